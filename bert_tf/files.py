@@ -1,0 +1,284 @@
+"""Files: plain Python for local paths, tf.io.gfile for anything with ://.
+
+What is written through `complete_or_absent` is there whole under its final name, or
+not there at all, even when the process is killed half way.
+"""
+
+import contextlib
+import glob
+import os
+import uuid
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+# Ends the names of the files that lie beside TFRecord files; `tf_examples*` must not
+# read them as records.
+SIDE_FILE_SUFFIX = ".index.npz"
+
+
+def is_remote(path) -> bool:
+    """Returns whether a path names a file system of TensorFlow's, such as gs://."""
+    return "://" in os.fspath(path)
+
+
+def open_file(path, mode="r"):
+    """Opens a file; text is UTF-8 with "\\n" as the only line end.
+
+    Args:
+        path: a local path, or one that TensorFlow knows (`gs://bucket/name`).
+        mode: as for Python's `open`.
+
+    Returns:
+        A file object, which is a context manager.
+
+    Raises:
+        OSError: the file cannot be opened; the message is one clear sentence.
+    """
+    path = os.fspath(path)
+    with _clear_errors(path):
+        if is_remote(path):
+            if "r" in mode and not _gfile().exists(path):
+                raise FileNotFoundError(path)
+            return _gfile().GFile(path, mode)
+        if "b" in mode:
+            return open(path, mode)
+        return open(path, mode, encoding="utf-8", newline="\n")
+
+
+def exists(path) -> bool:
+    """Returns whether there is a file or folder of this name."""
+    path = os.fspath(path)
+    with _clear_errors(path):
+        return _gfile().exists(path) if is_remote(path) else os.path.exists(path)
+
+
+def is_folder(path) -> bool:
+    """Returns whether there is a folder of this name."""
+    path = os.fspath(path)
+    with _clear_errors(path):
+        return _gfile().isdir(path) if is_remote(path) else os.path.isdir(path)
+
+
+def make_folders(path) -> None:
+    """Makes a folder and those above it; one that exists is left as it is.
+
+    Raises:
+        OSError: it cannot be made, or a file of that name is in the way.
+    """
+    path = os.fspath(path)
+    with _clear_errors(path):
+        if is_remote(path):
+            _gfile().makedirs(path)
+        else:
+            _make_local_folders(path)
+
+
+def remove(path) -> None:
+    """Removes one file.
+
+    Raises:
+        OSError: there is none, or it may not be removed.
+    """
+    path = os.fspath(path)
+    with _clear_errors(path):
+        _gfile().remove(path) if is_remote(path) else os.remove(path)
+
+
+def rename(source, target) -> None:
+    """Gives a file another name; a file that has that name is replaced.
+
+    Raises:
+        OSError: there is no such file, or it may not be renamed.
+    """
+    source, target = os.fspath(source), os.fspath(target)
+    with _clear_errors(source):
+        if is_remote(source) or is_remote(target):
+            _gfile().rename(source, target, overwrite=True)
+        else:
+            os.replace(source, target)
+
+
+def size(path) -> int:
+    """Returns the size of a file in bytes.
+
+    Raises:
+        OSError: there is no such file.
+    """
+    path = os.fspath(path)
+    with _clear_errors(path):
+        return _gfile().stat(path).length if is_remote(path) else os.path.getsize(path)
+
+
+def list_folder(path) -> list[str]:
+    """Returns the sorted names, without the folder's own, of what is in a folder.
+
+    Raises:
+        OSError: there is no such folder.
+    """
+    path = os.fspath(path)
+    with _clear_errors(path):
+        names = _gfile().listdir(path) if is_remote(path) else os.listdir(path)
+    return sorted(name.rstrip("/") for name in names)
+
+
+@contextlib.contextmanager
+def complete_or_absent(path, mode="w"):
+    """Yields a file object; the name appears only when the block ends well.
+
+    Args:
+        path: the final name. Folders above it are made.
+        mode: "w" or "wb".
+
+    Raises:
+        OSError: nothing can be written there.
+    """
+    with complete_or_absent_path(path) as temporary:
+        with _clear_errors(os.fspath(path)):
+            file = open_file(temporary, mode)
+        with file:
+            yield file
+            file.flush()
+            if os.path.isfile(temporary):
+                os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def complete_or_absent_path(path):
+    """Yields a temporary path in the same folder, for libraries that want a path.
+
+    The file written there gets its final name when the block ends well, and is removed
+    when it does not. Its name starts with a dot, so no glob meets it meanwhile.
+
+    Args:
+        path: the final name. Folders above it are made. A device or a pipe, such as
+            /dev/null, is written as it is: renaming would replace it.
+
+    Raises:
+        OSError: nothing can be written there.
+    """
+    path = os.fspath(path)
+    if is_folder(path):
+        raise IsADirectoryError(f"{path} is a folder; expected the name of a file.")
+    if not is_remote(path):
+        path = os.path.realpath(path)  # A link stays one: its target is replaced.
+        if os.path.exists(path) and not os.path.isfile(path):
+            yield path
+            return
+    folder, name = os.path.split(path)
+    make_folders(folder)
+    temporary = f"{path.removesuffix(name)}.{name}.{uuid.uuid4().hex}.partial"
+    try:
+        yield temporary
+        rename(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            remove(temporary)
+        raise
+
+
+def expand(patterns: str | Sequence[str]) -> list[str]:
+    """Returns the files that names and globs stand for.
+
+    Args:
+        patterns: a comma list, or a sequence of names and globs.
+
+    Returns:
+        Paths in the order of the patterns, the matches of one glob sorted. Folders and
+        side files (`*.index.npz`) never match a glob.
+
+    Raises:
+        FileNotFoundError: a pattern stands for no file.
+        ValueError: there is no pattern.
+    """
+    if isinstance(patterns, str):
+        patterns = patterns.split(",")
+    patterns = [text for text in (os.fspath(p).strip() for p in patterns) if text]
+    if not patterns:
+        raise ValueError("Expected at least one file name, got none.")
+    return [path for pattern in patterns for path in _matches(pattern)]
+
+
+def read_lines(path) -> Iterator[str]:
+    """Yields the lines of a UTF-8 text file without their line ends.
+
+    Args:
+        path: the file. Lines end with "\\n" or "\\r\\n"; a byte order mark at its
+            start is dropped.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: a line is not UTF-8; the message has file and line.
+    """
+    with open_file(path, "rb") as file, _clear_errors(os.fspath(path)):
+        for number, line in enumerate(file, start=1):
+            if number == 1:
+                line = line.removeprefix(b"\xef\xbb\xbf")
+            line = line.removesuffix(b"\n").removesuffix(b"\r")
+            try:
+                yield line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise ValueError(
+                    f"{path}:{number}: not UTF-8 (byte {error.start + 1} of the line "
+                    f"is 0x{line[error.start]:02x}); convert the file to UTF-8."
+                ) from None
+
+
+def _matches(pattern):
+    if exists(pattern):
+        return [pattern]
+    if not glob.has_magic(pattern):
+        raise FileNotFoundError(f"There is no file {pattern}.")
+    with _clear_errors(pattern):
+        paths = _gfile().glob(pattern) if is_remote(pattern) else glob.glob(pattern)
+    paths = [path for path in sorted(paths) if not path.endswith(SIDE_FILE_SUFFIX)]
+    paths = [path for path in paths if not is_folder(path)]
+    if not paths:
+        raise FileNotFoundError(f"No file matches {pattern}.")
+    return paths
+
+
+def _make_local_folders(path):
+    try:
+        os.makedirs(path, exist_ok=True)
+    except FileExistsError:
+        raise NotADirectoryError(path) from None
+    except FileNotFoundError as error:  # For example below /proc.
+        raise OSError(error.errno, "the folder cannot be made") from None
+
+
+def _gfile():
+    import tensorflow as tf
+
+    return tf.io.gfile
+
+
+@contextlib.contextmanager
+def _clear_errors(path):
+    """Turns what Python and TensorFlow raise into an OSError of one sentence."""
+    sentences = {
+        FileNotFoundError: f"There is no file {path}.",
+        PermissionError: f"{path}: permission denied.",
+        IsADirectoryError: f"{path} is a folder; expected a file.",
+        NotADirectoryError: f"{path}: expected a folder, found a file.",
+    }
+    try:
+        yield
+    except tuple(sentences) as error:
+        raise type(error)(sentences[type(error)]) from None
+    except OSError as error:
+        raise OSError(f"{path}: {error.strerror or error}.") from error
+    except Exception as error:
+        if is_remote(path):
+            _raise_from_tensorflow(error, path, sentences)
+        raise
+
+
+def _raise_from_tensorflow(error, path, sentences):
+    import tensorflow as tf
+
+    if isinstance(error, tf.errors.NotFoundError):
+        raise FileNotFoundError(sentences[FileNotFoundError]) from error
+    if isinstance(error, tf.errors.PermissionDeniedError):
+        raise PermissionError(sentences[PermissionError]) from error
+    if isinstance(error, tf.errors.OpError):
+        raise OSError(f"{path}: {error.message}") from error

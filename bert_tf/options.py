@@ -1,0 +1,190 @@
+"""Options records: every option of a tool once, with default, meaning and limits.
+
+The command line's flags are made from these records, and the same records are what
+Python callers fill in, so that both are checked by the same code:
+
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class PackOptions(options.Options):
+        \"\"\"Packs text.\"\"\"
+
+        input_file: tuple[str, ...] = options.option(help="Text files.")
+        max_seq_length: int = options.option(128, help="Row length.", minimum=1)
+
+    PackOptions(input_file="a.txt,b.txt", max_seq_length=0)
+    # OptionError: --max_seq_length: expected at least 1, got 0.
+"""
+
+import dataclasses
+import os
+import types
+import typing
+from typing import Any
+
+# The default of an option that must be given.
+REQUIRED = dataclasses.MISSING
+
+
+class OptionError(ValueError):
+    """An option has a value that it cannot have; the message names its flag."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Declaration:
+    """What an options record says about one of its options."""
+
+    name: str  # As in the record, and after -- on the command line.
+    kind: type  # str, int, float, bool, or tuple for a comma list.
+    item_kind: type  # Kind of a tuple's items; else the same as `kind`.
+    is_optional: bool  # Whether None is a value.
+    default: Any  # REQUIRED where there is none.
+    help: str  # One or two sentences.
+    choices: tuple | None  # The values allowed, or None for all.
+    minimum: float | None  # The smallest value allowed.
+    maximum: float | None  # The largest value allowed.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """Base of all options records; checks its values when it is made."""
+
+    def __post_init__(self):
+        validate(self)
+
+
+def option(default=REQUIRED, *, help, choices=None, minimum=None, maximum=None):  # noqa: A002
+    """Returns a dataclass field that declares an option.
+
+    Args:
+        default: its value when it is not given; `REQUIRED` when it must be.
+        help: what it means, for `--help`.
+        choices: tuple of the values allowed, or None.
+        minimum: the smallest number allowed, or None.
+        maximum: the largest number allowed, or None.
+
+    Returns:
+        A field of type str, int, float, bool, `str | None`, `int | None`,
+        `float | None`, or a tuple of any length of str, int or float.
+    """
+    limits = {"choices": choices, "minimum": minimum, "maximum": maximum}
+    metadata = {"help": help, **limits}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def declarations(options_class) -> tuple[Declaration, ...]:
+    """Returns what an options record declares, base classes' options first."""
+    annotations = typing.get_type_hints(options_class)
+    return tuple(
+        _declaration(field, annotations[field.name])
+        for field in dataclasses.fields(options_class)
+    )
+
+
+def parse(declaration: Declaration, text: str):
+    """Returns the value that text on the command line stands for.
+
+    Raises:
+        OptionError: the text is no number where one is expected.
+    """
+    if declaration.is_optional and text == "":
+        return None
+    if declaration.kind is tuple:
+        items = [item.strip() for item in text.split(",")]
+        return tuple(_parse_item(declaration, item) for item in items if item)
+    return _parse_item(declaration, text)
+
+
+def validate(record) -> None:
+    """Checks every option of a record, and brings it into its declared kind.
+
+    A comma list given as a string becomes a tuple, a path a string, an int where a
+    float is declared a float.
+
+    Raises:
+        OptionError: a value is of another kind, too small, too large, or none of the
+            choices; the message names the flag, what was got and what was expected.
+    """
+    for declaration in declarations(type(record)):
+        value = _converted(declaration, getattr(record, declaration.name))
+        _check_limits(declaration, value)
+        # The record is frozen, and this is still a part of making it.
+        object.__setattr__(record, declaration.name, value)
+
+
+def _declaration(field, annotation):
+    alternatives = [annotation]
+    if isinstance(annotation, types.UnionType):
+        alternatives = [kind for kind in annotation.__args__ if kind is not type(None)]
+    kind = typing.get_origin(alternatives[0]) or alternatives[0]
+    item_kind = typing.get_args(alternatives[0])[0] if kind is tuple else kind
+    return Declaration(
+        name=field.name,
+        kind=kind,
+        item_kind=item_kind,
+        is_optional=alternatives != [annotation],
+        default=field.default,
+        **field.metadata,
+    )
+
+
+def _parse_item(declaration, text):
+    kind = declaration.item_kind
+    if kind is str:
+        return text
+    if kind is bool:
+        values = {"true": True, "1": True, "false": False, "0": False}
+        if text.lower() not in values:
+            raise _error(declaration, "true or false", text)
+        return values[text.lower()]
+    try:
+        return kind(text)
+    except ValueError:
+        raise _error(declaration, _NAMES[kind], text) from None
+
+
+def _converted(declaration, value):
+    if value is None and declaration.is_optional:
+        return None
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if declaration.kind is not tuple:
+        return _converted_item(declaration, value)
+    if isinstance(value, str):
+        return parse(declaration, value)
+    if not isinstance(value, list | tuple):
+        raise _error(declaration, f"a list of {_NAMES[declaration.item_kind]}", value)
+    return tuple(_converted_item(declaration, item) for item in value)
+
+
+def _converted_item(declaration, value):
+    kind = declaration.item_kind
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if kind is float and type(value) is int:
+        return float(value)
+    # bool is an int to Python, and not to whoever writes max_seq_length=True.
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise _error(declaration, _NAMES[kind], value)
+    return value
+
+
+def _check_limits(declaration, value):
+    if value is None:
+        return
+    if declaration.default is REQUIRED and value in ("", ()):
+        raise _error(declaration, "a value", value)
+    for item in value if declaration.kind is tuple else (value,):
+        if declaration.choices is not None and item not in declaration.choices:
+            names = ", ".join(str(choice) for choice in declaration.choices)
+            raise _error(declaration, f"one of {names}", item)
+        # Written as `not >=` so that NaN is refused too.
+        if declaration.minimum is not None and not item >= declaration.minimum:
+            raise _error(declaration, f"at least {declaration.minimum}", item)
+        if declaration.maximum is not None and not item <= declaration.maximum:
+            raise _error(declaration, f"at most {declaration.maximum}", item)
+
+
+_NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+
+
+def _error(declaration, expected, got):
+    return OptionError(f"--{declaration.name}: expected {expected}, got {got!r}.")
