@@ -1,0 +1,121 @@
+"""What a character is to the tokenizers, and how words are normalized.
+
+Everything here follows tokenization.py of the 2018 release, under Unicode 14.0.
+"""
+
+from bert_tf.tokenization import unicode_14
+
+CAPITAL_SIGMA = 0x03A3
+SMALL_SIGMA, FINAL_SIGMA = "\u03c3", "\u03c2"
+REPLACEMENT_CHARACTER = 0xFFFD
+
+# The CJK Unified Ideographs blocks and the compatibility ideographs. Hangul, Hiragana
+# and Katakana are written with spaces, or at least not one word a character.
+CHINESE_BLOCKS = (
+    range(0x4E00, 0xA000),
+    range(0x3400, 0x4DC0),
+    range(0x20000, 0x2A6E0),
+    range(0x2A700, 0x2B740),
+    range(0x2B740, 0x2B820),
+    range(0x2B820, 0x2CEB0),
+    range(0xF900, 0xFB00),
+    range(0x2F800, 0x2FA20),
+)
+
+# Every ASCII character that is neither letter nor digit counts, "$" and "^" too,
+# though Unicode calls them symbols.
+ASCII_PUNCTUATION = frozenset(
+    [*range(33, 48), *range(58, 65), *range(91, 97), *range(123, 127)]
+)
+PUNCTUATION = unicode_14.PUNCTUATION | ASCII_PUNCTUATION
+
+# White space separates words. The line and paragraph separators are not Zs; words are
+# split at them all the same.
+LINE_SEPARATORS = frozenset([0x2028, 0x2029])
+WHITESPACE = unicode_14.SPACE | LINE_SEPARATORS | frozenset(map(ord, "\t\n\r"))
+
+# Deleted without a trace, so that what stood on both sides joins.
+DELETED = (unicode_14.CONTROL | {0, REPLACEMENT_CHARACTER}) - WHITESPACE
+
+
+def is_whitespace(character):
+    """Returns whether a character separates words."""
+    return ord(character) in WHITESPACE
+
+
+def is_control(character):
+    """Returns whether a character is deleted from text."""
+    return ord(character) in DELETED
+
+
+def is_punctuation(character):
+    """Returns whether a character is a word of its own inside a word."""
+    return ord(character) in PUNCTUATION
+
+
+def is_chinese(character):
+    """Returns whether a character is a CJK ideograph, and so a word of its own."""
+    code = ord(character)
+    return any(code in block for block in CHINESE_BLOCKS)
+
+
+def lower(word):
+    """Returns a word in lower case, as `str.lower` does under Unicode 14.0.
+
+    A capital sigma at the end of the word becomes the final form.
+    """
+    if word.isascii():
+        return word.lower()
+    if chr(CAPITAL_SIGMA) in word:
+        word = "".join(
+            FINAL_SIGMA if is_final_sigma(word, position) else character
+            for position, character in enumerate(word)
+        )
+    return word.translate(unicode_14.LOWER)
+
+
+def is_final_sigma(word, position):
+    """Returns whether a position holds a capital sigma that ends a word.
+
+    A cased character comes before it and none after it, case-ignorable ones skipped
+    (Unicode 14.0, section 3.13, Final_Sigma).
+    """
+    if ord(word[position]) != CAPITAL_SIGMA:
+        return False
+    before = _first_that_counts(reversed(word[:position]))
+    after = _first_that_counts(word[position + 1 :])
+    return before in unicode_14.CASED and after not in unicode_14.CASED
+
+
+def decompose(word):
+    """Returns a word in normalization form D under Unicode 14.0."""
+    if word.isascii():
+        return word
+    ordered, marks = [], []
+    for character in word.translate(unicode_14.DECOMPOSITION):
+        combining_class = unicode_14.COMBINING_CLASS.get(ord(character), 0)
+        if combining_class == 0:
+            ordered += _in_canonical_order(marks)
+            ordered.append(character)
+            marks = []
+        else:
+            marks.append((combining_class, character))
+    return "".join(ordered + _in_canonical_order(marks))
+
+
+def strip_accents(word):
+    """Returns a word decomposed and without its nonspacing marks."""
+    if word.isascii():
+        return word
+    decomposed = decompose(word)
+    kept = (c for c in decomposed if ord(c) not in unicode_14.NONSPACING_MARK)
+    return "".join(kept)
+
+
+def _first_that_counts(characters):
+    codes = map(ord, characters)
+    return next((c for c in codes if c not in unicode_14.CASE_IGNORABLE), None)
+
+
+def _in_canonical_order(marks):
+    return [character for _, character in sorted(marks, key=lambda mark: mark[0])]
