@@ -7,6 +7,7 @@ tools can be imported, and run, in one process.
 import difflib
 import inspect
 import os
+import re
 import sys
 import textwrap
 from collections.abc import Callable
@@ -87,7 +88,7 @@ def help_text(tool_name: str, options_class: type[options.Options]) -> str:
     required = [f"--{d.name}=..." for d in declared if not _is_not_required(d)]
     usage = " ".join([tool_name, *required, "[--flag=value ...]"])
     paragraphs = [
-        inspect.getdoc(options_class),
+        "\n\n".join(map(_filled, inspect.getdoc(options_class).split("\n\n"))),
         "Usage:\n" + textwrap.fill(usage, _WIDTH, **_indents("  ", "      ")),
         "Flags:",
         *(_flag_help(declaration) for declaration in declared),
@@ -103,6 +104,8 @@ def _parse(options_class, argv):
         left_over = flag_values(["tool", *argv])[1:]
     except flags.UnrecognizedFlagError as error:
         raise options.OptionError(_unknown_flag(error.flagname, declared)) from None
+    except flags.IllegalFlagValueError as error:
+        raise options.OptionError(_wrong_boolean(str(error))) from None
     except flags.Error as error:
         raise options.OptionError(str(error).rstrip(".") + ".") from None
     if left_over:
@@ -143,8 +146,21 @@ def _unknown_flag(name, declared):
     return f"There is no flag --{name}; {hint}"
 
 
+def _wrong_boolean(message):
+    # Only booleans are parsed by absl; to it, all other flags are text.
+    match = re.match(r"flag --(\w+)=(.*): \(", message)
+    return f"--{match[1]}: expected true or false, got {match[2]!r}."
+
+
 def _is_not_required(declaration):
     return declaration.default is not options.REQUIRED
+
+
+def _filled(paragraph):
+    # Indented lines are an example, and stay as they are.
+    if paragraph.startswith(" "):
+        return paragraph
+    return textwrap.fill(" ".join(paragraph.split()), _WIDTH)
 
 
 def _flag_help(declaration):

@@ -1,0 +1,102 @@
+"""What all tests share: recorded results, the tools in-process, slow tests."""
+
+import contextlib
+import dataclasses
+import importlib.util
+import io
+import os
+import pathlib
+import subprocess
+import sys
+
+os.environ["KERAS_BACKEND"] = "tensorflow"
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ToolResult:
+    """How a tool ended."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+def pytest_addoption(parser):
+    parser.addoption("--run-slow", action="store_true", help="run slow tests too")
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--run-slow"):
+        return
+    skip = pytest.mark.skip(reason="slow: runs with --run-slow (make test-slow)")
+    for item in items:
+        if "slow" in item.keywords:
+            item.add_marker(skip)
+
+
+@pytest.fixture(scope="session")
+def golden():
+    """Folder of small results that were recorded from the 2018 release."""
+    return ROOT / "tests" / "golden"
+
+
+@pytest.fixture(scope="session")
+def shared():
+    """Folder with public data and the large recorded results, where there is one."""
+    folder = pathlib.Path(os.environ.get("BERT_TF_SHARED", ROOT.parent / "shared"))
+    if not (folder / "golden").is_dir():
+        pytest.skip(f"no golden/ in {folder}; set BERT_TF_SHARED to the folder with it")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def sample_data():
+    """Folder of the texts that come with the package."""
+    return ROOT / "bert_tf" / "sample_data"
+
+
+@pytest.fixture
+def run_tool():
+    """Runs a tool in this process: run_tool("build_vocabulary", "--input_file=...")."""
+    return _run_in_process
+
+
+@pytest.fixture
+def run_tool_process():
+    """Runs a tool in a process of its own, as a user does; `env` adds variables."""
+    return _run_in_new_process
+
+
+def _run_in_process(name, *arguments):
+    stdout, stderr = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
+        exit_code = _load_tool(name).main([str(argument) for argument in arguments])
+    return ToolResult(
+        exit_code=exit_code, stdout=stdout.getvalue(), stderr=stderr.getvalue()
+    )
+
+
+def _run_in_new_process(name, *arguments, env=None, timeout=300):
+    command = [sys.executable, ROOT / "tools" / f"{name}.py", *map(str, arguments)]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **(env or {})},
+        check=False,
+    )
+    return ToolResult(exit_code=done.returncode, stdout=done.stdout, stderr=done.stderr)
+
+
+def _load_tool(name):
+    path = ROOT / "tools" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"tools_{name}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

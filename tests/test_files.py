@@ -1,0 +1,160 @@
+import os
+
+import pytest
+
+from bert_tf import files
+
+
+def test_text_is_utf_8_with_plain_line_ends(tmp_path):
+    path = tmp_path / "text"
+    with files.open_file(path, "w") as file:
+        file.write("ü\n")
+    assert path.read_bytes() == b"\xc3\xbc\n"
+
+
+def test_a_complete_file_gets_its_name_and_leaves_nothing_else(tmp_path):
+    path = tmp_path / "new folder" / "out.txt"
+    with files.complete_or_absent(path) as file:
+        file.write("all of it")
+        assert not path.exists()
+    assert path.read_text() == "all of it"
+    assert os.listdir(path.parent) == ["out.txt"]
+
+
+@pytest.mark.parametrize("stop", [ValueError, KeyboardInterrupt])
+def test_an_interrupted_file_is_absent_and_the_old_one_stays(tmp_path, stop):
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+    with pytest.raises(stop), files.complete_or_absent(path, "wb") as file:
+        file.write(b"half")
+        raise stop
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["out.txt"]
+
+
+def test_a_temporary_path_is_beside_its_target_and_no_glob_meets_it(tmp_path):
+    with files.complete_or_absent_path(tmp_path / "x.npz") as temporary:
+        assert os.path.dirname(temporary) == str(tmp_path)
+        with open(temporary, "w") as file:
+            file.write("x")
+        with pytest.raises(FileNotFoundError):
+            files.expand(str(tmp_path / "*"))
+    assert files.expand(str(tmp_path / "*")) == [str(tmp_path / "x.npz")]
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "target").write_text("old")
+    (tmp_path / "link").symlink_to("target")
+    with files.complete_or_absent(tmp_path / "link") as file:
+        file.write("new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "target").read_text() == "new"
+
+
+def test_a_pipe_is_written_and_not_replaced(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with files.complete_or_absent(pipe) as file:
+        file.write("through")
+    assert os.read(reader, 100) == b"through"
+    os.close(reader)
+
+
+def test_a_folder_in_the_way_is_named_before_any_work_is_done(tmp_path):
+    with pytest.raises(IsADirectoryError, match="is a folder; expected the name"):
+        with files.complete_or_absent(tmp_path):
+            raise AssertionError("the block must not run")
+
+
+def test_a_file_where_a_folder_should_be_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError, match="file/deep: expected a folder"):
+        files.make_folders(tmp_path / "file" / "deep")
+
+
+def test_expand_keeps_the_order_of_patterns_and_sorts_each(tmp_path):
+    for name in (
+        "b.tfrecord",
+        "a.tfrecord",
+        "a.tfrecord.index.npz",
+        "z.txt",
+        "[1].txt",
+    ):
+        (tmp_path / name).write_text("")
+    (tmp_path / "c.tfrecord").mkdir()
+    patterns = ["z.txt", "*.tfrecord*", "[1].txt"]
+    found = files.expand([str(tmp_path / pattern) for pattern in patterns])
+    names = [os.path.basename(path) for path in found]
+    assert names == ["z.txt", "a.tfrecord", "b.tfrecord", "[1].txt"]
+    listed = files.expand(f"{tmp_path}/z.txt, {tmp_path}/b.*,")
+    assert [os.path.basename(path) for path in listed] == ["z.txt", "b.tfrecord"]
+
+
+def test_expand_names_the_pattern_that_matches_nothing(tmp_path):
+    (tmp_path / "a").write_text("")
+    with pytest.raises(FileNotFoundError, match=r"No file matches .*/b\*\."):
+        files.expand(f"{tmp_path}/a,{tmp_path}/b*")
+    with pytest.raises(FileNotFoundError, match=r"There is no file .*/b\."):
+        files.expand([f"{tmp_path}/b"])
+    with pytest.raises(ValueError, match="at least one file name"):
+        files.expand("")
+
+
+@pytest.mark.parametrize(
+    "content, lines",
+    [
+        (b"", []),
+        (b"a\nb", ["a", "b"]),  # The last line needs no end.
+        (b"a\r\n\r\nb\n", ["a", "", "b"]),  # Windows.
+        (b"\xef\xbb\xbfa\n\xef\xbb\xbfb", ["a", "\ufeffb"]),  # One mark, at the start.
+        ("a\x0bb\u2028c\x85\n".encode(), ["a\x0bb\u2028c\x85"]),  # Only \n ends a line.
+        (b"a\rb\r\r\n", ["a\rb\r"]),  # One carriage return belongs to the line end.
+    ],
+)
+def test_read_lines(tmp_path, content, lines):
+    (tmp_path / "text").write_bytes(content)
+    assert list(files.read_lines(tmp_path / "text")) == lines
+
+
+def test_read_lines_names_the_line_that_is_not_utf_8(tmp_path):
+    (tmp_path / "text").write_bytes(b"good\nb\xe4d\n")
+    with pytest.raises(ValueError, match=r"text:2: not UTF-8 \(byte 2 .* 0xe4\)"):
+        list(files.read_lines(tmp_path / "text"))
+
+
+@pytest.mark.parametrize(
+    "name, error, sentence",
+    [
+        ("absent", FileNotFoundError, "There is no file .*absent"),
+        ("folder", IsADirectoryError, "folder is a folder; expected a file"),
+        ("file/deep", NotADirectoryError, "file/deep: expected a folder"),
+    ],
+)
+def test_unreadable_files_give_one_sentence(tmp_path, name, error, sentence):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(error, match=sentence):
+        list(files.read_lines(tmp_path / name))
+
+
+def test_paths_with_a_scheme_go_through_tensorflow():
+    tf = pytest.importorskip("tensorflow")
+    folder = "ram://test_files"
+    with files.complete_or_absent(f"{folder}/deep/a.txt") as file:
+        file.write("ü\nb")
+    with pytest.raises(KeyboardInterrupt):
+        with files.complete_or_absent(f"{folder}/deep/b.txt") as file:
+            raise KeyboardInterrupt
+    assert tf.io.gfile.exists(f"{folder}/deep/a.txt")
+    assert files.list_folder(f"{folder}/deep") == ["a.txt"]
+    assert list(files.read_lines(f"{folder}/deep/a.txt")) == ["ü", "b"]
+    assert files.size(f"{folder}/deep/a.txt") == 4
+    assert files.expand(f"{folder}/deep/*.txt") == [f"{folder}/deep/a.txt"]
+    files.rename(f"{folder}/deep/a.txt", f"{folder}/deep/c.txt")
+    files.remove(f"{folder}/deep/c.txt")
+    assert not files.exists(f"{folder}/deep/c.txt")
+    with pytest.raises(FileNotFoundError, match="There is no file ram://"):
+        files.open_file(f"{folder}/deep/c.txt")
+    with pytest.raises(OSError, match="unknown://x"):
+        files.size("unknown://x")

@@ -1,0 +1,111 @@
+import dataclasses
+import math
+import pathlib
+
+import pytest
+
+from bert_tf import options
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PackOptions(options.Options):
+    """Packs text."""
+
+    input_file: tuple[str, ...] = options.option(help="Text files.")
+    vocab_file: str = options.option(help="Vocabulary.")
+    max_seq_length: int = options.option(128, help="Length.", minimum=1, maximum=512)
+    learning_rate: float = options.option(5e-5, help="Rate.", minimum=0.0)
+    dtype: str = options.option(
+        "float32", help="Type.", choices=("float32", "bfloat16")
+    )
+    do_train: bool = options.option(False, help="Whether to train.")
+    init_checkpoint: str | None = options.option(None, help="Weights to begin with.")
+    max_steps: int | None = options.option(None, help="Stop after.", minimum=1)
+    layers: tuple[int, ...] = options.option((-1, -2), help="Layers.", maximum=-1)
+
+
+def _pack_options(**changes):
+    return PackOptions(**{"input_file": "a", "vocab_file": "v", **changes})
+
+
+def test_values_come_into_their_declared_kind():
+    record = _pack_options(
+        input_file=["a", pathlib.Path("b/c")],
+        vocab_file=pathlib.Path("v.txt"),
+        learning_rate=1,
+        layers="-1,-4",
+    )
+    assert record.input_file == ("a", "b/c")
+    assert record.vocab_file == "v.txt"
+    assert isinstance(record.learning_rate, float)
+    assert record.layers == (-1, -4)
+
+
+@pytest.mark.parametrize(
+    "changes, sentence",
+    [
+        ({"max_seq_length": 0}, "--max_seq_length: expected at least 1, got 0."),
+        ({"max_seq_length": 513}, "--max_seq_length: expected at most 512, got 513."),
+        (
+            {"max_seq_length": "8"},
+            "--max_seq_length: expected a whole number, got '8'.",
+        ),
+        (
+            {"max_seq_length": True},
+            "--max_seq_length: expected a whole number, got True.",
+        ),
+        (
+            {"learning_rate": math.nan},
+            "--learning_rate: expected at least 0.0, got nan.",
+        ),
+        ({"dtype": "int8"}, "--dtype: expected one of float32, bfloat16, got 'int8'."),
+        ({"do_train": "no"}, "--do_train: expected true or false, got 'no'."),
+        ({"max_steps": 0}, "--max_steps: expected at least 1, got 0."),
+        ({"vocab_file": ""}, "--vocab_file: expected a value, got ''."),
+        ({"vocab_file": None}, "--vocab_file: expected text, got None."),
+        ({"input_file": ()}, "--input_file: expected a value, got ()."),
+        ({"input_file": " , "}, "--input_file: expected a value, got ()."),
+        ({"input_file": 3}, "--input_file: expected a list of text, got 3."),
+        ({"layers": (-1, 0)}, "--layers: expected at most -1, got 0."),
+        ({"layers": "-1,x"}, "--layers: expected a whole number, got 'x'."),
+    ],
+)
+def test_a_wrong_value_is_refused_with_flag_and_expectation(changes, sentence):
+    with pytest.raises(options.OptionError) as raised:
+        _pack_options(**changes)
+    assert str(raised.value) == sentence
+
+
+@pytest.mark.parametrize(
+    "name, text, value",
+    [
+        ("max_seq_length", "384", 384),
+        ("learning_rate", "2e-5", 2e-5),
+        ("do_train", "True", True),
+        ("do_train", "false", False),
+        ("init_checkpoint", "", None),  # As 2018's --init_checkpoint= meant.
+        ("max_steps", "", None),
+        ("vocab_file", "a,b", "a,b"),  # No list here.
+        ("input_file", "a, b,,c*", ("a", "b", "c*")),
+        ("layers", "-1,-2,-3", (-1, -2, -3)),
+    ],
+)
+def test_parse_reads_what_the_command_line_gives(name, text, value):
+    declared = {d.name: d for d in options.declarations(PackOptions)}
+    assert options.parse(declared[name], text) == value
+
+
+def test_a_derived_record_adds_options_and_changes_defaults():
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class LongOptions(PackOptions):
+        """Packs long text."""
+
+        max_seq_length: int = options.option(384, help="Length.", maximum=512)
+        doc_stride: int = options.option(128, help="Step between windows.", minimum=1)
+
+    names = [declaration.name for declaration in options.declarations(LongOptions)]
+    assert names[0] == "input_file"
+    assert names[-1] == "doc_stride"
+    assert names.count("max_seq_length") == 1
+    record = LongOptions(input_file="a", vocab_file="v")
+    assert record.max_seq_length == 384
