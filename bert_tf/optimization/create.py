@@ -1,0 +1,27 @@
+"""The optimizer of the release, put together."""
+
+from bert_tf.optimization import adam_weight_decay
+from bert_tf.optimization import schedules
+
+# Gradients are scaled down to this global norm, as in the release.
+CLIP_NORM = 1.0
+
+
+def create_optimizer(
+    learning_rate, num_train_steps, num_warmup_steps, *, clip_norm=None
+):
+    """Returns the release's AdamWeightDecay with warm-up and linear decay.
+
+    Args:
+        learning_rate: float, the rate that the warm-up rises to.
+        num_train_steps: int.
+        num_warmup_steps: int.
+        clip_norm: float or None. For `model.fit` on one device give `CLIP_NORM`;
+            `training` clips the gradient that is added up over replicas itself.
+
+    Source: create_optimizer of optimization.py, 2018.
+    """
+    schedule = schedules.WarmupLinearDecay(
+        learning_rate, num_train_steps, num_warmup_steps
+    )
+    return adam_weight_decay.AdamWeightDecay(schedule, global_clipnorm=clip_norm)

@@ -1,0 +1,43 @@
+"""Learning rates as functions of the step."""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """Rises linearly over the warm-up, then falls linearly to 0.
+
+    Decay is counted from step 0, not from the end of the warm-up, so the rate drops
+    a little when the warm-up ends. Step 0 of a warm-up has rate 0.
+
+    Args:
+        learning_rate: float, the rate that warm-up and decay are fractions of.
+        num_train_steps: int, the step at which the rate reaches 0.
+        num_warmup_steps: int, steps of warm-up; 0 for none.
+
+    Source: create_optimizer of optimization.py, 2018.
+    """
+
+    def __init__(self, learning_rate, num_train_steps, num_warmup_steps):
+        super().__init__()
+        self.learning_rate = learning_rate
+        self.num_train_steps = num_train_steps
+        self.num_warmup_steps = num_warmup_steps
+
+    def __call__(self, step):
+        """Returns the rate, a float32 scalar, of the step after `step` finished ones."""
+        step = ops.cast(step, "float32")
+        share_done = ops.minimum(step / max(self.num_train_steps, 1), 1.0)
+        decayed = self.learning_rate * (1.0 - share_done)
+        if self.num_warmup_steps == 0:
+            return decayed
+        warming = self.learning_rate * step / self.num_warmup_steps
+        return ops.where(step < self.num_warmup_steps, warming, decayed)
+
+    def get_config(self):
+        return {
+            "learning_rate": self.learning_rate,
+            "num_train_steps": self.num_train_steps,
+            "num_warmup_steps": self.num_warmup_steps,
+        }

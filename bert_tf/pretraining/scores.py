@@ -1,0 +1,41 @@
+"""Scores of pretraining under the names of the release."""
+
+import math
+
+# What run_pretraining.py printed, section by section (2018).
+RELEASE_SCORES = (
+    "loss",
+    "masked_lm_accuracy",
+    "masked_lm_loss",
+    "next_sentence_accuracy",
+    "next_sentence_loss",
+)
+
+
+def release_scores(means, global_step):
+    """Returns eval_results.txt's numbers: the release's scores that `means` has.
+
+    Args:
+        means: dict of floats, as `Trainer.evaluate` gives them.
+        global_step: int, finished optimizer steps.
+    """
+    kept = {name: means[name] for name in RELEASE_SCORES if name in means}
+    return kept | {"global_step": global_step}
+
+
+def evaluation_scores(means):
+    """Returns the scores of an evaluation while training, each named eval_NAME.
+
+    Perplexity is that of the masked words.
+    """
+    scores = {f"eval_{name}": value for name, value in means.items()}
+    scores["eval_perplexity"] = perplexity(means["masked_lm_loss"])
+    return scores
+
+
+def perplexity(masked_lm_loss):
+    """Returns exp(loss), infinite where that is too large for a float."""
+    try:
+        return math.exp(masked_lm_loss)
+    except OverflowError:
+        return math.inf

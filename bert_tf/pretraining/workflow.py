@@ -1,0 +1,125 @@
+"""Pretraining on one page: train, evaluate, report."""
+
+import logging
+
+from bert_tf import progress as progress_module
+from bert_tf.data import batching
+from bert_tf.data import schema
+from bert_tf.data import tfrecord
+from bert_tf.modeling import config as modeling_config
+from bert_tf.pretraining import model
+from bert_tf.pretraining import scores
+from bert_tf.training import estimates
+from bert_tf.training import loop
+
+logger = logging.getLogger(__name__)
+
+
+def run(options, *, progress=progress_module.silent):
+    """Trains and evaluates as `options.do_train` and `options.do_eval` say.
+
+    Args:
+        options: `run_options.RunPretrainingOptions`.
+        progress: see `bert_tf.progress`.
+
+    Returns:
+        str: what was reached, for the reader.
+
+    Raises:
+        ValueError, OSError: options, examples or checkpoint do not fit together.
+    """
+    if not (options.do_train or options.do_eval or options.dry_run):
+        raise ValueError(
+            "Nothing to do; expected --do_train, --do_eval or --dry_run, or several."
+        )
+    pretraining = Pretraining(options, progress=progress)
+    if options.dry_run:
+        return pretraining.dry_run_report()
+    lines = []
+    if options.do_train:
+        reached = pretraining.train()
+        lines.append(
+            f"Trained to step {reached['global_step']}, loss {reached['loss']:.4f}."
+        )
+    if options.do_eval:
+        results = pretraining.evaluate()
+        lines += [f"{name} = {results[name]}" for name in sorted(results)]
+    return "\n".join([*lines, f"The run is in {options.output_dir}."])
+
+
+def train(options, *, progress=progress_module.silent):
+    """Trains; returns {"loss", "global_step"}. See `run`."""
+    return Pretraining(options, progress=progress).train()
+
+
+def evaluate(options, *, progress=progress_module.silent):
+    """Evaluates the last checkpoint; returns the release's six scores. See `run`."""
+    return Pretraining(options, progress=progress).evaluate()
+
+
+class Pretraining:
+    """Examples and model of one run of pretraining, checked against each other."""
+
+    def __init__(self, options, *, progress=progress_module.silent):
+        self.options = options
+        self.config = modeling_config.BertConfig.from_json_file(
+            options.bert_config_file
+        )
+        self.config.check_sequence_length(options.max_seq_length)
+        self.records = self._open(options.input_file)
+        self.eval_records = self._open(options.eval_input_file or options.input_file)
+        self.vocabulary = self._vocabulary()
+        trains = options.do_train or options.dry_run
+        self.trainer = loop.Trainer(
+            lambda: model.BertPretrainer(
+                self.config,
+                next_sentence=self.records.has_column(schema.NEXT_SENTENCE_LABELS),
+                dtype=options.dtype,
+            ),
+            options,
+            num_train_steps=options.num_train_steps if trains else 0,
+            num_warmup_steps=options.num_warmup_steps,
+            progress=progress,
+        )
+
+    def train(self):
+        """Trains to num_train_steps; returns {"loss", "global_step"}."""
+        self.trainer.folder.create()
+        self.trainer.folder.write_settings(
+            task=self._task(),
+            config=self.config,
+            vocabulary=self.vocabulary,
+            options=self.options,
+        )
+        return self.trainer.train(self._source(self.records), evaluate=self._eval_scores)
+
+    def evaluate(self):
+        """Evaluates, writes eval_results.txt and returns its numbers."""
+        results = scores.release_scores(
+            self.trainer.evaluate(self._eval_source()), self.trainer.step
+        )
+        self.trainer.folder.create()
+        self.trainer.folder.write_eval_results(results)
+        return results
+
+    def dry_run_report(self):
+        return str(
+            estimates.estimate(
+                self.trainer,
+                sequence_length=self.options.max_seq_length,
+                num_predictions=self.options.max_predictions_per_seq,
+            )
+        )
+
+    def _eval_scores(self):
+        means = self.trainer.evaluate(self._eval_source())
+        return scores.evaluation_scores(means)
+
+    def _open(self, patterns):
+        records = tfrecord.RecordFiles.open(patterns)
+        records.check(
+            max_seq_length=self.options.max_seq_length,
+            max_predictions_per_seq=self.options.max_predictions_per_seq,
+            vocab_size=self.config.vocab_size,
+        )
+        return records

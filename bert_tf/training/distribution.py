@@ -1,0 +1,124 @@
+"""Devices: one tf.distribute strategy for every --device."""
+
+import tensorflow as tf
+
+
+def create_strategy(device="auto", *, num_replicas=None, tpu_name=None):
+    """Returns the tf.distribute strategy that a run is spread with.
+
+    Args:
+        device: "auto", "cpu", "gpu", "mirrored" or "tpu".
+        num_replicas: int or None; replicas of "mirrored". Where there is no GPU the
+            CPU is divided into as many logical devices, which has to happen before
+            TensorFlow has used it.
+        tpu_name: str or None; as `tf.distribute.cluster_resolver.TPUClusterResolver`
+            takes it. None means the TPU of this machine.
+
+    Raises:
+        ValueError: the device is not there.
+    """
+    if device == "tpu":
+        return _tpu_strategy(tpu_name or "local")
+    gpus = tf.config.list_physical_devices("GPU")
+    if device == "mirrored":
+        return _mirrored_strategy(num_replicas, gpus)
+    if device == "gpu" and not gpus:
+        raise ValueError(
+            "--device=gpu, but TensorFlow finds no GPU on this machine; expected a "
+            "CUDA device. Use --device=cpu, or install tensorflow[and-cuda]."
+        )
+    if device == "cpu" or not gpus:
+        return tf.distribute.OneDeviceStrategy("/cpu:0")
+    if len(gpus) > 1 and device == "auto":
+        return tf.distribute.MirroredStrategy()
+    return tf.distribute.OneDeviceStrategy("/gpu:0")
+
+
+def _mirrored_strategy(num_replicas, gpus):
+    if gpus:
+        count = num_replicas or len(gpus)
+        if count > len(gpus):
+            raise ValueError(
+                f"--num_replicas={count}, but this machine has {len(gpus)} GPUs."
+            )
+        return tf.distribute.MirroredStrategy([f"/gpu:{i}" for i in range(count)])
+    count = num_replicas or 1
+    _divide_cpu(count)
+    return tf.distribute.MirroredStrategy([f"/cpu:{i}" for i in range(count)])
+
+
+def _divide_cpu(count):
+    """Makes `count` logical devices of the CPU."""
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    configured = tf.config.get_logical_device_configuration(cpu)
+    if configured is not None and len(configured) >= count:
+        return
+    if count == 1:
+        return
+    try:
+        tf.config.set_logical_device_configuration(
+            cpu, [tf.config.LogicalDeviceConfiguration()] * count
+        )
+    except RuntimeError as error:
+        raise ValueError(
+            f"{count} replicas asked for, but TensorFlow has already started with "
+            "fewer CPU devices; start the run in a new process."
+        ) from error
+
+
+def _tpu_strategy(tpu_name):
+    # The order is TensorFlow's: resolve, connect, initialize, then the strategy.
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=tpu_name)
+        tf.config.experimental_connect_to_cluster(resolver)
+        tf.tpu.experimental.initialize_tpu_system(resolver)
+    except (ValueError, tf.errors.OpError, RuntimeError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ValueError(
+            f"No TPU named {tpu_name!r} could be reached ({reason}). Give its name or "
+            "grpc:// address as --tpu_name, or 'local' on a TPU VM."
+        ) from error
+    return tf.distribute.TPUStrategy(resolver)
+
+
+def check_batch_size(name, batch_size, strategy, *, micro_batches=1):
+    """Raises ValueError when a batch cannot be divided evenly."""
+    parts = strategy.num_replicas_in_sync * micro_batches
+    if batch_size % parts:
+        raise ValueError(
+            f"--{name}={batch_size} is not divisible by {parts} "
+            f"({strategy.num_replicas_in_sync} replicas × {micro_batches} "
+            "micro-batches); choose a multiple."
+        )
+
+
+def distribute(dataset, strategy):
+    """Returns an iterator over a dataset of global batches for `strategy.run`.
+
+    Every batch, a dict of tensors [B, ...], is cut into contiguous parts of equal
+    size, one a replica, so that example i of the global batch is the same whatever the
+    number of replicas.
+    """
+    replicas = strategy.num_replicas_in_sync
+
+    def per_replica(unused_context):
+        if replicas == 1:
+            return dataset
+        return dataset.flat_map(
+            lambda batch: tf.data.Dataset.from_tensor_slices(
+                {name: _split(column, replicas) for name, column in batch.items()}
+            )
+        )
+
+    return iter(strategy.distribute_datasets_from_function(per_replica))
+
+
+def _split(column, parts):
+    """[B, ...] -> [parts, B / parts, ...], static where it can be."""
+    shape = tf.shape(column)
+    split = tf.reshape(
+        column, tf.concat([[parts, shape[0] // parts], shape[1:]], axis=0)
+    )
+    size = column.shape[0]
+    split.set_shape([parts, size // parts if size else None, *column.shape[1:]])
+    return split

@@ -1,0 +1,109 @@
+"""What a run will take, before it runs."""
+
+import dataclasses
+import time
+
+import tensorflow as tf
+
+# A backward pass has two matrix products for every one of the forward pass.
+BACKWARD_COST = 2
+BYTES_PER_FLOAT = 4
+# Weight, gradient and Adam's two slots.
+FLOATS_PER_PARAMETER = 4
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """Size and cost of a training run."""
+
+    num_parameters: int  # Of model and head together.
+    num_train_steps: int  # Optimizer steps that are left.
+    flops_per_step: float  # Forward and backward matrix products of a global batch.
+    memory_bytes: float  # Per device: weights, gradients, slots, kept activations.
+    seconds: float  # At the speed of a bare matrix product on this device.
+
+    def __str__(self):
+        return "\n".join(
+            [
+                f"parameters        {self.num_parameters:,}",
+                f"steps             {self.num_train_steps:,}",
+                f"FLOPs per step    {self.flops_per_step:.3g}",
+                f"memory per device {self.memory_bytes / 2**30:.2f} GiB (estimate)",
+                f"time              {_clock(self.seconds)} (at the speed of a bare "
+                "matrix product here; the real run is slower)",
+            ]
+        )
+
+
+def estimate(
+    trainer, *, sequence_length, sequences_per_example=1, num_predictions=0
+):
+    """Returns the `Estimate` of a `loop.Trainer`'s run.
+
+    Args:
+        trainer: `loop.Trainer`.
+        sequence_length: int, S.
+        sequences_per_example: int; 4 for a choice of four endings.
+        num_predictions: int, M; masked positions a sequence with a vocabulary-wide
+            output.
+    """
+    config, options = trainer.model.config, trainer.options
+    sequences = options.train_batch_size * sequences_per_example
+    forward = sequences * forward_flops(
+        config, sequence_length, num_predictions=num_predictions
+    )
+    flops = (1 + BACKWARD_COST) * forward
+    num_parameters = trainer.model.count_params()
+    parts = trainer.strategy.num_replicas_in_sync * options.gradient_accumulation_steps
+    kept = sequences / parts * _activations(config, sequence_length, num_predictions)
+    steps = max(trainer.num_train_steps - trainer.step, 0)
+    speed = matrix_product_speed(config, options.dtype)
+    return Estimate(
+        num_parameters=num_parameters,
+        num_train_steps=steps,
+        flops_per_step=flops,
+        memory_bytes=BYTES_PER_FLOAT * (FLOATS_PER_PARAMETER * num_parameters + kept),
+        seconds=steps * flops / speed / trainer.strategy.num_replicas_in_sync,
+    )
+
+
+def forward_flops(config, sequence_length, *, num_predictions=0):
+    """Returns the FLOPs of the matrix products for one sequence, forward."""
+    hidden, inner = config.hidden_size, config.intermediate_size
+    projections = 2 * sequence_length * (4 * hidden**2 + 2 * hidden * inner)
+    attention = 2 * 2 * sequence_length**2 * hidden
+    encoder = config.num_hidden_layers * (projections + attention)
+    head = 2 * num_predictions * (hidden**2 + hidden * config.vocab_size)
+    return encoder + head + 2 * hidden**2
+
+
+def _activations(config, sequence_length, num_predictions):
+    """Returns the floats that the backward pass keeps of one sequence."""
+    # By layer: input, three projections, context, two sums, two norms and the input
+    # of each dropout, all of width H; two of the inner width; scores, their softmax
+    # and its dropout for every head.
+    hidden, inner = config.hidden_size, config.intermediate_size
+    tokens = sequence_length * (11 * hidden + 2 * inner)
+    scores = 3 * config.num_attention_heads * sequence_length**2
+    logits = 2 * num_predictions * config.vocab_size
+    return config.num_hidden_layers * (tokens + scores) + logits
+
+
+def matrix_product_speed(config, dtype, *, seconds=0.3):
+    """Returns FLOPs per second of the encoder's widest matrix product, measured."""
+    dtype = tf.bfloat16 if dtype == "mixed_bfloat16" else tf.float32
+    rows = 4096
+    left = tf.ones([rows, config.hidden_size], dtype)
+    right = tf.ones([config.hidden_size, config.intermediate_size], dtype)
+    tf.matmul(left, right).numpy()
+    count, started = 0, time.monotonic()
+    while time.monotonic() - started < seconds:
+        tf.matmul(left, right).numpy()
+        count += 1
+    flops = 2 * rows * config.hidden_size * config.intermediate_size * count
+    return flops / (time.monotonic() - started)
+
+
+def _clock(seconds):
+    hours, rest = divmod(int(seconds), 3600)
+    return f"{hours} h {rest // 60} min {rest % 60} s"

@@ -1,0 +1,282 @@
+"""The training loop of every task."""
+
+import contextlib
+import logging
+import os
+import time
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf import optimization
+from bert_tf import progress as progress_module
+from bert_tf.checkpoints import native
+from bert_tf.data import batching
+from bert_tf.training import distribution
+from bert_tf.training import run_folder
+from bert_tf.training import selection
+from bert_tf.training import state
+from bert_tf.training import steps
+
+logger = logging.getLogger(__name__)
+
+# A call from the host is to last about so long: the progress bar moves, Ctrl-C works.
+SECONDS_PER_CALL = 1.0
+BEST_FOLDER = "best"
+
+
+class Trainer:
+    """A model on its devices, with the state of its run.
+
+    Creating one loads the last checkpoint of `options.output_dir` (weights, slots and
+    step), or else the weights of `options.init_checkpoint`, or else random ones that
+    `options.random_seed` fixes.
+
+    Args:
+        create_model: function without arguments that returns a `heads.TaskModel`.
+        options: `TrainingOptions`.
+        num_train_steps: int; 0 when nothing is to be trained.
+        num_warmup_steps: int.
+        progress: see `bert_tf.progress`.
+
+    Raises:
+        ValueError: device, batch size or checkpoint do not fit.
+    """
+
+    def __init__(
+        self,
+        create_model,
+        options,
+        *,
+        num_train_steps=0,
+        num_warmup_steps=0,
+        progress=progress_module.silent,
+    ):
+        self.options = options
+        self.num_train_steps = num_train_steps
+        self.progress = progress
+        self.folder = run_folder.RunFolder(options.output_dir)
+        self.strategy = distribution.create_strategy(
+            options.device, num_replicas=options.num_replicas, tpu_name=options.tpu_name
+        )
+        self.optimizer = None
+        keras.utils.set_random_seed(options.random_seed)
+        with self.strategy.scope():
+            self.model = create_model()
+            self.model.build()
+            if num_train_steps:
+                self._create_optimizer(num_warmup_steps)
+        self.step = self._load()
+
+    def _create_optimizer(self, num_warmup_steps):
+        distribution.check_batch_size(
+            "train_batch_size",
+            self.options.train_batch_size,
+            self.strategy,
+            micro_batches=self.options.gradient_accumulation_steps,
+        )
+        self.optimizer = optimization.create_optimizer(
+            self.options.learning_rate, self.num_train_steps, num_warmup_steps
+        )
+        self.optimizer.build(self.model.trainable_variables)
+
+    def _load(self):
+        step = state.restore(self.options.output_dir, self.model, self.optimizer)
+        if step is not None:
+            return step
+        if self.options.init_checkpoint:
+            report = native.load_checkpoint(self.model, self.options.init_checkpoint)
+            logger.info("%s", report)
+        return 0
+
+    def train(self, source, *, evaluate=None):
+        """Trains up to `num_train_steps`, saving, logging and evaluating on the way.
+
+        Args:
+            source: `batching.ArraySource` or `TFRecordSource`.
+            evaluate: function without arguments that returns {"eval_...": float};
+                called every `eval_every_steps`.
+
+        Returns:
+            dict: `loss` of the last step that was taken and `global_step`.
+        """
+        last_loss = self._resumed_loss()
+        if self.step >= self.num_train_steps:
+            logger.info("Step %d: nothing left to train.", self.step)
+            return {"loss": last_loss, "global_step": self.step}
+        self.folder.create()
+        self.folder.cut_metrics(self.step)
+        self._selection = selection.Selection.replayed(
+            self.options.best_metric,
+            self.options.early_stopping_evals,
+            self.folder.read_metrics(),
+        )
+        train_steps = steps.build_train_steps(
+            self.model,
+            self.optimizer,
+            self.strategy,
+            random_seed=self.options.random_seed,
+            options=self.options,
+        )
+        iterator = self._training_iterator(source)
+        with self._saved_on_interrupt(), contextlib.closing(self.folder):
+            while self.step < self.num_train_steps and not self._selection.should_stop:
+                last_loss = self._advance(train_steps, iterator)
+                self._keep(evaluate)
+        return {"loss": last_loss, "global_step": self.step}
+
+    def _training_iterator(self, source):
+        batches = batching.training_batches(
+            source,
+            batch_size=self.options.train_batch_size,
+            num_steps=self.num_train_steps,
+            start_step=self.step,
+            seed=self.options.random_seed,
+            shuffle_buffer_size=self.options.shuffle_buffer_size,
+            length_buckets=self.options.length_buckets,
+        )
+        self._num_steps_per_call = 1
+        return distribution.distribute(batches, self.strategy)
+
+    def _advance(self, train_steps, iterator):
+        """Takes some steps in one call, logs them, returns the last one's loss."""
+        num_steps = min(
+            self._num_steps_per_call,
+            self.options.iterations_per_loop,
+            *(period - self.step % period for period in self._periods()),
+            self.num_train_steps - self.step,
+        )
+        started = time.monotonic()
+        history = train_steps(iterator, tf.constant(num_steps))
+        history = {name: values.numpy() for name, values in history.items()}
+        seconds = time.monotonic() - started
+        if seconds < SECONDS_PER_CALL / 2:
+            self._num_steps_per_call = 2 * num_steps
+        elif seconds > 2 * SECONDS_PER_CALL:
+            self._num_steps_per_call = max(1, self._num_steps_per_call // 2)
+        examples_per_second = num_steps * self.options.train_batch_size / seconds
+        self._log(history, num_steps, examples_per_second)
+        self.step += num_steps
+        self.progress(
+            "train",
+            self.step,
+            self.num_train_steps,
+            unit="step",
+            values={
+                "loss": float(history["loss"][-1]),
+                "examples_per_second": examples_per_second,
+            },
+        )
+        return float(history["loss"][-1])
+
+    def _periods(self):
+        periods = [self.options.save_checkpoints_steps]
+        if self.options.eval_every_steps:
+            periods.append(self.options.eval_every_steps)
+        return periods
+
+    def _log(self, history, num_steps, examples_per_second):
+        """Logs step 1 and every `log_every_steps`th of the steps just taken."""
+        for index in range(num_steps):
+            step = self.step + index + 1
+            if step == 1 or step % self.options.log_every_steps == 0:
+                values = {name: float(all_[index]) for name, all_ in history.items()}
+                values["examples_per_second"] = examples_per_second
+                self.folder.log(step, values)
+
+    def _keep(self, evaluate):
+        """Evaluates and saves where it is due."""
+        done = self.step == self.num_train_steps
+        every = self.options.eval_every_steps
+        if evaluate and every and (self.step % every == 0 or done):
+            self._evaluate_and_select(evaluate)
+        period = self.options.save_checkpoints_steps
+        if self.step % period == 0 or done or self._selection.should_stop:
+            self._save()
+
+    def _evaluate_and_select(self, evaluate):
+        scores = evaluate()
+        self.folder.log(self.step, scores, tag="eval")
+        if self._selection.is_best(scores):
+            state.save(
+                os.path.join(self.options.output_dir, BEST_FOLDER),
+                self.model,
+                None,
+                self.step,
+                keep_max=1,
+            )
+
+    def _save(self):
+        state.save(
+            self.options.output_dir,
+            self.model,
+            self.optimizer,
+            self.step,
+            keep_max=self.options.keep_checkpoint_max,
+        )
+
+    @contextlib.contextmanager
+    def _saved_on_interrupt(self):
+        """Saves on Ctrl-C, so that the next start goes on from there."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            step = int(self.optimizer.iterations)
+            if step > 0:
+                self.step = step
+                self._save()
+            raise
+
+    def _resumed_loss(self):
+        losses = [line["loss"] for line in self.folder.read_metrics() if "loss" in line]
+        return losses[-1] if losses else float("nan")
+
+    def evaluate(self, source):
+        """Returns means over all examples of `source`.
+
+        Returns:
+            dict of floats: `loss`, each loss term, each metric.
+        """
+        evaluate_step = steps.build_evaluate_step(self.model, self.strategy)
+        totals = {}
+        for values in self._evaluated(source, evaluate_step):
+            for name, value in values.items():
+                totals[name] = totals.get(name, 0.0) + float(value)
+        means = {}
+        for name in [key[4:] for key in totals if key.startswith("sum/")]:
+            epsilon = self.model.loss_epsilons.get(name, 0.0)
+            weight = totals[f"weight/{name}"] + epsilon
+            means[name] = totals[f"sum/{name}"] / weight if weight else float("nan")
+        return means | {"loss": sum(means[name] for name in self.model.loss_names)}
+
+    def predict(self, source, keys=("probabilities",)):
+        """Returns the model's outputs for all examples of `source`, in order.
+
+        Args:
+            source: `batching.ArraySource` or `TFRecordSource`.
+            keys: names of outputs, each [B, ...].
+
+        Returns:
+            dict of arrays [number of examples, ...].
+        """
+        predict_step = steps.build_predict_step(self.model, self.strategy, keys)
+        rows = {key: [] for key in keys}
+        for values in self._evaluated(source, predict_step):
+            is_real = values["is_real_example"].numpy() > 0
+            for key in keys:
+                rows[key].append(values[key].numpy()[is_real])
+        return {key: np.concatenate(parts) for key, parts in rows.items()}
+
+    def _evaluated(self, source, step_function):
+        """Yields the step function's result for each batch of `source`."""
+        batch_size = self.options.eval_batch_size
+        distribution.check_batch_size("eval_batch_size", batch_size, self.strategy)
+        batches = batching.evaluation_batches(
+            source, batch_size=batch_size, length_buckets=self.options.length_buckets
+        )
+        iterator = distribution.distribute(batches, self.strategy)
+        num_steps = -(-source.num_examples // batch_size)
+        for index in range(num_steps):
+            yield step_function(iterator)
+            self.progress("evaluate", index + 1, num_steps, unit="batch")

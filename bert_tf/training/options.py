@@ -1,0 +1,122 @@
+"""Options that every training tool shares."""
+
+import dataclasses
+
+from bert_tf import options
+from bert_tf.options import option
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainingOptions(options.Options):
+    """What a run needs whatever its task is."""
+
+    output_dir: str = option(
+        help="Folder of the run: checkpoints, scores, settings. A checkpoint in it is "
+        "continued."
+    )
+    init_checkpoint: str | None = option(
+        None, help="Checkpoint whose weights the run starts from (prefix or folder)."
+    )
+    do_train: bool = option(False, help="Train.")
+    do_eval: bool = option(False, help="Evaluate the last checkpoint of output_dir.")
+    train_batch_size: int = option(
+        32, minimum=1, help="Sequences per optimizer step, over all replicas."
+    )
+    eval_batch_size: int = option(
+        8, minimum=1, help="Sequences per evaluation step, over all replicas."
+    )
+    learning_rate: float = option(
+        5e-5, minimum=0.0, help="Rate that the warm-up rises to; decays linearly to 0."
+    )
+    save_checkpoints_steps: int = option(
+        1000, minimum=1, help="Steps between checkpoints."
+    )
+    iterations_per_loop: int = option(
+        1000,
+        minimum=1,
+        help="The most steps per call from the host. Fewer where a call would take "
+        "long, or a checkpoint or an evaluation is due.",
+    )
+    device: str = option(
+        "auto",
+        choices=("auto", "cpu", "gpu", "mirrored", "tpu"),
+        help="Where to run. auto: every GPU there is, or else the CPU; mirrored: "
+        "num_replicas GPUs, or as many logical CPU devices.",
+    )
+    tpu_name: str | None = option(
+        None, help="Name or gRPC address of the TPU; 'local' on a TPU VM."
+    )
+    num_replicas: int | None = option(
+        None, minimum=1, help="Replicas of --device=mirrored; default: all GPUs."
+    )
+    random_seed: int = option(
+        12345, minimum=0, help="Fixes weights, order of examples and dropout."
+    )
+    dtype: str = option(
+        "float32",
+        choices=("float32", "mixed_bfloat16"),
+        help="mixed_bfloat16 computes in bfloat16 and keeps weights, softmax, layer "
+        "norm and losses in float32.",
+    )
+    gradient_accumulation_steps: int = option(
+        1, minimum=1, help="Micro-batches that a replica divides its batch into."
+    )
+    log_every_steps: int = option(
+        100, minimum=1, help="Steps between lines of metrics.jsonl."
+    )
+    eval_every_steps: int = option(
+        0, minimum=0, help="Steps between evaluations while training; 0: none."
+    )
+    early_stopping_evals: int = option(
+        0,
+        minimum=0,
+        help="Stop after this many evaluations without a better best_metric; 0: never.",
+    )
+    best_metric: str = option(
+        "eval_loss",
+        help="Score that picks the checkpoint kept in best/. The lowest if its name "
+        "ends in loss or perplexity, else the highest.",
+    )
+    keep_checkpoint_max: int = option(
+        5, minimum=1, help="The most checkpoints that are kept."
+    )
+    shuffle_buffer_size: int = option(
+        0,
+        minimum=0,
+        help="0: every epoch is one permutation of all examples; 1: in order; N: "
+        "permuted in windows of N.",
+    )
+    length_buckets: tuple[int, ...] = option(
+        (),
+        help="Lengths, ascending: a batch is cut to the smallest that holds its "
+        "longest sequence. For CPU and GPU.",
+    )
+    jit_compile: bool = option(
+        False, help="Compile forward and backward pass with XLA (a TPU always does)."
+    )
+    dry_run: bool = option(
+        False, help="Print size, steps, FLOPs, memory and time expected, and stop."
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if list(self.length_buckets) != sorted(set(self.length_buckets)):
+            raise options.OptionError(
+                f"--length_buckets={','.join(map(str, self.length_buckets))}: expected "
+                "different lengths in ascending order."
+            )
+        if self.device == "tpu" and self.length_buckets:
+            raise options.OptionError(
+                "--length_buckets does not go with --device=tpu, which needs one shape."
+            )
+        if self.num_replicas is not None and self.device != "mirrored":
+            raise options.OptionError(
+                f"--num_replicas={self.num_replicas} goes with --device=mirrored, got "
+                f"--device={self.device}."
+            )
+        if self.tpu_name is not None and self.device != "tpu":
+            raise options.OptionError("--tpu_name goes with --device=tpu.")
+        if self.early_stopping_evals and not self.eval_every_steps:
+            raise options.OptionError(
+                "--early_stopping_evals needs --eval_every_steps above 0."
+            )

@@ -1,0 +1,171 @@
+"""The record of a run in its output_dir: settings, metrics, scores."""
+
+import dataclasses
+import importlib.metadata
+import json
+import logging
+import os
+import subprocess
+
+import tensorflow as tf
+
+from bert_tf import files
+
+logger = logging.getLogger(__name__)
+
+METRICS_FILE = "metrics.jsonl"
+EVAL_RESULTS_FILE = "eval_results.txt"
+VERSIONS_OF = ("bert_tf", "tensorflow", "tensorflow-text", "keras", "numpy")
+
+
+class RunFolder:
+    """Writes what predicting, exporting and plotting later read.
+
+    Args:
+        path: str; created with the first file.
+    """
+
+    def __init__(self, path):
+        self.path = path
+        self._writers = {}
+
+    def create(self):
+        """Makes the folder; OSError when it cannot be written to."""
+        files.make_folders(self.path)
+        probe = os.path.join(self.path, ".writable")
+        with files.open_file(probe, "w"):
+            pass
+        files.remove(probe)
+
+    def write_settings(self, *, task, config, vocabulary, options):
+        """Writes task.json, bert_config.json, vocab.txt and run.json.
+
+        Args:
+            task: dict: task, labels, do_lower_case, max_seq_length, ...
+            config: `BertConfig`.
+            vocabulary: `Vocabulary`, or None where it is not known.
+            options: the tool's options record.
+        """
+        self._write_json("task.json", task)
+        self._write_text("bert_config.json", config.to_json_string())
+        if vocabulary is not None:
+            with files.complete_or_absent_path(self._file("vocab.txt")) as path:
+                vocabulary.save(path)
+        self._write_json(
+            "run.json",
+            {
+                "flags": dataclasses.asdict(options),
+                "seed": options.random_seed,
+                "versions": _versions(),
+                "commit": _commit(),
+            },
+        )
+
+    def read_task(self):
+        """Returns task.json's dict; ValueError where this is no finished run."""
+        path = self._file("task.json")
+        if not files.exists(path):
+            raise ValueError(
+                f"{self.path} holds no task.json; expected the output_dir of a "
+                "training run of this package."
+            )
+        with files.open_file(path) as file:
+            return json.load(file)
+
+    def cut_metrics(self, step):
+        """Drops what an interrupted run logged after `step`."""
+        path = self._file(METRICS_FILE)
+        if not files.exists(path):
+            return
+        kept = [line for line in self.read_metrics() if line["step"] <= step]
+        self._write_text(
+            METRICS_FILE, "".join(json.dumps(line) + "\n" for line in kept)
+        )
+
+    def read_metrics(self):
+        """Returns the list of logged dicts; a line cut off by a kill is dropped."""
+        path = self._file(METRICS_FILE)
+        if not files.exists(path):
+            return []
+        lines = []
+        with files.open_file(path) as file:
+            for line in file:
+                try:
+                    lines.append(json.loads(line))
+                except json.JSONDecodeError:
+                    break
+        return lines
+
+    def log(self, step, values, *, tag="train"):
+        """Appends one object to metrics.jsonl and to the TensorBoard files.
+
+        Args:
+            step: int, finished optimizer steps.
+            values: dict of floats.
+            tag: "train" or "eval": the TensorBoard run that they belong to.
+        """
+        line = {"step": int(step), **values}
+        with files.open_file(self._file(METRICS_FILE), "a") as file:
+            file.write(json.dumps(line) + "\n")
+        with self._writer(tag).as_default():
+            for name, value in values.items():
+                tf.summary.scalar(name, value, step=int(step))
+
+    def write_eval_results(self, results):
+        """Writes eval_results.txt and logs it in the release's words.
+
+        Args:
+            results: dict of numbers; ints are written as such.
+        """
+        lines = [f"{key} = {results[key]}" for key in sorted(results)]
+        self._write_text(EVAL_RESULTS_FILE, "\n".join(lines) + "\n")
+        logger.info("***** Eval results *****")
+        for line in lines:
+            logger.info("  %s", line)
+
+    def close(self):
+        """Flushes the TensorBoard files."""
+        for writer in self._writers.values():
+            writer.close()
+        self._writers = {}
+
+    def _writer(self, tag):
+        if tag not in self._writers:
+            folder = self.path if tag == "train" else self._file(tag)
+            self._writers[tag] = tf.summary.create_file_writer(folder)
+        return self._writers[tag]
+
+    def _file(self, name):
+        return os.path.join(self.path, name)
+
+    def _write_json(self, name, value):
+        self._write_text(name, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+    def _write_text(self, name, text):
+        with files.complete_or_absent(self._file(name)) as file:
+            file.write(text)
+
+
+def _versions():
+    versions = {}
+    for name in VERSIONS_OF:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            versions[name] = None
+    return versions
+
+
+def _commit():
+    """Returns the commit of the checkout that runs, or None outside of one."""
+    folder = os.path.dirname(os.path.abspath(__file__))
+    try:
+        done = subprocess.run(
+            ["git", "-C", folder, "rev-parse", "HEAD"],
+            capture_output=True,
+            text=True,
+            timeout=10,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

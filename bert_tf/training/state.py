@@ -1,0 +1,91 @@
+"""What a run is made of on disk: weights, Adam's slots, the step."""
+
+import logging
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.checkpoints import names
+from bert_tf.checkpoints import native
+from bert_tf.checkpoints import rotation
+
+logger = logging.getLogger(__name__)
+
+GLOBAL_STEP = "global_step"
+
+
+def state_variables(model, optimizer):
+    """Returns {checkpoint name: variable} of weights and slots.
+
+    Slots are called WEIGHT/adam_m and WEIGHT/adam_v, as in the release.
+    """
+    weights = names.checkpoint_variables(model)
+    state = dict(weights)
+    if optimizer is not None:
+        name_of = {id(variable): name for name, variable in weights.items()}
+        for slot, variables in optimizer.slots().items():
+            for weight, variable in zip(
+                model.trainable_variables, variables, strict=True
+            ):
+                state[f"{name_of[id(weight)]}/{slot}"] = variable
+    return state
+
+
+def save(output_dir, model, optimizer, step, *, keep_max):
+    """Writes model.ckpt-STEP, then the file `checkpoint`, then removes old ones."""
+    state = state_variables(model, optimizer)
+    # Variables, not copies: one tensor at a time is held twice while writing.
+    tensors = {name: variable.value for name, variable in state.items()}
+    tensors[GLOBAL_STEP] = np.int64(step)
+    return rotation.write_step(output_dir, step, tensors, keep_max=keep_max)
+
+
+def restore(output_dir, model, optimizer):
+    """Loads the last checkpoint of `output_dir`, if there is one.
+
+    Args:
+        output_dir: str.
+        model: built `heads.TaskModel`.
+        optimizer: built `AdamWeightDecay`, or None to leave the slots.
+
+    Returns:
+        int: finished optimizer steps; None where there is no checkpoint.
+
+    Raises:
+        ValueError: the checkpoint lacks a weight or slot, or has another shape.
+    """
+    prefix = rotation.latest(output_dir)
+    if prefix is None:
+        return None
+    state = state_variables(model, optimizer)
+    shapes = native.read_names_and_shapes(prefix)
+    missing = [name for name in state if name not in shapes]
+    if missing:
+        raise ValueError(
+            f"{prefix} cannot be continued: it lacks {len(missing)} tensors, the "
+            f"first {missing[0]}; expected weights, slots and step of this model. Give "
+            "it as --init_checkpoint to start from its weights in a new --output_dir."
+        )
+    for name, variable in state.items():
+        if tuple(shapes[name]) != tuple(variable.shape):
+            raise ValueError(
+                f"{prefix} cannot be continued: {name} has shape "
+                f"{list(shapes[name])}, the model expects {list(variable.shape)}; "
+                "check --bert_config_file."
+            )
+    step = _read_step(prefix, shapes)
+    for name, variable in state.items():
+        variable.assign(native.read(prefix, [name])[name])
+    if optimizer is not None:
+        optimizer.iterations.assign(step)
+    logger.info("Restored %s at step %d.", prefix, step)
+    return step
+
+
+def _read_step(prefix, shapes):
+    if GLOBAL_STEP in shapes:
+        return int(native.read(prefix, [GLOBAL_STEP])[GLOBAL_STEP])
+    raise ValueError(
+        f"{prefix} has no {GLOBAL_STEP}, so training cannot go on from it; give it as "
+        "--init_checkpoint to start from its weights."
+    )

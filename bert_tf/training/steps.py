@@ -1,0 +1,226 @@
+"""What one step computes: losses, gradients, update; in graph, on every replica.
+
+A loss term is a sum over examples and a weight that depends on the features alone.
+Weights are added up over micro-batches and replicas first. Each backward pass then
+differentiates sum / global weight, so gradients simply add, and the result does not
+depend on how the global batch is divided.
+"""
+
+import tensorflow as tf
+
+from bert_tf.modeling import numerics
+from bert_tf.optimization import create
+
+# Columns of a batch that are not features of an example.
+EXAMPLE_INDEX = "example_index"
+STEP = "step"
+
+
+def build_train_steps(model, optimizer, strategy, *, random_seed, options):
+    """Returns a function that takes many optimizer steps in one call.
+
+    Args:
+        model: built `heads.TaskModel`, created in the strategy's scope.
+        optimizer: `AdamWeightDecay`, built in the strategy's scope.
+        strategy: `tf.distribute.Strategy`.
+        random_seed: int; dropout is a function of it, the step and the example.
+        options: `TrainingOptions`; of it gradient_accumulation_steps, jit_compile.
+
+    Returns:
+        `train_steps(iterator, num_steps)`, a `tf.function`; gives a dict of float32
+        [num_steps]: `loss`, each loss term, `learning_rate`, `global_grad_norm`
+        before clipping.
+    """
+    gradients_of = _gradient_function(model, random_seed)
+    if options.jit_compile:
+        gradients_of = tf.function(gradients_of, jit_compile=True, autograph=False)
+    micro_batches = options.gradient_accumulation_steps
+
+    def replica_step(batch):
+        weights = model.loss_weights(_features(batch))
+        weights = _sum_over_replicas(weights)
+        weights = {
+            name: weight + model.loss_epsilons.get(name, 0.0)
+            for name, weight in weights.items()
+        }
+        terms, gradients = _accumulate(gradients_of, batch, weights, micro_batches)
+        terms = _sum_over_replicas(terms)
+        rate = tf.cast(optimizer.learning_rate, tf.float32)
+        norm = _update(model, optimizer, gradients, rate)
+        loss = tf.add_n(list(terms.values()))
+        return {
+            "loss": loss,
+            **terms,
+            "learning_rate": rate,
+            "global_grad_norm": norm,
+        }
+
+    names = ["loss", *model.loss_names, "learning_rate", "global_grad_norm"]
+
+    @tf.function
+    def train_steps(iterator, num_steps):
+        history = {
+            name: tf.TensorArray(tf.float32, size=num_steps, element_shape=[])
+            for name in names
+        }
+        for index in tf.range(num_steps):
+            values = strategy.run(replica_step, args=(next(iterator),))
+            for name in names:
+                value = strategy.experimental_local_results(values[name])[0]
+                history[name] = history[name].write(index, value)
+        return {name: history[name].stack() for name in names}
+
+    return train_steps
+
+
+def build_evaluate_step(model, strategy):
+    """Returns a function from an iterator to one batch's sums, over all replicas.
+
+    The dict holds `sum/NAME` and `weight/NAME`, float32 scalars, for every loss term
+    and every metric.
+    """
+
+    def replica_step(batch):
+        outputs = model(batch, training=False)
+        loss_sums = model.loss_sums(batch, outputs)
+        loss_weights = model.loss_weights(batch)
+        sums = {f"sum/{name}": value for name, value in loss_sums.items()}
+        sums |= {f"weight/{name}": value for name, value in loss_weights.items()}
+        for name, (value, weight) in model.metric_sums(batch, outputs).items():
+            sums[f"sum/{name}"] = value
+            sums[f"weight/{name}"] = weight
+        return _sum_over_replicas(sums)
+
+    @tf.function
+    def evaluate_step(iterator):
+        values = strategy.run(replica_step, args=(next(iterator),))
+        return tf.nest.map_structure(
+            lambda value: strategy.experimental_local_results(value)[0], values
+        )
+
+    return evaluate_step
+
+
+def build_predict_step(model, strategy, keys):
+    """Returns a function from an iterator to one batch's outputs, rows in order.
+
+    Args:
+        model: built `heads.TaskModel`.
+        strategy: `tf.distribute.Strategy`.
+        keys: names of the model's outputs, each [B, ...]. `is_real_example` is added.
+    """
+
+    def replica_step(batch):
+        outputs = model(batch, training=False)
+        chosen = {key: outputs[key] for key in keys}
+        return chosen | {"is_real_example": batch["is_real_example"]}
+
+    @tf.function
+    def predict_step(iterator):
+        values = strategy.run(replica_step, args=(next(iterator),))
+        return {
+            key: tf.concat(strategy.experimental_local_results(value), axis=0)
+            for key, value in values.items()
+        }
+
+    return predict_step
+
+
+def _features(batch):
+    return {
+        name: column
+        for name, column in batch.items()
+        if name not in (EXAMPLE_INDEX, STEP)
+    }
+
+
+def _gradient_function(model, random_seed):
+    """Returns a function (micro-batch, global weights) -> (loss terms, gradients).
+
+    Gradients are a dict from a variable's place in `model.trainable_variables`.
+    Weights that no loss reaches are left out: they stay as they are, without decay,
+    as in the release.
+    """
+    variables = [variable.value for variable in model.trainable_variables]
+
+    def gradients_of(batch, weights):
+        keys = numerics.dropout_keys(random_seed, batch[STEP], batch[EXAMPLE_INDEX])
+        features = _features(batch)
+        with tf.GradientTape() as tape:
+            outputs = model(features, training=True, dropout_keys=keys)
+            terms = {
+                name: term / weights[name]
+                for name, term in model.loss_sums(features, outputs).items()
+            }
+            loss = tf.add_n(list(terms.values()))
+        gradients = tape.gradient(loss, variables)
+        return terms, {
+            place: tf.convert_to_tensor(gradient)
+            for place, gradient in enumerate(gradients)
+            if gradient is not None
+        }
+
+    return gradients_of
+
+
+def _accumulate(gradients_of, batch, weights, micro_batches):
+    """Returns loss terms and gradients, added up over a replica's micro-batches."""
+    if micro_batches == 1:
+        return gradients_of(batch, weights)
+    parts = {
+        name: tf.reshape(
+            column,
+            [micro_batches, column.shape[0] // micro_batches]
+            + [tf.shape(column)[i] if n is None else n for i, n in _dims(column)],
+        )
+        for name, column in batch.items()
+    }
+
+    def totals_of(index):
+        part = {name: column[index] for name, column in parts.items()}
+        return gradients_of(part, weights)
+
+    def add_next(index, total):
+        return index + 1, tf.nest.map_structure(tf.add, total, totals_of(index))
+
+    _, totals = tf.while_loop(
+        lambda index, total: index < micro_batches,
+        add_next,
+        (tf.constant(1), totals_of(0)),
+        parallel_iterations=1,
+    )
+    return totals
+
+
+def _dims(column):
+    return list(enumerate(column.shape))[1:]
+
+
+def _sum_over_replicas(tensors):
+    context = tf.distribute.get_replica_context()
+    if context.num_replicas_in_sync == 1:
+        return tensors
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
+
+
+def _update(model, optimizer, gradients, rate):
+    """Adds gradients up over replicas, clips, updates; returns the norm before."""
+    places = list(gradients)
+    summed = _sum_over_replicas([gradients[place] for place in places])
+    clipped, norm = tf.clip_by_global_norm(summed, create.CLIP_NORM)
+
+    def update_all(strategy, clipped, rate):
+        for gradient, place in zip(clipped, places, strict=True):
+            strategy.extended.update(
+                model.trainable_variables[place].value,
+                lambda part, gradient, rate: optimizer.update_step(
+                    gradient, part, rate
+                ),
+                args=(gradient, rate),
+                group=False,
+            )
+
+    context = tf.distribute.get_replica_context()
+    context.merge_call(update_all, args=(clipped, rate))
+    optimizer.iterations.assign_add(1)
+    return norm

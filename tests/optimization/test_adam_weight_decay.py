@@ -1,0 +1,53 @@
+import keras
+import numpy as np
+import pytest
+
+from bert_tf.optimization import adam_weight_decay
+
+
+def reference_updates(weight, gradients, *, rate, decay):
+    """The formula of the optimizer's docstring in NumPy, float64."""
+    m, v = np.zeros_like(weight), np.zeros_like(weight)
+    for gradient in gradients:
+        m = 0.9 * m + 0.1 * gradient
+        v = 0.999 * v + 0.001 * gradient**2
+        weight = weight - rate * (m / (np.sqrt(v) + 1e-6) + decay * weight)
+    return weight, m, v
+
+
+@pytest.mark.parametrize(
+    "name, decay",
+    [
+        ("kernel", 0.01),
+        ("bias", 0.0),  # The release keeps biases and LayerNorm from decaying.
+        ("output_bias", 0.0),
+        ("LayerNorm_gamma", 0.0),
+    ],
+)
+@pytest.mark.parametrize("update", ["fused", "plain"])
+def test_updates_follow_the_release_formula(name, decay, update, monkeypatch):
+    if update == "plain":
+        monkeypatch.setattr(
+            adam_weight_decay.AdamWeightDecay,
+            "_update_fused",
+            adam_weight_decay.AdamWeightDecay._update_plainly,
+        )
+    rng = np.random.RandomState(0)
+    start = rng.randn(3, 2)
+    gradients = rng.randn(5, 3, 2)
+    weight = keras.Variable(start.astype("float32"), name=name)
+    optimizer = adam_weight_decay.AdamWeightDecay(0.1)
+    optimizer.build([weight])
+    for gradient in gradients:
+        optimizer.apply_gradients([(gradient.astype("float32"), weight)])
+    expected, m, v = reference_updates(start, gradients, rate=0.1, decay=decay)
+    np.testing.assert_allclose(weight.numpy(), expected, rtol=1e-5)
+    np.testing.assert_allclose(optimizer.slots()["adam_m"][0].numpy(), m, rtol=1e-5)
+    np.testing.assert_allclose(optimizer.slots()["adam_v"][0].numpy(), v, rtol=1e-5)
+
+
+def test_optimizer_is_rebuilt_from_its_config():
+    optimizer = adam_weight_decay.AdamWeightDecay(0.1, weight_decay_rate=0.3)
+    copy = adam_weight_decay.AdamWeightDecay.from_config(optimizer.get_config())
+    assert copy.weight_decay_rate == 0.3
+    assert copy.excluded_patterns == optimizer.excluded_patterns

@@ -1,0 +1,120 @@
+"""Training holds to the 24 (or 12) steps recorded from the 2018 code."""
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+# How a global batch may be divided without changing anything.
+DIVISIONS = [
+    pytest.param([], id="one_device"),
+    pytest.param(["--device=mirrored", "--num_replicas=2"], id="two_replicas"),
+    pytest.param(["--device=mirrored", "--num_replicas=4"], id="four_replicas"),
+    pytest.param(["--gradient_accumulation_steps=2"], id="two_micro_batches"),
+    pytest.param(["--jit_compile"], id="xla"),
+]
+
+
+def config_file(folder, source, **changes):
+    """Writes the recorded model's config with other values; returns its path."""
+    config = json.loads(pathlib.Path(source).read_text()) | changes
+    path = folder / "bert_config.json"
+    path.write_text(json.dumps(config))
+    return path
+
+
+def no_dropout(folder, model):
+    return config_file(
+        folder,
+        model / "bert_config.json",
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
+
+
+def trajectory_flags(model, config, output_dir):
+    """Returns the flags that repeat the recorded run, and its record."""
+    recorded = json.loads((model / "trajectory.json").read_text())
+    flags = [
+        f"--input_file={model / 'examples.tfrecord'}",
+        f"--output_dir={output_dir}",
+        f"--bert_config_file={config}",
+        f"--init_checkpoint={model / 'bert_model.ckpt'}",
+        "--do_train",
+        f"--train_batch_size={recorded['batch_size']}",
+        f"--max_seq_length={recorded['max_seq_length']}",
+        f"--max_predictions_per_seq={recorded['max_predictions_per_seq']}",
+        f"--num_train_steps={recorded['num_train_steps']}",
+        f"--num_warmup_steps={recorded['num_warmup_steps']}",
+        f"--learning_rate={recorded['learning_rate']}",
+        "--shuffle_buffer_size=1",
+        "--log_every_steps=1",
+    ]
+    return flags, recorded
+
+
+def read_metrics(output_dir):
+    lines = (output_dir / "metrics.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+@pytest.fixture(params=["golden", "shared"])
+def recorded_model(request):
+    """The small recorded model of a bare clone, and the larger one beside it."""
+    if request.param == "golden":
+        return request.getfixturevalue("golden") / "model"
+    return request.getfixturevalue("shared") / "golden" / "model_gelu"
+
+
+@pytest.mark.parametrize("division", DIVISIONS)
+def test_losses_gradient_norms_and_weights_equal_2018(
+    recorded_model, division, tmp_path, run_tool
+):
+    output_dir = tmp_path / "run"
+    config = no_dropout(tmp_path, recorded_model)
+    flags, recorded = trajectory_flags(recorded_model, config, output_dir)
+    done = run_tool("run_pretraining", *flags, *division)
+    assert done.exit_code == 0, done.stderr
+
+    columns = ["masked_lm_loss", "next_sentence_loss", "global_grad_norm"]
+    metrics = read_metrics(output_dir)
+    assert [line["step"] for line in metrics] == list(
+        range(1, recorded["num_train_steps"] + 1)
+    )
+    np.testing.assert_allclose(
+        [[line[column] for column in columns] for line in metrics],
+        recorded["before_each_step"],
+        rtol=2e-5,
+    )
+    last = f"model.ckpt-{recorded['num_train_steps']}"
+    ours = tf.train.load_checkpoint(str(output_dir / last))
+    theirs = tf.train.load_checkpoint(str(recorded_model / "trained.ckpt"))
+    assert ours.get_variable_to_shape_map() == theirs.get_variable_to_shape_map()
+    for name in recorded["final_weights"]:
+        expected = theirs.get_tensor(name)
+        error = np.linalg.norm(ours.get_tensor(name) - expected)
+        assert error <= 1e-5 * np.linalg.norm(expected), name
+
+
+def test_with_dropout_the_losses_do_not_depend_on_the_number_of_replicas(
+    golden, tmp_path, run_tool
+):
+    model = golden / "model"
+    losses = []
+    for replicas in (1, 2, 4):
+        output_dir = tmp_path / str(replicas)
+        flags, _ = trajectory_flags(model, model / "bert_config.json", output_dir)
+        device = ["--device=mirrored", f"--num_replicas={replicas}"]
+        done = run_tool("run_pretraining", *flags, *device)
+        assert done.exit_code == 0, done.stderr
+        losses.append([line["loss"] for line in read_metrics(output_dir)])
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-5)
+    np.testing.assert_allclose(losses[2], losses[0], rtol=1e-5)
+
+    config = no_dropout(tmp_path, model)
+    flags, _ = trajectory_flags(model, config, tmp_path / "no_dropout")
+    run_tool("run_pretraining", *flags)
+    without = [line["loss"] for line in read_metrics(tmp_path / "no_dropout")]
+    assert np.abs(np.subtract(without, losses[0])).max() > 1e-3

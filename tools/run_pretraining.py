@@ -1,0 +1,22 @@
+"""Pretrains BERT on the files of create_pretraining_data, and evaluates it."""
+
+import sys
+
+from bert_tf import command_line
+from bert_tf.pretraining import run_options
+
+
+def work(options, progress):
+    from bert_tf.pretraining import workflow
+
+    return workflow.run(options, progress=progress)
+
+
+def main(argv=None):
+    return command_line.run(
+        "run_pretraining", run_options.RunPretrainingOptions, work, argv
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
