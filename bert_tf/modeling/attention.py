@@ -1,0 +1,121 @@
+"""Self-attention, and the residual output that follows every sublayer.
+
+Shape letters: B batch, S sequence, H hidden, N heads, D = H / N, F from-sequence,
+T to-sequence. Vectors are kept as [B * S, H]: every product with a kernel is then one
+of two matrices.
+"""
+
+import keras
+from keras import ops
+
+from bert_tf.modeling import embeddings
+from bert_tf.modeling import numerics
+
+
+def dense(units, config, *, name, dtype):
+    """Returns a dense layer with the release's initializer."""
+    return keras.layers.Dense(
+        units,
+        kernel_initializer=numerics.initializer(config),
+        name=name,
+        dtype=dtype,
+    )
+
+
+class SelfAttention(keras.layers.Layer):
+    """Every position looks at every position that the mask allows.
+
+    Source: section 3.2 of "Attention is all you need"; attention_layer of
+    modeling.py, 2018.
+    """
+
+    def __init__(self, config, dropout_site, *, name="self", dtype=None):
+        super().__init__(name=name, dtype=dtype)
+        self.config = config
+        self.dropout_site = dropout_site
+        policy = self.dtype_policy
+        self.query = dense(config.hidden_size, config, name="query", dtype=policy)
+        self.key = dense(config.hidden_size, config, name="key", dtype=policy)
+        self.value = dense(config.hidden_size, config, name="value", dtype=policy)
+
+    def build(self, input_shape=None):
+        shape = (None, self.config.hidden_size)
+        self.query.build(shape)
+        self.key.build(shape)
+        self.value.build(shape)
+
+    def call(self, inputs, mask_bias, dropout_keys=None):
+        """Returns [B * F, H] for inputs [B * F, H] and a bias [B, 1, 1, T]."""
+        config = self.config
+        length = ops.shape(mask_bias)[-1]
+        heads = (-1, length, config.num_attention_heads, config.size_per_head)
+        # The scale goes to the queries: fewer elements than there are scores.
+        query = self.query(inputs) * (config.size_per_head**-0.5)
+        query = ops.transpose(ops.reshape(query, heads), (0, 2, 1, 3))  # [B, N, F, D]
+        key = ops.reshape(self.key(inputs), heads)
+        key = ops.transpose(key, (0, 2, 3, 1))  # [B, N, D, T]
+        value = ops.reshape(self.value(inputs), heads)
+        value = ops.transpose(value, (0, 2, 1, 3))  # [B, N, T, D]
+
+        scores = ops.cast(ops.matmul(query, key), "float32") + mask_bias
+        weights = ops.cast(numerics.softmax(scores), self.compute_dtype)
+        weights = numerics.dropout(
+            weights,
+            config.attention_probs_dropout_prob,
+            dropout_keys,
+            self.dropout_site,
+        )  # [B, N, F, T]
+        context = ops.matmul(weights, value)  # [B, N, F, D]
+        context = ops.transpose(context, (0, 2, 1, 3))  # [B, F, N, D]
+        return ops.reshape(context, (-1, config.hidden_size))
+
+
+class ResidualOutput(keras.layers.Layer):
+    """Dense, dropout, sum with the sublayer's input, normalization."""
+
+    def __init__(self, config, dropout_site, *, name="output", dtype=None):
+        super().__init__(name=name, dtype=dtype)
+        self.config = config
+        self.dropout_site = dropout_site
+        self.dense = dense(
+            config.hidden_size, config, name="dense", dtype=self.dtype_policy
+        )
+        self.normalization = embeddings.LayerNorm(
+            config.layer_norm_epsilon, dtype=self.dtype_policy
+        )
+
+    def build(self, input_shape):
+        self.dense.build(input_shape)
+        self.normalization.build((None, self.config.hidden_size))
+
+    def call(self, inputs, residual, dropout_keys=None):
+        outputs = numerics.dropout(
+            self.dense(inputs),
+            self.config.hidden_dropout_prob,
+            dropout_keys,
+            self.dropout_site,
+        )
+        return self.normalization(outputs + residual)
+
+
+class Attention(keras.layers.Layer):
+    """Self-attention and its residual output."""
+
+    def __init__(self, config, dropout_sites, *, name="attention", dtype=None):
+        super().__init__(name=name, dtype=dtype)
+        weights_site, output_site = dropout_sites
+        self.config = config
+        self.self_attention = SelfAttention(
+            config, weights_site, dtype=self.dtype_policy
+        )
+        self.residual_output = ResidualOutput(
+            config, output_site, dtype=self.dtype_policy
+        )
+
+    def build(self, input_shape=None):
+        self.self_attention.build()
+        self.residual_output.build((None, self.config.hidden_size))
+
+    def call(self, inputs, mask_bias, dropout_keys=None):
+        context = self.self_attention(inputs, mask_bias, dropout_keys=dropout_keys)
+        return self.residual_output(context, inputs, dropout_keys=dropout_keys)

@@ -1,0 +1,133 @@
+"""BertModel: token ids in, vectors out.
+
+Shape letters: B batch, S sequence, H hidden.
+"""
+
+import keras
+from keras import ops
+
+from bert_tf.modeling import attention
+from bert_tf.modeling import config as config_module
+from bert_tf.modeling import embeddings
+from bert_tf.modeling import encoder
+from bert_tf.modeling import numerics
+
+
+class Pooler(keras.layers.Layer):
+    """The vector of the first position, through a dense layer with tanh."""
+
+    def __init__(self, config, *, name="pooler", dtype=None):
+        super().__init__(name=name, dtype=dtype)
+        self.config = config
+        self.dense = attention.dense(
+            config.hidden_size, config, name="dense", dtype=self.dtype_policy
+        )
+
+    def build(self, input_shape=None):
+        self.dense.build((None, self.config.hidden_size))
+
+    def call(self, sequence_output):
+        """Returns [B, H] for [B, S, H]."""
+        return ops.tanh(self.dense(sequence_output[:, 0]))
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class BertModel(keras.Model):
+    """The encoder of "BERT: Pre-training of Deep Bidirectional Transformers".
+
+    Args:
+        config: BertConfig.
+        name: the first part of its variables' names.
+        dtype: a Keras dtype policy, such as "mixed_bfloat16"; default the global one.
+
+    Example:
+        model = BertModel(BertConfig.named("bert-tiny"), name="bert")
+        outputs = model({"input_ids": ids})  # ids: int32 [B, S].
+        outputs["sequence_output"]           # [B, S, H]
+
+    Source: BertModel of modeling.py, 2018.
+    """
+
+    def __init__(self, config, *, name="bert", dtype=None, **kwargs):
+        super().__init__(name=name, dtype=dtype, **kwargs)
+        self.config = config
+        policy = self.dtype_policy
+        self.embeddings = embeddings.Embeddings(config, dtype=policy)
+        self.encoder = encoder.Encoder(config, dtype=policy)
+        self.pooler = Pooler(config, dtype=policy)
+
+    def build(self, input_shape=None):
+        """Creates all weights; needs no data."""
+        self.embeddings.build()
+        self.encoder.build()
+        self.pooler.build()
+
+    def call(self, features, training=False, dropout_keys=None):
+        """Computes the vectors of a batch.
+
+        Args:
+            features: dict with `input_ids`, and optionally `input_mask` (1: a real
+                piece; default all 1) and `segment_ids` (default all 0), int32 [B, S].
+            training: with dropout or without.
+            dropout_keys: uint32 [B] of `numerics.dropout_keys`; needed in training
+                where the configuration has dropout.
+
+        Returns:
+            A dict: `sequence_output` [B, S, H], the last layer; `pooled_output`
+            [B, H]; `all_encoder_layers`, a list of L tensors [B, S, H], lowest first;
+            `embedding_output` [B, S, H].
+
+        Raises:
+            ValueError: training without `dropout_keys`.
+        """
+        keys = _keys_in_use(self.config, training, dropout_keys)
+        input_ids = features["input_ids"]
+        input_mask = features.get("input_mask")
+        segment_ids = features.get("segment_ids")
+        if input_mask is None:
+            input_mask = ops.ones_like(input_ids)
+        if segment_ids is None:
+            segment_ids = ops.zeros_like(input_ids)
+
+        embedded = self.embeddings(input_ids, segment_ids, dropout_keys=keys)
+        layers = self.encoder(embedded, _mask_bias(input_mask), dropout_keys=keys)
+        shape = (-1, ops.shape(input_ids)[1], self.config.hidden_size)  # [B, S, H]
+        layers = [ops.reshape(layer, shape) for layer in layers]
+        return {
+            "sequence_output": layers[-1],
+            "pooled_output": self.pooler(layers[-1]),
+            "all_encoder_layers": layers,
+            "embedding_output": ops.reshape(embedded, shape),
+        }
+
+    def get_config(self):
+        return {
+            "config": self.config.to_dict(),
+            "name": self.name,
+            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        config["config"] = config_module.BertConfig.from_dict(config["config"])
+        return cls(**config)
+
+
+def _keys_in_use(config, training, dropout_keys):
+    """Returns the dropout keys, or None where nothing is dropped."""
+    rates = (config.hidden_dropout_prob, config.attention_probs_dropout_prob)
+    if not training or not any(rates):
+        return None
+    if dropout_keys is None:
+        raise ValueError(
+            "A model with dropout was called with training=True and without "
+            "dropout_keys; give numerics.dropout_keys(seed, step, example_index)."
+        )
+    return dropout_keys
+
+
+def _mask_bias(input_mask):
+    """Returns float32 [B, 1, 1, S]: 0 where attention may look, else -10000."""
+    mask = ops.cast(input_mask, "float32")
+    return ((1.0 - mask) * numerics.ATTENTION_MASK_BIAS)[:, None, None, :]

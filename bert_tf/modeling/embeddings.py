@@ -1,0 +1,95 @@
+"""Word, segment and position embeddings, and the layer normalization.
+
+Shape letters: B batch, S sequence, H hidden, V vocabulary.
+"""
+
+import keras
+from keras import ops
+
+from bert_tf.modeling import numerics
+
+# Every place where dropout acts has a number; it chooses the place's masks.
+EMBEDDINGS_DROPOUT_SITE = 0
+
+
+class LayerNorm(keras.layers.Layer):
+    """Layer normalization in float32, under the release's names.
+
+    Args:
+        epsilon: float, added to the variance.
+        name: the release's scope.
+        dtype: the model's dtype policy; the result has its compute dtype.
+    """
+
+    def __init__(self, epsilon, *, name="LayerNorm", dtype=None):
+        # Without autocast gamma, beta and the sums stay float32.
+        super().__init__(name=name, dtype=dtype, autocast=False)
+        self.epsilon = epsilon
+
+    def build(self, input_shape):
+        size = (input_shape[-1],)
+        self.gamma = self.add_weight(name="gamma", shape=size, initializer="ones")
+        self.beta = self.add_weight(name="beta", shape=size, initializer="zeros")
+
+    def call(self, inputs):
+        outputs = numerics.layer_norm(inputs, self.gamma, self.beta, self.epsilon)
+        return ops.cast(outputs, self.compute_dtype)
+
+
+class Embeddings(keras.layers.Layer):
+    """The sum of three embeddings, normalized, with dropout.
+
+    Source: embedding_lookup and embedding_postprocessor of modeling.py, 2018.
+    """
+
+    def __init__(self, config, *, name="embeddings", dtype=None):
+        # Without autocast: rows are cast after the lookup, never the whole table.
+        super().__init__(name=name, dtype=dtype, autocast=False)
+        self.config = config
+        self.normalization = LayerNorm(
+            config.layer_norm_epsilon, dtype=self.dtype_policy
+        )
+
+    def build(self, input_shape=None):
+        config = self.config
+        self.word_embeddings = self._table("word_embeddings", config.vocab_size)
+        self.token_type_embeddings = self._table(
+            "token_type_embeddings", config.type_vocab_size
+        )
+        self.position_embeddings = self._table(
+            "position_embeddings", config.max_position_embeddings
+        )
+        self.normalization.build((None, config.hidden_size))
+
+    def _table(self, name, num_rows):
+        return self.add_weight(
+            name=name,
+            shape=(num_rows, self.config.hidden_size),
+            initializer=numerics.initializer(self.config),
+        )
+
+    def call(self, input_ids, segment_ids, dropout_keys=None):
+        """Returns [B * S, H] for int32 ids [B, S]."""
+        length = ops.shape(input_ids)[1]
+        hidden = self.config.hidden_size
+        words = numerics.lookup(
+            self.word_embeddings, ops.reshape(input_ids, (-1,))
+        )  # [B * S, H]
+        # A product with few rows is faster than a gather, on TPUs above all.
+        segments = ops.matmul(
+            ops.one_hot(
+                ops.reshape(segment_ids, (-1,)),
+                self.config.type_vocab_size,
+                dtype="float32",
+            ),
+            self.token_type_embeddings,
+        )  # [B * S, H]
+        positions = self.position_embeddings[:length]  # [S, H]
+        summed = ops.reshape(words + segments, (-1, length, hidden)) + positions
+        outputs = self.normalization(ops.reshape(summed, (-1, hidden)))
+        return numerics.dropout(
+            outputs,
+            self.config.hidden_dropout_prob,
+            dropout_keys,
+            EMBEDDINGS_DROPOUT_SITE,
+        )

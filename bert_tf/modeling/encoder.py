@@ -1,0 +1,85 @@
+"""The stack of encoder layers.
+
+Shape letters: B batch, S sequence, H hidden, L layers.
+"""
+
+import keras
+
+from bert_tf.modeling import attention
+from bert_tf.modeling import embeddings
+from bert_tf.modeling import numerics
+
+_DROPOUT_SITES_A_LAYER = 3
+
+
+class Intermediate(keras.layers.Layer):
+    """The wide half of the feed-forward sublayer."""
+
+    def __init__(self, config, *, name="intermediate", dtype=None):
+        super().__init__(name=name, dtype=dtype)
+        self.config = config
+        self.activation = numerics.activation(config.hidden_act)
+        self.dense = attention.dense(
+            config.intermediate_size, config, name="dense", dtype=self.dtype_policy
+        )
+
+    def build(self, input_shape=None):
+        self.dense.build((None, self.config.hidden_size))
+
+    def call(self, inputs):
+        return self.activation(self.dense(inputs))
+
+
+class EncoderLayer(keras.layers.Layer):
+    """Attention and feed-forward, each with its residual output."""
+
+    def __init__(self, config, index, *, dtype=None):
+        super().__init__(name=f"layer_{index}", dtype=dtype)
+        self.config = config
+        policy = self.dtype_policy
+        first_site = (
+            embeddings.EMBEDDINGS_DROPOUT_SITE + 1 + _DROPOUT_SITES_A_LAYER * index
+        )
+        self.attention = attention.Attention(
+            config, (first_site, first_site + 1), dtype=policy
+        )
+        self.intermediate = Intermediate(config, dtype=policy)
+        self.residual_output = attention.ResidualOutput(
+            config, first_site + 2, dtype=policy
+        )
+
+    def build(self, input_shape=None):
+        self.attention.build()
+        self.intermediate.build()
+        self.residual_output.build((None, self.config.intermediate_size))
+
+    def call(self, inputs, mask_bias, dropout_keys=None):
+        attended = self.attention(inputs, mask_bias, dropout_keys=dropout_keys)
+        wide = self.intermediate(attended)
+        return self.residual_output(wide, attended, dropout_keys=dropout_keys)
+
+
+class Encoder(keras.layers.Layer):
+    """L encoder layers, one on the other.
+
+    Source: transformer_model of modeling.py, 2018.
+    """
+
+    def __init__(self, config, *, name="encoder", dtype=None):
+        super().__init__(name=name, dtype=dtype)
+        self.encoder_layers = [
+            EncoderLayer(config, index, dtype=self.dtype_policy)
+            for index in range(config.num_hidden_layers)
+        ]
+
+    def build(self, input_shape=None):
+        for layer in self.encoder_layers:
+            layer.build()
+
+    def call(self, inputs, mask_bias, dropout_keys=None):
+        """Returns every layer's output [B * S, H], lowest first."""
+        outputs = []
+        for layer in self.encoder_layers:
+            inputs = layer(inputs, mask_bias, dropout_keys=dropout_keys)
+            outputs.append(inputs)
+        return outputs

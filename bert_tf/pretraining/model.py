@@ -1,0 +1,146 @@
+"""BertPretrainer: the encoder with both pretraining heads.
+
+Shape letters: B batch, S sequence, H hidden, M masked positions, V vocabulary.
+"""
+
+import keras
+from keras import ops
+
+from bert_tf.modeling import bert
+from bert_tf.modeling import heads
+from bert_tf.modeling import numerics
+
+
+class PretrainingHeads(keras.layers.Layer):
+    """Both heads under the release's scope `cls`."""
+
+    def __init__(self, config, *, next_sentence, name="cls", dtype=None):
+        super().__init__(name=name, dtype=dtype)
+        policy = self.dtype_policy
+        self.predictions = heads.MaskedLanguageModelHead(config, dtype=policy)
+        self.seq_relationship = (
+            heads.NextSentenceHead(config, dtype=policy) if next_sentence else None
+        )
+
+    def build(self, input_shape=None):
+        self.predictions.build()
+        if self.seq_relationship is not None:
+            self.seq_relationship.build()
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class BertPretrainer(heads.TaskModel):
+    """Predicts masked words, and whether the second segment follows the first.
+
+    Args:
+        config: BertConfig.
+        next_sentence: False leaves the next-sentence head, its loss and its metric
+            out. The pooler stays in the encoder, so that checkpoints have the same
+            encoder names; its gradient is then None (or zero).
+        name: as for every Keras model.
+        dtype: as for every Keras model.
+
+    Features: `input_ids`, `input_mask`, `segment_ids` int32 [B, S];
+    `masked_lm_positions`, `masked_lm_ids` int32 [B, M]; `masked_lm_weights` float32
+    [B, M]; `next_sentence_labels` int32 [B] or [B, 1], 1 for a random second segment.
+
+    Source: run_pretraining.py, 2018.
+    """
+
+    loss_epsilons = {"masked_lm_loss": numerics.MASKED_LM_EPSILON}
+
+    def __init__(
+        self,
+        config,
+        *,
+        next_sentence=True,
+        name="bert_pretrainer",
+        dtype=None,
+        **kwargs,
+    ):
+        super().__init__(config, name=name, dtype=dtype, **kwargs)
+        self.next_sentence = next_sentence
+        policy = self.dtype_policy
+        self.bert = bert.BertModel(config, name="bert", dtype=policy)
+        self.cls = PretrainingHeads(
+            config, next_sentence=next_sentence, name="cls", dtype=policy
+        )
+
+    def build(self, input_shape=None):
+        """Creates all weights; needs no data."""
+        self.bert.build()
+        self.cls.build()
+
+    def call(self, features, training=False, dropout_keys=None):
+        """Computes both heads' scores.
+
+        Returns:
+            A dict: `masked_lm_logits` float32 [B, M, V], `next_sentence_logits`
+            float32 [B, 2] (unless there is no such head), `sequence_output`
+            [B, S, H], `pooled_output` [B, H].
+        """
+        keys = self.dropout_keys_in_use(features, training, dropout_keys)
+        encoded = self.bert(features, training=training, dropout_keys=keys)
+        outputs = {
+            "sequence_output": encoded["sequence_output"],
+            "pooled_output": encoded["pooled_output"],
+            "masked_lm_logits": self.cls.predictions(
+                encoded["sequence_output"],
+                features["masked_lm_positions"],
+                self.bert.embeddings.word_embeddings,
+            ),
+        }
+        if self.next_sentence:
+            outputs["next_sentence_logits"] = self.cls.seq_relationship(
+                encoded["pooled_output"]
+            )
+        return outputs
+
+    def loss_weights(self, features):
+        weights = {"masked_lm_loss": ops.sum(_masked_weights(features))}
+        if self.next_sentence:
+            weights["next_sentence_loss"] = ops.sum(heads.example_weights(features))
+        return weights
+
+    def loss_sums(self, features, outputs):
+        losses = numerics.cross_entropy(
+            outputs["masked_lm_logits"], features["masked_lm_ids"]
+        )  # [B, M]
+        sums = {"masked_lm_loss": ops.sum(losses * _masked_weights(features))}
+        if self.next_sentence:
+            losses = numerics.cross_entropy(
+                outputs["next_sentence_logits"], _next_sentence_labels(features)
+            )  # [B]
+            weights = heads.example_weights(features)
+            sums["next_sentence_loss"] = ops.sum(losses * weights)
+        return sums
+
+    def metric_sums(self, features, outputs):
+        weights = _masked_weights(features)
+        hits = heads.weighted_hits(
+            outputs["masked_lm_logits"], features["masked_lm_ids"], weights
+        )
+        metrics = {"masked_lm_accuracy": (hits, ops.sum(weights))}
+        if self.next_sentence:
+            weights = heads.example_weights(features)
+            hits = heads.weighted_hits(
+                outputs["next_sentence_logits"],
+                _next_sentence_labels(features),
+                weights,
+            )
+            metrics["next_sentence_accuracy"] = (hits, ops.sum(weights))
+        return metrics
+
+    def get_config(self):
+        return {**super().get_config(), "next_sentence": self.next_sentence}
+
+
+def _masked_weights(features):
+    """Returns float32 [B, M]: 1 for every masked position that counts."""
+    weights = ops.cast(features["masked_lm_weights"], "float32")
+    return weights * heads.example_weights(features)[:, None]
+
+
+def _next_sentence_labels(features):
+    """Returns int32 [B] of the column [B] or [B, 1]."""
+    return ops.reshape(features["next_sentence_labels"], (-1,))
