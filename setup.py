@@ -1,0 +1,64 @@
+"""Installs bert_tf, and every tool under its own name.
+
+Metadata stands here and not in pyproject.toml because the list of tools is read from
+the folder `tools/`, which becomes the package `bert_tf.tools`.
+"""
+
+import pathlib
+import re
+
+import setuptools
+
+ROOT = pathlib.Path(__file__).parent
+TOOLS = sorted(path.stem for path in (ROOT / "tools").glob("[a-z]*.py"))
+VERSION = re.search(
+    r'^__version__ = "(.+)"$', (ROOT / "bert_tf" / "__init__.py").read_text(), re.M
+)[1]
+PLOTS = ["matplotlib>=3.8"]
+VOCABULARY = ["tokenizers>=0.20"]
+
+setuptools.setup(
+    name="bert_tf",
+    version=VERSION,
+    description="BERT of 2018 for TensorFlow 2 and Keras 3, from text to served answer",
+    long_description=(ROOT / "README.md").read_text()
+    if (ROOT / "README.md").exists()
+    else "",
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.11",
+    packages=[*setuptools.find_packages(include=["bert_tf", "bert_tf.*"])]
+    + ["bert_tf.tools"],
+    package_dir={"bert_tf.tools": "tools"},
+    package_data={"bert_tf": ["sample_data/*", "tokenization/*.txt"]},
+    entry_points={
+        "console_scripts": [f"{tool} = bert_tf.tools.{tool}:main" for tool in TOOLS]
+    },
+    install_requires=[
+        # tensorflow-tpu ends at 2.20; requirements/tpu.txt says how to install it.
+        "tensorflow>=2.20,<2.22",
+        "tensorflow-text>=2.20,<2.22; platform_system != 'Windows'",
+        "keras>=3.10,<4",
+        "absl-py>=2.1",
+        "numpy>=1.26",
+        "safetensors>=0.4",
+        "tqdm>=4.66",
+    ],
+    extras_require={
+        "beam": ["apache-beam>=2.60"],
+        "dev": [
+            "jax>=0.4",
+            "pytest>=8",
+            "ruff>=0.6",
+            *PLOTS,
+            *VOCABULARY,
+            "ipykernel>=6",
+            "jupytext>=1.16",
+            "nbclient>=0.10",
+        ],
+        "notebooks": ["ipykernel>=6", "jupytext>=1.16", "nbclient>=0.10", *PLOTS],
+        "plots": PLOTS,
+        "serving": ["tensorflow-serving-api>=2.16"],
+        "vocabulary": VOCABULARY,
+    },
+)
