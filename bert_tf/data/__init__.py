@@ -1,0 +1,1 @@
+"""Text to packed rows to TFRecord files to batches; shared by all tasks."""

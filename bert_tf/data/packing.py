@@ -1,0 +1,176 @@
+"""Texts to the rows the encoder reads: cut, framed by [CLS] and [SEP], padded."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PackedPair:
+    """One sequence: [CLS] A [SEP], or [CLS] A [SEP] B [SEP]."""
+
+    pieces: list  # Word pieces or ids, whichever came in.
+    segment_ids: list[int]  # 0 up to and with the first [SEP], then 1.
+
+
+def truncate_pair(tokens_a, tokens_b, max_tokens):
+    """Returns both segments cut from the end, the longer one first.
+
+    Args:
+        tokens_a: list of word pieces.
+        tokens_b: list of word pieces.
+        max_tokens: the most word pieces both may have together.
+
+    Returns:
+        Two new lists.
+
+    Raises:
+        ValueError: `max_tokens` is negative.
+
+    Source: the pair truncation of run_classifier.py, 2018.
+    """
+    if max_tokens < 0:
+        raise ValueError(f"max_tokens must not be negative, got {max_tokens}.")
+    keep_a, keep_b = len(tokens_a), len(tokens_b)
+    if keep_a + keep_b > max_tokens:
+        # What taking one piece at a time from the longer one, B when equal, ends at.
+        if min(keep_a, keep_b) > max_tokens // 2:
+            keep_a, keep_b = max_tokens - max_tokens // 2, max_tokens // 2
+        elif keep_a > keep_b:
+            keep_a = max_tokens - keep_b
+        else:
+            keep_b = max_tokens - keep_a
+    return list(tokens_a[:keep_a]), list(tokens_b[:keep_b])
+
+
+def pack_pair(
+    tokens_a: Sequence,
+    tokens_b: Sequence | None = None,
+    *,
+    max_seq_length: int,
+    cls="[CLS]",
+    sep="[SEP]",
+) -> PackedPair:
+    """Returns [CLS] A [SEP] or [CLS] A [SEP] B [SEP], cut to fit.
+
+    Args:
+        tokens_a: word pieces, or their ids.
+        tokens_b: the same for the second segment; None where there is none.
+        max_seq_length: the most pieces of the result.
+        cls: piece or id at the start.
+        sep: piece or id after each segment.
+
+    Raises:
+        ValueError: `max_seq_length` has no room for [CLS] and [SEP].
+
+    Source: convert_single_example of run_classifier.py, 2018.
+    """
+    num_special = 2 if tokens_b is None else 3
+    if max_seq_length < num_special:
+        raise ValueError(
+            f"max_seq_length: expected at least {num_special}, got {max_seq_length}."
+        )
+    tokens_a, rest = truncate_pair(
+        tokens_a, () if tokens_b is None else tokens_b, max_seq_length - num_special
+    )
+    pieces = [cls, *tokens_a, sep]
+    segment_ids = [0] * len(pieces)
+    if tokens_b is not None:
+        pieces += [*rest, sep]
+        segment_ids += [1] * (len(rest) + 1)
+    return PackedPair(pieces=pieces, segment_ids=segment_ids)
+
+
+def pad(values: Sequence, length: int, value=0) -> list:
+    """Returns the values followed by as many `value`s as `length` asks for.
+
+    Raises:
+        ValueError: there are more than `length` values.
+    """
+    if len(values) > length:
+        raise ValueError(f"Expected at most {length} values, got {len(values)}.")
+    return [*values, *([value] * (length - len(values)))]
+
+
+def pack(
+    tokenizer,
+    texts: Sequence[str],
+    *,
+    max_seq_length: int,
+    texts_b: Sequence[str] | None = None,
+) -> dict[str, np.ndarray]:
+    """Returns the encoder's features of some texts, or pairs of texts.
+
+    Args:
+        tokenizer: a `FullTokenizer` or an `InGraphTokenizer`.
+        texts: B texts.
+        max_seq_length: length of the rows, S; what is longer is cut from the end.
+        texts_b: B second segments, or None.
+
+    Returns:
+        `input_ids`, `input_mask`, `segment_ids`: int32 [B, S].
+
+    Raises:
+        ValueError: `texts` is one string, or `texts_b` has another length.
+
+    Example:
+        >>> pack(tokenizer, ["The cat sat."], max_seq_length=8)["input_ids"]
+        array([[ 101, 1996, 4937, 2938, 1012,  102,    0,    0]], dtype=int32)
+    """
+    if isinstance(texts, str) or isinstance(texts_b, str):
+        raise ValueError("Expected a list of texts, got one string.")
+    if texts_b is not None and len(texts_b) != len(texts):
+        raise ValueError(
+            f"Expected as many texts_b as texts ({len(texts)}), got {len(texts_b)}."
+        )
+    ids_a = token_ids(tokenizer, texts)
+    ids_b = [None] * len(texts) if texts_b is None else token_ids(tokenizer, texts_b)
+    rows = [
+        pack_pair(
+            a,
+            b,
+            max_seq_length=max_seq_length,
+            cls=tokenizer.vocabulary.cls_id,
+            sep=tokenizer.vocabulary.sep_id,
+        )
+        for a, b in zip(ids_a, ids_b, strict=True)
+    ]
+    return padded_features(rows, max_seq_length)
+
+
+def padded_features(
+    rows: Sequence[PackedPair], max_seq_length: int
+) -> dict[str, np.ndarray]:
+    """Returns `input_ids`, `input_mask`, `segment_ids`: int32 [B, S].
+
+    Args:
+        rows: B sequences of ids.
+        max_seq_length: length of the rows, S.
+    """
+    features = {
+        name: np.zeros((len(rows), max_seq_length), np.int32)
+        for name in ("input_ids", "input_mask", "segment_ids")
+    }
+    for index, row in enumerate(rows):
+        length = len(row.pieces)
+        features["input_ids"][index, :length] = row.pieces
+        features["input_mask"][index, :length] = 1
+        features["segment_ids"][index, :length] = row.segment_ids
+    return features
+
+
+def token_ids(tokenizer, texts: Sequence[str]) -> list[list[int]]:
+    """Returns the ids of each text's word pieces.
+
+    Args:
+        tokenizer: a `FullTokenizer` or an `InGraphTokenizer`.
+        texts: the texts.
+    """
+    if len(texts) == 0:
+        return []
+    if hasattr(tokenizer, "convert_tokens_to_ids"):
+        return [
+            tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text)) for text in texts
+        ]
+    return tokenizer.tokenize(list(texts)).to_list()

@@ -1,0 +1,128 @@
+"""The columns of a TFRecord file, declared once for writing, reading and checking."""
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+
+# Columns with one value per place of the sequence; length buckets trim these.
+SEQUENCE_COLUMNS = ("input_ids", "input_mask", "segment_ids")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Column:
+    """One column: the same number of values in every record."""
+
+    name: str  # Name of the feature in the record.
+    length: int | None  # Values per record; None: one value, batches are [B].
+    dtype: str  # "int32" or "float32", as in batches; records hold int64 or float.
+
+    def __post_init__(self):
+        if self.dtype not in ("int32", "float32"):
+            raise ValueError(
+                f"Column {self.name}: expected dtype int32 or float32, "
+                f"got {self.dtype!r}."
+            )
+
+    @property
+    def values_per_record(self) -> int:
+        """How many values a record holds."""
+        return 1 if self.length is None else self.length
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one row in a batch."""
+        return () if self.length is None else (self.length,)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Schema:
+    """The columns of a file, in the order in which they are written."""
+
+    columns: tuple[Column, ...]  # No two of one name.
+
+    def __post_init__(self):
+        names = self.names
+        if len(set(names)) != len(names):
+            raise ValueError(f"Expected every column once, got {', '.join(names)}.")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns, in order."""
+        return tuple(column.name for column in self.columns)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.names
+
+    def __getitem__(self, name: str) -> Column:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(f"no column {name}; there are {', '.join(self.names)}")
+
+    def to_dicts(self) -> list[dict]:
+        """Returns the columns as plain dicts, for JSON."""
+        return [dataclasses.asdict(column) for column in self.columns]
+
+    @classmethod
+    def from_dicts(cls, columns: list[dict]) -> "Schema":
+        """Returns the schema that `to_dicts` was called on."""
+        return cls(columns=tuple(Column(**column) for column in columns))
+
+    def rows(self, columns: Mapping[str, np.ndarray]) -> int:
+        """Checks arrays against the schema and returns how many rows they have.
+
+        Args:
+            columns: one array [B] or [B, length] for every column.
+
+        Raises:
+            ValueError: a column is missing, unknown, or of another shape.
+        """
+        if set(columns) != set(self.names):
+            raise ValueError(
+                f"Expected the columns {', '.join(self.names)}, "
+                f"got {', '.join(columns)}."
+            )
+        num_rows = len(columns[self.names[0]])
+        for column in self.columns:
+            shape = np.shape(columns[column.name])
+            if shape != (num_rows, *column.shape):
+                raise ValueError(
+                    f"Column {column.name}: expected the shape "
+                    f"{(num_rows, *column.shape)}, got {shape}."
+                )
+        return num_rows
+
+
+def pretraining(
+    max_seq_length: int, max_predictions_per_seq: int, next_sentence: bool = True
+) -> Schema:
+    """Returns the columns of the release's pretraining records.
+
+    Args:
+        max_seq_length: places in a sequence, S.
+        max_predictions_per_seq: masked places in a sequence, M.
+        next_sentence: whether there is a `next_sentence_labels` column.
+
+    Source: create_pretraining_data.py, 2018.
+    """
+    lengths = {
+        "input_ids": max_seq_length,
+        "input_mask": max_seq_length,
+        "segment_ids": max_seq_length,
+        "masked_lm_positions": max_predictions_per_seq,
+        "masked_lm_ids": max_predictions_per_seq,
+        "masked_lm_weights": max_predictions_per_seq,
+    }
+    if next_sentence:
+        lengths["next_sentence_labels"] = 1
+    return Schema(
+        columns=tuple(
+            Column(
+                name=name,
+                length=length,
+                dtype="float32" if name == "masked_lm_weights" else "int32",
+            )
+            for name, length in lengths.items()
+        )
+    )

@@ -1,0 +1,306 @@
+"""TFRecord files: written whole, opened with every record's place, checked."""
+
+import bisect
+import collections
+import contextlib
+import os
+import shutil
+import threading
+import weakref
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+import numpy as np
+
+from bert_tf import files
+from bert_tf.data import encoding
+from bert_tf.data import record_checks
+from bert_tf.data import record_index
+from bert_tf.data import schema as schemas
+
+# Open files kept; the usual limit of a process is 1,024.
+_FILES_KEPT_OPEN = 256
+
+
+class Writer:
+    """Writes one TFRecord file and, beside it, its side file.
+
+    A context manager: the file gets its name when the block ends well, and there is
+    none when it does not.
+
+        with tfrecord.Writer(path, schema, metadata={...}) as writer:
+            writer.write(columns)
+
+    Args:
+        path: the file.
+        schema: its columns.
+        metadata: values for JSON that say how the records were made, such as
+            `vocab_fingerprint`; read back as `RecordFiles.metadata`.
+
+    Raises:
+        OSError: nothing can be written there.
+    """
+
+    def __init__(
+        self, path, schema: schemas.Schema, *, metadata: Mapping | None = None
+    ):
+        self.path = os.fspath(path)
+        self.num_records = 0
+        self._schema = schema
+        self._metadata = dict(metadata or {})
+        self._sizes = []
+        self._stack = contextlib.ExitStack()
+        self._file = None
+
+    def __enter__(self) -> "Writer":
+        self._file = self._stack.enter_context(
+            files.complete_or_absent(self.path, "wb")
+        )
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        if kind is None:
+            # An old side file must never stand beside new records.
+            record_index.remove(self.path)
+        with _writing_to(self.path):
+            self._stack.__exit__(kind, error, traceback)
+        if kind is None:
+            sizes = np.concatenate([np.zeros(1, np.int64), *self._sizes])
+            record_index.RecordIndex(
+                offsets=np.cumsum(sizes), schema=self._schema, metadata=self._metadata
+            ).save(self.path)
+
+    def write(self, columns: Mapping[str, np.ndarray]) -> None:
+        """Appends rows.
+
+        Args:
+            columns: an array [B] or [B, length] for each column of the schema.
+
+        Raises:
+            ValueError: arrays that do not fit the schema.
+            OSError: the file cannot be written, for example when the disk is full.
+        """
+        data, sizes = encoding.framed_records(self._schema, columns)
+        with _writing_to(self.path):
+            self._file.write(data)
+        self._count(sizes)
+
+    def append_part(self, path, sizes: np.ndarray) -> None:
+        """Appends a file of framed records as it is.
+
+        Args:
+            path: the file.
+            sizes: int64 [R], bytes of each of its records with header and footer.
+
+        Raises:
+            OSError: as for `write`.
+        """
+        with files.open_file(path, "rb") as part, _writing_to(self.path):
+            shutil.copyfileobj(part, self._file, 1 << 20)
+        self._count(sizes)
+
+    def _count(self, sizes):
+        self._sizes.append(np.asarray(sizes, np.int64))
+        self.num_records += len(sizes)
+
+
+class RecordFiles:
+    """Some TFRecord files as one numbered list of records.
+
+    Args:
+        paths: the files, in order. A file without a side file is read through once
+            to find its records.
+
+    Attributes:
+        paths: the files.
+        num_records: records of all files.
+        schema: their columns; where no side file says so, those of a file's first
+            record.
+        metadata: what the writer said of the records; empty without a side file.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: a file is truncated or damaged, has other columns than the first,
+            or there are no records at all.
+    """
+
+    def __init__(self, paths: Sequence[str]):
+        self.paths = [os.fspath(path) for path in paths]
+        indices = [record_index.load_or_scan(path) for path in self.paths]
+        self._offsets = [index.offsets for index in indices]
+        counts = [len(offsets) - 1 for offsets in self._offsets]
+        self._ends = np.cumsum(counts, dtype=np.int64)
+        self.num_records = int(self._ends[-1]) if counts else 0
+        if not self.num_records:
+            raise ValueError(f"There are no records in {', '.join(self.paths)}.")
+        self._opened = collections.OrderedDict()
+        self._lock = threading.Lock()
+        weakref.finalize(self, _close_all, self._opened)
+        self.schema, self.metadata = self._agreed(indices)
+
+    def read(self, indices: Sequence[int]) -> list[bytes]:
+        """Returns serialized records.
+
+        Args:
+            indices: numbers of the records, 0 to num_records - 1, in any order.
+
+        Raises:
+            ValueError: a record is damaged; the message has file and byte.
+            OSError: a file cannot be read.
+        """
+        indices = np.asarray(indices, np.int64)
+        which = np.searchsorted(self._ends, indices, side="right")
+        with self._lock:
+            framed = [
+                self._read_framed(file, int(index))
+                for file, index in zip(which, indices, strict=True)
+            ]
+        self._verify(framed, indices)
+        return [data[encoding.HEADER_BYTES : -encoding.FOOTER_BYTES] for data in framed]
+
+    def decoded(self, index: int) -> dict[str, np.ndarray]:
+        """Returns one record's values: int64 or float32 [N] by column name.
+
+        Args:
+            index: number of the record.
+
+        Raises:
+            ValueError: the record is damaged, or not an Example of numbers.
+            OSError: its file cannot be read.
+        """
+        [record] = self.read([index])
+        try:
+            return encoding.decode(record)
+        except ValueError as error:
+            path, offset = self._place(index)
+            raise ValueError(
+                f"{path}: the record at byte {offset} is {error}."
+            ) from None
+
+    def check(
+        self,
+        *,
+        max_seq_length: int | None = None,
+        max_predictions_per_seq: int | None = None,
+        vocab_size: int | None = None,
+        vocabulary=None,
+    ) -> None:
+        """Checks that the records are of the kind that a run expects.
+
+        Args:
+            max_seq_length: length of `input_ids`; None: any.
+            max_predictions_per_seq: length of `masked_lm_positions`; None: any.
+            vocab_size: ids must be smaller; None: any.
+            vocabulary: the run's `Vocabulary`; None: any.
+
+        Raises:
+            ValueError: the records were written with another value.
+        """
+        record_checks.check_length(self, "max_seq_length", max_seq_length)
+        record_checks.check_length(
+            self, "max_predictions_per_seq", max_predictions_per_seq
+        )
+        record_checks.check_vocabulary(self, vocabulary)
+        if vocabulary is not None:
+            vocab_size = min(vocab_size or len(vocabulary), len(vocabulary))
+        record_checks.check_ids(self, vocab_size)
+
+    def _agreed(self, indices):
+        """Returns schema and metadata, which the files must have in common."""
+        found = {}
+        for file, index in enumerate(indices):
+            if len(index.offsets) > 1:
+                first = int(self._ends[file]) - len(index.offsets) + 1
+                schema = index.schema or self._schema_of(first)
+                found[self.paths[file]] = (schema, index.metadata)
+        (path, (schema, metadata)), *others = found.items()
+        for other, (other_schema, other_metadata) in others:
+            if set(other_schema.columns) != set(schema.columns):
+                raise ValueError(
+                    f"{other}: its records have other columns than those of {path}: "
+                    f"{_described(other_schema)}, against {_described(schema)}."
+                )
+            if other_metadata.get("vocab_fingerprint") != metadata.get(
+                "vocab_fingerprint"
+            ):
+                raise ValueError(
+                    f"{other} was written with another vocabulary than {path}, or it "
+                    f"is not known with which; make both with the same one."
+                )
+        return schema, metadata
+
+    def _schema_of(self, index):
+        return schemas.Schema(
+            columns=tuple(
+                schemas.Column(
+                    name=name,
+                    length=len(values),
+                    dtype="float32" if values.dtype == np.float32 else "int32",
+                )
+                for name, values in self.decoded(index).items()
+            )
+        )
+
+    def _place(self, index):
+        file = bisect.bisect_right(self._ends, index)
+        first = int(self._ends[file]) - len(self._offsets[file]) + 1
+        return self.paths[file], int(self._offsets[file][index - first])
+
+    def _read_framed(self, file, index):
+        offsets = self._offsets[file]
+        place = index - int(self._ends[file]) + len(offsets) - 1
+        start, end = int(offsets[place]), int(offsets[place + 1])
+        path = self.paths[file]
+        opened = self._open(path)
+        if files.is_remote(path):
+            opened.seek(start)
+            return opened.read(end - start)
+        return os.pread(opened.fileno(), end - start, start)
+
+    def _open(self, path):
+        if path not in self._opened:
+            if len(self._opened) >= _FILES_KEPT_OPEN:
+                self._opened.popitem(last=False)[1].close()
+            self._opened[path] = files.open_file(path, "rb")
+        return self._opened[path]
+
+    def _verify(self, framed, indices):
+        data = np.frombuffer(b"".join(framed), np.uint8)
+        sizes = np.array([len(record) for record in framed], np.int64)
+        starts = np.cumsum(sizes) - sizes
+        payload = sizes - encoding.HEADER_BYTES - encoding.FOOTER_BYTES
+        if (payload < 0).any():
+            bad = int(indices[np.argmax(payload < 0)])
+            raise ValueError(_damaged(*self._place(bad)))
+        lengths, intact = encoding.frame_parts(data, starts)
+        intact &= lengths == payload.astype(np.uint64)
+        intact &= encoding.payloads_are_intact(
+            data, starts + encoding.HEADER_BYTES, payload
+        )
+        if not intact.all():
+            raise ValueError(_damaged(*self._place(int(indices[np.argmin(intact)]))))
+
+
+@contextlib.contextmanager
+def _writing_to(path):
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or error
+        raise OSError(f"{path}: cannot be written: {reason}.") from error
+
+
+def _close_all(opened):
+    while opened:
+        opened.popitem()[1].close()
+
+
+def _damaged(path, offset):
+    return (
+        f"{path}: the record at byte {offset} is damaged (its checksum differs); "
+        f"make or copy the file again."
+    )
+
+
+def _described(schema):
+    return ", ".join(f"{c.name}[{c.values_per_record}]" for c in schema.columns)
