@@ -30,6 +30,8 @@ class BertClassifier(heads.TaskModel):
     Source: create_model of run_classifier.py, 2018.
     """
 
+    loss_names = ("classification_loss",)
+
     def __init__(
         self, config, *, num_labels, name="bert_classifier", dtype=None, **kwargs
     ):

@@ -130,6 +130,8 @@ class TaskModel(keras.Model):
 
     # Loss term -> what is added to its weight, summed over the global batch, once.
     loss_epsilons = {}
+    # Names of the loss terms, in the order in which they are reported.
+    loss_names = ()
 
     def __init__(self, config, *, name, dtype=None, **kwargs):
         super().__init__(name=name, dtype=dtype, **kwargs)

@@ -71,6 +71,13 @@ class BertPretrainer(heads.TaskModel):
         self.bert.build()
         self.cls.build()
 
+    @property
+    def loss_names(self):
+        """Names of the loss terms that this model has."""
+        if self.next_sentence:
+            return ("masked_lm_loss", "next_sentence_loss")
+        return ("masked_lm_loss",)
+
     def call(self, features, training=False, dropout_keys=None):
         """Computes both heads' scores.
 
