@@ -39,6 +39,26 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(skip)
 
 
+def pytest_collection_finish(session):
+    """Divides the CPU into four devices, for tests of replicas.
+
+    TensorFlow allows it before its first use only, so it comes before every test.
+    """
+    if not any("training" in str(item.path) for item in session.items):
+        return
+    import tensorflow as tf
+
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    devices = [tf.config.LogicalDeviceConfiguration()] * 4
+    tf.config.set_logical_device_configuration(cpu, devices)
+
+
+@pytest.fixture(scope="session")
+def project_root():
+    """Folder of the checkout."""
+    return ROOT
+
+
 @pytest.fixture(scope="session")
 def golden():
     """Folder of small results that were recorded from the 2018 release."""

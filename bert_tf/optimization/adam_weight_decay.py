@@ -59,7 +59,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         self._decays = [self._is_decayed(variable.path) for variable in variables]
 
     def slots(self):
-        """Returns {"adam_m": variables, "adam_v": variables}, in the order of `build`."""
+        """Returns a dict: `adam_m` and `adam_v`, each a list in the order of `build`."""
         return {"adam_m": list(self._m), "adam_v": list(self._v)}
 
     def update_step(self, gradient, variable, learning_rate):
@@ -111,6 +111,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         return not any(re.search(pattern, path) for pattern in self.excluded_patterns)
 
     def get_config(self):
+        """Returns the arguments that `from_config` takes."""
         config = super().get_config()
         # Keras's own decay multiplies every weight; ours knows the exceptions.
         config.pop("weight_decay", None)

@@ -26,7 +26,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.num_warmup_steps = num_warmup_steps
 
     def __call__(self, step):
-        """Returns the rate, a float32 scalar, of the step after `step` finished ones."""
+        """Returns the rate, float32 scalar, of the step after `step` finished ones."""
         step = ops.cast(step, "float32")
         share_done = ops.minimum(step / max(self.num_train_steps, 1), 1.0)
         decayed = self.learning_rate * (1.0 - share_done)
@@ -36,6 +36,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         return ops.where(step < self.num_warmup_steps, warming, decayed)
 
     def get_config(self):
+        """Returns the arguments that `from_config` takes."""
         return {
             "learning_rate": self.learning_rate,
             "num_train_steps": self.num_train_steps,

@@ -2,13 +2,14 @@
 
 import logging
 
+from bert_tf import files
 from bert_tf import progress as progress_module
 from bert_tf.data import batching
-from bert_tf.data import schema
 from bert_tf.data import tfrecord
 from bert_tf.modeling import config as modeling_config
 from bert_tf.pretraining import model
 from bert_tf.pretraining import scores
+from bert_tf.tokenization import vocabulary
 from bert_tf.training import estimates
 from bert_tf.training import loop
 
@@ -58,7 +59,15 @@ def evaluate(options, *, progress=progress_module.silent):
 
 
 class Pretraining:
-    """Examples and model of one run of pretraining, checked against each other."""
+    """Examples and model of one run of pretraining, checked against each other.
+
+    Args:
+        options: `run_options.RunPretrainingOptions`.
+        progress: see `bert_tf.progress`.
+
+    Raises:
+        ValueError, OSError: options, examples or checkpoint do not fit together.
+    """
 
     def __init__(self, options, *, progress=progress_module.silent):
         self.options = options
@@ -66,14 +75,21 @@ class Pretraining:
             options.bert_config_file
         )
         self.config.check_sequence_length(options.max_seq_length)
+        self.vocabulary = None
+        if options.vocab_file:
+            self.vocabulary = vocabulary.Vocabulary.load(options.vocab_file)
         self.records = self._open(options.input_file)
-        self.eval_records = self._open(options.eval_input_file or options.input_file)
-        self.vocabulary = self._vocabulary()
+        if self.vocabulary is None:
+            self.vocabulary = _recorded_vocabulary(self.records)
+        self.eval_records = self.records
+        if options.eval_input_file:
+            self.eval_records = self._open(options.eval_input_file)
+        self._check_same_tasks()
         trains = options.do_train or options.dry_run
         self.trainer = loop.Trainer(
             lambda: model.BertPretrainer(
                 self.config,
-                next_sentence=self.records.has_column(schema.NEXT_SENTENCE_LABELS),
+                next_sentence="next_sentence_labels" in self.records.schema,
                 dtype=options.dtype,
             ),
             options,
@@ -91,18 +107,18 @@ class Pretraining:
             vocabulary=self.vocabulary,
             options=self.options,
         )
-        return self.trainer.train(self._source(self.records), evaluate=self._eval_scores)
+        source = batching.TFRecordSource(self.records)
+        return self.trainer.train(source, evaluate=self._evaluation_scores)
 
     def evaluate(self):
         """Evaluates, writes eval_results.txt and returns its numbers."""
-        results = scores.release_scores(
-            self.trainer.evaluate(self._eval_source()), self.trainer.step
-        )
+        results = scores.release_scores(self._evaluate(), self.trainer.step)
         self.trainer.folder.create()
         self.trainer.folder.write_eval_results(results)
         return results
 
     def dry_run_report(self):
+        """Returns size, cost and time of the run, as text."""
         return str(
             estimates.estimate(
                 self.trainer,
@@ -111,15 +127,59 @@ class Pretraining:
             )
         )
 
-    def _eval_scores(self):
-        means = self.trainer.evaluate(self._eval_source())
-        return scores.evaluation_scores(means)
-
     def _open(self, patterns):
-        records = tfrecord.RecordFiles.open(patterns)
+        records = tfrecord.RecordFiles(files.expand(patterns))
         records.check(
             max_seq_length=self.options.max_seq_length,
             max_predictions_per_seq=self.options.max_predictions_per_seq,
             vocab_size=self.config.vocab_size,
+            vocabulary=self.vocabulary,
         )
         return records
+
+    def _check_same_tasks(self):
+        if set(self.records.schema.names) != set(self.eval_records.schema.names):
+            raise ValueError(
+                f"{self.eval_records.paths[0]} has other columns than "
+                f"{self.records.paths[0]}; create both with or both without "
+                "--next_sentence."
+            )
+
+    def _evaluation_scores(self):
+        return scores.evaluation_scores(self._evaluate())
+
+    def _evaluate(self):
+        limit = self.options.max_eval_steps * self.options.eval_batch_size or None
+        total = self.eval_records.num_records
+        if limit and limit < total:
+            logger.warning(
+                "Evaluating the first %d of %d examples; --max_eval_steps=0 takes all.",
+                limit,
+                total,
+            )
+        source = batching.TFRecordSource(self.eval_records)
+        return self.trainer.evaluate(source, max_examples=limit)
+
+    def _task(self):
+        return {
+            "task": "pretraining",
+            "next_sentence": "next_sentence_labels" in self.records.schema,
+            "do_lower_case": self.records.metadata.get("do_lower_case"),
+            "max_seq_length": self.options.max_seq_length,
+            "max_predictions_per_seq": self.options.max_predictions_per_seq,
+        }
+
+
+def _recorded_vocabulary(records):
+    """Returns the vocabulary that the records name, if it is still the same one."""
+    path = records.metadata.get("vocab_file")
+    if path is None or not files.exists(path):
+        logger.warning(
+            "The vocabulary of %s is not known; give --vocab_file to keep it with "
+            "the run.",
+            records.paths[0],
+        )
+        return None
+    recorded = vocabulary.Vocabulary.load(path)
+    records.check(vocabulary=recorded)
+    return recorded

@@ -35,9 +35,7 @@ class Estimate:
         )
 
 
-def estimate(
-    trainer, *, sequence_length, sequences_per_example=1, num_predictions=0
-):
+def estimate(trainer, *, sequence_length, sequences_per_example=1, num_predictions=0):
     """Returns the `Estimate` of a `loop.Trainer`'s run.
 
     Args:

@@ -6,7 +6,6 @@ import os
 import time
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from bert_tf import optimization
@@ -14,6 +13,7 @@ from bert_tf import progress as progress_module
 from bert_tf.checkpoints import native
 from bert_tf.data import batching
 from bert_tf.training import distribution
+from bert_tf.training import evaluation
 from bert_tf.training import run_folder
 from bert_tf.training import selection
 from bert_tf.training import state
@@ -67,6 +67,9 @@ class Trainer:
             self.model.build()
             if num_train_steps:
                 self._create_optimizer(num_warmup_steps)
+        self._evaluation = evaluation.Evaluation(
+            self.model, self.strategy, options, progress=progress
+        )
         self.step = self._load()
 
     def _create_optimizer(self, num_warmup_steps):
@@ -148,7 +151,8 @@ class Trainer:
             self.num_train_steps - self.step,
         )
         started = time.monotonic()
-        history = train_steps(iterator, tf.constant(num_steps))
+        with batching.clear_errors():
+            history = train_steps(iterator, tf.constant(num_steps))
         history = {name: values.numpy() for name, values in history.items()}
         seconds = time.monotonic() - started
         if seconds < SECONDS_PER_CALL / 2:
@@ -232,51 +236,10 @@ class Trainer:
         losses = [line["loss"] for line in self.folder.read_metrics() if "loss" in line]
         return losses[-1] if losses else float("nan")
 
-    def evaluate(self, source):
-        """Returns means over all examples of `source`.
-
-        Returns:
-            dict of floats: `loss`, each loss term, each metric.
-        """
-        evaluate_step = steps.build_evaluate_step(self.model, self.strategy)
-        totals = {}
-        for values in self._evaluated(source, evaluate_step):
-            for name, value in values.items():
-                totals[name] = totals.get(name, 0.0) + float(value)
-        means = {}
-        for name in [key[4:] for key in totals if key.startswith("sum/")]:
-            epsilon = self.model.loss_epsilons.get(name, 0.0)
-            weight = totals[f"weight/{name}"] + epsilon
-            means[name] = totals[f"sum/{name}"] / weight if weight else float("nan")
-        return means | {"loss": sum(means[name] for name in self.model.loss_names)}
+    def evaluate(self, source, *, max_examples=None):
+        """Returns means over examples; see `evaluation.Evaluation.evaluate`."""
+        return self._evaluation.evaluate(source, max_examples=max_examples)
 
     def predict(self, source, keys=("probabilities",)):
-        """Returns the model's outputs for all examples of `source`, in order.
-
-        Args:
-            source: `batching.ArraySource` or `TFRecordSource`.
-            keys: names of outputs, each [B, ...].
-
-        Returns:
-            dict of arrays [number of examples, ...].
-        """
-        predict_step = steps.build_predict_step(self.model, self.strategy, keys)
-        rows = {key: [] for key in keys}
-        for values in self._evaluated(source, predict_step):
-            is_real = values["is_real_example"].numpy() > 0
-            for key in keys:
-                rows[key].append(values[key].numpy()[is_real])
-        return {key: np.concatenate(parts) for key, parts in rows.items()}
-
-    def _evaluated(self, source, step_function):
-        """Yields the step function's result for each batch of `source`."""
-        batch_size = self.options.eval_batch_size
-        distribution.check_batch_size("eval_batch_size", batch_size, self.strategy)
-        batches = batching.evaluation_batches(
-            source, batch_size=batch_size, length_buckets=self.options.length_buckets
-        )
-        iterator = distribution.distribute(batches, self.strategy)
-        num_steps = -(-source.num_examples // batch_size)
-        for index in range(num_steps):
-            yield step_function(iterator)
-            self.progress("evaluate", index + 1, num_steps, unit="batch")
+        """Returns outputs, row by row; see `evaluation.Evaluation.predict`."""
+        return self._evaluation.predict(source, keys)

@@ -48,4 +48,5 @@ class Selection:
 
     @property
     def should_stop(self):
+        """Whether the patience is used up."""
         return 0 < self.patience <= self.num_since_best

@@ -3,7 +3,6 @@
 import logging
 
 import numpy as np
-import tensorflow as tf
 
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints import native

@@ -26,9 +26,7 @@ def tpu_calls(monkeypatch):
 
     cluster = tf.distribute.cluster_resolver
     monkeypatch.setattr(cluster, "TPUClusterResolver", resolve)
-    monkeypatch.setattr(
-        tf.config, "experimental_connect_to_cluster", record("connect")
-    )
+    monkeypatch.setattr(tf.config, "experimental_connect_to_cluster", record("connect"))
     monkeypatch.setattr(
         tf.tpu.experimental, "initialize_tpu_system", record("initialize")
     )
@@ -61,22 +59,20 @@ def test_a_tpu_that_is_not_there_is_named(monkeypatch):
         raise ValueError("Could not lookup TPU metadata")
 
     monkeypatch.setattr(tf.distribute.cluster_resolver, "TPUClusterResolver", fail)
-    with pytest.raises(ValueError, match="No TPU named 'v9'.*--tpu_name"):
+    with pytest.raises(ValueError, match=r"No TPU named 'v9'.*--tpu_name"):
         distribution.create_strategy("tpu", tpu_name="v9")
 
 
 def test_gpu_where_there_is_none_is_refused(monkeypatch):
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [])
-    with pytest.raises(ValueError, match="--device=gpu, but TensorFlow finds no GPU"):
+    with pytest.raises(ValueError, match=r"--device=gpu, but TensorFlow finds no GPU"):
         distribution.create_strategy("gpu")
 
 
 def test_a_batch_that_does_not_divide_is_refused():
     strategy = types.SimpleNamespace(num_replicas_in_sync=4)
-    with pytest.raises(ValueError, match="--train_batch_size=12 .* 8 .*choose"):
-        distribution.check_batch_size(
-            "train_batch_size", 12, strategy, micro_batches=2
-        )
+    with pytest.raises(ValueError, match=r"--train_batch_size=12 .* 8 .*choose"):
+        distribution.check_batch_size("train_batch_size", 12, strategy, micro_batches=2)
 
 
 @pytest.mark.parametrize("replicas", [1, 2, 4])
