@@ -70,19 +70,25 @@ class BertClassifier(heads.TaskModel):
         logits = heads.class_scores(pooled, self.output_weights, self.output_bias)
         return {"logits": logits, "probabilities": numerics.softmax(logits)}
 
+    loss_names = ("classification_loss",)
+
     def loss_weights(self, features):
+        """Returns the number of examples."""
         return {"classification_loss": ops.sum(heads.example_weights(features))}
 
     def loss_sums(self, features, outputs):
-        losses = numerics.cross_entropy(outputs["logits"], features["label_ids"])  # [B]
+        """Returns the summed cross-entropy of the classes."""
+        losses = numerics.cross_entropy(outputs["logits"], features["label_ids"])
         return {
             "classification_loss": ops.sum(losses * heads.example_weights(features))
         }
 
     def metric_sums(self, features, outputs):
+        """Returns `accuracy`."""
         weights = heads.example_weights(features)
         hits = heads.weighted_hits(outputs["logits"], features["label_ids"], weights)
         return {"accuracy": (hits, ops.sum(weights))}
 
     def get_config(self):
+        """Returns what the constructor takes."""
         return {**super().get_config(), "num_labels": self.num_labels}

@@ -39,6 +39,7 @@ class SelfAttention(keras.layers.Layer):
         self.value = dense(config.hidden_size, config, name="value", dtype=policy)
 
     def build(self, input_shape=None):
+        """Creates the weights."""
         shape = (None, self.config.hidden_size)
         self.query.build(shape)
         self.key.build(shape)
@@ -85,10 +86,12 @@ class ResidualOutput(keras.layers.Layer):
         )
 
     def build(self, input_shape):
+        """Creates the weights for inputs of this width."""
         self.dense.build(input_shape)
         self.normalization.build((None, self.config.hidden_size))
 
     def call(self, inputs, residual, dropout_keys=None):
+        """Returns [B * S, H] for inputs [B * S, any width], residual [B * S, H]."""
         outputs = numerics.dropout(
             self.dense(inputs),
             self.config.hidden_dropout_prob,
@@ -113,9 +116,11 @@ class Attention(keras.layers.Layer):
         )
 
     def build(self, input_shape=None):
+        """Creates the weights."""
         self.self_attention.build()
         self.residual_output.build((None, self.config.hidden_size))
 
     def call(self, inputs, mask_bias, dropout_keys=None):
+        """Returns [B * F, H] for inputs [B * F, H] and a bias [B, 1, 1, T]."""
         context = self.self_attention(inputs, mask_bias, dropout_keys=dropout_keys)
         return self.residual_output(context, inputs, dropout_keys=dropout_keys)

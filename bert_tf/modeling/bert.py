@@ -24,6 +24,7 @@ class Pooler(keras.layers.Layer):
         )
 
     def build(self, input_shape=None):
+        """Creates the weights."""
         self.dense.build((None, self.config.hidden_size))
 
     def call(self, sequence_output):
@@ -101,6 +102,7 @@ class BertModel(keras.Model):
         }
 
     def get_config(self):
+        """Returns what the constructor takes."""
         return {
             "config": self.config.to_dict(),
             "name": self.name,
@@ -109,6 +111,7 @@ class BertModel(keras.Model):
 
     @classmethod
     def from_config(cls, config):
+        """Returns the model that `get_config` described."""
         config = dict(config)
         config["config"] = config_module.BertConfig.from_dict(config["config"])
         return cls(**config)

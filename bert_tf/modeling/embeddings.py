@@ -27,11 +27,13 @@ class LayerNorm(keras.layers.Layer):
         self.epsilon = epsilon
 
     def build(self, input_shape):
+        """Creates gamma and beta."""
         size = (input_shape[-1],)
         self.gamma = self.add_weight(name="gamma", shape=size, initializer="ones")
         self.beta = self.add_weight(name="beta", shape=size, initializer="zeros")
 
     def call(self, inputs):
+        """Returns [rows, H] for [rows, H]."""
         outputs = numerics.layer_norm(inputs, self.gamma, self.beta, self.epsilon)
         return ops.cast(outputs, self.compute_dtype)
 
@@ -51,6 +53,7 @@ class Embeddings(keras.layers.Layer):
         )
 
     def build(self, input_shape=None):
+        """Creates the three tables."""
         config = self.config
         self.word_embeddings = self._table("word_embeddings", config.vocab_size)
         self.token_type_embeddings = self._table(

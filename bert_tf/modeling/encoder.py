@@ -24,9 +24,11 @@ class Intermediate(keras.layers.Layer):
         )
 
     def build(self, input_shape=None):
+        """Creates the weights."""
         self.dense.build((None, self.config.hidden_size))
 
     def call(self, inputs):
+        """Returns [B * S, intermediate_size] for [B * S, H]."""
         return self.activation(self.dense(inputs))
 
 
@@ -49,11 +51,13 @@ class EncoderLayer(keras.layers.Layer):
         )
 
     def build(self, input_shape=None):
+        """Creates the weights."""
         self.attention.build()
         self.intermediate.build()
         self.residual_output.build((None, self.config.intermediate_size))
 
     def call(self, inputs, mask_bias, dropout_keys=None):
+        """Returns [B * S, H] for inputs [B * S, H] and a bias [B, 1, 1, S]."""
         attended = self.attention(inputs, mask_bias, dropout_keys=dropout_keys)
         wide = self.intermediate(attended)
         return self.residual_output(wide, attended, dropout_keys=dropout_keys)
@@ -73,6 +77,7 @@ class Encoder(keras.layers.Layer):
         ]
 
     def build(self, input_shape=None):
+        """Creates the weights."""
         for layer in self.encoder_layers:
             layer.build()
 

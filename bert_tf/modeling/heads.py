@@ -3,6 +3,8 @@
 Shape letters: B batch, S sequence, H hidden, M masked positions, V vocabulary.
 """
 
+import types
+
 import keras
 from keras import ops
 
@@ -33,10 +35,12 @@ class Transform(keras.layers.Layer):
         )
 
     def build(self, input_shape=None):
+        """Creates the weights."""
         self.dense.build((None, self.config.hidden_size))
         self.normalization.build((None, self.config.hidden_size))
 
     def call(self, inputs):
+        """Returns [rows, H] for [rows, H]."""
         return self.normalization(self.activation(self.dense(inputs)))
 
 
@@ -52,6 +56,7 @@ class MaskedLanguageModelHead(keras.layers.Layer):
         self.transform = Transform(config, dtype=self.dtype_policy)
 
     def build(self, input_shape=None):
+        """Creates the weights, the words' table apart."""
         self.transform.build()
         self.output_bias = self.add_weight(
             name="output_bias", shape=(self.config.vocab_size,), initializer="zeros"
@@ -84,6 +89,7 @@ class NextSentenceHead(keras.layers.Layer):
         self.config = config
 
     def build(self, input_shape=None):
+        """Creates the weights, in the release's shape [2, H]."""
         self.output_weights = self.add_weight(
             name="output_weights",
             shape=(2, self.config.hidden_size),
@@ -129,13 +135,18 @@ class TaskModel(keras.Model):
     """
 
     # Loss term -> what is added to its weight, summed over the global batch, once.
-    loss_epsilons = {}
+    loss_epsilons = types.MappingProxyType({})
     # Names of the loss terms, in the order in which they are reported.
     loss_names = ()
 
     def __init__(self, config, *, name, dtype=None, **kwargs):
         super().__init__(name=name, dtype=dtype, **kwargs)
         self.config = config
+
+    @property
+    def loss_names(self):
+        """The loss terms' names, a tuple."""
+        raise NotImplementedError
 
     def loss_weights(self, features):
         """Returns each loss term's weight, float32 scalars; needs the features only."""
@@ -173,6 +184,7 @@ class TaskModel(keras.Model):
         return numerics.dropout_keys(_FIT_DROPOUT_SEED, optimizer.iterations, rows)
 
     def get_config(self):
+        """Returns what the constructor takes."""
         return {
             "config": self.config.to_dict(),
             "name": self.name,
@@ -181,6 +193,7 @@ class TaskModel(keras.Model):
 
     @classmethod
     def from_config(cls, config):
+        """Returns the model that `get_config` described."""
         config = dict(config)
         config["config"] = config_module.BertConfig.from_dict(config["config"])
         return cls(**config)

@@ -3,6 +3,8 @@
 Shape letters: B batch, S sequence, H hidden, M masked positions, V vocabulary.
 """
 
+import types
+
 import keras
 from keras import ops
 
@@ -23,6 +25,7 @@ class PretrainingHeads(keras.layers.Layer):
         )
 
     def build(self, input_shape=None):
+        """Creates the weights of both heads."""
         self.predictions.build()
         if self.seq_relationship is not None:
             self.seq_relationship.build()
@@ -47,7 +50,9 @@ class BertPretrainer(heads.TaskModel):
     Source: run_pretraining.py, 2018.
     """
 
-    loss_epsilons = {"masked_lm_loss": numerics.MASKED_LM_EPSILON}
+    loss_epsilons = types.MappingProxyType(
+        {"masked_lm_loss": numerics.MASKED_LM_EPSILON}
+    )
 
     def __init__(
         self,
@@ -103,13 +108,22 @@ class BertPretrainer(heads.TaskModel):
             )
         return outputs
 
+    @property
+    def loss_names(self):
+        """The loss terms' names."""
+        if self.next_sentence:
+            return ("masked_lm_loss", "next_sentence_loss")
+        return ("masked_lm_loss",)
+
     def loss_weights(self, features):
+        """Returns the weights of masked words, and the number of examples."""
         weights = {"masked_lm_loss": ops.sum(_masked_weights(features))}
         if self.next_sentence:
             weights["next_sentence_loss"] = ops.sum(heads.example_weights(features))
         return weights
 
     def loss_sums(self, features, outputs):
+        """Returns the summed cross-entropies of both heads."""
         losses = numerics.cross_entropy(
             outputs["masked_lm_logits"], features["masked_lm_ids"]
         )  # [B, M]
@@ -123,6 +137,7 @@ class BertPretrainer(heads.TaskModel):
         return sums
 
     def metric_sums(self, features, outputs):
+        """Returns `masked_lm_accuracy` and `next_sentence_accuracy`."""
         weights = _masked_weights(features)
         hits = heads.weighted_hits(
             outputs["masked_lm_logits"], features["masked_lm_ids"], weights
@@ -139,6 +154,7 @@ class BertPretrainer(heads.TaskModel):
         return metrics
 
     def get_config(self):
+        """Returns what the constructor takes."""
         return {**super().get_config(), "next_sentence": self.next_sentence}
 
 

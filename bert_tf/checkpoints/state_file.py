@@ -1,0 +1,87 @@
+"""The text file `checkpoint` of a folder: which checkpoints it holds, which is last.
+
+It is the file that TensorFlow itself writes and reads. It is written last, so a
+checkpoint that it does not name was never finished.
+"""
+
+import dataclasses
+import json
+import os
+
+import tensorflow as tf
+
+from bert_tf import files
+
+NAME = "checkpoint"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class State:
+    """What a `checkpoint` file says."""
+
+    latest: str  # Prefix of the newest checkpoint.
+    prefixes: tuple[str, ...]  # All that the run knows, oldest first.
+
+
+def read(folder):
+    """Returns the `State` of a folder, or None where it has no `checkpoint` file.
+
+    Paths in the file may be relative to the folder; those of a folder that has moved
+    since are looked for in the folder itself.
+
+    Raises:
+        ValueError: the file cannot be understood.
+    """
+    path = os.path.join(folder, NAME)
+    if not files.exists(path):
+        return None
+    try:
+        # TensorFlow only logs what it cannot parse, and gives None.
+        state = tf.train.get_checkpoint_state(folder)
+    except (tf.errors.OpError, ValueError):
+        state = None
+    if state is None or not state.model_checkpoint_path:
+        raise ValueError(
+            f"{path} does not name a checkpoint; expected a line such as "
+            'model_checkpoint_path: "model.ckpt-1000". Correct or remove it.'
+        )
+    latest = _present(folder, state.model_checkpoint_path)
+    prefixes = [_present(folder, name) for name in state.all_model_checkpoint_paths]
+    if latest not in prefixes:
+        prefixes.append(latest)
+    return State(latest=latest, prefixes=tuple(prefixes))
+
+
+def write(folder, prefixes):
+    """Writes the file: names relative to the folder, the last one is the latest."""
+    names = [os.path.basename(prefix) for prefix in prefixes]
+    lines = [f"model_checkpoint_path: {json.dumps(names[-1])}"]
+    lines += [f"all_model_checkpoint_paths: {json.dumps(name)}" for name in names]
+    with files.complete_or_absent(os.path.join(folder, NAME)) as file:
+        file.write("\n".join(lines) + "\n")
+
+
+def is_complete(prefix):
+    """Returns whether a checkpoint of this prefix is there: index and first data."""
+    return files.exists(f"{prefix}.index") and bool(data_files(prefix))
+
+
+def data_files(prefix):
+    """Returns the paths of a checkpoint's data files."""
+    folder, name = os.path.split(prefix)
+    folder = folder or "."
+    if not files.is_folder(folder):
+        return []
+    start = f"{name}.data-"
+    return [
+        os.path.join(folder, found)
+        for found in files.list_folder(folder)
+        if found.startswith(start) and ".tempstate" not in found
+    ]
+
+
+def _present(folder, prefix):
+    beside = os.path.join(folder, os.path.basename(prefix))
+    if not is_complete(prefix) and is_complete(beside):
+        return beside
+    return prefix
