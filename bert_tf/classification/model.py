@@ -70,8 +70,6 @@ class BertClassifier(heads.TaskModel):
         logits = heads.class_scores(pooled, self.output_weights, self.output_bias)
         return {"logits": logits, "probabilities": numerics.softmax(logits)}
 
-    loss_names = ("classification_loss",)
-
     def loss_weights(self, features):
         """Returns the number of examples."""
         return {"classification_loss": ops.sum(heads.example_weights(features))}

@@ -143,11 +143,6 @@ class TaskModel(keras.Model):
         super().__init__(name=name, dtype=dtype, **kwargs)
         self.config = config
 
-    @property
-    def loss_names(self):
-        """The loss terms' names, a tuple."""
-        raise NotImplementedError
-
     def loss_weights(self, features):
         """Returns each loss term's weight, float32 scalars; needs the features only."""
         raise NotImplementedError

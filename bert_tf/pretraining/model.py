@@ -108,13 +108,6 @@ class BertPretrainer(heads.TaskModel):
             )
         return outputs
 
-    @property
-    def loss_names(self):
-        """The loss terms' names."""
-        if self.next_sentence:
-            return ("masked_lm_loss", "next_sentence_loss")
-        return ("masked_lm_loss",)
-
     def loss_weights(self, features):
         """Returns the weights of masked words, and the number of examples."""
         weights = {"masked_lm_loss": ops.sum(_masked_weights(features))}
