@@ -116,8 +116,12 @@ def _properties():
 
 def _paged(values):
     pages = values.reshape(-1, 1 << PAGE_BITS)
-    different, numbers = np.unique(pages, axis=0, return_inverse=True)
-    return PagedTable(
-        page_starts=(numbers.ravel() << PAGE_BITS).astype(np.int32),
-        values=different.ravel(),
-    )
+    starts, different = {}, []
+    page_starts = np.zeros(len(pages), np.int32)
+    for number, page in enumerate(pages):
+        content = page.tobytes()
+        if content not in starts:
+            starts[content] = len(different) << PAGE_BITS
+            different.append(page)
+        page_starts[number] = starts[content]
+    return PagedTable(page_starts=page_starts, values=np.concatenate(different))

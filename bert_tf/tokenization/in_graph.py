@@ -114,13 +114,14 @@ class InGraphTokenizer(tf.Module):
         strings = tf.strings.unicode_transcode(
             strings, "UTF-8", "UTF-8", errors="ignore"
         )
-        alternatives = "|".join(map(_quoted_for_re2, self.never_split))
-        parts = tf_text.regex_split(strings, alternatives, alternatives)  # [B, parts]
+        pattern = "|".join(map(_quoted_for_re2, self.never_split))
+        marked = tf.strings.regex_replace(strings, f"({pattern})", b"\xff\\1\xff")
+        parts = tf.strings.split(marked, b"\xff")  # [B, parts]
         texts = parts.flat_values
         same = texts[:, tf.newaxis] == tf.constant(self.never_split)
         is_whole = tf.reduce_any(same, axis=1)
         ids = tf.constant([self.vocabulary[token] for token in self.never_split])
-        whole = tf.gather(ids, tf.argmax(same, axis=1))
+        whole = tf.gather(ids, tf.argmax(tf.cast(same, tf.int32), axis=1))
         whole = tf.ragged.boolean_mask(whole[:, tf.newaxis], is_whole[:, tf.newaxis])
         pieces = self._tokenize_parts(tf.where(is_whole, "", texts))
         pieces = tf.concat([pieces, whole], axis=1)  # [B * parts, pieces]
@@ -271,4 +272,4 @@ def _steps(values):
 
 
 def _quoted_for_re2(text):
-    return "".join(c if c.isalnum() or not c.isascii() else "\\" + c for c in text)
+    return "".join(c if c.isalnum() else f"\\x{{{ord(c):x}}}" for c in text)
