@@ -27,8 +27,7 @@ setuptools.setup(
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     python_requires=">=3.11",
-    packages=[*setuptools.find_packages(include=["bert_tf", "bert_tf.*"])]
-    + ["bert_tf.tools"],
+    packages=[*setuptools.find_packages(include=["bert_tf*"]), "bert_tf.tools"],
     package_dir={"bert_tf.tools": "tools"},
     package_data={"bert_tf": ["sample_data/*", "tokenization/*.txt"]},
     entry_points={

@@ -1,0 +1,57 @@
+# `make demo` and `make test` are all that a fresh clone needs.
+
+PYTHON ?= python3.11
+BIN := .venv/bin
+
+.PHONY: help demo test test-slow lint format notebooks lock
+
+help:
+	@echo "make demo       raw text to a served answer, on the text of the package;"
+	@echo "                DEMO_CORPUS=path takes your own text"
+	@echo "make test       lint and all fast tests"
+	@echo "make test-slow  all tests, also those that take minutes or gigabytes"
+	@echo "make lint       ruff: rules and format"
+	@echo "make format     ruff: mend what it can"
+	@echo "make notebooks  build colab/*.ipynb from colab/*.py"
+	@echo "make lock       resolve requirements/default.txt anew"
+
+demo: .venv/installed
+	$(BIN)/python tools/run_demo.py
+
+test: lint
+	$(BIN)/pytest --quiet
+
+test-slow: lint
+	$(BIN)/pytest --quiet --run-slow
+
+lint: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: .venv/installed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+notebooks: .venv/installed
+	cd colab && for source in *.py; do \
+	  ../$(BIN)/jupytext --quiet --to ipynb --output "$${source%.py}.ipynb" "$$source"; \
+	done
+
+lock:
+	rm -rf build/lock
+	$(PYTHON) -m venv build/lock
+	build/lock/bin/pip install --quiet '.[dev]' setuptools wheel
+	sed -n '/^#/p' requirements/default.txt > build/lock/default.txt
+	build/lock/bin/pip freeze --all --exclude pip --exclude bert_tf >> build/lock/default.txt
+	mv build/lock/default.txt requirements/default.txt
+
+# The environment, made anew only where the lock file changed.
+.venv/locked: requirements/default.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --requirement requirements/default.txt
+	touch $@
+
+# A new tool needs its command, so the package is installed again.
+.venv/installed: .venv/locked setup.py $(wildcard tools/*.py)
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@
