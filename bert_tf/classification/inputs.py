@@ -1,0 +1,177 @@
+"""What a run works on: task, data, vocabulary and model size, checked together."""
+
+import dataclasses
+import os
+
+from bert_tf import files
+from bert_tf.checkpoints import native
+from bert_tf.checkpoints import rotation
+from bert_tf.classification import examples
+from bert_tf.classification import glue
+from bert_tf.classification import options as classification_options
+from bert_tf.classification import task as task_module
+from bert_tf.modeling import config as modeling_config
+from bert_tf.tokenization import full
+from bert_tf.tokenization import vocabulary as vocabulary_module
+from bert_tf.training import run_folder
+
+CLASS_WEIGHTS = "output_weights"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """Everything a run needs to know before it builds a model."""
+
+    task: task_module.Task  # What task.json will say, or says already.
+    processor: examples.DataProcessor  # Reads the examples.
+    config: modeling_config.BertConfig  # Size of the model.
+    vocabulary: vocabulary_module.Vocabulary  # Pieces of the model.
+
+
+def prepare(options: classification_options.RunClassifierOptions) -> Inputs:
+    """Returns what a run works on.
+
+    Training takes it from the options. Evaluating and predicting take it from
+    `output_dir`, where training left it, or else from the options.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: options, files and `output_dir` do not fit together.
+    """
+    trains = options.do_train or options.dry_run
+    if trains or not _is_run(options.output_dir):
+        inputs = _from_options(options)
+    else:
+        inputs = _from_run(options)
+    if trains and _is_run(options.output_dir):
+        _check_same_task(inputs.task, read_task(options.output_dir), options.output_dir)
+    if not trains:
+        _check_trained(options)
+    inputs.config.check_vocabulary_size(len(inputs.vocabulary))
+    inputs.config.check_sequence_length(inputs.task.max_seq_length)
+    return inputs
+
+
+def read_task(run_dir: str) -> task_module.Task:
+    """Returns the task of a training run's folder.
+
+    Raises:
+        OSError: the folder or its task.json cannot be read.
+        ValueError: it is no run of this kind.
+    """
+    values = run_folder.RunFolder(run_dir).read_task()
+    return task_module.Task.from_dict(values, os.path.join(run_dir, "task.json"))
+
+
+def read_config(run_dir: str) -> modeling_config.BertConfig:
+    """Returns the model's size of a training run's folder."""
+    path = os.path.join(run_dir, "bert_config.json")
+    return modeling_config.BertConfig.from_json_file(path)
+
+
+def read_vocabulary(run_dir: str) -> vocabulary_module.Vocabulary:
+    """Returns the vocabulary of a training run's folder."""
+    return vocabulary_module.Vocabulary.load(os.path.join(run_dir, "vocab.txt"))
+
+
+def _is_run(output_dir):
+    return files.exists(os.path.join(output_dir, "task.json"))
+
+
+def _from_options(options):
+    for name in ("bert_config_file", "vocab_file"):
+        if getattr(options, name) is None:
+            raise ValueError(
+                f"{options.output_dir} holds no task.json, so --{name} is needed; or "
+                "give the output_dir of a training run."
+            )
+    full.validate_case_matches_checkpoint(
+        options.do_lower_case, options.init_checkpoint
+    )
+    processor, columns = _processor(options, examples.Columns(), options.labels)
+    task = task_module.Task(
+        labels=tuple(processor.get_labels()),
+        max_seq_length=options.max_seq_length,
+        do_lower_case=options.do_lower_case,
+        task_name=options.task_name and options.task_name.lower(),
+        text_column=columns.text,
+        text_b_column=columns.text_b,
+        label_column=columns.label,
+    )
+    return Inputs(
+        task=task,
+        processor=processor,
+        config=modeling_config.BertConfig.from_json_file(options.bert_config_file),
+        vocabulary=vocabulary_module.Vocabulary.load(options.vocab_file),
+    )
+
+
+def _from_run(options):
+    run_dir = options.output_dir
+    task = read_task(run_dir)
+    if options.labels and options.labels != task.labels:
+        raise ValueError(
+            f"--labels={','.join(options.labels)}, but the model in {run_dir} was "
+            f"trained with {','.join(task.labels)}; leave --labels out."
+        )
+    processor, columns = _processor(options, task.columns, task.labels)
+    if (columns.text_b is not None) != task.is_pair:
+        kind = "pairs of texts" if task.is_pair else "single texts"
+        raise ValueError(
+            f"The model in {run_dir} was trained on {kind}, but the data are not; "
+            "choose data of the same kind (see --task_name and --text_b_column)."
+        )
+    return Inputs(
+        task=task,
+        processor=processor,
+        config=read_config(run_dir),
+        vocabulary=read_vocabulary(run_dir),
+    )
+
+
+def _processor(options, known_columns, labels):
+    """Returns the processor of the options' data, and its columns."""
+    if options.task_name is not None:
+        processor = glue.PROCESSORS[options.task_name.lower()]()
+        return processor, processor.columns
+    columns = examples.Columns(
+        text=options.text_column or known_columns.text,
+        text_b=options.text_b_column or known_columns.text_b,
+        label=options.label_column or known_columns.label,
+    )
+    processor = examples.TableProcessor(
+        train_file=options.train_file,
+        eval_file=options.eval_file,
+        predict_file=options.predict_file,
+        columns=columns,
+        labels=labels,
+    )
+    return processor, columns
+
+
+def _check_same_task(wanted, found, output_dir):
+    """Refuses to go on training one task's checkpoint with another task's data."""
+    if rotation.latest(output_dir) is None:
+        return
+    for name, value in wanted.to_dict().items():
+        if found.to_dict()[name] != value:
+            raise ValueError(
+                f"{output_dir} holds a run with {name} {found.to_dict()[name]!r}, but "
+                f"this one has {value!r}; choose another --output_dir."
+            )
+
+
+def _check_trained(options):
+    """Refuses to evaluate or to predict with a head that was never trained."""
+    if rotation.latest(options.output_dir) is not None:
+        return
+    if options.init_checkpoint is None:
+        raise ValueError(
+            f"{options.output_dir} holds no checkpoint; train first (--do_train), or "
+            "give a fine-tuned one as --init_checkpoint."
+        )
+    if CLASS_WEIGHTS not in native.read_names_and_shapes(options.init_checkpoint):
+        raise ValueError(
+            f"{options.init_checkpoint} has no {CLASS_WEIGHTS}, so it was not "
+            "fine-tuned to classify; train first (--do_train)."
+        )

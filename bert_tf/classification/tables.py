@@ -1,0 +1,159 @@
+"""Tables of text: TSV, CSV and JSON lines, row by row, with their line numbers."""
+
+import csv
+import dataclasses
+import json
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from bert_tf import files
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Row:
+    """One row of a table."""
+
+    place: str  # "file:line", for messages; the line that a quoted row ends on.
+    cells: Mapping[str, str]  # Text by the name of its column.
+
+
+def read_table(
+    path: str, columns: Sequence[str], *, header: Sequence[str] | None = None
+) -> Iterator[Row]:
+    """Yields the rows of a table.
+
+    The name says how to read it: `.tsv` and `.txt` have tabs between cells and no
+    quoting at all (as GLUE's files, where a quotation mark is text), `.csv` has commas
+    and CSV's quoting, `.jsonl` and `.json` have one JSON object a line. Blank lines at
+    the end are no rows.
+
+    Args:
+        path: the file; UTF-8, with or without a byte order mark.
+        columns: names of the columns that the rows must have; others are read too.
+        header: names of all columns of a TSV or CSV file whose first line is a row
+            already; None where the first line is the header.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: another kind of file, no rows, a column that is not there, a row
+            with too many or too few cells, text that is not UTF-8; the message has
+            file and line.
+    """
+    suffix = path.rsplit(".", 1)[-1].lower()
+    if suffix not in _READERS:
+        raise ValueError(
+            f"{path}: the name says no known kind of table; expected it to end in "
+            f"{', '.join('.' + known for known in _READERS)}."
+        )
+    row = None
+    for row in _READERS[suffix](path, columns, header):
+        yield row
+    if row is None:
+        raise ValueError(f"{path} has no rows; expected at least one example.")
+
+
+def _read_tsv(path, columns, header):
+    records = (
+        (number, line.split("\t"))
+        for number, line in _without_blank_end(files.read_lines(path))
+    )
+    return _named(path, records, columns, header)
+
+
+def _read_csv(path, columns, header):
+    return _named(path, _csv_records(path), columns, header)
+
+
+def _csv_records(path):
+    lines = _without_blank_end(files.read_lines(path))
+    reader = csv.reader((line + "\n" for _, line in lines), strict=True)
+    while True:
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise ValueError(
+                f"{path}:{reader.line_num}: wrong CSV quoting ({error}); put a cell "
+                'with a comma or a quotation mark in "…", and write "" for each '
+                "quotation mark in it."
+            ) from None
+        yield reader.line_num, cells or [""]
+
+
+def _read_json_lines(path, columns, header):
+    del header  # Every row names its columns.
+    for number, line in _without_blank_end(files.read_lines(path)):
+        place = f"{path}:{number}"
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            raise ValueError(f"{place}: not JSON ({error}).") from None
+        if not isinstance(record, dict):
+            raise ValueError(
+                f"{place}: expected a JSON object with the columns "
+                f"{', '.join(columns)}, got {line[:40]!r}."
+            )
+        _check_columns(place, columns, record)
+        cells = {name: _json_text(value) for name, value in record.items()}
+        for name in columns:
+            if cells[name] is None:
+                raise ValueError(
+                    f"{place}: column {name} is {json.dumps(record[name])[:40]}; "
+                    "expected text or a number."
+                )
+        yield Row(place=place, cells=cells)
+
+
+def _named(path, records, columns, header):
+    """Yields a Row for each (line number, cells), checked against the header."""
+    for number, cells in records:
+        place = f"{path}:{number}"
+        if header is None:
+            header = cells
+            _check_columns(place, columns, header)
+            continue
+        if len(cells) != len(header):
+            raise ValueError(
+                f"{place}: expected {len(header)} columns ({', '.join(header)}), got "
+                f"{len(cells)}."
+            )
+        yield Row(place=place, cells=dict(zip(header, cells, strict=True)))
+
+
+def _check_columns(place, columns, names):
+    missing = [name for name in columns if name not in names]
+    if missing:
+        raise ValueError(
+            f"{place}: there is no column {', '.join(missing)}; the columns are "
+            f"{', '.join(names)}."
+        )
+
+
+def _json_text(value):
+    """Returns a cell's text: numbers and booleans as JSON writes them, else None."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value) if isinstance(value, int | float) else None
+
+
+def _without_blank_end(lines):
+    """Yields (line number, line), apart from the blank lines after the last row."""
+    blank = []
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            yield from blank
+            blank = []
+            yield number, line
+        else:
+            blank.append((number, line))
+
+
+_READERS = {
+    "tsv": _read_tsv,
+    "txt": _read_tsv,
+    "csv": _read_csv,
+    "jsonl": _read_json_lines,
+    "json": _read_json_lines,
+}

@@ -1,0 +1,130 @@
+"""A trained classifier, ready to answer, from nothing but its run folder."""
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.checkpoints import native
+from bert_tf.checkpoints import rotation
+from bert_tf.classification import inputs as run_inputs
+from bert_tf.classification import model as model_module
+from bert_tf.classification import predictions
+from bert_tf.data import packing
+from bert_tf.tokenization import in_graph
+
+ROWS_PER_CALL = 32
+
+
+class TrainedClassifier:
+    """The last checkpoint of a training run, and all that its model needs.
+
+    Args:
+        run_dir: `output_dir` of a training run.
+
+    Attributes:
+        task: `classification.task.Task`.
+        config: `BertConfig`.
+        vocabulary: `Vocabulary`.
+        tokenizer: `InGraphTokenizer`.
+        model: `BertClassifier`.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: the folder holds no trained classifier.
+    """
+
+    def __init__(self, run_dir: str):
+        self.task = run_inputs.read_task(run_dir)
+        self.config = run_inputs.read_config(run_dir)
+        self.vocabulary = run_inputs.read_vocabulary(run_dir)
+        self.config.check_vocabulary_size(len(self.vocabulary))
+        self.tokenizer = in_graph.InGraphTokenizer(
+            self.vocabulary, do_lower_case=self.task.do_lower_case
+        )
+        self.model = model_module.BertClassifier(
+            self.config, num_labels=len(self.task.labels)
+        )
+        self.model.build()
+        _load(self.model, run_dir)
+        columns = ("input_ids", "input_mask", "segment_ids")
+        self._probabilities = tf.function(
+            lambda features: self.model(features)["probabilities"],
+            input_signature=[
+                {name: tf.TensorSpec([None, None], tf.int32) for name in columns}
+            ],
+        )
+
+    def predict(self, inputs) -> list[dict]:
+        """Returns the model's answers.
+
+        Args:
+            inputs: list of texts; of (text, second text) for a model of pairs.
+
+        Returns:
+            For each a dict: `label`, `probabilities` by label.
+
+        Raises:
+            ValueError: the inputs are not what the model was trained on.
+        """
+        texts, texts_b = split_pairs(inputs, is_pair=self.task.is_pair)
+        answers = []
+        for start in range(0, len(texts), ROWS_PER_CALL):
+            part = slice(start, start + ROWS_PER_CALL)
+            packed = packing.pack(
+                self.tokenizer,
+                texts[part],
+                texts_b=None if texts_b is None else texts_b[part],
+                max_seq_length=self.task.max_seq_length,
+            )
+            longest = int(np.max(np.sum(packed["input_mask"], axis=1)))
+            packed = {name: column[:, :longest] for name, column in packed.items()}
+            rows = self._probabilities(packed).numpy()
+            answers += [predictions.prediction(row, self.task.labels) for row in rows]
+        return answers
+
+
+def split_pairs(inputs, *, is_pair: bool):
+    """Returns a list of first texts, and one of second texts or None.
+
+    Args:
+        inputs: list of texts; of (text, second text) where `is_pair`.
+        is_pair: whether the model was trained on pairs.
+
+    Raises:
+        ValueError: the inputs are not a list, or their items are of the wrong kind.
+    """
+    if isinstance(inputs, str):
+        raise ValueError("Expected a list of texts, got one string.")
+    inputs = list(inputs)
+    for index, item in enumerate(inputs):
+        if not is_pair and not isinstance(item, str):
+            raise ValueError(
+                f"Input {index} is {item!r:.60}, but the model was trained on single "
+                "texts; expected a string."
+            )
+        if is_pair and not _is_pair_of_texts(item):
+            raise ValueError(
+                f"Input {index} is {item!r:.60}, but the model was trained on pairs; "
+                "expected (text, second text)."
+            )
+    if not is_pair:
+        return inputs, None
+    return [first for first, _ in inputs], [second for _, second in inputs]
+
+
+def _is_pair_of_texts(item):
+    is_sequence = isinstance(item, tuple | list) and len(item) == 2
+    return is_sequence and all(isinstance(text, str) for text in item)
+
+
+def _load(model, run_dir):
+    prefix = rotation.latest(run_dir)
+    if prefix is None:
+        raise ValueError(
+            f"{run_dir} holds no checkpoint; train there first, or name another run."
+        )
+    report = native.load_checkpoint(model, prefix)
+    if report.missing:
+        raise ValueError(
+            f"{prefix} lacks {len(report.missing)} of the model's weights, the first "
+            f"{report.missing[0]}; expected a checkpoint of this run."
+        )

@@ -1,0 +1,120 @@
+"""A run folder to a SavedModel that needs TensorFlow and TensorFlow Text alone."""
+
+import contextlib
+import os
+import shutil
+import tempfile
+import uuid
+
+import tensorflow as tf
+
+from bert_tf import files
+from bert_tf import progress as progress_module
+from bert_tf.serving import runs
+from bert_tf.serving import signatures
+
+# A SavedModel's folder for files that its graph does not read.
+EXTRA_FOLDER = "assets.extra"
+# What loaders look for; it comes last where a folder cannot be renamed.
+MODEL_FILE = "saved_model.pb"
+RUN_FILES = ("task.json", "vocab.txt", "bert_config.json")
+
+
+def export_saved_model(
+    output_dir: str, export_dir: str, *, progress=progress_module.silent
+) -> str:
+    """Writes the model of a training run as a SavedModel.
+
+    It is there whole or not at all. Its signatures are those of
+    `signatures.ClassifierSignatures`; `assets.extra/` has the run's task.json, with
+    the names of the classes, vocab.txt and bert_config.json.
+
+    Args:
+        output_dir: `output_dir` of the training run.
+        export_dir: the folder to write. TensorFlow Serving wants a number as its last
+            part: `models/topics/1`.
+        progress: told about the stages.
+
+    Returns:
+        `export_dir`.
+
+    Raises:
+        OSError: something cannot be read or written.
+        ValueError: `output_dir` holds no trained model, or `export_dir` is not empty.
+    """
+    _check_absent(export_dir)
+    model = runs.load(output_dir)
+    progress("export", 1, 3, unit="stages")
+    module = signatures.ClassifierSignatures(model)
+    with _complete_or_absent_folder(export_dir) as folder:
+        _save(module, folder)
+        progress("export", 2, 3, unit="stages")
+        for name in RUN_FILES:
+            source = os.path.join(output_dir, name)
+            with files.open_file(source, "rb") as file:
+                content = file.read()
+            target = os.path.join(folder, EXTRA_FOLDER, name)
+            with files.complete_or_absent(target, "wb") as file:
+                file.write(content)
+    progress("export", 3, 3, unit="stages")
+    return export_dir
+
+
+def run(options, *, progress=progress_module.silent) -> str:
+    """Exports as `serving.options.ExportSavedModelOptions` say; returns a report."""
+    export_saved_model(options.output_dir, options.export_dir, progress=progress)
+    names = ", ".join(files.list_folder(options.export_dir))
+    return f"The SavedModel is in {options.export_dir} ({names})."
+
+
+def _save(module, folder):
+    try:
+        tf.saved_model.save(module, folder, signatures=module.signatures)
+    except tf.errors.OpError as error:
+        raise OSError(f"{folder} cannot be written: {error.message}.") from error
+
+
+def _check_absent(export_dir):
+    if files.exists(export_dir) and not files.is_folder(export_dir):
+        raise NotADirectoryError(f"{export_dir} is a file; expected a new folder.")
+    if files.is_folder(export_dir) and files.list_folder(export_dir):
+        raise ValueError(
+            f"{export_dir} is not empty; expected a new folder. An export never "
+            "replaces another one."
+        )
+
+
+@contextlib.contextmanager
+def _complete_or_absent_folder(path):
+    """Yields a local folder that becomes `path` when the block ends well."""
+    if files.is_remote(path):
+        with tempfile.TemporaryDirectory() as temporary:
+            yield temporary
+            _copy_model_file_last(temporary, path)
+        return
+    path = os.path.abspath(path)
+    parent, name = os.path.split(path)
+    files.make_folders(parent)
+    temporary = os.path.join(parent, f".{name}.{uuid.uuid4().hex}.partial")
+    try:
+        files.make_folders(temporary)
+        yield temporary
+        if files.is_folder(path):
+            os.rmdir(path)  # Empty, as was checked; another export's would stay.
+        files.rename(temporary, path)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def _copy_model_file_last(source, target):
+    names = [
+        os.path.relpath(os.path.join(folder, name), source)
+        for folder, _, names in os.walk(source)
+        for name in names
+    ]
+    for name in sorted(names, key=lambda name: (name == MODEL_FILE, name)):
+        with open(os.path.join(source, name), "rb") as file:
+            content = file.read()
+        with files.complete_or_absent(f"{target.rstrip('/')}/{name}", "wb") as file:
+            file.write(content)

@@ -1,0 +1,22 @@
+"""Writes a trained model as a SavedModel."""
+
+import sys
+
+from bert_tf import command_line
+from bert_tf.serving import options
+
+
+def work(options, progress):
+    from bert_tf.serving import export
+
+    return export.run(options, progress=progress)
+
+
+def main(argv=None):
+    return command_line.run(
+        "export_saved_model", options.ExportSavedModelOptions, work, argv
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,20 @@
+"""Trains, evaluates and applies a classifier of sentences or pairs."""
+
+import sys
+
+from bert_tf import command_line
+from bert_tf.classification import options
+
+
+def work(options, progress):
+    from bert_tf.classification import workflow
+
+    return workflow.run(options, progress=progress)
+
+
+def main(argv=None):
+    return command_line.run("run_classifier", options.RunClassifierOptions, work, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
