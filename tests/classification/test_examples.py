@@ -1,0 +1,87 @@
+import pytest
+
+from bert_tf.classification import examples
+
+COLUMNS = examples.Columns()
+PAIRS = examples.Columns(text="first", text_b="second", label="same")
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write_file(name, text):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        return str(tmp_path / name)
+
+    return write_file
+
+
+def test_examples_are_named_by_their_row_as_in_2018(write):
+    path = write("a.tsv", "text\tlabel\nx\t1\ny\t0\n")
+    assert examples.read_examples(path, COLUMNS, "dev") == [
+        examples.InputExample(guid="dev-1", text_a="x", label="1"),
+        examples.InputExample(guid="dev-2", text_a="y", label="0"),
+    ]
+
+
+def test_a_column_of_ids_names_the_examples(write):
+    path = write("a.csv", "id,text,label\nq7,x,1\n")
+    assert examples.read_examples(path, COLUMNS, "dev")[0].guid == "q7"
+
+
+def test_pairs_come_from_two_columns(write):
+    path = write("a.jsonl", '{"first": "x", "second": "y", "same": 1}\n')
+    (example,) = examples.read_examples(path, PAIRS, "train")
+    assert (example.text_a, example.text_b, example.label) == ("x", "y", "1")
+
+
+def test_rows_to_predict_need_no_labels_and_theirs_are_not_read(write):
+    path = write("a.tsv", "text\tlabel\nx\tnonsense\n")
+    (example,) = examples.read_examples(path, COLUMNS.without_label(), "test")
+    assert example.label is None
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("text\tlabel\nx\tyes\ny\tmaybe\n", r":3: the label 'maybe' is not one of yes"),
+        ("text\tlabel\nx\t\n", r":2: the label is empty"),
+    ],
+)
+def test_a_label_that_is_not_known_is_refused_with_file_and_line(write, text, message):
+    path = write("a.tsv", text)
+    with pytest.raises(ValueError, match=message):
+        examples.read_examples(path, COLUMNS, "dev", labels=["yes", "no"])
+
+
+def test_labels_are_those_of_the_training_file_sorted(write):
+    path = write("a.tsv", "text\tlabel\nx\tsun\ny\train\nz\tsun\n")
+    assert examples.TableProcessor(train_file=path).get_labels() == ["rain", "sun"]
+
+
+def test_given_labels_keep_their_order(write):
+    path = write("a.tsv", "text\tlabel\nx\tsun\n")
+    processor = examples.TableProcessor(train_file=path, labels=("sun", "rain"))
+    assert processor.get_labels() == ["sun", "rain"]
+    assert len(processor.get_train_examples()) == 1
+
+
+def test_labels_of_the_training_file_hold_for_the_evaluation_file(write):
+    processor = examples.TableProcessor(
+        train_file=write("a.tsv", "text\tlabel\nx\tsun\ny\train\n"),
+        eval_file=write("b.tsv", "text\tlabel\nx\tsnow\n"),
+    )
+    with pytest.raises(ValueError, match=r"b\.tsv:2: the label 'snow' is not one of"):
+        processor.get_dev_examples()
+
+
+@pytest.mark.parametrize(
+    "train_text, message",
+    [
+        ("text\tlabel\nx\tsun\ny\tsun\n", "every row has the label 'sun'"),
+        (None, "give --labels"),
+    ],
+)
+def test_one_class_or_none_is_refused(write, train_text, message):
+    path = None if train_text is None else write("a.tsv", train_text)
+    with pytest.raises(ValueError, match=message):
+        examples.TableProcessor(train_file=path).get_labels()
