@@ -20,6 +20,7 @@ from bert_tf.tokenization import wordpiece
 PLAIN_ASCII = r"[\t\n\r -~]*"
 MAX_BYTES_PER_CHARACTER = 4
 MAX_BYTES_PER_WORD = wordpiece.MAX_INPUT_CHARS_PER_WORD * MAX_BYTES_PER_CHARACTER
+PRIVATE_USE = "\ue000[\ue000"
 UNKNOWN_WORD = "a" * (MAX_BYTES_PER_WORD + 1)
 
 
@@ -40,7 +41,8 @@ class InGraphTokenizer(tf.Module):
 
     Raises:
         OSError: the vocabulary cannot be read.
-        ValueError: the file is no vocabulary, or lacks a token of `never_split`.
+        ValueError: the file is no vocabulary, lacks a token of `never_split`, has a
+            token of more than 256 bytes, or none but the special ones.
     """
 
     def __init__(
@@ -95,19 +97,27 @@ class InGraphTokenizer(tf.Module):
 
     def _create_wordpiece_tokenizers(self):
         options = {
-            "vocab": list(self.vocabulary.tokens),
+            "vocab": list(map(_without_space, self.vocabulary.tokens)),
             "suffix_indicator": wordpiece.CONTINUATION,
             "unknown_token": vocabularies.UNK,
             "token_out_type": tf.int32,
         }
-        self._ascii_tokenizer = tf_text.FastBertTokenizer(
-            max_bytes_per_word=wordpiece.MAX_INPUT_CHARS_PER_WORD,
-            lower_case_nfd_strip_accents=self._do_lower_case,
-            **options,
-        )
-        self._wordpiece_tokenizer = tf_text.FastWordpieceTokenizer(
-            max_bytes_per_word=MAX_BYTES_PER_WORD, no_pretokenization=True, **options
-        )
+        try:
+            self._ascii_tokenizer = tf_text.FastBertTokenizer(
+                max_bytes_per_word=wordpiece.MAX_INPUT_CHARS_PER_WORD,
+                lower_case_nfd_strip_accents=self._do_lower_case,
+                **options,
+            )
+            self._wordpiece_tokenizer = tf_text.FastWordpieceTokenizer(
+                max_bytes_per_word=MAX_BYTES_PER_WORD,
+                no_pretokenization=True,
+                **options,
+            )
+        except RuntimeError as error:
+            raise ValueError(
+                f"TensorFlow Text cannot use this vocabulary of {len(self.vocabulary)} "
+                f"tokens: {error}"
+            ) from error
 
     def _tokenize_around_never_split(self, strings):
         # Python decodes before it looks for the tokens, so bytes that are not UTF-8 go.
@@ -269,6 +279,15 @@ def _flag(values, flag):
 def _steps(values):
     """Returns whether each value but the first differs from the one before."""
     return values[1:] != values[:-1]
+
+
+def _without_space(token):
+    """Returns a token that no text gives, for one that no text gives in the release.
+
+    No word has white space in it, but TensorFlow Text finds "new york" all the same.
+    """
+    parts = token.split()
+    return PRIVATE_USE.join(parts) if len(parts) > 1 else token
 
 
 def _quoted_for_re2(text):
