@@ -51,7 +51,7 @@ class Options:
         validate(self)
 
 
-def option(default=REQUIRED, *, help, choices=None, minimum=None, maximum=None):  # noqa: A002
+def option(default=REQUIRED, *, help, choices=None, minimum=None, maximum=None):
     """Returns a dataclass field that declares an option.
 
     Args:

@@ -1,0 +1,311 @@
+"""The layout of the package holds: who imports whom, how long things are, and so on.
+
+All by reading the source: nothing is imported, so that this also runs where
+TensorFlow is not installed.
+"""
+
+import ast
+import pathlib
+import re
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MAX_BODY_LINES = 60
+MAX_MODULE_LINES = 300
+MAX_LINE_LENGTH = 88
+MAX_POSITIONAL = 5
+
+# What any module may import, and what only tools may.
+LEAVES = {"files", "options", "progress"}
+TASKS = {"pretraining", "classification"}
+LIBRARY = {
+    "tokenization": set(),
+    "modeling": set(),
+    "optimization": set(),
+    "data": {"tokenization"},
+    "checkpoints": {"modeling", "tokenization"},
+    "training": {"optimization", "checkpoints"},
+}
+MAY_IMPORT = {
+    "__init__": set(),
+    "files": set(),
+    "options": set(),
+    "progress": set(),
+    "terminal": set(),
+    "command_line": {"terminal"},
+    **LIBRARY,
+    **{task: set(LIBRARY) for task in TASKS},
+    "serving": {"tokenization", "data", "modeling", "checkpoints", *TASKS},
+    # The demo starts tools and draws their records.
+    "demo": {"training", "serving"},
+}
+BACKEND_FREE = ("modeling/", *(f"{task}/model.py" for task in sorted(TASKS)))
+ONLY_HERE = {
+    "absl.flags": "bert_tf/command_line.py",
+    "absl.app": "bert_tf/command_line.py",
+    "tensorflow_text": "bert_tf/tokenization/in_graph.py",
+}
+VAGUE_NAME = re.compile(r"(^|_)(utils?|common|helpers?|misc|managers?|handlers?)(_|$)")
+# The release's DataProcessor, and those derived from it, are a word of the field.
+VAGUE_CLASS = re.compile(r"(Manager|Handler)$")
+ALLOWED_CLASSES = {"_LogHandler"}  # The standard library's: a logging.Handler.
+# A declaration on every line of a record reads better without its module.
+ALLOWED_NAMES = {"bert_tf.options:option"}
+
+
+def violations(root):
+    """Returns a sentence for each breach of the layout below a folder."""
+    found = []
+    paths = [*(root / "bert_tf").rglob("*.py"), *(root / "tools").glob("*.py")]
+    for path in sorted(paths):
+        name = path.relative_to(root).as_posix()
+        text = path.read_text(encoding="utf-8")
+        tree = ast.parse(text)
+        imported = _imported(tree, root)
+        checks = [
+            _wrong_imports(name, imported),
+            _backend_imports(name, imported),
+            _imports_of_one_module(name, imported),
+            _sizes(name, text, tree),
+            _prints(name, tree),
+            _names(name, tree),
+        ]
+        found += [f"{name}: {breach}" for check in checks for breach in check]
+    return found + list(_missing_inits(root, paths))
+
+
+def _imported(tree, root):
+    """Returns every imported module, "from a import b" as a.b where that is one."""
+    names = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names += [
+                _module_name(f"{'.' * node.level}{node.module or ''}", alias.name, root)
+                for alias in node.names
+            ]
+    return names
+
+
+def _module_name(module, name, root):
+    if not module.startswith("bert_tf") or module.startswith("bert_tf.tools"):
+        return f"{module}.{name}"
+    path = root / f"{module}.{name}".replace(".", "/")
+    is_module = path.is_dir() or path.with_suffix(".py").exists()
+    return f"{module}.{name}" if is_module else f"{module}:{name}"
+
+
+def _wrong_imports(name, imported):
+    for target in imported:
+        if target.startswith("."):
+            yield f"relative import {target}"
+        elif ":" in target and target not in ALLOWED_NAMES:
+            yield f"imports a name, not a module: {target.replace(':', '.')}"
+    part = name.removesuffix(".py").split("/")
+    for target in imported:
+        other = target.split(":")[0].split(".")
+        if other[0] == "tools" or other[:2] == ["bert_tf", "tools"]:
+            yield f"imports the tool {target}"
+        elif part[0] == "bert_tf" and other[0] == "bert_tf":
+            allowed = MAY_IMPORT.get(part[1])
+            if allowed is None:
+                yield "is in no row of the import table"
+            elif len(other) > 1 and other[1] not in {part[1], *LEAVES, *allowed}:
+                yield f"{part[1]} may not import {target}"
+
+
+def _backend_imports(name, imported):
+    if not name.removeprefix("bert_tf/").startswith(BACKEND_FREE):
+        return
+    for target in imported:
+        top = target.split(".")[0]
+        is_ours = target.startswith(("bert_tf.modeling", "bert_tf.files"))
+        if not (is_ours or top == "keras" or top in sys.stdlib_module_names):
+            yield f"may import only keras and bert_tf.modeling, not {target}"
+
+
+def _imports_of_one_module(name, imported):
+    for target in imported:
+        for module, owner in ONLY_HERE.items():
+            if target.startswith(module) and name != owner:
+                yield f"only {owner} may import {module}"
+
+
+def _sizes(name, text, tree):
+    lines = text.splitlines()
+    if len(lines) > MAX_MODULE_LINES:
+        yield f"{len(lines)} lines, at most {MAX_MODULE_LINES}"
+    for number, line in enumerate(lines, start=1):
+        if len(line) > MAX_LINE_LENGTH:
+            yield f"line {number} has {len(line)} columns"
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        length = _body_lines(node)
+        if length > MAX_BODY_LINES:
+            yield f"{node.name} has {length} lines, at most {MAX_BODY_LINES}"
+        arguments = [a.arg for a in [*node.args.posonlyargs, *node.args.args]]
+        arguments = [a for a in arguments if a not in ("self", "cls")]
+        if len(arguments) > MAX_POSITIONAL:
+            yield f"{node.name} takes {len(arguments)} positional arguments"
+
+
+def _body_lines(function):
+    """Returns the lines of a body, its docstring left out."""
+    body = function.body
+    if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+        body = body[1:]
+    return body[-1].end_lineno - body[0].lineno + 1 if body else 0
+
+
+def _prints(name, tree):
+    if not name.startswith("bert_tf/") or name == "bert_tf/command_line.py":
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", None) == "print":
+            yield f"line {node.lineno} prints"
+
+
+def _names(name, tree):
+    for part in name.removesuffix(".py").split("/"):
+        if VAGUE_NAME.search(part):
+            yield f"{part} says nothing of what is in it"
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ClassDef) or node.name in ALLOWED_CLASSES:
+            continue
+        if VAGUE_CLASS.search(node.name):
+            yield f"class {node.name} says nothing of what it does"
+
+
+def _missing_inits(root, paths):
+    for folder in sorted({path.parent for path in paths}):
+        if not (folder / "__init__.py").exists():
+            yield f"{folder.relative_to(root).as_posix()}: has no __init__.py"
+
+
+def test_the_project_keeps_its_layout():
+    assert violations(ROOT) == []
+
+
+def _plant(root, **sources):
+    for name, source in sources.items():
+        path = root / f"{name.replace('__', '/')}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source)
+        (path.parent / "__init__.py").touch()
+    (root / "bert_tf").mkdir(exist_ok=True)
+    (root / "bert_tf" / "__init__.py").touch()
+
+
+_LONG_BODY = "def f():\n" + "    x = 1\n" * 61
+_LONG_DOCSTRING = (
+    "class C:\n    def f(self, a, b, c, d, e, *, g=1):\n"
+    '        """' + "A line.\n" * 70 + '"""\n'
+)
+
+
+@pytest.mark.parametrize(
+    "module, source, sentence",
+    [
+        (
+            "bert_tf__data__rows",
+            "from bert_tf.training import loop",
+            "data may not import bert_tf.training.loop",
+        ),
+        (
+            "bert_tf__pretraining__workflow",
+            "import bert_tf.classification.model",
+            "pretraining may not import bert_tf.classification.model",
+        ),
+        (
+            "bert_tf__data__rows",
+            "def f():\n    from bert_tf import serving",
+            "data may not import bert_tf.serving",
+        ),
+        ("bert_tf__fun__jokes", "from bert_tf import files", "is in no row"),
+        ("bert_tf__data__rows", "from . import packing", "relative import"),
+        (
+            "bert_tf__data__rows",
+            "from bert_tf.files import expand",
+            "imports a name, not a module: bert_tf.files.expand",
+        ),
+        (
+            "bert_tf__modeling__bert",
+            "import tensorflow as tf",
+            "may import only keras and bert_tf.modeling, not tensorflow",
+        ),
+        (
+            "bert_tf__classification__model",
+            "from bert_tf.data import packing",
+            "may import only keras and bert_tf.modeling, not bert_tf.data",
+        ),
+        (
+            "bert_tf__data__rows",
+            "from absl import flags",
+            "only bert_tf/command_line.py may import absl.flags",
+        ),
+        (
+            "bert_tf__data__rows",
+            "def f():\n    import tensorflow_text",
+            "only bert_tf/tokenization/in_graph.py may import tensorflow_text",
+        ),
+        (
+            "tools__run_one",
+            "from tools import run_two",
+            "imports the tool tools.run_two",
+        ),
+        (
+            "tools__run_one",
+            "from bert_tf.tools import run_two",
+            "imports the tool bert_tf.tools.run_two",
+        ),
+        ("bert_tf__data__rows", "def f():\n    print(1)", "line 2 prints"),
+        ("bert_tf__data__rows", "x = 1\n" * 301, "301 lines, at most 300"),
+        ("bert_tf__data__rows", f"x = '{'x' * 90}'", "line 1 has 96 columns"),
+        ("bert_tf__data__rows", _LONG_BODY, "f has 61 lines, at most 60"),
+        (
+            "bert_tf__data__rows",
+            "def f(a, b, c, d, e, g): pass",
+            "f takes 6 positional arguments",
+        ),
+        ("bert_tf__data__text_utils", "", "text_utils says nothing"),
+        ("bert_tf__data__rows", "class RowManager: pass", "class RowManager says"),
+    ],
+)
+def test_a_breach_is_reported(tmp_path, module, source, sentence):
+    _plant(tmp_path, tools__run_two="", bert_tf__data__packing="", **{module: source})
+    _plant(
+        tmp_path,
+        bert_tf__training__loop="",
+        bert_tf__files="",
+        bert_tf__serving__runs="",
+    )
+    found = violations(tmp_path)
+    assert len(found) == 1
+    name = f"{module.replace('__', '/')}.py"
+    assert found[0].startswith(f"{name}: {sentence}"), found
+
+
+def test_what_is_allowed_is_not_reported(tmp_path):
+    _plant(
+        tmp_path,
+        bert_tf__files="import os",
+        bert_tf__training__loop="from bert_tf.checkpoints import native\nimport absl",
+        bert_tf__checkpoints__native="from bert_tf import files",
+        bert_tf__modeling__bert="import keras\nimport math",
+        bert_tf__classification__model="from bert_tf.modeling import bert",
+        bert_tf__serving__runs="from bert_tf.classification import model",
+        tools__run_one="from bert_tf import command_line\nprint(1)",
+        bert_tf__command_line="from absl import flags",
+        bert_tf__data__rows=_LONG_DOCSTRING,
+    )
+    assert violations(tmp_path) == []
+
+
+def test_a_folder_without_init_is_reported(tmp_path):
+    _plant(tmp_path, bert_tf__data__rows="")
+    (tmp_path / "bert_tf" / "data" / "__init__.py").unlink()
+    assert violations(tmp_path) == ["bert_tf/data: has no __init__.py"]

@@ -1,0 +1,152 @@
+"""Every flag of the 2018 release is there, under its name and with its default.
+
+Flags of the TPU plumbing became --device and --tpu_name; see test_command_line.py.
+"""
+
+import ast
+import importlib
+import pathlib
+
+import pytest
+
+from bert_tf import options
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+REQUIRED = options.REQUIRED
+OPTIONAL = (None, "", ())  # The release's None: nothing given.
+
+_TRAINING = {
+    "train_batch_size": 32,
+    "eval_batch_size": 8,
+    "learning_rate": 5e-5,
+    "save_checkpoints_steps": 1000,
+    "iterations_per_loop": 1000,
+    "do_train": False,
+}
+RELEASED = {
+    "create_pretraining_data": {
+        "input_file": REQUIRED,
+        "output_file": REQUIRED,
+        "vocab_file": REQUIRED,
+        "do_lower_case": True,
+        "do_whole_word_mask": False,
+        "max_seq_length": 128,
+        "max_predictions_per_seq": 20,
+        "random_seed": 12345,
+        "dupe_factor": 10,
+        "masked_lm_prob": 0.15,
+        "short_seq_prob": 0.1,
+    },
+    "run_pretraining": {
+        **_TRAINING,
+        "input_file": REQUIRED,
+        "output_dir": REQUIRED,
+        "bert_config_file": REQUIRED,
+        "init_checkpoint": OPTIONAL,
+        "max_seq_length": 128,
+        "max_predictions_per_seq": 20,
+        "do_eval": False,
+        "num_train_steps": 100000,
+        "num_warmup_steps": 10000,
+        "max_eval_steps": 100,
+    },
+    "run_classifier": {
+        **_TRAINING,
+        "data_dir": (REQUIRED, *OPTIONAL),  # Own data comes as --train_file instead.
+        "bert_config_file": (REQUIRED, *OPTIONAL),
+        "task_name": (REQUIRED, *OPTIONAL),
+        "vocab_file": (REQUIRED, *OPTIONAL),
+        "output_dir": REQUIRED,
+        "init_checkpoint": OPTIONAL,
+        "do_lower_case": True,
+        "max_seq_length": 128,
+        "do_eval": False,
+        "do_predict": False,
+        "predict_batch_size": 8,
+        "num_train_epochs": 3.0,
+        "warmup_proportion": 0.1,
+    },
+    "run_squad": {
+        "bert_config_file": (REQUIRED, *OPTIONAL),
+        "vocab_file": (REQUIRED, *OPTIONAL),
+        "output_dir": REQUIRED,
+        "train_file": OPTIONAL,
+        "predict_file": OPTIONAL,
+        "init_checkpoint": OPTIONAL,
+        "do_lower_case": True,
+        "max_seq_length": 384,
+        "doc_stride": 128,
+        "max_query_length": 64,
+        "do_train": False,
+        "do_predict": False,
+        "train_batch_size": 32,
+        "predict_batch_size": 8,
+        "learning_rate": 5e-5,
+        "num_train_epochs": 3.0,
+        "warmup_proportion": 0.1,
+        "save_checkpoints_steps": 1000,
+        "iterations_per_loop": 1000,
+        "n_best_size": 20,
+        "max_answer_length": 30,
+        "verbose_logging": False,
+        "version_2_with_negative": False,
+        "null_score_diff_threshold": 0.0,
+    },
+    "extract_features": {
+        "input_file": REQUIRED,
+        "output_file": REQUIRED,
+        "vocab_file": REQUIRED,
+        "bert_config_file": REQUIRED,
+        "init_checkpoint": REQUIRED,
+        "layers": (-1, -2, -3, -4),
+        "max_seq_length": 128,
+        "do_lower_case": True,
+        "batch_size": 32,
+    },
+}
+
+
+def options_class(tool):
+    """Returns the record that a tool passes to command_line.run, read from its source.
+
+    The tool's name there must be its own.
+    """
+    tree = ast.parse((ROOT / "tools" / f"{tool}.py").read_text())
+    modules = {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    run = next(c for c in calls if ast.unparse(c.func) == "command_line.run")
+    assert ast.literal_eval(run.args[0]) == tool
+    module, name = ast.unparse(run.args[1]).rsplit(".", 1)
+    return getattr(importlib.import_module(modules[module]), name)
+
+
+def _tools_of_the_release():
+    there = {path.stem for path in (ROOT / "tools").glob("[a-z]*.py")}
+    return sorted(there & set(RELEASED))
+
+
+@pytest.mark.parametrize("tool", _tools_of_the_release())
+def test_the_releases_flags_have_their_names_and_defaults(tool):
+    declared = {d.name: d for d in options.declarations(options_class(tool))}
+    for flag, released in RELEASED[tool].items():
+        assert flag in declared, f"{tool} has no --{flag}"
+        default = declared[flag].default
+        is_several = isinstance(released, tuple) and flag != "layers"
+        allowed = released if is_several else (released,)
+        assert default in allowed, (
+            f"{tool} --{flag}: {default!r}, released {released!r}"
+        )
+        assert bool not in (type(default), type(allowed[0])) or default is allowed[0]
+
+
+@pytest.mark.parametrize(
+    "tool", sorted(path.stem for path in (ROOT / "tools").glob("[a-z]*.py"))
+)
+def test_every_tool_runs_under_its_own_name_and_explains_every_flag(tool):
+    for declaration in options.declarations(options_class(tool)):
+        assert declaration.help.rstrip().endswith("."), declaration.name
