@@ -94,6 +94,24 @@ class Schema:
         return num_rows
 
 
+def of_arrays(columns: Mapping[str, np.ndarray]) -> Schema:
+    """Returns the columns that one record's values show.
+
+    Args:
+        columns: int64 or float32 [length] by name.
+    """
+    return Schema(
+        columns=tuple(
+            Column(
+                name=name,
+                length=len(values),
+                dtype="float32" if values.dtype == np.float32 else "int32",
+            )
+            for name, values in columns.items()
+        )
+    )
+
+
 def pretraining(
     max_seq_length: int, max_predictions_per_seq: int, next_sentence: bool = True
 ) -> Schema:

@@ -211,7 +211,7 @@ class RecordFiles:
         for file, index in enumerate(indices):
             if len(index.offsets) > 1:
                 first = int(self._ends[file]) - len(index.offsets) + 1
-                schema = index.schema or self._schema_of(first)
+                schema = index.schema or schemas.of_arrays(self.decoded(first))
                 found[self.paths[file]] = (schema, index.metadata)
         (path, (schema, metadata)), *others = found.items()
         for other, (other_schema, other_metadata) in others:
@@ -228,18 +228,6 @@ class RecordFiles:
                     f"is not known with which; make both with the same one."
                 )
         return schema, metadata
-
-    def _schema_of(self, index):
-        return schemas.Schema(
-            columns=tuple(
-                schemas.Column(
-                    name=name,
-                    length=len(values),
-                    dtype="float32" if values.dtype == np.float32 else "int32",
-                )
-                for name, values in self.decoded(index).items()
-            )
-        )
 
     def _place(self, index):
         file = bisect.bisect_right(self._ends, index)

@@ -1,0 +1,262 @@
+"""Documents of text files, and the shards that a large corpus is cut into.
+
+A corpus is the text of its files one after another: a sentence a line, a blank line
+between documents. As in the release, the end of a file alone ends no document.
+"""
+
+import dataclasses
+import io
+import logging
+import re
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+from bert_tf import files
+
+_LOG = logging.getLogger(__name__)
+_MEGABYTE = 1_000_000
+_BLOCK_BYTES = 1 << 22  # Read at a time.
+# A line that str.strip() leaves nothing of, white space beyond ASCII included.
+_BLANK_LINE = re.compile(
+    rb"(?m)^(?:[\t\v\f\r\x1c-\x1f ]|\xc2[\x85\xa0]|\xe1\x9a\x80|\xe2\x80[\x80-\x8a\xa8"
+    rb"\xa9\xaf]|\xe2\x81\x9f|\xe3\x80\x80)*\n"
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Span:
+    """A run of whole lines of one file."""
+
+    path: str  # The file.
+    start: int  # First byte.
+    end: int  # Byte after the last one.
+    first_line: int  # Number of the first line, from 1.
+    starts_document: bool  # False: goes on with the document of the span before.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Shard:
+    """A part of the corpus that is sampled by itself."""
+
+    spans: tuple[Span, ...]  # In order.
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of text."""
+        return sum(span.end - span.start for span in self.spans)
+
+
+def read_documents(paths: Sequence[str]) -> Iterator[list[str]]:
+    """Yields the documents of some files: lists of sentences, none empty.
+
+    Args:
+        paths: the files, in order.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: a line is not UTF-8; the message has file and line.
+    """
+    spans = tuple(
+        Span(
+            path=path,
+            start=0,
+            end=files.size(path),
+            first_line=1,
+            starts_document=False,
+        )
+        for path in paths
+    )
+    yield from read_shard(Shard(spans=spans))
+
+
+def read_shard(shard: Shard) -> Iterator[list[str]]:
+    """Yields the documents of a shard, as `read_documents` does."""
+    document = []
+    for span in shard.spans:
+        if span.starts_document and document:
+            yield document
+            document = []
+        for line in _lines(span):
+            sentence = line.strip()
+            if sentence:
+                document.append(sentence)
+            elif document:
+                yield document
+                document = []
+    if document:
+        yield document
+
+
+def shards(paths: Sequence[str], shard_mb: float) -> list[Shard]:
+    """Returns the shards of a corpus.
+
+    A shard has at most `shard_mb` MB, cut between documents. A document larger than
+    half of that is cut between sentences into parts that count as documents, with a
+    warning, so that every shard has two documents to draw from; a last shard of a
+    single document joins the one before.
+
+    Args:
+        paths: the files, in order.
+        shard_mb: the most MB (10^6 bytes) of text in a shard.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    limit = int(shard_mb * _MEGABYTE)
+    result, spans, num_bytes, num_documents = [], [], 0, 0
+    for document in _document_spans(paths, limit // 2):
+        size = sum(span.end - span.start for span in document)
+        if spans and num_bytes + size > limit:
+            result.append(_shard(spans))
+            spans, num_bytes, num_documents = [], 0, 0
+        spans += document
+        num_bytes += size
+        num_documents += 1
+    if result and num_documents == 1:
+        spans = [*result.pop().spans, *spans]
+    return [*result, _shard(spans)] if spans else []
+
+
+def _shard(spans):
+    """Returns a shard; spans of one file that touch become one."""
+    merged = []
+    for span in spans:
+        last = merged[-1] if merged else None
+        if (
+            last
+            and (last.path, last.end) == (span.path, span.start)
+            and not span.starts_document
+        ):
+            merged[-1] = dataclasses.replace(last, end=span.end)
+        else:
+            merged.append(span)
+    return Shard(spans=tuple(merged))
+
+
+def _document_spans(paths, most_bytes):
+    """Yields a list of spans for every document, or part of a large one."""
+    spans, num_bytes, has_text = [], 0, False
+    for piece, is_blank in _pieces(paths):
+        if is_blank:
+            # Blank lines go with what is before them, so that no byte is lost.
+            spans.append(piece)
+            if has_text:
+                yield spans
+                spans, num_bytes, has_text = [], 0, False
+            continue
+        for part in _cut(piece, most_bytes - num_bytes, most_bytes):
+            if part.starts_document and has_text:
+                _LOG.warning(
+                    "%s:%d: a document of more than half a shard is cut here; its "
+                    "parts count as documents. Raise shard_mb, or separate documents "
+                    "with blank lines.",
+                    part.path,
+                    part.first_line,
+                )
+                yield spans
+                spans, num_bytes = [], 0
+            spans.append(part)
+            num_bytes += part.end - part.start
+            has_text = True
+    if has_text:
+        yield spans
+
+
+def _pieces(paths):
+    """Yields (span, is_blank): text without blank lines in it, and blank lines."""
+    for path in paths:
+        for start, first_line, block in _blocks(path):
+            place, line = 0, first_line
+            for match in [*_BLANK_LINE.finditer(block), None]:
+                begin, end = match.span() if match else (len(block), len(block))
+                for piece_start, piece_end, is_blank in (
+                    (place, begin, False),
+                    (begin, end, True),
+                ):
+                    if piece_end > piece_start:
+                        span = Span(
+                            path=path,
+                            start=start + piece_start,
+                            end=start + piece_end,
+                            first_line=line,
+                            starts_document=False,
+                        )
+                        yield span, is_blank
+                        line += block.count(b"\n", piece_start, piece_end)
+                place = end
+
+
+def _cut(span, room, most_bytes):
+    """Yields the span in parts of whole lines: the first fits `room`, if any does."""
+    if span.end - span.start <= room:
+        yield span
+        return
+    first, start, first_line = span.start, span.start, span.first_line
+    line, used, starts_document = span.first_line, 0, False
+    for size in _line_sizes(span):
+        if used + size > room and (used or room < most_bytes):
+            if used:
+                yield dataclasses.replace(
+                    span,
+                    start=first,
+                    end=start,
+                    first_line=first_line,
+                    starts_document=starts_document,
+                )
+            first, first_line, used, starts_document = start, line, 0, True
+            room = most_bytes
+        start, line, used = start + size, line + 1, used + size
+    yield dataclasses.replace(
+        span,
+        start=first,
+        first_line=first_line,
+        starts_document=starts_document,
+    )
+
+
+def _line_sizes(span):
+    for _, _, block in _blocks(span.path, span.start, span.end, span.first_line):
+        yield from (len(line) for line in io.BytesIO(block))
+
+
+def _lines(span):
+    """Yields a span's lines as text, line ends included."""
+    for _, first_line, block in _blocks(
+        span.path, span.start, span.end, span.first_line
+    ):
+        try:
+            text = block.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(_not_utf8(span.path, first_line, block, error)) from None
+        # Not splitlines(): it also splits at form feeds and U+2028.
+        yield from text.removesuffix("\n").split("\n")
+
+
+def _not_utf8(path, first_line, block, error):
+    line = first_line + block.count(b"\n", 0, error.start)
+    column = error.start - block.rfind(b"\n", 0, error.start)
+    return (
+        f"{path}:{line}: not UTF-8 (byte {column} of the line is "
+        f"0x{block[error.start]:02x}); convert the file to UTF-8."
+    )
+
+
+def _blocks(path, start=0, end=None, first_line=1):
+    """Yields (first byte, number of the first line, bytes): blocks of whole lines."""
+    with files.open_file(path, "rb") as file:
+        file.seek(start)
+        position, rest = start, b""
+        while True:
+            wanted = _BLOCK_BYTES if end is None else end - position - len(rest)
+            data = file.read(max(0, min(wanted, _BLOCK_BYTES)))
+            if not data and not rest:
+                return
+            block = rest + data
+            cut = block.rfind(b"\n") + 1 if data else len(block)
+            block, rest = block[:cut], block[cut:]
+            if block:
+                yield position, first_line, block
+            position += len(block)
+            first_line += block.count(b"\n")
+            if not data:
+                return

@@ -1,0 +1,123 @@
+"""Text files to TFRecord files: the work of create_pretraining_data."""
+
+import contextlib
+import dataclasses
+import logging
+
+from bert_tf import files
+from bert_tf import progress as progress_protocol
+from bert_tf.data import corpus
+from bert_tf.data import schema as schemas
+from bert_tf.data import tfrecord
+from bert_tf.pretraining import counts as pretraining_counts
+from bert_tf.pretraining import options as pretraining_options
+from bert_tf.pretraining import shard_work
+from bert_tf.tokenization import vocabulary as vocabularies
+
+_LOG = logging.getLogger(__name__)
+_MEGABYTE = 1_000_000
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CreationReport:
+    """What was read and written."""
+
+    counts: pretraining_counts.Counts  # Documents, pieces, sequences and so on.
+    output_files: tuple[str, ...]  # The files written.
+    max_seq_length: int  # Places of a sequence.
+    has_next_sentence: bool  # Whether the sequences are pairs.
+    num_shards: int  # Shards of the corpus.
+    peak_memory_mb: float  # Of all processes together, each at its own peak.
+
+    @property
+    def mean_fill(self) -> float:
+        """Share of the places that is no padding."""
+        return self.counts.filled / (self.counts.instances * self.max_seq_length)
+
+    def __str__(self) -> str:
+        counts = self.counts
+        lines = {
+            "documents": f"{counts.documents:,}",
+            "sentences": f"{counts.sentences:,}",
+            "word pieces": f"{counts.pieces:,}",
+            "[UNK]": f"{counts.unknown / counts.pieces:.3%} of the pieces",
+            "shards": f"{self.num_shards:,}",
+            "sequences": f"{counts.instances:,}",
+            "mean fill": f"{self.mean_fill:.1%} of {self.max_seq_length} places",
+            "masked": f"{counts.masked / counts.filled:.2%} of the filled places",
+        }
+        if self.has_next_sentence:
+            share = counts.random_next / counts.instances
+            lines["random next"] = f"{share:.1%} of the sequences"
+        lines["peak memory"] = f"{self.peak_memory_mb:,.0f} MB"
+        lines["written"] = ", ".join(self.output_files)
+        return "\n".join(f"{name + ':':<14}{value}" for name, value in lines.items())
+
+
+def create_data(
+    options: pretraining_options.CreatePretrainingDataOptions,
+    *,
+    progress: progress_protocol.Progress = progress_protocol.silent,
+) -> CreationReport:
+    """Writes the masked sequences of text files as TFRecord files.
+
+    With fewer shards than output files the sequences go to the files in turn, as in
+    2018; else shard i goes to file i mod F.
+
+    Args:
+        options: what to read, make and write.
+        progress: told how many MB of text are done.
+
+    Returns:
+        What was read and written. It depends on the input, the flags and the seed
+        alone, the peak memory apart.
+
+    Raises:
+        OSError: a file cannot be read or written.
+        ValueError: text that is not UTF-8, no text, one document where pairs are
+            wanted, or a file that is no vocabulary.
+    """
+    vocabulary = vocabularies.Vocabulary.load(options.vocab_file)
+    inputs = files.expand(options.input_file)
+    shards = corpus.shards(inputs, options.shard_mb)
+    if not shards:
+        raise ValueError(f"There is no text in {', '.join(inputs)}.")
+    counts = pretraining_counts.Counts()
+    with contextlib.ExitStack() as stack:
+        writers = [
+            stack.enter_context(_writer(path, options, vocabulary))
+            for path in options.output_file
+        ]
+        peak_memory_mb = shard_work.write_shards(
+            shards, options, vocabulary, writers, counts=counts, progress=progress
+        )
+        if not counts.instances:
+            raise ValueError(
+                f"There are no word pieces in the text of {', '.join(inputs)}."
+            )
+    return CreationReport(
+        counts=counts,
+        output_files=options.output_file,
+        max_seq_length=options.max_seq_length,
+        has_next_sentence=options.next_sentence,
+        num_shards=len(shards),
+        peak_memory_mb=peak_memory_mb,
+    )
+
+
+def _writer(path, options, vocabulary):
+    schema = schemas.pretraining(
+        options.max_seq_length,
+        options.max_predictions_per_seq,
+        options.next_sentence,
+    )
+    metadata = {
+        "vocab_file": options.vocab_file,
+        "vocab_size": len(vocabulary),
+        "vocab_fingerprint": vocabulary.fingerprint,
+        "do_lower_case": options.do_lower_case,
+        "max_seq_length": options.max_seq_length,
+        "max_predictions_per_seq": options.max_predictions_per_seq,
+        "next_sentence": options.next_sentence,
+    }
+    return tfrecord.Writer(path, schema, metadata=metadata)

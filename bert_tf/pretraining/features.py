@@ -1,0 +1,124 @@
+"""Masked sequences as the columns of the release's records."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from bert_tf.data import packing
+from bert_tf.pretraining import draws as random_draws
+from bert_tf.pretraining import mask_sampling
+from bert_tf.pretraining import masking
+from bert_tf.pretraining import pair_sampling
+from bert_tf.pretraining import tokenized_text
+from bert_tf.tokenization import vocabulary as vocabularies
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MaskedPair:
+    """A packed and masked sentence pair."""
+
+    masked: masking.MaskedTokens  # The sequence.
+    num_first: int  # Places of segment 0: [CLS], A and the first [SEP].
+    is_random_next: bool  # True: B comes from another document.
+
+
+def columns_of_pairs(
+    pairs: Sequence[MaskedPair],
+    vocabulary: vocabularies.Vocabulary,
+    *,
+    max_seq_length: int,
+    max_predictions: int,
+) -> dict[str, np.ndarray]:
+    """Returns pairs as columns [B, length] of `schema.pretraining`.
+
+    Unused places hold 0.
+
+    Source: write_instance_to_example_files of create_pretraining_data.py, 2018.
+    """
+    rows = [
+        packing.PackedPair(
+            pieces=[vocabulary.ids[token] for token in pair.masked.tokens],
+            segment_ids=[
+                int(place >= pair.num_first) for place in range(len(pair.masked.tokens))
+            ],
+        )
+        for pair in pairs
+    ]
+    columns = packing.padded_features(rows, max_seq_length)
+    shape = (len(pairs), max_predictions)
+    columns["masked_lm_positions"] = np.zeros(shape, np.int32)
+    columns["masked_lm_ids"] = np.zeros(shape, np.int32)
+    columns["masked_lm_weights"] = np.zeros(shape, np.float32)
+    for row, pair in enumerate(pairs):
+        num_chosen = len(pair.masked.positions)
+        labels = [vocabulary.ids[token] for token in pair.masked.labels]
+        columns["masked_lm_positions"][row, :num_chosen] = pair.masked.positions
+        columns["masked_lm_ids"][row, :num_chosen] = labels
+        columns["masked_lm_weights"][row, :num_chosen] = 1.0
+    columns["next_sentence_labels"] = np.array(
+        [[int(pair.is_random_next)] for pair in pairs], np.int32
+    ).reshape(-1, 1)
+    return columns
+
+
+def columns_of_table(
+    pairs: pair_sampling.PairTable,
+    text: tokenized_text.TokenizedText,
+    vocabulary: vocabularies.Vocabulary,
+    *,
+    max_seq_length: int,
+    next_sentence: bool,
+    masks: mask_sampling.MaskSampler,
+    draws: random_draws.Draws,
+) -> dict[str, np.ndarray]:
+    """Returns pairs as columns [B, length] of `schema.pretraining`.
+
+    Args:
+        pairs: B pairs, or with `next_sentence` False B sequences without a B segment.
+        text: what the pairs are places in.
+        vocabulary: ids of [CLS] and [SEP].
+        max_seq_length: length of the rows, S.
+        next_sentence: whether there is a second segment and a label.
+        masks: draws the masks.
+        draws: every draw comes from it.
+    """
+    place = np.arange(max_seq_length, dtype=np.int32)  # [S]
+    end_a = (pairs.length_a + 1).astype(np.int32)[:, None]  # [B, 1], the first [SEP].
+    end = end_a
+    if next_sentence:
+        end = end_a + (pairs.length_b + 1).astype(np.int32)[:, None]
+    input_mask = place <= end  # [B, S]
+    is_second = (place > end_a) & input_mask
+    is_candidate = candidates(place, end_a, end)
+    start_a = pairs.start_a[:, None] - 1
+    start_b = pairs.start_b[:, None] - end_a - 1
+    source = np.where(is_second, start_b, start_a) + place
+    ids = np.where(is_candidate, text.ids.take(source, mode="clip"), 0)
+    rows = np.arange(len(pairs))
+    ids[:, 0] = vocabulary.cls_id
+    ids[rows, end_a[:, 0]] = vocabulary.sep_id
+    ids[rows, end[:, 0]] = vocabulary.sep_id
+    masked = masks.mask(ids, is_candidate, end[:, 0] + np.int64(1), draws)
+    columns = {
+        "input_ids": masked.ids,
+        "input_mask": input_mask.view(np.uint8),
+        "segment_ids": is_second.view(np.uint8),
+        "masked_lm_positions": masked.positions,
+        "masked_lm_ids": masked.labels,
+        "masked_lm_weights": masked.weights,
+    }
+    if next_sentence:
+        columns["next_sentence_labels"] = pairs.is_random_next[:, None].view(np.uint8)
+    return columns
+
+
+def candidates(place, end_a, end):
+    """Returns bool [B, S]: whether a place holds a piece that may be masked.
+
+    Args:
+        place: int32 [S], 0 to S - 1.
+        end_a: int32 [B, 1], place of the [SEP] after A.
+        end: int32 [B, 1], place of the last [SEP].
+    """
+    return (place > 0) & (place != end_a) & (place < end)

@@ -1,0 +1,151 @@
+"""Masked positions, drawn for thousands of sequences at a time.
+
+The same distributions as `masking.mask_tokens`.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from bert_tf.pretraining import draws as random_draws
+from bert_tf.tokenization import vocabulary as vocabularies
+
+# Shares of the chosen positions that become [MASK], keep their piece, and (what is
+# left) get a random piece.
+MASK_SHARE = 0.8
+KEEP_SHARE = 0.1
+_LAST = np.uint64(2**64 - 1)  # Sorts what is no candidate to the end.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MaskedRows:
+    """Sequences with some pieces replaced, and what they were."""
+
+    ids: np.ndarray  # int32 [B, S], after replacement.
+    positions: np.ndarray  # int32 [B, M], chosen positions, ascending; unused: 0.
+    labels: np.ndarray  # int32 [B, M], ids that were there; unused: 0.
+    weights: np.ndarray  # float32 [B, M], 1 for a chosen position, 0 for unused.
+
+
+class MaskSampler:
+    """Draws masks.
+
+    Args:
+        vocabulary: random pieces are drawn from it.
+        masked_lm_prob: share of a sequence's length that is chosen.
+        max_predictions: the most positions chosen, M.
+        whole_words: whether the pieces of a word are chosen together.
+    """
+
+    def __init__(
+        self,
+        vocabulary: vocabularies.Vocabulary,
+        *,
+        masked_lm_prob: float,
+        max_predictions: int,
+        whole_words: bool,
+    ):
+        self._vocab_size = len(vocabulary)
+        self._mask_id = vocabulary.mask_id
+        self._masked_lm_prob = masked_lm_prob
+        self._max_predictions = max_predictions
+        self._whole_words = whole_words
+        self._is_inside_word = np.array(
+            [token.startswith("##") for token in vocabulary.tokens]
+        )
+
+    def mask(
+        self,
+        ids: np.ndarray,
+        is_candidate: np.ndarray,
+        lengths: np.ndarray,
+        draws: random_draws.Draws,
+    ) -> MaskedRows:
+        """Returns the sequences with masks.
+
+        Args:
+            ids: int32 [B, S].
+            is_candidate: bool [B, S], places of pieces other than [CLS] and [SEP];
+                at least one in every row.
+            lengths: int64 [B], pieces of each sequence.
+            draws: every draw comes from it.
+        """
+        num_wanted = np.rint(lengths * self._masked_lm_prob).astype(np.int64)
+        num_wanted = np.clip(num_wanted, 1, self._max_predictions)
+        if self._whole_words:
+            is_chosen = self._choose_words(ids, is_candidate, num_wanted, draws)
+        else:
+            is_chosen = _choose_places(is_candidate, num_wanted, draws)
+        return self._replaced(ids, is_chosen, draws)
+
+    def _replaced(self, ids, is_chosen, draws):
+        rows, columns = np.nonzero(is_chosen)
+        counts = np.bincount(rows, minlength=len(ids))
+        rank = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        positions = np.zeros((len(ids), self._max_predictions), np.int32)
+        labels = np.zeros_like(positions)
+        weights = np.zeros(positions.shape, np.float32)
+        originals = ids[rows, columns]
+        positions[rows, rank] = columns
+        labels[rows, rank] = originals
+        weights[rows, rank] = 1.0
+        chance = draws.uniform(len(rows))
+        random_ids = draws.below(np.full(len(rows), self._vocab_size))
+        masked = ids.copy()
+        masked[rows, columns] = np.select(
+            [chance < MASK_SHARE, chance < MASK_SHARE + KEEP_SHARE],
+            [self._mask_id, originals],
+            random_ids,
+        )
+        return MaskedRows(
+            ids=masked, positions=positions, labels=labels, weights=weights
+        )
+
+    def _choose_words(self, ids, is_candidate, num_wanted, draws):
+        """Returns bool [B, S]: whole words in random order, as long as they fit."""
+        word, sizes = self._words(ids, is_candidate)
+        order = np.argsort(_shuffle_keys(sizes > 0, draws), axis=1)
+        sizes = np.take_along_axis(sizes, order, axis=1)
+        is_taken = np.zeros(sizes.shape, bool)
+        room = num_wanted.copy()
+        for rank in range(sizes.shape[1]):
+            # A word that would exceed the number is skipped, as in 2018.
+            fits = (sizes[:, rank] > 0) & (sizes[:, rank] <= room)
+            is_taken[:, rank] = fits
+            room -= np.where(fits, sizes[:, rank], 0)
+            if not room.any():
+                break
+        by_word = np.empty_like(is_taken)
+        np.put_along_axis(by_word, order, is_taken, axis=1)
+        return np.take_along_axis(by_word, word, axis=1) & is_candidate
+
+    def _words(self, ids, is_candidate):
+        """Returns the word of each place, int64 [B, S], and words' sizes [B, S]."""
+        is_start = is_candidate & ~self._is_inside_word[ids]
+        # A sequence may begin inside a word; what is there is a word of its own.
+        first = np.argmax(is_candidate, axis=1)
+        is_start[np.arange(len(ids)), first] = True
+        word = np.maximum(np.cumsum(is_start, axis=1) - 1, 0)
+        num_rows, length = ids.shape
+        flat = (word + np.arange(num_rows)[:, None] * length)[is_candidate]
+        sizes = np.bincount(flat, minlength=num_rows * length)
+        return word, sizes.reshape(num_rows, length)
+
+
+def _choose_places(is_candidate, num_wanted, draws):
+    """Returns bool [B, S]: `num_wanted` candidates of each row, or all there are."""
+    keys = _shuffle_keys(is_candidate, draws)
+    most = min(int(num_wanted.max()), keys.shape[1])
+    smallest = np.sort(np.partition(keys, most - 1, axis=1)[:, :most], axis=1)
+    num_wanted = np.minimum(num_wanted, most)
+    limit = smallest[np.arange(len(keys)), num_wanted - 1]
+    return (keys <= limit[:, None]) & is_candidate
+
+
+def _shuffle_keys(is_item, draws):
+    """Returns uint64 [B, S] to sort by: random for items, and no two equal."""
+    num_rows, length = is_item.shape
+    bits = np.uint64(length.bit_length())
+    keys = draws.words(num_rows * length).reshape(num_rows, length)
+    keys = (keys >> bits << bits) | np.arange(length, dtype=np.uint64)
+    return np.where(is_item, keys, _LAST)

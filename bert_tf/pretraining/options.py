@@ -1,0 +1,89 @@
+"""Options of create_pretraining_data."""
+
+import dataclasses
+
+from bert_tf import options
+from bert_tf.options import option
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CreatePretrainingDataOptions(options.Options):
+    """Makes TFRecord files of masked sentence pairs from text.
+
+    Text has a sentence a line and a blank line between documents.
+    """
+
+    input_file: tuple[str, ...] = option(
+        help="Text files; names and patterns, commas between."
+    )
+    output_file: tuple[str, ...] = option(
+        help="TFRecord files to write, commas between."
+    )
+    vocab_file: str = option(help="The vocabulary, a word piece a line.")
+    do_lower_case: bool = option(
+        True, help="Lower-case the text; as the vocabulary was made."
+    )
+    do_whole_word_mask: bool = option(False, help="Mask all pieces of a word together.")
+    max_seq_length: int = option(
+        128, minimum=5, maximum=65536, help="Pieces of a sequence, padding included."
+    )
+    max_predictions_per_seq: int = option(
+        20, minimum=1, help="The most masked pieces of a sequence."
+    )
+    random_seed: int = option(12345, minimum=0, help="Fixes every draw.")
+    dupe_factor: int = option(
+        10, minimum=1, help="Passes over the text, each with other masks."
+    )
+    masked_lm_prob: float = option(
+        0.15, minimum=0.0, maximum=1.0, help="Share of the pieces that is masked."
+    )
+    short_seq_prob: float = option(
+        0.1,
+        minimum=0.0,
+        maximum=1.0,
+        help="Probability that a pass over a document makes shorter sequences.",
+    )
+    sampler: str = option(
+        "vectorized",
+        choices=("vectorized", "release"),
+        help="vectorized: the release's distributions, drawn for thousands of "
+        "sequences at a time; release: the release's own draws, one by one, which "
+        "give its very records.",
+    )
+    next_sentence: bool = option(
+        True,
+        help="Make sentence pairs with next_sentence_labels. False: sequences of "
+        "sentences that follow one another, without labels.",
+    )
+    num_workers: int = option(
+        1, minimum=1, help="Processes; what is written does not depend on it."
+    )
+    shard_mb: float = option(
+        64.0,
+        minimum=0.001,
+        help="The most MB of text sampled together; memory grows with it.",
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.max_predictions_per_seq > self.max_seq_length:
+            raise options.OptionError(
+                f"--max_predictions_per_seq: expected at most max_seq_length "
+                f"({self.max_seq_length}), got {self.max_predictions_per_seq}."
+            )
+        if self.sampler == "release" and not self.next_sentence:
+            raise options.OptionError(
+                "--sampler: expected vectorized with --next_sentence=false, got "
+                "'release'; the release knows sentence pairs only."
+            )
+        for name in self.output_file:
+            if self.output_file.count(name) > 1 or name in self.input_file:
+                raise options.OptionError(
+                    f"--output_file: expected names that are given once, got {name!r} "
+                    f"twice among input and output files."
+                )
+
+    @property
+    def max_tokens(self) -> int:
+        """Pieces of text that a sequence has room for."""
+        return self.max_seq_length - (3 if self.next_sentence else 2)

@@ -1,0 +1,224 @@
+"""What one process does with a shard."""
+
+import dataclasses
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from multiprocessing import synchronize
+from typing import Any
+
+import numpy as np
+
+from bert_tf import files
+from bert_tf.data import corpus
+from bert_tf.data import encoding
+from bert_tf.data import schema as schemas
+from bert_tf.pretraining import counts as pretraining_counts
+from bert_tf.pretraining import options as pretraining_options
+from bert_tf.tokenization import vocabulary as vocabularies
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Placement:
+    """Which output files the sequences of a shard go to."""
+
+    shard_index: int  # Number of the shard.
+    num_shards: int  # Shards of the corpus.
+    num_files: int  # Output files, F.
+
+    @property
+    def files(self) -> list[int]:
+        """Numbers of the files."""
+        if self.num_shards >= self.num_files:
+            return [self.shard_index % self.num_files]
+        return list(range(self.num_files))
+
+    def split(
+        self, columns: Mapping[str, np.ndarray], first_row: int
+    ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
+        """Yields (number of a file, the rows that go there).
+
+        Args:
+            columns: some of the shard's rows; with several files they go there in
+                turn.
+            first_row: number of the first of them in the shard.
+        """
+        targets = self.files
+        for turn, file in enumerate(targets):
+            rows = slice((turn - first_row) % len(targets), None, len(targets))
+            yield file, {name: values[rows] for name, values in columns.items()}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Shared:
+    """What the processes share."""
+
+    num_bytes: Any  # multiprocessing.Value: bytes of text done by all of them.
+    stop: synchronize.Event  # Set when nothing more is wanted.
+    num_threads: int  # Threads that tokenize in each.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Task:
+    """One shard to do."""
+
+    shard: corpus.Shard  # The text.
+    folder: str  # Where to write.
+    place: Placement  # Where the sequences go in the end.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Part:
+    """Records that are to be appended to an output file."""
+
+    file: int  # Number of the output file.
+    path: str  # Where the framed records are.
+    sizes: np.ndarray  # int64 [R], bytes of each.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Result:
+    """What became of a task."""
+
+    parts: tuple[Part, ...]  # By output file.
+    counts: pretraining_counts.Counts  # What was read and made.
+    process_id: int  # Which process did it.
+    peak_memory_mb: float  # The most that it has held so far.
+
+
+class StoppedError(Exception):
+    """The main process wants nothing more."""
+
+
+# Of this process: (options, what is shared, its sampler or None). Set by `start`.
+_STATE: list = []
+
+
+def start(
+    options: pretraining_options.CreatePretrainingDataOptions, shared: Shared
+) -> None:
+    """Prepares a new process."""
+    # The main process is interrupted too, and then says stop.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _STATE[:] = [options, shared, None]
+
+
+def write_parts(task: Task) -> Result:
+    """Samples a shard and writes its records, framed, to files in `task.folder`.
+
+    Raises:
+        OSError, ValueError: as `VectorizedSampler.columns`, or a full disk.
+    """
+    options, shared, sampler = _STATE
+    if sampler is None:
+        vocabulary = vocabularies.Vocabulary.load(options.vocab_file)
+        sampler = create_sampler(options, vocabulary, num_threads=shared.num_threads)
+        _STATE[2] = sampler
+    schema = schemas.pretraining(
+        options.max_seq_length, options.max_predictions_per_seq, options.next_sentence
+    )
+    counts = pretraining_counts.Counts()
+    index = task.place.shard_index
+    parts = {file: _PartWriter(task, file, schema) for file in task.place.files}
+    tell = share_of(task.shard, 0, _adding_to(shared))
+    first_row = 0
+    for columns in sampler.columns(task.shard, index, counts, tell):
+        for file, rows in task.place.split(columns, first_row):
+            parts[file].write(rows)
+        first_row += len(columns["input_ids"])
+    return Result(
+        parts=tuple(part.close() for part in parts.values()),
+        counts=counts,
+        process_id=os.getpid(),
+        peak_memory_mb=peak_memory_mb(),
+    )
+
+
+def create_sampler(
+    options: pretraining_options.CreatePretrainingDataOptions,
+    vocabulary: vocabularies.Vocabulary,
+    *,
+    num_threads: int,
+):
+    """Returns the `ReleaseSampler` or `VectorizedSampler` that the options name."""
+    # Imported here: the release's sampler does without TensorFlow.
+    if options.sampler == "release":
+        from bert_tf.pretraining import release_sampling
+
+        return release_sampling.ReleaseSampler(options, vocabulary)
+    from bert_tf.pretraining import vectorized_sampling
+
+    return vectorized_sampling.VectorizedSampler(
+        options, vocabulary, num_threads=num_threads
+    )
+
+
+def share_of(
+    shard: corpus.Shard, done: int, tell: Callable[[int], None]
+) -> Callable[[float], None]:
+    """Returns a function that tells bytes done for the share of a shard done."""
+    return lambda share: tell(done + int(min(share, 1.0) * shard.num_bytes))
+
+
+def peak_memory_mb() -> float:
+    """Returns the most memory in MB that this process has held; 0 where unknown."""
+    try:
+        # Not getrusage alone: what a parent held counts there for its children.
+        with open("/proc/self/status", encoding="ascii") as status:
+            for line in status:
+                if line.startswith("VmHWM:"):
+                    return int(line.split()[1]) / 1000
+    except OSError:
+        pass
+    try:
+        import resource
+    except ImportError:
+        return 0.0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+
+
+class _PartWriter:
+    """Writes framed records of one shard for one output file."""
+
+    def __init__(self, task, file, schema):
+        self._file = file
+        self._schema = schema
+        self._sizes = [np.zeros(0, np.int64)]
+        name = f"{task.place.shard_index}-{file}.part"
+        self._path = os.path.join(task.folder, name)
+        self._output = files.open_file(self._path, "wb")
+
+    def write(self, columns):
+        data, sizes = encoding.framed_records(self._schema, columns)
+        self._output.write(data)
+        self._sizes.append(sizes)
+
+    def close(self):
+        self._output.close()
+        sizes = np.concatenate(self._sizes)
+        return Part(file=self._file, path=self._path, sizes=sizes)
+
+
+def _adding_to(shared):
+    told = 0
+
+    def tell(num_bytes):
+        nonlocal told
+        if shared.stop.is_set():
+            raise StoppedError
+        with shared.num_bytes.get_lock():
+            shared.num_bytes.value += num_bytes - told
+        told = num_bytes
+
+    return tell
+
+
+def _end_with_parent():
+    """Ends this process when the main one is gone, however it went."""
+    multiprocessing.parent_process().join()
+    os._exit(1)

@@ -1,0 +1,122 @@
+"""A shard's text to columns, thousands of sequences at a time."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+
+import numpy as np
+
+from bert_tf.data import corpus
+from bert_tf.pretraining import counts as pretraining_counts
+from bert_tf.pretraining import draws as random_draws
+from bert_tf.pretraining import features
+from bert_tf.pretraining import mask_sampling
+from bert_tf.pretraining import options as pretraining_options
+from bert_tf.pretraining import pair_sampling
+from bert_tf.pretraining import tokenized_text
+from bert_tf.tokenization import in_graph
+from bert_tf.tokenization import vocabulary as vocabularies
+
+# Large enough for NumPy, small enough for the processor's cache.
+_ROWS_AT_A_TIME = 1024
+
+
+class VectorizedSampler:
+    """Makes records with the distributions of the 2018 script.
+
+    Args:
+        options: of create_pretraining_data.
+        vocabulary: the vocabulary that the options name.
+        num_threads: threads that tokenize; what is made does not depend on it.
+    """
+
+    def __init__(
+        self,
+        options: pretraining_options.CreatePretrainingDataOptions,
+        vocabulary: vocabularies.Vocabulary,
+        *,
+        num_threads: int = 1,
+    ):
+        self._options = options
+        self._vocabulary = vocabulary
+        self._num_threads = num_threads
+        self._tokenizer = in_graph.InGraphTokenizer(vocabulary, options.do_lower_case)
+        self._masks = mask_sampling.MaskSampler(
+            vocabulary,
+            masked_lm_prob=options.masked_lm_prob,
+            max_predictions=options.max_predictions_per_seq,
+            whole_words=options.do_whole_word_mask,
+        )
+
+    def columns(
+        self,
+        shard: corpus.Shard,
+        shard_index: int,
+        counts: pretraining_counts.Counts,
+        on_progress: Callable[[float], None],
+    ) -> Iterator[dict[str, np.ndarray]]:
+        """Yields the shard's records in random order.
+
+        Args:
+            shard: the text.
+            shard_index: number of the shard; fixes the draws together with the seed.
+            counts: what is read and made is added to it.
+            on_progress: called with the share of the shard that is done.
+
+        Yields:
+            Columns [B, length] of `schema.pretraining`.
+
+        Raises:
+            OSError: the text cannot be read.
+            ValueError: it is not UTF-8, or is one document where pairs are wanted.
+        """
+        text = self._tokenized(shard, counts, on_progress)
+        if not text.num_documents:
+            return
+        draws = random_draws.Draws(self._options.random_seed, shard_index)
+        pairs = self._pairs(text, draws)
+        order = draws.permutation(len(pairs))
+        for done in range(0, len(order), _ROWS_AT_A_TIME):
+            columns = features.columns_of_table(
+                pairs.take(order[done : done + _ROWS_AT_A_TIME]),
+                text,
+                self._vocabulary,
+                max_seq_length=self._options.max_seq_length,
+                next_sentence=self._options.next_sentence,
+                masks=self._masks,
+                draws=draws,
+            )
+            counts.add_columns(columns)
+            yield columns
+            on_progress(0.5 + 0.5 * done / len(order))
+        on_progress(1.0)
+
+    def _tokenized(self, shard, counts, on_progress):
+        text = tokenized_text.tokenize_documents(
+            corpus.read_shard(shard),
+            self._tokenizer,
+            num_threads=self._num_threads,
+            on_progress=lambda n: on_progress(n / (2 * shard.num_bytes)),
+        )
+        counts.documents += text.num_documents
+        counts.sentences += text.num_sentences
+        counts.pieces += len(text.ids)
+        counts.unknown += int((text.ids == self._vocabulary.unk_id).sum())
+        pretraining_counts.check_documents(
+            text.num_documents, self._options.next_sentence, shard.spans[0].path
+        )
+        return text
+
+    def _pairs(self, text, draws):
+        options = self._options
+        sample = (
+            pair_sampling.sample_pairs
+            if options.next_sentence
+            else pair_sampling.sample_sequences
+        )
+        return sample(
+            text,
+            draws,
+            max_tokens=options.max_tokens,
+            short_seq_prob=options.short_seq_prob,
+            dupe_factor=options.dupe_factor,
+        )

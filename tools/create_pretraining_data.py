@@ -1,0 +1,25 @@
+"""Makes TFRecord files of masked sentence pairs from text."""
+
+import sys
+
+from bert_tf import command_line
+from bert_tf.pretraining import options as pretraining_options
+
+
+def work(options, progress):
+    from bert_tf.pretraining import creation
+
+    return str(creation.create_data(options, progress=progress))
+
+
+def main(argv=None):
+    return command_line.run(
+        "create_pretraining_data",
+        pretraining_options.CreatePretrainingDataOptions,
+        work,
+        argv,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
