@@ -6,6 +6,7 @@ tools can be imported, and run, in one process.
 
 import difflib
 import inspect
+import itertools
 import os
 import re
 import sys
@@ -113,23 +114,28 @@ def _parse(options_class, argv):
         raise options.OptionError(sentence)
     values = {}
     for name, declaration in declared.items():
-        if flag_values[name].present:
-            text = flag_values[name].value
-            is_flag = declaration.kind is bool
-            values[name] = text if is_flag else options.parse(declaration, text)
+        given = flag_values[name].value
+        if declaration.is_repeated and given:
+            items = [options.parse(declaration, text) for text in given]
+            values[name] = tuple(itertools.chain.from_iterable(items))
+        elif flag_values[name].present:
+            is_parsed = declaration.kind is bool
+            values[name] = given if is_parsed else options.parse(declaration, given)
         elif not _is_not_required(declaration):
             raise options.OptionError(f"--{name} is required: {declaration.help}")
     return values, flag_values["traceback"].value
 
 
 def _define(declared):
-    """Returns new flags: text, parsed by `options.parse`, apart from booleans."""
+    """Returns new flags; all but booleans are text, which `options.parse` reads."""
     flag_values = flags.FlagValues()
     flags.DEFINE_boolean("traceback", False, "", flag_values=flag_values)
     for declaration in declared:
         define = flags.DEFINE_string
         if declaration.kind is bool:
             define = flags.DEFINE_boolean
+        elif declaration.is_repeated:
+            define = flags.DEFINE_multi_string
         define(declaration.name, None, declaration.help, flag_values=flag_values)
     return flag_values
 
@@ -164,7 +170,9 @@ def _filled(paragraph):
 
 
 def _flag_help(declaration):
-    if declaration.kind is tuple:
+    if declaration.is_repeated:
+        kind = "text, repeatable"
+    elif declaration.kind is tuple:
         kind = "comma list"
     else:
         kind = declaration.kind.__name__.replace("str", "text")

@@ -41,6 +41,7 @@ class Declaration:
     choices: tuple | None  # The values allowed, or None for all.
     minimum: float | None  # The smallest value allowed.
     maximum: float | None  # The largest value allowed.
+    is_repeated: bool  # Whether the flag is given once for each item of a tuple.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -51,7 +52,15 @@ class Options:
         validate(self)
 
 
-def option(default=REQUIRED, *, help, choices=None, minimum=None, maximum=None):
+def option(
+    default=REQUIRED,
+    *,
+    help,
+    choices=None,
+    minimum=None,
+    maximum=None,
+    repeated=False,
+):
     """Returns a dataclass field that declares an option.
 
     Args:
@@ -60,13 +69,15 @@ def option(default=REQUIRED, *, help, choices=None, minimum=None, maximum=None):
         choices: tuple of the values allowed, or None.
         minimum: the smallest number allowed, or None.
         maximum: the largest number allowed, or None.
+        repeated: for a tuple whose items may contain commas: the flag is given once
+            for each item.
 
     Returns:
         A field of type str, int, float, bool, `str | None`, `int | None`,
         `float | None`, or a tuple of any length of str, int or float.
     """
     limits = {"choices": choices, "minimum": minimum, "maximum": maximum}
-    metadata = {"help": help, **limits}
+    metadata = {"help": help, "is_repeated": repeated, **limits}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -87,6 +98,8 @@ def parse(declaration: Declaration, text: str):
     """
     if declaration.is_optional and text == "":
         return None
+    if declaration.kind is tuple and declaration.is_repeated:
+        return (_parse_item(declaration, text),)
     if declaration.kind is tuple:
         items = [item.strip() for item in text.split(",")]
         return tuple(_parse_item(declaration, item) for item in items if item)

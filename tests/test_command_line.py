@@ -25,6 +25,7 @@ class PackOptions(options.Options):
     do_train: bool = options.option(False, help="Whether to train.")
     init_checkpoint: str | None = options.option(None, help="Weights.")
     layers: tuple[int, ...] = options.option((-1, -2), help="Layers.")
+    text: tuple[str, ...] = options.option((), help="Texts.", repeated=True)
 
 
 def _run(*argv, work=None):
@@ -44,6 +45,12 @@ def test_flags_become_a_record_and_the_report_is_printed(capsys):
     expected = PackOptions(input_file=("a", "b"), do_train=True, learning_rate=2e-5)
     assert seen == [expected]
     assert capsys.readouterr().out == "report\n"
+
+
+def test_a_repeated_flag_is_one_item_each_time():
+    arguments = ["--text=One, with a comma.", "--input_file=a", "--text", "Two."]
+    assert _run(*arguments)[1][0].text == ("One, with a comma.", "Two.")
+    assert _run("--input_file=a")[1][0].text == ()
 
 
 @pytest.mark.parametrize(
@@ -144,6 +151,7 @@ def test_help_shows_every_flag_with_its_default(capsys):
     assert "--max_seq_length (int, default 128)" in shown
     assert "--layers (comma list, default -1,-2)" in shown
     assert "--do_train (bool, default false)" in shown
+    assert "--text (text, repeatable, optional)" in shown
     assert "--init_checkpoint (text, optional)" in shown
 
 

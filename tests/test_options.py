@@ -22,6 +22,7 @@ class PackOptions(options.Options):
     init_checkpoint: str | None = options.option(None, help="Weights to begin with.")
     max_steps: int | None = options.option(None, help="Stop after.", minimum=1)
     layers: tuple[int, ...] = options.option((-1, -2), help="Layers.", maximum=-1)
+    text: tuple[str, ...] = options.option((), help="Texts.", repeated=True)
 
 
 def _pack_options(**changes):
@@ -34,7 +35,9 @@ def test_values_come_into_their_declared_kind():
         vocab_file=pathlib.Path("v.txt"),
         learning_rate=1,
         layers="-1,-4",
+        text="One, with a comma.",
     )
+    assert record.text == ("One, with a comma.",)
     assert record.input_file == ("a", "b/c")
     assert record.vocab_file == "v.txt"
     assert isinstance(record.learning_rate, float)
