@@ -45,10 +45,10 @@ class SelfAttention(keras.layers.Layer):
         self.key.build(shape)
         self.value.build(shape)
 
-    def call(self, inputs, mask_bias, dropout_keys=None):
-        """Returns [B * F, H] for inputs [B * F, H] and a bias [B, 1, 1, T]."""
+    def call(self, inputs, input_mask, dropout_keys=None):
+        """Returns [B * F, H] for inputs [B * F, H] and an integer mask [B, T]."""
         config = self.config
-        length = ops.shape(mask_bias)[-1]
+        length = ops.shape(input_mask)[1]
         heads = (-1, length, config.num_attention_heads, config.size_per_head)
         # The scale goes to the queries: fewer elements than there are scores.
         query = self.query(inputs) * (config.size_per_head**-0.5)
@@ -58,7 +58,8 @@ class SelfAttention(keras.layers.Layer):
         value = ops.reshape(self.value(inputs), heads)
         value = ops.transpose(value, (0, 2, 1, 3))  # [B, N, T, D]
 
-        scores = ops.cast(ops.matmul(query, key), "float32") + mask_bias
+        scores = ops.cast(ops.matmul(query, key), "float32")
+        scores = scores + numerics.attention_bias(input_mask)  # [B, N, F, T]
         weights = ops.cast(numerics.softmax(scores), self.compute_dtype)
         weights = numerics.dropout(
             weights,
@@ -120,7 +121,7 @@ class Attention(keras.layers.Layer):
         self.self_attention.build()
         self.residual_output.build((None, self.config.hidden_size))
 
-    def call(self, inputs, mask_bias, dropout_keys=None):
-        """Returns [B * F, H] for inputs [B * F, H] and a bias [B, 1, 1, T]."""
-        context = self.self_attention(inputs, mask_bias, dropout_keys=dropout_keys)
+    def call(self, inputs, input_mask, dropout_keys=None):
+        """Returns [B * F, H] for inputs [B * F, H] and an integer mask [B, T]."""
+        context = self.self_attention(inputs, input_mask, dropout_keys=dropout_keys)
         return self.residual_output(context, inputs, dropout_keys=dropout_keys)

@@ -10,7 +10,6 @@ from bert_tf.modeling import attention
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import embeddings
 from bert_tf.modeling import encoder
-from bert_tf.modeling import numerics
 
 
 class Pooler(keras.layers.Layer):
@@ -91,7 +90,7 @@ class BertModel(keras.Model):
             segment_ids = ops.zeros_like(input_ids)
 
         embedded = self.embeddings(input_ids, segment_ids, dropout_keys=keys)
-        layers = self.encoder(embedded, _mask_bias(input_mask), dropout_keys=keys)
+        layers = self.encoder(embedded, input_mask, dropout_keys=keys)
         shape = (-1, ops.shape(input_ids)[1], self.config.hidden_size)  # [B, S, H]
         layers = [ops.reshape(layer, shape) for layer in layers]
         return {
@@ -128,9 +127,3 @@ def _keys_in_use(config, training, dropout_keys):
             "dropout_keys; give numerics.dropout_keys(seed, step, example_index)."
         )
     return dropout_keys
-
-
-def _mask_bias(input_mask):
-    """Returns float32 [B, 1, 1, S]: 0 where attention may look, else -10000."""
-    mask = ops.cast(input_mask, "float32")
-    return ((1.0 - mask) * numerics.ATTENTION_MASK_BIAS)[:, None, None, :]

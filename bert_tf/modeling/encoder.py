@@ -56,9 +56,9 @@ class EncoderLayer(keras.layers.Layer):
         self.intermediate.build()
         self.residual_output.build((None, self.config.intermediate_size))
 
-    def call(self, inputs, mask_bias, dropout_keys=None):
-        """Returns [B * S, H] for inputs [B * S, H] and a bias [B, 1, 1, S]."""
-        attended = self.attention(inputs, mask_bias, dropout_keys=dropout_keys)
+    def call(self, inputs, input_mask, dropout_keys=None):
+        """Returns [B * S, H] for inputs [B * S, H] and an integer mask [B, S]."""
+        attended = self.attention(inputs, input_mask, dropout_keys=dropout_keys)
         wide = self.intermediate(attended)
         return self.residual_output(wide, attended, dropout_keys=dropout_keys)
 
@@ -81,10 +81,10 @@ class Encoder(keras.layers.Layer):
         for layer in self.encoder_layers:
             layer.build()
 
-    def call(self, inputs, mask_bias, dropout_keys=None):
+    def call(self, inputs, input_mask, dropout_keys=None):
         """Returns every layer's output [B * S, H], lowest first."""
         outputs = []
         for layer in self.encoder_layers:
-            inputs = layer(inputs, mask_bias, dropout_keys=dropout_keys)
+            inputs = layer(inputs, input_mask, dropout_keys=dropout_keys)
             outputs.append(inputs)
         return outputs

@@ -87,6 +87,16 @@ def layer_norm(x, gamma, beta, epsilon):
     return centered * ops.rsqrt(variance + epsilon) * gamma + beta
 
 
+def attention_bias(input_mask):
+    """Returns float32 [B, 1, 1, S]: 0 where one may look, else -10000.
+
+    Args:
+        input_mask: integer [B, S], 1 for a real piece.
+    """
+    mask = ops.cast(input_mask, "float32")
+    return ((1.0 - mask) * ATTENTION_MASK_BIAS)[:, None, None, :]
+
+
 def softmax(scores):
     """Returns the softmax over the last axis, computed in float32."""
     return ops.softmax(ops.cast(scores, "float32"), axis=-1)
