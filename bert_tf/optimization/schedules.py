@@ -8,8 +8,10 @@ from keras import ops
 class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     """Rises linearly over the warm-up, then falls linearly to 0.
 
-    Decay is counted from step 0, not from the end of the warm-up, so the rate drops
-    a little when the warm-up ends. Step 0 of a warm-up has rate 0.
+    Decay is counted from the first step, not from the end of the warm-up, so the rate
+    drops a little when the warm-up ends. Steps count from 1: the first one of a warm-up
+    of W steps has 1 / W of the rate, the last one of the run has rate 0. (The 2018 code
+    reads the step after its increment; the recorded runs show it.)
 
     Args:
         learning_rate: float, the rate that warm-up and decay are fractions of.
@@ -27,7 +29,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     def __call__(self, step):
         """Returns the rate, float32 scalar, of the step after `step` finished ones."""
-        step = ops.cast(step, "float32")
+        step = ops.cast(step, "float32") + 1.0
         share_done = ops.minimum(step / max(self.num_train_steps, 1), 1.0)
         decayed = self.learning_rate * (1.0 - share_done)
         if self.num_warmup_steps == 0:

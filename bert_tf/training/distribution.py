@@ -44,7 +44,11 @@ def _mirrored_strategy(num_replicas, gpus):
         return tf.distribute.MirroredStrategy([f"/gpu:{i}" for i in range(count)])
     count = num_replicas or 1
     _divide_cpu(count)
-    return tf.distribute.MirroredStrategy([f"/cpu:{i}" for i in range(count)])
+    # Collective ops would tie the process to the first number of replicas it used.
+    return tf.distribute.MirroredStrategy(
+        [f"/cpu:{i}" for i in range(count)],
+        cross_device_ops=tf.distribute.ReductionToOneDevice(),
+    )
 
 
 def _divide_cpu(count):

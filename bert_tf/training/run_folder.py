@@ -109,7 +109,7 @@ class RunFolder:
             file.write(json.dumps(line) + "\n")
         with self._writer(tag).as_default():
             for name, value in values.items():
-                tf.summary.scalar(name, value, step=int(step))
+                _write_scalar(name, value, int(step))
 
     def write_eval_results(self, results):
         """Writes eval_results.txt and logs it in the release's words.
@@ -144,6 +144,14 @@ class RunFolder:
     def _write_text(self, name, text):
         with files.complete_or_absent(self._file(name)) as file:
             file.write(text)
+
+
+def _write_scalar(name, value, step):
+    """Does what tf.summary.scalar does, without the package tensorboard."""
+    metadata = tf.compat.v1.SummaryMetadata(
+        plugin_data=tf.compat.v1.SummaryMetadata.PluginData(plugin_name="scalars")
+    )
+    tf.summary.write(name, tf.constant(value, tf.float32), step, metadata)
 
 
 def _versions():

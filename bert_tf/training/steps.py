@@ -59,16 +59,13 @@ def build_train_steps(model, optimizer, strategy, *, random_seed, options):
 
     @tf.function
     def train_steps(iterator, num_steps):
-        history = {
-            name: tf.TensorArray(tf.float32, size=num_steps, element_shape=[])
-            for name in names
-        }
+        history = tf.TensorArray(tf.float32, size=num_steps, element_shape=[len(names)])
         for index in tf.range(num_steps):
             values = strategy.run(replica_step, args=(next(iterator),))
-            for name in names:
-                value = strategy.experimental_local_results(values[name])[0]
-                history[name] = history[name].write(index, value)
-        return {name: history[name].stack() for name in names}
+            first = [strategy.experimental_local_results(values[n])[0] for n in names]
+            history = history.write(index, tf.stack(first))
+        columns = tf.unstack(history.stack(), num=len(names), axis=1)
+        return dict(zip(names, columns, strict=True))
 
     return train_steps
 

@@ -7,22 +7,23 @@ from bert_tf.optimization import schedules
 @pytest.mark.parametrize(
     "step, expected",
     [
-        (0, 0.0),  # The first step of a warm-up moves nothing.
+        (1, 0.25),  # The first step of the warm-up.
         (2, 0.5),  # Halfway up.
-        (3, 0.75),  # The last step of the warm-up.
-        (4, 0.6),  # Decay is counted from step 0: the rate drops.
+        (3, 0.75),  # The last step below the full rate.
+        (4, 0.6),  # Decay is counted from the run's beginning: the rate drops.
         (9, 0.1),
-        (10, 0.0),
+        (10, 0.0),  # The last step of the run moves nothing.
         (11, 0.0),  # Never below 0.
     ],
 )
-def test_rate_rises_to_the_end_of_warmup_and_then_decays_from_step_0(step, expected):
+def test_rate_rises_to_the_end_of_warmup_and_then_decays(step, expected):
     schedule = schedules.WarmupLinearDecay(1.0, 10, 4)
-    assert float(schedule(step)) == pytest.approx(expected, abs=1e-7)
+    num_finished_steps = step - 1
+    assert float(schedule(num_finished_steps)) == pytest.approx(expected, abs=1e-7)
 
 
-def test_without_warmup_the_first_rate_is_the_full_one():
-    assert float(schedules.WarmupLinearDecay(0.5, 10, 0)(0)) == 0.5
+def test_without_warmup_the_rate_decays_from_the_first_step():
+    assert float(schedules.WarmupLinearDecay(0.5, 10, 0)(0)) == pytest.approx(0.45)
 
 
 def test_schedule_is_rebuilt_from_its_config():
