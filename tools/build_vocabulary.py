@@ -1,0 +1,22 @@
+"""Learns a WordPiece vocabulary from text, or adds words to one."""
+
+import sys
+
+from bert_tf import command_line
+from bert_tf.tokenization import options as tokenization_options
+
+
+def work(options, progress):
+    from bert_tf.tokenization import workflow
+
+    return str(workflow.build_vocabulary(options, progress=progress))
+
+
+def main(argv=None):
+    return command_line.run(
+        "build_vocabulary", tokenization_options.BuildVocabularyOptions, work, argv
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
