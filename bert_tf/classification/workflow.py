@@ -16,6 +16,7 @@ from bert_tf.data import batching
 from bert_tf.modeling import numerics
 from bert_tf.tokenization import in_graph
 from bert_tf.training import estimates
+from bert_tf.training import evaluation as evaluation_module
 from bert_tf.training import loop
 
 logger = logging.getLogger(__name__)
@@ -142,11 +143,15 @@ class Classification:
 
     def predict(self) -> list[str]:
         """Predicts the test examples; returns the paths of the files written."""
-        outputs = self.trainer.predict(
-            self._source("test"),
-            keys=("probabilities",),
-            batch_size=self.options.predict_batch_size,
+        evaluation = evaluation_module.Evaluation(
+            self.trainer.model,
+            self.trainer.strategy,
+            dataclasses.replace(
+                self.options, eval_batch_size=self.options.predict_batch_size
+            ),
+            progress=self.progress,
         )
+        outputs = evaluation.predict(self._source("test"), keys=("probabilities",))
         self.trainer.folder.create()
         return predictions.write_predictions(
             self.options.output_dir,

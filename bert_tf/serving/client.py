@@ -88,8 +88,8 @@ def open_saved_model(export_dir: str) -> Client:
 
     try:
         model = tf.saved_model.load(export_dir)
-    except (tf.errors.OpError, RuntimeError) as error:
-        reason = " ".join(str(error).split())[:200]
+    except (tf.errors.OpError, OSError, RuntimeError) as error:
+        reason = " ".join(str(error).split())[:300].rstrip(".")
         raise OSError(f"{export_dir} cannot be loaded: {reason}.") from error
 
     def call(name, inputs):

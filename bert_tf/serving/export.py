@@ -69,7 +69,7 @@ def run(options, *, progress=progress_module.silent) -> str:
 
 def _save(module, folder):
     try:
-        tf.saved_model.save(module, folder, signatures=module.signatures)
+        tf.saved_model.save(module, folder, signatures=module.functions)
     except tf.errors.OpError as error:
         raise OSError(f"{folder} cannot be written: {error.message}.") from error
 

@@ -19,7 +19,7 @@ class ClassifierSignatures(tf.Module):
         classifier: `classification.trained.TrainedClassifier`.
 
     Attributes:
-        signatures: dict of name to `tf.function`:
+        functions: dict of the signature's name to its `tf.function`:
             `serving_default`: `text`, and `text_b` for a model of pairs, string [B],
                 to `label`, string [B], and `probabilities`, float32 [B, C].
             `ids`: `input_ids`, `input_mask`, `segment_ids`, int32 [B, S], to `logits`
@@ -41,7 +41,7 @@ class ClassifierSignatures(tf.Module):
             name: tf.TensorSpec([None, None], tf.int32, name=name)
             for name in ("input_ids", "input_mask", "segment_ids")
         }
-        self.signatures = {
+        self.functions = {
             "serving_default": _signature(self._classify_texts, texts),
             "ids": _signature(self._classify_ids, ids),
             "labels": _signature(self._name_labels, text),

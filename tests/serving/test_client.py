@@ -1,0 +1,169 @@
+import contextlib
+import http.server
+import json
+import threading
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.serving import client
+from bert_tf.serving import runs
+
+TEXTS = [f"text {i}, 中文" for i in range(40)]
+
+
+class RestDouble:
+    """Stands in for TensorFlow Serving's REST interface over one SavedModel.
+
+    Source of the replies' form: tensorflow.org/tfx/serving/api_rest, "Predict API",
+    columnar format.
+    """
+
+    def __init__(self, export_dir):
+        self.model = tf.saved_model.load(export_dir)
+        self.requests = []
+
+    def reply(self, path, body):
+        self.requests.append(body)
+        if path not in (
+            "/v1/models/topics:predict",
+            "/v1/models/topics/versions/1:predict",
+        ):
+            return 404, {"error": f"Servable not found for request: {path}"}
+        signature = self.model.signatures[body["signature_name"]]
+        wanted = set(signature.structured_input_signature[1])
+        if set(body["inputs"]) != wanted:
+            return 400, {"error": "input tensor alias not found in signature"}
+        outputs = signature(**{k: tf.constant(v) for k, v in body["inputs"].items()})
+        outputs = {
+            key: np.vectorize(bytes.decode)(value.numpy()).tolist()
+            if value.dtype == tf.string
+            else value.numpy().tolist()
+            for key, value in outputs.items()
+        }
+        if len(outputs) == 1:  # It comes without its name.
+            (outputs,) = outputs.values()
+        return 200, {"outputs": outputs}
+
+
+@contextlib.contextmanager
+def serving(reply):
+    """Yields the address of a server that answers with what `reply` returns."""
+
+    class Answering(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            status, content = reply(self.path, body)
+            data = (
+                content if isinstance(content, bytes) else json.dumps(content).encode()
+            )
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *unused):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def flat(answers):
+    return [[*answer["probabilities"].values()] for answer in answers]
+
+
+def test_a_saved_model_answers_as_its_run(single_run, single_export):
+    expected = runs.load(single_run).predict(TEXTS)
+    answers = client.open_saved_model(single_export).predict(TEXTS)
+    assert [a["label"] for a in answers] == [a["label"] for a in expected]
+    assert [*answers[0]["probabilities"]] == ["rain", "snow", "été"]
+    np.testing.assert_allclose(flat(answers), flat(expected), atol=1e-5)
+
+
+def test_a_server_answers_as_the_saved_model(single_export):
+    expected = client.open_saved_model(single_export).predict(TEXTS)
+    double = RestDouble(single_export)
+    with serving(double.reply) as address:
+        for path in ("/v1/models/topics", "/v1/models/topics/versions/1/"):
+            answers = client.open_server(address + path).predict(TEXTS)
+            assert [a["label"] for a in answers] == [a["label"] for a in expected]
+            np.testing.assert_allclose(flat(answers), flat(expected), atol=1e-6)
+    # Two batches, and the names of the classes once.
+    assert len(double.requests) == 2 * 3
+
+
+def test_a_server_answers_pairs(pair_export):
+    pairs = [("the", "rain"), ("rain", "the")]
+    first, second = [a for a, _ in pairs], [b for _, b in pairs]
+    expected = client.open_saved_model(pair_export).predict(first, second)
+    with serving(RestDouble(pair_export).reply) as address:
+        asked = client.open_server(f"{address}/v1/models/topics")
+        answers = asked.predict(first, second)
+    np.testing.assert_allclose(flat(answers), flat(expected), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "reply, message",
+    [
+        ((404, {"error": "Servable not found"}), "refused: 404, Servable not found"),
+        ((500, b"<html>oh</html>"), "refused: 500, <html>oh</html>"),
+        ((200, b"hello"), "answered with no JSON"),
+        ((200, {"predictions": []}), "gave no outputs, but"),
+    ],
+)
+def test_a_server_that_does_not_answer_is_quoted(reply, message):
+    with serving(lambda path, body: reply) as address:
+        with pytest.raises(ValueError, match=message):
+            client.open_server(f"{address}/v1/models/topics").predict(["a"])
+
+
+def test_a_server_that_is_not_there_is_named():
+    with serving(lambda path, body: (200, {})) as address:
+        gone = f"{address}/v1/models/topics"
+    with pytest.raises(ConnectionError, match=r"cannot be reached: .* Is the server"):
+        client.open_server(gone).predict(["a"])
+
+
+@pytest.mark.parametrize("url", ["localhost:8501", "http://localhost:8501/topics"])
+def test_an_address_that_names_no_model_is_refused(url):
+    with pytest.raises(ValueError, match="http://HOST:PORT/v1/models/NAME"):
+        client.open_server(url)
+
+
+@pytest.mark.parametrize(
+    "export, texts_b, message",
+    [
+        ("single_export", ["b"], "takes text, got text and text_b"),
+        ("pair_export", None, "takes text and text_b, got text"),
+        ("pair_export", ["b", "c"], "as many second texts as texts"),
+    ],
+)
+def test_the_wrong_number_of_texts_is_refused(export, texts_b, message, request):
+    asked = client.open_saved_model(request.getfixturevalue(export))
+    with pytest.raises(ValueError, match=message):
+        asked.predict(["a"], texts_b)
+
+
+def test_a_folder_without_a_saved_model_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"holds no saved_model\.pb"):
+        client.open_saved_model(str(tmp_path))
+
+
+def test_a_broken_saved_model_is_named(tmp_path):
+    (tmp_path / "saved_model.pb").write_bytes(b"\xff\xff broken")
+    with pytest.raises(OSError, match="cannot be loaded"):
+        client.open_saved_model(str(tmp_path))
+
+
+def test_a_saved_model_of_something_else_is_refused(tmp_path):
+    tf.saved_model.save(tf.Module(), str(tmp_path / "other"))
+    with pytest.raises(ValueError, match="no signature serving_default"):
+        client.open_saved_model(str(tmp_path / "other")).predict(["a"])

@@ -1,0 +1,94 @@
+import json
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf.checkpoints import native
+from bert_tf.data import packing
+
+
+def test_a_run_answers_texts_with_names_and_probabilities(single_run):
+    classifier = bert_tf.load(single_run)
+    texts = ["the rain", "été " * 30, ""]
+    answers = classifier.predict(texts)
+    features = packing.pack(classifier.tokenizer, texts, max_seq_length=16)
+    expected = np.asarray(classifier.model(features)["probabilities"])
+    assert [list(a["probabilities"]) for a in answers] == [["rain", "snow", "été"]] * 3
+    found = [list(answer["probabilities"].values()) for answer in answers]
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    for answer in answers:
+        best = max(answer["probabilities"], key=answer["probabilities"].get)
+        assert answer["label"] == best
+
+
+def test_a_run_of_pairs_answers_pairs(pair_run):
+    classifier = bert_tf.load(pair_run)
+    one_way, other_way = classifier.predict([("the", "rain"), ["rain", "the"]])
+    assert one_way["probabilities"] != other_way["probabilities"]
+
+
+def test_more_texts_than_a_call_takes_are_all_answered_in_order(single_run):
+    classifier = bert_tf.load(single_run)
+    texts = [f"{i} rain" for i in range(70)]
+    answers = classifier.predict(texts)
+    assert len(answers) == 70
+    alone = classifier.predict([texts[69]])[0]["probabilities"]
+    assert answers[69]["probabilities"] == pytest.approx(alone, abs=1e-6)
+
+
+def test_no_texts_give_no_answers(single_run):
+    assert bert_tf.load(single_run).predict([]) == []
+
+
+@pytest.mark.parametrize(
+    "run, inputs, message",
+    [
+        ("single_run", "one text", "Expected a list of texts"),
+        ("single_run", ["a", ("a", "b")], "Input 1 is .* single texts"),
+        ("pair_run", ["a"], "Input 0 is 'a'.* trained on pairs"),
+        ("pair_run", [("a", "b", "c")], "Input 0 is .* trained on pairs"),
+        ("pair_run", [("a", None)], "Input 0 is .* trained on pairs"),
+    ],
+)
+def test_inputs_of_the_wrong_kind_are_refused(run, inputs, message, request):
+    classifier = bert_tf.load(request.getfixturevalue(run))
+    with pytest.raises(ValueError, match=message):
+        classifier.predict(inputs)
+
+
+@pytest.mark.parametrize(
+    "files, message",
+    [
+        ({}, "holds no task.json"),
+        ({"task.json": {"task": "pretraining"}}, "is a run of the task 'pretraining'"),
+        ({"task.json": {"task": "classification"}}, "lacks labels"),
+    ],
+)
+def test_a_folder_that_is_no_run_is_refused(tmp_path, files, message):
+    for name, content in files.items():
+        (tmp_path / name).write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=message):
+        bert_tf.load(str(tmp_path))
+
+
+def test_a_run_without_a_checkpoint_is_refused(single_run, tmp_path):
+    copy_settings(single_run, tmp_path)
+    with pytest.raises(ValueError, match="holds no checkpoint; train there first"):
+        bert_tf.load(str(tmp_path))
+
+
+def test_a_checkpoint_without_the_class_head_is_refused(single_run, tmp_path, golden):
+    copy_settings(single_run, tmp_path)
+    prefix = str(golden / "model" / "bert_model.ckpt")
+    names = native.read_names_and_shapes(prefix)
+    native.save(str(tmp_path / "model.ckpt-1"), native.read(prefix, list(names)))
+    (tmp_path / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-1"\n')
+    with pytest.raises(ValueError, match="lacks 2 of the model's weights"):
+        bert_tf.load(str(tmp_path))
+
+
+def copy_settings(run_dir, target):
+    for name in ("task.json", "vocab.txt", "bert_config.json"):
+        with open(f"{run_dir}/{name}", encoding="utf-8") as file:
+            (target / name).write_text(file.read(), encoding="utf-8")
