@@ -31,6 +31,7 @@ class BertClassifier(heads.TaskModel):
     """
 
     loss_names = ("classification_loss",)
+    task_dropout_rate = numerics.TASK_DROPOUT_RATE
 
     def __init__(
         self, config, *, num_labels, name="bert_classifier", dtype=None, **kwargs
@@ -63,7 +64,7 @@ class BertClassifier(heads.TaskModel):
         encoded = self.bert(features, training=training, dropout_keys=keys)
         pooled = numerics.dropout(
             encoded["pooled_output"],
-            numerics.TASK_DROPOUT_RATE,
+            self.task_dropout_rate,
             keys,
             heads.TASK_DROPOUT_SITE,
         )

@@ -10,6 +10,7 @@ from bert_tf.modeling import attention
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import embeddings
 from bert_tf.modeling import encoder
+from bert_tf.modeling import numerics
 
 
 class Pooler(keras.layers.Layer):
@@ -80,7 +81,11 @@ class BertModel(keras.Model):
         Raises:
             ValueError: training without `dropout_keys`.
         """
-        keys = _keys_in_use(self.config, training, dropout_keys)
+        rates = (
+            self.config.hidden_dropout_prob,
+            self.config.attention_probs_dropout_prob,
+        )
+        keys = numerics.dropout_keys_in_use(dropout_keys, training, rates)
         input_ids = features["input_ids"]
         input_mask = features.get("input_mask")
         segment_ids = features.get("segment_ids")
@@ -114,16 +119,3 @@ class BertModel(keras.Model):
         config = dict(config)
         config["config"] = config_module.BertConfig.from_dict(config["config"])
         return cls(**config)
-
-
-def _keys_in_use(config, training, dropout_keys):
-    """Returns the dropout keys, or None where nothing is dropped."""
-    rates = (config.hidden_dropout_prob, config.attention_probs_dropout_prob)
-    if not training or not any(rates):
-        return None
-    if dropout_keys is None:
-        raise ValueError(
-            "A model with dropout was called with training=True and without "
-            "dropout_keys; give numerics.dropout_keys(seed, step, example_index)."
-        )
-    return dropout_keys

@@ -138,6 +138,8 @@ class TaskModel(keras.Model):
     loss_epsilons = types.MappingProxyType({})
     # Names of the loss terms, in the order in which they are reported.
     loss_names = ()
+    # The rate of dropout that the task adds to that of the configuration.
+    task_dropout_rate = 0.0
 
     def __init__(self, config, *, name, dtype=None, **kwargs):
         super().__init__(name=name, dtype=dtype, **kwargs)
@@ -169,12 +171,26 @@ class TaskModel(keras.Model):
         return self.total_loss(x, y_pred)
 
     def dropout_keys_in_use(self, features, training, dropout_keys):
-        """Returns the keys for a call: those given, those of `fit`, or None."""
-        if not training:
-            return None
+        """Returns the keys for a call: those given, those of `fit`, or None.
+
+        Raises:
+            ValueError: the model drops something and there are no keys: it is neither
+                in `fit` on the TensorFlow backend, nor were any given.
+        """
+        rates = (
+            self.config.hidden_dropout_prob,
+            self.config.attention_probs_dropout_prob,
+            self.task_dropout_rate,
+        )
+        if training and dropout_keys is None:
+            dropout_keys = self._dropout_keys_of_fit(features)
+        return numerics.dropout_keys_in_use(dropout_keys, training, rates)
+
+    def _dropout_keys_of_fit(self, features):
         optimizer = getattr(self, "optimizer", None)
-        if dropout_keys is not None or optimizer is None:
-            return dropout_keys
+        # On other backends a model's call does not see its optimizer's variables.
+        if optimizer is None or keras.backend.backend() != "tensorflow":
+            return None
         rows = ops.arange(ops.shape(features["input_ids"])[0], dtype="int32")
         return numerics.dropout_keys(_FIT_DROPOUT_SEED, optimizer.iterations, rows)
 

@@ -162,6 +162,27 @@ def dropout_keys(seed, step, example_index):
     return _mix(key ^ ops.cast(example_index, "uint32"))
 
 
+def dropout_keys_in_use(keys, training, rates):
+    """Returns the keys, or None where nothing is dropped.
+
+    Args:
+        keys: uint32 [B] of `dropout_keys`, or None.
+        training: bool.
+        rates: all the rates of a model.
+
+    Raises:
+        ValueError: something is to be dropped and there are no keys.
+    """
+    if not training or not any(rates):
+        return None
+    if keys is None:
+        raise ValueError(
+            "A model with dropout was called with training=True and without "
+            "dropout_keys; give numerics.dropout_keys(seed, step, example_index)."
+        )
+    return keys
+
+
 def dropout(x, rate, keys, site):
     """Returns x with a share of its elements set to 0 and the others scaled up.
 
