@@ -1,0 +1,135 @@
+import gzip
+import json
+import pickle
+
+import pytest
+
+from bert_tf.tokenization import full
+from bert_tf.tokenization import vocabulary as vocabularies
+
+VOCABULARY = vocabularies.Vocabulary(
+    ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "##s", "é", "e", "."]
+)
+
+
+def test_text_becomes_pieces_and_ids_and_back():
+    tokenizer = full.FullTokenizer(VOCABULARY)
+    pieces = tokenizer.tokenize("The cats É. dog")
+    assert pieces == ["the", "cat", "##s", "e", ".", "[UNK]"]
+    ids = tokenizer.convert_tokens_to_ids(pieces)
+    assert ids == [5, 6, 7, 9, 10, 1]
+    assert tokenizer.convert_ids_to_tokens(ids) == pieces
+
+
+def test_the_release_s_attributes_are_there(golden):
+    tokenizer = full.FullTokenizer(str(golden / "vocab.txt"), do_lower_case=False)
+    assert tokenizer.vocab["[MASK]"] == 9
+    assert tokenizer.inv_vocab[9] == "[MASK]"
+    assert list(tokenizer.vocab.values()) == list(range(288))
+    assert tokenizer.basic_tokenizer.tokenize("A b.") == ["A", "b", "."]
+    assert tokenizer.wordpiece_tokenizer.tokenize("\u0394") == ["[UNK]"]
+    assert tokenizer.vocabulary.tokens[9] == "[MASK]"
+
+
+def test_accents_can_be_kept():
+    tokenizer = full.FullTokenizer(VOCABULARY, strip_accents=False)
+    assert tokenizer.tokenize("THE É e\u0301") == ["the", "é", "[UNK]"]
+
+
+def test_special_tokens_can_be_kept_whole():
+    tokenizer = full.FullTokenizer(VOCABULARY, never_split=("[MASK]",))
+    assert tokenizer.tokenize("the [MASK]s.") == ["the", "[MASK]", "[UNK]", "."]
+    assert full.FullTokenizer(VOCABULARY).tokenize("[MASK]") == ["[UNK]"] * 3
+
+
+def test_a_token_without_an_id_cannot_be_kept_whole():
+    with pytest.raises(ValueError, match=r"'\[X\]' is not among the vocabulary's 11"):
+        full.FullTokenizer(VOCABULARY, never_split=("[X]",))
+
+
+def test_what_is_neither_path_nor_vocabulary_is_refused():
+    with pytest.raises(ValueError, match="expected a path or a Vocabulary, got list"):
+        full.FullTokenizer(["[PAD]"])
+
+
+def test_a_tokenizer_can_be_sent_to_another_process():
+    tokenizer = full.FullTokenizer(VOCABULARY, never_split=("[MASK]",))
+    copy = pickle.loads(pickle.dumps(tokenizer))
+    assert copy.tokenize("the cats") == tokenizer.tokenize("the cats")
+
+
+def test_memory_of_words_is_bounded(monkeypatch):
+    monkeypatch.setattr(full, "MAX_REMEMBERED_WORDS", 3)
+    tokenizer = full.FullTokenizer(VOCABULARY)
+    texts = ["the", "cat", "cats", "e", "the", "cat"]
+    assert [tokenizer.tokenize(text)[0] for text in texts] == [
+        "the",
+        "cat",
+        "cat",
+        "e",
+        "the",
+        "cat",
+    ]
+
+
+@pytest.mark.parametrize("case", ["lower_cased", "cased"])
+def test_recorded_ids_of_the_small_vocabulary(golden, case):
+    tokenizer = full.FullTokenizer(
+        golden / "vocab.txt", do_lower_case=case == "lower_cased"
+    )
+    lines = (golden / "tokenization.jsonl").read_text(encoding="utf-8").splitlines()
+    for row in map(json.loads, lines):
+        pieces = tokenizer.tokenize(row["text"])
+        assert tokenizer.convert_tokens_to_ids(pieces) == row["ids"][case]
+
+
+@pytest.mark.parametrize(
+    "name, do_lower_case",
+    [
+        ("bert-base-uncased", True),
+        ("bert-base-chinese", True),
+        ("bert-base-cased", False),
+        ("bert-base-multilingual-cased", False),
+    ],
+)
+def test_recorded_ids_of_the_released_vocabularies(shared, name, do_lower_case):
+    path = shared / "data" / "vocab" / name / "vocab.txt"
+    tokenizer = full.FullTokenizer(path, do_lower_case=do_lower_case)
+    with gzip.open(shared / "golden" / "tokenization" / "cases.jsonl.gz", "rt") as file:
+        rows = [json.loads(line) for line in file]
+    assert len(rows) == 1012
+    for row in rows:
+        pieces = tokenizer.tokenize(row["text"])
+        assert tokenizer.convert_tokens_to_ids(pieces) == row["ids"][name]
+
+
+@pytest.mark.parametrize(
+    "do_lower_case, checkpoint",
+    [
+        (True, "models/uncased_L-12_H-768_A-12/bert_model.ckpt"),
+        (True, "chinese_L-12_H-768_A-12/bert_model.ckpt"),
+        (True, "uncased_L-2_H-128_A-2/bert_model.ckpt"),
+        (False, "multi_cased_L-12_H-768_A-12/bert_model.ckpt"),
+        (False, "wwm_cased_L-24_H-1024_A-16/bert_model.ckpt"),
+        (False, "mine/bert_model.ckpt"),  # Not a released name: not judged.
+        (False, "uncased_L-12_H-768_A-12/model.ckpt-7"),
+        (False, None),
+    ],
+)
+def test_case_that_may_go_with_a_checkpoint(do_lower_case, checkpoint):
+    full.validate_case_matches_checkpoint(do_lower_case, checkpoint)
+
+
+@pytest.mark.parametrize(
+    "do_lower_case, checkpoint",
+    [
+        (False, "models/uncased_L-12_H-768_A-12/bert_model.ckpt"),
+        (False, "multilingual_L-12_H-768_A-12/bert_model.ckpt"),
+        (False, "wwm_uncased_L-24_H-1024_A-16/bert_model.ckpt"),
+        (True, "cased_L-24_H-1024_A-16/bert_model.ckpt"),
+        (True, "multi_cased_L-12_H-768_A-12/bert_model.ckpt"),
+    ],
+)
+def test_case_that_cannot_go_with_a_checkpoint(do_lower_case, checkpoint):
+    with pytest.raises(ValueError, match=f"give --do_lower_case={not do_lower_case}"):
+        full.validate_case_matches_checkpoint(do_lower_case, checkpoint)

@@ -1,0 +1,107 @@
+import hashlib
+
+import pytest
+
+from bert_tf.tokenization import vocabulary as vocabularies
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+HEAD = "".join(f"{token}\n" for token in SPECIAL).encode()
+
+
+def test_tokens_and_ids_are_looked_up_both_ways(golden):
+    vocabulary = vocabularies.Vocabulary.load(golden / "vocab.txt")
+    assert len(vocabulary) == 288
+    assert vocabulary.tokens[:2] == ("[PAD]", "[unused1]")
+    assert vocabulary["[MASK]"] == vocabulary.id_of("[MASK]") == vocabulary.mask_id == 9
+    assert vocabulary.token_of(9) == "[MASK]"
+    assert (vocabulary.pad_id, vocabulary.unk_id) == (0, 6)
+    assert (vocabulary.cls_id, vocabulary.sep_id) == (7, 8)
+    assert "[MASK]" in vocabulary
+    assert "mask" not in vocabulary
+    assert list(vocabulary.ids.items())[9] == ("[MASK]", 9)
+
+
+def test_ids_outside_the_vocabulary_are_refused():
+    vocabulary = vocabularies.Vocabulary(SPECIAL)
+    with pytest.raises(IndexError, match="from 0 to 4: -1"):
+        vocabulary.token_of(-1)
+    with pytest.raises(KeyError):
+        vocabulary.id_of("mask")
+
+
+def test_the_fingerprint_is_of_all_tokens_in_order():
+    text = "\n".join(SPECIAL).encode()
+    expected = hashlib.sha256(text).hexdigest()
+    assert vocabularies.Vocabulary(SPECIAL).fingerprint == expected
+    turned = vocabularies.Vocabulary(SPECIAL[::-1])
+    assert turned.fingerprint != expected
+
+
+def test_a_saved_vocabulary_is_loaded_unchanged(tmp_path):
+    vocabulary = vocabularies.Vocabulary([*SPECIAL, "\u2028", "##é"])
+    vocabulary.save(tmp_path / "vocab.txt")
+    loaded = vocabularies.Vocabulary.load(tmp_path / "vocab.txt")
+    assert loaded.tokens == vocabulary.tokens
+
+
+@pytest.mark.parametrize(
+    "content, last",
+    [
+        (HEAD + b"a\n", "a"),
+        (HEAD + b"a", "a"),  # No line end at the end.
+        (HEAD + b" a \t\n", "a"),  # The release strips too.
+        (b"\xef\xbb\xbf" + HEAD + b"a\n", "a"),  # A byte order mark.
+        (HEAD + "\u2028\n".encode(), "\u2028"),  # Line 344 of the Chinese vocabulary.
+    ],
+)
+def test_files_that_load(tmp_path, content, last):
+    path = tmp_path / "vocab.txt"
+    path.write_bytes(content)
+    assert vocabularies.Vocabulary.load(path).tokens == (*SPECIAL, last)
+
+
+@pytest.mark.parametrize(
+    "content, sentence",
+    [
+        (b"", "vocab.txt: the file is empty; expected one token a line."),
+        (HEAD + b"a\n\nb\n", "vocab.txt:7: empty line"),
+        (HEAD + b"a\n  \n", "vocab.txt:7: empty line"),
+        (HEAD + b"a\nb\na\n", "vocab.txt:8: token 'a' is already on line 6"),
+        (HEAD + b"a\nb\na \n", "vocab.txt:8: token 'a' is already on line 6"),
+        (HEAD.replace(b"\n", b"\r\n"), "vocab.txt:1: the line ends with CRLF"),
+        (HEAD + b"a\r\n", "vocab.txt:6: the line ends with CRLF"),
+        (HEAD + b"caf\xe9\n", r"vocab.txt:6: not UTF-8 \(byte 4 of the line\)"),
+        (b"a\n" + HEAD[:-7], r"vocab.txt: \[MASK\] missing among 5 tokens"),
+        (b"the\nof\n", r"\[PAD\], \[UNK\], \[CLS\], \[SEP\], \[MASK\] missing among 2"),
+    ],
+)
+def test_files_that_are_no_vocabulary_are_refused(tmp_path, content, sentence):
+    path = tmp_path / "vocab.txt"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=sentence):
+        vocabularies.Vocabulary.load(path)
+
+
+def test_a_missing_file_and_a_folder_are_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="There is no file"):
+        vocabularies.Vocabulary.load(tmp_path / "vocab.txt")
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        vocabularies.Vocabulary.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name, size",
+    [
+        ("bert-base-uncased", 30522),
+        ("bert-base-cased", 28996),
+        ("bert-base-multilingual-cased", 119547),
+        ("bert-base-chinese", 21128),
+    ],
+)
+def test_released_vocabularies_load_and_save_unchanged(shared, tmp_path, name, size):
+    path = shared / "data" / "vocab" / name / "vocab.txt"
+    vocabulary = vocabularies.Vocabulary.load(path)
+    assert len(vocabulary) == size
+    assert (vocabulary.unk_id, vocabulary.mask_id) == (100, 103)
+    vocabulary.save(tmp_path / "vocab.txt")
+    assert (tmp_path / "vocab.txt").read_bytes() == path.read_bytes()
