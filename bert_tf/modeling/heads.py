@@ -73,7 +73,8 @@ class MaskedLanguageModelHead(keras.layers.Layer):
         gathered = gather_positions(sequence_output, positions)  # [B * M, H]
         hidden = self.transform(gathered)
         logits = ops.einsum("mh,vh->mv", hidden, word_embeddings)  # [B * M, V]
-        logits = ops.cast(logits, "float32") + ops.cast(self.output_bias, "float32")
+        # `ops.add`, not `+`: TensorFlow then adds the bias within the product.
+        logits = ops.cast(ops.add(logits, self.output_bias), "float32")
         shape = (-1, ops.shape(positions)[1], self.config.vocab_size)
         return ops.reshape(logits, shape)
 
@@ -107,7 +108,7 @@ class NextSentenceHead(keras.layers.Layer):
 def class_scores(vectors, output_weights, output_bias):
     """Returns float32 logits [B, C] of vectors [B, H] and weights [C, H]."""
     logits = ops.einsum("bh,ch->bc", vectors, output_weights)
-    return ops.cast(logits, "float32") + ops.cast(output_bias, "float32")
+    return ops.cast(ops.add(logits, output_bias), "float32")
 
 
 def gather_positions(sequence_output, positions):

@@ -117,10 +117,13 @@ class BertPretrainer(heads.TaskModel):
 
     def loss_sums(self, features, outputs):
         """Returns the summed cross-entropies of both heads."""
+        logits = outputs["masked_lm_logits"]  # [B, M, V]
         losses = numerics.cross_entropy(
-            outputs["masked_lm_logits"], features["masked_lm_ids"]
-        )  # [B, M]
-        sums = {"masked_lm_loss": ops.sum(losses * _masked_weights(features))}
+            ops.reshape(logits, (-1, self.config.vocab_size)),
+            ops.reshape(features["masked_lm_ids"], (-1,)),
+        )  # [B * M]
+        weights = ops.reshape(_masked_weights(features), (-1,))
+        sums = {"masked_lm_loss": ops.sum(losses * weights)}
         if self.next_sentence:
             losses = numerics.cross_entropy(
                 outputs["next_sentence_logits"], _next_sentence_labels(features)
