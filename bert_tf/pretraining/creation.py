@@ -2,7 +2,7 @@
 
 import contextlib
 import dataclasses
-import logging
+import os
 
 from bert_tf import files
 from bert_tf import progress as progress_protocol
@@ -13,9 +13,6 @@ from bert_tf.pretraining import counts as pretraining_counts
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import shard_work
 from bert_tf.tokenization import vocabulary as vocabularies
-
-_LOG = logging.getLogger(__name__)
-_MEGABYTE = 1_000_000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -111,8 +108,12 @@ def _writer(path, options, vocabulary):
         options.max_predictions_per_seq,
         options.next_sentence,
     )
+    vocab_file = options.vocab_file
+    if not files.is_remote(vocab_file):
+        # Whoever reads the records may do so from another folder.
+        vocab_file = os.path.abspath(vocab_file)
     metadata = {
-        "vocab_file": options.vocab_file,
+        "vocab_file": vocab_file,
         "vocab_size": len(vocabulary),
         "vocab_fingerprint": vocabulary.fingerprint,
         "do_lower_case": options.do_lower_case,

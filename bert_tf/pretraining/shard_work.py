@@ -64,9 +64,7 @@ def write_shards(
 
 
 def _write_here(shards, options, vocabulary, writers, counts, tell):
-    sampler = shard_worker.create_sampler(
-        options, vocabulary, num_threads=os.cpu_count() or 1
-    )
+    sampler = shard_worker.create_sampler(options, vocabulary)
     done = 0
     for index, shard in enumerate(shards):
         tell_share = shard_worker.share_of(shard, done, tell)
@@ -84,14 +82,10 @@ def _write_here(shards, options, vocabulary, writers, counts, tell):
 
 def _write_in_processes(shards, options, vocabulary, writers, counts, tell):
     del vocabulary  # Each process loads it.
-    # Not fork: TensorFlow's threads do not survive it.
+    # Not fork: a caller's TensorFlow has threads, which do not survive it.
     context = multiprocessing.get_context("spawn")
     num_workers = min(options.num_workers, len(shards))
-    shared = shard_worker.Shared(
-        num_bytes=context.Value("q", 0),
-        stop=context.Event(),
-        num_threads=max(1, (os.cpu_count() or 1) // num_workers),
-    )
+    shared = shard_worker.Shared(num_bytes=context.Value("q", 0), stop=context.Event())
     peaks = {}
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(_folder_for_parts(options.output_file[0]))

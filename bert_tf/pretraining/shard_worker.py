@@ -19,6 +19,8 @@ from bert_tf.data import encoding
 from bert_tf.data import schema as schemas
 from bert_tf.pretraining import counts as pretraining_counts
 from bert_tf.pretraining import options as pretraining_options
+from bert_tf.pretraining import release_sampling
+from bert_tf.pretraining import vectorized_sampling
 from bert_tf.tokenization import vocabulary as vocabularies
 
 
@@ -59,7 +61,6 @@ class Shared:
 
     num_bytes: Any  # multiprocessing.Value: bytes of text done by all of them.
     stop: synchronize.Event  # Set when nothing more is wanted.
-    num_threads: int  # Threads that tokenize in each.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -117,7 +118,7 @@ def write_parts(task: Task) -> Result:
     options, shared, sampler = _STATE
     if sampler is None:
         vocabulary = vocabularies.Vocabulary.load(options.vocab_file)
-        sampler = create_sampler(options, vocabulary, num_threads=shared.num_threads)
+        sampler = create_sampler(options, vocabulary)
         _STATE[2] = sampler
     schema = schemas.pretraining(
         options.max_seq_length, options.max_predictions_per_seq, options.next_sentence
@@ -142,20 +143,11 @@ def write_parts(task: Task) -> Result:
 def create_sampler(
     options: pretraining_options.CreatePretrainingDataOptions,
     vocabulary: vocabularies.Vocabulary,
-    *,
-    num_threads: int,
-):
+) -> release_sampling.ReleaseSampler | vectorized_sampling.VectorizedSampler:
     """Returns the `ReleaseSampler` or `VectorizedSampler` that the options name."""
-    # Imported here: the release's sampler does without TensorFlow.
     if options.sampler == "release":
-        from bert_tf.pretraining import release_sampling
-
         return release_sampling.ReleaseSampler(options, vocabulary)
-    from bert_tf.pretraining import vectorized_sampling
-
-    return vectorized_sampling.VectorizedSampler(
-        options, vocabulary, num_threads=num_threads
-    )
+    return vectorized_sampling.VectorizedSampler(options, vocabulary)
 
 
 def share_of(

@@ -1,15 +1,15 @@
 """A shard's text as word-piece ids in flat arrays."""
 
-import collections
 import dataclasses
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
-from concurrent import futures
 
 import numpy as np
 
-_CHARACTERS_A_BATCH = 1 << 18  # Tokenized in one call.
+from bert_tf.pretraining import word_table
+
+_CHARACTERS_A_BATCH = 1 << 20  # Tokenized in one call.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -47,9 +47,7 @@ class TokenizedText:
 
 def tokenize_documents(
     documents: Iterable[list[str]],
-    tokenizer,
-    *,
-    num_threads: int,
+    table: word_table.WordTable,
     on_progress: Callable[[int], None],
 ) -> TokenizedText:
     """Returns documents as ids.
@@ -58,22 +56,18 @@ def tokenize_documents(
 
     Args:
         documents: lists of sentences.
-        tokenizer: an `InGraphTokenizer`.
-        num_threads: batches that are tokenized at a time.
+        table: tokenizes.
         on_progress: called with the number of characters done so far.
     """
-    flat, lengths, document_of = [], [], []
-    num_done = 0
-    for (sentences, numbers), (ids, sizes) in _ordered_map(
-        lambda batch: _tokenize(tokenizer, batch[0]), _batches(documents), num_threads
-    ):
+    flat, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
+    document_of, num_done = [np.zeros(0, np.int64)], 0
+    for sentences, numbers in _batches(documents):
+        ids, sizes = table.tokenize(sentences)
         flat.append(ids)
         lengths.append(sizes)
         document_of.append(np.array(numbers, np.int64))
         num_done += sum(map(len, sentences))
         on_progress(num_done)
-    if not flat:
-        return _assembled(np.zeros(0, np.int32), *[np.zeros(0, np.int64)] * 2)
     return _assembled(
         np.concatenate(flat), np.concatenate(lengths), np.concatenate(document_of)
     )
@@ -90,12 +84,6 @@ def _assembled(ids, lengths, document_of):
     )
 
 
-def _tokenize(tokenizer, sentences):
-    ragged = tokenizer.tokenize(sentences)
-    lengths = ragged.row_lengths().numpy().astype(np.int64)
-    return ragged.flat_values.numpy().astype(np.int32), lengths
-
-
 def _batches(documents) -> Iterator[tuple[list[str], list[int]]]:
     """Yields batches of sentences with the numbers of their documents."""
     sentences, numbers, size = [], [], 0
@@ -109,19 +97,3 @@ def _batches(documents) -> Iterator[tuple[list[str], list[int]]]:
                 sentences, numbers, size = [], [], 0
     if sentences:
         yield sentences, numbers
-
-
-def _ordered_map(function, items, num_threads):
-    """Yields (item, function(item)) in order, a few ahead in threads.
-
-    TensorFlow's operations run without Python's lock, so threads do help.
-    """
-    with futures.ThreadPoolExecutor(num_threads) as pool:
-        pending = collections.deque()
-        for item in items:
-            pending.append((item, pool.submit(function, item)))
-            if len(pending) > 2 * num_threads:
-                done, result = pending.popleft()
-                yield done, result.result()
-        for done, result in pending:
-            yield done, result.result()

@@ -13,7 +13,7 @@ from bert_tf.pretraining import mask_sampling
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import pair_sampling
 from bert_tf.pretraining import tokenized_text
-from bert_tf.tokenization import in_graph
+from bert_tf.pretraining import word_table
 from bert_tf.tokenization import vocabulary as vocabularies
 
 # Large enough for NumPy, small enough for the processor's cache.
@@ -26,20 +26,16 @@ class VectorizedSampler:
     Args:
         options: of create_pretraining_data.
         vocabulary: the vocabulary that the options name.
-        num_threads: threads that tokenize; what is made does not depend on it.
     """
 
     def __init__(
         self,
         options: pretraining_options.CreatePretrainingDataOptions,
         vocabulary: vocabularies.Vocabulary,
-        *,
-        num_threads: int = 1,
     ):
         self._options = options
         self._vocabulary = vocabulary
-        self._num_threads = num_threads
-        self._tokenizer = in_graph.InGraphTokenizer(vocabulary, options.do_lower_case)
+        self._table = word_table.WordTable(vocabulary, options.do_lower_case)
         self._masks = mask_sampling.MaskSampler(
             vocabulary,
             masked_lm_prob=options.masked_lm_prob,
@@ -93,8 +89,7 @@ class VectorizedSampler:
     def _tokenized(self, shard, counts, on_progress):
         text = tokenized_text.tokenize_documents(
             corpus.read_shard(shard),
-            self._tokenizer,
-            num_threads=self._num_threads,
+            self._table,
             on_progress=lambda n: on_progress(n / (2 * shard.num_bytes)),
         )
         counts.documents += text.num_documents
