@@ -52,7 +52,7 @@ def write_predictions(
     release_path = os.path.join(output_dir, RELEASE_FILE)
     with files.complete_or_absent(release_path) as file:
         for row in probabilities:
-            file.write("\t".join(str(float(value)) for value in row) + "\n")
+            file.write("\t".join(str(value) for value in row) + "\n")
     json_path = os.path.join(output_dir, JSON_LINES_FILE)
     with files.complete_or_absent(json_path) as file:
         for guid, row in zip(guids, probabilities, strict=True):

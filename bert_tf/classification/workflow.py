@@ -1,6 +1,7 @@
 """Classification on one page: train, evaluate, predict, report."""
 
 import dataclasses
+import functools
 import logging
 
 import numpy as np
@@ -206,18 +207,20 @@ class Classification:
 
     def _features(self, set_type):
         if set_type not in self._columns:
-            task = self.inputs.task
-            tokenizer = in_graph.InGraphTokenizer(
-                self.inputs.vocabulary, do_lower_case=task.do_lower_case
-            )
             self._columns[set_type] = features.convert_examples_to_features(
                 self.examples[set_type],
-                task.labels,
-                task.max_seq_length,
-                tokenizer,
+                self.inputs.task.labels,
+                self.inputs.task.max_seq_length,
+                self._tokenizer,
                 progress=self.progress,
             )
         return self._columns[set_type]
+
+    @functools.cached_property
+    def _tokenizer(self):
+        return in_graph.InGraphTokenizer(
+            self.inputs.vocabulary, do_lower_case=self.inputs.task.do_lower_case
+        )
 
     def _source(self, set_type):
         return batching.ArraySource(self._features(set_type))

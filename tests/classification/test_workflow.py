@@ -1,0 +1,185 @@
+import json
+
+import numpy as np
+import pytest
+
+from bert_tf.checkpoints import names
+from bert_tf.checkpoints import native
+from bert_tf.checkpoints import rotation
+from bert_tf.classification import workflow
+
+
+def read_results(folder):
+    lines = (folder / "eval_results.txt").read_text().splitlines()
+    return {key: float(value) for key, value in (line.split(" = ") for line in lines)}
+
+
+@pytest.fixture(scope="module")
+def weather_run(tmp_path_factory, weather_options):
+    """Folder of a run that learned the weather, evaluated and predicted."""
+    run_dir = tmp_path_factory.mktemp("runs") / "weather"
+    options = weather_options(
+        run_dir,
+        do_eval=True,
+        do_predict=True,
+        eval_every_steps=30,
+        best_metric="eval_accuracy",
+    )
+    report = workflow.run(options)
+    assert "eval_accuracy = 1.0" in report
+    return run_dir
+
+
+def test_the_evaluation_has_the_releases_keys(weather_run):
+    results = read_results(weather_run)
+    assert list(results) == ["eval_accuracy", "eval_loss", "global_step", "loss"]
+    assert results["eval_accuracy"] == 1.0
+    assert results["eval_loss"] == results["loss"] < 0.3
+    assert results["global_step"] == 60  # int(24 / 8 * 20)
+
+
+def test_evaluation_while_training_is_logged(weather_run):
+    text = (weather_run / "metrics.jsonl").read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
+    evaluated = [line["step"] for line in lines if "eval_accuracy" in line]
+    assert evaluated == [30, 60]
+    assert "classification_loss" in lines[0]
+    assert rotation.latest(str(weather_run / "best")) is not None
+
+
+def test_both_files_of_predictions_say_the_same(weather_run):
+    lines = (weather_run / "predictions.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    assert [record["id"] for record in records] == [f"test-{i}" for i in range(1, 6)]
+    labels = [record["label"] for record in records]
+    assert labels == ["rain", "sun", "rain", "sun", "rain"]
+    columns = np.loadtxt(weather_run / "test_results.tsv", delimiter="\t")
+    by_name = [[r["probabilities"][name] for name in ("rain", "sun")] for r in records]
+    np.testing.assert_allclose(columns, by_name, rtol=1e-6)
+    np.testing.assert_allclose(columns.sum(axis=1), 1, rtol=1e-6)
+
+
+def test_the_folder_holds_all_that_predicting_needs(weather_run, weather_options):
+    task = json.loads((weather_run / "task.json").read_text())
+    assert task["labels"] == ["rain", "sun"]
+    found = {path.name for path in weather_run.iterdir()}
+    assert {"bert_config.json", "vocab.txt", "run.json", "metrics.jsonl"} <= found
+
+    answers = workflow.predict(str(weather_run), ["wet and cloud", "dry and light"])
+    assert [answer["label"] for answer in answers] == ["rain", "sun"]
+
+    before = np.loadtxt(weather_run / "test_results.tsv", delimiter="\t")
+    (weather_run / "test_results.tsv").unlink()
+    given = ("bert_config_file", "vocab_file", "train_file", "eval_file")
+    options = weather_options(
+        weather_run, do_train=False, do_predict=True, **dict.fromkeys(given)
+    )
+    workflow.run(options)
+    after = np.loadtxt(weather_run / "test_results.tsv", delimiter="\t")
+    np.testing.assert_allclose(after, before, rtol=1e-6)
+
+
+def test_train_and_evaluate_return_what_they_reached(tmp_path, weather_options):
+    options = weather_options(tmp_path, num_train_epochs=1.0)
+    assert workflow.train(options)["global_step"] == 3
+    assert workflow.evaluate(options) == read_results(tmp_path)
+
+
+def test_the_encoder_comes_from_the_checkpoint(tmp_path, weather_options, golden):
+    prefix = str(golden / "model" / "bert_model.ckpt")
+    options = weather_options(tmp_path, init_checkpoint=prefix)
+    model = workflow.Classification(options).trainer.model
+    name = "bert/encoder/layer_1/output/dense/kernel"
+    np.testing.assert_array_equal(
+        names.checkpoint_variables(model)[name], native.read(prefix, [name])[name]
+    )
+
+
+def test_a_dry_run_writes_nothing(tmp_path, weather_options):
+    report = workflow.run(
+        weather_options(tmp_path / "run", do_train=False, dry_run=True)
+    )
+    assert "parameters" in report
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_glue_task_reads_its_folder_and_has_its_scores(tmp_path, weather_options):
+    header = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
+    for name in ("train", "dev", "test"):
+        rows = "1\t1\t2\ta b\tb a\n0\t1\t2\tc\td\n"
+        (tmp_path / f"{name}.tsv").write_text(header + rows)
+    own = ("train_file", "eval_file", "predict_file")
+    options = weather_options(
+        tmp_path / "run",
+        task_name="MRPC",
+        data_dir=str(tmp_path),
+        do_eval=True,
+        do_predict=True,
+        train_batch_size=2,
+        num_train_epochs=1.0,
+        **dict.fromkeys(own),
+    )
+    workflow.run(options)
+    assert "eval_f1" in read_results(tmp_path / "run")
+    assert len((tmp_path / "run" / "test_results.tsv").read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"do_train": False, "do_eval": True}, "holds no checkpoint; train first"),
+        (
+            {"do_train": False, "do_predict": True, "vocab_file": None},
+            "holds no task.json, so --vocab_file is needed",
+        ),
+        ({"num_train_epochs": 0.1}, "give not one batch of 8"),
+        ({"max_seq_length": 65}, "max_position_embeddings"),
+        ({"labels": "rain,snow"}, r"train\.tsv:3: the label 'sun' is not one of"),
+        ({"text_column": "words"}, "no column words; the columns are text, label"),
+        ({"init_checkpoint": "nowhere/model.ckpt"}, "nowhere/model.ckpt"),
+        (
+            {"init_checkpoint": "cased_L-12_H-768_A-12/bert_model.ckpt"},
+            "give --do_lower_case=False",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_training(
+    tmp_path, weather_options, values, message
+):
+    with pytest.raises((ValueError, OSError), match=message):
+        workflow.run(weather_options(tmp_path / "run", **values))
+
+
+def test_a_vocabulary_larger_than_the_model_is_refused(
+    tmp_path, weather_options, golden
+):
+    words = (golden / "vocab.txt").read_text() + "onemore\nandanother\n"
+    (tmp_path / "vocab.txt").write_text(words)
+    with pytest.raises(ValueError, match="vocab_size"):
+        workflow.run(weather_options(tmp_path, vocab_file=str(tmp_path / "vocab.txt")))
+
+
+def test_an_encoder_alone_is_not_evaluated(tmp_path, weather_options, golden):
+    prefix = str(golden / "model" / "bert_model.ckpt")
+    options = weather_options(
+        tmp_path, do_train=False, do_eval=True, init_checkpoint=prefix
+    )
+    with pytest.raises(ValueError, match="was not fine-tuned to classify"):
+        workflow.run(options)
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"labels": "sun,rain"}, r"labels \['rain', 'sun'\], but this one has"),
+        ({"max_seq_length": 32}, "max_seq_length 24, but this one has 32"),
+        ({"do_lower_case": False}, "do_lower_case True, but this one has False"),
+        ({"do_train": False, "text_b_column": "label"}, "trained on single texts"),
+        ({"do_train": False, "labels": "sun,rain"}, "leave --labels out"),
+    ],
+)
+def test_a_run_of_another_task_is_not_continued(
+    weather_run, weather_options, values, message
+):
+    with pytest.raises(ValueError, match=message):
+        workflow.run(weather_options(weather_run, do_eval=True, **values))
