@@ -217,10 +217,11 @@ def clear_errors():
         raised = re.search(r"(?:ValueError|OSError): (.+)", message)
         if raised:
             raise ValueError(raised[1].strip()) from None
-        if "Can't parse serialized Example" in message:
+        if "ParseExample" in message:
+            reason = re.search(r"Key: .*", message)
             raise ValueError(
                 "A record has other columns or lengths than the first one of its "
-                f"file: {message.splitlines()[0]}"
+                f"file ({reason[0] if reason else message})."
             ) from None
         raise
 

@@ -1,0 +1,212 @@
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.data import batching
+from bert_tf.data import ordering
+from bert_tf.data import tfrecord
+
+
+def numbered(num_rows):
+    return batching.ArraySource({"row": np.arange(num_rows)})
+
+
+def rows(source, **arguments):
+    batches = batching.training_batches(source, **arguments)
+    return [batch["row"].tolist() for batch in batches.as_numpy_iterator()]
+
+
+def test_an_epoch_holds_every_row_once_and_epochs_lie_end_to_end():
+    batches = rows(numbered(10), batch_size=4, num_steps=5, seed=1)
+    order = [row for batch in batches for row in batch]
+    assert sorted(order[:10]) == sorted(order[10:]) == list(range(10))
+    assert order[:10] != order[10:]
+
+
+def test_the_order_is_what_it_has_always_been():
+    # A run that began under another version of NumPy must go on with these rows.
+    assert rows(numbered(10), batch_size=10, num_steps=2, seed=1) == [
+        [3, 5, 2, 4, 1, 9, 0, 6, 8, 7],
+        [6, 1, 2, 9, 5, 0, 4, 3, 8, 7],
+    ]
+
+
+@pytest.mark.parametrize("window", [0, 1, 3, 100])
+def test_a_batch_is_a_function_of_seed_and_step(window):
+    arguments = {"batch_size": 4, "num_steps": 9, "seed": 7}
+    arguments["shuffle_buffer_size"] = window
+    whole = rows(numbered(10), **arguments)
+    assert rows(numbered(10), start_step=5, **arguments) == whole[5:]
+    if window != 1:
+        assert rows(numbered(10), **{**arguments, "seed": 8}) != whole
+
+
+def test_a_buffer_of_one_keeps_the_order():
+    batches = rows(
+        numbered(3), batch_size=2, num_steps=3, seed=5, shuffle_buffer_size=1
+    )
+    assert batches == [[0, 1], [2, 0], [1, 2]]
+
+
+def test_a_buffer_permutes_windows_and_rows_within_them():
+    [order] = rows(
+        numbered(12), batch_size=12, num_steps=1, seed=3, shuffle_buffer_size=4
+    )
+    windows = [order[start : start + 4] for start in (0, 4, 8)]
+    assert sorted(map(sorted, windows)) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+    assert windows != sorted(windows)
+
+
+def test_permutations_are_even():
+    # 4! orders, 4,800 epochs: 200 of each are expected, with a deviation of 14.
+    order = ordering.Order(4, seed=0, window=0)
+    found = collections.Counter(
+        tuple(order.indices(4 * epoch, 4).tolist()) for epoch in range(4800)
+    )
+    assert len(found) == 24
+    assert all(abs(count - 200) < 5 * 14 for count in found.values())
+
+
+def test_batches_carry_their_step_and_static_shapes():
+    source = batching.ArraySource({"x": np.ones((5, 3))})
+    dataset = batching.training_batches(
+        source, batch_size=2, num_steps=9, start_step=7, seed=0
+    )
+    assert dataset.element_spec["x"] == tf.TensorSpec([2, 3], tf.float32)
+    assert dataset.element_spec["step"] == tf.TensorSpec([2], tf.int32)
+    steps = [batch["step"].tolist() for batch in dataset.as_numpy_iterator()]
+    assert steps == [[7, 7], [8, 8]]
+    assert [b["example_index"].tolist() for b in dataset.as_numpy_iterator()] == [
+        [0, 1],
+        [0, 1],
+    ]
+
+
+def test_a_run_that_is_done_gives_no_batches():
+    assert rows(numbered(3), batch_size=2, num_steps=4, start_step=4, seed=0) == []
+
+
+def test_skipped_batches_are_not_read(golden):
+    records = tfrecord.RecordFiles([golden / "default.tfrecord"])
+    read = []
+    original = records.read
+    records.read = lambda indices: read.append(len(indices)) or original(indices)
+    source = batching.TFRecordSource(records)
+    dataset = batching.training_batches(
+        source, batch_size=4, num_steps=1000, start_step=998, seed=0
+    )
+    assert len(list(dataset)) == 2
+    assert sum(read) == 8
+
+
+def test_records_arrive_as_they_are_in_the_file(golden):
+    path = str(golden / "default.tfrecord")
+    source = batching.TFRecordSource(tfrecord.RecordFiles([path]))
+    batches = batching.evaluation_batches(source, batch_size=50)
+    assert batches.element_spec["input_ids"] == tf.TensorSpec([50, 64], tf.int32)
+    weights = tf.float32
+    assert batches.element_spec["masked_lm_weights"] == tf.TensorSpec([50, 10], weights)
+    found = np.concatenate([batch["input_ids"] for batch in batches])
+    assert not found[146:].any()
+    for row, record in enumerate(tf.data.TFRecordDataset(path).as_numpy_iterator()):
+        feature = tf.train.Example.FromString(record).features.feature
+        assert feature["input_ids"].int64_list.value == found[row].tolist()
+
+
+def test_evaluation_fills_the_last_batch_with_zeros():
+    source = batching.ArraySource({"x": np.arange(1, 6), "y": np.ones((5, 2))})
+    first, last = batching.evaluation_batches(source, batch_size=3).as_numpy_iterator()
+    assert first["x"].tolist() == [1, 2, 3]
+    assert last["x"].tolist() == [4, 5, 0]
+    assert last["y"].tolist() == [[1, 1], [1, 1], [0, 0]]
+    assert last["is_real_example"].tolist() == [1.0, 1.0, 0.0]
+    assert last["is_real_example"].dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    "longest, bucket",
+    [(1, 4), (4, 4), (5, 6), (7, 10)],  # The whole length is always a bucket.
+)
+def test_length_buckets_cut_a_batch_to_its_longest_row(longest, bucket):
+    mask = np.zeros((2, 10), int)
+    mask[0, :longest] = 1
+    source = batching.ArraySource(
+        {"input_ids": mask * 7, "input_mask": mask, "label_ids": np.arange(2)}
+    )
+    for dataset in (
+        batching.training_batches(
+            source, batch_size=2, num_steps=1, seed=0, length_buckets=(6, 4)
+        ),
+        batching.evaluation_batches(source, batch_size=2, length_buckets=(6, 4)),
+    ):
+        [batch] = dataset
+        assert batch["input_ids"].shape == (2, bucket)
+        assert batch["input_mask"].shape == (2, bucket)
+        assert batch["label_ids"].shape == (2,)
+
+
+def test_a_damaged_record_is_a_clear_error(tmp_path, golden):
+    data = bytearray((golden / "default.tfrecord").read_bytes())
+    data[100] ^= 1
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(data)
+    # The first record is read at opening, for its columns.
+    with pytest.raises(
+        ValueError, match=r"a.tfrecord: the record at byte 0 is damaged"
+    ):
+        tfrecord.RecordFiles([path])
+    data[100] ^= 1
+    data[-20] ^= 1
+    path.write_bytes(data)
+    source = batching.TFRecordSource(tfrecord.RecordFiles([path]))
+    with pytest.raises(ValueError, match=r"a.tfrecord: the record at byte \d+ is dam"):
+        with batching.clear_errors():
+            list(batching.evaluation_batches(source, batch_size=8))
+
+
+def test_a_record_of_another_length_is_a_clear_error(tmp_path):
+    path = str(tmp_path / "a.tfrecord")
+    with tf.io.TFRecordWriter(path) as writer:
+        for length in (3, 4):
+            example = tf.train.Example()
+            example.features.feature["x"].int64_list.value.extend([1] * length)
+            writer.write(example.SerializeToString())
+    source = batching.TFRecordSource(tfrecord.RecordFiles([path]))
+    with pytest.raises(ValueError, match="other columns or lengths than the first"):
+        with batching.clear_errors():
+            list(batching.evaluation_batches(source, batch_size=2))
+
+
+def test_clear_errors_leaves_other_errors_alone():
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        with batching.clear_errors():
+            tf.debugging.assert_equal(tf.constant(1), tf.constant(2))
+
+
+@pytest.mark.parametrize(
+    "columns, message",
+    [
+        ({"x": np.arange(2), "y": np.arange(3)}, "the same number of rows"),
+        ({"x": np.zeros((0, 3))}, "at least one"),
+        ({"x": np.array(["a"])}, "Column x: expected numbers"),
+        ({"x": np.zeros((1, 2, 3))}, "Column x: expected numbers of shape"),
+    ],
+)
+def test_arrays_that_are_no_rows_are_refused(columns, message):
+    with pytest.raises(ValueError, match=message):
+        batching.ArraySource(columns)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"batch_size": 0}, "batch_size: expected at least 1, got 0"),
+        ({"shuffle_buffer_size": -1}, "shuffle_buffer_size: expected at least 0"),
+        ({"length_buckets": (0,)}, "length_buckets: expected lengths of at least 1"),
+    ],
+)
+def test_numbers_that_cannot_be_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        rows(numbered(3), **{"batch_size": 2, "num_steps": 1, "seed": 0, **arguments})

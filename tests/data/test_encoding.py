@@ -1,0 +1,76 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.data import crc32c
+from bert_tf.data import encoding
+from bert_tf.data import schema
+
+SCHEMA = schema.Schema(
+    columns=(
+        schema.Column(name="ids", length=40, dtype="int32"),
+        schema.Column(name="weights", length=2, dtype="float32"),
+        schema.Column(name="label", length=None, dtype="int32"),
+    )
+)
+
+
+def example_columns(num_rows=50):
+    numbers = np.random.default_rng(0)
+    # Every length of a varint up to four bytes, and zeros.
+    ids = numbers.integers(0, 1 << numbers.integers(1, 28, (num_rows, 40)))
+    return {
+        "ids": ids,
+        "weights": numbers.random((num_rows, 2)).astype(np.float32),
+        "label": np.arange(num_rows),
+    }
+
+
+def test_tensorflow_reads_the_records_and_their_checksums(tmp_path):
+    columns = example_columns()
+    data, sizes = encoding.framed_records(SCHEMA, columns)
+    path = tmp_path / "x.tfrecord"
+    path.write_bytes(data.tobytes())
+    records = list(tf.data.TFRecordDataset(str(path)).as_numpy_iterator())
+    assert [len(record) + 16 for record in records] == sizes.tolist()
+    for row, record in enumerate(records):
+        feature = tf.train.Example.FromString(record).features.feature
+        assert feature["ids"].int64_list.value == columns["ids"][row].tolist()
+        assert feature["label"].int64_list.value == [row]
+        np.testing.assert_array_equal(
+            feature["weights"].float_list.value, columns["weights"][row]
+        )
+
+
+def test_decode_reads_what_tensorflow_writes():
+    example = tf.train.Example()
+    example.features.feature["ids"].int64_list.value.extend([0, 127, 128, 30522, -1])
+    example.features.feature["weights"].float_list.value.extend([0.5, 1.5])
+    decoded = encoding.decode(example.SerializeToString())
+    assert decoded["ids"].tolist() == [0, 127, 128, 30522, -1]
+    assert decoded["weights"].tolist() == [0.5, 1.5]
+
+
+@pytest.mark.parametrize("record", [b"\x0a\x05ab", b"\x80", b"\x08\x01"])
+def test_decode_refuses_other_bytes(record):
+    with pytest.raises(ValueError, match=r"not a tf.train.Example of numbers"):
+        encoding.decode(record)
+
+
+def test_negative_integers_are_refused():
+    columns = {**example_columns(2), "label": np.array([0, -3])}
+    with pytest.raises(ValueError, match="no negative integers, got -3"):
+        encoding.framed_records(SCHEMA, columns)
+
+
+# Around the block of the lookup table, and records shorter than the checksum.
+@pytest.mark.parametrize("size", [0, 1, 3, 4, 5, 100, 2047, 2048, 2049, 2051, 5000])
+def test_checksum_is_that_of_tensorflow(tmp_path, size):
+    payload = np.random.default_rng(size).integers(0, 256, size).astype(np.uint8)
+    path = str(tmp_path / "x.tfrecord")
+    with tf.io.TFRecordWriter(path) as writer:
+        writer.write(payload.tobytes())
+    stored = np.fromfile(path, np.uint8)[-4:].view("<u4")
+    twice = np.concatenate([payload, payload])
+    crc = crc32c.masked_crc32c(twice, np.array([0, size]), np.array([size, size]))
+    assert crc.tolist() == [stored[0], stored[0]]

@@ -1,0 +1,112 @@
+import numpy as np
+import pytest
+
+from bert_tf.data import packing
+from bert_tf.tokenization import full
+from bert_tf.tokenization import vocabulary
+
+
+@pytest.fixture
+def tokenizer():
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat", "##s"]
+    return full.FullTokenizer(vocabulary.Vocabulary(words))
+
+
+@pytest.mark.parametrize(
+    "length_a, length_b, limit, kept",
+    [
+        (3, 3, 9, (3, 3)),  # Already fits.
+        (5, 2, 6, (4, 2)),  # The longer segment gives way.
+        (2, 5, 6, (2, 4)),
+        (4, 4, 5, (3, 2)),  # Equal lengths: B gives way first.
+        (9, 7, 4, (2, 2)),
+        (3, 0, 2, (2, 0)),
+        (1, 1, 0, (0, 0)),
+    ],
+)
+def test_truncate_pair_shortens_the_longer_segment(length_a, length_b, limit, kept):
+    tokens_a, tokens_b = packing.truncate_pair(
+        ["a"] * length_a, ["b"] * length_b, limit
+    )
+    assert (len(tokens_a), len(tokens_b)) == kept
+
+
+def test_truncate_pair_ends_where_one_piece_at_a_time_does():
+    for length_a in range(9):
+        for length_b in range(9):
+            for limit in range(18):
+                a, b = list(range(length_a)), list(range(length_b))
+                while len(a) + len(b) > limit:
+                    (a if len(a) > len(b) else b).pop()
+                got = packing.truncate_pair(range(length_a), range(length_b), limit)
+                assert got == (a, b)
+
+
+def test_truncate_pair_refuses_a_negative_limit():
+    with pytest.raises(ValueError, match="must not be negative, got -1"):
+        packing.truncate_pair([], [], -1)
+
+
+def test_pack_pair_frames_both_segments():
+    packed = packing.pack_pair(["a", "b"], ["c"], max_seq_length=8)
+    assert packed.pieces == ["[CLS]", "a", "b", "[SEP]", "c", "[SEP]"]
+    assert packed.segment_ids == [0, 0, 0, 0, 1, 1]
+
+
+def test_pack_pair_works_on_ids_and_cuts_to_fit():
+    packed = packing.pack_pair([5, 6, 7], max_seq_length=4, cls=2, sep=3)
+    assert packed.pieces == [2, 5, 6, 3]
+    assert packed.segment_ids == [0, 0, 0, 0]
+
+
+def test_pack_pair_refuses_a_length_without_room():
+    with pytest.raises(ValueError, match="expected at least 3, got 2"):
+        packing.pack_pair(["a"], ["b"], max_seq_length=2)
+
+
+def test_pad_fills_up_and_refuses_too_many():
+    assert packing.pad([1, 2], 4) == [1, 2, 0, 0]
+    with pytest.raises(ValueError, match="at most 1 values, got 2"):
+        packing.pad([1, 2], 1)
+
+
+def test_pack_gives_padded_features(tokenizer):
+    features = packing.pack(tokenizer, ["The cat sat", ""], max_seq_length=7)
+    np.testing.assert_array_equal(
+        features["input_ids"], [[2, 5, 6, 7, 3, 0, 0], [2, 3, 0, 0, 0, 0, 0]]
+    )
+    np.testing.assert_array_equal(
+        features["input_mask"], [[1, 1, 1, 1, 1, 0, 0], [1, 1, 0, 0, 0, 0, 0]]
+    )
+    assert {array.dtype.name for array in features.values()} == {"int32"}
+
+
+def test_pack_gives_pairs_their_segments(tokenizer):
+    features = packing.pack(
+        tokenizer, ["the cats"], texts_b=["sat sat sat"], max_seq_length=7
+    )
+    # Four pieces have room; B, the longer one, gives way.
+    np.testing.assert_array_equal(features["input_ids"], [[2, 5, 6, 3, 7, 7, 3]])
+    np.testing.assert_array_equal(features["segment_ids"], [[0, 0, 0, 0, 1, 1, 1]])
+
+
+def test_pack_reads_both_tokenizers_alike(tokenizer):
+    from bert_tf.tokenization import in_graph
+
+    other = in_graph.InGraphTokenizer(tokenizer.vocabulary)
+    texts = ["The cats sat", "a cat", ""]
+    got = packing.pack(other, texts, max_seq_length=6)
+    for name, expected in packing.pack(tokenizer, texts, max_seq_length=6).items():
+        np.testing.assert_array_equal(got[name], expected)
+
+
+@pytest.mark.parametrize(
+    "texts, texts_b, message",
+    [
+        ("one text", None, "got one string"),
+        (["a"], ["b", "c"], r"as many texts_b as texts \(1\), got 2"),
+    ],
+)
+def test_pack_refuses_what_is_no_list_of_texts(tokenizer, texts, texts_b, message):
+    with pytest.raises(ValueError, match=message):
+        packing.pack(tokenizer, texts, texts_b=texts_b, max_seq_length=8)

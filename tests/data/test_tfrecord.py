@@ -1,0 +1,215 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.data import schema
+from bert_tf.data import tfrecord
+
+SCHEMA = schema.pretraining(8, 2)
+METADATA = {
+    "vocab_fingerprint": "f00",
+    "vocab_file": "v.txt",
+    "vocab_size": 30,
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FakeVocabulary:
+    fingerprint: str
+    size: int = 30
+
+    def __len__(self):
+        return self.size
+
+
+def columns(num_rows, first=0):
+    rows = np.arange(first, first + num_rows)[:, None]
+    zeros = np.zeros((num_rows, 8), np.int32)
+    return {
+        "input_ids": zeros + rows,
+        "input_mask": zeros + 1,
+        "segment_ids": zeros,
+        "masked_lm_positions": np.tile([1, 2], (num_rows, 1)),
+        "masked_lm_ids": np.tile([5, 200], (num_rows, 1)),
+        "masked_lm_weights": np.ones((num_rows, 2), np.float32),
+        "next_sentence_labels": rows % 2,
+    }
+
+
+def write(path, num_rows=7, first=0, metadata=METADATA):
+    with tfrecord.Writer(path, SCHEMA, metadata=metadata) as writer:
+        writer.write(columns(num_rows, first))
+    return str(path)
+
+
+def remove_side_file(path):
+    (path.parent / (path.name + ".index.npz")).unlink()
+
+
+def test_records_of_several_files_are_one_list(tmp_path):
+    paths = [write(tmp_path / "a", 3), write(tmp_path / "b", 4, first=3)]
+    records = tfrecord.RecordFiles(paths)
+    assert records.num_records == 7
+    assert records.metadata == METADATA
+    assert records.schema == SCHEMA
+    read = records.read([6, 0, 3, 2])
+    found = [tf.train.Example.FromString(r).features.feature["input_ids"] for r in read]
+    assert [ids.int64_list.value[0] for ids in found] == [6, 0, 3, 2]
+
+
+def test_without_a_side_file_the_records_are_found_and_no_side_file_is_written(
+    tmp_path,
+):
+    path = tmp_path / "a"
+    write(path)
+    with_side_file = tfrecord.RecordFiles([path])
+    remove_side_file(path)
+    scanned = tfrecord.RecordFiles([path])
+    assert scanned.num_records == 7
+    assert scanned.metadata == {}
+    assert set(scanned.schema.columns) == set(SCHEMA.columns)
+    assert scanned.read(range(7)) == with_side_file.read(range(7))
+    assert [file.name for file in tmp_path.iterdir()] == ["a"]
+
+
+def test_files_of_tensorflow_are_read(golden):
+    records = tfrecord.RecordFiles([golden / "default.tfrecord"])
+    assert records.num_records == 146
+    assert set(records.schema.columns) == set(schema.pretraining(64, 10).columns)
+
+
+def test_two_writes_give_the_same_bytes(tmp_path):
+    for name in ("a", "b"):
+        write(tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    sides = [(tmp_path / f"{name}.index.npz").read_bytes() for name in ("a", "b")]
+    assert sides[0] == sides[1]
+
+
+def test_a_block_that_fails_leaves_no_file(tmp_path):
+    with pytest.raises(KeyboardInterrupt), tfrecord.Writer(tmp_path / "a", SCHEMA) as w:
+        w.write(columns(3))
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_block_that_fails_leaves_an_older_file_as_it_was(tmp_path):
+    path = write(tmp_path / "a", 3)
+    with pytest.raises(ValueError, match="Column"), tfrecord.Writer(path, SCHEMA) as w:
+        w.write({**columns(1), "input_ids": np.zeros((1, 9))})
+    assert tfrecord.RecordFiles([path]).num_records == 3
+
+
+@pytest.mark.parametrize("has_side_file", [True, False])
+@pytest.mark.parametrize("bytes_missing", [1, 30, 100])
+def test_a_truncated_file_is_refused(tmp_path, has_side_file, bytes_missing):
+    path = tmp_path / "a"
+    write(path)
+    if not has_side_file:
+        remove_side_file(path)
+    path.write_bytes(path.read_bytes()[:-bytes_missing])
+    with pytest.raises(ValueError, match=r"/a: .*truncated"):
+        tfrecord.RecordFiles([path])
+
+
+def test_a_damaged_length_is_refused(tmp_path):
+    path = tmp_path / "a"
+    write(path)
+    remove_side_file(path)
+    data = bytearray(path.read_bytes())
+    second = (len(data)) // 7
+    data[second + 3] ^= 0x40
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=f"/a: no TFRecord starts at byte {second} "):
+        tfrecord.RecordFiles([path])
+
+
+def test_a_damaged_record_is_refused_when_it_is_read(tmp_path):
+    path = tmp_path / "a"
+    write(path)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 7 + 40] ^= 1
+    path.write_bytes(data)
+    records = tfrecord.RecordFiles([path])
+    records.read([0, 2])
+    with pytest.raises(ValueError, match=r"/a: the record at byte .* is damaged"):
+        records.read([0, 1])
+
+
+@pytest.mark.parametrize("content", [b"", b"This is no TFRecord, but a line.\n"])
+def test_a_file_without_records_is_refused(tmp_path, content):
+    path = tmp_path / "a"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"There are no records in .*/a|no TFRecord"):
+        tfrecord.RecordFiles([path])
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        tfrecord.RecordFiles([tmp_path / "nowhere"])
+
+
+def test_records_that_are_no_examples_are_refused(tmp_path):
+    path = str(tmp_path / "a")
+    with tf.io.TFRecordWriter(path) as writer:
+        writer.write(b"hello")
+    with pytest.raises(ValueError, match=r"a: the record at byte 0 is not a tf.train"):
+        tfrecord.RecordFiles([path])
+
+
+def test_files_with_other_columns_are_refused(tmp_path, golden):
+    path = write(tmp_path / "a")
+    with pytest.raises(ValueError, match="other columns"):
+        tfrecord.RecordFiles([path, golden / "default.tfrecord"])
+
+
+def test_files_of_two_vocabularies_are_refused(tmp_path):
+    other = {**METADATA, "vocab_fingerprint": "ba2"}
+    paths = [write(tmp_path / "a"), write(tmp_path / "b", metadata=other)]
+    with pytest.raises(ValueError, match="b was written with another vocabulary than"):
+        tfrecord.RecordFiles(paths)
+
+
+@pytest.mark.parametrize(
+    "expected, message",
+    [
+        ({"max_seq_length": 16}, "max_seq_length 8, expected 16; give --max_seq_len"),
+        ({"max_predictions_per_seq": 3}, "max_predictions_per_seq 2, expected 3"),
+        ({"vocab_size": 29}, "at least 30 pieces, expected at most 29"),
+        (
+            {"vocabulary": FakeVocabulary(fingerprint="ba2")},
+            r"another vocabulary \(v.txt, 30 pieces\)",
+        ),
+    ],
+)
+def test_check_says_what_the_records_were_written_with(tmp_path, expected, message):
+    records = tfrecord.RecordFiles([write(tmp_path / "a")])
+    with pytest.raises(ValueError, match=message):
+        records.check(**expected)
+
+
+def test_check_accepts_what_fits(tmp_path):
+    records = tfrecord.RecordFiles([write(tmp_path / "a")])
+    records.check()
+    records.check(
+        max_seq_length=8,
+        max_predictions_per_seq=2,
+        vocab_size=30,
+        vocabulary=FakeVocabulary(fingerprint="f00"),
+    )
+
+
+def test_check_looks_at_the_ids_where_no_vocabulary_is_known(tmp_path, golden):
+    records = tfrecord.RecordFiles([golden / "default.tfrecord"])
+    records.check(vocab_size=288)
+    with pytest.raises(ValueError, match="expected at most 100"):
+        records.check(vocab_size=100)
+
+
+def test_a_file_that_is_no_side_file_is_refused(tmp_path):
+    path = write(tmp_path / "a")
+    (tmp_path / "a.index.npz").write_bytes(b"no zip")
+    with pytest.raises(ValueError, match=r"a.index.npz: not a side file"):
+        tfrecord.RecordFiles([path])
