@@ -1,0 +1,23 @@
+import pytest
+
+
+@pytest.mark.parametrize(
+    "run, export, exit_code, message",
+    [
+        ("none", "new", 1, "holds no task.json"),
+        ("run", "full", 1, "full is not empty"),
+        ("run", None, 2, "--export_dir is required"),
+    ],
+)
+def test_what_cannot_be_exported_ends_in_one_line(
+    run_tool, tmp_path, run, export, exit_code, message
+):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").write_text("")
+    flags = [f"--output_dir={tmp_path / run}"]
+    flags += [] if export is None else [f"--export_dir={tmp_path / export}"]
+    result = run_tool("export_saved_model", *flags)
+    assert result.exit_code == exit_code
+    assert message in result.stderr
+    assert result.stderr.startswith("export_saved_model: ")
+    assert not (tmp_path / "new").exists()

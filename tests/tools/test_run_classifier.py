@@ -1,0 +1,118 @@
+import json
+
+import pytest
+
+TRAIN = "text\tlabel\nwet\train\ndry\tsun\nvery wet\train\nvery dry\tsun\n"
+
+
+@pytest.fixture
+def arguments(golden, tmp_path):
+    """The least that trains: values by flag, to be changed by a test."""
+    (tmp_path / "train.tsv").write_text(TRAIN)
+    return {
+        "do_train": "true",
+        "train_file": tmp_path / "train.tsv",
+        "bert_config_file": golden / "model" / "bert_config.json",
+        "vocab_file": golden / "vocab.txt",
+        "output_dir": tmp_path / "run",
+        "max_seq_length": 16,
+        "train_batch_size": 2,
+        "num_train_epochs": 1,
+    }
+
+
+@pytest.fixture
+def classify(run_tool, arguments):
+    def run(**changes):
+        flags = {**arguments, **changes}
+        return run_tool(
+            "run_classifier", *(f"--{k}={v}" for k, v in flags.items() if v is not None)
+        )
+
+    return run
+
+
+def test_csv_in_scores_and_predictions_out(classify, tmp_path):
+    (tmp_path / "all.csv").write_text('id,text,label\na,"wet, wet",rain\nb,dry,sun\n')
+    result = classify(
+        train_file=tmp_path / "all.csv",
+        eval_file=tmp_path / "all.csv",
+        predict_file=tmp_path / "all.csv",
+        do_eval="true",
+        do_predict="true",
+    )
+    assert result.exit_code == 0, result.stderr
+    assert "eval_accuracy = " in result.stdout
+    lines = (tmp_path / "run" / "predictions.jsonl").read_text().splitlines()
+    assert [json.loads(line)["id"] for line in lines] == ["a", "b"]
+    assert "Traceback" not in result.stderr
+
+
+def refusal(result):
+    """The one line that says what is wrong."""
+    line = result.stderr.strip().splitlines()[-1]
+    assert line.startswith("run_classifier: ")
+    assert "Traceback" not in result.stderr
+    return line
+
+
+@pytest.mark.parametrize(
+    "name, content, message",
+    [
+        ("a.tsv", "text\tlabel\nwet\train\nx\n", "a.tsv:3: expected 2 columns"),
+        ("a.tsv", "words\tlabel\nwet\train\n", "no column text; the columns are words"),
+        ("a.tsv", "", "a.tsv has no rows"),
+        ("a.tsv", b"text\tlabel\n\xff\train\n", "a.tsv:2: not UTF-8"),
+        ("a.csv", 'text,label\n"wet,rain\n', "wrong CSV quoting"),
+        ("a.jsonl", "{\n", "a.jsonl:1: not JSON"),
+        ("a.xls", "text", "expected it to end in .tsv"),
+        ("a.tsv", "text\tlabel\nwet\train\n", "expected at least two classes"),
+    ],
+)
+def test_bad_data_end_in_one_line_and_exit_code_1(
+    classify, tmp_path, name, content, message
+):
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    result = classify(train_file=path)
+    assert result.exit_code == 1
+    assert message in refusal(result)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"train_file": "none.tsv"}, "There is no file none.tsv"),
+        ({"vocab_file": "none.txt"}, "none.txt"),
+        ({"bert_config_file": "none.json"}, "none.json"),
+        ({"init_checkpoint": "none.ckpt"}, "none.ckpt"),
+        ({"labels": "sun,snow"}, "train.tsv:2: the label 'rain' is not one of sun"),
+        ({"max_seq_length": 1000}, "max_position_embeddings"),
+        ({"num_train_epochs": 0.1}, "give not one batch"),
+        ({"output_dir": "/dev/null/run"}, "/dev/null"),
+        ({"do_train": None, "do_eval": "true", "eval_file": "e.tsv"}, "train first"),
+    ],
+)
+def test_what_does_not_fit_ends_in_one_line_and_exit_code_1(classify, changes, message):
+    result = classify(**changes)
+    assert result.exit_code == 1
+    assert message in refusal(result)
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"do_train": None}, "Nothing to do"),
+        ({"train_file": None}, "needs --train_file"),
+        ({"task_name": "snli"}, "expected one of cola, mrpc, sst-2"),
+        ({"output_dir": None}, "--output_dir is required"),
+        ({"max_seq_length": "long"}, "--max_seq_length"),
+        ({"text_colum": "x"}, "did you mean --text_column?"),
+        ({"use_tpu": "true"}, "use --device=tpu"),
+    ],
+)
+def test_wrong_flags_end_in_one_line_and_exit_code_2(classify, changes, message):
+    result = classify(**changes)
+    assert result.exit_code == 2
+    assert message in refusal(result)
