@@ -1,0 +1,185 @@
+"""The encoder against the release's recorded numbers, and on its own."""
+
+import dataclasses
+import pathlib
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.checkpoints import native
+from bert_tf.modeling import bert
+from bert_tf.modeling import config
+from bert_tf.modeling import numerics
+
+SMALL = config.BertConfig(
+    vocab_size=30,
+    hidden_size=8,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=12,
+    max_position_embeddings=16,
+)
+IDS = np.array([[2, 7, 9, 3], [2, 5, 3, 0]], "int32")
+
+
+@pytest.fixture(params=["small", "large"])
+def recorded(request, golden):
+    """Folder of a recorded model; the large one is beside the checkout."""
+    if request.param == "small":
+        return golden / "model"
+    return request.getfixturevalue("shared") / "golden" / "model_gelu"
+
+
+def features_of(recorded):
+    forward = np.load(recorded / "forward.npz")
+    inputs = {
+        name.removeprefix("in_"): column
+        for name, column in forward.items()
+        if name.startswith("in_")
+    }
+    return forward, inputs
+
+
+def load(folder):
+    path = pathlib.Path(folder)
+    model = bert.BertModel(config.BertConfig.from_json_file(path / "bert_config.json"))
+    report = native.load_checkpoint(model, path / "bert_model.ckpt")
+    assert not report.missing
+    return model
+
+
+def test_every_vector_equals_the_recorded_one(recorded):
+    forward, inputs = features_of(recorded)
+    outputs = load(recorded)(inputs)
+    for name, key in [
+        ("embedding_output", "embedding_output"),
+        ("pooled_output", "pooled_output"),
+    ]:
+        np.testing.assert_allclose(outputs[name], forward[key], atol=2e-5)
+    layers = np.stack(outputs["all_encoder_layers"])
+    np.testing.assert_allclose(layers, forward["layers"], atol=2e-5)
+    np.testing.assert_array_equal(outputs["sequence_output"], layers[-1])
+
+
+def test_mixed_precision_stays_near_the_recorded_vectors(golden):
+    folder = golden / "model"
+    forward, inputs = features_of(folder)
+    path = folder / "bert_config.json"
+    model = bert.BertModel(
+        config.BertConfig.from_json_file(path), dtype="mixed_bfloat16"
+    )
+    native.load_checkpoint(model, folder / "bert_model.ckpt")
+    outputs = model(inputs)
+    assert outputs["sequence_output"].dtype == tf.bfloat16
+    assert {weight.dtype for weight in model.weights} == {"float32"}
+    pooled = keras.ops.cast(outputs["pooled_output"], "float32")
+    np.testing.assert_allclose(pooled, forward["pooled_output"], atol=0.03)
+
+
+def test_the_global_policy_counts_where_no_dtype_is_given():
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        model = bert.BertModel(SMALL)
+    finally:
+        keras.config.set_dtype_policy("float32")
+    assert model({"input_ids": IDS})["pooled_output"].dtype == tf.bfloat16
+
+
+def test_mask_and_segments_have_defaults():
+    model = bert.BertModel(SMALL)
+    given = {"input_mask": np.ones_like(IDS), "segment_ids": np.zeros_like(IDS)}
+    np.testing.assert_array_equal(
+        model({"input_ids": IDS})["sequence_output"],
+        model({"input_ids": IDS, **given})["sequence_output"],
+    )
+
+
+def test_padding_changes_nothing():
+    model = bert.BertModel(SMALL)
+    short = model({"input_ids": IDS[:, :3]})["sequence_output"]
+    mask = np.array([[1, 1, 1, 0]] * 2, "int32")
+    padded = model({"input_ids": IDS, "input_mask": mask})["sequence_output"]
+    np.testing.assert_allclose(padded[:, :3], short, atol=1e-6)
+
+
+@pytest.mark.parametrize("act", ["gelu_erf", "relu", "tanh", "linear"])
+def test_the_activation_of_the_configuration_is_used(act):
+    outputs = {}
+    for name in ("gelu", act):
+        keras.utils.set_random_seed(3)
+        model = bert.BertModel(dataclasses.replace(SMALL, hidden_act=name))
+        model.build()
+        model.encoder.encoder_layers[0].intermediate.dense.bias.assign([0.5] * 12)
+        outputs[name] = np.asarray(model({"input_ids": IDS})["sequence_output"])
+    assert np.abs(outputs["gelu"] - outputs[act]).max() > 1e-6
+
+
+def test_training_without_keys_is_refused():
+    model = bert.BertModel(SMALL)
+    with pytest.raises(ValueError, match="without dropout_keys"):
+        model({"input_ids": IDS}, training=True)
+
+
+def test_training_without_dropout_needs_no_keys():
+    still = dataclasses.replace(
+        SMALL, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
+    )
+    model = bert.BertModel(still)
+    np.testing.assert_array_equal(
+        model({"input_ids": IDS}, training=True)["sequence_output"],
+        model({"input_ids": IDS})["sequence_output"],
+    )
+
+
+def test_every_place_of_dropout_has_its_own_number(monkeypatch):
+    sites = []
+
+    def record(x, rate, keys, site):
+        sites.append(site)
+        return x
+
+    model = bert.BertModel(SMALL)
+    model.build()
+    monkeypatch.setattr(numerics, "dropout", record)
+    keys = numerics.dropout_keys(0, 0, np.arange(2, dtype="int32"))
+    model({"input_ids": IDS}, training=True, dropout_keys=keys)
+    assert sorted(sites) == list(range(1 + 3 * SMALL.num_hidden_layers))
+
+
+def test_dropout_in_training_does_not_depend_on_how_a_batch_is_divided():
+    model = bert.BertModel(SMALL)
+    keys = numerics.dropout_keys(0, 5, np.arange(2, dtype="int32"))
+    whole = model({"input_ids": IDS}, training=True, dropout_keys=keys)
+    part = model({"input_ids": IDS[1:]}, training=True, dropout_keys=keys[1:])
+    np.testing.assert_allclose(
+        part["sequence_output"][0], whole["sequence_output"][1], atol=1e-6
+    )
+    still = model({"input_ids": IDS})["sequence_output"]
+    assert np.abs(still - whole["sequence_output"]).max() > 0.01
+
+
+def test_sequences_of_unknown_length_run_in_one_graph():
+    model = bert.BertModel(SMALL)
+    model.build()
+    spec = tf.TensorSpec([None, None], tf.int32)
+    call = tf.function(
+        lambda ids: model({"input_ids": ids})["sequence_output"], input_signature=[spec]
+    )
+    for length in (2, 4):
+        eager = model({"input_ids": IDS[:, :length]})["sequence_output"]
+        np.testing.assert_allclose(call(IDS[:, :length]), eager, atol=1e-6)
+
+
+def test_kernels_are_drawn_within_two_deviations():
+    wide = dataclasses.replace(SMALL, hidden_size=128, initializer_range=0.02)
+    model = bert.BertModel(wide)
+    model.build()
+    layer = model.encoder.encoder_layers[0]
+    for kernel in (layer.intermediate.dense.kernel, model.embeddings.word_embeddings):
+        values = np.asarray(kernel)
+        assert np.abs(values).max() <= 0.04
+        # The release's truncated normal is not scaled up: its deviation is 0.88.
+        assert 0.80 < values.std() / 0.02 < 0.96
+    assert np.all(np.asarray(layer.intermediate.dense.bias) == 0)

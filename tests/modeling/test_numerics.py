@@ -1,0 +1,208 @@
+"""The release's formulas, and dropout that depends on nothing but its arguments."""
+
+import math
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.modeling import numerics
+
+RANDOM = np.random.default_rng(5)
+
+
+@pytest.mark.parametrize("name", ["gelu", "gelu_new", "gelu_pytorch_tanh"])
+def test_gelu_is_the_tanh_form(name):
+    x = np.linspace(-30, 30, 301).astype("float32")
+    tanh = np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x.astype("float64") ** 3))
+    computed = numerics.activation(name)(keras.ops.convert_to_tensor(x))
+    np.testing.assert_allclose(computed, 0.5 * x * (1 + tanh), rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "name, expected",
+    [
+        ("gelu_erf", [0.5 * v * (1 + math.erf(v / math.sqrt(2))) for v in (-1, 0, 2)]),
+        ("relu", [0, 0, 2]),
+        ("tanh", [math.tanh(v) for v in (-1, 0, 2)]),
+        ("linear", [-1, 0, 2]),
+    ],
+)
+def test_an_activation_is_what_its_name_says(name, expected):
+    x = keras.ops.convert_to_tensor([-1.0, 0.0, 2.0])
+    np.testing.assert_allclose(numerics.activation(name)(x), expected, atol=1e-6)
+
+
+def test_layer_norm_is_computed_in_float32():
+    x = RANDOM.normal(size=(3, 64)).astype("float32")
+    gamma, beta = RANDOM.normal(size=(2, 64)).astype("float32")
+    low = keras.ops.cast(x, "bfloat16")
+    computed = numerics.layer_norm(low, gamma, beta, 1e-12)
+    x = np.asarray(keras.ops.cast(low, "float32"), "float64")
+    expected = (x - x.mean(-1, keepdims=True)) / x.std(-1, keepdims=True)
+    assert computed.dtype == tf.float32
+    np.testing.assert_allclose(computed, expected * gamma + beta, atol=2e-6)
+
+
+def test_softmax_of_low_precision_is_computed_in_float32():
+    computed = numerics.softmax(keras.ops.convert_to_tensor([[0.0, 9.0]], "bfloat16"))
+    assert computed.dtype == tf.float32
+    np.testing.assert_allclose(computed[0, 0], 1 / (1 + math.exp(9)), rtol=1e-6)
+
+
+def test_attention_may_look_where_the_mask_is_1():
+    bias = numerics.attention_bias(np.array([[1, 0]], "int32"))
+    np.testing.assert_array_equal(bias, [[[[0.0, -10000.0]]]])
+
+
+def test_cross_entropy_and_its_gradient_equal_the_formula():
+    logits = (5 * RANDOM.normal(size=(6, 9))).astype("float32")
+    logits[0] = [200, 0, 0, 0, 0, 0, 0, 0, -200]  # Probabilities that underflow.
+    labels = np.array([8, 0, 1, 2, 3, 4], "int32")
+    weights = RANDOM.normal(size=6).astype("float32")
+    inputs = tf.constant(logits)
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        losses = numerics.cross_entropy(inputs, labels)
+    gradient = tape.gradient(losses, inputs, tf.constant(weights))
+
+    shifted = logits.astype("float64") - logits.max(-1, keepdims=True)
+    log_probabilities = shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+    expected = np.exp(log_probabilities) - np.eye(9)[labels]
+    np.testing.assert_allclose(
+        losses, -log_probabilities[np.arange(6), labels], rtol=1e-6
+    )
+    np.testing.assert_allclose(gradient, expected * weights[:, None], atol=1e-6)
+
+
+def test_the_gradient_of_a_lookup_is_dense():
+    table = tf.Variable(np.eye(4, 3, dtype="float32"))
+    with tf.GradientTape() as tape:
+        rows = numerics.lookup(table, tf.constant([2, 0, 2]))
+    np.testing.assert_array_equal(rows, np.eye(4, 3)[[2, 0, 2]])
+    gradient = tape.gradient(rows, table)
+    assert isinstance(gradient, tf.Tensor)
+    np.testing.assert_array_equal(gradient[:, 0], [1, 0, 2, 0])
+
+
+# Dropout.
+
+
+def masks(num_examples=32, length=512, rate=0.1, seed=1, step=2, site=3):
+    keys = numerics.dropout_keys(seed, step, np.arange(num_examples, dtype="int32"))
+    ones = np.ones((num_examples, length), "float32")
+    return np.asarray(numerics.dropout(ones, rate, keys, site)) > 0
+
+
+def agreement(a, b):
+    """Correlation of two sets of masks."""
+    return abs(np.corrcoef(a.ravel(), b.ravel())[0, 1])
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.003])
+def test_dropout_drops_its_rate_and_keeps_the_mean(rate):
+    keys = numerics.dropout_keys(0, 0, np.arange(64, dtype="int32"))
+    ones = np.ones((64, 4096), "float32")
+    outputs = np.asarray(numerics.dropout(ones, rate, keys, 1))
+    deviation = math.sqrt(rate * (1 - rate) / ones.size)
+    assert abs((outputs == 0).mean() - rate) < 5 * deviation
+    assert abs(outputs.mean() - 1) < 5 * deviation / (1 - rate)
+    kept = outputs[outputs > 0]
+    np.testing.assert_allclose(kept, 1 / (1 - rate), rtol=2e-4)
+
+
+def test_the_same_arguments_give_the_same_mask():
+    np.testing.assert_array_equal(masks(), masks())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"site": 4}, {"step": 3}, {"seed": 2}, {"seed": -1}, {"seed": 1 << 40}],
+    ids=str,
+)
+def test_masks_of_another_place_step_or_run_are_independent(change):
+    # 16,384 decisions: a correlation of 0.04 is five deviations away from 0.
+    assert agreement(masks(), masks(**change)) < 0.04
+
+
+def test_masks_within_a_batch_are_independent():
+    values = masks(num_examples=64, length=4096).astype("float64")
+    between_examples = np.corrcoef(values) - np.eye(64)
+    assert np.abs(between_examples).max() < 6 / math.sqrt(4096)
+    for distance in (1, 2, 64, 2048):  # The two halves of a word are 2048 apart.
+        assert agreement(values[:, distance:], values[:, :-distance]) < 0.012
+
+
+def test_the_number_of_dropped_elements_varies_as_it_should():
+    dropped = (~masks(num_examples=2000, length=256)).sum(axis=1)
+    expected = 256 * 0.1 * 0.9
+    assert 0.85 < dropped.var() / expected < 1.15
+
+
+def test_an_example_has_its_mask_however_the_batch_is_divided():
+    x = RANDOM.normal(size=(8, 6, 5)).astype("float32")
+    keys = numerics.dropout_keys(7, 11, np.arange(8, dtype="int32"))
+    whole = np.asarray(numerics.dropout(x, 0.3, keys, 2))
+    parts = [numerics.dropout(x[i : i + 2], 0.3, keys[i : i + 2], 2) for i in (0, 2, 4)]
+    np.testing.assert_array_equal(np.concatenate(parts), whole[:6])
+
+
+def test_rows_of_an_example_belong_to_its_key():
+    x = RANDOM.normal(size=(4, 6, 5)).astype("float32")
+    keys = numerics.dropout_keys(7, 11, np.arange(4, dtype="int32"))
+    nested = np.asarray(numerics.dropout(x, 0.3, keys, 2))
+    flat = numerics.dropout(x.reshape(24, 5), 0.3, keys, 2)
+    np.testing.assert_array_equal(flat, nested.reshape(24, 5))
+
+
+@pytest.mark.parametrize("length", [7, 8])  # Odd: half of the last word is unused.
+def test_masks_are_the_same_eager_in_a_graph_and_under_xla(length):
+    x = tf.constant(RANDOM.normal(size=(5, length)), tf.float32)
+
+    def drop(x, step):
+        keys = numerics.dropout_keys(3, step, tf.range(5))
+        return numerics.dropout(x, 0.4, keys, 9)
+
+    eager = drop(x, 6)
+    np.testing.assert_array_equal(tf.function(drop)(x, tf.constant(6)), eager)
+    compiled = tf.function(drop, jit_compile=True)
+    np.testing.assert_array_equal(compiled(x, tf.constant(6)), eager)
+
+
+def test_masks_are_the_same_where_shapes_are_not_known():
+    x = tf.constant(RANDOM.normal(size=(5, 7)), tf.float32)
+    keys = numerics.dropout_keys(3, 6, tf.range(5))
+    signature = [tf.TensorSpec([None, None]), tf.TensorSpec([None], tf.uint32)]
+    drop = tf.function(
+        lambda x, keys: numerics.dropout(x, 0.4, keys, 9), input_signature=signature
+    )
+    np.testing.assert_array_equal(drop(x, keys), numerics.dropout(x, 0.4, keys, 9))
+
+
+KEYS = [76048073, 1566740794, 2275622271]
+DROPPED = ["000000001110", "101000011000", "100110110100"]
+
+
+def test_masks_are_literally_these():
+    # Were they to change, interrupted runs would not end with the same weights.
+    keys = numerics.dropout_keys(12345, 0, np.arange(3, dtype="int32"))
+    dropped = ~masks(num_examples=3, length=12, rate=0.5, seed=12345, step=0, site=0)
+    assert [int(key) for key in keys] == KEYS
+    assert ["".join(map(str, row.astype(int))) for row in dropped] == DROPPED
+
+
+def test_without_rate_or_keys_nothing_happens():
+    x = tf.ones((2, 3))
+    keys = numerics.dropout_keys(0, 0, tf.range(2))
+    assert numerics.dropout(x, 0.0, keys, 1) is x
+    assert numerics.dropout(x, 0.5, None, 1) is x
+
+
+def test_dropout_keeps_the_dtype_and_drops_the_gradient():
+    x = tf.Variable(tf.ones((2, 64), tf.bfloat16))
+    keys = numerics.dropout_keys(0, 0, tf.range(2))
+    with tf.GradientTape() as tape:
+        outputs = numerics.dropout(x, 0.5, keys, 1)
+    assert outputs.dtype == tf.bfloat16
+    np.testing.assert_array_equal(tape.gradient(outputs, x), outputs)
