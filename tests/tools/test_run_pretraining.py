@@ -1,0 +1,368 @@
+"""run_pretraining as its user sees it: files, scores, resuming, mistakes."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.checkpoints import native
+from bert_tf.data import batching
+from bert_tf.data import tfrecord
+from bert_tf.modeling import config
+from bert_tf.pretraining import model as pretraining_model
+
+LENGTHS = {"max_seq_length": 64, "max_predictions_per_seq": 10}
+
+
+def read_metrics(output_dir):
+    lines = (output_dir / "metrics.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def read_results(output_dir):
+    lines = (output_dir / "eval_results.txt").read_text().splitlines()
+    return {key: float(value) for key, value in (line.split(" = ") for line in lines)}
+
+
+@pytest.fixture
+def pretrain(golden, tmp_path, run_tool):
+    """Runs the tool on the recorded examples; keyword arguments are its flags."""
+
+    def run(**flags):
+        model = golden / "model"
+        given = {
+            "input_file": model / "examples.tfrecord",
+            "output_dir": tmp_path / "run",
+            "bert_config_file": model / "bert_config.json",
+            "train_batch_size": 4,
+            "num_train_steps": 6,
+            "num_warmup_steps": 2,
+            "learning_rate": 1e-3,
+            **LENGTHS,
+            **flags,
+        }
+        return run_tool(
+            "run_pretraining",
+            *(
+                f"--{name}={value}"
+                for name, value in given.items()
+                if value is not None
+            ),
+        )
+
+    return run
+
+
+def test_training_and_evaluating_leave_a_whole_run_folder(pretrain, golden, tmp_path):
+    done = pretrain(
+        do_train=True,
+        do_eval=True,
+        log_every_steps=2,
+        save_checkpoints_steps=2,
+        keep_checkpoint_max=2,
+        vocab_file=golden / "vocab.txt",
+    )
+    assert done.exit_code == 0, done.stderr
+    run = tmp_path / "run"
+    names = {path.name for path in run.iterdir()}
+    assert {
+        "bert_config.json",
+        "checkpoint",
+        "eval_results.txt",
+        "metrics.jsonl",
+        "run.json",
+        "task.json",
+        "vocab.txt",
+        "model.ckpt-4.index",
+        "model.ckpt-6.index",
+        "model.ckpt-6.data-00000-of-00001",
+    } <= names
+    assert "model.ckpt-2.index" not in names
+    assert [line["step"] for line in read_metrics(run)] == [1, 2, 4, 6]
+    assert tf.train.latest_checkpoint(str(run)) == str(run / "model.ckpt-6")
+    assert sorted(read_results(run)) == [
+        "global_step",
+        "loss",
+        "masked_lm_accuracy",
+        "masked_lm_loss",
+        "next_sentence_accuracy",
+        "next_sentence_loss",
+    ]
+
+
+@pytest.fixture(scope="module")
+def initial_scores(golden):
+    """Scores of the recorded initial weights, all 48 examples in one batch."""
+    folder = golden / "model"
+    model = pretraining_model.BertPretrainer(
+        config.BertConfig.from_json_file(folder / "bert_config.json")
+    )
+    model.build()
+    native.load_checkpoint(model, str(folder / "bert_model.ckpt"))
+    source = batching.TFRecordSource(
+        tfrecord.RecordFiles([folder / "examples.tfrecord"])
+    )
+    [batch] = batching.evaluation_batches(source, batch_size=48)
+    sums = model.loss_sums(batch, model(batch))
+    weights = model.loss_weights(batch)
+    return {name: float(sums[name] / weights[name]) for name in sums}
+
+
+# 48 examples: a part of a batch is left over, none is, or one batch is not filled.
+@pytest.mark.parametrize("batch_size", [5, 8, 64])
+def test_evaluation_counts_every_example_once(
+    pretrain, golden, tmp_path, initial_scores, batch_size
+):
+    done = pretrain(
+        do_eval=True,
+        init_checkpoint=golden / "model" / "bert_model.ckpt",
+        eval_batch_size=batch_size,
+    )
+    assert done.exit_code == 0, done.stderr
+    results = read_results(tmp_path / "run")
+    for name, value in initial_scores.items():
+        assert results[name] == pytest.approx(value, rel=1e-5)
+
+
+def test_max_eval_steps_limits_the_evaluation_and_says_so(pretrain, golden, tmp_path):
+    done = pretrain(
+        do_eval=True,
+        init_checkpoint=golden / "model" / "bert_model.ckpt",
+        eval_batch_size=4,
+        max_eval_steps=1,
+    )
+    assert "first 4 of 48 examples" in done.stderr
+    # The first batch of the recorded trajectory, before its first step.
+    recorded = json.loads((golden / "model" / "trajectory.json").read_text())
+    assert read_results(tmp_path / "run")["masked_lm_loss"] == pytest.approx(
+        recorded["before_each_step"][0][0], rel=1e-5
+    )
+
+
+def test_a_run_of_the_2018_code_is_continued_with_slots_and_step(
+    pretrain, golden, tmp_path
+):
+    run = tmp_path / "run"
+    run.mkdir()
+    for path in (golden / "model").glob("trained.ckpt.*"):
+        shutil.copy(path, run / path.name.replace("trained.ckpt", "model.ckpt-12"))
+    (run / "checkpoint").write_text(
+        'model_checkpoint_path: "model.ckpt-12"\n'
+        'all_model_checkpoint_paths: "model.ckpt-12"\n'
+    )
+    # Rate 0 and one step: weights stay, slots take one tenth of a new gradient in.
+    done = pretrain(
+        do_train=True, num_train_steps=13, learning_rate=0.0, log_every_steps=1
+    )
+    assert done.exit_code == 0, done.stderr
+    assert [line["step"] for line in read_metrics(run)] == [13]
+    before = tf.train.load_checkpoint(str(golden / "model" / "trained.ckpt"))
+    after = tf.train.load_checkpoint(str(run / "model.ckpt-13"))
+    assert after.get_tensor("global_step") == 13
+    name = "bert/embeddings/word_embeddings"
+    np.testing.assert_array_equal(after.get_tensor(name), before.get_tensor(name))
+    old, new = (ckpt.get_tensor(f"{name}/adam_m") for ckpt in (before, after))
+    # The gradient is clipped to norm 1.
+    assert 0 < np.linalg.norm(new - 0.9 * old) <= 0.1
+
+
+def test_finished_run_is_left_as_it_is(pretrain, tmp_path):
+    assert pretrain(do_train=True).exit_code == 0
+    before = (tmp_path / "run" / "metrics.jsonl").read_bytes()
+    done = pretrain(do_train=True)
+    assert done.exit_code == 0
+    assert "Trained to step 6" in done.stdout
+    assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == before
+
+
+def test_best_checkpoint_is_kept_and_training_stops_early(pretrain, tmp_path):
+    # With so high a rate the loss only rises after the first evaluation.
+    done = pretrain(
+        do_train=True,
+        learning_rate=3.0,
+        num_train_steps=30,
+        num_warmup_steps=0,
+        eval_every_steps=2,
+        early_stopping_evals=2,
+        best_metric="eval_masked_lm_loss",
+        log_every_steps=50,
+    )
+    assert done.exit_code == 0, done.stderr
+    lines = read_metrics(tmp_path / "run")
+    evaluations = [line for line in lines if "eval_masked_lm_loss" in line]
+    losses = [line["eval_masked_lm_loss"] for line in evaluations]
+    best = int(np.argmin(losses))
+    assert len(losses) == best + 3
+    assert evaluations[-1]["step"] < 30
+    assert "learning_rate" not in evaluations[0]
+    kept = tf.train.latest_checkpoint(str(tmp_path / "run" / "best"))
+    assert kept.endswith(f"model.ckpt-{evaluations[best]['step']}")
+
+
+def test_examples_without_next_sentence_make_a_model_without_that_loss(
+    run_tool, sample_data, golden, tmp_path
+):
+    # A vocabulary of 288 pieces leaves most words unknown, which is no matter here.
+    done = run_tool(
+        "create_pretraining_data",
+        f"--input_file={sample_data / 'corpus_heldout.txt'}",
+        f"--output_file={tmp_path / 'examples.tfrecord'}",
+        f"--vocab_file={golden / 'vocab.txt'}",
+        "--max_seq_length=32",
+        "--max_predictions_per_seq=5",
+        "--dupe_factor=1",
+        "--nonext_sentence",
+    )
+    assert done.exit_code == 0, done.stderr
+    done = run_tool(
+        "run_pretraining",
+        f"--input_file={tmp_path / 'examples.tfrecord'}",
+        f"--output_dir={tmp_path / 'run'}",
+        f"--bert_config_file={golden / 'model' / 'bert_config.json'}",
+        "--max_seq_length=32",
+        "--max_predictions_per_seq=5",
+        "--num_train_steps=2",
+        "--do_train",
+        "--do_eval",
+    )
+    assert done.exit_code == 0, done.stderr
+    assert "next_sentence_loss" not in read_metrics(tmp_path / "run")[0]
+    assert "next_sentence_loss" not in read_results(tmp_path / "run")
+    # The vocabulary that the records name is kept with the run.
+    assert (tmp_path / "run" / "vocab.txt").read_text() == (
+        golden / "vocab.txt"
+    ).read_text()
+
+
+def test_dry_run_tells_the_size_and_writes_nothing(pretrain, golden, tmp_path):
+    checkpoint = tf.train.load_checkpoint(str(golden / "model" / "bert_model.ckpt"))
+    shapes = checkpoint.get_variable_to_shape_map().values()
+    num_parameters = sum(int(np.prod(shape)) for shape in shapes)
+    done = pretrain(dry_run=True, num_train_steps=1000)
+    assert done.exit_code == 0, done.stderr
+    assert f"parameters        {num_parameters:,}" in done.stdout
+    assert "steps             1,000" in done.stdout
+    assert "FLOPs per step" in done.stdout
+    assert not (tmp_path / "run").exists()
+
+
+def test_mixed_bfloat16_trains_with_float32_weights(pretrain, tmp_path):
+    assert pretrain(do_train=True, log_every_steps=1).exit_code == 0
+    expected = [line["loss"] for line in read_metrics(tmp_path / "run")]
+    output_dir = tmp_path / "half"
+    done = pretrain(
+        do_train=True, dtype="mixed_bfloat16", output_dir=output_dir, log_every_steps=1
+    )
+    assert done.exit_code == 0, done.stderr
+    losses = [line["loss"] for line in read_metrics(output_dir)]
+    assert losses != expected
+    np.testing.assert_allclose(losses, expected, rtol=0.01)
+    saved = tf.train.load_checkpoint(str(output_dir / "model.ckpt-6"))
+    assert set(saved.get_variable_to_dtype_map().values()) == {tf.float32, tf.int64}
+
+
+def test_order_and_seed_follow_their_flags(pretrain, tmp_path):
+    def first_losses(name, **flags):
+        output_dir = tmp_path / name
+        done = pretrain(
+            do_train=True,
+            num_train_steps=2,
+            log_every_steps=1,
+            output_dir=output_dir,
+            **flags,
+        )
+        assert done.exit_code == 0, done.stderr
+        return [line["loss"] for line in read_metrics(output_dir)]
+
+    shuffled = first_losses("shuffled")
+    assert first_losses("again") == shuffled
+    assert first_losses("in_order", shuffle_buffer_size=1) != shuffled
+    assert first_losses("other_seed", random_seed=1) != shuffled
+    cut = first_losses("buckets", length_buckets="32,48")
+    np.testing.assert_allclose(cut, shuffled, rtol=0.05)
+
+
+MISTAKES = [
+    # What is wrong; the flags; the exit code; what the one line says.
+    ("nothing to do", {}, 1, "--do_train, --do_eval or --dry_run"),
+    ("no such file", {"input_file": "/no/such.tfrecord"}, 1, "/no/such.tfrecord"),
+    ("no match", {"input_file": "/no/*.tfrecord"}, 1, "/no/*.tfrecord"),
+    ("other length", {"max_seq_length": 32}, 1, "max_seq_length 64, expected 32"),
+    (
+        "other number of masks",
+        {"max_predictions_per_seq": 20},
+        1,
+        "max_predictions_per_seq 10, expected 20",
+    ),
+    ("too long for the model", {"max_seq_length": 65}, 1, "max_position_embeddings"),
+    ("unknown flag", {"train_batch": 3}, 2, "did you mean --train_batch_size"),
+    ("a flag of 2018 that went", {"use_tpu": True}, 2, "--device=tpu"),
+    ("indivisible batch", {"gradient_accumulation_steps": 3}, 1, "not divisible by 3"),
+    ("a choice there is not", {"device": "abacus"}, 2, "auto, cpu"),
+    ("no config", {"bert_config_file": "/no/config.json"}, 1, "/no/config.json"),
+    (
+        "no checkpoint",
+        {"init_checkpoint": "/no/bert_model.ckpt"},
+        1,
+        "/no/bert_model.ckpt",
+    ),
+    ("unwritable folder", {"output_dir": "/proc/run"}, 1, "/proc/run"),
+    ("unknown metric", {"best_metric": "eval_f9", "eval_every_steps": 2}, 1, "eval_f9"),
+    (
+        "stopping early without evaluating",
+        {"early_stopping_evals": 2},
+        2,
+        "--eval_every_steps",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    "flags, code, said", [row[1:] for row in MISTAKES], ids=[row[0] for row in MISTAKES]
+)
+def test_a_mistake_ends_in_one_clear_line(pretrain, flags, code, said):
+    done = pretrain(do_train=True if flags else None, **flags)
+    last_line = done.stderr.strip().splitlines()[-1]
+    assert done.exit_code == code, done.stderr
+    assert last_line.startswith("run_pretraining: ")
+    assert said in last_line
+    assert "Traceback" not in done.stderr
+
+
+def test_a_truncated_tfrecord_is_named(pretrain, golden, tmp_path):
+    whole = (golden / "model" / "examples.tfrecord").read_bytes()
+    cut = tmp_path / "cut.tfrecord"
+    cut.write_bytes(whole[: len(whole) // 2 + 3])
+    done = pretrain(do_train=True, input_file=cut)
+    assert done.exit_code == 1
+    assert "cut.tfrecord" in done.stderr.strip().splitlines()[-1]
+
+
+def test_another_vocabulary_is_refused(pretrain, golden, tmp_path, run_tool):
+    other = tmp_path / "other.txt"
+    tokens = (golden / "vocab.txt").read_text().splitlines()
+    other.write_text("\n".join([*tokens[:-2], tokens[-1], tokens[-2]]) + "\n")
+    records = tmp_path / "examples.tfrecord"
+    text = golden / "text.txt"
+    done = run_tool(
+        "create_pretraining_data",
+        f"--input_file={text}",
+        f"--output_file={records}",
+        f"--vocab_file={golden / 'vocab.txt'}",
+        *(f"--{name}={value}" for name, value in LENGTHS.items()),
+    )
+    assert done.exit_code == 0, done.stderr
+    done = pretrain(do_train=True, input_file=records, vocab_file=other)
+    assert done.exit_code == 1
+    assert "another vocabulary" in done.stderr.strip().splitlines()[-1]
+
+
+def test_a_vocabulary_larger_than_the_model_is_refused(pretrain, golden, tmp_path):
+    config = json.loads((golden / "model" / "bert_config.json").read_text())
+    small = tmp_path / "small.json"
+    small.write_text(json.dumps(config | {"vocab_size": 50}))
+    done = pretrain(do_train=True, bert_config_file=small)
+    assert done.exit_code == 1
+    assert "vocab_size" in done.stderr.strip().splitlines()[-1]

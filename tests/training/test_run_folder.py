@@ -1,0 +1,84 @@
+import json
+import os
+
+import pytest
+import tensorflow as tf
+
+from bert_tf.modeling import config
+from bert_tf.pretraining import run_options
+from bert_tf.training import run_folder
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = run_folder.RunFolder(str(tmp_path / "run"))
+    folder.create()
+    return folder
+
+
+def logged(folder):
+    return [(line["step"], line["loss"]) for line in folder.read_metrics()]
+
+
+def test_metrics_after_the_restored_step_are_removed(folder):
+    for step in (1, 2, 3):
+        folder.log(step, {"loss": float(step)})
+    folder.cut_metrics(2)
+    assert logged(folder) == [(1, 1.0), (2, 2.0)]
+
+
+def test_a_metrics_line_cut_off_by_a_kill_is_dropped(folder):
+    folder.log(1, {"loss": 1.0})
+    with open(os.path.join(folder.path, "metrics.jsonl"), "a") as file:
+        file.write('{"step": 2, "lo')
+    assert logged(folder) == [(1, 1.0)]
+    folder.cut_metrics(1)
+    folder.log(2, {"loss": 2.0})
+    assert logged(folder) == [(1, 1.0), (2, 2.0)]
+
+
+def test_eval_results_are_sorted_lines_of_key_and_value(folder):
+    folder.write_eval_results({"loss": 0.5, "global_step": 7, "eval_accuracy": 0.25})
+    with open(os.path.join(folder.path, "eval_results.txt")) as file:
+        assert file.read() == "eval_accuracy = 0.25\nglobal_step = 7\nloss = 0.5\n"
+
+
+def test_tensorboard_files_hold_the_scalars_of_training_and_evaluation(folder):
+    folder.log(5, {"loss": 0.5})
+    folder.log(5, {"eval_loss": 0.75}, tag="eval")
+    folder.close()
+
+    def scalars(path):
+        [name] = [name for name in os.listdir(path) if name.startswith("events")]
+        return {
+            value.tag: (event.step, float(tf.make_ndarray(value.tensor)))
+            for event in tf.compat.v1.train.summary_iterator(os.path.join(path, name))
+            for value in event.summary.value
+            if value.metadata.plugin_data.plugin_name == "scalars"
+        }
+
+    assert scalars(folder.path) == {"loss": (5, 0.5)}
+    assert scalars(os.path.join(folder.path, "eval")) == {"eval_loss": (5, 0.75)}
+
+
+def test_settings_say_how_the_run_was_made(folder):
+    options = run_options.RunPretrainingOptions(
+        input_file="a", output_dir=folder.path, bert_config_file="b", random_seed=7
+    )
+    folder.write_settings(
+        task={"task": "pretraining"},
+        config=config.BertConfig.named("bert-tiny"),
+        vocabulary=None,
+        options=options,
+    )
+    assert folder.read_task() == {"task": "pretraining"}
+    with open(os.path.join(folder.path, "run.json")) as file:
+        settings = json.load(file)
+    assert settings["seed"] == 7
+    assert settings["flags"]["learning_rate"] == 5e-5
+    assert settings["versions"]["tensorflow"] == tf.__version__
+
+
+def test_a_folder_that_is_no_run_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"holds no task\.json"):
+        run_folder.RunFolder(str(tmp_path)).read_task()

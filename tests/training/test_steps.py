@@ -1,0 +1,96 @@
+import re
+import types
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf import optimization
+from bert_tf.data import batching
+from bert_tf.data import tfrecord
+from bert_tf.modeling import config
+from bert_tf.pretraining import model as pretraining_model
+from bert_tf.training import steps
+
+
+@pytest.fixture
+def pretrainer(golden):
+    small = config.BertConfig.from_json_file(golden / "model" / "bert_config.json")
+    keras.utils.set_random_seed(0)
+    model = pretraining_model.BertPretrainer(small)
+    model.build()
+    return model
+
+
+@pytest.fixture
+def batches(golden):
+    source = batching.TFRecordSource(
+        tfrecord.RecordFiles([golden / "model" / "examples.tfrecord"])
+    )
+    return batching.training_batches(source, batch_size=4, num_steps=9, seed=1)
+
+
+def hlo_of(function, *arguments):
+    """Returns the program that XLA makes of a function, with every shape in it."""
+    compiled = tf.function(function, jit_compile=True, autograph=False)
+    return compiled.experimental_get_compiler_ir(*arguments)(stage="optimized_hlo")
+
+
+def dynamic_shapes(hlo):
+    """Returns the shapes in a program that have a bound instead of a size."""
+    return re.findall(r"\w+\[[^\]]*<=[^\]]*\]", hlo)
+
+
+def test_every_shape_of_the_training_step_is_static(pretrainer, batches):
+    gradients_of = steps._gradient_function(pretrainer, random_seed=1)
+    weights = {name: tf.constant(1.0) for name in pretrainer.loss_names}
+    hlo = hlo_of(gradients_of, next(iter(batches)), weights)
+    assert "ENTRY" in hlo
+    assert dynamic_shapes(hlo) == []
+
+
+def test_a_dynamic_shape_would_be_seen():
+    def keep_positive(values):
+        return tf.boolean_mask(values, values > 0) * 2.0
+
+    assert dynamic_shapes(hlo_of(keep_positive, tf.constant([1.0, -1.0, 2.0])))
+
+
+def test_a_step_is_traced_once_whatever_the_number_of_steps(pretrainer, batches):
+    strategy = tf.distribute.get_strategy()
+    optimizer = optimization.create_optimizer(1e-3, 9, 0)
+    optimizer.build(pretrainer.trainable_variables)
+    train_steps = steps.build_train_steps(
+        pretrainer,
+        optimizer,
+        strategy,
+        random_seed=1,
+        options=types.SimpleNamespace(gradient_accumulation_steps=1, jit_compile=False),
+    )
+    iterator = iter(batches)
+    shapes = [
+        train_steps(iterator, tf.constant(count))["loss"].shape for count in (1, 3, 2)
+    ]
+    assert shapes == [(1,), (3,), (2,)]
+    assert train_steps.experimental_get_tracing_count() == 1
+    assert int(optimizer.iterations.numpy()) == 6
+
+
+def test_weights_that_no_loss_reaches_stay_as_they_are(golden, batches):
+    small = config.BertConfig.from_json_file(golden / "model" / "bert_config.json")
+    model = pretraining_model.BertPretrainer(small, next_sentence=False)
+    model.build()
+    optimizer = optimization.create_optimizer(1e-2, 9, 0)
+    optimizer.build(model.trainable_variables)
+    before = model.bert.pooler.dense.kernel.numpy()
+    train_steps = steps.build_train_steps(
+        model,
+        optimizer,
+        tf.distribute.get_strategy(),
+        random_seed=1,
+        options=types.SimpleNamespace(gradient_accumulation_steps=2, jit_compile=False),
+    )
+    history = train_steps(iter(batches), tf.constant(2))
+    assert "next_sentence_loss" not in history
+    np.testing.assert_array_equal(model.bert.pooler.dense.kernel.numpy(), before)
