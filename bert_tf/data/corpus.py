@@ -16,6 +16,10 @@ from bert_tf import files
 _LOG = logging.getLogger(__name__)
 _MEGABYTE = 1_000_000
 _BLOCK_BYTES = 1 << 22  # Read at a time.
+_CUT = (
+    "%s:%d: this document is larger than half a shard, and is cut here and further on; "
+    "its parts count as documents. Raise shard_mb, or part documents by blank lines."
+)
 # A line that str.strip() leaves nothing of, white space beyond ASCII included.
 _BLANK_LINE = re.compile(
     rb"(?m)^(?:[\t\v\f\r\x1c-\x1f ]|\xc2[\x85\xa0]|\xe1\x9a\x80|\xe2\x80[\x80-\x8a\xa8"
@@ -135,26 +139,21 @@ def _shard(spans):
 
 def _document_spans(paths, most_bytes):
     """Yields a list of spans for every document, or part of a large one."""
-    spans, num_bytes, has_text = [], 0, False
+    spans, num_bytes, has_text, was_told = [], 0, False, False
     for piece, is_blank in _pieces(paths):
         if is_blank:
             # Blank lines go with what is before them, so that no byte is lost.
             spans.append(piece)
             if has_text:
                 yield spans
-                spans, num_bytes, has_text = [], 0, False
+                spans, num_bytes, has_text, was_told = [], 0, False, False
             continue
         for part in _cut(piece, most_bytes - num_bytes, most_bytes):
             if part.starts_document and has_text:
-                _LOG.warning(
-                    "%s:%d: a document of more than half a shard is cut here; its "
-                    "parts count as documents. Raise shard_mb, or separate documents "
-                    "with blank lines.",
-                    part.path,
-                    part.first_line,
-                )
+                if not was_told:
+                    _LOG.warning(_CUT, part.path, part.first_line)
                 yield spans
-                spans, num_bytes = [], 0
+                spans, num_bytes, was_told = [], 0, True
             spans.append(part)
             num_bytes += part.end - part.start
             has_text = True
