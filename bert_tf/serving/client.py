@@ -84,7 +84,8 @@ def open_saved_model(export_dir: str) -> Client:
             "export_saved_model wrote."
         )
     import tensorflow as tf
-    import tensorflow_text  # noqa: F401, registers the tokenizer's ops
+
+    from bert_tf.tokenization import in_graph  # noqa: F401, registers its ops
 
     try:
         model = tf.saved_model.load(export_dir)

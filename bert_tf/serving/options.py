@@ -23,11 +23,14 @@ class ExportSavedModelOptions(options.Options):
 class QuerySavedModelOptions(options.Options):
     """Asks an exported model, on disk or behind a server; prints a JSON line a text."""
 
-    text: str = option(help="Text to classify; - reads a text a line from stdin.")
-    text_b: str | None = option(
-        None,
-        help="Second text, for a model of pairs. From stdin it follows the first one "
-        "after a tab.",
+    text: tuple[str, ...] = option(
+        repeated=True, help="Text to classify; - reads a text a line from stdin."
+    )
+    text_b: tuple[str, ...] = option(
+        (),
+        repeated=True,
+        help="Second text, for a model of pairs: one for each --text. From stdin it "
+        "follows the first one after a tab.",
     )
     export_dir: str | None = option(
         None, help="SavedModel that export_saved_model wrote."
@@ -42,7 +45,12 @@ class QuerySavedModelOptions(options.Options):
         super().__post_init__()
         if (self.export_dir is None) == (self.server is None):
             raise options.OptionError("Expected one of --export_dir and --server.")
-        if self.text == FROM_STDIN and self.text_b is not None:
+        if self.text == (FROM_STDIN,) and self.text_b:
             raise options.OptionError(
                 "--text_b does not go with --text=-; put it after a tab in each line."
+            )
+        if self.text_b and len(self.text_b) != len(self.text):
+            raise options.OptionError(
+                f"Expected a --text_b for each --text ({len(self.text)}), got "
+                f"{len(self.text_b)}."
             )

@@ -37,8 +37,8 @@ def run(options: serving_options.QuerySavedModelOptions, *, lines=None) -> str:
 
 def _questions(options, lines):
     """Returns the texts, and the second texts or None."""
-    if options.text != serving_options.FROM_STDIN:
-        return [options.text], None if options.text_b is None else [options.text_b]
+    if options.text != (serving_options.FROM_STDIN,):
+        return list(options.text), list(options.text_b) or None
     rows = [line.rstrip("\r\n").split("\t") for line in lines]
     widths = {len(row) for row in rows}
     if not rows:

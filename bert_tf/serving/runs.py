@@ -1,7 +1,10 @@
 """The model of any training run, from its output_dir, ready to answer."""
 
+import json
+import os
+
+from bert_tf import files
 from bert_tf.classification import trained
-from bert_tf.training import run_folder
 
 
 def load(run_dir: str) -> trained.TrainedClassifier:
@@ -23,13 +26,26 @@ def load(run_dir: str) -> trained.TrainedClassifier:
         >>> bert_tf.load("runs/topics").predict(["Rain is coming."])
         [{'label': 'weather', 'probabilities': {'cooking': 0.01, 'weather': 0.99}}]
     """
-    kind = run_folder.RunFolder(run_dir).read_task().get("task")
+    kind = _kind(run_dir)
     if kind not in _MODELS:
         raise ValueError(
             f"{run_dir} is a run of the task {kind!r}; expected one of "
             f"{', '.join(_MODELS)}."
         )
     return _MODELS[kind](run_dir)
+
+
+def _kind(run_dir):
+    path = os.path.join(run_dir, "task.json")
+    if not files.exists(path):
+        raise ValueError(
+            f"{run_dir} holds no task.json; expected the output_dir of a training run."
+        )
+    with files.open_file(path) as file:
+        try:
+            return json.load(file)["task"]
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(f"{path} does not name the run's task.") from error
 
 
 _MODELS = {"classification": trained.TrainedClassifier}

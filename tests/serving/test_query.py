@@ -42,6 +42,12 @@ def test_a_pair_is_asked_as_a_pair(asked):
     assert asked.asked == (["a"], ["b"])
 
 
+def test_several_texts_are_asked_together_and_keep_their_commas(asked):
+    report = ask(text=("one", "two, three"))
+    assert len(report.split("\n")) == 2
+    assert asked.asked == (["one", "two, three"], None)
+
+
 def test_lines_of_standard_input_are_asked_together(asked):
     report = ask(text="-", lines=["one\n", "two, three\r\n"])
     assert [json.loads(line)["text"] for line in report.split("\n")] == [
@@ -75,6 +81,10 @@ def test_standard_input_of_another_form_is_refused(asked, lines, message):
         ({"text": "a"}, "one of --export_dir and --server"),
         ({"text": "a", "export_dir": "x", "server": "y"}, "one of --export_dir and"),
         ({"text": "-", "text_b": "b", "export_dir": "x"}, "--text_b does not go with"),
+        (
+            {"text": ("a", "b"), "text_b": "b", "export_dir": "x"},
+            r"a --text_b for each --text \(2\), got 1",
+        ),
     ],
 )
 def test_options_that_do_not_fit_are_refused(values, message):

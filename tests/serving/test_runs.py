@@ -63,6 +63,7 @@ def test_inputs_of_the_wrong_kind_are_refused(run, inputs, message, request):
         ({}, "holds no task.json"),
         ({"task.json": {"task": "pretraining"}}, "is a run of the task 'pretraining'"),
         ({"task.json": {"task": "classification"}}, "lacks labels"),
+        ({"task.json": []}, "does not name the run's task"),
     ],
 )
 def test_a_folder_that_is_no_run_is_refused(tmp_path, files, message):

@@ -44,6 +44,14 @@ def test_an_answer_names_its_classes(run_tool, export_dir):
     assert answer["label"] == best
 
 
+def test_a_flag_given_twice_asks_two_texts(run_tool, export_dir):
+    flags = ["--text=a, a", "--text=b", "--text_b=b", "--text_b=b, b"]
+    result = run_tool("query_saved_model", f"--export_dir={export_dir}", *flags)
+    answers = [json.loads(line) for line in result.stdout.splitlines()]
+    pairs = [(answer["text"], answer["text_b"]) for answer in answers]
+    assert pairs == [("a, a", "b"), ("b", "b, b")]
+
+
 def test_lines_of_standard_input_are_answered(run_tool, export_dir, monkeypatch):
     monkeypatch.setattr("sys.stdin", iter(["a\tb\n", "b\tb\n"]))
     result = run_tool("query_saved_model", f"--export_dir={export_dir}", "--text=-")
