@@ -1,0 +1,151 @@
+"""The tokenizers agree on generated texts, every one of them.
+
+A third are mutated texts of the recorded cases, a third are built from pieces of the
+vocabulary with accents, joiners and marks put in, a third are code points drawn by
+category. With the released vocabulary where it is at hand, else with the small one.
+"""
+
+import gzip
+import json
+import random
+import sys
+import unicodedata
+
+import numpy as np
+import pytest
+
+from bert_tf.tokenization import full
+from bert_tf.tokenization import in_graph
+from bert_tf.tokenization import vocabulary as vocabularies
+
+BATCH = 5000
+LONGEST_MUTATED = 60
+SURROGATES = range(0xD800, 0xE000)
+# Unassigned in Unicode 14.0, letters, marks or controls since.
+NEWER = "\u0897\u1c89\ua7cb\U0001e030\U00013439\U00011f43\U0001fae8\U000105c9"
+MARKS = "\u0301\u0308\u0327\u0345\u0338\u200d\u200c\u00ad\ufeff\u302e\u1b44\U0001d165"
+ODD = (
+    "\x00\x01\x0b\x7f\x85\ufffd\u2028\u2029\u00a0\u3000\u200b"
+    "ΣςİıIßﬁ½≠\u037e\u1fef\u0130\uac01한中\uf900𠀀。、’'·:.,#[]\U0001d15e"
+    + MARKS
+    + NEWER
+)
+
+
+def mutated(draw, texts):
+    """Returns a piece of a recorded text with some characters changed."""
+    text = draw.choice(texts)
+    start = draw.randrange(max(1, len(text) - LONGEST_MUTATED + 1))
+    characters = list(text[start : start + LONGEST_MUTATED])
+    for _ in range(draw.randrange(6)):
+        place = draw.randrange(len(characters) + 1)
+        change = draw.randrange(4)
+        if change == 0:
+            characters.insert(place, draw.choice(ODD))
+        elif change == 1:
+            characters[place : place + 1] = []
+        elif change == 2:
+            characters[place:place] = characters[: draw.randrange(5)]
+        else:
+            characters[place:] = [c.swapcase() for c in characters[place:]]
+    return "".join(characters)
+
+
+def built(draw, starts, continuations):
+    """Returns words of the vocabulary's pieces with marks put in."""
+    words = []
+    for _ in range(draw.randrange(4, 12)):
+        pieces = [draw.choice(starts), *draw.choices(continuations, k=2)]
+        if draw.random() < 0.3:
+            pieces.insert(draw.randrange(len(pieces) + 1), draw.choice(MARKS + ODD))
+        word = "".join(pieces)
+        words.append(word.upper() if draw.random() < 0.1 else word)
+    return draw.choice((" ", " ", "\u00a0", "\u2028")).join(words)
+
+
+def drawn(draw, categories):
+    """Returns characters of random categories."""
+    if draw.random() < 0.02:  # Around the limit of 200 characters a word.
+        return draw.choice("aéЖ中\u0301") * draw.randrange(198, 203)
+    length = draw.randrange(10)
+    names = draw.choices(sorted(categories), k=length)
+    return "".join(draw.choice(categories[name]) for name in names)
+
+
+def corrupted(draw, text):
+    """Returns a text's UTF-8 with some bytes changed."""
+    data = bytearray(text.encode("utf-8"))
+    for _ in range(draw.randrange(1, 4)):
+        data.insert(draw.randrange(len(data) + 1), draw.randrange(256))
+        del data[draw.randrange(len(data))]
+    return bytes(data)
+
+
+def generated_texts(number, texts, vocabulary, seed):
+    draw = random.Random(seed)
+    categories = {}
+    for code in range(sys.maxunicode + 1):
+        if code not in SURROGATES:
+            name = unicodedata.category(chr(code))
+            categories.setdefault(name, []).append(chr(code))
+    starts = [token for token in vocabulary if token.isalpha()]
+    continuations = [token[2:] for token in vocabulary if token[2:].isalpha()]
+    for index in range(number):
+        if index % 3 == 0:
+            text = mutated(draw, texts)
+        elif index % 3 == 1:
+            text = built(draw, starts, continuations)
+        else:
+            text = drawn(draw, categories)
+        yield corrupted(draw, text) if draw.random() < 0.03 else text
+
+
+def share_of_divided_words(rows, vocabulary):
+    """Returns the share of words that are two or more pieces."""
+    is_inside = np.array([token.startswith("##") for token in vocabulary])
+    ids = np.concatenate([np.array([*row, vocabulary.pad_id]) for row in rows])
+    begins = ~is_inside[ids]
+    is_divided = begins[:-1] & ~begins[1:]
+    return is_divided.sum() / (begins.sum() - len(rows))
+
+
+@pytest.fixture(scope="module")
+def material(golden, request):
+    """The recorded texts and a vocabulary: the released ones, or the small ones."""
+    try:
+        shared = request.getfixturevalue("shared")
+    except pytest.skip.Exception:
+        lines = (golden / "tokenization.jsonl").read_text(encoding="utf-8").splitlines()
+        path = golden / "vocab.txt"
+    else:
+        name = shared / "golden" / "tokenization" / "cases.jsonl.gz"
+        lines = gzip.decompress(name.read_bytes()).decode("utf-8").splitlines()
+        path = shared / "data" / "vocab" / "bert-base-uncased" / "vocab.txt"
+    texts = [json.loads(line)["text"] for line in lines]
+    return texts, vocabularies.Vocabulary.load(path)
+
+
+@pytest.mark.parametrize(
+    "number, options",
+    [
+        (102_000, {"do_lower_case": True}),
+        (9_000, {"do_lower_case": False}),
+        (9_000, {"do_lower_case": True, "strip_accents": False}),
+        (9_000, {"do_lower_case": False, "strip_accents": True}),
+        (9_000, {"do_lower_case": True, "never_split": ("[MASK]", "a", "##s")}),
+    ],
+)
+def test_both_tokenizers_give_the_same_ids(material, number, options):
+    texts, vocabulary = material
+    plain = full.FullTokenizer(vocabulary, **options)
+    ops = in_graph.InGraphTokenizer(vocabulary, **options)
+    generated = list(generated_texts(number, texts, vocabulary, seed=number))
+    expected = [plain.convert_tokens_to_ids(plain.tokenize(t)) for t in generated]
+    for start in range(0, number, BATCH):
+        batch = slice(start, start + BATCH)
+        ids = ops.tokenize(generated[batch]).to_list()
+        for text, row, row_expected in zip(
+            generated[batch], ids, expected[batch], strict=True
+        ):
+            assert row == row_expected, ascii(text)
+    assert share_of_divided_words(expected, vocabulary) >= 0.3, "too easy"

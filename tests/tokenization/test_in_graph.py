@@ -1,0 +1,218 @@
+import gzip
+import itertools
+import json
+import os
+import random
+import subprocess
+import sys
+
+import pytest
+import tensorflow as tf
+
+from bert_tf.tokenization import full
+from bert_tf.tokenization import in_graph
+from bert_tf.tokenization import vocabulary as vocabularies
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+PIECES = [
+    "the",
+    "cat",
+    "##s",
+    "é",
+    "e",
+    ".",
+    "=",
+    "ος",
+    "中",
+    "i",
+    "i\u0307",
+    "a",
+    "##a",
+]
+VOCABULARY = vocabularies.Vocabulary([*SPECIAL, *PIECES])
+
+# Loads a SavedModel where bert_tf is not to be found, and prints ids for each text.
+LOADING_SCRIPT = """
+import json, sys
+import tensorflow as tf
+import tensorflow_text
+assert "bert_tf" not in sys.modules
+tokenize = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
+texts = json.loads(sys.stdin.read())
+print(json.dumps(tokenize(tf.constant(texts))["ids"].numpy().tolist()))
+"""
+
+
+def tokens(tokenizer, texts):
+    rows = tokenizer.tokenize(texts).to_list()
+    return [[tokenizer.vocabulary.token_of(i) for i in row] for row in rows]
+
+
+@pytest.mark.parametrize(
+    "text, pieces",
+    [
+        ("", []),
+        ("The cats.", ["the", "cat", "##s", "."]),
+        ("THÉ É", ["the", "e"]),
+        ("thé\x00\u200d\ufffd cat\u2028s", ["the", "cat", "[UNK]"]),
+        ("t\x00he", ["the"]),  # ASCII, but not the plain kind.
+        ("e≠e中中", ["e", "=", "e", "中", "中"]),
+        ("ΟΣ ΟΣ.", ["ος", "ος", "."]),
+        ("İ I", ["i", "i"]),
+        ("a" * 200, ["a"] + ["##a"] * 199),
+        ("a" * 201, ["[UNK]"]),
+        ("á" * 200, ["a"] + ["##a"] * 199),  # Characters are counted, not bytes,
+        ("á" * 201, ["[UNK]"]),
+        ("a\u0301" * 200, ["a"] + ["##a"] * 199),  # and after normalization.
+        ("[MASK]", ["[UNK]"] * 3),
+        (b"th\xff\xc3\xa9 \xe4\xb8cats", ["the", "cat", "##s"]),
+    ],
+)
+def test_text_becomes_ids(text, pieces):
+    assert tokens(in_graph.InGraphTokenizer(VOCABULARY), [text]) == [pieces]
+
+
+def test_accents_can_be_kept():
+    tokenizer = in_graph.InGraphTokenizer(VOCABULARY, strip_accents=False)
+    assert tokens(tokenizer, ["THE É İ"]) == [["the", "é", "i\u0307"]]
+
+
+def test_special_tokens_can_be_kept_whole():
+    tokenizer = in_graph.InGraphTokenizer(VOCABULARY, never_split=("[MASK]", "[SEP]"))
+    texts = ["the [MASK]É.[SEP][MASK]", "", "[MASK]", b"[MA\xffSK]", "cat\x00s"]
+    assert tokens(tokenizer, texts) == [
+        ["the", "[MASK]", "e", ".", "[SEP]", "[MASK]"],
+        [],
+        ["[MASK]"],
+        ["[MASK]"],
+        ["cat", "##s"],
+    ]
+
+
+@pytest.mark.parametrize(
+    "texts", [[], [""], ["", "cat", ""], ["é"], ["é", "", "the é", "cat"]]
+)
+def test_batches_of_any_mixture_keep_their_order(texts):
+    tokenizer = in_graph.InGraphTokenizer(VOCABULARY)
+    plain = full.FullTokenizer(VOCABULARY)
+    expected = [plain.convert_tokens_to_ids(plain.tokenize(text)) for text in texts]
+    ids = tokenizer.tokenize(tf.constant(texts, tf.string))
+    assert ids.dtype == tf.int32
+    assert ids.to_list() == expected
+
+
+@pytest.mark.parametrize("strings", ["text", [["text"]]])
+def test_what_is_no_vector_of_texts_is_refused(strings):
+    with pytest.raises(ValueError, match=r"Expected texts of shape \[B\]"):
+        in_graph.InGraphTokenizer(VOCABULARY).tokenize(strings)
+
+
+def test_a_token_with_a_space_in_it_is_never_found():
+    vocabulary = vocabularies.Vocabulary([*SPECIAL, "new york", "new", "york"])
+    tokenizer = in_graph.InGraphTokenizer(vocabulary)
+    assert tokens(tokenizer, ["new york", "néw york"]) == [["new", "york"]] * 2
+
+
+@pytest.mark.parametrize("token", ["é" * 129, "##" + "a" * 257])
+def test_a_token_that_tensorflow_text_cannot_hold_is_refused(token):
+    with pytest.raises(ValueError, match="cannot use this vocabulary of 6 tokens"):
+        in_graph.InGraphTokenizer(vocabularies.Vocabulary([*SPECIAL, token]))
+
+
+@pytest.mark.parametrize("case", ["lower_cased", "cased"])
+def test_recorded_ids_of_the_small_vocabulary(golden, case):
+    tokenizer = in_graph.InGraphTokenizer(
+        golden / "vocab.txt", do_lower_case=case == "lower_cased"
+    )
+    lines = (golden / "tokenization.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    ids = tokenizer.tokenize([row["text"] for row in rows]).to_list()
+    assert ids == [row["ids"][case] for row in rows]
+
+
+@pytest.mark.parametrize(
+    "name, do_lower_case",
+    [
+        ("bert-base-uncased", True),
+        ("bert-base-chinese", True),
+        ("bert-base-cased", False),
+        ("bert-base-multilingual-cased", False),
+    ],
+)
+def test_recorded_ids_of_the_released_vocabularies(shared, name, do_lower_case):
+    path = shared / "data" / "vocab" / name / "vocab.txt"
+    tokenizer = in_graph.InGraphTokenizer(path, do_lower_case=do_lower_case)
+    with gzip.open(shared / "golden" / "tokenization" / "cases.jsonl.gz", "rt") as file:
+        rows = [json.loads(line) for line in file]
+    ids = tokenizer.tokenize([row["text"] for row in rows]).to_list()
+    assert len(ids) == 1012
+    assert ids == [row["ids"][name] for row in rows]
+
+
+def test_bytes_that_are_not_utf_8_are_dropped_as_python_drops_them():
+    # Both sides of every border that UTF-8 draws between bytes.
+    borders = b"a\x7f\x80\x8f\x90\x9f\xa0\xbf\xc1\xc2\xdf\xe0\xe1\xec\xed\xee\xef\xf0"
+    borders += b"\xf1\xf3\xf4\xf5\xff"
+    texts = [
+        bytes(t) + b"e" for n in range(4) for t in itertools.product(borders, repeat=n)
+    ]
+    draw = random.Random(4)
+    texts += [bytes(draw.choices(borders, k=6)) + b"e" for _ in range(20_000)]
+    expected = [text.decode("utf-8", "ignore").encode() for text in texts]
+    # Told apart by their bytes: every character is unknown, so lengths say little.
+    cleaned = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="ignore")
+    assert cleaned.numpy().tolist() == expected
+    tokenizer = in_graph.InGraphTokenizer(VOCABULARY)
+    assert tokenizer.tokenize(texts).to_list() == tokenizer.tokenize(expected).to_list()
+
+
+def test_it_works_inside_tf_data_and_tf_function():
+    tokenizer = in_graph.InGraphTokenizer(VOCABULARY)
+    texts = ["The cats", "é.", "中", ""]
+    dataset = tf.data.Dataset.from_tensor_slices(texts).batch(3)
+    rows = [row for ids in dataset.map(tokenizer.tokenize) for row in ids.to_list()]
+    assert rows == tokenizer.tokenize(texts).to_list()
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def lengths(strings):
+        return tokenizer.tokenize(strings).row_lengths()
+
+    assert lengths(tf.constant(texts)).numpy().tolist() == [3, 2, 1, 0]
+    assert lengths(tf.constant(texts[:1])).numpy().tolist() == [3]
+
+
+class _Served(tf.Module):
+    """A SavedModel's body: texts to padded ids."""
+
+    def __init__(self, tokenizer):
+        super().__init__()
+        self._tokenizer = tokenizer
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
+    def serve(self, strings):
+        return {"ids": self._tokenizer.tokenize(strings).to_tensor(default_value=-1)}
+
+
+@pytest.mark.parametrize("locale", ["C", "tr_TR.UTF-8"])
+def test_a_saved_model_gives_the_same_ids_without_bert_tf_in_any_locale(
+    golden, tmp_path, locale
+):
+    tokenizer = in_graph.InGraphTokenizer(golden / "vocab.txt")
+    served = _Served(tokenizer)
+    tf.saved_model.save(served, tmp_path / "model", signatures=served.serve)
+    rows = (golden / "tokenization.jsonl").read_text(encoding="utf-8").splitlines()
+    texts = [json.loads(row)["text"] for row in rows]
+    texts += ["I TITLE é", "I TITLE", "İIıi ÎÏ", "ΌΣΟΣ ΣΑΣ", "", "\x00é\ufffd"]
+    loaded = subprocess.run(
+        [sys.executable, "-c", LOADING_SCRIPT, tmp_path / "model"],
+        input=json.dumps(texts),
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env={**os.environ, "LC_ALL": locale, "PYTHONPATH": ""},
+    )
+    plain = full.FullTokenizer(golden / "vocab.txt")
+    expected = [plain.convert_tokens_to_ids(plain.tokenize(text)) for text in texts]
+    ids = json.loads(loaded.stdout.splitlines()[-1])
+    assert [[i for i in row if i >= 0] for row in ids] == expected
