@@ -1,0 +1,92 @@
+"""The encoder on another of Keras's backends, in a process without TensorFlow."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+ON_JAX = """
+import sys
+
+class NoTensorFlow:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("tensorflow", "tensorflow_text"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, NoTensorFlow())
+
+import keras
+import numpy as np
+from bert_tf.modeling import config, numerics
+from bert_tf.pretraining import model as pretraining
+
+folder = sys.argv[1]
+weights = np.load(f"{folder}/weights.npz")
+features = dict(np.load(f"{folder}/features.npz"))
+model = pretraining.BertPretrainer(
+    config.BertConfig.from_json_file(f"{folder}/bert_config.json")
+)
+model.build()
+for weight in model.weights:
+    weight.assign(weights[weight.path.partition("/")[2]])
+outputs = model(features)
+keys = numerics.dropout_keys(3, 4, np.arange(4, dtype="int32"))
+trained = model(features, training=True, dropout_keys=keys)
+assert keras.backend.backend() == "jax"
+assert "tensorflow" not in sys.modules
+np.savez(
+    f"{folder}/jax.npz",
+    loss=model.total_loss(features, outputs),
+    trained_loss=model.total_loss(features, trained),
+    sequence_output=outputs["sequence_output"],
+)
+"""
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("jax") is None,
+    reason="JAX is not installed: pip install jax runs this test",
+)
+def test_jax_without_tensorflow_gives_the_same_numbers(tmp_path, golden, project_root):
+    from bert_tf.checkpoints import native
+    from bert_tf.modeling import config
+    from bert_tf.modeling import numerics
+    from bert_tf.pretraining import model as pretraining
+
+    folder = golden / "model"
+    text = (folder / "bert_config.json").read_text(encoding="utf-8")
+    (tmp_path / "bert_config.json").write_text(text, encoding="utf-8")
+    forward = np.load(folder / "forward.npz")
+    features = {name[3:]: forward[name] for name in forward if name.startswith("in_")}
+    np.savez(tmp_path / "features.npz", **features)
+    prefix = folder / "bert_model.ckpt"
+    wanted = native.read_names_and_shapes(prefix)
+    np.savez(tmp_path / "weights.npz", **native.read(prefix, wanted))
+    subprocess.run(
+        [sys.executable, "-c", ON_JAX, tmp_path],
+        cwd=project_root,
+        env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
+        check=True,
+    )
+    computed = np.load(tmp_path / "jax.npz")
+
+    model = pretraining.BertPretrainer(
+        config.BertConfig.from_json_file(folder / "bert_config.json")
+    )
+    native.load_checkpoint(model, prefix)
+    outputs = model(features)
+    keys = numerics.dropout_keys(3, 4, np.arange(4, dtype="int32"))
+    trained = model(features, training=True, dropout_keys=keys)
+    np.testing.assert_allclose(
+        computed["sequence_output"], outputs["sequence_output"], atol=2e-5
+    )
+    np.testing.assert_allclose(
+        computed["loss"], model.total_loss(features, outputs), rtol=1e-5
+    )
+    # With dropout too: the masks do not depend on the backend.
+    np.testing.assert_allclose(
+        computed["trained_loss"], model.total_loss(features, trained), rtol=1e-5
+    )

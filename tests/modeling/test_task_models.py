@@ -1,0 +1,290 @@
+"""What every task's model promises: built, run, trained a step, saved, compiled."""
+
+import dataclasses
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.checkpoints import names
+from bert_tf.classification import model as classification
+from bert_tf.modeling import config
+from bert_tf.modeling import heads
+from bert_tf.modeling import numerics
+from bert_tf.pretraining import model as pretraining
+
+SMALL = config.BertConfig(
+    vocab_size=30,
+    hidden_size=8,
+    num_hidden_layers=1,  # Compiling takes most of these tests' time.
+    num_attention_heads=2,
+    intermediate_size=12,
+    max_position_embeddings=16,
+)
+# Columns of all tasks; every model takes those it knows.
+FEATURES = {
+    "input_ids": np.array([[2, 7, 9, 3], [2, 5, 3, 0], [2, 8, 3, 0]], "int32"),
+    "input_mask": np.array([[1, 1, 1, 1], [1, 1, 1, 0], [1, 1, 1, 0]], "int32"),
+    "segment_ids": np.array([[0, 0, 1, 1], [0, 0, 0, 0], [0, 0, 0, 0]], "int32"),
+    "masked_lm_positions": np.array([[1, 2], [1, 0], [1, 2]], "int32"),
+    "masked_lm_ids": np.array([[4, 5], [6, 0], [7, 8]], "int32"),
+    "masked_lm_weights": np.array([[1, 1], [1, 0], [1, 1]], "float32"),
+    "next_sentence_labels": np.array([[1], [0], [0]], "int32"),
+    "label_ids": np.array([2, 0, 1], "int32"),
+}
+MODELS = {
+    "pretrainer": lambda **kw: pretraining.BertPretrainer(SMALL, **kw),
+    "words_only": lambda **kw: pretraining.BertPretrainer(
+        SMALL, next_sentence=False, **kw
+    ),
+    "classifier": lambda **kw: classification.BertClassifier(SMALL, num_labels=3, **kw),
+}
+
+
+@pytest.fixture(params=MODELS)
+def create_model(request):
+    return MODELS[request.param]
+
+
+@pytest.fixture
+def keys():
+    return numerics.dropout_keys(1, 2, np.arange(3, dtype="int32"))
+
+
+def rows(features, wanted):
+    return {name: column[wanted] for name, column in features.items()}
+
+
+def tensors(features=FEATURES):
+    return {name: tf.constant(column) for name, column in features.items()}
+
+
+def train_step(model, features, keys):
+    """Returns the loss and the gradients of the weights that have one."""
+    with tf.GradientTape() as tape:
+        outputs = model(features, training=True, dropout_keys=keys)
+        loss = model.total_loss(features, outputs)
+    gradients = tape.gradient(loss, [w.value for w in model.trainable_variables])
+    return loss, [gradient for gradient in gradients if gradient is not None]
+
+
+def test_all_weights_are_there_without_data_and_float32(create_model):
+    model = create_model(dtype="mixed_bfloat16")
+    model.build()
+    assert {weight.dtype for weight in model.weights} == {"float32"}
+    before = len(model.weights)
+    model(FEATURES)
+    assert len(model.weights) == before
+    assert len(names.checkpoint_variables(model)) == before
+
+
+def test_outputs_and_losses_are_float32_in_mixed_precision(create_model, keys):
+    model = create_model(dtype="mixed_bfloat16")
+    outputs = model(FEATURES)
+    for name, values in outputs.items():
+        if "logits" in name or name == "probabilities":
+            assert values.dtype == tf.float32
+    for values in model.loss_sums(FEATURES, outputs).values():
+        assert values.dtype == tf.float32
+    loss, gradients = train_step(model, tensors(), keys)
+    assert loss.dtype == tf.float32
+    assert all(gradient.dtype == tf.float32 for gradient in gradients)
+
+
+def test_loss_terms_have_the_names_that_the_model_gives(create_model):
+    model = create_model()
+    outputs = model(FEATURES)
+    assert tuple(model.loss_sums(FEATURES, outputs)) == model.loss_names
+    assert tuple(model.loss_weights(FEATURES)) == model.loss_names
+    assert set(model.loss_epsilons) <= set(model.loss_names)
+
+
+def test_sums_and_weights_of_parts_add_up_to_those_of_the_batch(create_model, keys):
+    model = create_model()
+
+    def all_sums(features, keys):
+        outputs = model(features, training=True, dropout_keys=keys)
+        metrics = model.metric_sums(features, outputs)
+        return tf.nest.flatten(
+            [
+                model.loss_sums(features, outputs),
+                model.loss_weights(features),
+                list(metrics.values()),
+            ]
+        )
+
+    whole = all_sums(FEATURES, keys)
+    parts = [
+        all_sums(rows(FEATURES, slice(i, i + 1)), keys[i : i + 1]) for i in range(3)
+    ]
+    np.testing.assert_allclose(np.sum(parts, axis=0), whole, rtol=1e-5)
+
+
+def test_an_example_that_is_not_real_counts_nowhere(create_model):
+    model = create_model()
+    padded = {**FEATURES, "is_real_example": np.array([1, 1, 0], "float32")}
+    real = rows(FEATURES, slice(0, 2))
+    for sums in (model.loss_sums, model.metric_sums):
+        np.testing.assert_allclose(
+            tf.nest.flatten(sums(padded, model(padded))),
+            tf.nest.flatten(sums(real, model(real))),
+            rtol=1e-5,
+        )
+    np.testing.assert_allclose(
+        list(model.loss_weights(padded).values()),
+        list(model.loss_weights(real).values()),
+    )
+
+
+def test_one_step_of_plain_descent_lowers_the_loss(create_model):
+    keras.utils.set_random_seed(1)
+    model = create_model()
+    model.build()
+    before = float(model.total_loss(FEATURES, model(FEATURES)))
+    with tf.GradientTape() as tape:
+        loss = model.total_loss(FEATURES, model(FEATURES))
+    variables = [weight.value for weight in model.trainable_variables]
+    for variable, gradient in zip(
+        variables, tape.gradient(loss, variables), strict=True
+    ):
+        if gradient is not None:
+            variable.assign_sub(0.1 * gradient)
+    assert float(model.total_loss(FEATURES, model(FEATURES))) < before
+
+
+def test_loss_and_gradients_are_the_same_eager_in_a_graph_and_under_xla(
+    create_model, keys
+):
+    model = create_model()
+    model.build()
+    loss, gradients = train_step(model, tensors(), keys)
+    for jit_compile in (False, True):
+        step = tf.function(train_step, jit_compile=jit_compile)
+        computed, others = step(model, tensors(), keys)
+        np.testing.assert_allclose(computed, loss, rtol=1e-5)
+        assert len(others) == len(gradients)
+        for other, gradient in zip(others, gradients, strict=True):
+            np.testing.assert_allclose(other, gradient, atol=2e-6)
+
+
+def test_the_step_compiles_in_mixed_precision(keys):
+    model = MODELS["pretrainer"](dtype="mixed_bfloat16")
+    model.build()
+    loss, _ = train_step(model, tensors(), keys)
+    step = tf.function(train_step, jit_compile=True)
+    compiled, _ = step(model, tensors(), keys)
+    np.testing.assert_allclose(compiled, loss, rtol=0.02)
+
+
+# The pooler has no gradient without the next-sentence loss, and Keras says so.
+@pytest.mark.filterwarnings("ignore:Gradients do not exist.*pooler:UserWarning")
+def test_fit_takes_steps_and_evaluates_on_one_device(create_model):
+    keras.utils.set_random_seed(1)
+    model = create_model()
+    model.compile(optimizer=keras.optimizers.SGD(0.1))
+    batches = tf.data.Dataset.from_tensors(FEATURES)
+    history = model.fit(batches.repeat(4), shuffle=False, verbose=0).history
+    expected = float(model.total_loss(FEATURES, model(FEATURES)))
+    assert history["loss"][0] > expected
+    np.testing.assert_allclose(
+        model.evaluate(batches, verbose=0), expected, rtol=1e-5, atol=1e-6
+    )
+
+
+def test_fit_draws_other_masks_at_every_step():
+    seen = []
+
+    class Watched(classification.BertClassifier):
+        def dropout_keys_in_use(self, features, training, dropout_keys):
+            used = super().dropout_keys_in_use(features, training, dropout_keys)
+            seen.append(used.numpy().tolist())
+            return used
+
+    model = Watched(SMALL, num_labels=3)
+    model.compile(optimizer="sgd", run_eagerly=True)
+    batches = tf.data.Dataset.from_tensors(FEATURES).repeat(3)
+    model.fit(batches, shuffle=False, verbose=0)
+    drawn = [key for step in seen for key in step]
+    assert len(drawn) == 9
+    assert len(set(drawn)) == 9
+
+
+def test_training_a_task_without_keys_or_optimizer_is_refused(create_model):
+    with pytest.raises(ValueError, match="without dropout_keys"):
+        create_model()(FEATURES, training=True)
+
+
+def test_a_configuration_survives_get_config(create_model):
+    original = create_model(dtype="mixed_bfloat16", name="other")
+    copy = type(original).from_config(original.get_config())
+    assert copy.get_config() == original.get_config()
+    copy.build()
+    original.build()
+    assert set(names.checkpoint_variables(copy)) == set(
+        names.checkpoint_variables(original)
+    )
+
+
+IN_A_FRESH_PROCESS = """
+import sys
+import keras
+import numpy as np
+import bert_tf.classification.model, bert_tf.pretraining.model
+from keras import ops
+
+for name in sys.argv[2:]:
+    features = dict(np.load(f"{sys.argv[1]}/features.npz"))
+    model = keras.saving.load_model(f"{sys.argv[1]}/{name}.keras")
+    outputs = [model(features)]
+    for weight in model.weights:
+        weight.assign(ops.zeros_like(weight))
+    model.load_weights(f"{sys.argv[1]}/{name}.weights.h5")
+    outputs.append(model(features))
+    for index, values in enumerate(outputs):
+        np.savez(f"{sys.argv[1]}/{name}.{index}.npz", **values)
+"""
+
+
+# Keras hands its variables to NumPy 2 in NumPy 1's way.
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+def test_saved_models_are_the_same_in_a_fresh_process(tmp_path, project_root):
+    np.savez(tmp_path / "features.npz", **FEATURES)
+    expected = {}
+    for name, create in MODELS.items():
+        model = create()
+        expected[name] = model(FEATURES)
+        model.save(tmp_path / f"{name}.keras")
+        model.save_weights(tmp_path / f"{name}.weights.h5")
+    subprocess.run(
+        [sys.executable, "-c", IN_A_FRESH_PROCESS, tmp_path, *MODELS],
+        cwd=project_root,
+        check=True,
+    )
+    for name, outputs in expected.items():
+        for index in range(2):
+            loaded = np.load(tmp_path / f"{name}.{index}.npz")
+            for key in outputs:
+                np.testing.assert_array_equal(loaded[key], outputs[key])
+
+
+def test_the_base_declares_what_a_task_must_define():
+    model = heads.TaskModel(SMALL, name="task")
+    for method in (model.loss_sums, model.metric_sums):
+        with pytest.raises(NotImplementedError):
+            method({}, {})
+    with pytest.raises(NotImplementedError):
+        model.loss_weights({})
+
+
+def test_without_any_dropout_no_keys_are_needed():
+    still = dataclasses.replace(
+        SMALL, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
+    )
+    model = pretraining.BertPretrainer(still)
+    assert model(FEATURES, training=True)["masked_lm_logits"].shape == (3, 2, 30)
+    with pytest.raises(ValueError, match="without dropout_keys"):
+        # The class head's own dropout is 0.1 whatever the configuration says.
+        classification.BertClassifier(still, num_labels=2)(FEATURES, training=True)
