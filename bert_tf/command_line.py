@@ -61,7 +61,7 @@ def run(
         return _print_report(help_text(tool_name, options_class))
     # The tools' work is TensorFlow's, whatever backend the user's own Keras has.
     os.environ["KERAS_BACKEND"] = "tensorflow"
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
         values, shows_traceback = _parse(options_class, argv)
         record = options_class(**values)

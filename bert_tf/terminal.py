@@ -109,10 +109,10 @@ class _LogHandler(logging.Handler):
     def __init__(self, bars):
         super().__init__()
         self._bars = bars
-        self.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
 
     def emit(self, record):
-        self._bars.print_line(self.format(record))
+        level = "" if record.levelno == logging.INFO else f"{record.levelname}: "
+        self._bars.print_line(level + self.format(record))
 
 
 def _rounded(amount):

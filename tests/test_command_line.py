@@ -157,11 +157,12 @@ def test_help_shows_every_flag_with_its_default(capsys):
 
 def test_the_librarys_log_is_shown_and_only_while_a_tool_runs(capsys):
     def work(record, progress):
-        logging.getLogger("bert_tf.data").info("three documents")
+        logging.getLogger("bert_tf.data").info("%d documents", 3)
+        logging.getLogger("bert_tf.data").warning("few documents")
 
     handlers = list(logging.getLogger("bert_tf").handlers)
     _run("--input_file=a", work=work)
-    assert capsys.readouterr().err == "INFO three documents\n"
+    assert capsys.readouterr().err == "3 documents\nWARNING: few documents\n"
     assert logging.getLogger("bert_tf").handlers == handlers
 
 

@@ -1,0 +1,54 @@
+"""Runs the tools as a user does, each in a process of its own."""
+
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+
+_CONTINUED = " \\\n    "
+
+
+class Shell:
+    """Shows each command, runs it, and shows what it prints.
+
+    Args:
+        show: called with each piece of text for the reader.
+    """
+
+    def __init__(self, show: Callable[[str], None]):
+        self._show = show
+
+    def run(self, tool: str, *, stdin: str | None = None, **flags) -> str:
+        """Runs a tool; its progress bars go to standard error as ever.
+
+        Args:
+            tool: name of the tool.
+            stdin: file that it reads from standard input.
+            **flags: its flags by name; those that are None are left out.
+
+        Returns:
+            What it printed.
+
+        Raises:
+            ValueError: it failed; it has said why on standard error.
+        """
+        flags = {name: value for name, value in flags.items() if value is not None}
+        arguments = [f"--{name}={value}" for name, value in flags.items()]
+        redirected = [f"< {shlex.quote(stdin)}"] if stdin else []
+        quoted = [shlex.quote(argument) for argument in arguments]
+        self._show("\n$ " + _CONTINUED.join([tool, *quoted, *redirected]))
+        printed = _output(
+            [sys.executable, "-m", f"bert_tf.tools.{tool}", *arguments], stdin
+        )
+        self._show(printed.rstrip())
+        return printed
+
+
+def _output(command, stdin):
+    with open(stdin or "/dev/null", encoding="utf-8") as file:
+        done = subprocess.run(
+            command, stdin=file, stdout=subprocess.PIPE, text=True, check=False
+        )
+    if done.returncode != 0:
+        raise ValueError(f"The command ended with exit code {done.returncode}.")
+    return done.stdout

@@ -1,0 +1,73 @@
+"""Sizes, steps and rates of the demo."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What fits into a few minutes, and what it takes to learn something there."""
+
+    vocab_size: int  # Word pieces at most.
+    hidden_size: int  # H.
+    num_hidden_layers: int  # L.
+    num_attention_heads: int  # N.
+    max_seq_length: int  # Pieces of a pretraining example.
+    max_predictions_per_seq: int  # Masked pieces of a pretraining example.
+    dupe_factor: int  # Passes over the text, each with masks of its own.
+    pretraining_batch_size: int  # Sequences a step.
+    pretraining_steps: int  # Optimizer steps, a tenth of them to warm up.
+    pretraining_rate: float  # Highest learning rate.
+    text_length: int  # Pieces of a sentence to classify.
+    fine_tuning_batch_size: int  # Sentences a step.
+    fine_tuning_epochs: int  # Passes over the labelled sentences.
+    fine_tuning_rate: float  # Highest learning rate.
+
+    def bert_config(self, vocab_size: int) -> dict:
+        """Returns what bert_config.json holds.
+
+        Args:
+            vocab_size: pieces of the vocabulary that was really learned.
+        """
+        return {
+            "vocab_size": vocab_size,
+            "hidden_size": self.hidden_size,
+            "num_hidden_layers": self.num_hidden_layers,
+            "num_attention_heads": self.num_attention_heads,
+            "intermediate_size": 4 * self.hidden_size,
+            "hidden_act": "gelu",
+            "hidden_dropout_prob": 0.1,
+            "attention_probs_dropout_prob": 0.1,
+            # More than the examples have: fill_mask takes longer sentences, too.
+            "max_position_embeddings": 128,
+            "type_vocab_size": 2,
+            "initializer_range": 0.02,
+        }
+
+
+FULL = Recipe(
+    vocab_size=2000,
+    hidden_size=128,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    max_seq_length=64,
+    max_predictions_per_seq=10,
+    dupe_factor=20,
+    pretraining_batch_size=32,
+    pretraining_steps=2000,
+    pretraining_rate=3e-4,
+    text_length=32,
+    fine_tuning_batch_size=16,
+    fine_tuning_epochs=30,
+    fine_tuning_rate=3e-4,
+)
+TINY = dataclasses.replace(
+    FULL,
+    vocab_size=400,
+    hidden_size=16,
+    max_seq_length=32,
+    max_predictions_per_seq=5,
+    dupe_factor=1,
+    pretraining_batch_size=8,
+    pretraining_steps=4,
+    fine_tuning_epochs=1,
+)

@@ -1,0 +1,271 @@
+"""The demo on one page: from raw text to a served answer."""
+
+import dataclasses
+import json
+import os
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from bert_tf import files
+from bert_tf.demo import commands
+from bert_tf.demo import recipe as recipes
+from bert_tf.demo import report
+from bert_tf.demo import text
+
+# Lies in each demo's folder, so that a later demo may replace it.
+MARKER_FILE = "made_by_run_demo"
+NUM_MASKED_TEXTS = 5
+NUM_QUESTIONS = 4
+
+
+def run(options, *, show: Callable[[str], None]) -> str:
+    """Runs every stage, each by the tool that a user would run.
+
+    Args:
+        options: `demo.options.RunDemoOptions`.
+        show: called with each piece of text for the reader.
+
+    Returns:
+        The report.
+
+    Raises:
+        OSError: the output folder cannot be written.
+        ValueError: the text does not do, a stage failed, or the output folder has
+            something else in it.
+    """
+    started = time.monotonic()
+    _replace_folder(options.output_dir)
+    demo = Demo(options, show=show)
+    demo.learn_vocabulary()
+    demo.create_examples()
+    pretraining = demo.pretrain()
+    filled = demo.fill_masks()
+    classification = demo.classify()
+    answers = demo.export_and_ask()
+    outcome = report.Outcome(
+        pretraining=pretraining,
+        classification=classification,
+        filled_masks=filled,
+        answers=answers,
+        output_dir=options.output_dir,
+        curves_file=demo.draw_curves(),
+        minutes=(time.monotonic() - started) / 60,
+    )
+    written = report.text(outcome)
+    with files.complete_or_absent(demo.path("report.txt")) as file:
+        file.write(written + "\n")
+    return written
+
+
+class Demo:
+    """The stages, which find each other's files in one folder.
+
+    Args:
+        options: `demo.options.RunDemoOptions`.
+        show: called with each piece of text for the reader.
+    """
+
+    def __init__(self, options, *, show: Callable[[str], None]):
+        self._output_dir = options.output_dir
+        self._show = show
+        self._shell = commands.Shell(show)
+        self._recipe = recipes.TINY if options.tiny else recipes.FULL
+        self._corpus = text.prepare_corpus(options.corpus_file, options.output_dir)
+        self._topics = {
+            part: text.sample_file(f"topics_{part}.tsv") for part in ("train", "test")
+        }
+
+    def path(self, *names: str) -> str:
+        """Returns the path of something in the demo's folder."""
+        return os.path.join(self._output_dir, *names)
+
+    def learn_vocabulary(self) -> None:
+        """Learns the word pieces, and writes the model's configuration."""
+        self._title("Vocabulary: learn word pieces from the text")
+        self._shell.run(
+            "build_vocabulary",
+            input_file=self._corpus.train_file,
+            vocab_file=self.path("vocab.txt"),
+            vocab_size=self._recipe.vocab_size,
+        )
+        vocab_size = sum(1 for _ in files.read_lines(self.path("vocab.txt")))
+        with files.complete_or_absent(self.path("bert_config.json")) as file:
+            json.dump(self._recipe.bert_config(vocab_size), file, indent=2)
+
+    def create_examples(self) -> None:
+        """Masks words and pairs sentences, of the text and of the held-out text."""
+        self._title("Examples: mask words, pair sentences")
+        for part, path in self._parts().items():
+            self._shell.run(
+                "create_pretraining_data",
+                input_file=path,
+                output_file=self.path(f"{part}.tfrecord"),
+                vocab_file=self.path("vocab.txt"),
+                dupe_factor=self._recipe.dupe_factor,
+                **self._lengths(),
+            )
+
+    def pretrain(self) -> report.Pretraining:
+        """Evaluates random weights, trains, and evaluates again."""
+        self._title("Pretraining: held-out losses before")
+        evaluation = {
+            "bert_config_file": self.path("bert_config.json"),
+            "do_eval": True,
+            "eval_batch_size": 64,
+            "max_eval_steps": 0,
+            **self._lengths(),
+        }
+        self._shell.run(
+            "run_pretraining",
+            input_file=self.path("heldout.tfrecord"),
+            output_dir=self.path("untrained"),
+            **evaluation,
+        )
+        self._title("Pretraining: train, and held-out losses after")
+        steps = self._recipe.pretraining_steps
+        self._shell.run(
+            "run_pretraining",
+            input_file=self.path("train.tfrecord"),
+            eval_input_file=self.path("heldout.tfrecord"),
+            output_dir=self.path("pretraining"),
+            do_train=True,
+            train_batch_size=self._recipe.pretraining_batch_size,
+            learning_rate=self._recipe.pretraining_rate,
+            num_train_steps=steps,
+            num_warmup_steps=steps // 10,
+            log_every_steps=max(1, steps // 100),
+            eval_every_steps=max(1, steps // 10),
+            **evaluation,
+        )
+        return report.Pretraining(
+            before=_results(self.path("untrained")),
+            after=_results(self.path("pretraining")),
+        )
+
+    def fill_masks(self) -> list[report.FilledMask]:
+        """Hides a word of held-out sentences and lets the model say which it was."""
+        self._title("Masks: which word was it?")
+        masked = text.masked_texts(self._corpus.heldout_file, NUM_MASKED_TEXTS)
+        texts = self._write_lines("masked.txt", [one.text for one in masked])
+        printed = self._shell.run(
+            "fill_mask",
+            stdin=texts,
+            init_checkpoint=self.path("pretraining"),
+            text="-",
+        )
+        words = [line.strip() for line in printed.splitlines() if line.startswith(" ")]
+        return [
+            report.FilledMask(text=one.text, word=one.word, predicted=predicted)
+            for one, predicted in zip(masked, words, strict=True)
+        ]
+
+    def classify(self) -> report.Classification:
+        """Fine-tunes from the pretrained weights, and from random ones."""
+        accuracy = {}
+        for start, checkpoint in (
+            ("pretrained", self.path("pretraining")),
+            ("random", None),
+        ):
+            self._title(f"Classification: fine-tune from {start} weights")
+            folder = self.path(f"topics_from_{start}")
+            self._shell.run(
+                "run_classifier",
+                train_file=self._topics["train"],
+                eval_file=self._topics["test"],
+                vocab_file=self.path("vocab.txt"),
+                bert_config_file=self.path("bert_config.json"),
+                init_checkpoint=checkpoint,
+                output_dir=folder,
+                do_train=True,
+                do_eval=True,
+                max_seq_length=self._recipe.text_length,
+                train_batch_size=self._recipe.fine_tuning_batch_size,
+                num_train_epochs=self._recipe.fine_tuning_epochs,
+                learning_rate=self._recipe.fine_tuning_rate,
+                log_every_steps=10,
+            )
+            accuracy[start] = _results(folder)["eval_accuracy"]
+        rows = {part: text.labelled_rows(path) for part, path in self._topics.items()}
+        return report.Classification(
+            num_rows=len(rows["test"]),
+            pretrained=accuracy["pretrained"],
+            random=accuracy["random"],
+            majority=_majority_accuracy(rows["train"], rows["test"]),
+        )
+
+    def export_and_ask(self) -> list[report.Answer]:
+        """Writes a SavedModel, and asks it what it was never trained on."""
+        self._title("Serving: export, and ask")
+        export_dir = self.path("exported", "1")
+        self._shell.run(
+            "export_saved_model",
+            output_dir=self.path("topics_from_pretrained"),
+            export_dir=export_dir,
+        )
+        rows = text.labelled_rows(self._topics["test"])[:NUM_QUESTIONS]
+        questions = self._write_lines("questions.txt", [asked for asked, _ in rows])
+        printed = self._shell.run(
+            "query_saved_model", stdin=questions, export_dir=export_dir, text="-"
+        )
+        answers = [json.loads(line) for line in printed.splitlines()]
+        return [
+            report.Answer(
+                text=asked,
+                label=label,
+                predicted=answer["label"],
+                probability=answer["probabilities"][answer["label"]],
+            )
+            for (asked, label), answer in zip(rows, answers, strict=True)
+        ]
+
+    def draw_curves(self) -> str:
+        """Draws the losses of pretraining; returns the picture's path."""
+        self._title("Curves")
+        picture = self.path("loss_curves.png")
+        self._shell.run("plot_run", run_dir=self.path("pretraining"), plot_file=picture)
+        return picture
+
+    def _parts(self):
+        corpus = dataclasses.asdict(self._corpus)
+        return {name.removesuffix("_file"): path for name, path in corpus.items()}
+
+    def _lengths(self):
+        return {
+            "max_seq_length": self._recipe.max_seq_length,
+            "max_predictions_per_seq": self._recipe.max_predictions_per_seq,
+        }
+
+    def _title(self, words):
+        self._show(f"\n=== {words} ===")
+
+    def _write_lines(self, name, lines):
+        with files.complete_or_absent(self.path(name)) as file:
+            file.writelines(f"{line}\n" for line in lines)
+        return self.path(name)
+
+
+def _results(folder):
+    lines = files.read_lines(os.path.join(folder, "eval_results.txt"))
+    pairs = [line.split(" = ") for line in lines]
+    return {key: float(value) for key, value in pairs}
+
+
+def _majority_accuracy(train_rows, test_rows):
+    most_common = Counter(label for _, label in train_rows).most_common(1)[0][0]
+    return sum(label == most_common for _, label in test_rows) / len(test_rows)
+
+
+def _replace_folder(folder):
+    marker = os.path.join(folder, MARKER_FILE)
+    if files.exists(folder) and files.list_folder(folder):
+        if not files.exists(marker):
+            raise ValueError(
+                f"{folder} holds something else than an earlier demo; choose another "
+                "--output_dir."
+            )
+        shutil.rmtree(folder)
+    files.make_folders(folder)
+    with files.open_file(marker, "w"):
+        pass
