@@ -54,7 +54,7 @@ def mutated(draw, texts):
 def built(draw, starts, continuations):
     """Returns words of the vocabulary's pieces with marks put in."""
     words = []
-    for _ in range(draw.randrange(4, 12)):
+    for _ in range(draw.randrange(3, 9)):
         pieces = [draw.choice(starts), *draw.choices(continuations, k=2)]
         if draw.random() < 0.3:
             pieces.insert(draw.randrange(len(pieces) + 1), draw.choice(MARKS + ODD))
@@ -126,16 +126,16 @@ def material(golden, request):
 
 
 @pytest.mark.parametrize(
-    "number, options",
+    "number, least_share, options",
     [
-        (102_000, {"do_lower_case": True}),
-        (9_000, {"do_lower_case": False}),
-        (9_000, {"do_lower_case": True, "strip_accents": False}),
-        (9_000, {"do_lower_case": False, "strip_accents": True}),
-        (9_000, {"do_lower_case": True, "never_split": ("[MASK]", "a", "##s")}),
+        (102_000, 0.3, {"do_lower_case": True}),
+        (9_000, 0.2, {"do_lower_case": False}),
+        (9_000, 0.2, {"do_lower_case": True, "strip_accents": False}),
+        (9_000, 0.2, {"do_lower_case": False, "strip_accents": True}),
+        (9_000, 0.2, {"do_lower_case": True, "never_split": ("[MASK]", "a", "##s")}),
     ],
 )
-def test_both_tokenizers_give_the_same_ids(material, number, options):
+def test_both_tokenizers_give_the_same_ids(material, number, least_share, options):
     texts, vocabulary = material
     plain = full.FullTokenizer(vocabulary, **options)
     ops = in_graph.InGraphTokenizer(vocabulary, **options)
@@ -148,4 +148,4 @@ def test_both_tokenizers_give_the_same_ids(material, number, options):
             generated[batch], ids, expected[batch], strict=True
         ):
             assert row == row_expected, ascii(text)
-    assert share_of_divided_words(expected, vocabulary) >= 0.3, "too easy"
+    assert share_of_divided_words(expected, vocabulary) >= least_share, "too easy"
