@@ -60,7 +60,7 @@ class CreatePretrainingDataOptions(options.Options):
     )
     shard_mb: float = option(
         64.0,
-        minimum=0.001,
+        minimum=0.0001,
         help="The most MB of text sampled together; memory grows with it.",
     )
 

@@ -1,0 +1,67 @@
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from bert_tf.pretraining import word_table
+from bert_tf.tokenization import full
+from bert_tf.tokenization import vocabulary as vocabularies
+
+
+def test_ids_are_those_of_the_tokenizer(golden):
+    vocabulary = vocabularies.Vocabulary.load(golden / "vocab.txt")
+    with (golden / "tokenization.jsonl").open(encoding="utf-8") as lines:
+        texts = [json.loads(line)["text"] for line in lines]
+    assert_same(vocabulary, True, texts)
+    assert_same(vocabulary, False, texts)
+
+
+@pytest.mark.parametrize(
+    "name, do_lower_case",
+    [
+        ("bert-base-uncased", True),
+        ("bert-base-cased", False),
+        ("bert-base-chinese", True),
+        ("bert-base-multilingual-cased", False),
+    ],
+)
+def test_ids_are_those_of_the_tokenizer_on_recorded_texts(shared, name, do_lower_case):
+    vocabulary = vocabularies.Vocabulary.load(
+        shared / "data" / "vocab" / name / "vocab.txt"
+    )
+    path = shared / "golden" / "tokenization" / "cases.jsonl.gz"
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        texts = [json.loads(line)["text"] for line in lines]
+    assert_same(vocabulary, do_lower_case, texts)
+
+
+def test_words_are_forgotten_when_they_are_too_many(golden, monkeypatch):
+    monkeypatch.setattr(word_table, "_MOST_WORDS", 3)
+    vocabulary = vocabularies.Vocabulary.load(golden / "vocab.txt")
+    table = word_table.WordTable(vocabulary, True)
+    sentences = ["one two three four five", "six one two"]
+    first = table.tokenize(sentences)
+    second = table.tokenize(sentences)
+    np.testing.assert_array_equal(first[0], second[0])
+    assert len(table._numbers) == 6
+
+
+def test_no_sentences_and_sentences_without_words_are_fine(golden):
+    vocabulary = vocabularies.Vocabulary.load(golden / "vocab.txt")
+    table = word_table.WordTable(vocabulary, True)
+    ids, counts = table.tokenize([])
+    assert (ids.size, counts.size) == (0, 0)
+    ids, counts = table.tokenize(["", "\u200d", " "])
+    assert (ids.size, counts.tolist()) == (0, [0, 0, 0])
+
+
+def assert_same(vocabulary, do_lower_case, texts):
+    tokenizer = full.FullTokenizer(vocabulary, do_lower_case)
+    expected = [tokenizer.tokenize(text) for text in texts]
+    table = word_table.WordTable(vocabulary, do_lower_case)
+    ids, counts = table.tokenize(texts)
+    assert counts.tolist() == [len(tokens) for tokens in expected]
+    assert ids.tolist() == [
+        vocabulary.ids[token] for tokens in expected for token in tokens
+    ]
