@@ -159,6 +159,20 @@ def test_a_vocabulary_larger_than_the_model_is_refused(
         workflow.run(weather_options(tmp_path, vocab_file=str(tmp_path / "vocab.txt")))
 
 
+def test_a_fine_tuned_checkpoint_is_evaluated_in_a_new_folder(
+    tmp_path, weather_run, weather_options
+):
+    options = weather_options(
+        tmp_path,
+        do_train=False,
+        do_eval=True,
+        train_file=None,
+        labels="rain,sun",
+        init_checkpoint=rotation.latest(str(weather_run)),
+    )
+    assert workflow.evaluate(options)["eval_accuracy"] == 1.0
+
+
 def test_an_encoder_alone_is_not_evaluated(tmp_path, weather_options, golden):
     prefix = str(golden / "model" / "bert_model.ckpt")
     options = weather_options(
