@@ -166,6 +166,20 @@ def test_bytes_that_are_not_utf_8_are_dropped_as_python_drops_them():
     assert tokenizer.tokenize(texts).to_list() == tokenizer.tokenize(expected).to_list()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("do_lower_case", [True, False])
+def test_every_code_point_gives_the_ids_of_the_plain_tokenizer(shared, do_lower_case):
+    path = shared / "data" / "vocab" / "bert-base-multilingual-cased" / "vocab.txt"
+    plain = full.FullTokenizer(path, do_lower_case=do_lower_case)
+    tokenizer = in_graph.InGraphTokenizer(path, do_lower_case=do_lower_case)
+    codes = [code for code in range(0x110000) if code not in range(0xD800, 0xE000)]
+    for start in range(0, len(codes), 50_000):
+        texts = [f"a{chr(code)}b {chr(code)}" for code in codes[start : start + 50_000]]
+        ids = tokenizer.tokenize(texts).to_list()
+        for text, row in zip(texts, ids, strict=True):
+            assert row == plain.convert_tokens_to_ids(plain.tokenize(text)), ascii(text)
+
+
 def test_it_works_inside_tf_data_and_tf_function():
     tokenizer = in_graph.InGraphTokenizer(VOCABULARY)
     texts = ["The cats", "é.", "中", ""]

@@ -1,0 +1,184 @@
+import collections
+
+import pytest
+
+from bert_tf.tokenization import coverage
+from bert_tf.tokenization import full
+from bert_tf.tokenization import learning
+from bert_tf.tokenization import vocabulary as vocabularies
+
+pytest.importorskip("tokenizers")
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+@pytest.mark.parametrize(
+    "do_lower_case, strip_accents, expected",
+    [
+        (True, None, {"cafe": 3, "中": 1, "文": 1, ".": 1, "a": 1}),
+        (False, None, {"Café": 1, "café": 2, "中": 1, "文": 1, ".": 1, "A": 1}),
+        (True, False, {"café": 3, "中": 1, "文": 1, ".": 1, "a": 1}),
+    ],
+)
+def test_words_are_counted_as_the_tokenizer_cuts_them(
+    tmp_path, do_lower_case, strip_accents, expected
+):
+    text = "Café café café.\n\n中文 A\x00\n"
+    (tmp_path / "text.txt").write_text(text, encoding="utf-8")
+    counts = learning.count_words(
+        [str(tmp_path / "*.txt")],
+        do_lower_case=do_lower_case,
+        strip_accents=strip_accents,
+    )
+    assert counts == expected
+
+
+def test_special_and_unused_tokens_stand_where_the_release_has_them(sample_data):
+    vocabulary = learning.learn_vocabulary(
+        str(sample_data / "corpus.txt"), vocab_size=2000, num_unused=150
+    )
+    assert len(vocabulary) == 2000
+    tokens = vocabulary.tokens
+    assert tokens[:2] == ("[PAD]", "[unused0]")
+    assert tokens[99:105] == (
+        "[unused98]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        "[unused99]",
+    )
+    assert tokens[154] == "[unused149]"
+    assert not tokens[155].startswith("[")
+
+
+@pytest.mark.parametrize(
+    "vocab_size, num_unused",
+    [
+        (30522, 994),
+        (100_000, 994),
+        (10_000, 325),
+        (2000, 99),  # [UNK] at 100, as in the release.
+        (1000, 99),
+        (999, 49),
+        (100, 5),
+    ],
+)
+def test_number_of_unused_tokens(vocab_size, num_unused):
+    assert learning.default_num_unused(vocab_size) == num_unused
+
+
+def test_every_character_has_both_forms_where_it_can_have_them():
+    counts = {"ab": 9, "c": 5, ".": 3, "中": 2}
+    vocabulary = learning.vocabulary_from_counts(
+        counts, vocab_size=40, num_unused=0, character_coverage=1.0
+    )
+    assert vocabulary.tokens == (
+        *SPECIAL, ".", "a", "b", "c", "中", "##a", "##b", "##c", "ab"
+    )  # fmt: skip
+
+
+def test_rare_characters_are_left_out_as_far_as_coverage_allows():
+    counts = {"aa": 90, "ab": 8, "ac": 1, "ad": 1}
+    vocabulary = learning.vocabulary_from_counts(
+        counts, vocab_size=40, num_unused=0, character_coverage=0.98
+    )
+    characters = [token for token in vocabulary if len(token) == 1]
+    assert characters == ["a", "b"]
+    measured = coverage.measure(vocabulary, counts)
+    assert (measured.num_words, measured.num_pieces) == (100, 100)
+    assert measured.num_unknown == 2
+    assert str(measured) == (
+        "100 words give 1.0000 pieces a word, 2.0000% of them [UNK]"
+    )
+
+
+def test_frequent_pieces_are_learned_first():
+    counts = collections.Counter(low=50, lower=20, newer=40)
+    vocabulary = learning.vocabulary_from_counts(counts, vocab_size=20, num_unused=0)
+    # After 5 special tokens and 6 characters in two forms: "l" and "##o" meet 70
+    # times, and so do "lo" and "##w"; "##e" and "##r" 60 times.
+    assert vocabulary.tokens[17:] == ("lo", "low", "##er")
+
+
+def test_the_same_counts_in_any_order_give_the_same_vocabulary(sample_data):
+    counts = learning.count_words(str(sample_data / "corpus.txt"))
+    turned = dict(reversed(counts.items()))
+    one, other = (
+        learning.vocabulary_from_counts(words, vocab_size=1500)
+        for words in (counts, turned)
+    )
+    assert one.tokens == other.tokens
+
+
+def test_a_learned_vocabulary_leaves_nothing_of_its_text_unknown(sample_data):
+    path = sample_data / "corpus.txt"
+    vocabulary = learning.learn_vocabulary(str(path), vocab_size=2000)
+    tokenizer = full.FullTokenizer(vocabulary)
+    pieces = tokenizer.tokenize(path.read_text(encoding="utf-8"))
+    assert pieces.count("[UNK]") <= len(pieces) / 10_000
+
+
+def test_a_size_that_the_characters_do_not_fit_into_is_refused():
+    with pytest.raises(ValueError, match="--vocab_size=8 is too small: 5 special"):
+        learning.vocabulary_from_counts({"abc": 1}, vocab_size=8)
+
+
+def test_text_without_words_is_refused(tmp_path):
+    (tmp_path / "text.txt").write_text("\n \n\u200d\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"There are no words in .*text\.txt"):
+        learning.count_words(str(tmp_path / "text.txt"))
+
+
+def test_progress_is_told_up_to_the_end(tmp_path):
+    (tmp_path / "text.txt").write_text("a b\n" * 30_000, encoding="utf-8")
+    told = []
+    learning.count_words(
+        str(tmp_path / "text.txt"),
+        progress=lambda stage, done, total, unit: told.append((stage, done, total)),
+    )
+    done = [row[1] for row in told]
+    assert {row[0] for row in told} == {"count words"}
+    assert done == sorted(done)
+    assert len(done) > 3
+    assert done[-1] == told[-1][2] == 0.12
+
+
+def test_words_take_the_place_of_unused_tokens():
+    vocabulary = vocabularies.Vocabulary([*SPECIAL, "[unused0]", "the", "[unused1]"])
+    filled = learning.fill_unused(vocabulary, ["The", "", "Naïve\n", "##ing"])
+    assert filled.tokens == (*SPECIAL, "naive", "the", "##ing")
+    assert full.FullTokenizer(filled).tokenize("naïve the") == ["naive", "the"]
+
+
+def test_words_are_filled_in_as_a_cased_tokenizer_finds_them():
+    vocabulary = vocabularies.Vocabulary([*SPECIAL, "[unused7]"])
+    filled = learning.fill_unused(vocabulary, ["Naïve"], do_lower_case=False)
+    assert filled.tokens[-1] == "Naïve"
+
+
+@pytest.mark.parametrize(
+    "words, sentence",
+    [
+        (["a", "b"], "words: 2 words are new to the vocabulary, which has only 1"),
+        (["a", "new york"], "words:2: 'new york' is 2 words to the tokenizer"),
+        (["[MASK]x"], "words:1: .* is 4 words"),
+        (["\u0301"], "words:1: .* is 0 words"),
+    ],
+)
+def test_words_that_cannot_be_filled_in_are_refused(words, sentence):
+    vocabulary = vocabularies.Vocabulary([*SPECIAL, "[unused0]"])
+    with pytest.raises(ValueError, match=sentence):
+        learning.fill_unused(vocabulary, words)
+
+
+def test_the_released_vocabulary_s_pieces_a_word_are_reached(shared):
+    text = str(shared / "data" / "corpus" / "wiki_sentences.train.txt")
+    path = shared / "data" / "vocab" / "bert-base-uncased" / "vocab.txt"
+    counts = learning.count_words(text)
+    vocabulary = learning.vocabulary_from_counts(counts, vocab_size=30522)
+    ours = coverage.measure(vocabulary, counts)
+    released = coverage.measure(vocabularies.Vocabulary.load(path), counts)
+    assert len(vocabulary) == 30522
+    assert ours.num_pieces < released.num_pieces
+    assert ours.num_unknown < ours.num_pieces / 10_000

@@ -1,0 +1,115 @@
+import pytest
+
+from bert_tf.tokenization import vocabulary as vocabularies
+
+pytest.importorskip("tokenizers")
+
+
+def test_a_vocabulary_is_learned_and_described(run_tool, sample_data, tmp_path):
+    path = tmp_path / "new" / "vocab.txt"
+    result = run_tool(
+        "build_vocabulary",
+        f"--input_file={sample_data / 'corpus.txt'}",
+        f"--vocab_file={path}",
+        "--vocab_size=1500",
+        "--do_lower_case=False",
+    )
+    assert result.exit_code == 0, result.stderr
+    vocabulary = vocabularies.Vocabulary.load(path)
+    assert len(vocabulary) == 1500
+    assert vocabulary.unk_id == 100
+    assert "The" in vocabulary
+    assert "1,500 tokens, 99 of them [unused]" in result.stdout
+    assert "pieces a word" in result.stdout
+
+
+def test_two_processes_write_the_same_bytes(run_tool_process, sample_data, tmp_path):
+    contents = []
+    for number in range(2):
+        path = tmp_path / f"{number}.txt"
+        result = run_tool_process(
+            "build_vocabulary",
+            f"--input_file={sample_data / 'corpus.txt'}",
+            f"--vocab_file={path}",
+            "--vocab_size=3000",
+            env={"PYTHONHASHSEED": str(number), "RAYON_NUM_THREADS": str(number + 1)},
+        )
+        assert result.exit_code == 0, result.stderr
+        contents.append(path.read_bytes())
+    assert contents[0] == contents[1]
+
+
+def test_text_that_gives_too_few_pieces_says_so(run_tool, tmp_path):
+    (tmp_path / "text.txt").write_text("the cat the cat\n", encoding="utf-8")
+    result = run_tool(
+        "build_vocabulary",
+        f"--input_file={tmp_path / 'text.txt'}",
+        f"--vocab_file={tmp_path / 'vocab.txt'}",
+        "--vocab_size=900",
+        "--num_unused=2",
+    )
+    assert result.exit_code == 0, result.stderr
+    assert "the text has no pieces for all of --vocab_size=900" in result.stdout
+    assert "21 tokens" in result.stdout
+
+
+@pytest.mark.parametrize("flags", [[], ["--output_file={}/other.txt"]])
+def test_words_fill_unused_places(run_tool, golden, tmp_path, flags):
+    path = tmp_path / "vocab.txt"
+    original = (golden / "vocab.txt").read_bytes()
+    path.write_bytes(original)
+    (tmp_path / "words.txt").write_text("Zygote\n\nnaïve\n", encoding="utf-8")
+    result = run_tool(
+        "build_vocabulary",
+        f"--vocab_file={path}",
+        f"--fill_unused={tmp_path / 'words.txt'}",
+        *[flag.format(tmp_path) for flag in flags],
+    )
+    assert result.exit_code == 0, result.stderr
+    assert "2 words put in [unused] places" in result.stdout
+    written = tmp_path / "other.txt" if flags else path
+    filled = vocabularies.Vocabulary.load(written).tokens
+    assert filled[1:4] == ("zygote", "naive", "[unused3]")
+    if flags:
+        assert path.read_bytes() == original
+
+
+@pytest.mark.parametrize(
+    "flags, exit_code, sentence",
+    [
+        (["--vocab_size=2000"], 2, "--input_file: expected text files to learn from"),
+        (["--input_file={}/none*"], 1, "No file matches"),
+        (["--input_file={}"], 1, "is a folder; expected a file"),
+        (["--input_file={}/binary"], 1, "binary:2: not UTF-8"),
+        (["--input_file={}/empty"], 1, "There are no words in"),
+        (["--input_file={}/text", "--vocab_size=6"], 1, "--vocab_size=6 is too small"),
+        (["--input_file={}/text", "--vocab_size=5"], 2, "expected at least 6, got 5"),
+        (["--input_file={}/text", "--vocab_file={}"], 1, "is a folder"),
+        (["--input_file={}/text", "--num_unused=-1"], 2, "--num_unused"),
+        (["--input_file={}/text", "--strip_accents=some"], 2, "--strip_accents"),
+        (["--input_file={}/text", "--vocab_sise=9"], 2, "--vocab_size"),
+        (["--fill_unused={}/words"], 1, "There is no file"),
+        (["--fill_unused={}/none", "--vocab_file={}/vocab"], 1, "There is no file"),
+        (["--fill_unused={}/words", "--vocab_file={}/vocab"], 1, "words:1: 'new york'"),
+        (["--fill_unused={}/words", "--vocab_file={}/text"], 1, "missing among"),
+    ],
+)
+def test_what_cannot_work_ends_in_one_line(
+    run_tool, golden, tmp_path, flags, exit_code, sentence
+):
+    (tmp_path / "binary").write_bytes(b"text\n\x89PNG\r\n\x1a\n")
+    (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / "text").write_text("a text of words\n", encoding="utf-8")
+    (tmp_path / "words").write_text("new york\n", encoding="utf-8")
+    (tmp_path / "vocab").write_bytes((golden / "vocab.txt").read_bytes())
+    before = {path.name for path in tmp_path.iterdir()}
+    flags = [f"--vocab_file={tmp_path / 'out.txt'}"] + [
+        flag.format(tmp_path) for flag in flags
+    ]
+    result = run_tool("build_vocabulary", *flags)
+    assert result.exit_code == exit_code
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith("build_vocabulary: ")
+    assert sentence in last
+    assert "Traceback" not in result.stderr
+    assert {path.name for path in tmp_path.iterdir()} == before
