@@ -85,9 +85,14 @@ def create_data(
             stack.enter_context(_writer(path, options, vocabulary))
             for path in options.output_file
         ]
-        peak_memory_mb = shard_work.write_shards(
-            shards, options, vocabulary, writers, counts=counts, progress=progress
+        work = shard_work.ShardWork(
+            shards=shards,
+            options=options,
+            vocabulary=vocabulary,
+            writers=writers,
+            counts=counts,
         )
+        peak_memory_mb = shard_work.write_shards(work, progress)
         if not counts.instances:
             raise ValueError(
                 f"There are no word pieces in the text of {', '.join(inputs)}."

@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import dataclasses
 import multiprocessing
 import os
 import tempfile
@@ -23,23 +24,33 @@ _STAGE = "create"
 _SECONDS_BETWEEN_PROGRESS = 0.2
 
 
-def write_shards(
-    shards: Sequence[corpus.Shard],
-    options: pretraining_options.CreatePretrainingDataOptions,
-    vocabulary: vocabularies.Vocabulary,
-    writers: Sequence[tfrecord.Writer],
-    *,
-    counts: pretraining_counts.Counts,
-    progress: progress_protocol.Progress,
-) -> float:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ShardWork:
+    """Everything that is to be done."""
+
+    shards: Sequence[corpus.Shard]  # The corpus.
+    options: pretraining_options.CreatePretrainingDataOptions  # What to make.
+    vocabulary: vocabularies.Vocabulary  # The vocabulary that the options name.
+    writers: Sequence[tfrecord.Writer]  # One for each output file.
+    counts: pretraining_counts.Counts  # What is read and made is added to it.
+
+    def placements(self) -> list[shard_worker.Placement]:
+        """Returns where the sequences of each shard go."""
+        return [
+            shard_worker.Placement(
+                shard_index=index,
+                num_shards=len(self.shards),
+                num_files=len(self.writers),
+            )
+            for index in range(len(self.shards))
+        ]
+
+
+def write_shards(work: ShardWork, progress: progress_protocol.Progress) -> float:
     """Writes the records of all shards, in the order of the shards.
 
     Args:
-        shards: the corpus.
-        options: of create_pretraining_data.
-        vocabulary: the vocabulary that the options name.
-        writers: one for each output file.
-        counts: what is read and made is added to it.
+        work: what is to be done.
         progress: told how many MB of text are done.
 
     Returns:
@@ -49,71 +60,64 @@ def write_shards(
         OSError: a file cannot be read or written, or a process was killed.
         ValueError: as `VectorizedSampler.columns`.
     """
-    total = sum(shard.num_bytes for shard in shards)
+    total = sum(shard.num_bytes for shard in work.shards)
 
     def tell(num_bytes):
         done = min(num_bytes, total) / _MEGABYTE
         progress(_STAGE, done, total / _MEGABYTE, unit="MB")
 
     tell(0)
-    num_workers = min(options.num_workers, len(shards))
-    write = _write_here if num_workers == 1 else _write_in_processes
-    peak = write(shards, options, vocabulary, writers, counts, tell)
+    num_workers = min(work.options.num_workers, len(work.shards))
+    if num_workers == 1:
+        _write_here(work, tell)
+        peaks = []
+    else:
+        peaks = _write_in_processes(work, num_workers, tell)
     tell(total)
-    return peak + shard_worker.peak_memory_mb()
+    return sum(peaks) + shard_worker.peak_memory_mb()
 
 
-def _write_here(shards, options, vocabulary, writers, counts, tell):
-    sampler = shard_worker.create_sampler(options, vocabulary)
+def _write_here(work, tell):
+    sampler = shard_worker.create_sampler(work.options, work.vocabulary)
     done = 0
-    for index, shard in enumerate(shards):
+    for shard, place in zip(work.shards, work.placements(), strict=True):
         tell_share = shard_worker.share_of(shard, done, tell)
-        place = shard_worker.Placement(
-            shard_index=index, num_shards=len(shards), num_files=len(writers)
-        )
         first_row = 0
-        for columns in sampler.columns(shard, index, counts, tell_share):
+        index = place.shard_index
+        for columns in sampler.columns(shard, index, work.counts, tell_share):
             for file, rows in place.split(columns, first_row):
-                writers[file].write(rows)
+                work.writers[file].write(rows)
             first_row += len(columns["input_ids"])
         done += shard.num_bytes
-    return 0.0
 
 
-def _write_in_processes(shards, options, vocabulary, writers, counts, tell):
-    del vocabulary  # Each process loads it.
+def _write_in_processes(work, num_workers, tell):
+    """Returns the peak memory of each process."""
     # Not fork: a caller's TensorFlow has threads, which do not survive it.
     context = multiprocessing.get_context("spawn")
-    num_workers = min(options.num_workers, len(shards))
     shared = shard_worker.Shared(num_bytes=context.Value("q", 0), stop=context.Event())
     peaks = {}
     with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(_folder_for_parts(options.output_file[0]))
+        folder = stack.enter_context(_folder_for_parts(work.options.output_file[0]))
         pool = futures.ProcessPoolExecutor(
             num_workers,
             mp_context=context,
             initializer=shard_worker.start,
-            initargs=(options, shared),
+            initargs=(work.options, shared),
         )
         stack.callback(pool.shutdown, wait=True, cancel_futures=True)
         stack.callback(shared.stop.set)
         tasks = (
-            shard_worker.Task(
-                shard=shard,
-                folder=folder,
-                place=shard_worker.Placement(
-                    shard_index=index, num_shards=len(shards), num_files=len(writers)
-                ),
-            )
-            for index, shard in enumerate(shards)
+            shard_worker.Task(shard=shard, folder=folder, place=place)
+            for shard, place in zip(work.shards, work.placements(), strict=True)
         )
         for result in _in_order(pool, tasks, num_workers, shared, tell):
             for part in result.parts:
-                writers[part.file].append_part(part.path, part.sizes)
+                work.writers[part.file].append_part(part.path, part.sizes)
                 files.remove(part.path)
-            counts.add(result.counts)
+            work.counts.add(result.counts)
             peaks[result.process_id] = result.peak_memory_mb
-    return sum(peaks.values())
+    return list(peaks.values())
 
 
 def _in_order(pool, tasks, num_workers, shared, tell):
