@@ -79,7 +79,8 @@ class BertModel(keras.Model):
             `embedding_output` [B, S, H].
 
         Raises:
-            ValueError: training without `dropout_keys`.
+            ValueError: training without `dropout_keys`, or a sequence longer than
+                the model has positions.
         """
         rates = (
             self.config.hidden_dropout_prob,
@@ -87,6 +88,9 @@ class BertModel(keras.Model):
         )
         keys = numerics.dropout_keys_in_use(dropout_keys, training, rates)
         input_ids = features["input_ids"]
+        length = ops.shape(input_ids)[1]
+        if isinstance(length, int):
+            self.config.check_sequence_length(length)
         input_mask = features.get("input_mask")
         segment_ids = features.get("segment_ids")
         if input_mask is None:
@@ -96,7 +100,7 @@ class BertModel(keras.Model):
 
         embedded = self.embeddings(input_ids, segment_ids, dropout_keys=keys)
         layers = self.encoder(embedded, input_mask, dropout_keys=keys)
-        shape = (-1, ops.shape(input_ids)[1], self.config.hidden_size)  # [B, S, H]
+        shape = (-1, length, self.config.hidden_size)  # [B, S, H]
         layers = [ops.reshape(layer, shape) for layer in layers]
         return {
             "sequence_output": layers[-1],

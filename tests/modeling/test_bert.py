@@ -116,6 +116,11 @@ def test_the_activation_of_the_configuration_is_used(act):
     assert np.abs(outputs["gelu"] - outputs[act]).max() > 1e-6
 
 
+def test_a_sequence_beyond_the_position_table_is_refused():
+    with pytest.raises(ValueError, match="max_seq_length is 17, but .* at most 16"):
+        bert.BertModel(SMALL)({"input_ids": np.zeros((1, 17), "int32")})
+
+
 def test_training_without_keys_is_refused():
     model = bert.BertModel(SMALL)
     with pytest.raises(ValueError, match="without dropout_keys"):
