@@ -117,7 +117,7 @@ def test_the_activation_of_the_configuration_is_used(act):
 
 
 def test_a_sequence_beyond_the_position_table_is_refused():
-    with pytest.raises(ValueError, match="max_seq_length is 17, but .* at most 16"):
+    with pytest.raises(ValueError, match=r"max_seq_length is 17, but .* at most 16"):
         bert.BertModel(SMALL)({"input_ids": np.zeros((1, 17), "int32")})
 
 
