@@ -15,9 +15,9 @@ from bert_tf.tokenization import unicode_14
 NUM_CODE_POINTS = 0x110000
 PAGE_BITS = 7  # Measured: the smallest sum of pages and page numbers.
 
-# Flags of an entry.
-ALONE = 1  # A word of its own: punctuation, Chinese.
-SPACE = 2  # Ends a word and is dropped.
+# Flags of an entry. The first two are also how far the number of the word moves on.
+SPACE = 1  # Ends a word and is dropped.
+ALONE = 2  # A word of its own: punctuation, Chinese.
 DROPPED = 4  # Vanishes without ending a word.
 SEVERAL = 8  # Becomes several code points: the value is a row of `expansions`.
 MARK = 16  # Becomes, or holds, a mark that canonical ordering may have to move.

@@ -190,9 +190,10 @@ class InGraphTokenizer(tf.Module):
             groups: int32 [M], equal for the code points of one word, rising.
             positions: int64 [M], where in the N each comes from.
         """
-        is_alone = _flag(entries, code_points.ALONE)
-        is_space = _flag(entries, code_points.SPACE)
-        groups = tf.cumsum(is_space + 2 * is_alone) - is_alone
+        # White space steps by one. What is a word of its own steps by two, and stands
+        # in the middle: no neighbour has its number.
+        steps = tf.bitwise.bitwise_and(entries, code_points.SPACE | code_points.ALONE)
+        groups = tf.cumsum(steps) - tf.bitwise.right_shift(steps, 1)
         gone = code_points.SPACE | code_points.DROPPED
         positions = tf.where(tf.bitwise.bitwise_and(entries, gone) == 0)[:, 0]
         kept = tf.gather(entries, positions)

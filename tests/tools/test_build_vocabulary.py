@@ -113,3 +113,32 @@ def test_what_cannot_work_ends_in_one_line(
     assert sentence in last
     assert "Traceback" not in result.stderr
     assert {path.name for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    "flag, present, absent",
+    [
+        ("--do_lower_case=False", "Ünder", "under"),
+        ("--strip_accents=False", "ünder", "under"),
+        ("--min_frequency=5", "##u", "cat"),
+        ("--num_unused=1", "[unused0]", "[unused1]"),
+        ("--character_coverage=0.6", "c", "d"),
+        ("--vocab_size=26", "cat", "under"),
+    ],
+)
+def test_every_flag_changes_what_is_learned(run_tool, tmp_path, flag, present, absent):
+    (tmp_path / "text.txt").write_text("cat Ünder cat Ünder cat cat\n", "utf-8")
+    learned = []
+    for flags in ([], [flag]):
+        result = run_tool(
+            "build_vocabulary",
+            f"--input_file={tmp_path / 'text.txt'}",
+            f"--vocab_file={tmp_path / 'vocab.txt'}",
+            "--vocab_size=80",
+            *flags,
+        )
+        assert result.exit_code == 0, result.stderr
+        learned.append(vocabularies.Vocabulary.load(tmp_path / "vocab.txt"))
+    assert present in learned[1]
+    assert absent in learned[0]
+    assert absent not in learned[1]
