@@ -34,7 +34,7 @@ format: .venv/installed
 
 notebooks: .venv/installed
 	cd colab && for source in *.py; do \
-	  ../$(BIN)/jupytext --quiet --to ipynb --output "$${source%.py}.ipynb" "$$source"; \
+	  ../$(BIN)/jupytext --quiet --update --to ipynb --output "$${source%.py}.ipynb" "$$source"; \
 	done
 
 lock:
