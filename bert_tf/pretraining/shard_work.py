@@ -61,10 +61,14 @@ def write_shards(work: ShardWork, progress: progress_protocol.Progress) -> float
         ValueError: as `VectorizedSampler.columns`.
     """
     total = sum(shard.num_bytes for shard in work.shards)
+    told = None
 
     def tell(num_bytes):
-        done = min(num_bytes, total) / _MEGABYTE
-        progress(_STAGE, done, total / _MEGABYTE, unit="MB")
+        nonlocal told
+        # Whoever draws a bar takes it for a new one when the end is told twice.
+        if num_bytes != told:
+            told = num_bytes
+            progress(_STAGE, told / _MEGABYTE, total / _MEGABYTE, unit="MB")
 
     tell(0)
     num_workers = min(work.options.num_workers, len(work.shards))
