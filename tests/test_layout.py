@@ -123,7 +123,9 @@ def _backend_imports(name, imported):
     for target in imported:
         top = target.split(".")[0]
         is_ours = target.startswith(("bert_tf.modeling", "bert_tf.files"))
-        if not (is_ours or top == "keras" or top in sys.stdlib_module_names):
+        # NumPy for typed constants: it is no backend, and Keras itself needs it.
+        known = top in ("keras", "numpy") or top in sys.stdlib_module_names
+        if not (is_ours or known):
             yield f"may import only keras and bert_tf.modeling, not {target}"
 
 

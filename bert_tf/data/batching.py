@@ -16,7 +16,21 @@ _BATCHES_AHEAD = 4
 _PARALLEL_READS = 2
 
 
-class TFRecordSource:
+class Source:
+    """Rows by number, and the batches that they are cut into."""
+
+    def training_batches(self, **arguments) -> tf.data.Dataset:
+        """Returns `training_batches(self, ...)`."""
+        return training_batches(self, **arguments)
+
+    def evaluation_batches(self, **arguments) -> tf.data.Dataset:
+        """Returns `evaluation_batches(self, ...)`."""
+        return evaluation_batches(self, **arguments)
+
+    clear_errors = staticmethod(lambda: clear_errors())
+
+
+class TFRecordSource(Source):
     """Rows of TFRecord files.
 
     Args:
@@ -64,7 +78,7 @@ class TFRecordSource:
         return np.array(self._record_files.read(indices), dtype=object)
 
 
-class ArraySource:
+class ArraySource(Source):
     """Rows of arrays in memory.
 
     Args:

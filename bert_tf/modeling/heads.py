@@ -171,6 +171,10 @@ class TaskModel(keras.Model):
         """Returns the loss for `fit` and `evaluate`; labels stand in the features."""
         return self.total_loss(x, y_pred)
 
+    def dropout_keys(self, seed, step, example_index):
+        """Returns uint32 [B], the keys of a step; see `numerics.dropout_keys`."""
+        return numerics.dropout_keys(seed, step, example_index)
+
     def dropout_keys_in_use(self, features, training, dropout_keys):
         """Returns the keys for a call: those given, those of `fit`, or None.
 

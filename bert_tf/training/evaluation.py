@@ -3,7 +3,6 @@
 import numpy as np
 
 from bert_tf import progress as progress_module
-from bert_tf.data import batching
 from bert_tf.training import distribution
 from bert_tf.training import steps
 
@@ -80,14 +79,14 @@ class Evaluation:
         """Yields the step function's result for each batch of `source`."""
         batch_size = self._options.eval_batch_size
         distribution.check_batch_size("eval_batch_size", batch_size, self._strategy)
-        batches = batching.evaluation_batches(
-            source, batch_size=batch_size, length_buckets=self._options.length_buckets
+        batches = source.evaluation_batches(
+            batch_size=batch_size, length_buckets=self._options.length_buckets
         )
         iterator = distribution.distribute(batches, self._strategy)
         num_examples = min(source.num_examples, max_examples or source.num_examples)
         num_steps = -(-num_examples // batch_size)
         for index in range(num_steps):
-            with batching.clear_errors():
+            with source.clear_errors():
                 values = step_function(iterator)
             yield values
             self._progress("evaluate", index + 1, num_steps, unit="batch")

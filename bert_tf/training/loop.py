@@ -8,10 +8,9 @@ import time
 import keras
 import tensorflow as tf
 
-from bert_tf import optimization
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import native
-from bert_tf.data import batching
+from bert_tf.optimization import create
 from bert_tf.training import distribution
 from bert_tf.training import evaluation
 from bert_tf.training import run_folder
@@ -79,7 +78,7 @@ class Trainer:
             self.strategy,
             micro_batches=self.options.gradient_accumulation_steps,
         )
-        self.optimizer = optimization.create_optimizer(
+        self.optimizer = create.create_optimizer(
             self.options.learning_rate, self.num_train_steps, num_warmup_steps
         )
         self.optimizer.build(self.model.trainable_variables)
@@ -130,8 +129,7 @@ class Trainer:
         return {"loss": last_loss, "global_step": self.step}
 
     def _training_iterator(self, source):
-        batches = batching.training_batches(
-            source,
+        batches = source.training_batches(
             batch_size=self.options.train_batch_size,
             num_steps=self.num_train_steps,
             start_step=self.step,
@@ -140,6 +138,7 @@ class Trainer:
             length_buckets=self.options.length_buckets,
         )
         self._num_steps_per_call = 1
+        self._clear_errors = source.clear_errors
         return distribution.distribute(batches, self.strategy)
 
     def _advance(self, train_steps, iterator):
@@ -151,7 +150,7 @@ class Trainer:
             self.num_train_steps - self.step,
         )
         started = time.monotonic()
-        with batching.clear_errors():
+        with self._clear_errors():
             history = train_steps(iterator, tf.constant(num_steps))
         history = {name: values.numpy() for name, values in history.items()}
         seconds = time.monotonic() - started

@@ -8,7 +8,6 @@ depend on how the global batch is divided.
 
 import tensorflow as tf
 
-from bert_tf.modeling import numerics
 from bert_tf.optimization import create
 
 # Columns of a batch that are not features of an example.
@@ -141,7 +140,7 @@ def _gradient_function(model, random_seed):
     variables = [variable.value for variable in model.trainable_variables]
 
     def gradients_of(batch, weights):
-        keys = numerics.dropout_keys(random_seed, batch[STEP], batch[EXAMPLE_INDEX])
+        keys = model.dropout_keys(random_seed, batch[STEP], batch[EXAMPLE_INDEX])
         features = _features(batch)
         with tf.GradientTape() as tape:
             outputs = model(features, training=True, dropout_keys=keys)

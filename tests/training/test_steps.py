@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import optimization
 from bert_tf.data import batching
 from bert_tf.data import tfrecord
 from bert_tf.modeling import config
+from bert_tf.optimization import create
 from bert_tf.pretraining import model as pretraining_model
 from bert_tf.training import steps
 
@@ -59,7 +59,7 @@ def test_a_dynamic_shape_would_be_seen():
 
 def test_a_step_is_traced_once_whatever_the_number_of_steps(pretrainer, batches):
     strategy = tf.distribute.get_strategy()
-    optimizer = optimization.create_optimizer(1e-3, 9, 0)
+    optimizer = create.create_optimizer(1e-3, 9, 0)
     optimizer.build(pretrainer.trainable_variables)
     train_steps = steps.build_train_steps(
         pretrainer,
@@ -81,7 +81,7 @@ def test_weights_that_no_loss_reaches_stay_as_they_are(golden, batches):
     small = config.BertConfig.from_json_file(golden / "model" / "bert_config.json")
     model = pretraining_model.BertPretrainer(small, next_sentence=False)
     model.build()
-    optimizer = optimization.create_optimizer(1e-2, 9, 0)
+    optimizer = create.create_optimizer(1e-2, 9, 0)
     optimizer.build(model.trainable_variables)
     before = model.bert.pooler.dense.kernel.numpy()
     train_steps = steps.build_train_steps(
