@@ -80,13 +80,13 @@ def sample_data():
     return ROOT / "bert_tf" / "sample_data"
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def run_tool():
     """Runs a tool in this process: run_tool("build_vocabulary", "--input_file=...")."""
     return _run_in_process
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def run_tool_process():
     """Runs a tool in a process of its own, as a user does; `env` adds variables."""
     return _run_in_new_process
