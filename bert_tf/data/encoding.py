@@ -5,6 +5,7 @@ from run to run. Here features are written in the order of the schema, so that e
 rows give equal bytes, and thousands of rows take one pass.
 """
 
+import functools
 from collections.abc import Mapping
 
 import numpy as np
@@ -20,6 +21,7 @@ _VALUE_TAG = 0x12
 _FLOAT_LIST_TAG = 0x12
 _INT64_LIST_TAG = 0x1A
 _PACKED_TAG = 0x0A
+_TABLE_BITS = 18  # Smaller numbers are looked up: all ids of usual vocabularies.
 
 
 def framed_records(
@@ -244,16 +246,34 @@ def _varints(values):
     if values.size and values.min() < 0:
         raise ValueError(f"Expected no negative integers, got {values.min()}.")
     most = int(values.max()) if values.size else 0
-    width = max(1, -(-most.bit_length() // 7))
-    if width == 1:
+    if most < 128:
         return values.astype(np.uint8), None
-    values = values.astype(np.uint32 if most < 1 << 32 else np.uint64)
-    matrix = np.empty((*values.shape, width), np.uint8)
-    used = np.empty((*values.shape, width), bool)
-    for place in range(width):
-        rest = values >> values.dtype.type(7 * place)
-        used[..., place] = rest > 0 if place else True
-        more = rest > 127
-        matrix[..., place] = (rest & values.dtype.type(127)) | (more * np.uint8(128))
+    if most >= 1 << _TABLE_BITS:
+        matrix, used = _varints_computed(values)
+    else:
+        matrix, used = (table[values].view(np.uint8) for table in _varint_tables())
+    return matrix, None if used.all() else used.view(bool)
+
+
+def _varints_computed(values):
+    """Returns uint8 [B, L * width] twice: the bytes, and 1 for those that are used."""
+    width = -(-int(values.max()).bit_length() // 7)
+    rest = values.astype(np.uint64)[..., np.newaxis]
+    rest = rest >> (np.uint64(7) * np.arange(width, dtype=np.uint64))
+    goes_on = rest > 127
+    matrix = (rest & np.uint64(127)).astype(np.uint8) | (goes_on * np.uint8(128))
+    used = rest > 0
+    used[..., 0] = True
     shape = (len(values), -1)
-    return matrix.reshape(shape), None if used.all() else used.reshape(shape)
+    return matrix.reshape(shape), used.view(np.uint8).reshape(shape)
+
+
+@functools.cache
+def _varint_tables():
+    """Returns the bytes, and which of them are used, of small numbers as uint32."""
+    matrix, used = _varints_computed(np.arange(1 << _TABLE_BITS)[:, np.newaxis])
+    # Four bytes each, of which three are used.
+    return [
+        np.pad(table, ((0, 0), (0, 1))).view(np.uint32).ravel()
+        for table in (matrix, used)
+    ]
