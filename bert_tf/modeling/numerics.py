@@ -24,10 +24,28 @@ _GELU_CUBIC = 0.044715
 def gelu(x):
     """Returns the release's GELU: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
 
-    It is computed as x * sigmoid(2 u), the same function in fewer passes over x.
+    It is computed as x * sigmoid(u), u = 2 sqrt(2/pi) (x + 0.044715 x^3): the same
+    function in fewer passes over x. It runs in float32, which is faster on CPUs than
+    bfloat16, and of a forward pass nothing but x is kept.
     """
-    two_u = x * (2 * _GELU_SCALE + (2 * _GELU_SCALE * _GELU_CUBIC) * ops.square(x))
-    return x * ops.sigmoid(two_u)
+    linear, cubic = 2 * _GELU_SCALE, 2 * _GELU_SCALE * _GELU_CUBIC
+
+    @ops.custom_gradient
+    def compute(x):
+        def gradient(*args, upstream=None):
+            upstream = args[0] if upstream is None else upstream
+            wide = ops.cast(x, "float32")
+            square = ops.square(wide)
+            gate = ops.sigmoid(wide * (linear + cubic * square))
+            output = wide * gate
+            slope = gate + (output - output * gate) * (linear + 3 * cubic * square)
+            return upstream * ops.cast(slope, upstream.dtype)
+
+        wide = ops.cast(x, "float32")
+        gate = ops.sigmoid(wide * (linear + cubic * ops.square(wide)))
+        return ops.cast(wide * gate, x.dtype), gradient
+
+    return compute(x)
 
 
 def gelu_erf(x):
@@ -246,8 +264,12 @@ def dropout(x, rate, keys, site):
     bits = ops.concatenate([low, high], axis=1)[:, :num_elements]
     threshold = round(rate * 65536)
     keep_scale = 65536 / (65536 - threshold)
-    mask = ops.where(bits >= np.uint32(threshold), keep_scale, 0.0)
-    return x * ops.cast(ops.reshape(mask, shape), x.dtype)
+    mask = ops.where(
+        bits >= np.uint32(threshold),
+        ops.cast(keep_scale, x.dtype),
+        ops.cast(0.0, x.dtype),
+    )
+    return x * ops.reshape(mask, shape)
 
 
 def _elements_an_example(shape, num_examples):

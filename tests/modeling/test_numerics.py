@@ -20,6 +20,22 @@ def test_gelu_is_the_tanh_form(name):
     np.testing.assert_allclose(computed, 0.5 * x * (1 + tanh), rtol=2e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 2e-6), ("bfloat16", 8e-3)])
+def test_the_gradient_of_gelu_is_its_slope(dtype, tolerance):
+    x = tf.cast(tf.linspace(-8.0, 8.0, 161), dtype)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        outputs = numerics.gelu(x)
+    assert outputs.dtype == x.dtype
+    gradient = tf.cast(tape.gradient(outputs, x, tf.ones_like(x)), "float64")
+    v = np.asarray(tf.cast(x, "float64"))
+    scale = math.sqrt(2 / math.pi)
+    tanh = np.tanh(scale * (v + 0.044715 * v**3))
+    slope = 0.5 * (1 + tanh)
+    slope += 0.5 * v * (1 - tanh**2) * scale * (1 + 3 * 0.044715 * v**2)
+    np.testing.assert_allclose(gradient, slope, atol=tolerance)
+
+
 @pytest.mark.parametrize(
     "name, expected",
     [
