@@ -88,8 +88,7 @@ class Trainer:
         if step is not None:
             return step
         if self.options.init_checkpoint:
-            report = native.load_checkpoint(self.model, self.options.init_checkpoint)
-            logger.info("%s", report)
+            native.load_checkpoint(self.model, self.options.init_checkpoint)
         return 0
 
     def train(self, source, *, evaluate=None):
@@ -225,7 +224,7 @@ class Trainer:
         try:
             yield
         except KeyboardInterrupt:
-            step = int(self.optimizer.iterations)
+            step = int(self.optimizer.iterations.numpy())
             if step > 0:
                 self.step = step
                 self._save()

@@ -70,7 +70,12 @@ class RunFolder:
                 "training run of this package."
             )
         with files.open_file(path) as file:
-            return json.load(file)
+            try:
+                return json.load(file)
+            except json.JSONDecodeError as error:
+                raise ValueError(
+                    f"{path} is no JSON ({error}); expected what a training run writes."
+                ) from None
 
     def cut_metrics(self, step):
         """Drops what an interrupted run logged after `step`."""

@@ -65,16 +65,8 @@ def restore(output_dir, model, optimizer):
             f"first {missing[0]}; expected weights, slots and step of this model. Give "
             "it as --init_checkpoint to start from its weights in a new --output_dir."
         )
-    for name, variable in state.items():
-        if tuple(shapes[name]) != tuple(variable.shape):
-            raise ValueError(
-                f"{prefix} cannot be continued: {name} has shape "
-                f"{list(shapes[name])}, the model expects {list(variable.shape)}; "
-                "check --bert_config_file."
-            )
     step = _read_step(prefix, shapes)
-    for name, variable in state.items():
-        variable.assign(native.read(prefix, [name])[name])
+    native.assign(prefix, state)
     if optimizer is not None:
         optimizer.iterations.assign(step)
     logger.info("Restored %s at step %d.", prefix, step)
