@@ -100,6 +100,7 @@ def create_examples(text_file, name):
         output_file=record_file,
         vocab_file=vocab_file,
         dupe_factor=recipe.dupe_factor,
+        next_sentence=recipe.next_sentence,
         **lengths,
     )
     print(creation.create_data(options))

@@ -13,6 +13,7 @@ class Recipe:
     num_attention_heads: int  # N.
     max_seq_length: int  # Pieces of a pretraining example.
     max_predictions_per_seq: int  # Masked pieces of a pretraining example.
+    next_sentence: bool  # Whether examples are pairs of segments.
     dupe_factor: int  # Passes over the text, each with masks of its own.
     pretraining_batch_size: int  # Sequences a step.
     pretraining_steps: int  # Optimizer steps, a tenth of them to warm up.
@@ -51,13 +52,14 @@ FULL = Recipe(
     num_attention_heads=2,
     max_seq_length=64,
     max_predictions_per_seq=10,
-    dupe_factor=20,
+    next_sentence=True,
+    dupe_factor=100,
     pretraining_batch_size=32,
-    pretraining_steps=2000,
-    pretraining_rate=3e-4,
+    pretraining_steps=3000,
+    pretraining_rate=1e-3,
     text_length=32,
     fine_tuning_batch_size=16,
-    fine_tuning_epochs=30,
+    fine_tuning_epochs=5,
     fine_tuning_rate=3e-4,
 )
 TINY = dataclasses.replace(

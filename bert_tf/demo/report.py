@@ -76,6 +76,8 @@ def _pretraining(pretraining):
         ("next_sentence_loss", "next-sentence loss"),
         ("next_sentence_accuracy", "next-sentence accuracy"),
     ):
+        if key not in pretraining.after:  # Without sentence pairs.
+            continue
         before, after = pretraining.before[key], pretraining.after[key]
         lines.append(f"  {name:23} {before:8.3f} -> {after:.3f}")
     perplexities = [

@@ -95,8 +95,8 @@ class Demo:
             json.dump(self._recipe.bert_config(vocab_size), file, indent=2)
 
     def create_examples(self) -> None:
-        """Masks words and pairs sentences, of the text and of the held-out text."""
-        self._title("Examples: mask words, pair sentences")
+        """Masks words of the text and of the held-out text."""
+        self._title("Examples: hide words")
         for part, path in self._parts().items():
             self._shell.run(
                 "create_pretraining_data",
@@ -104,6 +104,7 @@ class Demo:
                 output_file=self.path(f"{part}.tfrecord"),
                 vocab_file=self.path("vocab.txt"),
                 dupe_factor=self._recipe.dupe_factor,
+                next_sentence=self._recipe.next_sentence,
                 **self._lengths(),
             )
 

@@ -52,6 +52,23 @@ def test_the_report_tells_all_that_the_reader_wants_to_know():
         assert line in lines
 
 
+def test_scores_of_sentence_pairs_are_left_out_where_there_are_none():
+    before = {"masked_lm_loss": 7.6, "masked_lm_accuracy": 0.0}
+    pretraining = report.Pretraining(before=before, after=before)
+    outcome = report.Outcome(
+        pretraining=pretraining,
+        classification=report.Classification(
+            num_rows=4, pretrained=1.0, random=0.5, majority=0.25
+        ),
+        filled_masks=[],
+        answers=[],
+        output_dir="out",
+        curves_file="out/loss_curves.png",
+        minutes=1.0,
+    )
+    assert "next-sentence" not in report.text(outcome)
+
+
 def test_a_folder_with_something_else_is_not_replaced(tmp_path, run_tool):
     (tmp_path / "thesis.txt").write_text("years of work")
     result = run_tool("run_demo", "--tiny", f"--output_dir={tmp_path}")
