@@ -92,14 +92,14 @@ lengths = {
 }
 
 
-def create_examples(text_file, name):
+def create_examples(text_file, name, dupe_factor):
     """Masks a text; returns the TFRecord file."""
     record_file = os.path.join(folder, f"{name}.tfrecord")
     options = pretraining_options.CreatePretrainingDataOptions(
         input_file=text_file,
         output_file=record_file,
         vocab_file=vocab_file,
-        dupe_factor=recipe.dupe_factor,
+        dupe_factor=dupe_factor,
         next_sentence=recipe.next_sentence,
         **lengths,
     )
@@ -107,8 +107,10 @@ def create_examples(text_file, name):
     return record_file
 
 
-train_records = create_examples(corpus.train_file, "train")
-heldout_records = create_examples(corpus.heldout_file, "heldout")
+train_records = create_examples(corpus.train_file, "train", recipe.dupe_factor)
+heldout_records = create_examples(
+    corpus.heldout_file, "heldout", recipe.heldout_dupe_factor
+)
 
 # %%
 example = tfrecord.RecordFiles([train_records]).decoded(0)

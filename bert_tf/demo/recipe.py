@@ -15,6 +15,7 @@ class Recipe:
     max_predictions_per_seq: int  # Masked pieces of a pretraining example.
     next_sentence: bool  # Whether examples are pairs of segments.
     dupe_factor: int  # Passes over the text, each with masks of its own.
+    heldout_dupe_factor: int  # Likewise, of the held-out text.
     pretraining_batch_size: int  # Sequences a step.
     pretraining_steps: int  # Optimizer steps, a tenth of them to warm up.
     pretraining_rate: float  # Highest learning rate.
@@ -54,6 +55,7 @@ FULL = Recipe(
     max_predictions_per_seq=10,
     next_sentence=True,
     dupe_factor=100,
+    heldout_dupe_factor=5,
     pretraining_batch_size=32,
     pretraining_steps=3000,
     pretraining_rate=1e-3,
@@ -69,6 +71,7 @@ TINY = dataclasses.replace(
     max_seq_length=32,
     max_predictions_per_seq=5,
     dupe_factor=1,
+    heldout_dupe_factor=1,
     pretraining_batch_size=8,
     pretraining_steps=4,
     fine_tuning_epochs=1,

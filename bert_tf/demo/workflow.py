@@ -1,6 +1,5 @@
 """The demo on one page: from raw text to a served answer."""
 
-import dataclasses
 import json
 import os
 import shutil
@@ -97,13 +96,16 @@ class Demo:
     def create_examples(self) -> None:
         """Masks words of the text and of the held-out text."""
         self._title("Examples: hide words")
-        for part, path in self._parts().items():
+        for part, text_file, dupe_factor in (
+            ("train", self._corpus.train_file, self._recipe.dupe_factor),
+            ("heldout", self._corpus.heldout_file, self._recipe.heldout_dupe_factor),
+        ):
             self._shell.run(
                 "create_pretraining_data",
-                input_file=path,
+                input_file=text_file,
                 output_file=self.path(f"{part}.tfrecord"),
                 vocab_file=self.path("vocab.txt"),
-                dupe_factor=self._recipe.dupe_factor,
+                dupe_factor=dupe_factor,
                 next_sentence=self._recipe.next_sentence,
                 **self._lengths(),
             )
@@ -227,10 +229,6 @@ class Demo:
         picture = self.path("loss_curves.png")
         self._shell.run("plot_run", run_dir=self.path("pretraining"), plot_file=picture)
         return picture
-
-    def _parts(self):
-        corpus = dataclasses.asdict(self._corpus)
-        return {name.removesuffix("_file"): path for name, path in corpus.items()}
 
     def _lengths(self):
         return {
