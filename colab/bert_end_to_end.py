@@ -199,6 +199,8 @@ outputs["sequence_output"].shape, outputs["pooled_output"].shape
 #
 # A few hundred sentences with their topics. The same settings from the pretrained
 # weights and from random ones; the accuracy is that on sentences never trained on.
+# After so few epochs the start matters; with many more, random weights catch up, for
+# the text above is a very small one to pretrain on.
 
 # %%
 from bert_tf.classification import options as classification_options

@@ -18,6 +18,7 @@ class Classification:
     """Accuracies on rows that were never trained on."""
 
     num_rows: int  # How many rows these are.
+    num_epochs: int  # Passes over the training rows, the same for both starts.
     pretrained: float  # Fine-tuned from the pretrained weights.
     random: float  # Trained from random weights, with the same settings.
     majority: float  # Of always saying the commonest class of the training rows.
@@ -99,7 +100,8 @@ def _filled_masks(filled_masks):
 def _classification(classification):
     return "\n".join(
         [
-            f"Accuracy on {classification.num_rows} sentences never trained on",
+            f"Accuracy on {classification.num_rows} sentences never trained on, after "
+            f"{classification.num_epochs} epochs",
             f"  majority class      {classification.majority:.3f}",
             f"  random weights      {classification.random:.3f}",
             f"  pretrained weights  {classification.pretrained:.3f}",

@@ -193,6 +193,7 @@ class Demo:
         rows = {part: text.labelled_rows(path) for part, path in self._topics.items()}
         return report.Classification(
             num_rows=len(rows["test"]),
+            num_epochs=self._recipe.fine_tuning_epochs,
             pretrained=accuracy["pretrained"],
             random=accuracy["random"],
             majority=_majority_accuracy(rows["train"], rows["test"]),

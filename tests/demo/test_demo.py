@@ -20,7 +20,7 @@ def test_the_report_tells_all_that_the_reader_wants_to_know():
             before=SCORES, after={**SCORES, "masked_lm_loss": 5.5}
         ),
         classification=report.Classification(
-            num_rows=120, pretrained=0.75, random=0.5, majority=0.25
+            num_rows=120, num_epochs=5, pretrained=0.75, random=0.5, majority=0.25
         ),
         filled_masks=[
             report.FilledMask(text="A [MASK] B.", word="to", predicted="to 0.900")
@@ -40,7 +40,7 @@ def test_the_report_tells_all_that_the_reader_wants_to_know():
         "  masked-word perplexity      1998 -> 245",
         "  A [MASK] B.",
         "    was 'to'; likeliest: to 0.900",
-        "Accuracy on 120 sentences never trained on",
+        "Accuracy on 120 sentences never trained on, after 5 epochs",
         "  majority class      0.250",
         "  random weights      0.500",
         "  pretrained weights  0.750",
@@ -58,7 +58,7 @@ def test_scores_of_sentence_pairs_are_left_out_where_there_are_none():
     outcome = report.Outcome(
         pretraining=pretraining,
         classification=report.Classification(
-            num_rows=4, pretrained=1.0, random=0.5, majority=0.25
+            num_rows=4, num_epochs=5, pretrained=1.0, random=0.5, majority=0.25
         ),
         filled_masks=[],
         answers=[],
