@@ -16,7 +16,7 @@ help:
 	@echo "make lock       resolve requirements/default.txt anew"
 
 demo: .venv/installed
-	$(BIN)/python tools/run_demo.py
+	$(BIN)/python tools/run_demo.py $(if $(DEMO_CORPUS),--corpus_file="$(DEMO_CORPUS)")
 
 test: lint
 	$(BIN)/pytest --quiet

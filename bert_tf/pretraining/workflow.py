@@ -1,8 +1,10 @@
 """Pretraining on one page: train, evaluate, report."""
 
+import dataclasses
 import logging
 
 from bert_tf import files
+from bert_tf import options as options_module
 from bert_tf import progress as progress_module
 from bert_tf.data import batching
 from bert_tf.data import tfrecord
@@ -30,8 +32,8 @@ def run(options, *, progress=progress_module.silent):
         ValueError, OSError: options, examples or checkpoint do not fit together.
     """
     if not (options.do_train or options.do_eval or options.dry_run):
-        raise ValueError(
-            "Nothing to do; expected --do_train, --do_eval or --dry_run, or several."
+        raise options_module.OptionError(
+            "Nothing to do; expected --do_train, --do_eval or --dry_run."
         )
     pretraining = Pretraining(options, progress=progress)
     if options.dry_run:
@@ -50,11 +52,13 @@ def run(options, *, progress=progress_module.silent):
 
 def train(options, *, progress=progress_module.silent):
     """Trains; returns {"loss", "global_step"}. See `run`."""
+    options = dataclasses.replace(options, do_train=True, dry_run=False)
     return Pretraining(options, progress=progress).train()
 
 
 def evaluate(options, *, progress=progress_module.silent):
     """Evaluates the last checkpoint; returns the release's six scores. See `run`."""
+    options = dataclasses.replace(options, do_train=False, do_eval=True, dry_run=False)
     return Pretraining(options, progress=progress).evaluate()
 
 
@@ -100,6 +104,8 @@ class Pretraining:
 
     def train(self):
         """Trains to num_train_steps; returns {"loss", "global_step"}."""
+        if self.trainer.resumed:
+            self.trainer.folder.check_same_run(self.config, self.options)
         self.trainer.folder.create()
         self.trainer.folder.write_settings(
             task=self._task(),
@@ -112,6 +118,12 @@ class Pretraining:
 
     def evaluate(self):
         """Evaluates, writes eval_results.txt and returns its numbers."""
+        if not (self.trainer.step or self.options.init_checkpoint):
+            logger.warning(
+                "%s holds no checkpoint and there is no --init_checkpoint: these are "
+                "the scores of random weights.",
+                self.options.output_dir,
+            )
         results = scores.release_scores(self._evaluate(), self.trainer.step)
         self.trainer.folder.create()
         self.trainer.folder.write_eval_results(results)

@@ -76,7 +76,7 @@ def _tpu_strategy(tpu_name):
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=tpu_name)
         tf.config.experimental_connect_to_cluster(resolver)
         tf.tpu.experimental.initialize_tpu_system(resolver)
-    except (ValueError, tf.errors.OpError, RuntimeError) as error:
+    except (ValueError, OSError, RuntimeError, tf.errors.OpError) as error:
         reason = " ".join(str(error).split())[:200]
         raise ValueError(
             f"No TPU named {tpu_name!r} could be reached ({reason}). Give its name or "

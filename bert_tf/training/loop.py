@@ -13,6 +13,7 @@ from bert_tf.checkpoints import native
 from bert_tf.optimization import create
 from bert_tf.training import distribution
 from bert_tf.training import evaluation
+from bert_tf.training import interrupts
 from bert_tf.training import run_folder
 from bert_tf.training import selection
 from bert_tf.training import state
@@ -38,6 +39,12 @@ class Trainer:
         num_train_steps: int; 0 when nothing is to be trained.
         num_warmup_steps: int.
         progress: see `bert_tf.progress`.
+
+    Attributes:
+        model: the built `heads.TaskModel`.
+        step: int, finished optimizer steps.
+        resumed: bool, whether a checkpoint of `output_dir` was continued.
+        folder: `run_folder.RunFolder` of `output_dir`.
 
     Raises:
         ValueError: device, batch size or checkpoint do not fit.
@@ -66,9 +73,14 @@ class Trainer:
             self.model.build()
             if num_train_steps:
                 self._create_optimizer(num_warmup_steps)
+        if options.do_eval or options.eval_every_steps:
+            distribution.check_batch_size(
+                "eval_batch_size", options.eval_batch_size, self.strategy
+            )
         self._evaluation = evaluation.Evaluation(
             self.model, self.strategy, options, progress=progress
         )
+        self.resumed = False
         self.step = self._load()
 
     def _create_optimizer(self, num_warmup_steps):
@@ -86,6 +98,7 @@ class Trainer:
     def _load(self):
         step = state.restore(self.options.output_dir, self.model, self.optimizer)
         if step is not None:
+            self.resumed = True
             return step
         if self.options.init_checkpoint:
             native.load_checkpoint(self.model, self.options.init_checkpoint)
@@ -121,10 +134,13 @@ class Trainer:
             options=self.options,
         )
         iterator = self._training_iterator(source)
-        with self._saved_on_interrupt(), contextlib.closing(self.folder):
+        with contextlib.closing(self.folder), interrupts.Interrupts() as interrupted:
             while self.step < self.num_train_steps and not self._selection.should_stop:
                 last_loss = self._advance(train_steps, iterator)
                 self._keep(evaluate)
+                if interrupted.pending:
+                    self._save()
+                    raise KeyboardInterrupt
         return {"loss": last_loss, "global_step": self.step}
 
     def _training_iterator(self, source):
@@ -179,10 +195,11 @@ class Trainer:
         return periods
 
     def _log(self, history, num_steps, examples_per_second):
-        """Logs step 1 and every `log_every_steps`th of the steps just taken."""
+        """Logs of the steps just taken 1, the last, and every `log_every_steps`th."""
         for index in range(num_steps):
             step = self.step + index + 1
-            if step == 1 or step % self.options.log_every_steps == 0:
+            is_due = step % self.options.log_every_steps == 0
+            if is_due or step in (1, self.num_train_steps):
                 values = {name: float(all_[index]) for name, all_ in history.items()}
                 values["examples_per_second"] = examples_per_second
                 self.folder.log(step, values)
@@ -201,13 +218,9 @@ class Trainer:
         scores = evaluate()
         self.folder.log(self.step, scores, tag="eval")
         if self._selection.is_best(scores):
-            state.save(
-                os.path.join(self.options.output_dir, BEST_FOLDER),
-                self.model,
-                None,
-                self.step,
-                keep_max=1,
-            )
+            best_dir = os.path.join(self.options.output_dir, BEST_FOLDER)
+            state.save(best_dir, self.model, None, self.step, keep_max=1)
+            self.folder.copy_settings_to(best_dir)
 
     def _save(self):
         state.save(
@@ -217,18 +230,6 @@ class Trainer:
             self.step,
             keep_max=self.options.keep_checkpoint_max,
         )
-
-    @contextlib.contextmanager
-    def _saved_on_interrupt(self):
-        """Saves on Ctrl-C, so that the next start goes on from there."""
-        try:
-            yield
-        except KeyboardInterrupt:
-            step = int(self.optimizer.iterations.numpy())
-            if step > 0:
-                self.step = step
-                self._save()
-            raise
 
     def _resumed_loss(self):
         losses = [line["loss"] for line in self.folder.read_metrics() if "loss" in line]

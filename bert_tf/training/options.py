@@ -116,7 +116,9 @@ class TrainingOptions(options.Options):
             )
         if self.tpu_name is not None and self.device != "tpu":
             raise options.OptionError("--tpu_name goes with --device=tpu.")
-        if self.early_stopping_evals and not self.eval_every_steps:
-            raise options.OptionError(
-                "--early_stopping_evals needs --eval_every_steps above 0."
-            )
+        if self.eval_every_steps == 0:
+            for name in ("early_stopping_evals", "best_metric"):
+                if getattr(self, name) != type(self).__dataclass_fields__[name].default:
+                    raise options.OptionError(
+                        f"--{name} needs --eval_every_steps above 0."
+                    )

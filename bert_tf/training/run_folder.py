@@ -1,5 +1,6 @@
 """The record of a run in its output_dir: settings, metrics, scores."""
 
+import contextlib
 import dataclasses
 import importlib.metadata
 import json
@@ -15,6 +16,21 @@ logger = logging.getLogger(__name__)
 
 METRICS_FILE = "metrics.jsonl"
 EVAL_RESULTS_FILE = "eval_results.txt"
+SETTINGS_FILES = ("task.json", "bert_config.json", "vocab.txt")
+# Flags that may change between the parts of a run without changing what it computes.
+WITHOUT_EFFECT = (
+    "do_train",
+    "do_eval",
+    "do_predict",
+    "dry_run",
+    "eval_batch_size",
+    "iterations_per_loop",
+    "keep_checkpoint_max",
+    "log_every_steps",
+    "output_dir",
+    "predict_batch_size",
+    "save_checkpoints_steps",
+)
 VERSIONS_OF = ("bert_tf", "tensorflow", "tensorflow-text", "keras", "numpy")
 
 
@@ -61,21 +77,53 @@ class RunFolder:
             },
         )
 
+    def check_same_run(self, config, options):
+        """Checks that the run in the folder may be continued; call it before training.
+
+        Args:
+            config: `BertConfig` of the model that continues it.
+            options: the tool's options record.
+
+        Raises:
+            ValueError: the run has another model. Dropout rates may differ, and so
+                may flags; what differs is logged.
+        """
+        recorded = self._read_json("bert_config.json")
+        current = json.loads(config.to_json_string())
+        differing = _differing(recorded, current) if recorded else {}
+        refused = [name for name in differing if not name.endswith("_dropout_prob")]
+        if refused:
+            name = refused[0]
+            raise ValueError(
+                f"{self.path} holds a run of another model: {name} is "
+                f"{recorded.get(name)} there, {current.get(name)} in "
+                "--bert_config_file; give the run's own, or another --output_dir."
+            )
+        flags = (self._read_json("run.json") or {}).get("flags", {})
+        # As they would be read back: tuples are lists in JSON.
+        now = json.loads(json.dumps(dataclasses.asdict(options)))
+        differing |= _differing(flags, now, ignored=WITHOUT_EFFECT) if flags else {}
+        for name, (before, after) in differing.items():
+            logger.warning("%s: %s was %s, now %s.", self.path, name, before, after)
+
+    def copy_settings_to(self, folder):
+        """Copies what predicting and exporting need beside another checkpoint."""
+        for name in SETTINGS_FILES:
+            if files.exists(self._file(name)):
+                with files.open_file(self._file(name)) as source:
+                    text = source.read()
+                with files.complete_or_absent(os.path.join(folder, name)) as target:
+                    target.write(text)
+
     def read_task(self):
         """Returns task.json's dict; ValueError where this is no finished run."""
-        path = self._file("task.json")
-        if not files.exists(path):
+        task = self._read_json("task.json")
+        if task is None:
             raise ValueError(
                 f"{self.path} holds no task.json; expected the output_dir of a "
                 "training run of this package."
             )
-        with files.open_file(path) as file:
-            try:
-                return json.load(file)
-            except json.JSONDecodeError as error:
-                raise ValueError(
-                    f"{path} is no JSON ({error}); expected what a training run writes."
-                ) from None
+        return task
 
     def cut_metrics(self, step):
         """Drops what an interrupted run logged after `step`."""
@@ -96,9 +144,12 @@ class RunFolder:
         with files.open_file(path) as file:
             for line in file:
                 try:
-                    lines.append(json.loads(line))
+                    values = json.loads(line)
                 except json.JSONDecodeError:
                     break
+                if not isinstance(values, dict) or "step" not in values:
+                    break
+                lines.append(values)
         return lines
 
     def log(self, step, values, *, tag="train"):
@@ -110,11 +161,12 @@ class RunFolder:
             tag: "train" or "eval": the TensorBoard run that they belong to.
         """
         line = {"step": int(step), **values}
-        with files.open_file(self._file(METRICS_FILE), "a") as file:
-            file.write(json.dumps(line) + "\n")
-        with self._writer(tag).as_default():
-            for name, value in values.items():
-                _write_scalar(name, value, int(step))
+        with self._clear_write_errors():
+            with files.open_file(self._file(METRICS_FILE), "a") as file:
+                file.write(json.dumps(line) + "\n")
+            with self._writer(tag).as_default():
+                for name, value in values.items():
+                    _write_scalar(name, value, int(step))
 
     def write_eval_results(self, results):
         """Writes eval_results.txt and logs it in the release's words.
@@ -130,15 +182,40 @@ class RunFolder:
 
     def close(self):
         """Flushes the TensorBoard files."""
-        for writer in self._writers.values():
-            writer.close()
-        self._writers = {}
+        writers, self._writers = self._writers, {}
+        with self._clear_write_errors():
+            for writer in writers.values():
+                writer.close()
+
+    @contextlib.contextmanager
+    def _clear_write_errors(self):
+        try:
+            yield
+        except (OSError, tf.errors.OpError) as error:
+            reason = getattr(error, "strerror", None) or "disk full or out of reach"
+            raise OSError(
+                f"{self.path}: what the run logs cannot be written: {reason}; the "
+                "checkpoints are as they were."
+            ) from error
 
     def _writer(self, tag):
         if tag not in self._writers:
             folder = self.path if tag == "train" else self._file(tag)
             self._writers[tag] = tf.summary.create_file_writer(folder)
         return self._writers[tag]
+
+    def _read_json(self, name):
+        """Returns what a file of the folder holds, or None where there is none."""
+        if not files.exists(self._file(name)):
+            return None
+        with files.open_file(self._file(name)) as file:
+            try:
+                return json.load(file)
+            except json.JSONDecodeError as error:
+                raise ValueError(
+                    f"{self._file(name)} is no JSON ({error}); expected what a "
+                    "training run writes."
+                ) from None
 
     def _file(self, name):
         return os.path.join(self.path, name)
@@ -149,6 +226,13 @@ class RunFolder:
     def _write_text(self, name, text):
         with files.complete_or_absent(self._file(name)) as file:
             file.write(text)
+
+
+def _differing(before, after, ignored=()):
+    """Returns {name: (before, after)} of what two dicts do not have in common."""
+    names = sorted((before.keys() | after.keys()) - set(ignored))
+    pairs = {name: (before.get(name), after.get(name)) for name in names}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def _write_scalar(name, value, step):

@@ -236,6 +236,44 @@ def test_examples_without_next_sentence_make_a_model_without_that_loss(
     ).read_text()
 
 
+def test_a_run_of_another_model_is_not_continued(pretrain, golden, tmp_path):
+    assert pretrain(do_train=True, num_train_steps=2).exit_code == 0
+    config = json.loads((golden / "model" / "bert_config.json").read_text())
+    other = tmp_path / "other.json"
+    # No weight's shape shows the number of heads.
+    other.write_text(json.dumps(config | {"num_attention_heads": 4}))
+    done = pretrain(do_train=True, num_train_steps=4, bert_config_file=other)
+    assert done.exit_code == 1
+    assert "num_attention_heads is 2 there, 4" in done.stderr.strip().splitlines()[-1]
+
+    other.write_text(json.dumps(config | {"hidden_dropout_prob": 0.0}))
+    done = pretrain(
+        do_train=True, num_train_steps=4, bert_config_file=other, random_seed=7
+    )
+    assert done.exit_code == 0
+    assert "hidden_dropout_prob was 0.1, now 0.0" in done.stderr
+    assert "random_seed was 12345, now 7" in done.stderr
+
+
+def test_scores_of_random_weights_are_said_to_be_such(pretrain):
+    done = pretrain(do_eval=True)
+    assert done.exit_code == 0
+    assert "scores of random weights" in done.stderr
+
+
+def test_best_folder_can_be_used_like_a_run(pretrain, golden, tmp_path, run_tool):
+    done = pretrain(do_train=True, eval_every_steps=3, vocab_file=golden / "vocab.txt")
+    assert done.exit_code == 0, done.stderr
+    best = tmp_path / "run" / "best"
+    assert {"task.json", "vocab.txt", "bert_config.json"} <= {
+        path.name for path in best.iterdir()
+    }
+    text = "--text=the [MASK] stands"
+    done = run_tool("fill_mask", f"--init_checkpoint={best}", text, "--top_k=2")
+    assert done.exit_code == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 2
+
+
 def test_dry_run_tells_the_size_and_writes_nothing(pretrain, golden, tmp_path):
     checkpoint = tf.train.load_checkpoint(str(golden / "model" / "bert_model.ckpt"))
     shapes = checkpoint.get_variable_to_shape_map()
@@ -287,7 +325,7 @@ def test_order_and_seed_follow_their_flags(pretrain, tmp_path):
 
 MISTAKES = [
     # What is wrong; the flags; the exit code; what the one line says.
-    ("nothing to do", {}, 1, "--do_train, --do_eval or --dry_run"),
+    ("nothing to do", {}, 2, "--do_train, --do_eval or --dry_run"),
     ("no such file", {"input_file": "/no/such.tfrecord"}, 1, "/no/such.tfrecord"),
     ("no match", {"input_file": "/no/*.tfrecord"}, 1, "/no/*.tfrecord"),
     ("other length", {"max_seq_length": 32}, 1, "max_seq_length 64, expected 32"),

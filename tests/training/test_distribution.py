@@ -1,4 +1,5 @@
 import types
+import urllib.error
 
 import numpy as np
 import pytest
@@ -54,9 +55,16 @@ def test_tpu_is_resolved_connected_initialized_in_this_order(
     ]
 
 
-def test_a_tpu_that_is_not_there_is_named(monkeypatch):
+@pytest.mark.parametrize(
+    "failure",
+    [
+        ValueError("Could not lookup TPU metadata"),
+        urllib.error.URLError("Name or service not known"),  # Outside of a cloud.
+    ],
+)
+def test_a_tpu_that_is_not_there_is_named(monkeypatch, failure):
     def fail(tpu):
-        raise ValueError("Could not lookup TPU metadata")
+        raise failure
 
     monkeypatch.setattr(tf.distribute.cluster_resolver, "TPUClusterResolver", fail)
     with pytest.raises(ValueError, match=r"No TPU named 'v9'.*--tpu_name"):
