@@ -44,7 +44,7 @@ def prepare(options: classification_options.RunClassifierOptions) -> Inputs:
     else:
         inputs = _from_run(options)
     if trains and _is_run(options.output_dir):
-        _check_same_task(inputs.task, read_task(options.output_dir), options.output_dir)
+        _check_same_run(inputs, options.output_dir)
     if not trains:
         _check_trained(options)
     inputs.config.check_vocabulary_size(len(inputs.vocabulary))
@@ -79,15 +79,12 @@ def _is_run(output_dir):
 
 
 def _from_options(options):
-    for name in ("bert_config_file", "vocab_file"):
-        if getattr(options, name) is None:
-            raise ValueError(
-                f"{options.output_dir} holds no task.json, so --{name} is needed; or "
-                "give the output_dir of a training run."
-            )
+    config_file = _given_or_beside(options, "bert_config_file", "bert_config.json")
+    vocab_file = _given_or_beside(options, "vocab_file", "vocab.txt")
     full.validate_case_matches_checkpoint(
         options.do_lower_case, options.init_checkpoint
     )
+    _check_case_of_run(options)
     processor, columns = _processor(options, examples.Columns(), options.labels)
     task = task_module.Task(
         labels=tuple(processor.get_labels()),
@@ -101,9 +98,51 @@ def _from_options(options):
     return Inputs(
         task=task,
         processor=processor,
-        config=modeling_config.BertConfig.from_json_file(options.bert_config_file),
-        vocabulary=vocabulary_module.Vocabulary.load(options.vocab_file),
+        config=modeling_config.BertConfig.from_json_file(config_file),
+        vocabulary=vocabulary_module.Vocabulary.load(vocab_file),
     )
+
+
+def _given_or_beside(options, flag, file_name):
+    """Returns a flag's path, or that of the file beside init_checkpoint."""
+    if getattr(options, flag) is not None:
+        return getattr(options, flag)
+    if options.init_checkpoint is None:
+        raise ValueError(
+            f"{options.output_dir} holds no task.json, so --{flag} is needed; or give "
+            "the output_dir of a training run."
+        )
+    path = _beside_checkpoint(options.init_checkpoint, file_name)
+    if not files.exists(path):
+        raise ValueError(
+            f"There is no {path} beside --init_checkpoint={options.init_checkpoint}, "
+            f"so --{flag} is needed."
+        )
+    return path
+
+
+def _beside_checkpoint(init_checkpoint, file_name):
+    """Returns a path in the folder of a checkpoint (its prefix, or that folder)."""
+    folder = init_checkpoint
+    if not files.is_folder(folder):
+        folder = os.path.dirname(folder)
+    return os.path.join(folder, file_name)
+
+
+def _check_case_of_run(options):
+    """Refuses a casing that init_checkpoint's own run did not have."""
+    if options.init_checkpoint is None:
+        return
+    path = _beside_checkpoint(options.init_checkpoint, "task.json")
+    if not files.exists(path):
+        return
+    values = run_folder.RunFolder(os.path.dirname(path)).read_task()
+    do_lower_case = values.get("do_lower_case", options.do_lower_case)
+    if do_lower_case != options.do_lower_case:
+        raise ValueError(
+            f"--do_lower_case={options.do_lower_case}, but {path} says "
+            f"{do_lower_case}; give --do_lower_case={do_lower_case}."
+        )
 
 
 def _from_run(options):
@@ -149,16 +188,23 @@ def _processor(options, known_columns, labels):
     return processor, columns
 
 
-def _check_same_task(wanted, found, output_dir):
+def _check_same_run(inputs, output_dir):
     """Refuses to go on training one task's checkpoint with another task's data."""
     if rotation.latest(output_dir) is None:
         return
-    for name, value in wanted.to_dict().items():
-        if found.to_dict()[name] != value:
+    found = read_task(output_dir).to_dict()
+    for name, value in inputs.task.to_dict().items():
+        if found[name] != value:
             raise ValueError(
-                f"{output_dir} holds a run with {name} {found.to_dict()[name]!r}, but "
+                f"{output_dir} holds a run with {name} {found[name]!r}, but "
                 f"this one has {value!r}; choose another --output_dir."
             )
+    if read_vocabulary(output_dir).fingerprint != inputs.vocabulary.fingerprint:
+        raise ValueError(
+            f"{output_dir} holds a run with another vocabulary than this one's; give "
+            f"--vocab_file={os.path.join(output_dir, 'vocab.txt')}, or choose another "
+            "--output_dir."
+        )
 
 
 def _check_trained(options):

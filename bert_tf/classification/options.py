@@ -18,10 +18,13 @@ class RunClassifierOptions(training_options.TrainingOptions):
     """
 
     bert_config_file: str | None = option(
-        None, help="JSON file with the model's size. Needed for --do_train."
+        None,
+        help="JSON file with the model's size; default: bert_config.json beside "
+        "init_checkpoint.",
     )
     vocab_file: str | None = option(
-        None, help="Vocabulary of the checkpoint. Needed for --do_train."
+        None,
+        help="Vocabulary of the checkpoint; default: vocab.txt beside init_checkpoint.",
     )
     task_name: str | None = option(
         None, help=f"GLUE task: {', '.join(TASK_NAMES)}; leave out for your own data."
@@ -91,9 +94,9 @@ class RunClassifierOptions(training_options.TrainingOptions):
                 "Nothing to do; expected --do_train, --do_eval or --do_predict, or "
                 "several."
             )
-        if self.do_train or self.dry_run:
+        if (self.do_train or self.dry_run) and self.init_checkpoint is None:
             for name in ("bert_config_file", "vocab_file"):
-                self._require(name, "Training")
+                self._require(name, "Training without --init_checkpoint")
         if len(set(self.labels)) != len(self.labels) or len(self.labels) == 1:
             raise options.OptionError(
                 f"--labels={','.join(self.labels)}: expected two or more different "

@@ -16,6 +16,7 @@ from bert_tf.classification import trained
 from bert_tf.data import batching
 from bert_tf.modeling import numerics
 from bert_tf.tokenization import in_graph
+from bert_tf.training import distribution
 from bert_tf.training import estimates
 from bert_tf.training import evaluation as evaluation_module
 from bert_tf.training import loop
@@ -113,10 +114,16 @@ class Classification:
             num_warmup_steps=int(num_steps * options.warmup_proportion),
             progress=progress,
         )
+        if options.do_predict:
+            distribution.check_batch_size(
+                "predict_batch_size", options.predict_batch_size, self.trainer.strategy
+            )
         self._columns = {}
 
     def train(self) -> dict[str, float]:
         """Trains to the last step; returns {"loss", "global_step"}."""
+        if self.trainer.resumed:
+            self.trainer.folder.check_same_run(self.inputs.config, self.options)
         self.trainer.folder.create()
         self.trainer.folder.write_settings(
             task=self.inputs.task.to_dict(),

@@ -1,4 +1,6 @@
+import contextlib
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from bert_tf.checkpoints import names
 from bert_tf.checkpoints import native
 from bert_tf.checkpoints import rotation
 from bert_tf.classification import workflow
+from bert_tf.training import distribution
 
 
 def read_results(folder):
@@ -95,6 +98,49 @@ def test_the_encoder_comes_from_the_checkpoint(tmp_path, weather_options, golden
     )
 
 
+@pytest.fixture
+def downloaded(golden, tmp_path):
+    """Folder as a released checkpoint is unpacked; the checkpoint's prefix in it."""
+    folder = tmp_path / "downloaded"
+    folder.mkdir()
+    for path in (*(golden / "model").glob("bert_*"), golden / "vocab.txt"):
+        shutil.copy(path, folder)
+    return folder / "bert_model.ckpt"
+
+
+@pytest.mark.parametrize("is_prefix", [True, False], ids=["prefix", "folder"])
+def test_what_is_beside_the_checkpoint_need_not_be_named(
+    tmp_path, weather_options, downloaded, is_prefix
+):
+    if not is_prefix:
+        (downloaded.parent / "checkpoint").write_text(
+            'model_checkpoint_path: "bert_model.ckpt"\n'
+        )
+    options = weather_options(
+        tmp_path / "run",
+        init_checkpoint=str(downloaded if is_prefix else downloaded.parent),
+        bert_config_file=None,
+        vocab_file=None,
+    )
+    inputs = workflow.Classification(options).inputs
+    assert len(inputs.vocabulary) == inputs.config.vocab_size
+
+
+def test_the_casing_of_the_checkpoints_run_is_kept(
+    tmp_path, weather_options, downloaded
+):
+    (downloaded.parent / "task.json").write_text(
+        '{"task": "pretraining", "do_lower_case": false}'
+    )
+    values = {"init_checkpoint": str(downloaded), "vocab_file": None}
+    with pytest.raises(
+        ValueError, match=r"task\.json says False; give --do_lower_case="
+    ):
+        workflow.run(weather_options(tmp_path / "run", **values))
+    options = weather_options(tmp_path / "run", do_lower_case=False, **values)
+    assert not workflow.Classification(options).inputs.task.do_lower_case
+
+
 def test_a_dry_run_writes_nothing(tmp_path, weather_options):
     report = workflow.run(
         weather_options(tmp_path / "run", do_train=False, dry_run=True)
@@ -137,6 +183,11 @@ def test_a_glue_task_reads_its_folder_and_has_its_scores(tmp_path, weather_optio
         ({"labels": "rain,snow"}, r"train\.tsv:3: the label 'sun' is not one of"),
         ({"text_column": "words"}, "no column words; the columns are text, label"),
         ({"init_checkpoint": "nowhere/model.ckpt"}, "nowhere/model.ckpt"),
+        (
+            {"init_checkpoint": "nowhere/model.ckpt", "vocab_file": None},
+            "no nowhere/vocab.txt beside --init_checkpoint=nowhere/model.ckpt, so "
+            "--vocab_file is needed",
+        ),
         (
             {"init_checkpoint": "cased_L-12_H-768_A-12/bert_model.ckpt"},
             "give --do_lower_case=False",
@@ -197,3 +248,58 @@ def test_a_run_of_another_task_is_not_continued(
 ):
     with pytest.raises(ValueError, match=message):
         workflow.run(weather_options(weather_run, do_eval=True, **values))
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"num_attention_heads": 4}, "num_attention_heads is 2 there, 4"),
+        ({"hidden_dropout_prob": 0.0}, None),
+    ],
+    ids=["no weight's shape shows the heads", "dropout may change"],
+)
+def test_a_run_of_another_model_is_not_continued(
+    weather_run, weather_options, golden, tmp_path, changes, message
+):
+    run_dir = shutil.copytree(weather_run, tmp_path / "run")
+    config = json.loads((golden / "model" / "bert_config.json").read_text())
+    (tmp_path / "other.json").write_text(json.dumps(config | changes))
+    options = weather_options(run_dir, bert_config_file=str(tmp_path / "other.json"))
+    if message is None:
+        workflow.train(options)
+        return
+    with pytest.raises(ValueError, match=message):
+        workflow.train(options)
+    assert json.loads((run_dir / "bert_config.json").read_text()) == json.loads(
+        (weather_run / "bert_config.json").read_text()
+    )
+
+
+def test_a_run_with_another_vocabulary_is_not_continued(
+    weather_run, weather_options, golden, tmp_path
+):
+    *tokens, one, other = (golden / "vocab.txt").read_text().splitlines()
+    swapped = tmp_path / "vocab.txt"
+    swapped.write_text("\n".join([*tokens, other, one]) + "\n")
+    options = weather_options(weather_run, vocab_file=str(swapped))
+    with pytest.raises(ValueError, match="with another vocabulary"):
+        workflow.run(options)
+
+
+@pytest.mark.parametrize("name", ["eval_batch_size", "predict_batch_size"])
+def test_a_batch_that_does_not_divide_is_refused_before_training(
+    monkeypatch, tmp_path, weather_options, name
+):
+    class TwoReplicas:
+        num_replicas_in_sync = 2
+
+        @staticmethod
+        def scope():
+            return contextlib.nullcontext()
+
+    monkeypatch.setattr(
+        distribution, "create_strategy", lambda *args, **kwargs: TwoReplicas()
+    )
+    options = weather_options(tmp_path, do_eval=True, do_predict=True, **{name: 7})
+    with pytest.raises(ValueError, match=f"--{name}=7 is not divisible by 2"):
+        workflow.Classification(options)
