@@ -57,8 +57,19 @@ class BertClassifier(heads.TaskModel):
     def call(self, features, training=False, dropout_keys=None):
         """Computes the classes' scores.
 
+        Args:
+            features: dict of int32 [B, S]: `input_ids`, and `input_mask` and
+                `segment_ids` where they are not all 1 and all 0.
+            training: bool, whether to drop out.
+            dropout_keys: uint32 [B] of `numerics.dropout_keys`, or None, in `fit` and
+                without training.
+
         Returns:
             A dict: `logits` and `probabilities`, float32 [B, C].
+
+        Raises:
+            ValueError: training needs keys and there are none, or S is longer than
+                the model's position table.
         """
         keys = self.dropout_keys_in_use(features, training, dropout_keys)
         encoded = self.bert(features, training=training, dropout_keys=keys)
@@ -72,18 +83,41 @@ class BertClassifier(heads.TaskModel):
         return {"logits": logits, "probabilities": numerics.softmax(logits)}
 
     def loss_weights(self, features):
-        """Returns the number of examples."""
+        """Returns the number of examples.
+
+        Args:
+            features: as `loss_sums` takes them; labels are not needed.
+
+        Returns:
+            A dict: `classification_loss`, float32 scalar.
+        """
         return {"classification_loss": ops.sum(heads.example_weights(features))}
 
     def loss_sums(self, features, outputs):
-        """Returns the summed cross-entropy of the classes."""
+        """Returns the summed cross-entropy of the classes.
+
+        Args:
+            features: dict with `label_ids` int32 [B]; `is_real_example` float32 [B]
+                where there is padding.
+            outputs: what `call` returned for them.
+
+        Returns:
+            A dict: `classification_loss`, float32 scalar.
+        """
         losses = numerics.cross_entropy(outputs["logits"], features["label_ids"])
         return {
             "classification_loss": ops.sum(losses * heads.example_weights(features))
         }
 
     def metric_sums(self, features, outputs):
-        """Returns `accuracy`."""
+        """Returns what the accuracy is made of.
+
+        Args:
+            features, outputs: as `loss_sums` takes them.
+
+        Returns:
+            A dict: `accuracy`, a pair of float32 scalars: hits and examples.
+        """
         weights = heads.example_weights(features)
         hits = heads.weighted_hits(outputs["logits"], features["label_ids"], weights)
         return {"accuracy": (hits, ops.sum(weights))}

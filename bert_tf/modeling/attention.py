@@ -46,7 +46,16 @@ class SelfAttention(keras.layers.Layer):
         self.value.build(shape)
 
     def call(self, inputs, input_mask, dropout_keys=None):
-        """Returns [B * F, H] for inputs [B * F, H] and an integer mask [B, T]."""
+        """Lets every position look at those that the mask allows.
+
+        Args:
+            inputs: [B * F, H], in the compute dtype.
+            input_mask: integer [B, T], 1 where a position may be looked at; T = F.
+            dropout_keys: uint32 [B], or None for no dropout.
+
+        Returns:
+            [B * F, H], in the compute dtype.
+        """
         config = self.config
         length = ops.shape(input_mask)[1]
         heads = (-1, length, config.num_attention_heads, config.size_per_head)
@@ -92,7 +101,16 @@ class ResidualOutput(keras.layers.Layer):
         self.normalization.build((None, self.config.hidden_size))
 
     def call(self, inputs, residual, dropout_keys=None):
-        """Returns [B * S, H] for inputs [B * S, any width], residual [B * S, H]."""
+        """Returns the normalized sum of the residual and the projected inputs.
+
+        Args:
+            inputs: [B * S, any width], in the compute dtype.
+            residual: [B * S, H], what the sublayer was given.
+            dropout_keys: uint32 [B], or None for no dropout.
+
+        Returns:
+            [B * S, H], in the compute dtype.
+        """
         outputs = numerics.dropout(
             self.dense(inputs),
             self.config.hidden_dropout_prob,
@@ -122,6 +140,15 @@ class Attention(keras.layers.Layer):
         self.residual_output.build((None, self.config.hidden_size))
 
     def call(self, inputs, input_mask, dropout_keys=None):
-        """Returns [B * F, H] for inputs [B * F, H] and an integer mask [B, T]."""
+        """Attends, then adds the inputs and normalizes.
+
+        Args:
+            inputs: [B * F, H], in the compute dtype.
+            input_mask: integer [B, T], 1 where a position may be looked at; T = F.
+            dropout_keys: uint32 [B], or None for no dropout.
+
+        Returns:
+            [B * F, H], in the compute dtype.
+        """
         context = self.self_attention(inputs, input_mask, dropout_keys=dropout_keys)
         return self.residual_output(context, inputs, dropout_keys=dropout_keys)

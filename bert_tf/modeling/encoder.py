@@ -28,7 +28,10 @@ class Intermediate(keras.layers.Layer):
         self.dense.build((None, self.config.hidden_size))
 
     def call(self, inputs):
-        """Returns [B * S, intermediate_size] for [B * S, H]."""
+        """Returns [B * S, intermediate_size] for inputs [B * S, H], activated.
+
+        Both are in the compute dtype.
+        """
         return self.activation(self.dense(inputs))
 
 
@@ -57,7 +60,16 @@ class EncoderLayer(keras.layers.Layer):
         self.residual_output.build((None, self.config.intermediate_size))
 
     def call(self, inputs, input_mask, dropout_keys=None):
-        """Returns [B * S, H] for inputs [B * S, H] and an integer mask [B, S]."""
+        """Attends and feeds forward.
+
+        Args:
+            inputs: [B * S, H], in the compute dtype.
+            input_mask: integer [B, S], 1 where a position may be looked at.
+            dropout_keys: uint32 [B], or None for no dropout.
+
+        Returns:
+            [B * S, H], in the compute dtype.
+        """
         attended = self.attention(inputs, input_mask, dropout_keys=dropout_keys)
         wide = self.intermediate(attended)
         return self.residual_output(wide, attended, dropout_keys=dropout_keys)
@@ -82,7 +94,16 @@ class Encoder(keras.layers.Layer):
             layer.build()
 
     def call(self, inputs, input_mask, dropout_keys=None):
-        """Returns every layer's output [B * S, H], lowest first."""
+        """Runs all layers, lowest first.
+
+        Args:
+            inputs: [B * S, H], in the compute dtype.
+            input_mask: integer [B, S], 1 where a position may be looked at.
+            dropout_keys: uint32 [B], or None for no dropout.
+
+        Returns:
+            list of L tensors [B * S, H], in the compute dtype: every layer's output.
+        """
         outputs = []
         for layer in self.encoder_layers:
             inputs = layer(inputs, input_mask, dropout_keys=dropout_keys)

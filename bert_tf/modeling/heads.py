@@ -168,7 +168,22 @@ class TaskModel(keras.Model):
         )
 
     def compute_loss(self, x=None, y=None, y_pred=None, *args, **kwargs):
-        """Returns the loss for `fit` and `evaluate`; labels stand in the features."""
+        """Returns the loss for `fit` and `evaluate`; labels stand in the features.
+
+        Raises:
+            ValueError: labels came as `y`, or the model was compiled with a loss.
+        """
+        if y is not None:
+            raise ValueError(
+                f"Labels of {type(self).__name__} belong in the features, but y was "
+                'given; call fit({"input_ids": ..., "label_ids": ...}), with the names '
+                "that the class documents as its Features, and no y."
+            )
+        if getattr(self, "loss", None) is not None:
+            raise ValueError(
+                f"{type(self).__name__} has its own loss, but it was compiled with "
+                f"loss={self.loss!r}; call compile(optimizer=...) without loss."
+            )
         return self.total_loss(x, y_pred)
 
     def dropout_keys(self, seed, step, example_index):

@@ -86,10 +86,22 @@ class BertPretrainer(heads.TaskModel):
     def call(self, features, training=False, dropout_keys=None):
         """Computes both heads' scores.
 
+        Args:
+            features: dict of int32: `input_ids` [B, S], `masked_lm_positions` [B, M],
+                and `input_mask` and `segment_ids` [B, S] where they are not all 1 and
+                all 0.
+            training: bool, whether to drop out.
+            dropout_keys: uint32 [B] of `numerics.dropout_keys`, or None, in `fit` and
+                without training.
+
         Returns:
             A dict: `masked_lm_logits` float32 [B, M, V], `next_sentence_logits`
             float32 [B, 2] (unless there is no such head), `sequence_output`
-            [B, S, H], `pooled_output` [B, H].
+            [B, S, H], `pooled_output` [B, H], both in the compute dtype.
+
+        Raises:
+            ValueError: training needs keys and there are none, or S is longer than
+                the model's position table.
         """
         keys = self.dropout_keys_in_use(features, training, dropout_keys)
         encoded = self.bert(features, training=training, dropout_keys=keys)
@@ -109,14 +121,33 @@ class BertPretrainer(heads.TaskModel):
         return outputs
 
     def loss_weights(self, features):
-        """Returns the weights of masked words, and the number of examples."""
+        """Returns the weights of masked words, and the number of examples.
+
+        Args:
+            features: as `loss_sums` takes them; labels are not needed.
+
+        Returns:
+            A dict: `masked_lm_loss` and, with that head, `next_sentence_loss`, float32
+            scalars.
+        """
         weights = {"masked_lm_loss": ops.sum(_masked_weights(features))}
         if self.next_sentence:
             weights["next_sentence_loss"] = ops.sum(heads.example_weights(features))
         return weights
 
     def loss_sums(self, features, outputs):
-        """Returns the summed cross-entropies of both heads."""
+        """Returns the summed cross-entropies of both heads.
+
+        Args:
+            features: dict with `masked_lm_ids` int32 [B, M], `masked_lm_weights`
+                float32 [B, M] and, with that head, `next_sentence_labels` int32 [B] or
+                [B, 1]; `is_real_example` float32 [B] where there is padding.
+            outputs: what `call` returned for them.
+
+        Returns:
+            A dict: `masked_lm_loss` and, with that head, `next_sentence_loss`, float32
+            scalars.
+        """
         logits = outputs["masked_lm_logits"]  # [B, M, V]
         losses = numerics.cross_entropy(
             ops.reshape(logits, (-1, self.config.vocab_size)),
@@ -133,7 +164,15 @@ class BertPretrainer(heads.TaskModel):
         return sums
 
     def metric_sums(self, features, outputs):
-        """Returns `masked_lm_accuracy` and `next_sentence_accuracy`."""
+        """Returns what the accuracies are made of.
+
+        Args:
+            features, outputs: as `loss_sums` takes them.
+
+        Returns:
+            A dict: `masked_lm_accuracy` and, with that head, `next_sentence_accuracy`,
+            each a pair of float32 scalars: the hits' weight and that of all.
+        """
         weights = _masked_weights(features)
         hits = heads.weighted_hits(
             outputs["masked_lm_logits"], features["masked_lm_ids"], weights

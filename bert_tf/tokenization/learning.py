@@ -116,10 +116,19 @@ def vocabulary_from_counts(
     character_coverage=0.99995,
     progress=progress_reports.silent,
 ):
-    """Returns a `Vocabulary` for words with counts; see `learn_vocabulary`.
+    """Returns a `Vocabulary` for words with counts.
 
     After the special and unused tokens come the characters by code point, then their
     "##" forms, then the learned pieces, about the most frequent first.
+
+    Args:
+        counts: mapping of word to int, how often it occurs.
+        vocab_size, num_unused, min_frequency, character_coverage, progress: as
+            `learn_vocabulary` takes them.
+
+    Raises:
+        ValueError: `vocab_size` does not hold the special and unused tokens and the
+            characters, or the package `tokenizers` is not installed.
     """
     if num_unused is None:
         num_unused = default_num_unused(vocab_size)

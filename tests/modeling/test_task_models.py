@@ -195,6 +195,21 @@ def test_fit_takes_steps_and_evaluates_on_one_device(create_model):
     )
 
 
+@pytest.mark.parametrize(
+    "compiled, arguments, message",
+    [
+        ({}, {"y": FEATURES["label_ids"]}, "belong in the features, but y was given"),
+        ({"loss": "mse"}, {}, "compiled with loss='mse'; call compile.*without loss"),
+    ],
+    ids=["labels as y", "another loss"],
+)
+def test_what_fit_would_ignore_is_refused(create_model, compiled, arguments, message):
+    model = create_model()
+    model.compile(optimizer="sgd", run_eagerly=True, **compiled)
+    with pytest.raises(ValueError, match=message):
+        model.fit(FEATURES, shuffle=False, verbose=0, **arguments)
+
+
 def test_fit_draws_other_masks_at_every_step():
     seen = []
 
