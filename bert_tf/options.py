@@ -123,6 +123,29 @@ def validate(record) -> None:
         object.__setattr__(record, declaration.name, value)
 
 
+def check_not_overwritten(outputs, inputs) -> None:
+    """Checks that no file is written that is read too, or that is written twice.
+
+    Args:
+        outputs: name of an option -> paths (no globs) that it has the tool write.
+        inputs: the same for what is read. Links and `./` make no difference.
+
+    Raises:
+        OptionError: a file is overwritten; the message names it and both flags.
+    """
+    users = {
+        os.path.realpath(path): name for name, paths in inputs.items() for path in paths
+    }
+    for name, paths in outputs.items():
+        for path in paths:
+            user = users.setdefault(os.path.realpath(path), name)
+            if user != name:
+                raise OptionError(
+                    f"--{name}: {path} is the file of --{user} too, and would be "
+                    "overwritten; give another name."
+                )
+
+
 def _declaration(field, annotation):
     alternatives = [annotation]
     if isinstance(annotation, types.UnionType):

@@ -5,6 +5,7 @@ import dataclasses
 import os
 
 from bert_tf import files
+from bert_tf import options as option_checks
 from bert_tf import progress as progress_protocol
 from bert_tf.data import corpus
 from bert_tf.data import schema as schemas
@@ -72,10 +73,14 @@ def create_data(
     Raises:
         OSError: a file cannot be read or written.
         ValueError: text that is not UTF-8, no text, one document where pairs are
-            wanted, or a file that is no vocabulary.
+            wanted, a file that is no vocabulary, or an output file that is read too.
     """
-    vocabulary = vocabularies.Vocabulary.load(options.vocab_file)
     inputs = files.expand(options.input_file)
+    option_checks.check_not_overwritten(
+        outputs={"output_file": options.output_file},
+        inputs={"input_file": inputs, "vocab_file": [options.vocab_file]},
+    )
+    vocabulary = vocabularies.Vocabulary.load(options.vocab_file)
     shards = corpus.shards(inputs, options.shard_mb)
     if not shards:
         raise ValueError(f"There is no text in {', '.join(inputs)}.")

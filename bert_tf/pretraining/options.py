@@ -1,6 +1,7 @@
 """Options of create_pretraining_data."""
 
 import dataclasses
+import os
 
 from bert_tf import options
 from bert_tf.options import option
@@ -77,7 +78,8 @@ class CreatePretrainingDataOptions(options.Options):
                 "'release'; the release knows sentence pairs only."
             )
         for name in self.output_file:
-            if self.output_file.count(name) > 1 or name in self.input_file:
+            others = [os.path.realpath(path) for path in self.output_file]
+            if others.count(os.path.realpath(name)) > 1 or name in self.input_file:
                 raise options.OptionError(
                     f"--output_file: expected names that are given once, got {name!r} "
                     f"twice among input and output files."

@@ -57,3 +57,25 @@ class BuildVocabularyOptions(options.Options):
                 "--input_file: expected text files to learn from, or --fill_unused "
                 "with words for an existing --vocab_file, got neither."
             )
+        if self.input_file and self.output_file is not None:
+            raise options.OptionError(
+                "--output_file goes with --fill_unused alone; what is learned from "
+                "--input_file is written to --vocab_file."
+            )
+        if not self.input_file:
+            self._check_nothing_is_learned()
+
+    def _check_nothing_is_learned(self):
+        names = ("vocab_size", "num_unused", "min_frequency", "character_coverage")
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
+        for name in names:
+            if getattr(self, name) != defaults[name]:
+                raise options.OptionError(
+                    f"--{name} has a meaning only where a vocabulary is learned; "
+                    "leave it out, or give --input_file."
+                )
+
+    @property
+    def written_file(self) -> str:
+        """Where the vocabulary goes."""
+        return self.output_file or self.vocab_file

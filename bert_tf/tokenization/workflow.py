@@ -3,6 +3,7 @@
 import dataclasses
 
 from bert_tf import files
+from bert_tf import options as option_checks
 from bert_tf import progress as progress_reports
 from bert_tf.tokenization import coverage
 from bert_tf.tokenization import learning
@@ -56,8 +57,10 @@ def build_vocabulary(options, *, progress=progress_reports.silent):
         "strip_accents": options.strip_accents,
     }
     counts = None
-    if options.input_file:
-        counts = learning.count_words(options.input_file, **case, progress=progress)
+    inputs = files.expand(options.input_file) if options.input_file else []
+    _check_output(options, inputs)
+    if inputs:
+        counts = learning.count_words(inputs, **case, progress=progress)
         vocabulary = learning.vocabulary_from_counts(
             counts,
             vocab_size=options.vocab_size,
@@ -74,12 +77,24 @@ def build_vocabulary(options, *, progress=progress_reports.silent):
         vocabulary = learning.fill_unused(
             vocabulary, words, **case, source=options.fill_unused
         )
-    path = options.output_file or options.vocab_file
-    vocabulary.save(path)
+    vocabulary.save(options.written_file)
     return VocabularyReport(
-        path=path,
+        path=options.written_file,
         vocabulary=vocabulary,
         asked_size=options.vocab_size if counts else None,
         num_filled=num_unused - len(learning.unused_places(vocabulary)),
         coverage=coverage.measure(vocabulary, counts) if counts else None,
+    )
+
+
+def _check_output(options, inputs):
+    """Finds out before the long work whether its result can be written."""
+    words = [] if options.fill_unused is None else [options.fill_unused]
+    option_checks.check_not_overwritten(
+        outputs={
+            "output_file" if options.output_file else "vocab_file": [
+                options.written_file
+            ]
+        },
+        inputs={"input_file": inputs, "fill_unused": words},
     )

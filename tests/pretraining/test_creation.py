@@ -388,3 +388,33 @@ def test_bad_input_is_one_clear_line(golden, run_tool, tmp_path, flags, message,
     line = result.stderr.splitlines()[-1]  # Before it a progress bar may stand.
     assert line.startswith("create_pretraining_data: ")
     assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "output, user",
+    [
+        ("text.txt", "input_file"),
+        ("./text.txt", "input_file"),
+        ("link", "input_file"),  # To text.txt.
+        ("vocab.txt", "vocab_file"),
+        ("out,./out", "output_file"),
+    ],
+)
+def test_what_is_read_is_never_overwritten(
+    golden, run_tool, tmp_path, monkeypatch, output, user
+):
+    monkeypatch.chdir(tmp_path)
+    for name in ("text.txt", "vocab.txt"):
+        (tmp_path / name).write_bytes((golden / name).read_bytes())
+    (tmp_path / "link").symlink_to("text.txt")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    result = run_tool(
+        "create_pretraining_data",
+        "--input_file=te*.txt",
+        f"--output_file={output}",
+        "--vocab_file=vocab.txt",
+    )
+    assert result.exit_code == 2
+    assert len(result.stderr.splitlines()) == 1
+    assert user in result.stderr
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
