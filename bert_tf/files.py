@@ -7,9 +7,12 @@ not there at all, even when the process is killed half way.
 import contextlib
 import glob
 import os
+import sys
 import uuid
 from collections.abc import Iterator
 from collections.abc import Sequence
+
+from bert_tf import file_errors
 
 # Ends the names of the files that lie beside TFRecord files; `tf_examples*` must not
 # read them as records.
@@ -35,27 +38,25 @@ def open_file(path, mode="r"):
         OSError: the file cannot be opened; the message is one clear sentence.
     """
     path = os.fspath(path)
-    with _clear_errors(path):
+    with file_errors.clear_errors(path):
         if is_remote(path):
             if "r" in mode and not _gfile().exists(path):
                 raise FileNotFoundError(path)
             return _gfile().GFile(path, mode)
-        if "b" in mode:
-            return open(path, mode)
-        return open(path, mode, encoding="utf-8", newline="\n")
+        return file_errors.open_local(path, mode, path)
 
 
 def exists(path) -> bool:
     """Returns whether there is a file or folder of this name."""
     path = os.fspath(path)
-    with _clear_errors(path):
+    with file_errors.clear_errors(path):
         return _gfile().exists(path) if is_remote(path) else os.path.exists(path)
 
 
 def is_folder(path) -> bool:
     """Returns whether there is a folder of this name."""
     path = os.fspath(path)
-    with _clear_errors(path):
+    with file_errors.clear_errors(path):
         return _gfile().isdir(path) if is_remote(path) else os.path.isdir(path)
 
 
@@ -66,7 +67,7 @@ def make_folders(path) -> None:
         OSError: it cannot be made, or a file of that name is in the way.
     """
     path = os.fspath(path)
-    with _clear_errors(path):
+    with file_errors.clear_errors(path):
         if is_remote(path):
             _gfile().makedirs(path)
         else:
@@ -80,7 +81,7 @@ def remove(path) -> None:
         OSError: there is none, or it may not be removed.
     """
     path = os.fspath(path)
-    with _clear_errors(path):
+    with file_errors.clear_errors(path):
         _gfile().remove(path) if is_remote(path) else os.remove(path)
 
 
@@ -91,7 +92,7 @@ def rename(source, target) -> None:
         OSError: there is no such file, or it may not be renamed.
     """
     source, target = os.fspath(source), os.fspath(target)
-    with _clear_errors(source):
+    with file_errors.clear_errors(source):
         if is_remote(source) or is_remote(target):
             _gfile().rename(source, target, overwrite=True)
         else:
@@ -105,7 +106,7 @@ def size(path) -> int:
         OSError: there is no such file.
     """
     path = os.fspath(path)
-    with _clear_errors(path):
+    with file_errors.clear_errors(path):
         return _gfile().stat(path).length if is_remote(path) else os.path.getsize(path)
 
 
@@ -116,7 +117,7 @@ def list_folder(path) -> list[str]:
         OSError: there is no such folder.
     """
     path = os.fspath(path)
-    with _clear_errors(path):
+    with file_errors.clear_errors(path):
         names = _gfile().listdir(path) if is_remote(path) else os.listdir(path)
     return sorted(name.rstrip("/") for name in names)
 
@@ -132,14 +133,43 @@ def complete_or_absent(path, mode="w"):
     Raises:
         OSError: nothing can be written there.
     """
+    path = os.fspath(path)
     with complete_or_absent_path(path) as temporary:
-        with _clear_errors(os.fspath(path)):
-            file = open_file(temporary, mode)
+        with file_errors.clear_errors(path):
+            if is_remote(temporary):
+                file = open_file(temporary, mode)
+            else:
+                file = file_errors.open_local(temporary, mode, path)
+        # The block's own errors stay as they are; those of `file` name it.
         with file:
             yield file
-            file.flush()
-            if os.path.isfile(temporary):
-                os.fsync(file.fileno())
+            with file_errors.clear_errors(path):
+                file.flush()
+                if os.path.isfile(temporary):
+                    os.fsync(file.fileno())
+
+
+def check_can_be_made(path) -> None:
+    """Finds out, before long work, whether a file or folder can be made.
+
+    Args:
+        path: what is to be made. Folders above it are made. A remote name is not
+            tried: object stores have no folders, and may keep what is removed.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    path = os.fspath(path)
+    if is_remote(path):
+        return
+    path = os.path.realpath(path)
+    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+        return
+    make_folders(os.path.dirname(path))
+    probe = _temporary_beside(path)
+    with file_errors.clear_errors(path):
+        file_errors.open_local(probe, "wb", path).close()
+        os.remove(probe)
 
 
 @contextlib.contextmanager
@@ -164,9 +194,8 @@ def complete_or_absent_path(path):
         if os.path.exists(path) and not os.path.isfile(path):
             yield path
             return
-    folder, name = os.path.split(path)
-    make_folders(folder)
-    temporary = f"{path.removesuffix(name)}.{name}.{uuid.uuid4().hex}.partial"
+    make_folders(os.path.dirname(path))
+    temporary = _temporary_beside(path)
     try:
         yield temporary
         rename(temporary, path)
@@ -209,18 +238,25 @@ def read_lines(path) -> Iterator[str]:
         OSError: the file cannot be read.
         ValueError: a line is not UTF-8; the message has file and line.
     """
-    with open_file(path, "rb") as file, _clear_errors(os.fspath(path)):
-        for number, line in enumerate(file, start=1):
-            if number == 1:
-                line = line.removeprefix(b"\xef\xbb\xbf")
-            line = line.removesuffix(b"\n").removesuffix(b"\r")
-            try:
-                yield line.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise ValueError(
-                    f"{path}:{number}: not UTF-8 (byte {error.start + 1} of the line "
-                    f"is 0x{line[error.start]:02x}); convert the file to UTF-8."
-                ) from None
+    with open_file(path, "rb") as file, file_errors.clear_errors(os.fspath(path)):
+        yield from file_errors.decoded_lines(file, path)
+
+
+def read_stdin_lines() -> Iterator[str]:
+    """Yields the lines of standard input as `read_lines` does those of a file.
+
+    Raises:
+        ValueError: a line is not UTF-8; the message has its number.
+    """
+    # What stands in for sys.stdin in a notebook or a test may have text alone.
+    return file_errors.decoded_lines(
+        getattr(sys.stdin, "buffer", sys.stdin), "standard input"
+    )
+
+
+def _temporary_beside(path):
+    name = os.path.basename(path)
+    return f"{path.removesuffix(name)}.{name}.{uuid.uuid4().hex}.partial"
 
 
 def _matches(pattern):
@@ -228,7 +264,7 @@ def _matches(pattern):
         return [pattern]
     if not glob.has_magic(pattern):
         raise FileNotFoundError(f"There is no file {pattern}.")
-    with _clear_errors(pattern):
+    with file_errors.clear_errors(pattern):
         paths = _gfile().glob(pattern) if is_remote(pattern) else glob.glob(pattern)
     paths = [path for path in sorted(paths) if not path.endswith(SIDE_FILE_SUFFIX)]
     paths = [path for path in paths if not is_folder(path)]
@@ -243,42 +279,11 @@ def _make_local_folders(path):
     except FileExistsError:
         raise NotADirectoryError(path) from None
     except FileNotFoundError as error:  # For example below /proc.
-        raise OSError(error.errno, "the folder cannot be made") from None
+        # Without its number, which would make it a FileNotFoundError again.
+        raise OSError(f"the folder cannot be made: {error.strerror}") from None
 
 
 def _gfile():
     import tensorflow as tf
 
     return tf.io.gfile
-
-
-@contextlib.contextmanager
-def _clear_errors(path):
-    """Turns what Python and TensorFlow raise into an OSError of one sentence."""
-    sentences = {
-        FileNotFoundError: f"There is no file {path}.",
-        PermissionError: f"{path}: permission denied.",
-        IsADirectoryError: f"{path} is a folder; expected a file.",
-        NotADirectoryError: f"{path}: expected a folder, found a file.",
-    }
-    try:
-        yield
-    except tuple(sentences) as error:
-        raise type(error)(sentences[type(error)]) from None
-    except OSError as error:
-        raise OSError(f"{path}: {error.strerror or error}.") from error
-    except Exception as error:
-        if is_remote(path):
-            _raise_from_tensorflow(error, path, sentences)
-        raise
-
-
-def _raise_from_tensorflow(error, path, sentences):
-    import tensorflow as tf
-
-    if isinstance(error, tf.errors.NotFoundError):
-        raise FileNotFoundError(sentences[FileNotFoundError]) from error
-    if isinstance(error, tf.errors.PermissionDeniedError):
-        raise PermissionError(sentences[PermissionError]) from error
-    if isinstance(error, tf.errors.OpError):
-        raise OSError(f"{path}: {error.message}") from error

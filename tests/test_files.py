@@ -1,3 +1,4 @@
+import io
 import os
 
 import pytest
@@ -73,6 +74,50 @@ def test_a_file_where_a_folder_should_be_is_named(tmp_path):
         files.make_folders(tmp_path / "file" / "deep")
 
 
+def test_a_full_disk_is_told_with_the_name_of_the_file():
+    # Nothing is written before the buffer is full, or the file closed.
+    for size in (1, 10_000_000):
+        with pytest.raises(OSError, match=r"^/dev/full: cannot be written: No space"):
+            with files.complete_or_absent("/dev/full", "wb") as file:
+                file.write(b"x" * size)
+    with pytest.raises(OSError, match=r"^/dev/full: cannot be written: No space"):
+        with files.open_file("/dev/full", "w") as file:
+            file.write("x")
+
+
+def test_an_error_of_the_block_keeps_its_own_words(tmp_path):
+    error = OSError(5, "of something else")
+    with pytest.raises(OSError, match="of something else") as raised:
+        with files.complete_or_absent(tmp_path / "out"):
+            raise error
+    assert raised.value is error
+
+
+@pytest.mark.parametrize(
+    "make, sentence",
+    [
+        (files.make_folders, "^/proc/no/x: the folder cannot be made: No such"),
+        (files.check_can_be_made, "^/proc/no: the folder cannot be made: No such"),
+        (lambda path: files.check_can_be_made("/proc/x"), "^/proc/x: cannot be writ"),
+        (lambda path: files.open_file(path, "w"), "^/proc/no/x: cannot be written"),
+    ],
+)
+def test_what_cannot_be_made_is_not_called_absent(make, sentence):
+    with pytest.raises(OSError, match=sentence) as raised:
+        make("/proc/no/x")
+    assert not isinstance(raised.value, FileNotFoundError)
+
+
+def test_whether_a_file_can_be_made_is_found_out_without_a_trace(tmp_path):
+    (tmp_path / "old").write_text("old")
+    for name in ("old", "new/file", "new"):
+        files.check_can_be_made(tmp_path / name)
+    files.check_can_be_made("/dev/null")
+    assert (tmp_path / "old").read_text() == "old"
+    assert sorted(os.listdir(tmp_path)) == ["new", "old"]
+    assert os.listdir(tmp_path / "new") == []
+
+
 def test_expand_keeps_the_order_of_patterns_and_sorts_each(tmp_path):
     for name in (
         "b.tfrecord",
@@ -121,6 +166,17 @@ def test_read_lines_names_the_line_that_is_not_utf_8(tmp_path):
     (tmp_path / "text").write_bytes(b"good\nb\xe4d\n")
     with pytest.raises(ValueError, match=r"text:2: not UTF-8 \(byte 2 .* 0xe4\)"):
         list(files.read_lines(tmp_path / "text"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])  # Of the terminal.
+def test_standard_input_is_utf_8_whatever_the_terminal_is(monkeypatch, encoding):
+    stdin = io.TextIOWrapper(io.BytesIO("é\r\nb\n".encode()), encoding=encoding)
+    monkeypatch.setattr("sys.stdin", stdin)
+    assert list(files.read_stdin_lines()) == ["é", "b"]
+    stdin = io.TextIOWrapper(io.BytesIO(b"good\nb\xe4d\n"), encoding=encoding)
+    monkeypatch.setattr("sys.stdin", stdin)
+    with pytest.raises(ValueError, match=r"standard input:2: not UTF-8 .byte 2"):
+        list(files.read_stdin_lines())
 
 
 @pytest.mark.parametrize(

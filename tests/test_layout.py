@@ -30,7 +30,8 @@ LIBRARY = {
 }
 MAY_IMPORT = {
     "__init__": set(),
-    "files": set(),
+    "file_errors": set(),
+    "files": {"file_errors"},
     "options": set(),
     "progress": set(),
     "terminal": set(),

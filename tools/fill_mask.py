@@ -3,6 +3,7 @@
 import sys
 
 from bert_tf import command_line
+from bert_tf import files
 from bert_tf.pretraining import run_options
 
 
@@ -11,7 +12,7 @@ def work(options, progress):
 
     texts = [options.text]
     if options.text == "-":
-        texts = [line.strip() for line in sys.stdin if line.strip()]
+        texts = [line.strip() for line in files.read_stdin_lines() if line.strip()]
     return predictions.fill_mask(options, texts, progress=progress)
 
 

@@ -62,8 +62,7 @@ class Writer:
         if kind is None:
             # An old side file must never stand beside new records.
             record_index.remove(self.path)
-        with _writing_to(self.path):
-            self._stack.__exit__(kind, error, traceback)
+        self._stack.__exit__(kind, error, traceback)
         if kind is None:
             sizes = np.concatenate([np.zeros(1, np.int64), *self._sizes])
             record_index.RecordIndex(
@@ -81,8 +80,7 @@ class Writer:
             OSError: the file cannot be written, for example when the disk is full.
         """
         data, sizes = encoding.framed_records(self._schema, columns)
-        with _writing_to(self.path):
-            self._file.write(data)
+        self._file.write(data)
         self._count(sizes)
 
     def append_part(self, path, sizes: np.ndarray) -> None:
@@ -95,7 +93,7 @@ class Writer:
         Raises:
             OSError: as for `write`.
         """
-        with files.open_file(path, "rb") as part, _writing_to(self.path):
+        with files.open_file(path, "rb") as part:
             shutil.copyfileobj(part, self._file, 1 << 20)
         self._count(sizes)
 
@@ -267,15 +265,6 @@ class RecordFiles:
         )
         if not intact.all():
             raise ValueError(_damaged(*self._place(int(indices[np.argmin(intact)]))))
-
-
-@contextlib.contextmanager
-def _writing_to(path):
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or error
-        raise OSError(f"{path}: cannot be written: {reason}.") from error
 
 
 def _close_all(opened):

@@ -43,6 +43,7 @@ def export_saved_model(
         ValueError: `output_dir` holds no trained model, or `export_dir` is not empty.
     """
     _check_absent(export_dir)
+    files.check_can_be_made(export_dir)
     model = runs.load(output_dir)
     progress("export", 1, 3, unit="stages")
     module = signatures.ClassifierSignatures(model)

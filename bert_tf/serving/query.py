@@ -1,8 +1,8 @@
 """Questions from the command line to an exported model, and its answers."""
 
 import json
-import sys
 
+from bert_tf import files
 from bert_tf.serving import client
 from bert_tf.serving import options as serving_options
 
@@ -22,7 +22,9 @@ def run(options: serving_options.QuerySavedModelOptions, *, lines=None) -> str:
         OSError: the model cannot be read, or its server not be reached.
         ValueError: there is no text, or the model does not take these.
     """
-    texts, texts_b = _questions(options, sys.stdin if lines is None else lines)
+    texts, texts_b = _questions(
+        options, files.read_stdin_lines() if lines is None else lines
+    )
     asked = (
         client.open_server(options.server)
         if options.export_dir is None

@@ -98,3 +98,8 @@ def _check_output(options, inputs):
         },
         inputs={"input_file": inputs, "fill_unused": words},
     )
+    if files.is_folder(options.written_file):
+        raise IsADirectoryError(
+            f"{options.written_file} is a folder; expected the name of a file."
+        )
+    files.check_can_be_made(options.written_file)

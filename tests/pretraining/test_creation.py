@@ -286,7 +286,8 @@ def test_a_worker_that_is_killed_is_a_clear_error(make, tmp_path):
             os.kill(child.pid, signal.SIGKILL)
 
     with pytest.raises(OSError, match="A worker process was killed"):
-        make(progress=progress, num_workers=2, **THREE_SHARDS)
+        # Long enough for progress to be told before it is done.
+        make(progress=progress, num_workers=2, **{**THREE_SHARDS, "dupe_factor": 1000})
     assert list(tmp_path.iterdir()) == []
 
 

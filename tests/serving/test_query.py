@@ -1,3 +1,4 @@
+import io
 import json
 
 import pytest
@@ -60,6 +61,13 @@ def test_lines_of_standard_input_are_asked_together(asked):
 def test_a_tab_in_standard_input_parts_a_pair(asked):
     ask(text="-", lines=["a\tb\n", "c\td\n"])
     assert asked.asked == (["a", "c"], ["b", "d"])
+
+
+def test_standard_input_that_is_not_utf_8_is_named_with_its_line(asked, monkeypatch):
+    stdin = io.TextIOWrapper(io.BytesIO(b"good\ncaf\xe9\n"), errors="surrogateescape")
+    monkeypatch.setattr("sys.stdin", stdin)
+    with pytest.raises(ValueError, match=r"standard input:2: not UTF-8 \(byte 4"):
+        ask(text="-")
 
 
 @pytest.mark.parametrize(

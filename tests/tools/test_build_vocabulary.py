@@ -84,7 +84,9 @@ def test_words_fill_unused_places(run_tool, golden, tmp_path, flags):
         (["--input_file={}/empty"], 1, "There are no words in"),
         (["--input_file={}/text", "--vocab_size=6"], 1, "--vocab_size=6 is too small"),
         (["--input_file={}/text", "--vocab_size=5"], 2, "expected at least 6, got 5"),
-        (["--input_file={}/text", "--vocab_file={}"], 1, "is a folder"),
+        # Before the text is read.
+        (["--input_file={}/binary", "--vocab_file={}"], 1, "is a folder"),
+        (["--input_file={}/binary", "--vocab_file=/proc/x"], 1, "/proc/x: cannot be"),
         (["--input_file={}/text", "--num_unused=-1"], 2, "--num_unused"),
         (["--input_file={}/text", "--strip_accents=some"], 2, "--strip_accents"),
         (["--input_file={}/text", "--vocab_sise=9"], 2, "--vocab_size"),
