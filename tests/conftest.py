@@ -1,7 +1,9 @@
 """What all tests share: recorded results, the tools in-process, slow tests."""
 
+import ast
 import contextlib
 import dataclasses
+import importlib
 import importlib.util
 import io
 import os
@@ -90,6 +92,31 @@ def run_tool():
 def run_tool_process():
     """Runs a tool in a process of its own, as a user does; `env` adds variables."""
     return _run_in_new_process
+
+
+@pytest.fixture(scope="session")
+def options_of_tool():
+    """Returns the options record of a tool: options_of_tool("run_classifier")."""
+    return _options_of_tool
+
+
+def _options_of_tool(tool):
+    """Returns the record that a tool passes to command_line.run, read from its source.
+
+    The tool's name there must be its own.
+    """
+    tree = ast.parse((ROOT / "tools" / f"{tool}.py").read_text())
+    modules = {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    run = next(c for c in calls if ast.unparse(c.func) == "command_line.run")
+    assert ast.literal_eval(run.args[0]) == tool
+    module, name = ast.unparse(run.args[1]).rsplit(".", 1)
+    return getattr(importlib.import_module(modules[module]), name)
 
 
 def _run_in_process(name, *arguments):

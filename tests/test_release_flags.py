@@ -3,8 +3,6 @@
 Flags of the TPU plumbing became --device and --tpu_name; see test_command_line.py.
 """
 
-import ast
-import importlib
 import pathlib
 
 import pytest
@@ -106,33 +104,14 @@ RELEASED = {
 }
 
 
-def options_class(tool):
-    """Returns the record that a tool passes to command_line.run, read from its source.
-
-    The tool's name there must be its own.
-    """
-    tree = ast.parse((ROOT / "tools" / f"{tool}.py").read_text())
-    modules = {
-        alias.asname or alias.name: f"{node.module}.{alias.name}"
-        for node in tree.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    run = next(c for c in calls if ast.unparse(c.func) == "command_line.run")
-    assert ast.literal_eval(run.args[0]) == tool
-    module, name = ast.unparse(run.args[1]).rsplit(".", 1)
-    return getattr(importlib.import_module(modules[module]), name)
-
-
 def _tools_of_the_release():
     there = {path.stem for path in (ROOT / "tools").glob("[a-z]*.py")}
     return sorted(there & set(RELEASED))
 
 
 @pytest.mark.parametrize("tool", _tools_of_the_release())
-def test_the_releases_flags_have_their_names_and_defaults(tool):
-    declared = {d.name: d for d in options.declarations(options_class(tool))}
+def test_the_releases_flags_have_their_names_and_defaults(tool, options_of_tool):
+    declared = {d.name: d for d in options.declarations(options_of_tool(tool))}
     for flag, released in RELEASED[tool].items():
         assert flag in declared, f"{tool} has no --{flag}"
         default = declared[flag].default
@@ -147,6 +126,8 @@ def test_the_releases_flags_have_their_names_and_defaults(tool):
 @pytest.mark.parametrize(
     "tool", sorted(path.stem for path in (ROOT / "tools").glob("[a-z]*.py"))
 )
-def test_every_tool_runs_under_its_own_name_and_explains_every_flag(tool):
-    for declaration in options.declarations(options_class(tool)):
+def test_every_tool_runs_under_its_own_name_and_explains_every_flag(
+    tool, options_of_tool
+):
+    for declaration in options.declarations(options_of_tool(tool)):
         assert declaration.help.rstrip().endswith("."), declaration.name

@@ -88,6 +88,39 @@ def test_train_and_evaluate_return_what_they_reached(tmp_path, weather_options):
     assert workflow.evaluate(options) == read_results(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "values, compute_dtype, first_rate",
+    [
+        ({}, "float32", 1e-2 / 6),  # 60 steps, of which a tenth is warm-up.
+        (
+            {"dtype": "mixed_bfloat16", "warmup_proportion": 0.5},
+            "bfloat16",
+            1e-2 / 30,
+        ),
+    ],
+    ids=["default", "other"],
+)
+def test_model_and_rate_follow_their_flags(
+    tmp_path, weather_options, values, compute_dtype, first_rate
+):
+    trainer = workflow.Classification(weather_options(tmp_path, **values)).trainer
+    assert trainer.model.compute_dtype == compute_dtype
+    rate = float(trainer.optimizer.learning_rate)
+    assert rate == pytest.approx(first_rate, rel=1e-5)
+
+
+def test_classes_are_those_of_the_column_that_is_named(tmp_path, weather_options):
+    table = tmp_path / "own.tsv"
+    table.write_text("text\tlabel\ttopic\na\tx\tfood\nb\ty\tsports\n")
+    options = weather_options(
+        tmp_path / "run",
+        train_file=str(table),
+        label_column="topic",
+        train_batch_size=2,
+    )
+    assert workflow.Classification(options).inputs.task.labels == ("food", "sports")
+
+
 def test_the_encoder_comes_from_the_checkpoint(tmp_path, weather_options, golden):
     prefix = str(golden / "model" / "bert_model.ckpt")
     options = weather_options(tmp_path, init_checkpoint=prefix)

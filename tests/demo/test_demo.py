@@ -3,6 +3,7 @@ import re
 
 import pytest
 
+from bert_tf.demo import options
 from bert_tf.demo import report
 from bert_tf.demo import workflow
 
@@ -84,6 +85,16 @@ def test_an_earlier_demo_is_replaced(tmp_path, run_tool):
     result = run_tool("run_demo", *flags)
     assert result.stderr == "run_demo: There is no file /nowhere/own.txt.\n"
     assert os.listdir(tmp_path) == [workflow.MARKER_FILE]
+
+
+def test_tiny_is_for_tests_and_trains_less(tmp_path):
+    steps = [
+        workflow.Demo(
+            options.RunDemoOptions(output_dir=str(tmp_path), tiny=tiny), show=print
+        )._recipe.pretraining_steps
+        for tiny in (True, False)
+    ]
+    assert steps[0] < steps[1]
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,225 @@
+"""For every flag of every tool, the test that shows what changes with it.
+
+A new flag has to be entered here, with the test that holds its effect.
+"""
+
+import ast
+import functools
+import pathlib
+
+import pytest
+
+from bert_tf import options
+
+ROOT = pathlib.Path(__file__).resolve().parent
+
+LOOP = "training/test_loop.py::test_sizes_of_batches_and_of_calls_follow_their_flags"
+PRETRAIN = "tools/test_run_pretraining.py::"
+RUN_FOLDER = PRETRAIN + "test_training_and_evaluating_leave_a_whole_run_folder"
+BEST = PRETRAIN + "test_best_checkpoint_is_kept_and_training_stops_early"
+ORDER = PRETRAIN + "test_order_and_seed_follow_their_flags"
+MISTAKE = PRETRAIN + "test_a_mistake_ends_in_one_clear_line"
+CLASSIFY = "classification/test_workflow.py::"
+CLASSIFY_TOOL = "tools/test_run_classifier.py::"
+RATE = CLASSIFY + "test_model_and_rate_follow_their_flags"
+INDIVISIBLE = CLASSIFY + "test_a_batch_that_does_not_divide_is_refused_before_training"
+GLUE = CLASSIFY + "test_a_glue_task_reads_its_folder_and_has_its_scores"
+ANOTHER_TASK = CLASSIFY + "test_a_run_of_another_task_is_not_continued"
+CREATE = "pretraining/test_creation.py::"
+RECORDS = CREATE + "test_every_flag_changes_the_records"
+VOCABULARY = "tools/test_build_vocabulary.py::"
+LEARNED = VOCABULARY + "test_every_flag_changes_what_is_learned"
+FILL = "pretraining/test_predictions.py::"
+NAMED_FIRST = FILL + "test_a_configuration_and_a_vocabulary_that_are_named_come_first"
+QUERY = "tools/test_query_saved_model.py::"
+NOT_EXPORTED = (
+    "tools/test_export_saved_model.py::test_what_cannot_be_exported_ends_in_one_line"
+)
+EARLIER_DEMO = "demo/test_demo.py::test_an_earlier_demo_is_replaced"
+
+# The training loop is the same in every tool that trains.
+TRAINING = {
+    "output_dir": PRETRAIN + "test_mixed_bfloat16_trains_with_float32_weights",
+    "init_checkpoint": PRETRAIN + "test_evaluation_counts_every_example_once",
+    "do_train": RUN_FOLDER,
+    "do_eval": RUN_FOLDER,
+    "train_batch_size": LOOP,
+    "eval_batch_size": LOOP,
+    "learning_rate": PRETRAIN
+    + "test_a_run_of_the_2018_code_is_continued_with_slots_and_step",
+    "save_checkpoints_steps": RUN_FOLDER,
+    "iterations_per_loop": LOOP,
+    "device": "training/test_loop.py::test_the_device_is_the_one_asked_for",
+    "tpu_name": "training/test_distribution.py::"
+    "test_tpu_is_resolved_connected_initialized_in_this_order",
+    "num_replicas": "training/test_distribution.py::"
+    "test_replicas_get_contiguous_parts_of_the_global_batch",
+    "random_seed": ORDER,
+    "dtype": PRETRAIN + "test_mixed_bfloat16_trains_with_float32_weights",
+    "gradient_accumulation_steps": "training/test_loop.py::"
+    "test_the_model_sees_one_micro_batch_at_a_time",
+    "log_every_steps": RUN_FOLDER,
+    "eval_every_steps": BEST,
+    "early_stopping_evals": BEST,
+    "best_metric": BEST,
+    "keep_checkpoint_max": RUN_FOLDER,
+    "shuffle_buffer_size": ORDER,
+    "length_buckets": "data/test_batching.py::"
+    "test_length_buckets_cut_a_batch_to_its_longest_row",
+    "jit_compile": "training/test_loop.py::"
+    "test_jit_compile_has_xla_compile_the_gradients",
+    "dry_run": PRETRAIN + "test_dry_run_tells_the_size_and_writes_nothing",
+}
+OBSERVED = {
+    "build_vocabulary": {
+        "input_file": VOCABULARY + "test_a_vocabulary_is_learned_and_described",
+        "vocab_file": VOCABULARY + "test_a_vocabulary_is_learned_and_described",
+        "output_file": VOCABULARY + "test_words_fill_unused_places",
+        "vocab_size": LEARNED,
+        "do_lower_case": LEARNED,
+        "strip_accents": LEARNED,
+        "num_unused": LEARNED,
+        "min_frequency": LEARNED,
+        "character_coverage": LEARNED,
+        "fill_unused": VOCABULARY + "test_words_fill_unused_places",
+    },
+    "create_pretraining_data": {
+        "input_file": CREATE + "test_bad_input_is_one_clear_line",
+        "output_file": CREATE + "test_several_output_files_get_the_records_in_turn",
+        "vocab_file": CREATE + "test_the_side_file_says_how_the_records_were_made",
+        "do_lower_case": RECORDS,
+        "do_whole_word_mask": RECORDS,
+        "max_seq_length": RECORDS,
+        "max_predictions_per_seq": RECORDS,
+        "random_seed": CREATE
+        + "test_two_runs_give_the_same_bytes_and_other_seeds_other_records",
+        "dupe_factor": RECORDS,
+        "masked_lm_prob": RECORDS,
+        "short_seq_prob": RECORDS,
+        "sampler": RECORDS,
+        "next_sentence": RECORDS,
+        # What is written does not depend on it; that there are workers is seen here.
+        "num_workers": CREATE + "test_a_worker_that_is_killed_is_a_clear_error",
+        "shard_mb": RECORDS,
+    },
+    "run_pretraining": {
+        **TRAINING,
+        "input_file": MISTAKE,
+        "bert_config_file": PRETRAIN + "test_a_run_of_another_model_is_not_continued",
+        "eval_input_file": LOOP,
+        "vocab_file": RUN_FOLDER,
+        "max_seq_length": MISTAKE,
+        "max_predictions_per_seq": MISTAKE,
+        "num_train_steps": PRETRAIN
+        + "test_a_run_of_the_2018_code_is_continued_with_slots_and_step",
+        "num_warmup_steps": LOOP,
+        "max_eval_steps": PRETRAIN
+        + "test_max_eval_steps_limits_the_evaluation_and_says_so",
+    },
+    "fill_mask": {
+        "init_checkpoint": FILL
+        + "test_what_is_beside_the_checkpoint_need_not_be_named",
+        "text": FILL + "test_the_text_of_the_flag_or_of_standard_input_is_filled",
+        "bert_config_file": NAMED_FIRST,
+        "vocab_file": NAMED_FIRST,
+        "do_lower_case": FILL + "test_the_casing_is_the_flags_or_that_of_the_run",
+        "top_k": FILL + "test_the_report_has_a_line_a_mask_with_top_k_words",
+    },
+    "run_classifier": {
+        **TRAINING,
+        "init_checkpoint": CLASSIFY + "test_the_encoder_comes_from_the_checkpoint",
+        "train_batch_size": CLASSIFY_TOOL
+        + "test_what_does_not_fit_ends_in_one_line_and_exit_code_1",
+        "eval_batch_size": INDIVISIBLE,
+        "dtype": RATE,
+        "bert_config_file": CLASSIFY + "test_a_run_of_another_model_is_not_continued",
+        "vocab_file": CLASSIFY + "test_a_run_with_another_vocabulary_is_not_continued",
+        "task_name": GLUE,
+        "data_dir": GLUE,
+        "train_file": CLASSIFY + "test_classes_are_those_of_the_column_that_is_named",
+        "eval_file": CLASSIFY_TOOL + "test_csv_in_scores_and_predictions_out",
+        "predict_file": CLASSIFY_TOOL + "test_csv_in_scores_and_predictions_out",
+        "text_column": CLASSIFY + "test_what_does_not_fit_is_refused_before_training",
+        "text_b_column": ANOTHER_TASK,
+        "label_column": CLASSIFY + "test_classes_are_those_of_the_column_that_is_named",
+        "labels": ANOTHER_TASK,
+        "do_lower_case": CLASSIFY + "test_the_casing_of_the_checkpoints_run_is_kept",
+        "max_seq_length": ANOTHER_TASK,
+        "do_predict": CLASSIFY_TOOL + "test_csv_in_scores_and_predictions_out",
+        "predict_batch_size": INDIVISIBLE,
+        "num_train_epochs": CLASSIFY
+        + "test_train_and_evaluate_return_what_they_reached",
+        "warmup_proportion": RATE,
+    },
+    "export_saved_model": {
+        "output_dir": NOT_EXPORTED,
+        "export_dir": NOT_EXPORTED,
+    },
+    "query_saved_model": {
+        "text": QUERY + "test_a_flag_given_twice_asks_two_texts",
+        "text_b": QUERY + "test_a_flag_given_twice_asks_two_texts",
+        "export_dir": QUERY + "test_a_model_that_is_not_there_ends_in_one_line",
+        "server": QUERY + "test_a_model_that_is_not_there_ends_in_one_line",
+    },
+    "plot_run": {
+        "run_dir": "training/test_curves.py::"
+        "test_plot_run_writes_a_picture_into_the_folder",
+        "plot_file": "training/test_curves.py::test_plot_run_writes_the_file_asked_for",
+    },
+    "run_demo": {
+        "output_dir": EARLIER_DEMO,
+        "corpus_file": EARLIER_DEMO,
+        "tiny": "demo/test_demo.py::test_tiny_is_for_tests_and_trains_less",
+    },
+}
+TOOLS = sorted(path.stem for path in (ROOT.parent / "tools").glob("[a-z]*.py"))
+
+
+@functools.cache
+def names_of_tests(file):
+    """Returns the names of a file's test functions; without importing it."""
+    path = ROOT / file
+    if not path.exists():
+        return frozenset()
+    nodes = ast.parse(path.read_text()).body
+    names = (node.name for node in nodes if isinstance(node, ast.FunctionDef))
+    return frozenset(name for name in names if name.startswith("test_"))
+
+
+def faults(flags, observed):
+    """Returns what is wrong with a tool's part of the table, one sentence each."""
+    found = [f"--{flag} is not in the table" for flag in flags if flag not in observed]
+    for flag, place in observed.items():
+        file, name = place.split("::")
+        if flag not in flags:
+            found.append(f"there is no flag --{flag}")
+        elif name not in names_of_tests(file):
+            found.append(f"--{flag}: there is no test {place}")
+        elif flag not in (ROOT / file).read_text():
+            found.append(f"--{flag} does not occur in {file}")
+    return found
+
+
+def test_every_tool_is_in_the_table():
+    assert sorted(OBSERVED) == TOOLS
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_every_flag_has_a_test_that_shows_its_effect(tool, options_of_tool):
+    declared = [d.name for d in options.declarations(options_of_tool(tool))]
+    assert faults(declared, OBSERVED.get(tool, {})) == []
+
+
+@pytest.mark.parametrize(
+    "flags, observed, fault",
+    [
+        (["tiny", "new"], {"tiny": EARLIER_DEMO}, "--new is not in the table"),
+        ([], {"tiny": EARLIER_DEMO}, "there is no flag --tiny"),
+        (["tiny"], {"tiny": "demo/test_demo.py::test_x"}, "--tiny: there is no test"),
+        (["tiny"], {"tiny": "demo/test_x.py::test_x"}, "--tiny: there is no test"),
+        (["top_k"], {"top_k": EARLIER_DEMO}, "--top_k does not occur in demo/"),
+    ],
+)
+def test_a_gap_in_the_table_is_reported(flags, observed, fault):
+    [found] = faults(flags, observed)
+    assert found.startswith(fault)

@@ -1,0 +1,154 @@
+"""Flags of a training run: what each of them changes."""
+
+import json
+import types
+
+import pytest
+import tensorflow as tf
+
+from bert_tf.data import batching
+from bert_tf.modeling import config
+from bert_tf.optimization import create
+from bert_tf.pretraining import model as pretraining_model
+from bert_tf.pretraining import run_options
+from bert_tf.pretraining import workflow
+from bert_tf.training import distribution
+from bert_tf.training import loop
+from bert_tf.training import steps
+
+
+class Watched:
+    """A short run of pretraining, and what could be seen of it."""
+
+    def __init__(self, golden, output_dir, monkeypatch, **flags):
+        self.done = {"train": [], "evaluate": []}
+        self.train_batches = []
+        source = batching.TFRecordSource.training_batches
+
+        def training_batches(*args, **kwargs):
+            dataset = source(*args, **kwargs)
+            self.train_batches.append(dataset.element_spec["input_ids"].shape.as_list())
+            return dataset
+
+        defaults = {
+            "input_file": str(golden / "model" / "examples.tfrecord"),  # 48 examples.
+            "bert_config_file": str(golden / "model" / "bert_config.json"),
+            "output_dir": str(output_dir),
+            "max_seq_length": 64,
+            "max_predictions_per_seq": 10,
+            "do_train": True,
+            "do_eval": True,
+            "learning_rate": 1.0,
+            "num_train_steps": 6,
+            "num_warmup_steps": 0,
+            "log_every_steps": 1,
+            "train_batch_size": 2,
+        }
+        options = run_options.RunPretrainingOptions(**defaults | flags)
+        with monkeypatch.context() as patch:
+            patch.setattr(batching.TFRecordSource, "training_batches", training_batches)
+            # However busy the machine is, calls become longer.
+            patch.setattr(loop, "SECONDS_PER_CALL", 1e6)
+            workflow.run(options, progress=self._progress)
+        lines = (output_dir / "metrics.jsonl").read_text().splitlines()
+        self.metrics = [json.loads(line) for line in lines]
+
+    def _progress(self, stage, done, total, **unused):
+        self.done.setdefault(stage, []).append(done)
+
+    @property
+    def rates(self):
+        return [round(line["learning_rate"], 4) for line in self.metrics]
+
+
+def test_sizes_of_batches_and_of_calls_follow_their_flags(
+    golden, tmp_path, monkeypatch
+):
+    run = Watched(golden, tmp_path / "a", monkeypatch)
+    assert run.train_batches == [[2, 64]]
+    assert run.done["evaluate"] == [1, 2, 3, 4, 5, 6]  # 48 examples, 8 a batch.
+    assert run.done["train"] == [1, 3, 6]  # Calls of 1, 2, 3 steps.
+    assert run.rates == [0.8333, 0.6667, 0.5, 0.3333, 0.1667, 0.0]
+
+    run = Watched(
+        golden,
+        tmp_path / "b",
+        monkeypatch,
+        train_batch_size=4,
+        eval_batch_size=16,
+        # 146 examples, of other text.
+        eval_input_file=str(golden / "default.tfrecord"),
+        max_eval_steps=0,
+        iterations_per_loop=1,
+        num_warmup_steps=4,
+    )
+    assert run.train_batches == [[4, 64]]
+    assert run.done["evaluate"] == list(range(1, 11))  # 146 / 16, rounded up.
+    assert run.done["train"] == [1, 2, 3, 4, 5, 6]
+    assert run.rates == [0.25, 0.5, 0.75, 0.3333, 0.1667, 0.0]
+
+
+def traced_graph(golden, *, jit_compile=False, gradient_accumulation_steps=1):
+    """Returns the graph of the training steps for batches of 4 short examples."""
+    small = config.BertConfig.from_json_file(golden / "model" / "bert_config.json")
+    model = pretraining_model.BertPretrainer(small, next_sentence=False)
+    model.build()
+    optimizer = create.create_optimizer(1e-3, 9, 0)
+    optimizer.build(model.trainable_variables)
+    train_steps = steps.build_train_steps(
+        model,
+        optimizer,
+        tf.distribute.get_strategy(),
+        random_seed=1,
+        options=types.SimpleNamespace(
+            gradient_accumulation_steps=gradient_accumulation_steps,
+            jit_compile=jit_compile,
+        ),
+    )
+    batch = {
+        "input_ids": tf.ones([4, 6], tf.int32),
+        "masked_lm_positions": tf.ones([4, 1], tf.int32),
+        "masked_lm_ids": tf.ones([4, 1], tf.int32),
+        "masked_lm_weights": tf.ones([4, 1]),
+        "example_index": tf.range(4),
+        "step": tf.zeros([4], tf.int32),
+    }
+    iterator = iter(tf.data.Dataset.from_tensors(batch))
+    return train_steps.get_concrete_function(iterator, tf.constant(1)).graph
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_jit_compile_has_xla_compile_the_gradients(golden, jit_compile):
+    graph = traced_graph(golden, jit_compile=jit_compile)
+    compiled = [
+        function
+        for function in graph.as_graph_def().library.function
+        if function.attr["_XlaMustCompile"].b
+    ]
+    assert bool(compiled) == jit_compile
+
+
+@pytest.mark.parametrize("gradient_accumulation_steps, rows", [(1, 4), (2, 2), (4, 1)])
+def test_the_model_sees_one_micro_batch_at_a_time(
+    golden, monkeypatch, gradient_accumulation_steps, rows
+):
+    seen = set()
+    call = pretraining_model.BertPretrainer.call
+
+    def watched(self, features, *args, **kwargs):
+        seen.add(features["input_ids"].shape[0])
+        return call(self, features, *args, **kwargs)
+
+    monkeypatch.setattr(pretraining_model.BertPretrainer, "call", watched)
+    traced_graph(golden, gradient_accumulation_steps=gradient_accumulation_steps)
+    assert seen == {rows}
+
+
+@pytest.mark.parametrize("device", ["cpu", "auto", "gpu"])
+def test_the_device_is_the_one_asked_for(monkeypatch, device):
+    gpu = types.SimpleNamespace(name="/physical_device:GPU:0")
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [gpu])
+    named = []
+    monkeypatch.setattr(tf.distribute, "OneDeviceStrategy", named.append)
+    distribution.create_strategy(device)
+    assert named == ["/cpu:0" if device == "cpu" else "/gpu:0"]
