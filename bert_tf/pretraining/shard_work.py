@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 import multiprocessing
 import os
+import signal
 import tempfile
 from collections.abc import Sequence
 from concurrent import futures
@@ -131,7 +132,8 @@ def _in_order(pool, tasks, num_workers, shared, tell):
     try:
         while True:
             for task in tasks:
-                pending.append(pool.submit(shard_worker.write_parts, task))
+                with _interrupts_held_back():  # Here the pool starts its processes.
+                    pending.append(pool.submit(shard_worker.write_parts, task))
                 if len(pending) > num_workers:
                     break
             if not pending:
@@ -151,6 +153,22 @@ def _in_order(pool, tasks, num_workers, shared, tell):
             "A worker process was killed; memory may have run out. Give fewer "
             "--num_workers or a smaller --shard_mb."
         ) from None
+
+
+@contextlib.contextmanager
+def _interrupts_held_back():
+    """Lets Ctrl-C reach this thread after the block, and no process started in it.
+
+    A new process would else print a traceback before it can look away.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows.
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _folder_for_parts(path):

@@ -48,7 +48,7 @@ def export_saved_model(
     progress("export", 1, 3, unit="stages")
     module = signatures.ClassifierSignatures(model)
     with _complete_or_absent_folder(export_dir) as folder:
-        _save(module, folder)
+        _save(module, folder, export_dir)
         progress("export", 2, 3, unit="stages")
         for name in RUN_FILES:
             source = os.path.join(output_dir, name)
@@ -68,11 +68,11 @@ def run(options, *, progress=progress_module.silent) -> str:
     return f"The SavedModel is in {options.export_dir} ({names})."
 
 
-def _save(module, folder):
+def _save(module, folder, export_dir):
     try:
         tf.saved_model.save(module, folder, signatures=module.functions)
     except tf.errors.OpError as error:
-        raise OSError(f"{folder} cannot be written: {error.message}.") from error
+        raise OSError(f"{export_dir} cannot be written: {error.message}.") from error
 
 
 def _check_absent(export_dir):

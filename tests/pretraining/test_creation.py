@@ -337,6 +337,48 @@ if __name__ == "__main__":
     assert not (tmp_path / "out").exists()
 
 
+# A worker imports the main module before anything of ours is run in it.
+SLOW_TO_START = """
+import signal, sys, time
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    from tools import create_pretraining_data
+    sys.exit(create_pretraining_data.main())
+print("a worker starts", flush=True)
+time.sleep(1)
+"""
+
+
+def test_ctrl_c_while_workers_start_ends_in_one_line(golden, tmp_path):
+    (tmp_path / "program.py").write_text(SLOW_TO_START)
+    (tmp_path / "output").mkdir()
+    command = [
+        sys.executable,
+        tmp_path / "program.py",
+        f"--input_file={TEXT},{TEXT}",
+        f"--output_file={tmp_path / 'output' / 'out'}",
+        f"--vocab_file={golden / 'vocab.txt'}",
+        "--num_workers=2",
+        "--shard_mb=0.0016",
+    ]
+    root = pathlib.Path(creation.__file__).parents[2]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        start_new_session=True,  # A terminal's Ctrl-C reaches all of its processes.
+    ) as running:
+        assert running.stdout.readline() == "a worker starts\n"
+        os.killpg(running.pid, signal.SIGINT)
+        _, stderr = running.communicate(timeout=60)
+    assert stderr.splitlines()[-1] == "create_pretraining_data: interrupted."
+    assert "Traceback" not in stderr
+    assert running.returncode == 130
+    assert list((tmp_path / "output").iterdir()) == []
+
+
 @pytest.mark.parametrize(
     "flags, message, code",
     [
