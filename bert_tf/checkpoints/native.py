@@ -262,8 +262,21 @@ def _clear_read_errors(prefix):
         reason = _first_line(error)
         raise ValueError(
             f"The checkpoint {prefix} cannot be read: it is damaged or cut off "
-            f"({reason}); copy it again."
+            f"({reason}); copy it again{_older(prefix)}."
         ) from error
+
+
+def _older(prefix):
+    """Returns the words that name the next older checkpoint of a run, if any."""
+    try:
+        state = state_file.read(os.path.dirname(prefix) or ".")
+    except (OSError, ValueError):
+        return ""
+    if state is None or prefix not in state.prefixes:
+        return ""
+    older = state.prefixes[: state.prefixes.index(prefix)]
+    older = [other for other in older if state_file.is_complete(other)]
+    return f", or take the one before it, {older[-1]}" if older else ""
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ It is the file that TensorFlow itself writes and reads. It is written last, so a
 checkpoint that it does not name was never finished.
 """
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -36,8 +37,9 @@ def read(folder):
     if not files.exists(path):
         return None
     try:
-        # TensorFlow only logs what it cannot parse, and gives None.
-        state = tf.train.get_checkpoint_state(folder)
+        # TensorFlow logs what it cannot parse, and gives None.
+        with _unlogged():
+            state = tf.train.get_checkpoint_state(folder)
     except (tf.errors.OpError, ValueError):
         state = None
     if state is None or not state.model_checkpoint_path:
@@ -78,6 +80,20 @@ def data_files(prefix):
         for found in files.list_folder(folder)
         if found.startswith(start) and ".tempstate" not in found
     ]
+
+
+@contextlib.contextmanager
+def _unlogged():
+    logger = tf.get_logger()
+
+    def drop(record):
+        return False
+
+    logger.addFilter(drop)
+    try:
+        yield
+    finally:
+        logger.removeFilter(drop)
 
 
 def _present(folder, prefix):

@@ -159,11 +159,24 @@ def test_it_is_an_error_where_all_are_gone(tmp_path):
         rotation.latest(tmp_path)
 
 
+def test_a_damaged_checkpoint_names_the_one_before_it(tmp_path):
+    write(tmp_path, 1, 2, 3)
+    with open(tmp_path / "model.ckpt-3.data-00000-of-00001", "r+b") as file:
+        file.truncate(2)
+    (tmp_path / "model.ckpt-2.index").unlink()
+    prefix = rotation.latest(tmp_path)
+    wanted = native.read_names_and_shapes(prefix)
+    with pytest.raises(ValueError, match=r"or take the one before it, .*ckpt-1\."):
+        native.read(prefix, wanted)
+
+
 @pytest.mark.parametrize("text", ["", "hello", "model_checkpoint_path: 5"])
-def test_a_checkpoint_file_that_says_nothing_is_refused(tmp_path, text):
+def test_a_checkpoint_file_that_says_nothing_is_refused(tmp_path, text, capfd, caplog):
     (tmp_path / "checkpoint").write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match="does not name a checkpoint"):
         rotation.latest(tmp_path)
+    assert "WARNING" not in capfd.readouterr().err
+    assert not caplog.records
 
 
 # Killed.
