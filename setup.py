@@ -40,11 +40,9 @@ setuptools.setup(
         "keras>=3.10,<4",
         "absl-py>=2.1",
         "numpy>=1.26",
-        "safetensors>=0.4",
         "tqdm>=4.66",
     ],
     extras_require={
-        "beam": ["apache-beam>=2.60"],
         "dev": [
             "jax>=0.4",
             "pytest>=8",
@@ -57,7 +55,6 @@ setuptools.setup(
         ],
         "notebooks": ["ipykernel>=6", "jupytext>=1.16", "nbclient>=0.10", *PLOTS],
         "plots": PLOTS,
-        "serving": ["tensorflow-serving-api>=2.16"],
         "vocabulary": VOCABULARY,
     },
 )
