@@ -137,8 +137,9 @@ def _check_case_of_run(options):
     if not files.exists(path):
         return
     values = run_folder.RunFolder(os.path.dirname(path)).read_task()
-    do_lower_case = values.get("do_lower_case", options.do_lower_case)
-    if do_lower_case != options.do_lower_case:
+    do_lower_case = values.get("do_lower_case")
+    # A run on examples of the 2018 code does not know it.
+    if do_lower_case is not None and do_lower_case != options.do_lower_case:
         raise ValueError(
             f"--do_lower_case={options.do_lower_case}, but {path} says "
             f"{do_lower_case}; give --do_lower_case={do_lower_case}."

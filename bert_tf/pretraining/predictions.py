@@ -135,4 +135,6 @@ def _do_lower_case(options, folder):
     if not files.exists(path):
         return True
     with files.open_file(path) as file:
-        return json.load(file).get("do_lower_case", True)
+        recorded = json.load(file).get("do_lower_case")
+    # A run on examples of the 2018 code does not know it.
+    return True if recorded is None else recorded

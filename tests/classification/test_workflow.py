@@ -173,6 +173,13 @@ def test_the_casing_of_the_checkpoints_run_is_kept(
     options = weather_options(tmp_path / "run", do_lower_case=False, **values)
     assert not workflow.Classification(options).inputs.task.do_lower_case
 
+    # Examples of the 2018 code do not say it, and nor does a run on them.
+    (downloaded.parent / "task.json").write_text(
+        '{"task": "pretraining", "do_lower_case": null}'
+    )
+    options = weather_options(tmp_path / "run", **values)
+    assert workflow.Classification(options).inputs.task.do_lower_case
+
 
 def test_a_dry_run_writes_nothing(tmp_path, weather_options):
     report = workflow.run(

@@ -134,19 +134,18 @@ def test_a_configuration_and_a_vocabulary_that_are_named_come_first(
 @pytest.mark.parametrize(
     "given, recorded, expected",
     [
-        (None, None, True),
-        (None, False, False),
-        (True, False, True),
-        (False, None, False),
+        (None, {}, True),
+        (None, {"do_lower_case": None}, True),  # Of examples of the 2018 code.
+        (None, {"do_lower_case": False}, False),
+        (True, {"do_lower_case": False}, True),
+        (False, {}, False),
     ],
-    ids=["default", "as the run", "flag before run", "flag"],
+    ids=["default", "unknown", "as the run", "flag before run", "flag"],
 )
 def test_the_casing_is_the_flags_or_that_of_the_run(
     fill_options, released, given, recorded, expected
 ):
-    if recorded is not None:
-        task = json.dumps({"task": "pretraining", "do_lower_case": recorded})
-        (released / "task.json").write_text(task)
+    (released / "task.json").write_text(json.dumps({"task": "pretraining"} | recorded))
     checkpoint = str(released / "bert_model.ckpt")
     filler = predictions.load(
         fill_options(init_checkpoint=checkpoint, do_lower_case=given)
