@@ -23,7 +23,13 @@ def plot_runs(options) -> str:
     """
     folders = [folder.rstrip("/") for folder in options.run_dir]
     path = options.plot_file or os.path.join(folders[0], CURVES_FILE)
-    save(figure({os.path.basename(folder): folder for folder in folders}), path)
+    names = [os.path.basename(folder) for folder in folders]
+    # Runs of one name are told apart by their whole paths.
+    shown = {
+        folder if names.count(name) > 1 else name: folder
+        for name, folder in zip(names, folders, strict=True)
+    }
+    save(figure(shown), path)
     return f"The curves are in {path}."
 
 

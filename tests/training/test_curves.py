@@ -1,7 +1,9 @@
 import json
+import shutil
 
 import pytest
 
+from bert_tf.training import curve_options
 from bert_tf.training import curves
 
 LINES = [
@@ -54,6 +56,16 @@ def test_plot_run_writes_the_file_asked_for(run_dir, tmp_path, run_tool):
     flags = [f"--run_dir={run_dir},{run_dir}", f"--plot_file={plot_file}"]
     assert run_tool("plot_run", *flags).exit_code == 0
     assert "<svg" in plot_file.read_text()
+
+
+def test_runs_of_one_name_are_shown_by_their_paths(run_dir, tmp_path, monkeypatch):
+    other = tmp_path / "other" / run_dir.name
+    shutil.copytree(run_dir, other)
+    shown = []
+    monkeypatch.setattr(curves, "figure", lambda runs: shown.append(runs))
+    monkeypatch.setattr(curves, "save", lambda picture, path: None)
+    curves.plot_runs(curve_options.PlotRunOptions(run_dir=(str(run_dir), str(other))))
+    assert list(shown[0]) == [str(run_dir), str(other)]
 
 
 def test_a_folder_without_metrics_is_named(tmp_path, run_tool):
