@@ -109,20 +109,27 @@ class BertConfig:
             raise ValueError(f"{path}: {error}") from error
 
     @classmethod
-    def named(cls, name):
+    def named(cls, name, **changes):
         """Returns the configuration of a released model, such as "bert-base-cased".
 
+        Args:
+            name: of the model.
+            **changes: fields that are to differ, such as `vocab_size=2000`.
+
         Raises:
-            ValueError: no released model has this name.
+            ValueError: no released model has this name, or a field cannot have its
+                value.
+            TypeError: there is no such field.
         """
         model = released.find(name)
-        return cls(
+        config = cls(
             vocab_size=model.vocab_size,
             hidden_size=model.hidden_size,
             num_hidden_layers=model.num_layers,
             num_attention_heads=model.hidden_size // 64,
             intermediate_size=4 * model.hidden_size,
         )
+        return dataclasses.replace(config, **changes)
 
     def to_dict(self):
         """Returns every field by name."""

@@ -149,3 +149,10 @@ def test_every_released_model_has_a_valid_configuration_and_a_casing():
 def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(ValueError, match=r"'bert-huge'.*bert-base-cased.*bert-tiny"):
         config.BertConfig.named("bert-huge")
+
+
+def test_a_named_size_may_have_a_vocabulary_of_its_own():
+    changed = config.BertConfig.named("bert-tiny", vocab_size=2000)
+    assert (changed.vocab_size, changed.hidden_size) == (2000, 128)
+    with pytest.raises(ValueError, match="vocab_size"):
+        config.BertConfig.named("bert-tiny", vocab_size=0)
