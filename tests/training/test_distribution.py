@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.optimization import adam_weight_decay
+from bert_tf.pretraining import model as pretraining_model
 from bert_tf.training import distribution
 
 
@@ -97,3 +99,52 @@ def test_replicas_get_contiguous_parts_of_the_global_batch(replicas):
         np.testing.assert_array_equal(
             np.concatenate(parts), np.arange(4 * step, 4 * step + 4)
         )
+
+
+def test_on_a_tpu_model_and_optimizer_are_made_in_scope_and_shapes_are_static(
+    tpu_calls, golden, tmp_path, run_tool, monkeypatch
+):
+    strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
+    monkeypatch.setattr(tf.distribute, "TPUStrategy", lambda resolver: strategy)
+    made, shapes = [], set()
+    build_model = pretraining_model.BertPretrainer.build
+    build_optimizer = adam_weight_decay.AdamWeightDecay.build
+    call = pretraining_model.BertPretrainer.call
+
+    def watch(name, build):
+        def watched(*arguments):
+            made.append((name, tf.distribute.get_strategy() is strategy))
+            return build(*arguments)
+
+        return watched
+
+    def call_and_see(self, features, **arguments):
+        shapes.add(tuple(features["input_ids"].shape))
+        return call(self, features, **arguments)
+
+    model, optimizer = pretraining_model.BertPretrainer, adam_weight_decay
+    monkeypatch.setattr(model, "build", watch("model", build_model))
+    monkeypatch.setattr(
+        optimizer.AdamWeightDecay, "build", watch("optimizer", build_optimizer)
+    )
+    monkeypatch.setattr(model, "call", call_and_see)
+    # 48 examples leave a part of a batch of 5: no batch may be smaller.
+    recorded = golden / "model"
+    done = run_tool(
+        "run_pretraining",
+        f"--input_file={recorded / 'examples.tfrecord'}",
+        f"--output_dir={tmp_path / 'run'}",
+        f"--bert_config_file={recorded / 'bert_config.json'}",
+        "--device=tpu",
+        "--do_train",
+        "--do_eval",
+        "--max_seq_length=64",
+        "--max_predictions_per_seq=10",
+        "--train_batch_size=5",
+        "--eval_batch_size=7",
+        "--num_train_steps=11",
+    )
+    assert done.exit_code == 0, done.stderr
+    assert [name for name, _ in tpu_calls] == ["resolver", "connect", "initialize"]
+    assert made == [("model", True), ("optimizer", True)]
+    assert shapes == {(5, 64), (7, 64)}
