@@ -4,6 +4,8 @@ import pathlib
 import signal
 import subprocess
 import sys
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -281,13 +283,18 @@ def test_a_run_that_is_interrupted_leaves_nothing(make, tmp_path, workers):
 
 
 def test_a_worker_that_is_killed_is_a_clear_error(make, tmp_path):
-    def progress(stage, done, total, **_):
-        for child in multiprocessing.active_children():
-            os.kill(child.pid, signal.SIGKILL)
+    def kill_a_worker():
+        while len(children := multiprocessing.active_children()) < 2:
+            time.sleep(0.01)
+        # The pool has all its workers, and none has done its shard yet.
+        time.sleep(0.2)
+        os.kill(children[0].pid, signal.SIGKILL)
 
+    killer = threading.Thread(target=kill_a_worker, daemon=True)
+    killer.start()
     with pytest.raises(OSError, match="A worker process was killed"):
-        # Long enough for progress to be told before it is done.
-        make(progress=progress, num_workers=2, **{**THREE_SHARDS, "dupe_factor": 1000})
+        make(num_workers=2, **{**THREE_SHARDS, "dupe_factor": 1000})
+    killer.join()
     assert list(tmp_path.iterdir()) == []
 
 
