@@ -16,6 +16,8 @@ VERSION = re.search(
 )[1]
 PLOTS = ["matplotlib>=3.8"]
 VOCABULARY = ["tokenizers>=0.20"]
+KERAS_HUB = ["keras-hub>=0.20"]
+DATASETS = ["tensorflow-datasets>=4.9.6"]
 
 setuptools.setup(
     name="bert_tf",
@@ -40,6 +42,7 @@ setuptools.setup(
         "keras>=3.10,<4",
         "absl-py>=2.1",
         "numpy>=1.26",
+        "safetensors>=0.4.3",
         "tqdm>=4.66",
     ],
     extras_require={
@@ -49,6 +52,8 @@ setuptools.setup(
             "ruff>=0.6",
             *PLOTS,
             *VOCABULARY,
+            *KERAS_HUB,
+            *DATASETS,
             "ipykernel>=6",
             "jupytext>=1.16",
             "nbclient>=0.10",
@@ -56,5 +61,7 @@ setuptools.setup(
         "notebooks": ["ipykernel>=6", "jupytext>=1.16", "nbclient>=0.10", *PLOTS],
         "plots": PLOTS,
         "vocabulary": VOCABULARY,
+        "keras-hub": KERAS_HUB,
+        "datasets": DATASETS,
     },
 )

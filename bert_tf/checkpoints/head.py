@@ -1,0 +1,93 @@
+"""What stands on the encoder in a checkpoint, and the model that goes with it."""
+
+import dataclasses
+
+import keras
+
+import bert_tf.modeling  # noqa: F401 (registers every model with Keras)
+from bert_tf.modeling import config as config_module
+
+# Kind of head -> class of the model, as Keras has it registered, and its arguments.
+_MODELS = {
+    "encoder": ("BertModel", {}),
+    "pretraining": ("BertPretrainer", {}),
+    "masked_lm": ("BertPretrainer", {"next_sentence": False}),
+    "classification": ("BertClassifier", {}),
+    "question_answering": ("BertSpanPredictor", {}),
+    "token_classification": ("BertTokenClassifier", {}),
+    "multiple_choice": ("BertMultipleChoice", {}),
+}
+KINDS = tuple(_MODELS)
+_WITH_LABELS = ("classification", "token_classification")
+# Heads whose weights are `output_weights` [C, H] and `output_bias` [C], like the
+# release's classifier: shapes do not tell them apart.
+OUTPUT_WEIGHTS = "output_weights"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Head:
+    """The head of a checkpoint; "encoder" where there is none."""
+
+    kind: str  # One of `KINDS`.
+    num_labels: int | None = None  # Classes or tags; None for other kinds.
+    labels: tuple[str, ...] | None = None  # Their names, where known.
+
+    def __post_init__(self):
+        if self.kind not in _MODELS:
+            raise ValueError(
+                f"Unknown kind of head {self.kind!r}; expected one of "
+                f"{', '.join(KINDS)}."
+            )
+
+
+def head_of(shapes, *, kind=None, labels=None):
+    """Returns the `Head` that a checkpoint's names and shapes show.
+
+    Args:
+        shapes: {release's name: shape}.
+        kind: what is known of it, for example from a task.json; None: what the names
+            show, where `output_weights` alone is taken for a classifier, as in 2018.
+        labels: names of the classes or tags, where known.
+
+    Raises:
+        ValueError: `kind` is none of `KINDS`, or its weights are not there.
+    """
+    if kind is None:
+        kind = _kind_shown(shapes)
+    num_labels = None
+    if kind in _WITH_LABELS:
+        if OUTPUT_WEIGHTS not in shapes:
+            raise ValueError(
+                f"There is no {OUTPUT_WEIGHTS} for a head of the kind {kind}."
+            )
+        num_labels = shapes[OUTPUT_WEIGHTS][0]
+    return Head(kind=kind, num_labels=num_labels, labels=labels and tuple(labels))
+
+
+def create_model(config: config_module.BertConfig, head: Head, **kwargs):
+    """Returns the built model, newly initialized, that a head belongs to.
+
+    Args:
+        config: BertConfig.
+        head: `Head`.
+        **kwargs: name and dtype, as for every Keras model.
+    """
+    class_name, arguments = _MODELS[head.kind]
+    model_class = keras.saving.get_registered_object(f"bert_tf>{class_name}")
+    if head.num_labels is not None:
+        arguments = arguments | {"num_labels": head.num_labels}
+    model = model_class(config, **arguments, **kwargs)
+    model.build()
+    return model
+
+
+def _kind_shown(shapes):
+    if any(name.startswith("cls/squad/") for name in shapes):
+        return "question_answering"
+    if OUTPUT_WEIGHTS in shapes:
+        return "classification"
+    if any(name.startswith("cls/seq_relationship/") for name in shapes):
+        return "pretraining"
+    if any(name.startswith("cls/predictions/") for name in shapes):
+        return "masked_lm"
+    return "encoder"
