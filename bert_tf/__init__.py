@@ -8,7 +8,8 @@ Read in this order; it is the way the text flows:
 4. `optimization`: the schedule and the optimizers.
 5. `checkpoints`: weights on disk, in the release's own format.
 6. `training`: the loop, distribution, evaluation and the run folder.
-7. `pretraining`, `classification`: one folder a task, each with the same files.
+7. `pretraining`, `classification`, `question_answering`: one folder a task, each with
+   the same files.
 8. `serving`: a run folder to a SavedModel to an answer.
 
 `files`, `options`, `progress` and `command_line` belong to all of them. Names below
@@ -25,7 +26,10 @@ _MODULE_OF = {
     "BertClassifier": "bert_tf.classification.model",
     "BertConfig": "bert_tf.modeling.config",
     "BertModel": "bert_tf.modeling.bert",
+    "BertMultipleChoice": "bert_tf.multiple_choice.model",
     "BertPretrainer": "bert_tf.pretraining.model",
+    "BertSpanPredictor": "bert_tf.question_answering.model",
+    "BertTokenClassifier": "bert_tf.token_classification.model",
     "FullTokenizer": "bert_tf.tokenization.full",
     "InGraphTokenizer": "bert_tf.tokenization.in_graph",
     "Vocabulary": "bert_tf.tokenization.vocabulary",
@@ -39,9 +43,12 @@ _SUBPACKAGES = (
     "classification",
     "data",
     "modeling",
+    "multiple_choice",
     "optimization",
     "pretraining",
+    "question_answering",
     "serving",
+    "token_classification",
     "tokenization",
     "training",
 )

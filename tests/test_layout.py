@@ -19,7 +19,13 @@ MAX_POSITIONAL = 5
 
 # What any module may import, and what only tools may.
 LEAVES = {"files", "options", "progress"}
-TASKS = {"pretraining", "classification"}
+TASKS = {
+    "pretraining",
+    "classification",
+    "question_answering",
+    "token_classification",
+    "multiple_choice",
+}
 LIBRARY = {
     "tokenization": set(),
     "modeling": set(),

@@ -14,7 +14,10 @@ from bert_tf.classification import model as classification
 from bert_tf.modeling import config
 from bert_tf.modeling import heads
 from bert_tf.modeling import numerics
+from bert_tf.multiple_choice import model as multiple_choice
 from bert_tf.pretraining import model as pretraining
+from bert_tf.question_answering import model as question_answering
+from bert_tf.token_classification import model as token_classification
 
 SMALL = config.BertConfig(
     vocab_size=30,
@@ -34,6 +37,19 @@ FEATURES = {
     "masked_lm_weights": np.array([[1, 1], [1, 0], [1, 1]], "float32"),
     "next_sentence_labels": np.array([[1], [0], [0]], "int32"),
     "label_ids": np.array([2, 0, 1], "int32"),
+    "tag_ids": np.array([[-1, 1, 2, -1], [-1, 0, -1, -1], [-1, 2, -1, -1]], "int32"),
+    "start_positions": np.array([1, 0, 1], "int32"),
+    "end_positions": np.array([2, 0, 1], "int32"),
+}
+# Columns of the tasks that have another shape: the sequences above as two endings.
+OWN_FEATURES = {
+    "multiple_choice": {
+        **{
+            name: np.stack([FEATURES[name], FEATURES[name][::-1]], axis=1)
+            for name in ("input_ids", "input_mask", "segment_ids")
+        },
+        "label_ids": np.array([1, 0, 1], "int32"),
+    },
 }
 MODELS = {
     "pretrainer": lambda **kw: pretraining.BertPretrainer(SMALL, **kw),
@@ -41,12 +57,27 @@ MODELS = {
         SMALL, next_sentence=False, **kw
     ),
     "classifier": lambda **kw: classification.BertClassifier(SMALL, num_labels=3, **kw),
+    "span_predictor": lambda **kw: question_answering.BertSpanPredictor(SMALL, **kw),
+    "multiple_choice": lambda **kw: multiple_choice.BertMultipleChoice(SMALL, **kw),
+    "token_classifier": lambda **kw: token_classification.BertTokenClassifier(
+        SMALL, num_labels=3, **kw
+    ),
 }
 
 
 @pytest.fixture(params=MODELS)
-def create_model(request):
-    return MODELS[request.param]
+def task(request):
+    return request.param
+
+
+@pytest.fixture
+def create_model(task):
+    return MODELS[task]
+
+
+@pytest.fixture
+def features(task):
+    return OWN_FEATURES.get(task, FEATURES)
 
 
 @pytest.fixture
@@ -71,38 +102,42 @@ def train_step(model, features, keys):
     return loss, [gradient for gradient in gradients if gradient is not None]
 
 
-def test_all_weights_are_there_without_data_and_float32(create_model):
+def test_all_weights_are_there_without_data_and_float32(create_model, features):
     model = create_model(dtype="mixed_bfloat16")
     model.build()
     assert {weight.dtype for weight in model.weights} == {"float32"}
     before = len(model.weights)
-    model(FEATURES)
+    model(features)
     assert len(model.weights) == before
     assert len(names.checkpoint_variables(model)) == before
 
 
-def test_outputs_and_losses_are_float32_in_mixed_precision(create_model, keys):
+def test_outputs_and_losses_are_float32_in_mixed_precision(
+    create_model, features, keys
+):
     model = create_model(dtype="mixed_bfloat16")
-    outputs = model(FEATURES)
+    outputs = model(features)
     for name, values in outputs.items():
         if "logits" in name or name == "probabilities":
             assert values.dtype == tf.float32
-    for values in model.loss_sums(FEATURES, outputs).values():
+    for values in model.loss_sums(features, outputs).values():
         assert values.dtype == tf.float32
-    loss, gradients = train_step(model, tensors(), keys)
+    loss, gradients = train_step(model, tensors(features), keys)
     assert loss.dtype == tf.float32
     assert all(gradient.dtype == tf.float32 for gradient in gradients)
 
 
-def test_loss_terms_have_the_names_that_the_model_gives(create_model):
+def test_loss_terms_have_the_names_that_the_model_gives(create_model, features):
     model = create_model()
-    outputs = model(FEATURES)
-    assert tuple(model.loss_sums(FEATURES, outputs)) == model.loss_names
-    assert tuple(model.loss_weights(FEATURES)) == model.loss_names
+    outputs = model(features)
+    assert tuple(model.loss_sums(features, outputs)) == model.loss_names
+    assert tuple(model.loss_weights(features)) == model.loss_names
     assert set(model.loss_epsilons) <= set(model.loss_names)
 
 
-def test_sums_and_weights_of_parts_add_up_to_those_of_the_batch(create_model, keys):
+def test_sums_and_weights_of_parts_add_up_to_those_of_the_batch(
+    create_model, features, keys
+):
     model = create_model()
 
     def all_sums(features, keys):
@@ -116,17 +151,17 @@ def test_sums_and_weights_of_parts_add_up_to_those_of_the_batch(create_model, ke
             ]
         )
 
-    whole = all_sums(FEATURES, keys)
+    whole = all_sums(features, keys)
     parts = [
-        all_sums(rows(FEATURES, slice(i, i + 1)), keys[i : i + 1]) for i in range(3)
+        all_sums(rows(features, slice(i, i + 1)), keys[i : i + 1]) for i in range(3)
     ]
     np.testing.assert_allclose(np.sum(parts, axis=0), whole, rtol=1e-5)
 
 
-def test_an_example_that_is_not_real_counts_nowhere(create_model):
+def test_an_example_that_is_not_real_counts_nowhere(create_model, features):
     model = create_model()
-    padded = {**FEATURES, "is_real_example": np.array([1, 1, 0], "float32")}
-    real = rows(FEATURES, slice(0, 2))
+    padded = {**features, "is_real_example": np.array([1, 1, 0], "float32")}
+    real = rows(features, slice(0, 2))
     for sums in (model.loss_sums, model.metric_sums):
         np.testing.assert_allclose(
             tf.nest.flatten(sums(padded, model(padded))),
@@ -139,31 +174,31 @@ def test_an_example_that_is_not_real_counts_nowhere(create_model):
     )
 
 
-def test_one_step_of_plain_descent_lowers_the_loss(create_model):
+def test_one_step_of_plain_descent_lowers_the_loss(create_model, features):
     keras.utils.set_random_seed(1)
     model = create_model()
     model.build()
-    before = float(model.total_loss(FEATURES, model(FEATURES)))
+    before = float(model.total_loss(features, model(features)))
     with tf.GradientTape() as tape:
-        loss = model.total_loss(FEATURES, model(FEATURES))
+        loss = model.total_loss(features, model(features))
     variables = [weight.value for weight in model.trainable_variables]
     for variable, gradient in zip(
         variables, tape.gradient(loss, variables), strict=True
     ):
         if gradient is not None:
             variable.assign_sub(0.1 * gradient)
-    assert float(model.total_loss(FEATURES, model(FEATURES))) < before
+    assert float(model.total_loss(features, model(features))) < before
 
 
 def test_loss_and_gradients_are_the_same_eager_in_a_graph_and_under_xla(
-    create_model, keys
+    create_model, features, keys
 ):
     model = create_model()
     model.build()
-    loss, gradients = train_step(model, tensors(), keys)
+    loss, gradients = train_step(model, tensors(features), keys)
     for jit_compile in (False, True):
         step = tf.function(train_step, jit_compile=jit_compile)
-        computed, others = step(model, tensors(), keys)
+        computed, others = step(model, tensors(features), keys)
         np.testing.assert_allclose(computed, loss, rtol=1e-5)
         assert len(others) == len(gradients)
         for other, gradient in zip(others, gradients, strict=True):
@@ -181,14 +216,14 @@ def test_the_step_compiles_in_mixed_precision(keys):
 
 # The pooler has no gradient without the next-sentence loss, and Keras says so.
 @pytest.mark.filterwarnings("ignore:Gradients do not exist.*pooler:UserWarning")
-def test_fit_takes_steps_and_evaluates_on_one_device(create_model):
+def test_fit_takes_steps_and_evaluates_on_one_device(create_model, features):
     keras.utils.set_random_seed(1)
     model = create_model()
     model.compile(optimizer=keras.optimizers.SGD(0.1))
-    batches = tf.data.Dataset.from_tensors(FEATURES)
-    before = float(model.total_loss(FEATURES, model(FEATURES)))
+    batches = tf.data.Dataset.from_tensors(features)
+    before = float(model.total_loss(features, model(features)))
     model.fit(batches.repeat(8), shuffle=False, verbose=0)
-    expected = float(model.total_loss(FEATURES, model(FEATURES)))
+    expected = float(model.total_loss(features, model(features)))
     assert expected < before
     np.testing.assert_allclose(
         model.evaluate(batches, verbose=0), expected, rtol=1e-5, atol=1e-6
@@ -203,11 +238,13 @@ def test_fit_takes_steps_and_evaluates_on_one_device(create_model):
     ],
     ids=["labels as y", "another loss"],
 )
-def test_what_fit_would_ignore_is_refused(create_model, compiled, arguments, message):
+def test_what_fit_would_ignore_is_refused(
+    create_model, features, compiled, arguments, message
+):
     model = create_model()
     model.compile(optimizer="sgd", run_eagerly=True, **compiled)
     with pytest.raises(ValueError, match=message):
-        model.fit(FEATURES, shuffle=False, verbose=0, **arguments)
+        model.fit(features, shuffle=False, verbose=0, **arguments)
 
 
 def test_fit_draws_other_masks_at_every_step():
@@ -228,9 +265,9 @@ def test_fit_draws_other_masks_at_every_step():
     assert len(set(drawn)) == 9
 
 
-def test_training_a_task_without_keys_or_optimizer_is_refused(create_model):
+def test_training_a_task_without_keys_or_optimizer_is_refused(create_model, features):
     with pytest.raises(ValueError, match="without dropout_keys"):
-        create_model()(FEATURES, training=True)
+        create_model()(features, training=True)
 
 
 def test_a_configuration_survives_get_config(create_model):
@@ -249,10 +286,12 @@ import sys
 import keras
 import numpy as np
 import bert_tf.classification.model, bert_tf.pretraining.model
+import bert_tf.multiple_choice.model, bert_tf.question_answering.model
+import bert_tf.token_classification.model
 from keras import ops
 
 for name in sys.argv[2:]:
-    features = dict(np.load(f"{sys.argv[1]}/features.npz"))
+    features = dict(np.load(f"{sys.argv[1]}/{name}.features.npz"))
     model = keras.saving.load_model(f"{sys.argv[1]}/{name}.keras")
     outputs = [model(features)]
     for weight in model.weights:
@@ -267,11 +306,12 @@ for name in sys.argv[2:]:
 # Keras hands its variables to NumPy 2 in NumPy 1's way.
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 def test_saved_models_are_the_same_in_a_fresh_process(tmp_path, project_root):
-    np.savez(tmp_path / "features.npz", **FEATURES)
     expected = {}
     for name, create in MODELS.items():
+        features = OWN_FEATURES.get(name, FEATURES)
+        np.savez(tmp_path / f"{name}.features.npz", **features)
         model = create()
-        expected[name] = model(FEATURES)
+        expected[name] = model(features)
         model.save(tmp_path / f"{name}.keras")
         model.save_weights(tmp_path / f"{name}.weights.h5")
     subprocess.run(
@@ -304,3 +344,16 @@ def test_without_any_dropout_no_keys_are_needed():
     with pytest.raises(ValueError, match="without dropout_keys"):
         # The class head's own dropout is 0.1 whatever the configuration says.
         classification.BertClassifier(still, num_labels=2)(FEATURES, training=True)
+
+
+def test_a_span_is_scored_by_the_mean_of_both_ends():
+    model = MODELS["span_predictor"]()
+    outputs = model(FEATURES)
+    losses = [
+        keras.ops.sparse_categorical_crossentropy(
+            FEATURES[f"{end}_positions"], outputs[f"{end}_logits"], from_logits=True
+        )
+        for end in ("start", "end")
+    ]
+    expected = np.mean(np.stack(losses))
+    np.testing.assert_allclose(model.total_loss(FEATURES, outputs), expected, rtol=1e-6)
