@@ -207,6 +207,20 @@ def dropout_keys(seed, step, example_index):
     return _mix(key ^ ops.cast(example_index, "uint32"))
 
 
+def dropout_keys_of_parts(keys, num_parts):
+    """Returns a key for each of the sequences that an example is made of.
+
+    Args:
+        keys: uint32 [B] of `dropout_keys`.
+        num_parts: int, such as the number of endings.
+
+    Returns:
+        uint32 [B * num_parts], those of an example next to each other.
+    """
+    parts = _mix(ops.cast(ops.arange(num_parts), "uint32") + np.uint32(0xC2B2AE35))
+    return ops.reshape(_mix(keys[:, None] ^ parts[None, :]), (-1,))
+
+
 def dropout_keys_in_use(keys, training, rates):
     """Returns the keys, or None where nothing is dropped.
 

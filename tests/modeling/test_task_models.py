@@ -27,6 +27,8 @@ SMALL = config.BertConfig(
     intermediate_size=12,
     max_position_embeddings=16,
 )
+# With weights of 0.02 an untrained vector is too short to tell endings apart.
+WIDE = dataclasses.replace(SMALL, initializer_range=0.5)
 # Columns of all tasks; every model takes those it knows.
 FEATURES = {
     "input_ids": np.array([[2, 7, 9, 3], [2, 5, 3, 0], [2, 8, 3, 0]], "int32"),
@@ -45,10 +47,10 @@ FEATURES = {
 OWN_FEATURES = {
     "multiple_choice": {
         **{
-            name: np.stack([FEATURES[name], FEATURES[name][::-1]], axis=1)
+            name: np.stack([FEATURES[name], np.roll(FEATURES[name], 1, axis=0)], axis=1)
             for name in ("input_ids", "input_mask", "segment_ids")
         },
-        "label_ids": np.array([1, 0, 1], "int32"),
+        "label_ids": np.array([0, 1, 1], "int32"),
     },
 }
 MODELS = {
@@ -58,7 +60,7 @@ MODELS = {
     ),
     "classifier": lambda **kw: classification.BertClassifier(SMALL, num_labels=3, **kw),
     "span_predictor": lambda **kw: question_answering.BertSpanPredictor(SMALL, **kw),
-    "multiple_choice": lambda **kw: multiple_choice.BertMultipleChoice(SMALL, **kw),
+    "multiple_choice": lambda **kw: multiple_choice.BertMultipleChoice(WIDE, **kw),
     "token_classifier": lambda **kw: token_classification.BertTokenClassifier(
         SMALL, num_labels=3, **kw
     ),
