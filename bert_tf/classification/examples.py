@@ -4,7 +4,7 @@ import dataclasses
 import functools
 from collections.abc import Sequence
 
-from bert_tf.classification import tables
+from bert_tf.data import tables
 
 ID_COLUMN = "id"
 

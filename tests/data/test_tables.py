@@ -1,6 +1,6 @@
 import pytest
 
-from bert_tf.classification import tables
+from bert_tf.data import tables
 
 
 @pytest.fixture
@@ -46,6 +46,28 @@ def test_a_csv_cell_may_hold_a_line_end(write):
 def test_columns_that_are_not_asked_for_are_read_too(write):
     path = write("a.jsonl", '{"id": 7, "text": "x", "label": true, "other": null}\n')
     assert cells(path) == [{"id": "7", "text": "x", "label": "true", "other": None}]
+
+
+def test_a_column_of_lists_is_read_from_json_lines(write):
+    path = write("a.jsonl", '{"text": "x", "endings": ["a", 2]}\n')
+    [row] = tables.read_table(path, ["text"], list_columns=["endings"])
+    assert row.lists == {"endings": ("a", "2")}
+
+
+@pytest.mark.parametrize(
+    "name, content, message",
+    [
+        ("a.tsv", "text\tendings\nx\ty\n", "endings is to hold lists, which a .tsv"),
+        ("a.jsonl", '{"text": "x"}\n', "a.jsonl:1: there is no column endings"),
+        ("a.jsonl", '{"text": "x", "endings": "y"}\n', ':1: column endings is "y"'),
+        ("a.jsonl", '{"text": "x", "endings": [[]]}\n', "expected a list of texts"),
+    ],
+)
+def test_a_column_that_holds_no_lists_is_refused(write, name, content, message):
+    with pytest.raises(ValueError, match=message):
+        list(
+            tables.read_table(write(name, content), ["text"], list_columns=["endings"])
+        )
 
 
 def test_a_given_header_makes_the_first_line_a_row(write):

@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import json
+import types
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -16,10 +17,16 @@ class Row:
 
     place: str  # "file:line", for messages; the line that a quoted row ends on.
     cells: Mapping[str, str]  # Text by the name of its column.
+    # Texts by the name of a column of lists; only JSON lines have such.
+    lists: Mapping[str, tuple[str, ...]] = types.MappingProxyType({})
 
 
 def read_table(
-    path: str, columns: Sequence[str], *, header: Sequence[str] | None = None
+    path: str,
+    columns: Sequence[str],
+    *,
+    header: Sequence[str] | None = None,
+    list_columns: Sequence[str] = (),
 ) -> Iterator[Row]:
     """Yields the rows of a table.
 
@@ -33,10 +40,12 @@ def read_table(
         columns: names of the columns that the rows must have; others are read too.
         header: names of all columns of a TSV or CSV file whose first line is a row
             already; None where the first line is the header.
+        list_columns: names of further columns that the rows must have, with a list of
+            texts in each cell; for JSON lines.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: another kind of file, no rows, a column that is not there, a row
+        ValueError: another kind of file, no rows, lists in a file that has none, a column that is not there, a row
             with too many or too few cells, text that is not UTF-8; the message has
             file and line.
     """
@@ -46,14 +55,20 @@ def read_table(
             f"{path}: the name says no known kind of table; expected it to end in "
             f"{', '.join('.' + known for known in _READERS)}."
         )
+    if list_columns and suffix not in ("jsonl", "json"):
+        raise ValueError(
+            f"{path}: the column {list_columns[0]} is to hold lists, which a "
+            f".{suffix} file has not; give JSON lines (.jsonl)."
+        )
     row = None
-    for row in _READERS[suffix](path, columns, header):
+    for row in _READERS[suffix](path, columns, header, list_columns):
         yield row
     if row is None:
         raise ValueError(f"{path} has no rows; expected at least one example.")
 
 
-def _read_tsv(path, columns, header):
+def _read_tsv(path, columns, header, list_columns):
+    del list_columns  # There are none.
     records = (
         (number, line.split("\t"))
         for number, line in _without_blank_end(files.read_lines(path))
@@ -61,7 +76,8 @@ def _read_tsv(path, columns, header):
     return _named(path, records, columns, header)
 
 
-def _read_csv(path, columns, header):
+def _read_csv(path, columns, header, list_columns):
+    del list_columns  # There are none.
     return _named(path, _csv_records(path), columns, header)
 
 
@@ -82,7 +98,7 @@ def _csv_records(path):
         yield reader.line_num, cells or [""]
 
 
-def _read_json_lines(path, columns, header):
+def _read_json_lines(path, columns, header, list_columns):
     del header  # Every row names its columns.
     for number, line in _without_blank_end(files.read_lines(path)):
         place = f"{path}:{number}"
@@ -93,9 +109,9 @@ def _read_json_lines(path, columns, header):
         if not isinstance(record, dict):
             raise ValueError(
                 f"{place}: expected a JSON object with the columns "
-                f"{', '.join(columns)}, got {line[:40]!r}."
+                f"{', '.join([*columns, *list_columns])}, got {line[:40]!r}."
             )
-        _check_columns(place, columns, record)
+        _check_columns(place, [*columns, *list_columns], record)
         cells = {name: _json_text(value) for name, value in record.items()}
         for name in columns:
             if cells[name] is None:
@@ -103,7 +119,8 @@ def _read_json_lines(path, columns, header):
                     f"{place}: column {name} is {json.dumps(record[name])[:40]}; "
                     "expected text or a number."
                 )
-        yield Row(place=place, cells=cells)
+        lists = {name: _json_texts(place, name, record[name]) for name in list_columns}
+        yield Row(place=place, cells=cells, lists=lists)
 
 
 def _named(path, records, columns, header):
@@ -136,6 +153,17 @@ def _json_text(value):
     if isinstance(value, str):
         return value
     return json.dumps(value) if isinstance(value, int | float) else None
+
+
+def _json_texts(place, name, value):
+    """Returns the texts of a cell that holds a list."""
+    texts = [_json_text(item) for item in value] if isinstance(value, list) else [None]
+    if None in texts:
+        raise ValueError(
+            f"{place}: column {name} is {json.dumps(value)[:40]}; expected a list of "
+            "texts."
+        )
+    return tuple(texts)
 
 
 def _without_blank_end(lines):
