@@ -3,7 +3,6 @@
 import csv
 import dataclasses
 import json
-import types
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ class Row:
     place: str  # "file:line", for messages; the line that a quoted row ends on.
     cells: Mapping[str, str]  # Text by the name of its column.
     # Texts by the name of a column of lists; only JSON lines have such.
-    lists: Mapping[str, tuple[str, ...]] = types.MappingProxyType({})
+    lists: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
 
 def read_table(
@@ -45,9 +44,9 @@ def read_table(
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: another kind of file, no rows, lists in a file that has none, a column that is not there, a row
-            with too many or too few cells, text that is not UTF-8; the message has
-            file and line.
+        ValueError: another kind of file, no rows, lists in a file that has none, a
+            column that is not there, a row with too many or too few cells, text that is
+            not UTF-8; the message has file and line.
     """
     suffix = path.rsplit(".", 1)[-1].lower()
     if suffix not in _READERS:
