@@ -35,7 +35,8 @@ _MODULE_OF = {
     "Vocabulary": "bert_tf.tokenization.vocabulary",
     "WordpieceTokenizer": "bert_tf.tokenization.wordpiece",
     "load": "bert_tf.serving.runs",
-    "load_checkpoint": "bert_tf.checkpoints.native",
+    "load_checkpoint": "bert_tf.checkpoints.loading",
+    "load_model": "bert_tf.checkpoints.loading",
     "pack": "bert_tf.data.packing",
 }
 _SUBPACKAGES = (

@@ -22,6 +22,7 @@ _WITH_LABELS = ("classification", "token_classification")
 # Heads whose weights are `output_weights` [C, H] and `output_bias` [C], like the
 # release's classifier: shapes do not tell them apart.
 OUTPUT_WEIGHTS = "output_weights"
+KINDS_WITH_OUTPUT_WEIGHTS = (*_WITH_LABELS, "multiple_choice")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -31,6 +32,8 @@ class Head:
     kind: str  # One of `KINDS`.
     num_labels: int | None = None  # Classes or tags; None for other kinds.
     labels: tuple[str, ...] | None = None  # Their names, where known.
+    # False where the kind is the likeliest one of weights that several kinds share.
+    is_known: bool = True
 
     def __post_init__(self):
         if self.kind not in _MODELS:
@@ -52,6 +55,7 @@ def head_of(shapes, *, kind=None, labels=None):
     Raises:
         ValueError: `kind` is none of `KINDS`, or its weights are not there.
     """
+    is_known = kind is not None or OUTPUT_WEIGHTS not in shapes
     if kind is None:
         kind = _kind_shown(shapes)
     num_labels = None
@@ -61,7 +65,22 @@ def head_of(shapes, *, kind=None, labels=None):
                 f"There is no {OUTPUT_WEIGHTS} for a head of the kind {kind}."
             )
         num_labels = shapes[OUTPUT_WEIGHTS][0]
-    return Head(kind=kind, num_labels=num_labels, labels=labels and tuple(labels))
+    return Head(
+        kind=kind,
+        num_labels=num_labels,
+        labels=labels and tuple(labels),
+        is_known=is_known,
+    )
+
+
+def kind_of(model):
+    """Returns the kind of head that a model has; None for a model of another kind."""
+    kinds = [
+        kind for kind, (name, _) in _MODELS.items() if name == type(model).__name__
+    ]
+    if "masked_lm" in kinds:
+        return "pretraining" if model.next_sentence else "masked_lm"
+    return kinds[0] if kinds else None
 
 
 def create_model(config: config_module.BertConfig, head: Head, **kwargs):

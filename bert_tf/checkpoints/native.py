@@ -5,8 +5,6 @@ A checkpoint is called by its prefix, such as `run/model.ckpt-1000`. It is made 
 """
 
 import contextlib
-import dataclasses
-import logging
 import os
 import re
 import uuid
@@ -14,33 +12,11 @@ import uuid
 import tensorflow as tf
 
 from bert_tf import files
-from bert_tf.checkpoints import names
 from bert_tf.checkpoints import state_file
-
-logger = logging.getLogger(__name__)
 
 _PART = re.compile(r"\.(index|data-\d{5}-of-\d{5})$")
 # A checkpoint that is being written has this in its name.
 PARTIAL = ".partial"
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class LoadReport:
-    """What became of a checkpoint's tensors and a model's weights; names, sorted."""
-
-    prefix: str  # The checkpoint that was read.
-    read: tuple[str, ...]  # Weights that now have the checkpoint's values.
-    missing: tuple[str, ...]  # Weights that the checkpoint lacks: left as they were.
-    left_over: tuple[str, ...]  # Tensors of the checkpoint that the model has not.
-    optimizer: tuple[str, ...]  # Slots and step: not weights, so not read here.
-
-    def __str__(self):
-        text = f"{self.prefix}: {len(self.read)} weights read"
-        if self.missing:
-            text += f"; not in it, so newly initialized: {', '.join(self.missing)}"
-        if self.left_over:
-            text += f"; in it, but not in the model: {', '.join(self.left_over)}"
-        return text
 
 
 def save(prefix, tensors):
@@ -93,7 +69,7 @@ def read_names_and_shapes(path):
     """Returns {name: shape} of every tensor in a checkpoint.
 
     Args:
-        path: a prefix, or a folder with a `checkpoint` file.
+        path: as `resolve` takes it.
 
     Raises:
         FileNotFoundError: there is no such checkpoint.
@@ -107,7 +83,7 @@ def read(path, wanted):
     """Returns {name: ndarray} of some tensors of a checkpoint.
 
     Args:
-        path: a prefix, or a folder with a `checkpoint` file.
+        path: as `resolve` takes it.
         wanted: names.
 
     Raises:
@@ -141,7 +117,7 @@ def assign(path, variables):
     Shapes are compared before anything is assigned. One tensor is in memory at a time.
 
     Args:
-        path: a prefix, or a folder with a `checkpoint` file.
+        path: as `resolve` takes it.
         variables: {name in the checkpoint: variable}; works under any tf.distribute
             strategy.
 
@@ -163,61 +139,18 @@ def assign(path, variables):
         variables[name].assign(tensor)
 
 
-def load_checkpoint(model, path):
-    """Gives a model the weights of a checkpoint.
-
-    Args:
-        model: `BertModel` or any task's model; is built if it is not.
-        path: a prefix such as `uncased_L-12_H-768_A-12/bert_model.ckpt`, or a folder
-            with a `checkpoint` file, whose latest checkpoint is taken.
-
-    Returns:
-        A `LoadReport`: weights read, weights missing in the checkpoint (they keep
-        their values), tensors left over.
-
-    Raises:
-        FileNotFoundError: there is no such checkpoint.
-        ValueError: nothing of the encoder is in it, a shape differs, or the files
-            cannot be read.
-
-    Example:
-        report = load_checkpoint(model, "uncased_L-12_H-768_A-12/bert_model.ckpt")
-        print(report)
-    """
-    prefix = resolve(path)
-    variables = names.checkpoint_variables(model)
-    shapes = read_names_and_shapes(prefix)
-    found = {name: variable for name, variable in variables.items() if name in shapes}
-    if not any(name.startswith(f"{names.ENCODER_SCOPE}/") for name in found):
-        example = min(shapes, default="none")
-        raise ValueError(
-            f"Nothing of the encoder was found in the checkpoint {prefix}: expected "
-            f"names such as bert/embeddings/word_embeddings, got {example}; give a "
-            "BERT checkpoint."
-        )
-    assign(prefix, found)
-    others = set(shapes) - set(variables)
-    optimizer = {name for name in others if names.is_of_optimizer(name)}
-    report = LoadReport(
-        prefix=prefix,
-        read=tuple(sorted(found)),
-        missing=tuple(sorted(set(variables) - set(found))),
-        left_over=tuple(sorted(others - optimizer)),
-        optimizer=tuple(sorted(optimizer)),
-    )
-    logger.info("%s", report)
-    return report
-
-
 def resolve(path):
     """Returns the prefix that a path stands for.
 
     Args:
-        path: a prefix, or a folder with a `checkpoint` file.
+        path: a prefix; a folder with a `checkpoint` file, whose latest checkpoint is
+            taken; or a folder that holds exactly one checkpoint, as those of the
+            release do.
 
     Raises:
         FileNotFoundError: there is no such checkpoint.
-        ValueError: the path is one of a checkpoint's files, or a file of another kind.
+        ValueError: the path is one of a checkpoint's files, a folder in which none
+            is the latest, or a file of another kind.
     """
     path = os.fspath(path)
     part = _PART.search(path)
@@ -228,18 +161,35 @@ def resolve(path):
         )
     if files.is_folder(path):
         state = state_file.read(path)
-        if state is None:
-            raise ValueError(
-                f"{path} is a folder without a file named checkpoint; give the prefix "
-                f"of a checkpoint in it, such as {os.path.join(path, 'model.ckpt')}"
-            )
-        path = state.latest
+        path = state.latest if state else _only_prefix(path)
     if state_file.is_complete(path):
         return path
     for part in ("index", "data-00000-of-00001"):
         if not files.exists(f"{path}.{part}"):
             raise FileNotFoundError(f"No checkpoint {path}: there is no {path}.{part}")
     raise FileNotFoundError(f"No checkpoint {path}: its data file is missing.")
+
+
+def is_part(path):
+    """Returns whether a path has the name of one of a checkpoint's files."""
+    return _PART.search(os.fspath(path)) is not None
+
+
+def prefixes_in(folder):
+    """Returns the prefixes of the checkpoints in a folder, sorted."""
+    names = [name for name in files.list_folder(folder) if name.endswith(".index")]
+    return [os.path.join(folder, name.removesuffix(".index")) for name in names]
+
+
+def _only_prefix(folder):
+    prefixes = [path for path in prefixes_in(folder) if state_file.is_complete(path)]
+    if len(prefixes) == 1:
+        return prefixes[0]
+    example = min(prefixes, default=os.path.join(folder, "model.ckpt"))
+    raise ValueError(
+        f"{folder} is a folder without a file named checkpoint, and it holds "
+        f"{len(prefixes)} checkpoints; give the prefix of one, such as {example}"
+    )
 
 
 def _rename_parts(temporary, prefix):

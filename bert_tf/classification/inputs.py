@@ -4,14 +4,15 @@ import dataclasses
 import os
 
 from bert_tf import files
-from bert_tf.checkpoints import native
+from bert_tf import progress as progress_module
+from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import rotation
+from bert_tf.checkpoints import starting_point
 from bert_tf.classification import examples
 from bert_tf.classification import glue
 from bert_tf.classification import options as classification_options
 from bert_tf.classification import task as task_module
 from bert_tf.modeling import config as modeling_config
-from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import run_folder
 
@@ -28,7 +29,11 @@ class Inputs:
     vocabulary: vocabulary_module.Vocabulary  # Pieces of the model.
 
 
-def prepare(options: classification_options.RunClassifierOptions) -> Inputs:
+def prepare(
+    options: classification_options.RunClassifierOptions,
+    *,
+    progress=progress_module.silent,
+) -> Inputs:
     """Returns what a run works on.
 
     Training takes it from the options. Evaluating and predicting take it from
@@ -40,7 +45,7 @@ def prepare(options: classification_options.RunClassifierOptions) -> Inputs:
     """
     trains = options.do_train or options.dry_run
     if trains or not _is_run(options.output_dir):
-        inputs = _from_options(options)
+        inputs = _from_options(options, progress)
     else:
         inputs = _from_run(options)
     if trains and _is_run(options.output_dir):
@@ -78,18 +83,25 @@ def _is_run(output_dir):
     return files.exists(os.path.join(output_dir, "task.json"))
 
 
-def _from_options(options):
-    config_file = _given_or_beside(options, "bert_config_file", "bert_config.json")
-    vocab_file = _given_or_beside(options, "vocab_file", "vocab.txt")
-    full.validate_case_matches_checkpoint(
-        options.do_lower_case, options.init_checkpoint
+def _from_options(options, progress):
+    for name in ("bert_config_file", "vocab_file"):
+        if options.init_checkpoint is None and getattr(options, name) is None:
+            raise ValueError(
+                f"{options.output_dir} holds no task.json, so --{name} is needed; or "
+                "give the output_dir of a training run."
+            )
+    start = starting_point.find(
+        options.init_checkpoint,
+        bert_config_file=options.bert_config_file,
+        vocab_file=options.vocab_file,
+        do_lower_case=options.do_lower_case,
+        progress=progress,
     )
-    _check_case_of_run(options)
     processor, columns = _processor(options, examples.Columns(), options.labels)
     task = task_module.Task(
         labels=tuple(processor.get_labels()),
         max_seq_length=options.max_seq_length,
-        do_lower_case=options.do_lower_case,
+        do_lower_case=start.do_lower_case,
         task_name=options.task_name and options.task_name.lower(),
         text_column=columns.text,
         text_b_column=columns.text_b,
@@ -98,52 +110,9 @@ def _from_options(options):
     return Inputs(
         task=task,
         processor=processor,
-        config=modeling_config.BertConfig.from_json_file(config_file),
-        vocabulary=vocabulary_module.Vocabulary.load(vocab_file),
+        config=start.config,
+        vocabulary=start.vocabulary,
     )
-
-
-def _given_or_beside(options, flag, file_name):
-    """Returns a flag's path, or that of the file beside init_checkpoint."""
-    if getattr(options, flag) is not None:
-        return getattr(options, flag)
-    if options.init_checkpoint is None:
-        raise ValueError(
-            f"{options.output_dir} holds no task.json, so --{flag} is needed; or give "
-            "the output_dir of a training run."
-        )
-    path = _beside_checkpoint(options.init_checkpoint, file_name)
-    if not files.exists(path):
-        raise ValueError(
-            f"There is no {path} beside --init_checkpoint={options.init_checkpoint}, "
-            f"so --{flag} is needed."
-        )
-    return path
-
-
-def _beside_checkpoint(init_checkpoint, file_name):
-    """Returns a path in the folder of a checkpoint (its prefix, or that folder)."""
-    folder = init_checkpoint
-    if not files.is_folder(folder):
-        folder = os.path.dirname(folder)
-    return os.path.join(folder, file_name)
-
-
-def _check_case_of_run(options):
-    """Refuses a casing that init_checkpoint's own run did not have."""
-    if options.init_checkpoint is None:
-        return
-    path = _beside_checkpoint(options.init_checkpoint, "task.json")
-    if not files.exists(path):
-        return
-    values = run_folder.RunFolder(os.path.dirname(path)).read_task()
-    do_lower_case = values.get("do_lower_case")
-    # A run on examples of the 2018 code does not know it.
-    if do_lower_case is not None and do_lower_case != options.do_lower_case:
-        raise ValueError(
-            f"--do_lower_case={options.do_lower_case}, but {path} says "
-            f"{do_lower_case}; give --do_lower_case={do_lower_case}."
-        )
 
 
 def _from_run(options):
@@ -217,8 +186,9 @@ def _check_trained(options):
             f"{options.output_dir} holds no checkpoint; train first (--do_train), or "
             "give a fine-tuned one as --init_checkpoint."
         )
-    if CLASS_WEIGHTS not in native.read_names_and_shapes(options.init_checkpoint):
+    head = formats.open_source(options.init_checkpoint).head
+    if head.kind != "classification":
         raise ValueError(
-            f"{options.init_checkpoint} has no {CLASS_WEIGHTS}, so it was not "
-            "fine-tuned to classify; train first (--do_train)."
+            f"{options.init_checkpoint} has no {CLASS_WEIGHTS} of a classifier, so it "
+            "was not fine-tuned to classify; train first (--do_train)."
         )

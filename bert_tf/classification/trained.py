@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.checkpoints import native
+from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import rotation
 from bert_tf.classification import inputs as run_inputs
 from bert_tf.classification import model as model_module
@@ -122,7 +122,7 @@ def _load(model, run_dir):
         raise ValueError(
             f"{run_dir} holds no checkpoint; train there first, or name another run."
         )
-    report = native.load_checkpoint(model, prefix)
+    report = loading.load_checkpoint(model, prefix)
     if report.missing:
         raise ValueError(
             f"{prefix} lacks {len(report.missing)} of the model's weights, the first "

@@ -100,7 +100,7 @@ class Classification:
     def __init__(self, options, *, progress=progress_module.silent):
         self.options = options
         self.progress = progress
-        self.inputs = inputs_module.prepare(options)
+        self.inputs = inputs_module.prepare(options, progress=progress)
         self.examples = self._read_examples()
         num_steps = self._num_train_steps()
         self.trainer = loop.Trainer(

@@ -1,18 +1,13 @@
 """Words behind [MASK]."""
 
 import dataclasses
-import json
-import os
-
 import numpy as np
 
-from bert_tf import files
 from bert_tf import progress as progress_module
-from bert_tf.checkpoints import native
-from bert_tf.modeling import config as modeling_config
+from bert_tf.checkpoints import loading
+from bert_tf.checkpoints import starting_point
 from bert_tf.pretraining import model as pretraining_model
 from bert_tf.tokenization import full
-from bert_tf.tokenization import vocabulary
 
 MASK = "[MASK]"
 
@@ -78,32 +73,29 @@ class MaskFiller:
         ]
 
 
-def load(options):
+def load(options, *, progress=progress_module.silent):
     """Returns the `MaskFiller` of a checkpoint.
 
     Args:
         options: `run_options.FillMaskOptions`. Configuration, vocabulary and casing
-            that it leaves out are looked for beside the checkpoint.
+            that it leaves out are those of the checkpoint.
+        progress: see `bert_tf.progress`.
 
     Raises:
         ValueError, OSError: something is missing, or does not fit together.
     """
-    folder = options.init_checkpoint
-    if not files.is_folder(folder):
-        folder = os.path.dirname(folder) or "."
-    config = modeling_config.BertConfig.from_json_file(
-        options.bert_config_file or os.path.join(folder, "bert_config.json")
+    start = starting_point.find(
+        options.init_checkpoint,
+        bert_config_file=options.bert_config_file,
+        vocab_file=options.vocab_file,
+        do_lower_case=options.do_lower_case,
+        progress=progress,
     )
-    words = vocabulary.Vocabulary.load(
-        options.vocab_file or os.path.join(folder, "vocab.txt")
-    )
-    config.check_vocabulary_size(len(words))
     tokenizer = full.FullTokenizer(
-        words, do_lower_case=_do_lower_case(options, folder), never_split=(MASK,)
+        start.vocabulary, do_lower_case=start.do_lower_case, never_split=(MASK,)
     )
-    model = pretraining_model.BertPretrainer(config, next_sentence=False)
-    model.build()
-    report = native.load_checkpoint(model, options.init_checkpoint)
+    model = pretraining_model.BertPretrainer(start.config, next_sentence=False)
+    report = loading.load_source(model, start.source)
     unread = [name for name in report.missing if name.startswith("cls/predictions")]
     if unread:
         raise ValueError(
@@ -115,7 +107,7 @@ def load(options):
 
 def fill_mask(options, texts, *, progress=progress_module.silent):
     """Returns the report of fill_mask: every text with the words of its masks."""
-    filler = load(options)
+    filler = load(options, progress=progress)
     lines = []
     for index, text in enumerate(texts):
         lines.append(text)
@@ -126,15 +118,3 @@ def fill_mask(options, texts, *, progress=progress_module.silent):
             )
         progress("fill_mask", index + 1, len(texts), unit="text")
     return "\n".join(lines)
-
-
-def _do_lower_case(options, folder):
-    if options.do_lower_case is not None:
-        return options.do_lower_case
-    path = os.path.join(folder, "task.json")
-    if not files.exists(path):
-        return True
-    with files.open_file(path) as file:
-        recorded = json.load(file).get("do_lower_case")
-    # A run on examples of the 2018 code does not know it.
-    return True if recorded is None else recorded

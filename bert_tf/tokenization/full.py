@@ -132,14 +132,26 @@ def validate_case_matches_checkpoint(do_lower_case, init_checkpoint):
     if match is None:
         return
     name = match.group(1)
-    lower_cased = r"(wwm_)?uncased_L-.*|(multilingual|chinese)_L-12_H-768_A-12"
-    cased = r"(wwm_|multi_)?cased_L-.*"
-    is_lower_cased = re.fullmatch(lower_cased, name) is not None
-    if is_lower_cased == do_lower_case:
-        return
-    if is_lower_cased or re.fullmatch(cased, name):
+    expected = is_lower_cased(name)
+    if expected is not None and expected != do_lower_case:
         raise ValueError(
             f"--do_lower_case={do_lower_case} was given with {init_checkpoint}, but "
-            f"{name} was trained on {'lower-cased' if is_lower_cased else 'cased'} "
-            f"text; give --do_lower_case={is_lower_cased}."
+            f"{name} was trained on {'lower-cased' if expected else 'cased'} "
+            f"text; give --do_lower_case={expected}."
         )
+
+
+def is_lower_cased(name):
+    """Returns whether the text of a released model was lower-cased.
+
+    Args:
+        name: of its folder, such as "uncased_L-12_H-768_A-12".
+
+    Returns:
+        bool, or None for any other name.
+    """
+    if re.fullmatch(
+        r"(wwm_)?uncased_L-.*|(multilingual|chinese)_L-12_H-768_A-12", name
+    ):
+        return True
+    return False if re.fullmatch(r"(wwm_|multi_)?cased_L-.*", name) else None

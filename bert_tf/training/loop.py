@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf import progress as progress_module
-from bert_tf.checkpoints import native
+from bert_tf.checkpoints import loading
 from bert_tf.optimization import create
 from bert_tf.training import distribution
 from bert_tf.training import evaluation
@@ -101,7 +101,9 @@ class Trainer:
             self.resumed = True
             return step
         if self.options.init_checkpoint:
-            native.load_checkpoint(self.model, self.options.init_checkpoint)
+            loading.load_checkpoint(
+                self.model, self.options.init_checkpoint, progress=self.progress
+            )
         return 0
 
     def train(self, source, *, evaluate=None):

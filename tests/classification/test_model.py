@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints import native
 from bert_tf.classification import model as classification
@@ -52,7 +53,7 @@ def test_a_pretrained_checkpoint_gives_the_encoder_and_leaves_the_head(golden):
     folder = golden / "model"
     read = config.BertConfig.from_json_file(folder / "bert_config.json")
     model = classification.BertClassifier(read, num_labels=3)
-    report = native.load_checkpoint(model, folder / "bert_model.ckpt")
+    report = loading.load_checkpoint(model, folder / "bert_model.ckpt")
     assert report.missing == ("output_bias", "output_weights")
     assert {name.partition("/")[0] for name in report.left_over} == {"cls"}
 

@@ -51,6 +51,7 @@ np.savez(
     reason="JAX is not installed: pip install jax runs this test",
 )
 def test_jax_without_tensorflow_gives_the_same_numbers(tmp_path, golden, project_root):
+    from bert_tf.checkpoints import loading
     from bert_tf.checkpoints import native
     from bert_tf.modeling import config
     from bert_tf.modeling import numerics
@@ -76,7 +77,7 @@ def test_jax_without_tensorflow_gives_the_same_numbers(tmp_path, golden, project
     model = pretraining.BertPretrainer(
         config.BertConfig.from_json_file(folder / "bert_config.json")
     )
-    native.load_checkpoint(model, prefix)
+    loading.load_checkpoint(model, prefix)
     outputs = model(features)
     keys = numerics.dropout_keys(3, 4, np.arange(4, dtype="int32"))
     trained = model(features, training=True, dropout_keys=keys)

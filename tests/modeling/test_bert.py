@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints import native
+from bert_tf.checkpoints import loading
 from bert_tf.modeling import bert
 from bert_tf.modeling import config
 from bert_tf.modeling import numerics
@@ -45,7 +45,7 @@ def features_of(recorded):
 def load(folder):
     path = pathlib.Path(folder)
     model = bert.BertModel(config.BertConfig.from_json_file(path / "bert_config.json"))
-    report = native.load_checkpoint(model, path / "bert_model.ckpt")
+    report = loading.load_checkpoint(model, path / "bert_model.ckpt")
     assert not report.missing
     return model
 
@@ -70,7 +70,7 @@ def test_mixed_precision_stays_near_the_recorded_vectors(golden):
     model = bert.BertModel(
         config.BertConfig.from_json_file(path), dtype="mixed_bfloat16"
     )
-    native.load_checkpoint(model, folder / "bert_model.ckpt")
+    loading.load_checkpoint(model, folder / "bert_model.ckpt")
     outputs = model(inputs)
     assert outputs["sequence_output"].dtype == tf.bfloat16
     assert {weight.dtype for weight in model.weights} == {"float32"}

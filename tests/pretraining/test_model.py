@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints import native
 from bert_tf.modeling import config
@@ -28,7 +29,7 @@ def test_scores_and_losses_equal_the_recorded_ones(recorded):
     forward = np.load(recorded / "forward.npz")
     features = {name[3:]: forward[name] for name in forward if name.startswith("in_")}
     model = create_model(recorded)
-    report = native.load_checkpoint(model, recorded / "bert_model.ckpt")
+    report = loading.load_checkpoint(model, recorded / "bert_model.ckpt")
     assert not report.missing
     assert not report.left_over
 

@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints import native
+from bert_tf.checkpoints import loading
 from bert_tf.modeling import config
 from bert_tf.pretraining import model as pretraining_model
 from bert_tf.pretraining import predictions
@@ -48,7 +48,7 @@ def test_the_probabilities_are_those_of_the_model(fill_options, golden):
         config.BertConfig.from_json_file(folder / "bert_config.json")
     )
     model.build()
-    native.load_checkpoint(model, str(folder / "bert_model.ckpt"))
+    loading.load_checkpoint(model, str(folder / "bert_model.ckpt"))
     vocabulary = full.FullTokenizer(golden / "vocab.txt").vocabulary
     words = ["[CLS]", "the", "[MASK]", "of", "[MASK]", "[SEP]"]
     outputs = model(
@@ -137,10 +137,10 @@ def test_a_configuration_and_a_vocabulary_that_are_named_come_first(
         (None, {}, True),
         (None, {"do_lower_case": None}, True),  # Of examples of the 2018 code.
         (None, {"do_lower_case": False}, False),
-        (True, {"do_lower_case": False}, True),
+        (False, {"do_lower_case": False}, False),
         (False, {}, False),
     ],
-    ids=["default", "unknown", "as the run", "flag before run", "flag"],
+    ids=["default", "unknown", "as the run", "both", "flag"],
 )
 def test_the_casing_is_the_flags_or_that_of_the_run(
     fill_options, released, given, recorded, expected
@@ -151,6 +151,13 @@ def test_the_casing_is_the_flags_or_that_of_the_run(
         fill_options(init_checkpoint=checkpoint, do_lower_case=given)
     )
     assert filler.tokenizer.tokenize("THE") == (["the"] if expected else ["[UNK]"])
+
+
+def test_a_casing_that_is_not_the_checkpoints_is_refused(fill_options, released):
+    (released / "task.json").write_text('{"do_lower_case": false}')
+    checkpoint = str(released / "bert_model.ckpt")
+    with pytest.raises(ValueError, match=r"is of cased text; give --do_lower_case=F"):
+        predictions.load(fill_options(init_checkpoint=checkpoint, do_lower_case=True))
 
 
 def test_a_checkpoint_that_is_not_there_is_named(fill_options):

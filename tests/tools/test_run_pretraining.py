@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints import native
+from bert_tf.checkpoints import loading
 from bert_tf.data import batching
 from bert_tf.data import tfrecord
 from bert_tf.modeling import config
@@ -100,7 +100,7 @@ def initial_scores(golden):
         config.BertConfig.from_json_file(folder / "bert_config.json")
     )
     model.build()
-    native.load_checkpoint(model, str(folder / "bert_model.ckpt"))
+    loading.load_checkpoint(model, str(folder / "bert_model.ckpt"))
     source = batching.TFRecordSource(
         tfrecord.RecordFiles([folder / "examples.tfrecord"])
     )
