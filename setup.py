@@ -18,6 +18,7 @@ PLOTS = ["matplotlib>=3.8"]
 VOCABULARY = ["tokenizers>=0.20"]
 KERAS_HUB = ["keras-hub>=0.20"]
 DATASETS = ["tensorflow-datasets>=4.9.6"]
+ENTITIES = ["seqeval>=1.2.2"]
 
 setuptools.setup(
     name="bert_tf",
@@ -54,6 +55,7 @@ setuptools.setup(
             *VOCABULARY,
             *KERAS_HUB,
             *DATASETS,
+            *ENTITIES,
             "ipykernel>=6",
             "jupytext>=1.16",
             "nbclient>=0.10",
@@ -63,5 +65,6 @@ setuptools.setup(
         "vocabulary": VOCABULARY,
         "keras-hub": KERAS_HUB,
         "datasets": DATASETS,
+        "entities": ENTITIES,
     },
 )

@@ -1,0 +1,120 @@
+import random
+
+import pytest
+
+from bert_tf.token_classification import schemes
+
+
+@pytest.mark.parametrize(
+    "sentences, scheme",
+    [
+        ("B-PER I-PER O B-LOC", "iob2"),
+        ("I-PER I-PER O I-LOC", "iob1"),
+        ("I-PER B-PER I-PER", "iob1"),  # The second of two that touch.
+        ("B-PER", "iob2"),
+        ("B-PER E-PER S-LOC O", "iobes"),
+        ("S-LOC", "iobes"),
+        ("B-PER I-PER L-PER U-LOC", "bilou"),
+        ("NN VBZ NN-TL", "none"),
+        ("O PER LOC", "none"),
+        ("O O", "none"),
+        # One sentence in three breaks IOB2, two break IOB1.
+        ("B-PER I-PER / B-LOC / I-LOC", "iob2"),
+        ("I-PER / I-LOC I-LOC / B-LOC", "iob1"),
+    ],
+)
+def test_the_scheme_is_recognized(sentences, scheme):
+    tags = [sentence.split() for sentence in sentences.split(" / ")]
+    assert schemes.recognized(tags) == scheme
+
+
+@pytest.mark.parametrize(
+    "tags, scheme, index, reason",
+    [
+        ("O I-PER", "iob2", 1, "'I-PER' at the start does not go on with an entity"),
+        ("B-LOC I-PER", "iob2", 1, "'I-PER' after 'B-LOC' does not go on"),
+        ("B-PER", "iob1", 0, "does not follow an entity of the type PER"),
+        ("I-LOC B-PER", "iob1", 1, "'B-PER' after 'I-LOC' does not follow"),
+        ("S-PER", "iob2", 0, "'S-PER' is none of B-…, I-… and O"),
+        ("PER", "iob2", 0, "'PER' is none of"),
+        ("O E-PER", "iobes", 1, "belongs to no entity that B-… started"),
+        ("S-PER I-PER", "iobes", 1, "belongs to no entity"),
+        ("B-PER O", "iobes", 1, "before the entity that 'B-PER' belongs to has ended"),
+        ("B-PER I-PER", "iobes", 2, "the sentence ends within the entity"),
+        ("B-PER L-LOC", "bilou", 1, "belongs to no entity"),
+        ("B-PER E-PER", "bilou", 1, "'E-PER' is none of B-…, I-…, L-…, U-… and O"),
+    ],
+)
+def test_the_first_tag_that_breaks_a_scheme_is_found(tags, scheme, index, reason):
+    found = schemes.breach(tags.split(), scheme)
+    assert found.index == index
+    assert reason in found.reason
+
+
+@pytest.mark.parametrize(
+    "tags, scheme",
+    [
+        ("I-PER B-PER I-PER O I-LOC", "iob1"),
+        ("B-PER B-PER I-PER O B-LOC", "iob2"),
+        ("S-PER B-PER I-PER E-PER O S-LOC", "iobes"),
+        ("U-PER B-PER I-PER L-PER O U-LOC", "bilou"),
+        ("B-anything goes I-here", "none"),
+        ("B-A-B I-A-B", "iob2"),  # A type may have a hyphen.
+    ],
+)
+def test_tags_that_keep_to_a_scheme_pass(tags, scheme):
+    assert schemes.breach(tags.split(), scheme) is None
+
+
+@pytest.mark.parametrize(
+    "tags, scheme, labels",
+    [
+        ("O I-PER I-LOC", "iob1", "O B-LOC I-LOC B-PER I-PER"),
+        ("B-PER", "iob2", "O B-PER I-PER"),
+        ("S-X O", "iobes", "O B-X I-X E-X S-X"),
+        ("VBZ NN", "none", "NN VBZ"),
+    ],
+)
+def test_labels_have_all_prefixes_of_every_type(tags, scheme, labels):
+    assert schemes.labels_of(tags.split(), scheme) == labels.split()
+
+
+def test_bilou_becomes_iobes_and_others_stay():
+    tags = ["B-A", "I-A", "L-A", "U-L", "O"]
+    assert schemes.as_iobes(tags, "bilou") == ["B-A", "I-A", "E-A", "S-L", "O"]
+    assert schemes.as_iobes(["U-A", "L-A"], "iob2") == ["U-A", "L-A"]
+
+
+def random_tags(scheme, entities):
+    """Returns the tags of (length, type) entities, O for the type None."""
+    tags, before = [], None
+    for length, kind in entities:
+        if kind is None:
+            tags += ["O"] * length
+        elif scheme == "iob1":
+            first = "B" if before == kind else "I"
+            tags += [f"{first}-{kind}"] + [f"I-{kind}"] * (length - 1)
+        elif scheme == "iob2":
+            tags += [f"B-{kind}"] + [f"I-{kind}"] * (length - 1)
+        else:
+            _, _, last, only = schemes.PREFIXES[scheme]
+            inner = [f"I-{kind}"] * (length - 2)
+            several = [f"B-{kind}", *inner, f"{last}-{kind}"]
+            tags += [f"{only}-{kind}"] if length == 1 else several
+        before = kind
+    return tags
+
+
+@pytest.mark.parametrize("scheme", schemes.PREFIXES)
+def test_what_a_scheme_writes_is_recognized_as_that_scheme(scheme):
+    generator = random.Random(1)
+    kinds = ("PER", "LOC", None)
+    sentences = [
+        random_tags(
+            scheme,
+            [(generator.randint(1, 4), generator.choice(kinds)) for _ in range(6)],
+        )
+        for _ in range(50)
+    ]
+    assert schemes.recognized(sentences) == scheme
+    assert all(schemes.breach(tags, scheme) is None for tags in sentences)
