@@ -39,7 +39,7 @@ RELEASED = {
         **_TRAINING,
         "input_file": REQUIRED,
         "output_dir": REQUIRED,
-        "bert_config_file": REQUIRED,
+        "bert_config_file": (REQUIRED, *OPTIONAL),
         "init_checkpoint": OPTIONAL,
         "max_seq_length": 128,
         "max_predictions_per_seq": 20,

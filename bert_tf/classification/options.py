@@ -19,12 +19,11 @@ class RunClassifierOptions(training_options.TrainingOptions):
 
     bert_config_file: str | None = option(
         None,
-        help="JSON file with the model's size; default: bert_config.json beside "
-        "init_checkpoint.",
+        help="JSON file with the model's size; default: that of init_checkpoint.",
     )
     vocab_file: str | None = option(
         None,
-        help="Vocabulary of the checkpoint; default: vocab.txt beside init_checkpoint.",
+        help="Vocabulary of the checkpoint; default: its own.",
     )
     task_name: str | None = option(
         None, help=f"GLUE task: {', '.join(TASK_NAMES)}; leave out for your own data."

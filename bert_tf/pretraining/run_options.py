@@ -14,14 +14,18 @@ class RunPretrainingOptions(training_options.TrainingOptions):
     input_file: str = option(
         help="TFRecord files of create_pretraining_data; patterns, commas between."
     )
-    bert_config_file: str = option(help="JSON file with the model's size.")
+    bert_config_file: str | None = option(
+        None,
+        help="JSON file with the model's size; default: that of init_checkpoint, or of "
+        "the run in output_dir.",
+    )
     eval_input_file: str | None = option(
         None, help="TFRecord files to evaluate on; default: input_file."
     )
     vocab_file: str | None = option(
         None,
-        help="Vocabulary of the examples, kept with the run. Default: the one that "
-        "create_pretraining_data recorded.",
+        help="Vocabulary of the examples, kept with the run. Default: that of "
+        "init_checkpoint, or the one that create_pretraining_data recorded.",
     )
     max_seq_length: int = option(
         128, minimum=3, help="Length of the examples; as they were created."
@@ -43,16 +47,19 @@ class FillMaskOptions(options.Options):
     """Predicts the words behind [MASK]."""
 
     init_checkpoint: str = option(
-        help="Pretrained checkpoint, or the output_dir of run_pretraining."
+        help="Pretrained checkpoint of any format, the output_dir of run_pretraining, "
+        "or the name of a released model, such as bert-base-uncased."
     )
     text: str = option(help="Text with [MASK]; - reads a text a line from stdin.")
     bert_config_file: str | None = option(
-        None, help="Default: bert_config.json beside the checkpoint."
+        None, help="JSON file with the model's size; default: the checkpoint's."
     )
     vocab_file: str | None = option(
-        None, help="Default: vocab.txt beside the checkpoint."
+        None, help="Vocabulary of the checkpoint; default: its own."
     )
     do_lower_case: bool | None = option(
-        None, help="Default: what task.json beside the checkpoint says, or else True."
+        None,
+        help="Whether text is lower-cased; default: as the checkpoint says, or else "
+        "True.",
     )
     top_k: int = option(5, minimum=1, help="Words a mask.")

@@ -2,16 +2,17 @@
 
 import dataclasses
 import logging
+import os
 
 from bert_tf import files
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
+from bert_tf.checkpoints import starting_point
 from bert_tf.data import batching
 from bert_tf.data import tfrecord
-from bert_tf.modeling import config as modeling_config
 from bert_tf.pretraining import model
 from bert_tf.pretraining import scores
-from bert_tf.tokenization import vocabulary
+from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import estimates
 from bert_tf.training import loop
 
@@ -75,14 +76,11 @@ class Pretraining:
 
     def __init__(self, options, *, progress=progress_module.silent):
         self.options = options
-        self.config = modeling_config.BertConfig.from_json_file(
-            options.bert_config_file
-        )
+        start = _starting_point(options, progress)
+        self.config, self.vocabulary = start.config, start.vocabulary
         self.config.check_sequence_length(options.max_seq_length)
-        self.vocabulary = None
-        if options.vocab_file:
-            self.vocabulary = vocabulary.Vocabulary.load(options.vocab_file)
         self.records = self._open(options.input_file)
+        _check_casing(self.records, start.source)
         if self.vocabulary is None:
             self.vocabulary = _recorded_vocabulary(self.records)
         self.eval_records = self.records
@@ -182,6 +180,35 @@ class Pretraining:
         }
 
 
+def _starting_point(options, progress):
+    config_file = options.bert_config_file
+    if config_file is None and options.init_checkpoint is None:
+        config_file = os.path.join(options.output_dir, "bert_config.json")
+        if not files.exists(config_file):
+            raise options_module.OptionError(
+                "--bert_config_file is required where there is neither "
+                f"--init_checkpoint nor a run in {options.output_dir}."
+            )
+    return starting_point.find(
+        options.init_checkpoint,
+        bert_config_file=config_file,
+        vocab_file=options.vocab_file,
+        needs_vocabulary=False,
+        progress=progress,
+    )
+
+
+def _check_casing(records, source):
+    """Refuses examples of another casing than that of the checkpoint."""
+    recorded = records.metadata.get("do_lower_case")
+    expected = None if source is None else source.do_lower_case
+    if None not in (recorded, expected) and recorded != expected:
+        raise ValueError(
+            f"{records.paths[0]} was created with --do_lower_case={recorded}, but "
+            f"{source.path} was trained with {expected}; create the examples anew."
+        )
+
+
 def _recorded_vocabulary(records):
     """Returns the vocabulary that the records name, if it is still the same one."""
     path = records.metadata.get("vocab_file")
@@ -192,6 +219,6 @@ def _recorded_vocabulary(records):
             records.paths[0],
         )
         return None
-    recorded = vocabulary.Vocabulary.load(path)
+    recorded = vocabulary_module.Vocabulary.load(path)
     records.check(vocabulary=recorded)
     return recorded

@@ -15,7 +15,10 @@ class TrainingOptions(options.Options):
         "continued."
     )
     init_checkpoint: str | None = option(
-        None, help="Checkpoint whose weights the run starts from (prefix or folder)."
+        None,
+        help="Checkpoint whose weights the run starts from: of the release (prefix or "
+        "folder), Hugging Face, KerasHub, Keras, a SavedModel; or the name of a "
+        "released model, such as bert-base-uncased.",
     )
     do_train: bool = option(False, help="Train.")
     do_eval: bool = option(False, help="Evaluate the last checkpoint of output_dir.")
