@@ -13,7 +13,7 @@ rejects VBZ B-VP O
 Peter NNP B-NP B-PER
 -DOCSTART- -X- -X- O
 
-EU NNP B-NP B-LOC
+BRUSSELS NNP B-NP B-LOC
 """
 
 
