@@ -43,6 +43,8 @@ setuptools.setup(
         "keras>=3.10,<4",
         "absl-py>=2.1",
         "numpy>=1.26",
+        "h5py>=3.10",
+        "ml-dtypes>=0.4",
         "safetensors>=0.4.3",
         "tqdm>=4.66",
     ],

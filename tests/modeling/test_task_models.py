@@ -287,7 +287,7 @@ IN_A_FRESH_PROCESS = """
 import sys
 import keras
 import numpy as np
-import bert_tf.classification.model, bert_tf.pretraining.model
+import bert_tf.modeling
 import bert_tf.multiple_choice.model, bert_tf.question_answering.model
 import bert_tf.token_classification.model
 from keras import ops
