@@ -115,6 +115,9 @@ class BertSpanPredictor(heads.TaskModel):
     def loss_sums(self, features, outputs):
         """Returns the summed mean of both ends' cross-entropy.
 
+        Padding cannot be chosen: its scores are left out, so that the loss does not
+        depend on how long the rows were padded. In 2018 they took part.
+
         Args:
             features: dict with `start_positions` and `end_positions` int32 [B];
                 `is_real_example` float32 [B] where there is padding.
@@ -123,11 +126,14 @@ class BertSpanPredictor(heads.TaskModel):
         Returns:
             A dict: `span_loss`, float32 scalar.
         """
+        bias = 0.0
+        if "input_mask" in features:
+            bias = numerics.attention_bias(features["input_mask"])[:, 0, 0]  # [B, S]
         start_losses = numerics.cross_entropy(
-            outputs["start_logits"], features["start_positions"]
+            outputs["start_logits"] + bias, features["start_positions"]
         )
         end_losses = numerics.cross_entropy(
-            outputs["end_logits"], features["end_positions"]
+            outputs["end_logits"] + bias, features["end_positions"]
         )
         losses = (start_losses + end_losses) / 2.0
         return {"span_loss": ops.sum(losses * heads.example_weights(features))}

@@ -1,0 +1,268 @@
+"""Examples: questions with their contexts and answers, from SQuAD's JSON."""
+
+import bisect
+import dataclasses
+import json
+import logging
+import re
+from collections.abc import Mapping
+
+from bert_tf import files
+
+logger = logging.getLogger(__name__)
+
+# Longer contexts are no paragraphs; a file that holds one is not what was meant.
+MAX_CONTEXT_CHARACTERS = 100_000
+# What stands between white space, as run_squad.py of 2018 sees it: fewer characters
+# than the tokenizer's white space, and the narrow no-break space.
+_WORD = re.compile("[^ \t\r\n\u202f]+")
+
+
+class Context:
+    """A text in which questions are answered.
+
+    Args:
+        text: str.
+
+    Attributes:
+        text: str.
+        words: list of str, what stands between white space.
+        starts: list of int, the place of each word's first character.
+    """
+
+    def __init__(self, text: str):
+        self.text = text
+        matches = list(_WORD.finditer(text))
+        self.words = [match.group() for match in matches]
+        self.starts = [match.start() for match in matches]
+
+    def word_at(self, place: int) -> int:
+        """Returns the number of the word that a character belongs to, or follows."""
+        return max(0, bisect.bisect_right(self.starts, place) - 1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Answer:
+    """A true answer and where in its context it starts."""
+
+    text: str
+    start: int  # Character of the context; -1 where the file does not say.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SquadExample:
+    """One question about one context."""
+
+    qas_id: str
+    question_text: str
+    context: Context  # Questions about one paragraph share it.
+    answers: tuple[Answer, ...] = ()  # Empty where there is none, or none is known.
+    is_impossible: bool = False  # Whether the context is known to hold no answer.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SquadFile:
+    """What a file in SQuAD's format holds."""
+
+    path: str
+    examples: list[SquadExample]
+    is_version_2: bool  # Whether its questions say if they can be answered at all.
+    has_answers: bool  # Whether every question has its answers, or says it has none.
+
+
+def read_squad(path: str) -> SquadFile:
+    """Returns the questions of a file in the format of SQuAD 1.1 or 2.0.
+
+    Args:
+        path: JSON: {"data": [{"paragraphs": [{"context", "qas": [{"id", "question",
+            "answers": [{"text", "answer_start"}], "is_impossible"}]}]}]}. Files to
+            predict need neither `answers` nor `is_impossible`.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is not in this format, an id occurs twice, or a context is
+            blank or longer than `MAX_CONTEXT_CHARACTERS`; the message has the file and
+            the place in it.
+    """
+    reader = _Reader(path)
+    examples = reader.examples()
+    if not examples:
+        raise ValueError(f"{path}: there is not one question in it.")
+    return SquadFile(
+        path=path,
+        examples=examples,
+        is_version_2=reader.says_what_is_impossible,
+        has_answers=all(
+            example.answers or example.is_impossible for example in examples
+        ),
+    )
+
+
+def training_examples(
+    squad_file: SquadFile, *, version_2_with_negative: bool
+) -> list[SquadExample]:
+    """Returns the questions to train on, each with its first answer.
+
+    As in 2018, a question whose answer cannot be found again in the context's words
+    (for example because a no-break space stands in it) is left out with a warning.
+
+    Args:
+        squad_file: what `read_squad` returned.
+        version_2_with_negative: whether there may be questions without an answer.
+
+    Raises:
+        ValueError: a question has no answer, or one that does not stand at its place in
+            the context.
+
+    Source: read_squad_examples of run_squad.py, 2018. Where there are several answers
+    the release stops; here the first one is taken, so that dev files can be trained on.
+    """
+    kept = []
+    for example in squad_file.examples:
+        place = f"{squad_file.path}: question {example.qas_id}"
+        if example.is_impossible and version_2_with_negative:
+            kept.append(dataclasses.replace(example, answers=()))
+            continue
+        if not example.answers:
+            hint = "training needs one"
+            if example.is_impossible:
+                hint = "give --version_2_with_negative to train on such questions"
+            raise ValueError(f"{place} has no answer; {hint}.")
+        if _is_found_again(example, place):
+            kept.append(dataclasses.replace(example, is_impossible=False))
+    if not kept:
+        raise ValueError(f"{squad_file.path}: there is no question to train on.")
+    return kept
+
+
+def answer_words(example: SquadExample) -> tuple[int, int]:
+    """Returns the numbers of the first and the last word of the first answer."""
+    answer = example.answers[0]
+    return (
+        example.context.word_at(answer.start),
+        example.context.word_at(answer.start + len(answer.text) - 1),
+    )
+
+
+def _is_found_again(example, place):
+    answer, text = example.answers[0], example.context.text
+    first, last = answer_words(example)
+    words = " ".join(example.context.words[first : last + 1])
+    if answer.text.strip() and " ".join(answer.text.split()) in words:
+        return True
+    if (
+        answer.start >= 0
+        and answer.text.strip()
+        and text.startswith(answer.text, answer.start)
+    ):
+        logger.warning(
+            "%s is left out: its answer %r is not among the context's words %r.",
+            place,
+            answer.text,
+            words,
+        )
+        return False
+    found = text[max(0, answer.start) : max(0, answer.start) + len(answer.text)]
+    raise ValueError(
+        f"{place}: its answer {answer.text!r:.80} is not in its context at character "
+        f"{answer.start}, where {found!r:.80} stands; correct text or answer_start."
+    )
+
+
+class _Reader:
+    """Goes through a file and says where in it something is wrong."""
+
+    def __init__(self, path):
+        self._path = path
+        self._places = {}
+        self.says_what_is_impossible = False
+
+    def examples(self):
+        """Returns all questions in order."""
+        examples = []
+        for number, article in enumerate(self._articles(), start=1):
+            place = f"{self._path}: article {number}"
+            if isinstance(article, dict) and article.get("title"):
+                place += f" ({article['title']})"
+            for index, paragraph in enumerate(
+                _value(article, "paragraphs", list, place), start=1
+            ):
+                examples += self._paragraph(paragraph, f"{place}, paragraph {index}")
+        return examples
+
+    def _articles(self):
+        with files.open_file(self._path) as file:
+            try:
+                content = json.load(file)
+            except ValueError as error:
+                raise ValueError(
+                    f"{self._path}: not JSON ({error}); expected a file in SQuAD's "
+                    "format."
+                ) from None
+        return _value(content, "data", list, self._path)
+
+    def _paragraph(self, paragraph, place):
+        text = _value(paragraph, "context", str, place)
+        if len(text) > MAX_CONTEXT_CHARACTERS:
+            raise ValueError(
+                f"{place}: its context has {len(text)} characters, at most "
+                f"{MAX_CONTEXT_CHARACTERS} are allowed; cut it into paragraphs."
+            )
+        context = Context(text)
+        if not context.words:
+            raise ValueError(f"{place}: its context is blank.")
+        questions = _value(paragraph, "qas", list, place)
+        return [
+            self._question(question, context, f"{place}, question {number}")
+            for number, question in enumerate(questions, start=1)
+        ]
+
+    def _question(self, question, context, place):
+        qas_id = _value(question, "id", str, place)
+        place += f" ({qas_id})"
+        if qas_id in self._places:
+            raise ValueError(
+                f"{place}: the same id as {self._places[qas_id]}; ids must differ."
+            )
+        # Without the file's name, which the message has already.
+        self._places[qas_id] = place.removeprefix(f"{self._path}: ")
+        answers = ()
+        if "answers" in question:
+            given = _value(question, "answers", list, place)
+            answers = tuple(_answer(answer, place) for answer in given)
+        is_impossible = False
+        if "is_impossible" in question:
+            is_impossible = _value(question, "is_impossible", bool, place)
+            self.says_what_is_impossible = True
+        return SquadExample(
+            qas_id=qas_id,
+            question_text=_value(question, "question", str, place),
+            context=context,
+            answers=answers,
+            is_impossible=is_impossible,
+        )
+
+
+def _answer(answer, place):
+    text = _value(answer, "text", str, f"{place}, an answer")
+    start = -1
+    if "answer_start" in answer:
+        start = _value(answer, "answer_start", int, f"{place}, an answer")
+    return Answer(text=text, start=start)
+
+
+def _value(record, key, kind, place):
+    """Returns the value of a key, of which JSON's kind is known."""
+    if not isinstance(record, Mapping):
+        raise ValueError(f"{place}: expected an object with {key}, got {record!r:.60}.")
+    if key not in record:
+        raise ValueError(f"{place}: there is no {key}; expected SQuAD's format.")
+    value = record[key]
+    if not isinstance(value, kind):
+        raise ValueError(
+            f"{place}: expected {key} to be {_KINDS[kind]}, got {value!r:.60}."
+        )
+    return value
+
+
+_KINDS = {list: "a list", str: "text", bool: "true or false", int: "a whole number"}
