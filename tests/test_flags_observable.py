@@ -23,6 +23,8 @@ CLASSIFY = "classification/test_workflow.py::"
 CLASSIFY_TOOL = "tools/test_run_classifier.py::"
 RATE = CLASSIFY + "test_model_and_rate_follow_their_flags"
 INDIVISIBLE = CLASSIFY + "test_a_batch_that_does_not_divide_is_refused_before_training"
+CHOOSE = "multiple_choice/test_workflow.py::"
+CHOOSE_TOOL = "tools/test_run_swag.py::"
 GLUE = CLASSIFY + "test_a_glue_task_reads_its_folder_and_has_its_scores"
 ANOTHER_TASK = CLASSIFY + "test_a_run_of_another_task_is_not_continued"
 CREATE = "pretraining/test_creation.py::"
@@ -69,6 +71,15 @@ TRAINING = {
     "jit_compile": "training/test_loop.py::"
     "test_jit_compile_has_xla_compile_the_gradients",
     "dry_run": PRETRAIN + "test_dry_run_tells_the_size_and_writes_nothing",
+}
+FINE_TUNING = {
+    **TRAINING,
+    "length_buckets": "training/test_length_buckets.py::"
+    "test_losses_are_those_of_padded_batches",
+    "group_by_length": "training/test_length_buckets.py::"
+    "test_grouping_by_length_is_another_composition",
+    "frozen_layers": "training/test_freezing.py::"
+    "test_what_is_frozen_does_not_change_and_has_no_slots",
 }
 OBSERVED = {
     "build_vocabulary": {
@@ -126,7 +137,7 @@ OBSERVED = {
         "top_k": FILL + "test_the_report_has_a_line_a_mask_with_top_k_words",
     },
     "run_classifier": {
-        **TRAINING,
+        **FINE_TUNING,
         "init_checkpoint": CLASSIFY + "test_the_encoder_comes_from_the_checkpoint",
         "train_batch_size": CLASSIFY_TOOL
         + "test_what_does_not_fit_ends_in_one_line_and_exit_code_1",
@@ -150,6 +161,37 @@ OBSERVED = {
         "num_train_epochs": CLASSIFY
         + "test_train_and_evaluate_return_what_they_reached",
         "warmup_proportion": RATE,
+    },
+    "run_swag": {
+        **FINE_TUNING,
+        "init_checkpoint": CHOOSE + "test_the_encoder_comes_from_the_checkpoint",
+        "train_batch_size": CHOOSE
+        + "test_what_does_not_fit_is_refused_before_training",
+        "eval_batch_size": CHOOSE
+        + "test_a_batch_that_does_not_divide_is_refused_before_training",
+        "learning_rate": CHOOSE + "test_model_and_rate_follow_their_flags",
+        "dtype": CHOOSE + "test_model_and_rate_follow_their_flags",
+        "dry_run": CHOOSE
+        + "test_a_dry_run_counts_every_endings_sequence_and_writes_nothing",
+        "bert_config_file": CHOOSE
+        + "test_a_run_with_another_vocabulary_or_model_is_not_continued",
+        "vocab_file": CHOOSE
+        + "test_a_run_with_another_vocabulary_or_model_is_not_continued",
+        "data_dir": CHOOSE + "test_a_folder_as_published_is_read",
+        "train_file": CHOOSE + "test_the_columns_are_those_that_are_named",
+        "eval_file": CHOOSE + "test_files_with_another_number_of_endings_are_refused",
+        "predict_file": CHOOSE_TOOL + "test_a_table_in_scores_and_predictions_out",
+        "start_column": CHOOSE + "test_the_columns_are_those_that_are_named",
+        "ending_columns": CHOOSE + "test_the_columns_are_those_that_are_named",
+        "label_column": CHOOSE + "test_the_columns_are_those_that_are_named",
+        "header": CHOOSE + "test_the_columns_are_those_that_are_named",
+        "do_lower_case": CHOOSE + "test_the_casing_is_the_checkpoints",
+        "max_seq_length": CHOOSE + "test_a_run_of_another_task_is_not_continued",
+        "do_predict": CHOOSE_TOOL + "test_a_table_in_scores_and_predictions_out",
+        "predict_batch_size": CHOOSE
+        + "test_a_batch_that_does_not_divide_is_refused_before_training",
+        "num_train_epochs": CHOOSE_TOOL + "test_a_table_in_scores_and_predictions_out",
+        "warmup_proportion": CHOOSE + "test_model_and_rate_follow_their_flags",
     },
     "export_saved_model": {
         "output_dir": NOT_EXPORTED,

@@ -83,16 +83,26 @@ class BertMultipleChoice(heads.TaskModel):
             for name in _ENCODER_FEATURES
             if name in features
         }
-        encoded = self.bert(flat, training=training, dropout_keys=keys)
+        scores = self.score_endings(flat, training=training, dropout_keys=keys)
+        logits = ops.reshape(scores, (-1, num_endings))  # [B, C]
+        return {"logits": logits, "probabilities": numerics.softmax(logits)}
+
+    def score_endings(self, features, training=False, dropout_keys=None):
+        """Returns float32 [rows], the score of every sequence by itself.
+
+        Args:
+            features: as `call` takes them, but [rows, S].
+            training: bool, whether to drop out.
+            dropout_keys: uint32 [rows], or None without dropout.
+        """
+        encoded = self.bert(features, training=training, dropout_keys=dropout_keys)
         pooled = numerics.dropout(
             encoded["pooled_output"],
             self.task_dropout_rate,
-            keys,
+            dropout_keys,
             heads.TASK_DROPOUT_SITE,
-        )  # [B * C, H]
-        logits = heads.class_scores(pooled, self.output_weights, self.output_bias)
-        logits = ops.reshape(logits, (-1, num_endings))  # [B, C]
-        return {"logits": logits, "probabilities": numerics.softmax(logits)}
+        )  # [rows, H]
+        return heads.class_scores(pooled, self.output_weights, self.output_bias)[:, 0]
 
     def loss_weights(self, features):
         """Returns the number of examples.

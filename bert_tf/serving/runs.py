@@ -4,10 +4,11 @@ import json
 import os
 
 from bert_tf import files
-from bert_tf.classification import trained
+from bert_tf.classification import trained as trained_classification
+from bert_tf.multiple_choice import trained as trained_multiple_choice
 
 
-def load(run_dir: str) -> trained.TrainedClassifier:
+def load(run_dir: str):
     """Returns the trained model of a run folder.
 
     Args:
@@ -16,7 +17,9 @@ def load(run_dir: str) -> trained.TrainedClassifier:
     Returns:
         An object with `predict(inputs)`. A classifier's takes a list of texts, or of
         (text, second text), and returns for each a dict: `label`, and `probabilities`
-        by label.
+        by label. A multiple choice model's takes a list of (start, endings) and
+        returns for each a dict: `label`, the number of the likeliest ending as text,
+        `ending`, its text, and `probabilities` by number.
 
     Raises:
         OSError: a file cannot be read.
@@ -48,4 +51,7 @@ def _kind(run_dir):
             raise ValueError(f"{path} does not name the run's task.") from error
 
 
-_MODELS = {"classification": trained.TrainedClassifier}
+_MODELS = {
+    "classification": trained_classification.TrainedClassifier,
+    "multiple_choice": trained_multiple_choice.TrainedMultipleChoice,
+}

@@ -1,0 +1,134 @@
+"""Options of run_swag."""
+
+import dataclasses
+
+from bert_tf import options
+from bert_tf.options import option
+from bert_tf.training import options as training_options
+
+_OWN = (
+    "train_file",
+    "eval_file",
+    "predict_file",
+    "start_column",
+    "ending_columns",
+    "label_column",
+    "header",
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunSwagOptions(training_options.FineTuningOptions):
+    """Trains, evaluates and applies a model that chooses one of several endings.
+
+    The data are a folder as SWAG or CODAH is published (--data_dir), or tables of your
+    own (--train_file, --eval_file, --predict_file and the names of their columns).
+    Sizes and rates that are not given are the paper's for SWAG.
+    """
+
+    # An example is all its endings' sequences; the paper's batch of SWAG is 16.
+    train_batch_size: int = option(
+        16,
+        minimum=1,
+        help="Examples per optimizer step, over all replicas; each has a sequence for "
+        "every ending.",
+    )
+    eval_batch_size: int = option(
+        8, minimum=1, help="Examples per evaluation step, over all replicas."
+    )
+    learning_rate: float = option(
+        2e-5, minimum=0.0, help="Rate that the warm-up rises to; decays linearly to 0."
+    )
+    bert_config_file: str | None = option(
+        None, help="JSON file with the model's size; default: as init_checkpoint says."
+    )
+    vocab_file: str | None = option(
+        None, help="Vocabulary of the checkpoint; default: as init_checkpoint has it."
+    )
+    data_dir: str | None = option(
+        None,
+        help="Folder with train.csv, val.csv, test.csv (SWAG) or train.tsv, dev.tsv, "
+        "test.tsv (CODAH).",
+    )
+    train_file: str | None = option(
+        None,
+        help="Your own table to train on: .tsv (no quoting), .csv or .jsonl; the first "
+        "line of a .tsv or .csv names the columns.",
+    )
+    eval_file: str | None = option(None, help="Your own table to evaluate on.")
+    predict_file: str | None = option(
+        None, help="Your own table to predict; it needs no labels."
+    )
+    start_column: str | None = option(
+        None, help="Column of the start; default: as in training, or else startphrase."
+    )
+    ending_columns: tuple[str, ...] = option(
+        (),
+        help="Columns of the endings, or one column of a .jsonl file that holds a list "
+        "of them; default: as in training, or else ending0, ending1 and so on.",
+    )
+    label_column: str | None = option(
+        None,
+        help="Column of the right ending's number, counted from 0; default: as in "
+        "training, or else label.",
+    )
+    header: tuple[str, ...] = option(
+        (), help="Names of all columns, for files whose first line does not name them."
+    )
+    do_lower_case: bool | None = option(
+        None,
+        help="True for uncased checkpoints, False for cased ones; default: as "
+        "init_checkpoint says, or else True.",
+    )
+    max_seq_length: int = option(
+        128,
+        minimum=3,
+        help="The most word pieces of a start and an ending with [CLS] and two [SEP]; "
+        "what is longer is cut.",
+    )
+    do_predict: bool = option(
+        False, help="Predict the test file, or predict_file, with the last checkpoint."
+    )
+    predict_batch_size: int = option(8, minimum=1, help="Examples a step there.")
+    num_train_epochs: float = option(
+        3.0, minimum=0.0, help="How often training goes over the examples."
+    )
+    warmup_proportion: float = option(
+        0.1,
+        minimum=0.0,
+        maximum=1.0,
+        help="Share of steps in which the rate rises.",
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not (self.do_train or self.do_eval or self.do_predict or self.dry_run):
+            raise options.OptionError(
+                "Nothing to do; expected --do_train, --do_eval or --do_predict, or "
+                "several."
+            )
+        if len(set(self.ending_columns)) != len(self.ending_columns):
+            raise options.OptionError(
+                f"--ending_columns={','.join(self.ending_columns)}: expected every "
+                "column once."
+            )
+        if self.data_dir is None:
+            self._check_own_data()
+            return
+        given = [name for name in _OWN if getattr(self, name)]
+        if given:
+            raise options.OptionError(
+                f"--{given[0]} is for your own files and does not go with --data_dir."
+            )
+
+    def _check_own_data(self):
+        if self.do_train or self.dry_run:
+            self._require("train_file", "Training without --data_dir")
+        if self.do_eval or self.eval_every_steps:
+            self._require("eval_file", "Evaluating without --data_dir")
+        if self.do_predict:
+            self._require("predict_file", "Predicting without --data_dir")
+
+    def _require(self, name, reason):
+        if not getattr(self, name):
+            raise options.OptionError(f"{reason} needs --{name}.")

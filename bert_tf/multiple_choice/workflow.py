@@ -1,0 +1,215 @@
+"""Multiple choice on one page: train, evaluate, predict, report."""
+
+import dataclasses
+import functools
+import logging
+
+import numpy as np
+
+from bert_tf import progress as progress_module
+from bert_tf.data import batching
+from bert_tf.modeling import numerics
+from bert_tf.multiple_choice import features
+from bert_tf.multiple_choice import inputs as inputs_module
+from bert_tf.multiple_choice import model
+from bert_tf.multiple_choice import predictions
+from bert_tf.multiple_choice import scores
+from bert_tf.multiple_choice import trained
+from bert_tf.tokenization import in_graph
+from bert_tf.training import distribution
+from bert_tf.training import estimates
+from bert_tf.training import evaluation as evaluation_module
+from bert_tf.training import loop
+
+logger = logging.getLogger(__name__)
+
+
+def run(options, *, progress=progress_module.silent) -> str:
+    """Trains, evaluates and predicts as the options say.
+
+    Args:
+        options: `multiple_choice.options.RunSwagOptions`.
+        progress: see `bert_tf.progress`.
+
+    Returns:
+        What was reached, for the reader.
+
+    Raises:
+        ValueError, OSError: options, data or checkpoint do not fit together.
+    """
+    choice = MultipleChoice(options, progress=progress)
+    if options.dry_run:
+        return choice.dry_run_report()
+    lines = []
+    if options.do_train:
+        reached = choice.train()
+        lines.append(
+            f"Trained to step {reached['global_step']}, loss {reached['loss']:.4f}."
+        )
+    if options.do_eval:
+        results = choice.evaluate()
+        lines += [f"{name} = {results[name]}" for name in sorted(results)]
+    if options.do_predict:
+        paths = choice.predict()
+        lines.append(f"Predictions are in {' and '.join(paths)}.")
+    return "\n".join([*lines, f"The run is in {options.output_dir}."])
+
+
+def train(options, *, progress=progress_module.silent) -> dict[str, float]:
+    """Trains; returns {"loss", "global_step"}. See `run`."""
+    only = {"do_train": True, "do_eval": False, "do_predict": False}
+    options = dataclasses.replace(options, **only)
+    return MultipleChoice(options, progress=progress).train()
+
+
+def evaluate(options, *, progress=progress_module.silent) -> dict[str, float]:
+    """Evaluates the last checkpoint; returns what eval_results.txt holds. See `run`."""
+    only = {"do_train": False, "do_eval": True, "do_predict": False}
+    options = dataclasses.replace(options, **only)
+    return MultipleChoice(options, progress=progress).evaluate()
+
+
+def predict(run_dir, inputs) -> list[dict]:
+    """Returns the choices of a trained model.
+
+    Args:
+        run_dir: `output_dir` of a training run.
+        inputs: list of (start, endings): a text, and a list of texts.
+
+    Returns:
+        For each a dict: `label`, the number of the likeliest ending as text;
+        `ending`, its text; `probabilities` by number.
+
+    Raises:
+        ValueError, OSError: the folder holds no trained model of this kind, or an input
+            is something else.
+    """
+    return trained.TrainedMultipleChoice(run_dir).predict(inputs)
+
+
+class MultipleChoice:
+    """Data and model of one run, checked against each other.
+
+    All tables are read before the model is built, so that a mistake in the last of
+    them shows before the training and not after it.
+
+    Args:
+        options: `multiple_choice.options.RunSwagOptions`.
+        progress: see `bert_tf.progress`.
+    """
+
+    def __init__(self, options, *, progress=progress_module.silent):
+        self.options = options
+        self.progress = progress
+        self.inputs = inputs_module.prepare(options, progress=progress)
+        self.examples = self.inputs.examples
+        num_steps = self._num_train_steps()
+        self.trainer = loop.Trainer(
+            lambda: model.BertMultipleChoice(self.inputs.config, dtype=options.dtype),
+            options,
+            num_train_steps=num_steps,
+            num_warmup_steps=int(num_steps * options.warmup_proportion),
+            progress=progress,
+        )
+        if options.do_predict:
+            distribution.check_batch_size(
+                "predict_batch_size", options.predict_batch_size, self.trainer.strategy
+            )
+        self._columns = {}
+
+    def train(self) -> dict[str, float]:
+        """Trains to the last step; returns {"loss", "global_step"}."""
+        if self.trainer.resumed:
+            self.trainer.folder.check_same_run(self.inputs.config, self.options)
+        self.trainer.folder.create()
+        self.trainer.folder.write_settings(
+            task=self.inputs.task.to_dict(),
+            config=self.inputs.config,
+            vocabulary=self.inputs.vocabulary,
+            options=self.options,
+        )
+        logger.info("***** Running training *****")
+        logger.info("  Num examples = %d", len(self.examples["train"]))
+        logger.info("  Num endings = %d", self.inputs.task.num_endings)
+        logger.info("  Batch size = %d", self.options.train_batch_size)
+        logger.info("  Num steps = %d", self.trainer.num_train_steps)
+        return self.trainer.train(self._source("train"), evaluate=self._eval_scores)
+
+    def evaluate(self) -> dict[str, float]:
+        """Evaluates, writes eval_results.txt and returns its numbers."""
+        results = self._eval_scores()
+        results |= {"loss": results["eval_loss"], "global_step": self.trainer.step}
+        self.trainer.folder.create()
+        self.trainer.folder.write_eval_results(results)
+        return results
+
+    def predict(self) -> list[str]:
+        """Predicts the test examples; returns the paths of the files written."""
+        evaluation = evaluation_module.Evaluation(
+            self.trainer.model,
+            self.trainer.strategy,
+            dataclasses.replace(
+                self.options, eval_batch_size=self.options.predict_batch_size
+            ),
+            progress=self.progress,
+        )
+        outputs = evaluation.predict(self._source("test"), keys=("probabilities",))
+        self.trainer.folder.create()
+        return predictions.write_predictions(
+            self.options.output_dir, self.examples["test"], outputs["probabilities"]
+        )
+
+    def dry_run_report(self) -> str:
+        """Returns what the training would take."""
+        estimate = estimates.estimate(
+            self.trainer,
+            sequence_length=self.inputs.task.max_seq_length,
+            sequences_per_example=self.inputs.task.num_endings,
+        )
+        return str(estimate)
+
+    def _eval_scores(self):
+        source = self._source("dev")
+        logits = self.trainer.predict(source, keys=("logits",))["logits"]
+        label_ids = self._features("dev")["label_ids"]
+        losses = np.asarray(numerics.cross_entropy(logits, label_ids))
+        return {
+            "eval_accuracy": scores.accuracy(label_ids, np.argmax(logits, axis=-1)),
+            "eval_loss": float(np.mean(losses, dtype=np.float64)),
+        }
+
+    def _num_train_steps(self):
+        """As the release's classifier: whole steps of the epochs laid end to end."""
+        if "train" not in self.examples:
+            return 0
+        num_examples = len(self.examples["train"])
+        batch_size, epochs = (
+            self.options.train_batch_size,
+            self.options.num_train_epochs,
+        )
+        num_steps = int(num_examples / batch_size * epochs)
+        if num_steps == 0:
+            raise ValueError(
+                f"{num_examples} examples × {epochs:g} epochs give not one batch of "
+                f"{batch_size}; lower --train_batch_size or raise --num_train_epochs."
+            )
+        return num_steps
+
+    def _features(self, set_type):
+        if set_type not in self._columns:
+            self._columns[set_type] = features.convert_examples_to_features(
+                self.examples[set_type],
+                self.inputs.task.max_seq_length,
+                self._tokenizer,
+                progress=self.progress,
+            )
+        return self._columns[set_type]
+
+    @functools.cached_property
+    def _tokenizer(self):
+        return in_graph.InGraphTokenizer(
+            self.inputs.vocabulary, do_lower_case=self.inputs.task.do_lower_case
+        )
+
+    def _source(self, set_type):
+        return batching.ArraySource(self._features(set_type))

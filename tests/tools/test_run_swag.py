@@ -1,0 +1,79 @@
+"""run_swag, as it is called."""
+
+import json
+
+import pytest
+
+TABLE = "id\tstartphrase\tending0\tending1\tlabel\n"
+
+
+@pytest.fixture
+def arguments(golden, tmp_path):
+    """The least that trains: values by flag, to be changed by a test."""
+    rows = "a\tthe bee\tis warm\tball ball\t0\nb\tthe lamp\tball ball\tis slow\t1\n"
+    (tmp_path / "train.tsv").write_text(TABLE + rows)
+    return {
+        "do_train": "true",
+        "train_file": tmp_path / "train.tsv",
+        "bert_config_file": golden / "model" / "bert_config.json",
+        "vocab_file": golden / "vocab.txt",
+        "output_dir": tmp_path / "run",
+        "max_seq_length": 16,
+        "train_batch_size": 2,
+        "num_train_epochs": 2,
+    }
+
+
+@pytest.fixture
+def choose(run_tool, arguments):
+    def run(**changes):
+        flags = {**arguments, **changes}
+        return run_tool(
+            "run_swag", *(f"--{k}={v}" for k, v in flags.items() if v is not None)
+        )
+
+    return run
+
+
+def test_a_table_in_scores_and_predictions_out(choose, tmp_path):
+    path = tmp_path / "train.tsv"
+    result = choose(
+        eval_file=path, predict_file=path, do_eval="true", do_predict="true"
+    )
+    assert result.exit_code == 0, result.stderr
+    assert "Trained to step 2" in result.stdout
+    assert "eval_accuracy = " in result.stdout
+    lines = (tmp_path / "run" / "predictions.jsonl").read_text().splitlines()
+    assert [json.loads(line)["id"] for line in lines] == ["a", "b"]
+    assert "Traceback" not in result.stderr
+
+
+def refusal(result):
+    """The one line that says what is wrong."""
+    [line] = result.stderr.strip().splitlines()[-1:]
+    assert line.startswith("run_swag: ")
+    assert "Traceback" not in result.stderr
+    return line
+
+
+@pytest.mark.parametrize(
+    "changes, exit_code, message",
+    [
+        ({"train_file": "none.tsv"}, 1, "There is no file none.tsv"),
+        ({"vocab_file": "none.txt"}, 1, "none.txt"),
+        ({"max_seq_length": 1000}, 1, "max_position_embeddings"),
+        ({"do_train": None, "do_eval": "true", "eval_file": "e.tsv"}, 1, "e.tsv"),
+        ({"do_train": None}, 2, "Nothing to do"),
+        ({"train_file": None}, 2, "needs --train_file"),
+        ({"do_eval": "true"}, 2, "needs --eval_file"),
+        ({"do_predict": "true"}, 2, "needs --predict_file"),
+        ({"data_dir": "x"}, 2, "--train_file is for your own files"),
+        ({"ending_columns": "a,b,a"}, 2, "--ending_columns=a,b,a: expected every"),
+        ({"output_dir": None}, 2, "--output_dir is required"),
+        ({"use_tpu": "true"}, 2, "use --device=tpu"),
+    ],
+)
+def test_what_does_not_fit_ends_in_one_line(choose, changes, exit_code, message):
+    result = choose(**changes)
+    assert result.exit_code == exit_code
+    assert message in refusal(result)
