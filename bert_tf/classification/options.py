@@ -10,7 +10,7 @@ TASK_NAMES = ("cola", "mrpc", "sst-2")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunClassifierOptions(training_options.TrainingOptions):
+class RunClassifierOptions(training_options.FineTuningOptions):
     """Trains, evaluates and applies a classifier of sentences or pairs of sentences.
 
     The data are a GLUE task (--task_name, --data_dir) or tables of your own

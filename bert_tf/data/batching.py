@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.data import length_buckets as buckets_module
 from bert_tf.data import ordering
 from bert_tf.data import schema as schemas
 from bert_tf.data import tfrecord
@@ -28,6 +29,12 @@ class Source:
         return evaluation_batches(self, **arguments)
 
     clear_errors = staticmethod(lambda: clear_errors())
+
+    def row_lengths(self) -> np.ndarray:
+        """Returns int [N], the places that each row uses, for grouping by length."""
+        raise ValueError(
+            "group_by_length needs rows in memory, and these are read from files."
+        )
 
 
 class TFRecordSource(Source):
@@ -82,11 +89,11 @@ class ArraySource(Source):
     """Rows of arrays in memory.
 
     Args:
-        columns: arrays [N] or [N, length] of integers or floats.
+        columns: arrays [N], [N, length] or [N, parts, length] of integers or floats.
 
     Attributes:
         num_examples: rows there are, N.
-        columns: tuple of `schema.Column`.
+        columns: tuple of `schema.Column`; `length` is the size of the last axis.
 
     Raises:
         ValueError: there are no rows, arrays differ in length, or an array has
@@ -105,7 +112,7 @@ class ArraySource(Source):
         self.columns = tuple(
             schemas.Column(
                 name=name,
-                length=array.shape[1] if array.ndim == 2 else None,
+                length=array.shape[-1] if array.ndim > 1 else None,
                 dtype=array.dtype.name,
             )
             for name, array in self._arrays.items()
@@ -119,9 +126,14 @@ class ArraySource(Source):
             [column.dtype for column in self.columns],
         )
         return {
-            column.name: tf.ensure_shape(value, [num_rows, *column.shape])
-            for column, value in zip(self.columns, values, strict=True)
+            name: tf.ensure_shape(value, [num_rows, *array.shape[1:]])
+            for (name, array), value in zip(self._arrays.items(), values, strict=True)
         }
+
+    def row_lengths(self):
+        """Returns int [N], the places that each row uses: its longest part's."""
+        lengths = np.sum(self._arrays["input_mask"] > 0, axis=-1)
+        return lengths if lengths.ndim == 1 else np.max(lengths, axis=-1)
 
 
 def training_batches(
@@ -133,6 +145,7 @@ def training_batches(
     seed: int,
     shuffle_buffer_size: int = 0,
     length_buckets: Sequence[int] = (),
+    group_by_length: bool = False,
 ) -> tf.data.Dataset:
     """Returns the batches of steps `start_step` to `num_steps - 1`.
 
@@ -151,6 +164,8 @@ def training_batches(
             neighbours, and the windows among each other, so that reading stays local.
         length_buckets: lengths to cut a batch's sequence columns to: the smallest
             that holds its longest row. Empty: rows keep their length.
+        group_by_length: whether rows of like length share a batch. Which do is a
+            function of (seed, epoch) too, but not the order that there is without.
 
     Returns:
         Dicts of the source's columns [B, ...] with `example_index` (int32 [B], 0 to
@@ -165,6 +180,10 @@ def training_batches(
             f"shuffle_buffer_size: expected at least 0, got {shuffle_buffer_size}."
         )
     order = ordering.Order(source.num_examples, seed=seed, window=shuffle_buffer_size)
+    if group_by_length:
+        order = ordering.GroupedOrder(
+            source.row_lengths(), order=order, batch_size=batch_size
+        )
 
     def indices_of(step):
         return order.indices(int(step) * batch_size, batch_size)
@@ -244,33 +263,13 @@ def _dataset(batch, steps, source, length_buckets):
     dataset = tf.data.Dataset.range(steps.start, max(steps.start, steps.stop))
     dataset = dataset.map(batch, num_parallel_calls=_PARALLEL_READS, deterministic=True)
     if length_buckets:
-        dataset = dataset.map(_trimming(source, length_buckets))
+        lengths = {column.name: column.length for column in source.columns}
+        dataset = buckets_module.cut(
+            dataset, full_length=lengths["input_ids"], length_buckets=length_buckets
+        )
     options = tf.data.Options()
     options.deterministic = True
     return dataset.prefetch(_BATCHES_AHEAD).with_options(options)
-
-
-def _trimming(source, length_buckets):
-    """Returns the step that cuts sequence columns to the batch's bucket."""
-    lengths = {column.name: column.length for column in source.columns}
-    full = lengths["input_ids"]
-    if max(length_buckets) > full:
-        raise ValueError(
-            f"length_buckets: expected at most max_seq_length ({full}), "
-            f"got {max(length_buckets)}."
-        )
-    buckets = tf.constant(sorted({*length_buckets, full}), tf.int32)
-
-    def trim(features):
-        used = tf.reduce_any(features["input_mask"] > 0, axis=0)
-        longest = tf.reduce_max(tf.where(used, tf.range(1, full + 1), 0))
-        bucket = tf.reduce_min(tf.boolean_mask(buckets, buckets >= longest))
-        return {
-            name: values[:, :bucket] if name in schemas.SEQUENCE_COLUMNS else values
-            for name, values in features.items()
-        }
-
-    return trim
 
 
 def _per_row(flags, values):
@@ -279,10 +278,10 @@ def _per_row(flags, values):
 
 def _as_rows(name, array):
     array = np.asarray(array)
-    if array.ndim not in (1, 2) or array.dtype.kind not in "iufb":
+    if array.ndim not in (1, 2, 3) or array.dtype.kind not in "iufb":
         raise ValueError(
-            f"Column {name}: expected numbers of shape [N] or [N, length], got "
-            f"{array.dtype} {array.shape}."
+            f"Column {name}: expected numbers of shape [N], [N, length] or [N, parts, "
+            f"length], got {array.dtype} {array.shape}."
         )
     return array.astype(np.float32 if array.dtype.kind == "f" else np.int32)
 
@@ -290,10 +289,7 @@ def _as_rows(name, array):
 def _check_sizes(batch_size, length_buckets):
     if batch_size < 1:
         raise ValueError(f"batch_size: expected at least 1, got {batch_size}.")
-    if any(bucket < 1 for bucket in length_buckets):
-        raise ValueError(
-            f"length_buckets: expected lengths of at least 1, got {length_buckets}."
-        )
+    buckets_module.check(length_buckets)
 
 
 _RECORD_DTYPES = {"int32": tf.int64, "float32": tf.float32}

@@ -5,6 +5,9 @@ import threading
 
 import numpy as np
 
+# So many that a batch's rows are of one length, so few that pools stay random.
+BATCHES_PER_POOL = 50
+
 
 class Order:
     """The order of rows: epochs laid end to end, each permuted by (seed, epoch).
@@ -28,23 +31,84 @@ class Order:
         positions = position + np.arange(count, dtype=np.int64)
         if self._window == 1:
             return positions % self._num_rows
-        epochs, places = np.divmod(positions, self._num_rows)
-        result = np.empty(count, np.int64)
-        for epoch in np.unique(epochs):
-            here = epochs == epoch
-            with self._lock:
-                permutation = self._permutation(int(epoch))
-            result[here] = permutation[places[here]]
-        return result
+        return _at(positions, self._num_rows, self.epoch)
+
+    def epoch(self, number: int) -> np.ndarray:
+        """Returns the rows of an epoch in order: int64 [num_rows]."""
+        with self._lock:
+            return self._permutation(number)
+
+    def keys(self, epoch: int, count: int) -> np.ndarray:
+        """Returns uint64 [count] that look random, a function of (seed, epoch)."""
+        return _mix(self._key(epoch) + np.arange(count, dtype=np.uint64))
+
+    def _key(self, epoch):
+        return _mix(_mix(np.uint64(self._seed % 2**64)) + np.uint64(epoch))
 
     def _compute(self, epoch):
-        key = _mix(_mix(np.uint64(self._seed % 2**64)) + np.uint64(epoch))
-        rows = np.arange(self._num_rows, dtype=np.uint64)
-        keys = _mix(key + rows)
+        keys = self.keys(epoch, self._num_rows)
         if self._window > 1:
-            windows = _mix(~key + rows // np.uint64(self._window))
+            rows = np.arange(self._num_rows, dtype=np.uint64)
+            windows = _mix(~self._key(epoch) + rows // np.uint64(self._window))
             return np.lexsort((keys, windows))
         return np.argsort(keys, kind="stable")
+
+
+class GroupedOrder:
+    """An order in which rows of like length share a batch.
+
+    Each epoch of another order is cut into pools of 50 batches. A pool's rows are
+    sorted by length and cut into batches, and the epoch's batches are put into another
+    order, so that short and long ones come mixed.
+
+    Args:
+        lengths: int [N], the length of each row.
+        order: the `Order` that says which rows share a pool; not of window 1.
+        batch_size: rows of a batch.
+    """
+
+    def __init__(self, lengths: np.ndarray, *, order: Order, batch_size: int):
+        self._lengths = np.asarray(lengths)
+        self._order = order
+        self._batch_size = batch_size
+        self._lock = threading.Lock()
+        self._epoch = functools.lru_cache(maxsize=2)(self._compute)
+
+    def indices(self, position: int, count: int) -> np.ndarray:
+        """Returns the rows at `count` places of the endless order: int64 [count]."""
+        positions = position + np.arange(count, dtype=np.int64)
+        return _at(positions, len(self._lengths), self.epoch)
+
+    def epoch(self, number: int) -> np.ndarray:
+        """Returns the rows of an epoch in order: int64 [N]."""
+        with self._lock:
+            return self._epoch(number)
+
+    def _compute(self, epoch):
+        rows, size = self._order.epoch(epoch), self._batch_size
+        # The first rows fill up the batch that the epoch before has left open.
+        first = -epoch * len(rows) % size
+        num_batches = max(len(rows) - first, 0) // size
+        last = first + num_batches * size
+        batches = rows[first:last].copy()
+        pool_size = BATCHES_PER_POOL * size
+        for start in range(0, len(batches), pool_size):
+            pool = batches[start : start + pool_size]
+            sorted_places = np.argsort(self._lengths[pool], kind="stable")
+            batches[start : start + pool_size] = pool[sorted_places]
+        mixed = np.argsort(self._order.keys(epoch, num_batches), kind="stable")
+        batches = batches.reshape(num_batches, size)[mixed].reshape(-1)
+        return np.concatenate([rows[:first], batches, rows[last:]])
+
+
+def _at(positions, num_rows, epoch):
+    """Returns the rows at places of epochs laid end to end: int64 as `positions`."""
+    epochs, places = np.divmod(positions, num_rows)
+    result = np.empty(len(positions), np.int64)
+    for number in np.unique(epochs):
+        here = epochs == number
+        result[here] = epoch(int(number))[places[here]]
+    return result
 
 
 def _mix(values):

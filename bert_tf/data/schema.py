@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 # Columns with one value per place of the sequence; length buckets trim these.
-SEQUENCE_COLUMNS = ("input_ids", "input_mask", "segment_ids")
+SEQUENCE_COLUMNS = ("input_ids", "input_mask", "segment_ids", "tag_ids")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

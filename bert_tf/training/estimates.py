@@ -1,15 +1,18 @@
 """What a run will take, before it runs."""
 
 import dataclasses
+import math
 import time
 
 import tensorflow as tf
 
+from bert_tf.training import freezing
+
 # A backward pass has two matrix products for every one of the forward pass.
 BACKWARD_COST = 2
 BYTES_PER_FLOAT = 4
-# Weight, gradient and Adam's two slots.
-FLOATS_PER_PARAMETER = 4
+# Gradient and Adam's two slots, beside the weight itself.
+FLOATS_PER_TRAINED_PARAMETER = 3
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -50,17 +53,22 @@ def estimate(trainer, *, sequence_length, sequences_per_example=1, num_predictio
     forward = sequences * forward_flops(
         config, sequence_length, num_predictions=num_predictions
     )
-    flops = (1 + BACKWARD_COST) * forward
+    learns = freezing.trained_share(trainer.model)
+    flops = (1 + BACKWARD_COST * learns) * forward
     num_parameters = trainer.model.count_params()
+    num_trained = sum(
+        math.prod(variable.shape) for variable in trainer.model.trainable_variables
+    )
     parts = trainer.strategy.num_replicas_in_sync * options.gradient_accumulation_steps
     kept = sequences / parts * _activations(config, sequence_length, num_predictions)
+    num_floats = num_parameters + FLOATS_PER_TRAINED_PARAMETER * num_trained
     steps = max(trainer.num_train_steps - trainer.step, 0)
     speed = matrix_product_speed(config, options.dtype)
     return Estimate(
         num_parameters=num_parameters,
         num_train_steps=steps,
         flops_per_step=flops,
-        memory_bytes=BYTES_PER_FLOAT * (FLOATS_PER_PARAMETER * num_parameters + kept),
+        memory_bytes=BYTES_PER_FLOAT * (num_floats + learns * kept),
         seconds=steps * flops / speed / trainer.strategy.num_replicas_in_sync,
     )
 

@@ -1,6 +1,7 @@
 """Scores and predictions of a model over all examples."""
 
 import numpy as np
+import tensorflow as tf
 
 from bert_tf import progress as progress_module
 from bert_tf.training import distribution
@@ -56,14 +57,20 @@ class Evaluation:
             keys: names of outputs, each [B, ...].
 
         Returns:
-            dict of arrays [number of examples, ...].
+            dict of arrays [number of examples, ...]; outputs a place have the
+            source's whole length whatever the length buckets, with logits of -10000
+            and else with 0 where a batch was cut.
         """
         predict_step = self._cached(
             tuple(keys),
             lambda: steps.build_predict_step(self._model, self._strategy, keys),
         )
+        lengths = {column.name: column.length for column in source.columns}
+        full_length = tf.constant(lengths.get("input_ids", 0))
         rows = {key: [] for key in keys}
-        for values in self._evaluated(source, predict_step):
+        for values in self._evaluated(
+            source, lambda iterator: predict_step(iterator, full_length)
+        ):
             is_real = values["is_real_example"].numpy() > 0
             for key in keys:
                 rows[key].append(values[key].numpy()[is_real])

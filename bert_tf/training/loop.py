@@ -13,6 +13,7 @@ from bert_tf.checkpoints import loading
 from bert_tf.optimization import create
 from bert_tf.training import distribution
 from bert_tf.training import evaluation
+from bert_tf.training import freezing
 from bert_tf.training import interrupts
 from bert_tf.training import run_folder
 from bert_tf.training import selection
@@ -93,6 +94,7 @@ class Trainer:
         self.optimizer = create.create_optimizer(
             self.options.learning_rate, self.num_train_steps, num_warmup_steps
         )
+        freezing.freeze(self.model, self.options.frozen_layers)
         self.optimizer.build(self.model.trainable_variables)
 
     def _load(self):
@@ -153,7 +155,10 @@ class Trainer:
             seed=self.options.random_seed,
             shuffle_buffer_size=self.options.shuffle_buffer_size,
             length_buckets=self.options.length_buckets,
+            group_by_length=self.options.group_by_length,
         )
+        if self.options.group_by_length:
+            logger.info("Batches are of like lengths (--group_by_length).")
         self._num_steps_per_call = 1
         self._clear_errors = source.clear_errors
         return distribution.distribute(batches, self.strategy)

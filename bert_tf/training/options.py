@@ -5,10 +5,18 @@ import dataclasses
 from bert_tf import options
 from bert_tf.options import option
 
+# Fine-tuning's. Lengths of max_seq_length and above are of no use and do no harm.
+LENGTH_BUCKETS = (32, 48, 64, 96, 128, 160, 192, 256, 320, 384)
+ALL_LAYERS = "all"
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainingOptions(options.Options):
     """What a run needs whatever its task is."""
+
+    # Options of fine-tuning only, as they are elsewhere.
+    group_by_length = False
+    frozen_layers = None
 
     output_dir: str = option(
         help="Folder of the run: checkpoints, scores, settings. A checkpoint in it is "
@@ -91,8 +99,9 @@ class TrainingOptions(options.Options):
     )
     length_buckets: tuple[int, ...] = option(
         (),
-        help="Lengths, ascending: a batch is cut to the smallest that holds its "
-        "longest sequence. For CPU and GPU.",
+        help="Lengths, ascending: a batch is padded to the smallest that holds its "
+        "longest sequence, or to max_seq_length. Empty: all to max_seq_length, as on a "
+        "TPU.",
     )
     jit_compile: bool = option(
         False, help="Compile forward and backward pass with XLA (a TPU always does)."
@@ -108,10 +117,8 @@ class TrainingOptions(options.Options):
                 f"--length_buckets={','.join(map(str, self.length_buckets))}: expected "
                 "different lengths in ascending order."
             )
-        if self.device == "tpu" and self.length_buckets:
-            raise options.OptionError(
-                "--length_buckets does not go with --device=tpu, which needs one shape."
-            )
+        if self.device == "tpu":
+            self._keep_one_shape()
         if self.num_replicas is not None and self.device != "mirrored":
             raise options.OptionError(
                 f"--num_replicas={self.num_replicas} goes with --device=mirrored, got "
@@ -121,7 +128,56 @@ class TrainingOptions(options.Options):
             raise options.OptionError("--tpu_name goes with --device=tpu.")
         if self.eval_every_steps == 0:
             for name in ("early_stopping_evals", "best_metric"):
-                if getattr(self, name) != type(self).__dataclass_fields__[name].default:
+                if getattr(self, name) != self._default(name):
                     raise options.OptionError(
                         f"--{name} needs --eval_every_steps above 0."
                     )
+
+    def _default(self, name):
+        return type(self).__dataclass_fields__[name].default
+
+    def _keep_one_shape(self):
+        """Turns default length buckets off, as a TPU needs; refuses those given."""
+        if self.length_buckets not in ((), self._default("length_buckets")):
+            raise options.OptionError(
+                "--length_buckets does not go with --device=tpu, which needs one shape."
+            )
+        # The record is frozen, and this is still a part of making it.
+        object.__setattr__(self, "length_buckets", ())
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FineTuningOptions(TrainingOptions):
+    """What a run needs that starts from a pretrained encoder."""
+
+    length_buckets: tuple[int, ...] = option(
+        LENGTH_BUCKETS,
+        help="Lengths, ascending: a batch is padded to the smallest that holds its "
+        "longest sequence, or to max_seq_length. Empty: all to max_seq_length, as on a "
+        "TPU.",
+    )
+    group_by_length: bool = option(
+        False,
+        help="Put sequences of like length into one batch: less padding, but other "
+        "batches than without.",
+    )
+    frozen_layers: str | None = option(
+        None,
+        help="N: the embeddings and the lowest N layers stay as they are, 0 being the "
+        "embeddings alone; all: the whole encoder with its pooler. Default: everything "
+        "learns.",
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.group_by_length and self.shuffle_buffer_size == 1:
+            raise options.OptionError(
+                "--group_by_length does not go with --shuffle_buffer_size=1, which "
+                "reads in order."
+            )
+        frozen = self.frozen_layers
+        if frozen not in (None, ALL_LAYERS) and not frozen.isdecimal():
+            raise options.OptionError(
+                f"--frozen_layers={frozen}: expected a number of layers or "
+                f"{ALL_LAYERS!r}."
+            )

@@ -13,6 +13,8 @@ from bert_tf.optimization import create
 # Columns of a batch that are not features of an example.
 EXAMPLE_INDEX = "example_index"
 STEP = "step"
+# The logit of a place that a length bucket cut off: numerics.ATTENTION_MASK_BIAS.
+CUT_LOGIT = -10000.0
 
 
 def build_train_steps(model, optimizer, strategy, *, random_seed, options):
@@ -98,7 +100,10 @@ def build_evaluate_step(model, strategy):
 
 
 def build_predict_step(model, strategy, keys):
-    """Returns a function from an iterator to one batch's outputs, rows in order.
+    """Returns a function (iterator, S) -> one batch's outputs, rows in order.
+
+    Where the batch was cut to a length bucket, outputs a place are filled up to the
+    whole length, int32 S: with what the attention mask adds for logits, else with 0.
 
     Args:
         model: built `heads.TaskModel`.
@@ -112,14 +117,29 @@ def build_predict_step(model, strategy, keys):
         return chosen | {"is_real_example": batch["is_real_example"]}
 
     @tf.function
-    def predict_step(iterator):
+    def predict_step(iterator, full_length):
         values = strategy.run(replica_step, args=(next(iterator),))
         return {
-            key: tf.concat(strategy.experimental_local_results(value), axis=0)
+            key: _filled(
+                tf.concat(strategy.experimental_local_results(value), axis=0),
+                full_length,
+                CUT_LOGIT if key.endswith("logits") else 0,
+            )
             for key, value in values.items()
         }
 
     return predict_step
+
+
+def _filled(values, full_length, filling):
+    """Fills the axes up whose length a bucket decides; others are known when traced."""
+    is_cut = [axis > 0 and size is None for axis, size in enumerate(values.shape)]
+    if not any(is_cut):
+        return values
+    sizes = tf.shape(values)
+    missing = tf.where(is_cut, full_length - sizes, 0)
+    paddings = tf.stack([tf.zeros_like(sizes), missing], axis=1)
+    return tf.pad(values, paddings, constant_values=tf.cast(filling, values.dtype))
 
 
 def _features(batch):
@@ -142,7 +162,9 @@ def _gradient_function(model, random_seed):
     def gradients_of(batch, weights):
         keys = model.dropout_keys(random_seed, batch[STEP], batch[EXAMPLE_INDEX])
         features = _features(batch)
-        with tf.GradientTape() as tape:
+        # Watching no others ends the backward pass where frozen layers begin.
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(variables)
             outputs = model(features, training=True, dropout_keys=keys)
             terms = {
                 name: term / weights[name]

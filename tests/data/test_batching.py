@@ -147,6 +147,68 @@ def test_length_buckets_cut_a_batch_to_its_longest_row(longest, bucket):
         assert batch["label_ids"].shape == (2,)
 
 
+def test_buckets_as_long_as_the_rows_or_longer_change_nothing():
+    columns = {name: np.ones((2, 10), int) for name in ("input_ids", "input_mask")}
+    dataset = batching.evaluation_batches(
+        batching.ArraySource(columns), batch_size=2, length_buckets=(10, 64)
+    )
+    assert dataset.element_spec["input_ids"].shape == (2, 10)
+
+
+def test_the_longest_part_of_all_rows_decides_on_the_bucket():
+    mask = np.zeros((2, 3, 10), int)
+    mask[0, :, :2] = mask[1, :, :3] = mask[1, 2, :5] = 1  # Endings of 2, 3 and 5.
+    columns = {"input_ids": mask, "input_mask": mask, "tag_ids": mask[:, 0]}
+    source = batching.ArraySource(columns)
+    [batch] = batching.evaluation_batches(source, batch_size=2, length_buckets=(4, 6))
+    assert batch["input_ids"].shape == (2, 3, 6)
+    assert batch["tag_ids"].shape == (2, 6)
+    assert source.row_lengths().tolist() == [2, 5]
+
+
+def of_lengths(lengths):
+    mask = np.arange(max(lengths)) < np.array(lengths)[:, None]
+    return batching.ArraySource(
+        {"input_ids": mask, "input_mask": mask, "row": np.arange(len(lengths))}
+    )
+
+
+def test_rows_of_like_length_share_a_batch_where_they_are_grouped():
+    lengths = np.array([3, 9, 4, 8, 2, 7, 1, 6] * 4)  # 32 rows.
+    arguments = {"batch_size": 4, "num_steps": 24, "seed": 1}
+    grouped = rows(of_lengths(lengths), group_by_length=True, **arguments)
+    spread = [np.ptp(lengths[batch]) for batch in grouped]
+    assert max(spread) == 0  # Four rows of every length, eight batches an epoch.
+    for epoch in range(3):
+        seen = np.concatenate(grouped[8 * epoch : 8 * epoch + 8])
+        assert sorted(seen) == list(range(32))
+    # Short and long batches come mixed, in another order every epoch.
+    longest = [int(max(lengths[batch])) for batch in grouped]
+    assert longest[:8] != sorted(longest[:8])
+    assert longest[:8] != longest[8:16]
+    mixed = rows(of_lengths(lengths), **arguments)
+    assert min(np.ptp(lengths[batch]) for batch in mixed) > 0
+
+
+def test_a_grouped_batch_is_a_function_of_seed_and_step():
+    source = of_lengths([3, 9, 4, 8, 2, 7, 1, 6, 5, 5])  # Epochs end within batches.
+    arguments = {"batch_size": 4, "num_steps": 15, "seed": 7, "group_by_length": True}
+    whole = rows(source, **arguments)
+    assert rows(source, start_step=6, **arguments) == whole[6:]
+    assert rows(source, **{**arguments, "seed": 8}) != whole
+    order = [row for batch in whole for row in batch]
+    for epoch in range(6):
+        assert sorted(order[10 * epoch : 10 * epoch + 10]) == list(range(10))
+
+
+def test_rows_in_files_cannot_be_grouped(golden):
+    source = batching.TFRecordSource(
+        tfrecord.RecordFiles([golden / "default.tfrecord"])
+    )
+    with pytest.raises(ValueError, match="group_by_length needs rows in memory"):
+        rows(source, batch_size=2, num_steps=1, seed=0, group_by_length=True)
+
+
 def test_a_damaged_record_is_a_clear_error(tmp_path, golden):
     data = bytearray((golden / "default.tfrecord").read_bytes())
     data[100] ^= 1
@@ -191,7 +253,7 @@ def test_clear_errors_leaves_other_errors_alone():
         ({"x": np.arange(2), "y": np.arange(3)}, "the same number of rows"),
         ({"x": np.zeros((0, 3))}, "at least one"),
         ({"x": np.array(["a"])}, "Column x: expected numbers"),
-        ({"x": np.zeros((1, 2, 3))}, "Column x: expected numbers of shape"),
+        ({"x": np.zeros((1, 2, 3, 4))}, "Column x: expected numbers of shape"),
     ],
 )
 def test_arrays_that_are_no_rows_are_refused(columns, message):

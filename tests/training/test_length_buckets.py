@@ -1,0 +1,206 @@
+"""Losses and outputs with length buckets are those of the padded batches."""
+
+import numpy as np
+import pytest
+
+from bert_tf.classification import model as classification_model
+from bert_tf.data import batching
+from bert_tf.modeling import config as modeling_config
+from bert_tf.multiple_choice import model as choice_model
+from bert_tf.question_answering import model as span_model
+from bert_tf.token_classification import model as tag_model
+from bert_tf.training import loop
+from bert_tf.training import options
+
+LENGTH = 24
+BUCKETS = (8, 16)
+# Rows of a batch of four; batches of 8, 24 and 16 places when read in order.
+LENGTHS = [5, 8, 3, 6, 24, 4, 9, 2, 16, 9, 10, 3]
+CONFIG = modeling_config.BertConfig(
+    vocab_size=50,
+    hidden_size=16,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=32,
+    max_position_embeddings=LENGTH,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+)
+
+
+class WithoutDropout(classification_model.BertClassifier):
+    task_dropout_rate = 0.0
+
+
+class TagsWithoutDropout(tag_model.BertTokenClassifier):
+    task_dropout_rate = 0.0
+
+
+class ChoicesWithoutDropout(choice_model.BertMultipleChoice):
+    task_dropout_rate = 0.0
+
+
+def columns_of(kind):
+    """Returns the features of a task with 12 examples."""
+    draw = np.random.default_rng(3)
+    lengths = np.array(LENGTHS)
+    shape = (len(lengths), LENGTH)
+    if kind == "choices":
+        shape = (len(lengths), 3, LENGTH)
+        lengths = np.stack([lengths, np.full_like(lengths, 4), lengths // 2 + 1], 1)
+    mask = np.arange(LENGTH) < lengths[..., None]
+    labels = {
+        "classes": {"label_ids": draw.integers(0, 3, len(LENGTHS))},
+        "choices": {"label_ids": draw.integers(0, 3, len(LENGTHS))},
+        "tags": {"tag_ids": np.where(mask, draw.integers(-1, 3, shape), -1)},
+        "spans": {
+            "start_positions": draw.integers(0, LENGTHS),
+            "end_positions": draw.integers(0, LENGTHS),
+        },
+    }
+    return {
+        "input_ids": draw.integers(1, 50, shape) * mask,
+        "input_mask": mask,
+        "segment_ids": draw.integers(0, 2, shape) * mask,
+        **labels[kind],
+    }
+
+
+MODELS = {
+    "classes": lambda: WithoutDropout(CONFIG, num_labels=3),
+    "choices": lambda: ChoicesWithoutDropout(CONFIG),
+    "tags": lambda: TagsWithoutDropout(CONFIG, num_labels=3),
+    "spans": lambda: span_model.BertSpanPredictor(CONFIG),
+}
+OUTPUTS = {
+    "classes": ("logits", "probabilities"),
+    "choices": ("logits", "probabilities"),
+    "tags": ("logits", "probabilities"),
+    "spans": ("start_logits", "end_logits"),
+}
+
+
+def run_of(kind, output_dir, monkeypatch, **flags):
+    """Trains six steps, all in few calls; returns trainer, source and all losses."""
+    # However busy the machine is, calls become longer: of 1, 2 and 3 steps.
+    monkeypatch.setattr(loop, "SECONDS_PER_CALL", 1e6)
+    defaults = {
+        "output_dir": str(output_dir),
+        "train_batch_size": 4,
+        "eval_batch_size": 4,
+        "learning_rate": 1e-3,
+        "log_every_steps": 1,
+        "shuffle_buffer_size": 1,
+    }
+    trainer = loop.Trainer(
+        MODELS[kind],
+        options.FineTuningOptions(**defaults | flags),
+        num_train_steps=6,
+    )
+    source = batching.ArraySource(columns_of(kind))
+    trainer.train(source)
+    metrics = trainer.folder.read_metrics()
+    return trainer, source, [line["loss"] for line in metrics]
+
+
+@pytest.fixture(scope="module")
+def padded(tmp_path_factory):
+    """Returns what a task's run is without buckets, computed once."""
+    known = {}
+
+    def compute(kind):
+        if kind not in known:
+            folder = tmp_path_factory.mktemp(kind)
+            with pytest.MonkeyPatch.context() as patch:
+                known[kind] = run_of(kind, folder, patch, length_buckets=())
+        return known[kind]
+
+    return compute
+
+
+@pytest.mark.parametrize(
+    "kind, flags",
+    [
+        ("classes", {}),
+        ("classes", {"gradient_accumulation_steps": 2}),
+        ("classes", {"device": "mirrored", "num_replicas": 2}),
+        ("classes", {"jit_compile": True}),  # One compilation a bucket.
+        ("classes", {"iterations_per_loop": 1}),
+        ("choices", {}),
+        ("choices", {"gradient_accumulation_steps": 2, "jit_compile": True}),
+        ("tags", {}),
+        ("tags", {"device": "mirrored", "num_replicas": 2}),
+        ("spans", {}),
+        ("spans", {"gradient_accumulation_steps": 2}),
+    ],
+)
+def test_losses_are_those_of_padded_batches(kind, flags, padded, tmp_path, monkeypatch):
+    _, _, expected = padded(kind)
+    seen = []
+    training_batches = batching.ArraySource.training_batches
+
+    def watched(source, **arguments):
+        dataset = training_batches(source, **arguments)
+        seen.extend(batch["input_ids"].shape[-1] for batch in dataset)
+        return dataset
+
+    monkeypatch.setattr(batching.ArraySource, "training_batches", watched)
+    _, _, losses = run_of(kind, tmp_path, monkeypatch, length_buckets=BUCKETS, **flags)
+    assert seen == [8, 24, 16, 8, 24, 16]
+    np.testing.assert_allclose(losses, expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_scores_and_outputs_are_those_of_padded_batches(
+    kind, padded, tmp_path, monkeypatch
+):
+    trainer, source, _ = padded(kind)
+    expected = trainer.evaluate(source)
+    outputs = trainer.predict(source, OUTPUTS[kind])
+    cut, _, _ = run_of(kind, tmp_path, monkeypatch, length_buckets=BUCKETS)
+    assert cut.evaluate(source) == pytest.approx(expected, abs=1e-5)
+    found = cut.predict(source, OUTPUTS[kind])
+    for key, values in outputs.items():
+        assert found[key].shape == values.shape
+        if values.shape[1:2] == (LENGTH,):
+            real = columns_of(kind)["input_mask"]
+            assert np.all(found[key][0, 8:] == (-1e4 if "logits" in key else 0))
+            values, found[key] = values[real], found[key][real]
+        np.testing.assert_allclose(found[key], values, atol=1e-5)
+
+
+def test_a_run_with_buckets_goes_on_as_if_it_had_not_been_killed(tmp_path, monkeypatch):
+    flags = {"length_buckets": BUCKETS, "group_by_length": True}
+    flags |= {"shuffle_buffer_size": 0, "save_checkpoints_steps": 4}
+    whole, _, losses = run_of("classes", tmp_path / "whole", monkeypatch, **flags)
+
+    class KilledError(Exception):
+        pass
+
+    def save(trainer):
+        loop.state.save(
+            trainer.options.output_dir,
+            trainer.model,
+            trainer.optimizer,
+            trainer.step,
+            keep_max=5,
+        )
+        raise KilledError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop.Trainer, "_save", save)
+        with pytest.raises(KilledError):
+            run_of("classes", tmp_path / "killed", patch, **flags)
+    resumed, _, again = run_of("classes", tmp_path / "killed", monkeypatch, **flags)
+    assert resumed.resumed
+    assert again == losses
+    for one, other in zip(whole.model.weights, resumed.model.weights, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_grouping_by_length_is_another_composition(padded, tmp_path, monkeypatch):
+    flags = {"length_buckets": BUCKETS, "shuffle_buffer_size": 0}
+    _, _, mixed = run_of("classes", tmp_path / "mixed", monkeypatch, **flags)
+    flags["group_by_length"] = True
+    _, _, grouped = run_of("classes", tmp_path / "grouped", monkeypatch, **flags)
+    assert grouped != mixed

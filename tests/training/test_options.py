@@ -1,0 +1,79 @@
+"""Options that training tools share: what goes together, and what is on by default."""
+
+import pathlib
+
+import pytest
+
+from bert_tf import command_line
+from bert_tf import options as options_module
+from bert_tf.pretraining import run_options
+from bert_tf.training import options
+
+TOOLS = pathlib.Path(__file__).resolve().parent.parent.parent / "tools"
+PRETRAINING = {"input_file": "x", "bert_config_file": "x", "output_dir": "x"}
+
+
+def fine_tuning(**values):
+    return options.FineTuningOptions(output_dir="run", **values)
+
+
+def test_every_fine_tuning_tool_has_the_options_of_fine_tuning(options_of_tool):
+    found = {}
+    for path in TOOLS.glob("[a-z]*.py"):
+        record = options_of_tool(path.stem)
+        if issubclass(record, options.TrainingOptions):
+            found[path.stem] = issubclass(record, options.FineTuningOptions)
+    assert "run_classifier" in found
+    assert [name for name, is_tuning in found.items() if not is_tuning] == [
+        "run_pretraining"
+    ]
+
+
+@pytest.mark.parametrize(
+    "values, length_buckets",
+    [
+        ({}, options.LENGTH_BUCKETS),
+        ({"device": "gpu"}, options.LENGTH_BUCKETS),
+        ({"device": "tpu"}, ()),  # One shape.
+        ({"length_buckets": ""}, ()),
+        ({"length_buckets": "16,24"}, (16, 24)),
+    ],
+)
+def test_length_buckets_are_on_but_for_a_tpu(values, length_buckets):
+    assert fine_tuning(**values).length_buckets == length_buckets
+
+
+def test_length_buckets_are_off_in_pretraining():
+    record = run_options.RunPretrainingOptions(**PRETRAINING)
+    assert record.length_buckets == ()
+    assert record.frozen_layers is None
+    assert not record.group_by_length
+
+
+def test_an_empty_flag_turns_length_buckets_off(capsys):
+    seen = []
+    code = command_line.run(
+        "tool",
+        options.FineTuningOptions,
+        lambda record, progress: seen.append(record.length_buckets),
+        ["--output_dir=x", "--length_buckets="],
+    )
+    assert (code, seen) == (0, [()])
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"length_buckets": "32,16"}, "different lengths in ascending order"),
+        ({"length_buckets": "32", "device": "tpu"}, "which needs one shape"),
+        (
+            {"group_by_length": True, "shuffle_buffer_size": 1},
+            "--group_by_length does not go with --shuffle_buffer_size=1",
+        ),
+        ({"frozen_layers": "two"}, "--frozen_layers=two: expected a number of layers"),
+        ({"frozen_layers": "-1"}, "--frozen_layers=-1: expected a number of layers"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(values, message):
+    with pytest.raises(options_module.OptionError, match=message):
+        fine_tuning(**values)
