@@ -109,6 +109,15 @@ def create_model(source, **kwargs):
 
 
 def load_source(model, source) -> LoadReport:
+    """Gives a model the weights of a `Source`, and logs it; see `load_checkpoint`."""
+    report = assign(model, source)
+    logger.info("%s", report)
+    for sentence in report.differences:
+        logger.warning("%s: %s", source.path, sentence)
+    return report
+
+
+def assign(model, source) -> LoadReport:
     """Gives a model the weights of a `Source`; see `load_checkpoint`.
 
     Shapes are compared before anything is assigned. One tensor is in memory at a time.
@@ -120,7 +129,7 @@ def load_source(model, source) -> LoadReport:
     for name, array in source.read_each(found):
         found[name].assign(array)
     left_over = {*source.shapes, *source.unmapped} - set(found)
-    report = LoadReport(
+    return LoadReport(
         path=source.path,
         format=source.format,
         read=tuple(sorted(found)),
@@ -129,10 +138,6 @@ def load_source(model, source) -> LoadReport:
         optimizer=source.optimizer,
         differences=tuple(_differences(model.config, source)),
     )
-    logger.info("%s", report)
-    for sentence in report.differences:
-        logger.warning("%s: %s", source.path, sentence)
-    return report
 
 
 def _offered(model, source):

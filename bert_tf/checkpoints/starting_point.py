@@ -66,6 +66,19 @@ def find(
     source = None
     if init_checkpoint is not None:
         source = formats.open_source(init_checkpoint, progress=progress)
+    return of_source(
+        source,
+        bert_config_file=bert_config_file,
+        vocab_file=vocab_file,
+        do_lower_case=do_lower_case,
+        needs_vocabulary=needs_vocabulary,
+    )
+
+
+def of_source(
+    source, *, bert_config_file, vocab_file, do_lower_case, needs_vocabulary=True
+) -> StartingPoint:
+    """Returns what a tool starts from, of a checkpoint that is open; see `find`."""
     config = _config(bert_config_file, source)
     vocabulary = _vocabulary(vocab_file, source, is_needed=needs_vocabulary)
     if vocabulary is not None:

@@ -1,6 +1,8 @@
 """A checkpoint into a model: what is read, what is reported, what is refused."""
 
+import dataclasses
 import logging
+import shutil
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import tensorflow as tf
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints import native
+from bert_tf.classification import model as classification
 from bert_tf.modeling import bert
 from bert_tf.modeling import config
 from bert_tf.pretraining import model as pretraining
@@ -108,3 +111,89 @@ def test_a_checkpoint_without_an_encoder_is_refused(tmp_path, model):
         ValueError, match=r"Nothing of the encoder .* got dense/kernel; give a BERT"
     ):
         loading.load_checkpoint(model, tmp_path / "model.ckpt")
+
+
+def test_a_model_is_built_from_what_a_folder_holds(released_folder):
+    model = loading.load_model(released_folder, name="mine")
+    assert type(model) is pretraining.BertPretrainer
+    assert model.name == "mine"
+    weights = names.checkpoint_variables(model)
+    expected = native.read(released_folder / "bert_model.ckpt", weights)
+    for name, weight in weights.items():
+        np.testing.assert_array_equal(weight, expected[name])
+
+
+@pytest.mark.parametrize(
+    "kind, class_name",
+    [
+        ("classification", "BertClassifier"),
+        ("token_classification", "BertTokenClassifier"),
+        ("multiple_choice", "BertMultipleChoice"),
+        ("question_answering", "BertSpanPredictor"),
+    ],
+)
+def test_a_fine_tuned_model_is_built_with_its_head(fine_tuned, kind, class_name):
+    prefix = fine_tuned(kind, task={"task": kind})
+    model = loading.load_model(prefix)
+    assert type(model).__name__ == class_name
+    weights = names.checkpoint_variables(model)
+    [head] = [name for name in weights if name.endswith("output_weights")]
+    np.testing.assert_array_equal(weights[head], native.read(prefix, [head])[head])
+
+
+def test_a_head_of_another_task_is_left_over(fine_tuned, released):
+    read = config.BertConfig.from_json_file(released / "bert_config.json")
+    tagger = fine_tuned("token_classification", task={"task": "token_classification"})
+    classifier = classification.BertClassifier(read, num_labels=3)
+    report = loading.load_checkpoint(classifier, tagger)
+    assert report.missing == report.left_over == ("output_bias", "output_weights")
+    # Where nothing says whose they are, names and shapes decide, as in 2018.
+    report = loading.load_checkpoint(classifier, fine_tuned("classification"))
+    assert report.missing == report.left_over == ()
+
+
+def test_a_head_of_other_classes_is_refused(fine_tuned, released):
+    read = config.BertConfig.from_json_file(released / "bert_config.json")
+    classifier = classification.BertClassifier(read, num_labels=2)
+    with pytest.raises(ValueError, match=r"output_.* expected \[2.*start from the enc"):
+        loading.load_checkpoint(classifier, fine_tuned("classification"))
+
+
+@pytest.mark.parametrize(
+    "changes, sentence",
+    [
+        ({}, None),
+        ({"hidden_act": "gelu_new"}, None),  # Another name of the same function.
+        ({"hidden_act": "gelu_erf"}, "hidden_act is gelu in the checkpoint's"),
+        ({"layer_norm_epsilon": 1e-5}, "layer_norm_epsilon is 1e-12 in the checkpo"),
+    ],
+)
+def test_what_the_model_computes_otherwise_is_reported_and_logged(
+    released, caplog, changes, sentence
+):
+    read = config.BertConfig.from_json_file(released / "bert_config.json")
+    model = bert.BertModel(dataclasses.replace(read, **changes))
+    with caplog.at_level(logging.WARNING, logger="bert_tf"):
+        report = loading.load_checkpoint(model, released / "bert_model.ckpt")
+    if sentence is None:
+        assert report.differences == ()
+        assert caplog.text == ""
+    else:
+        assert sentence in str(report)
+        assert sentence in caplog.text
+
+
+def test_a_checkpoint_without_its_size_is_no_whole_model(released, tmp_path):
+    for path in released.glob("bert_model.ckpt*"):
+        shutil.copy(path, tmp_path)
+    with pytest.raises(ValueError, match=r"size of the model .* is not known; put"):
+        loading.load_model(tmp_path)
+
+
+def test_a_checkpoint_without_a_weight_is_no_whole_model(released_folder):
+    prefix = released_folder / "bert_model.ckpt"
+    tensors = native.read(prefix, native.read_names_and_shapes(prefix))
+    del tensors["bert/encoder/layer_1/output/dense/kernel"]
+    native.save(prefix, tensors)
+    with pytest.raises(ValueError, match=r"lacks 1 .* bert/encoder/layer_1/output/de"):
+        loading.load_model(prefix)
