@@ -1,0 +1,130 @@
+"""What the functions in a SavedModel compute, found by looking, not by running.
+
+`saved_model.pb` is parsed as a message: no op needs to be registered.
+"""
+
+import dataclasses
+import os
+import re
+
+import numpy as np
+import tensorflow as tf
+from google.protobuf import message
+from tensorflow.core.protobuf import saved_model_pb2
+
+from bert_tf import files
+
+MODEL_FILE = "saved_model.pb"
+# The factor of x^3 in the tanh form of GELU.
+_GELU_FACTOR = 0.044715
+_EPSILON_NAME = re.compile(r"(?:^|/)batchnorm/add/y$")
+_MASKED_WORD_HEAD = re.compile(r"(?:^|/)transform/|(?:^|/)cls/predictions/")
+_BLOCK = re.compile(r"(?:^|/)(?:layer_\d+|intermediate|activation)")
+# Constants of the release's own graphs: a reshape to [B, S, N, D].
+_NUM_HEADS_NAME = re.compile(r"attention/self/Reshape/shape/2$")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Computation:
+    """What a SavedModel's functions show of a BERT."""
+
+    hidden_act: str | None  # As in a `BertConfig`; None: not to be seen.
+    head_act: str | None  # Likewise, of the masked-word head.
+    layer_norm_epsilon: float | None  # None: not to be seen.
+    num_heads: int | None  # N, in graphs of TensorFlow 1 alone.
+    do_lower_case: bool | None  # In graphs of TensorFlow 1 alone.
+
+
+def read(folder):
+    """Returns the `MetaGraphDef` of a SavedModel.
+
+    Raises:
+        OSError: there is none.
+        ValueError: it is damaged.
+    """
+    path = os.path.join(folder, MODEL_FILE)
+    with files.open_file(path, "rb") as file:
+        content = file.read()
+    try:
+        saved = saved_model_pb2.SavedModel.FromString(content)
+    except message.DecodeError:
+        saved = None
+    if saved is None or not saved.meta_graphs:
+        raise ValueError(
+            f"{path} is no whole SavedModel; it may have been cut short: copy it again."
+        )
+    # Modules of TensorFlow 1 have one graph for training, tagged so, and one without.
+    return min(saved.meta_graphs, key=lambda graph: "train" in graph.meta_info_def.tags)
+
+
+def computation(meta_graph) -> Computation:
+    """Returns the `Computation` of a `MetaGraphDef`."""
+    graph = meta_graph.graph_def
+    nodes = list(graph.node)
+    for function in graph.library.function:
+        nodes += function.node_def
+    of_head = [node for node in nodes if _MASKED_WORD_HEAD.search(node.name)]
+    of_encoder = [node for node in nodes if not _MASKED_WORD_HEAD.search(node.name)]
+    return Computation(
+        hidden_act=_activation(of_encoder),
+        head_act=_activation(of_head, is_head=True),
+        layer_norm_epsilon=_epsilon(of_encoder),
+        num_heads=_constant_named(nodes, _NUM_HEADS_NAME),
+        do_lower_case=_do_lower_case(meta_graph),
+    )
+
+
+def _activation(nodes, *, is_head=False):
+    ops = {node.op for node in nodes}
+    if "Erf" in ops or "Erfc" in ops:
+        return "gelu_erf"
+    constants = (_constant(node) for node in nodes)
+    if any(c is not None and abs(c - _GELU_FACTOR) < 1e-6 for c in constants):
+        return "gelu"
+    if "Relu" in ops:
+        return "relu"
+    # The pooler has a tanh as well.
+    tanh = [node.name for node in nodes if node.op == "Tanh"]
+    if any(is_head or _BLOCK.search(name) for name in tanh):
+        return "tanh"
+    return None
+
+
+def _epsilon(nodes):
+    value = _constant_named(nodes, _EPSILON_NAME)
+    fused = (node for node in nodes if node.op == "FusedBatchNormV3")
+    if value is None:
+        value = next((node.attr["epsilon"].f for node in fused), None)
+    # As it was written, and not as float32 has it: 1e-12, not 9.99999996e-13.
+    return None if value is None else float(f"{value:.6g}")
+
+
+def _constant_named(nodes, pattern):
+    for node in nodes:
+        if node.op == "Const" and pattern.search(node.name):
+            value = _constant(node)
+            if value is not None:
+                return value
+    return None
+
+
+def _constant(node):
+    """Returns the number that a node is, or None."""
+    if node.op != "Const":
+        return None
+    tensor = node.attr["value"].tensor
+    is_number = tf.dtypes.as_dtype(tensor.dtype).is_numpy_compatible
+    if tensor.tensor_shape.dim or tensor.dtype == tf.string.as_datatype_enum:
+        return None
+    return np.asarray(tf.make_ndarray(tensor)).item() if is_number else None
+
+
+def _do_lower_case(meta_graph):
+    """Returns what a module of TensorFlow 1 says in its signature of that name."""
+    signature = meta_graph.signature_def.get("tokenization_info")
+    if signature is None or "do_lower_case" not in signature.outputs:
+        return None
+    name = signature.outputs["do_lower_case"].name.split(":")[0]
+    node = next((one for one in meta_graph.graph_def.node if one.name == name), None)
+    value = None if node is None else _constant(node)
+    return None if value is None else bool(value)
