@@ -87,7 +87,7 @@ def test_the_report_has_a_line_for_each_type():
 def test_what_cannot_be_scored_is_refused():
     with pytest.raises(ValueError, match="at least one word"):
         scores.tag_scores([], [], "none")
-    with pytest.raises(ValueError, match="shorter|longer"):
+    with pytest.raises(ValueError, match=r"shorter|longer"):
         scores.tag_scores([["O"]], [["O", "O"]], "none")
 
 

@@ -1,0 +1,293 @@
+"""Token classification on one page: train, evaluate, predict, report."""
+
+import dataclasses
+import functools
+import itertools
+import logging
+
+import numpy as np
+
+from bert_tf import progress as progress_module
+from bert_tf.data import batching
+from bert_tf.modeling import numerics
+from bert_tf.token_classification import features
+from bert_tf.token_classification import inputs as inputs_module
+from bert_tf.token_classification import model
+from bert_tf.token_classification import predictions
+from bert_tf.token_classification import schemes
+from bert_tf.token_classification import scores
+from bert_tf.token_classification import trained
+from bert_tf.token_classification import true_casing
+from bert_tf.tokenization import in_graph
+from bert_tf.training import distribution
+from bert_tf.training import estimates
+from bert_tf.training import evaluation as evaluation_module
+from bert_tf.training import loop
+
+logger = logging.getLogger(__name__)
+
+# Logits of so many rows are in memory at a time.
+ROWS_PER_PART = 4096
+
+
+def run(options, *, progress=progress_module.silent) -> str:
+    """Trains, evaluates and predicts as the options say.
+
+    Args:
+        options: `token_classification.options.RunNerOptions`.
+        progress: see `bert_tf.progress`.
+
+    Returns:
+        What was reached, for the reader.
+
+    Raises:
+        ValueError, OSError: options, data or checkpoint do not fit together.
+        ImportError: entities are to be scored, and seqeval is not installed.
+    """
+    tagging = Tagging(options, progress=progress)
+    if options.dry_run:
+        return tagging.dry_run_report()
+    lines = []
+    if options.do_train:
+        reached = tagging.train()
+        lines.append(
+            f"Trained to step {reached['global_step']}, loss {reached['loss']:.4f}."
+        )
+    if options.do_eval:
+        results = tagging.evaluate()
+        lines += [f"{name} = {results[name]}" for name in sorted(results)]
+    if options.do_predict:
+        path, found = tagging.predict()
+        lines += [f"test_{name} = {found[name]}" for name in sorted(found)]
+        lines.append(f"Predictions are in {path}.")
+    return "\n".join([*lines, f"The run is in {options.output_dir}."])
+
+
+def train(options, *, progress=progress_module.silent) -> dict[str, float]:
+    """Trains; returns {"loss", "global_step"}. See `run`."""
+    only = {"do_train": True, "do_eval": False, "do_predict": False}
+    options = dataclasses.replace(options, **only)
+    return Tagging(options, progress=progress).train()
+
+
+def evaluate(options, *, progress=progress_module.silent) -> dict[str, float]:
+    """Evaluates the last checkpoint; returns what eval_results.txt holds. See `run`."""
+    only = {"do_train": False, "do_eval": True, "do_predict": False}
+    options = dataclasses.replace(options, **only)
+    return Tagging(options, progress=progress).evaluate()
+
+
+def predict(run_dir, inputs) -> list[dict]:
+    """Returns the answers of a trained model to new sentences.
+
+    Args:
+        run_dir: `output_dir` of a training run.
+        inputs: list of texts, or of lists of words.
+
+    Returns:
+        For each a dict: `words`, `tags`, `starts`, `ends`; see
+        `trained.TrainedTagger.predict`.
+
+    Raises:
+        ValueError, OSError: the folder holds no trained tagger, or the inputs are
+            no sentences.
+    """
+    return trained.TrainedTagger(run_dir).predict(inputs)
+
+
+class Tagging:
+    """Data and model of one run, checked against each other.
+
+    Args:
+        options: `token_classification.options.RunNerOptions`.
+        progress: see `bert_tf.progress`.
+    """
+
+    def __init__(self, options, *, progress=progress_module.silent):
+        self.options = options
+        self.progress = progress
+        self.inputs = inputs_module.prepare(options, progress=progress)
+        self.sentences = self.inputs.sentences
+        self._features_of = {}
+        if "dev" in self.sentences or self._has_tags("test"):
+            scores.check_available(self.inputs.task.tag_scheme)
+        num_steps = self._num_train_steps()
+        self.trainer = loop.Trainer(
+            lambda: model.BertTokenClassifier(
+                self.inputs.config,
+                num_labels=len(self.inputs.task.labels),
+                feature_based=self.inputs.task.feature_based,
+                dtype=options.dtype,
+            ),
+            options,
+            num_train_steps=num_steps,
+            num_warmup_steps=int(num_steps * options.warmup_proportion),
+            progress=progress,
+        )
+        if options.do_predict:
+            distribution.check_batch_size(
+                "predict_batch_size", options.predict_batch_size, self.trainer.strategy
+            )
+
+    def train(self) -> dict[str, float]:
+        """Trains to the last step; returns {"loss", "global_step"}."""
+        if self.trainer.resumed:
+            self.trainer.folder.check_same_run(self.inputs.config, self.options)
+        self.trainer.folder.create()
+        self.trainer.folder.write_settings(
+            task=self.inputs.task.to_dict(),
+            config=self.inputs.config,
+            vocabulary=self.inputs.vocabulary,
+            options=self.options,
+        )
+        self._warn_of_casing()
+        rows = self._features("train").columns
+        logger.info("***** Running training *****")
+        logger.info("  Tag scheme = %s", self.inputs.task.tag_scheme)
+        logger.info("  Num sentences = %d", len(self.sentences["train"]))
+        logger.info("  Num rows = %d", len(rows["input_ids"]))
+        logger.info("  Batch size = %d", self.options.train_batch_size)
+        logger.info("  Num steps = %d", self.trainer.num_train_steps)
+        source = batching.ArraySource(rows)
+        return self.trainer.train(source, evaluate=self._eval_scores)
+
+    def evaluate(self) -> dict[str, float]:
+        """Evaluates, writes eval_results.txt and returns its numbers.
+
+        `eval_loss` is the mean over words, and `loss` the same, for the release's
+        name.
+        """
+        results = self._eval_scores()
+        results |= {"loss": results["eval_loss"], "global_step": self.trainer.step}
+        self.trainer.folder.create()
+        self.trainer.folder.write_eval_results(results)
+        return results
+
+    def predict(self) -> tuple[str, dict[str, float]]:
+        """Writes the tags of the test sentences; returns the file's path and scores.
+
+        There are no scores where the test file has no tags.
+        """
+        evaluation = evaluation_module.Evaluation(
+            self.trainer.model,
+            self.trainer.strategy,
+            dataclasses.replace(
+                self.options, eval_batch_size=self.options.predict_batch_size
+            ),
+            progress=self.progress,
+        )
+        task = self.inputs.task
+        logits = self._word_logits("test", evaluation.predict)
+        tags = predictions.best_tags(logits, task.labels)
+        self.trainer.folder.create()
+        path = predictions.write_predictions(
+            self.options.output_dir,
+            inputs_module.path_of(self.options, "test"),
+            task.tag_column,
+            tags,
+        )
+        return path, self._scores("test", tags) if self._has_tags("test") else {}
+
+    def dry_run_report(self) -> str:
+        """Returns what the training would take."""
+        length = self.inputs.task.max_seq_length
+        return str(estimates.estimate(self.trainer, sequence_length=length))
+
+    def _eval_scores(self):
+        logits = self._word_logits("dev", self.trainer.predict)
+        features_of_dev = self._features("dev")
+        place = (features_of_dev.rows, features_of_dev.positions)
+        tag_ids = features_of_dev.columns["tag_ids"][place]
+        losses = np.asarray(numerics.cross_entropy(logits, tag_ids))
+        tags = predictions.best_tags(logits, self.inputs.task.labels)
+        found = self._scores("dev", tags)
+        named = {f"eval_{name}": value for name, value in found.items()}
+        return named | {"eval_loss": float(np.mean(losses, dtype=np.float64))}
+
+    def _scores(self, set_type, tags):
+        """Returns the scores of the tags of all words, and logs them by type."""
+        rest = iter(tags)
+        predicted = [
+            list(itertools.islice(rest, len(sentence.words)))
+            for sentence in self.sentences[set_type]
+        ]
+        true = [list(sentence.tags) for sentence in self.sentences[set_type]]
+        scheme = self.inputs.task.tag_scheme
+        if scheme != schemes.NONE:
+            report = scores.report_by_type(true, predicted, scheme)
+            logger.info("Entities of %s by type:\n%s", set_type, report)
+        return scores.tag_scores(true, predicted, scheme)
+
+    def _word_logits(self, set_type, predict_rows):
+        """Returns the logits of all words, float32 [W, C]."""
+        found = self._features(set_type)
+        num_rows = len(found.columns["input_ids"])
+        logits = []
+        for start in range(0, num_rows, ROWS_PER_PART):
+            part = {
+                name: column[start : start + ROWS_PER_PART]
+                for name, column in found.columns.items()
+            }
+            of_part = predict_rows(batching.ArraySource(part), keys=("logits",))
+            is_here = (found.rows >= start) & (found.rows < start + ROWS_PER_PART)
+            place = (found.rows[is_here] - start, found.positions[is_here])
+            logits.append(of_part["logits"][place])
+        return np.concatenate(logits)
+
+    def _num_train_steps(self):
+        """As in 2018: whole steps of the epochs laid end to end."""
+        if "train" not in self.sentences:
+            return 0
+        num_rows = len(self._features("train").columns["input_ids"])
+        batch_size, epochs = (
+            self.options.train_batch_size,
+            self.options.num_train_epochs,
+        )
+        num_steps = int(num_rows / batch_size * epochs)
+        if num_steps == 0:
+            raise ValueError(
+                f"{num_rows} rows × {epochs:g} epochs give not one batch of "
+                f"{batch_size}; lower --train_batch_size or raise --num_train_epochs."
+            )
+        return num_steps
+
+    def _features(self, set_type):
+        if set_type not in self._features_of:
+            self._features_of[set_type] = features.convert_sentences_to_features(
+                self.sentences[set_type],
+                self.inputs.task.labels,
+                self._tokenizer,
+                self.inputs.task.windowing,
+                progress=self.progress,
+            )
+        return self._features_of[set_type]
+
+    @functools.cached_property
+    def _tokenizer(self):
+        return in_graph.InGraphTokenizer(
+            self.inputs.vocabulary, do_lower_case=self.inputs.task.do_lower_case
+        )
+
+    def _has_tags(self, set_type):
+        sentences = self.sentences.get(set_type)
+        return sentences is not None and sentences[0].tags is not None
+
+    def _warn_of_casing(self):
+        task, sentences = self.inputs.task, self.sentences["train"]
+        if task.tag_scheme == schemes.NONE:
+            return
+        if task.do_lower_case:
+            logger.warning(
+                "Capitals tell names from words, and lower-casing takes them away: "
+                "cased checkpoints, with --do_lower_case=False, find more entities."
+            )
+            return
+        count = sum(true_casing.is_all_capitals(one.words) for one in sentences)
+        if count and task.true_cases is None:
+            logger.warning(
+                "%d of %d sentences in %s are in capitals, which a cased vocabulary "
+                "hardly knows; --true_case gives them their usual case.",
+                count,
+                len(sentences),
+                inputs_module.FILES["train"],
+            )
