@@ -45,16 +45,25 @@ class SelfAttention(keras.layers.Layer):
         self.key.build(shape)
         self.value.build(shape)
 
-    def call(self, inputs, input_mask, dropout_keys=None):
+    def call(
+        self,
+        inputs,
+        input_mask,
+        dropout_keys=None,
+        return_attention_weights=False,
+    ):
         """Lets every position look at those that the mask allows.
 
         Args:
             inputs: [B * F, H], in the compute dtype.
             input_mask: integer [B, T], 1 where a position may be looked at; T = F.
             dropout_keys: uint32 [B], or None for no dropout.
+            return_attention_weights: bool, whether to return the shares too.
 
         Returns:
-            [B * F, H], in the compute dtype.
+            [B * F, H], in the compute dtype. With return_attention_weights a pair of it
+            and float32 [B, N, F, T]: how much each position looks at each other one,
+            every row of sum 1, before dropout.
         """
         config = self.config
         length = ops.shape(input_mask)[1]
@@ -69,16 +78,17 @@ class SelfAttention(keras.layers.Layer):
 
         scores = ops.cast(ops.matmul(query, key), "float32")
         scores = scores + numerics.attention_bias(input_mask)  # [B, N, F, T]
-        weights = ops.cast(numerics.softmax(scores), self.compute_dtype)
+        shares = numerics.softmax(scores)
         weights = numerics.dropout(
-            weights,
+            ops.cast(shares, self.compute_dtype),
             config.attention_probs_dropout_prob,
             dropout_keys,
             self.dropout_site,
         )  # [B, N, F, T]
         context = ops.matmul(weights, value)  # [B, N, F, D]
         context = ops.transpose(context, (0, 2, 1, 3))  # [B, F, N, D]
-        return ops.reshape(context, (-1, config.hidden_size))
+        context = ops.reshape(context, (-1, config.hidden_size))
+        return (context, shares) if return_attention_weights else context
 
 
 class ResidualOutput(keras.layers.Layer):
@@ -139,16 +149,32 @@ class Attention(keras.layers.Layer):
         self.self_attention.build()
         self.residual_output.build((None, self.config.hidden_size))
 
-    def call(self, inputs, input_mask, dropout_keys=None):
+    def call(
+        self,
+        inputs,
+        input_mask,
+        dropout_keys=None,
+        return_attention_weights=False,
+    ):
         """Attends, then adds the inputs and normalizes.
 
         Args:
             inputs: [B * F, H], in the compute dtype.
             input_mask: integer [B, T], 1 where a position may be looked at; T = F.
             dropout_keys: uint32 [B], or None for no dropout.
+            return_attention_weights: bool, as for `SelfAttention`.
 
         Returns:
-            [B * F, H], in the compute dtype.
+            [B * F, H], in the compute dtype; or a pair, as `SelfAttention` does.
         """
-        context = self.self_attention(inputs, input_mask, dropout_keys=dropout_keys)
-        return self.residual_output(context, inputs, dropout_keys=dropout_keys)
+        context = self.self_attention(
+            inputs,
+            input_mask,
+            dropout_keys=dropout_keys,
+            return_attention_weights=return_attention_weights,
+        )
+        shares = None
+        if return_attention_weights:
+            context, shares = context
+        outputs = self.residual_output(context, inputs, dropout_keys=dropout_keys)
+        return (outputs, shares) if return_attention_weights else outputs

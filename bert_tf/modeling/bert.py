@@ -63,7 +63,13 @@ class BertModel(keras.Model):
         self.encoder.build()
         self.pooler.build()
 
-    def call(self, features, training=False, dropout_keys=None):
+    def call(
+        self,
+        features,
+        training=False,
+        dropout_keys=None,
+        return_attention_weights=False,
+    ):
         """Computes the vectors of a batch.
 
         Args:
@@ -72,11 +78,14 @@ class BertModel(keras.Model):
             training: with dropout or without.
             dropout_keys: uint32 [B] of `numerics.dropout_keys`; needed in training
                 where the configuration has dropout.
+            return_attention_weights: whether to return `attention_weights` too.
 
         Returns:
             A dict: `sequence_output` [B, S, H], the last layer; `pooled_output`
             [B, H]; `all_encoder_layers`, a list of L tensors [B, S, H], lowest first;
-            `embedding_output` [B, S, H].
+            `embedding_output` [B, S, H]. On request `attention_weights`, a list of L
+            tensors, float32 [B, N, S, S]: how much each piece (third axis) looks at
+            each other one (fourth; their sum is 1) in every head.
 
         Raises:
             ValueError: training without `dropout_keys`, or a sequence longer than
@@ -99,7 +108,16 @@ class BertModel(keras.Model):
             segment_ids = ops.zeros_like(input_ids)
 
         embedded = self.embeddings(input_ids, segment_ids, dropout_keys=keys)
-        layers = self.encoder(embedded, input_mask, dropout_keys=keys)
+        layers = self.encoder(
+            embedded,
+            input_mask,
+            dropout_keys=keys,
+            return_attention_weights=return_attention_weights,
+        )
+        attention_weights = {}
+        if return_attention_weights:
+            layers, shares = layers
+            attention_weights = {"attention_weights": shares}
         shape = (-1, length, self.config.hidden_size)  # [B, S, H]
         layers = [ops.reshape(layer, shape) for layer in layers]
         return {
@@ -107,6 +125,7 @@ class BertModel(keras.Model):
             "pooled_output": self.pooler(layers[-1]),
             "all_encoder_layers": layers,
             "embedding_output": ops.reshape(embedded, shape),
+            **attention_weights,
         }
 
     def get_config(self):

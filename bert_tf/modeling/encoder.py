@@ -59,20 +59,37 @@ class EncoderLayer(keras.layers.Layer):
         self.intermediate.build()
         self.residual_output.build((None, self.config.intermediate_size))
 
-    def call(self, inputs, input_mask, dropout_keys=None):
+    def call(
+        self,
+        inputs,
+        input_mask,
+        dropout_keys=None,
+        return_attention_weights=False,
+    ):
         """Attends and feeds forward.
 
         Args:
             inputs: [B * S, H], in the compute dtype.
             input_mask: integer [B, S], 1 where a position may be looked at.
             dropout_keys: uint32 [B], or None for no dropout.
+            return_attention_weights: bool, whether to return the shares too.
 
         Returns:
-            [B * S, H], in the compute dtype.
+            [B * S, H], in the compute dtype; with return_attention_weights a pair of it
+            and float32 [B, N, S, S], as `attention.SelfAttention` does.
         """
-        attended = self.attention(inputs, input_mask, dropout_keys=dropout_keys)
+        attended = self.attention(
+            inputs,
+            input_mask,
+            dropout_keys=dropout_keys,
+            return_attention_weights=return_attention_weights,
+        )
+        shares = None
+        if return_attention_weights:
+            attended, shares = attended
         wide = self.intermediate(attended)
-        return self.residual_output(wide, attended, dropout_keys=dropout_keys)
+        outputs = self.residual_output(wide, attended, dropout_keys=dropout_keys)
+        return (outputs, shares) if return_attention_weights else outputs
 
 
 class Encoder(keras.layers.Layer):
@@ -93,19 +110,36 @@ class Encoder(keras.layers.Layer):
         for layer in self.encoder_layers:
             layer.build()
 
-    def call(self, inputs, input_mask, dropout_keys=None):
+    def call(
+        self,
+        inputs,
+        input_mask,
+        dropout_keys=None,
+        return_attention_weights=False,
+    ):
         """Runs all layers, lowest first.
 
         Args:
             inputs: [B * S, H], in the compute dtype.
             input_mask: integer [B, S], 1 where a position may be looked at.
             dropout_keys: uint32 [B], or None for no dropout.
+            return_attention_weights: bool, whether to return the shares too.
 
         Returns:
-            list of L tensors [B * S, H], in the compute dtype: every layer's output.
+            list of L tensors [B * S, H], in the compute dtype: every layer's output;
+            with return_attention_weights a pair of it and a list of L tensors, float32
+            [B, N, S, S].
         """
-        outputs = []
+        outputs, all_shares = [], []
         for layer in self.encoder_layers:
-            inputs = layer(inputs, input_mask, dropout_keys=dropout_keys)
+            inputs = layer(
+                inputs,
+                input_mask,
+                dropout_keys=dropout_keys,
+                return_attention_weights=return_attention_weights,
+            )
+            if return_attention_weights:
+                inputs, shares = inputs
+                all_shares.append(shares)
             outputs.append(inputs)
-        return outputs
+        return (outputs, all_shares) if return_attention_weights else outputs

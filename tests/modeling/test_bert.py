@@ -188,3 +188,41 @@ def test_kernels_are_drawn_within_two_deviations():
         # The release's truncated normal is not scaled up: its deviation is 0.88.
         assert 0.80 < values.std() / 0.02 < 0.96
     assert np.all(np.asarray(layer.intermediate.dense.bias) == 0)
+
+
+def test_attention_weights_on_request_are_the_softmax_of_the_scores():
+    model = bert.BertModel(SMALL)
+    mask = (IDS > 0).astype("int32")
+    features = {"input_ids": IDS, "input_mask": mask}
+    plain = model(features)
+    outputs = model(features, return_attention_weights=True)
+    assert set(outputs) - set(plain) == {"attention_weights"}
+    np.testing.assert_array_equal(outputs["sequence_output"], plain["sequence_output"])
+    assert [weights.shape for weights in outputs["attention_weights"]] == [
+        (2, 2, 4, 4),  # B, N, F, T
+        (2, 2, 4, 4),
+    ]
+    # The second layer looks at what the first one gave.
+    below = outputs["all_encoder_layers"][0].numpy()
+    layer = model.encoder.encoder_layers[1].attention.self_attention
+    query, key = (
+        (below @ dense.kernel.numpy() + dense.bias.numpy()).reshape(2, 4, 2, 4)
+        for dense in (layer.query, layer.key)
+    )
+    scores = np.einsum("bfnd,btnd->bnft", query, key) / 2  # The root of D = 4.
+    exponents = np.exp(scores) * mask[:, None, None, :]
+    expected = exponents / exponents.sum(axis=-1, keepdims=True)
+    np.testing.assert_allclose(outputs["attention_weights"][1], expected, atol=1e-6)
+
+
+def test_attention_weights_are_float32_and_those_before_dropout():
+    model = bert.BertModel(SMALL, dtype="mixed_bfloat16")
+    keys = numerics.dropout_keys(1, 2, np.arange(2, dtype="int32"))
+    [first, _] = model(
+        {"input_ids": IDS},
+        training=True,
+        dropout_keys=keys,
+        return_attention_weights=True,
+    )["attention_weights"]
+    assert first.dtype == tf.float32
+    np.testing.assert_allclose(tf.reduce_sum(first, axis=-1), 1.0, atol=1e-6)
