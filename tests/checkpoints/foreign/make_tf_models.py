@@ -191,7 +191,7 @@ def _write_erf(random):
     inputs = encoder.inputs
     outputs = encoder(inputs)
     logits = layers.ClassificationHead(0, num_classes=3, name="sentence_prediction")(
-        outputs["pooled_output"][:, tf.newaxis]
+        outputs["pooled_output"]
     )
     model = tf_keras.Model(inputs=inputs, outputs={**outputs, "logits": logits})
     _randomize(model, random)
