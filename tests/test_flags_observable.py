@@ -33,6 +33,14 @@ VOCABULARY = "tools/test_build_vocabulary.py::"
 LEARNED = VOCABULARY + "test_every_flag_changes_what_is_learned"
 FILL = "pretraining/test_predictions.py::"
 NAMED_FIRST = FILL + "test_a_configuration_and_a_vocabulary_that_are_named_come_first"
+CONVERT = "tools/test_convert_checkpoint.py::"
+CONVERTED = (
+    CONVERT + "test_the_head_the_vocabulary_the_size_and_the_casing_follow_their_flags"
+)
+NOT_CONVERTED = (
+    CONVERT + "test_what_the_target_has_not_is_dropped_and_changed_only_when_told"
+)
+REPORT = CONVERT + "test_the_report_says_what_went_where_and_that_nothing_changed"
 QUERY = "tools/test_query_saved_model.py::"
 NOT_EXPORTED = (
     "tools/test_export_saved_model.py::test_what_cannot_be_exported_ends_in_one_line"
@@ -192,6 +200,19 @@ OBSERVED = {
         + "test_a_batch_that_does_not_divide_is_refused_before_training",
         "num_train_epochs": CHOOSE_TOOL + "test_a_table_in_scores_and_predictions_out",
         "warmup_proportion": CHOOSE + "test_model_and_rate_follow_their_flags",
+    },
+    "convert_checkpoint": {
+        "source": CONVERT + "test_what_does_not_fit_ends_in_one_line_and_exit_code_1",
+        "target": REPORT,
+        "target_format": NOT_CONVERTED,
+        "head": CONVERTED,
+        "drop_head": NOT_CONVERTED,
+        "allow_activation_change": NOT_CONVERTED,
+        "bert_config_file": CONVERTED,
+        "vocab_file": CONVERTED,
+        "do_lower_case": CONVERTED,
+        "overwrite": CONVERT + "test_a_target_that_is_there_is_replaced_only_when_told",
+        "verbose": REPORT,
     },
     "export_saved_model": {
         "output_dir": NOT_EXPORTED,

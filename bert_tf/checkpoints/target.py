@@ -19,6 +19,7 @@ from bert_tf.checkpoints import native_folder
 _PARTIAL = ".partial"
 _REPLACED = ".replaced.partial"
 _CHECKPOINT_SUFFIX = ".ckpt"
+_KERAS_SUFFIXES = (".keras", ".weights.h5")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -40,8 +41,17 @@ class Target:
 
 
 def of(path, target_format, *, overwrite=False) -> Target:
-    """Returns the `Target` that a path is in a format."""
+    """Returns the `Target` that a path is in a format.
+
+    Raises:
+        ValueError: it has not the ending of that format's files.
+    """
     path = os.fspath(path).rstrip("/")
+    if target_format == "keras" and not path.endswith(_KERAS_SUFFIXES):
+        raise ValueError(
+            f"--target={path}: expected a name that ends with "
+            f"{' or '.join(_KERAS_SUFFIXES)}."
+        )
     is_prefix = target_format == native_folder.NAME and path.endswith(
         _CHECKPOINT_SUFFIX
     )
@@ -52,6 +62,8 @@ def of(path, target_format, *, overwrite=False) -> Target:
 def check(target: Target, source_path: str) -> None:
     """Finds out, before long work, whether a target can be written.
 
+    What killed conversions to it left is removed first.
+
     Raises:
         OSError: it cannot be written there.
         ValueError: it would replace something, or lies where the source does.
@@ -61,6 +73,8 @@ def check(target: Target, source_path: str) -> None:
             f"{target.path} is where the source {source_path} lies; give another "
             "--target."
         )
+    if not files.is_remote(target.path):
+        _remove_leftovers(os.path.abspath(target.path))
     if not target.is_folder and files.is_folder(target.path):
         raise ValueError(f"{target.path} is a folder; expected the name of a file.")
     if target.is_folder and files.exists(target.path):
@@ -87,7 +101,6 @@ def complete_or_absent(target: Target):
             _copy(folder, target)
         return
     path = os.path.abspath(target.path)
-    _remove_leftovers(path)
     folder = _beside(path, _PARTIAL)
     try:
         files.make_folders(folder)

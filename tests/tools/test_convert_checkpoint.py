@@ -1,0 +1,150 @@
+"""convert_checkpoint as its user sees it: flags, report, mistakes."""
+
+import json
+import shutil
+
+import pytest
+
+from bert_tf.checkpoints import formats
+
+
+@pytest.fixture
+def released(golden, tmp_path):
+    """A folder as the released zips have it."""
+    folder = tmp_path / "uncased_L-2_H-16_A-2"
+    folder.mkdir()
+    for path in (*(golden / "model").glob("bert_*"), golden / "vocab.txt"):
+        shutil.copy(path, folder)
+    return folder
+
+
+@pytest.fixture
+def convert(run_tool, released, tmp_path):
+    """Runs the tool on a released folder; keyword arguments are its flags."""
+
+    def run(**flags):
+        given = {
+            "source": released,
+            "target": tmp_path / "new",
+            "target_format": "bert",
+            **flags,
+        }
+        given = {name: value for name, value in given.items() if value is not None}
+        return run_tool(
+            "convert_checkpoint",
+            *(f"--{name}={value}" for name, value in given.items()),
+        )
+
+    return run
+
+
+def last_line(done):
+    line = done.stderr.strip().splitlines()[-1]
+    assert line.startswith("convert_checkpoint: ")
+    assert "Traceback" not in done.stderr
+    return line
+
+
+def test_the_report_says_what_went_where_and_that_nothing_changed(convert, tmp_path):
+    done = convert(verbose=True)
+    assert done.exit_code == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].endswith("uncased_L-2_H-16_A-2/bert_model.ckpt (bert)")
+    assert lines[1] == f"target       {tmp_path / 'new'} (bert)"
+    assert "  bert/encoder/layer_0/output/dense/kernel" in lines
+    assert lines[-1].split() == ["next_sentence_logits", "0.0e+00"]
+    # One line for all layers, unless every weight is asked for.
+    short = convert(target=tmp_path / "other").stdout.splitlines()
+    assert "   2 x bert/encoder/layer_*/output/dense/kernel" in short
+
+
+def test_the_head_the_vocabulary_the_size_and_the_casing_follow_their_flags(
+    convert, released, tmp_path
+):
+    settings = json.loads((released / "bert_config.json").read_text())
+    changed = tmp_path / "changed.json"
+    changed.write_text(json.dumps(settings | {"hidden_dropout_prob": 0.3}))
+    tokens = (released / "vocab.txt").read_text().splitlines()
+    vocab_file = tmp_path / "other.txt"
+    vocab_file.write_text("\n".join([*tokens[:-1], "lastpiece"]) + "\n")
+    done = convert(
+        head="masked_lm",
+        bert_config_file=changed,
+        vocab_file=vocab_file,
+        source=released,
+    )
+    assert done.exit_code == 0, done.stderr
+    source = formats.open_source(tmp_path / "new")
+    assert source.head.kind == "masked_lm"
+    assert source.config.hidden_dropout_prob == 0.3
+    assert source.vocabulary.tokens[-1] == "lastpiece"
+    assert source.do_lower_case is True
+
+    mine = released.rename(tmp_path / "mine")  # A name that says no casing.
+    done = convert(source=mine, do_lower_case="false", overwrite=True)
+    assert done.exit_code == 0, done.stderr
+    assert formats.open_source(tmp_path / "new").do_lower_case is False
+
+
+@pytest.mark.parametrize(
+    "flags, message",
+    [
+        ({"source": "nowhere"}, "There is no checkpoint nowhere"),
+        ({"source": "/"}, "/ is a folder of no known format; looked for"),
+        ({"target": "/dev/null/model"}, "/dev/null"),
+        ({"bert_config_file": "none.json"}, "none.json"),
+        ({"vocab_file": "none.txt"}, "none.txt"),
+        ({"do_lower_case": "false"}, "give --do_lower_case=True"),
+        ({"head": "question_answering"}, "has no cls/squad"),
+        ({"target_format": "keras"}, "new: expected a name that ends with .keras"),
+    ],
+)
+def test_what_does_not_fit_ends_in_one_line_and_exit_code_1(
+    convert, tmp_path, flags, message
+):
+    done = convert(**flags)
+    assert done.exit_code == 1
+    assert message in last_line(done)
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    "flags, message",
+    [
+        ({"target_format": "onnx"}, "--target_format: expected one of bert, hugging_"),
+        ({"target_format": None}, "--target_format is required"),
+        ({"source": None}, "--source is required"),
+        ({"target": None}, "--target is required"),
+        ({"head": "tagger"}, "--head: expected one of encoder, pretraining"),
+        ({"drop_head": "true"}, "--drop_head: bert has a place for everything"),
+    ],
+)
+def test_wrong_flags_end_in_one_line_and_exit_code_2(convert, flags, message):
+    done = convert(**flags)
+    assert done.exit_code == 2
+    assert message in last_line(done)
+
+
+def test_a_target_that_is_there_is_replaced_only_when_told(convert, tmp_path):
+    assert convert().exit_code == 0
+    done = convert()
+    assert done.exit_code == 1
+    assert "is there already; give another --target, or --overwrite" in last_line(done)
+    assert convert(overwrite="true").exit_code == 0
+
+
+def test_what_the_target_has_not_is_dropped_and_changed_only_when_told(
+    convert, released, tmp_path
+):
+    pytest.importorskip("keras_hub")
+    flags = {"target_format": "keras_hub"}
+    done = convert(**flags)
+    assert done.exit_code == 1
+    assert "seq_relationship" in last_line(done)
+    assert "give --drop_head" in last_line(done)
+    done = convert(**flags, drop_head=True)
+    assert done.exit_code == 1
+    assert "give --allow_activation_change" in last_line(done)
+    done = convert(**flags, drop_head=True, allow_activation_change=True)
+    assert done.exit_code == 0, done.stderr
+    assert "the target computes otherwise" in done.stdout
