@@ -1,0 +1,251 @@
+"""A Hugging Face folder, opened."""
+
+import dataclasses
+import os
+
+import numpy as np
+
+from bert_tf import files
+from bert_tf.checkpoints import head as head_module
+from bert_tf.checkpoints import source as source_module
+from bert_tf.checkpoints.hugging_face import config as config_file
+from bert_tf.checkpoints.hugging_face import names
+from bert_tf.checkpoints.hugging_face import shards
+from bert_tf.checkpoints.hugging_face import tokenizer
+
+FORMAT = "hugging_face"
+_MASKED_LM_BIAS = "cls/predictions/output_bias"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Weights:
+    """The tensors of a folder, sorted."""
+
+    by_name: dict[str, tuple[str, shards.StoredTensor]]  # Release's name -> own name.
+    unmapped: tuple[str, ...]  # Own names.
+    notes: tuple[str, ...]
+
+
+def is_at(path):
+    """Returns whether a path is a Hugging Face folder, of BERT or of another model.
+
+    Args:
+        path: a folder, or a model.safetensors or its index in one.
+    """
+    folder = _folder(path)
+    if not files.is_folder(folder):
+        return False
+    found = files.list_folder(folder)
+    if shards.holds_weights(found):
+        return True
+    if config_file.NAME not in found:
+        return False
+    try:
+        values = config_file.read_json(os.path.join(folder, config_file.NAME))
+    except ValueError:
+        return False
+    return "model_type" in values
+
+
+def open_source(path):
+    """Returns the `Source` of a folder; needs neither torch nor transformers.
+
+    Args:
+        path: a folder, or a model.safetensors or its index in one.
+
+    Raises:
+        FileNotFoundError: the folder, its configuration, its weights or a shard is
+            missing.
+        ValueError: it is no BERT, or one that computes otherwise; its weights are not
+            those of its configuration, pickled, quantized or damaged; its vocabulary
+            is longer than its table, or not a BERT's.
+    """
+    folder = _folder(path)
+    described = config_file.read(folder)
+    stored = shards.stored_tensors(folder, described.class_name)
+    weights = _sorted_weights(stored, described.config)
+    head, head_notes = _head(weights.by_name, described)
+    _check_weights(folder, weights.by_name, described.config, head)
+    text = tokenizer.read(folder)
+    size_notes = _check_vocabulary(folder, text.vocabulary, described.config)
+    by_name = weights.by_name
+    return source_module.Source(
+        path=folder,
+        format=FORMAT,
+        shapes={
+            name: names.turned_shape(name, t.shape) for name, (_, t) in by_name.items()
+        },
+        read_each=lambda wanted: _read_each(by_name, wanted),
+        head=head,
+        config=described.config,
+        vocabulary=text.vocabulary,
+        do_lower_case=text.do_lower_case,
+        unmapped=weights.unmapped,
+        own_names={name: own_name for name, (own_name, _) in by_name.items()},
+        notes=(*weights.notes, *head_notes, *size_notes, *text.notes),
+    )
+
+
+def _folder(path):
+    path = os.fspath(path)
+    folder, name = os.path.split(path)
+    if name in (shards.NAME, shards.INDEX_NAME):
+        return folder or "."
+    return path
+
+
+def _sorted_weights(stored, config):
+    known = {names.hugging_face_name(name): name for name in names.all_names(config)}
+    by_normal_name, unmapped = {}, []
+    for own_name, tensor in stored.items():
+        normal_name = names.normal_name(own_name)
+        if normal_name in by_normal_name:
+            raise ValueError(
+                f"{tensor.path} has {own_name} and {by_normal_name[normal_name][0]}, "
+                "which are one weight; remove one of them."
+            )
+        if not names.is_buffer(normal_name):
+            by_normal_name[normal_name] = (own_name, tensor)
+    by_normal_name, notes = _without_tied(by_normal_name)
+    by_name = {}
+    for normal_name, (own_name, tensor) in by_normal_name.items():
+        if normal_name in known:
+            by_name[known[normal_name]] = (own_name, tensor)
+        else:
+            unmapped.append(own_name)
+    return _Weights(
+        by_name=by_name,
+        unmapped=tuple(sorted(unmapped)),
+        notes=(*notes, *_dtype_notes(by_name)),
+    )
+
+
+def _without_tied(by_normal_name):
+    """Returns the tensors without second names of others, and notes.
+
+    A second name whose values are others stays: it is left over.
+    """
+    tensors, notes = dict(by_normal_name), []
+    for name, original in names.TIED.items():
+        if name not in tensors:
+            continue
+        if original not in tensors:
+            tensors[original] = tensors.pop(name)
+            continue
+        pair = {key: tensors[key] for key in (name, original)}
+        arrays = dict(shards.read_each(pair))
+        if np.array_equal(arrays[name], arrays[original]):
+            del tensors[name]
+        else:
+            notes.append(
+                f"{name} is not equal to {original}, as it is in BERT: it is left "
+                "over, and masked words are predicted with the latter."
+            )
+    return tensors, notes
+
+
+def _dtype_notes(by_name):
+    found = set()
+    for own_name, tensor in by_name.values():
+        if not tensor.is_float:
+            raise ValueError(
+                f"{tensor.path}: {own_name} is stored as {tensor.dtype}, expected "
+                "floating-point numbers; take the model that was not quantized."
+            )
+        found.add(tensor.dtype)
+    words = {"F16": "float16", "BF16": "bfloat16", "F64": "float64"}
+    for dtype in sorted(found & set(words)):
+        how = "rounded" if dtype == "F64" else "exactly"
+        yield f"Weights are stored as {words[dtype]} and become float32, {how}."
+
+
+def _head(by_name, described):
+    """Returns the `Head` that the names show, the class telling those alike apart."""
+    shapes = {name: tensor.shape for name, (_, tensor) in by_name.items()}
+    shared = head_module.KINDS_WITH_OUTPUT_WEIGHTS
+    has_classifier = head_module.OUTPUT_WEIGHTS in shapes
+    known = described.kind if has_classifier and described.kind in shared else None
+    head = head_module.head_of(shapes, kind=known)
+    notes = []
+    if has_classifier and not head.is_known:
+        # A tagger is saved without the pooler, a classifier needs it.
+        if not set(names.pooler_shapes(described.config)) <= set(shapes):
+            head = dataclasses.replace(head, kind="token_classification")
+        notes.append(
+            f"{described.class_name} does not tell what classifier.weight is for; it "
+            f"is taken for the head of {names.CLASSES[head.kind]}."
+        )
+    elif head.kind == "pretraining" and _MASKED_LM_BIAS not in shapes:
+        head = head_module.Head(kind="encoder")
+        notes.append("The next-sentence head alone belongs to no model of bert_tf.")
+    elif described.kind not in (None, "encoder", head.kind):
+        notes.append(
+            f"{config_file.NAME} names {described.class_name}, but the weights are "
+            f"those of {names.CLASSES[head.kind]}."
+        )
+    labels = described.labels
+    if labels is not None and head.num_labels not in (None, len(labels)):
+        notes.append(
+            f"id2label has {len(labels)} names for {head.num_labels} classes; they "
+            "were not taken."
+        )
+    if labels is not None and head.num_labels == len(labels):
+        head = dataclasses.replace(head, labels=labels)
+    return head, notes
+
+
+def _check_weights(folder, by_name, config, head):
+    """Raises a ValueError where weights are missing or have another shape.
+
+    The pooler may be missing: sentence encoders are saved without one.
+    """
+    expected = names.encoder_shapes(config)
+    expected |= names.head_shapes(config, head.kind, head.num_labels)
+    optional = set(names.pooler_shapes(config))
+    if head.kind in ("pretraining", "classification", "multiple_choice"):
+        optional = set()
+    missing = [n for n in expected if n not in by_name and n not in optional]
+    if missing:
+        raise ValueError(
+            f"{folder}: {len(missing)} weights of the {len(expected)} that "
+            f"{config_file.NAME} means are missing, such as "
+            f"{names.hugging_face_name(missing[0])}; it belongs to another model, or "
+            "a file is missing."
+        )
+    for name, shape in expected.items():
+        if name not in by_name:
+            continue
+        own_name, tensor = by_name[name]
+        if names.turned_shape(name, tensor.shape) != shape:
+            raise ValueError(
+                f"{tensor.path}: {own_name} has shape {list(tensor.shape)}, but "
+                f"{config_file.NAME} means {list(names.turned_shape(name, shape))}; "
+                "the two do not belong together."
+            )
+
+
+def _check_vocabulary(folder, vocabulary, config):
+    """Returns notes; raises a ValueError where it has more tokens than the table."""
+    if vocabulary is None:
+        return [f"{folder} has no vocabulary."]
+    try:
+        config.check_vocabulary_size(len(vocabulary))
+    except ValueError as error:
+        raise ValueError(f"{folder}: {error}") from error
+    if len(vocabulary) == config.vocab_size:
+        return []
+    return [
+        f"The word embedding table has {config.vocab_size} rows for "
+        f"{len(vocabulary)} tokens; the last rows stand for none."
+    ]
+
+
+def _read_each(by_name, wanted):
+    wanted = list(wanted)
+    unknown = [name for name in wanted if name not in by_name]
+    if unknown:
+        raise ValueError(f"There is no tensor {unknown[0]} in this checkpoint.")
+    tensors = {name: by_name[name] for name in wanted}
+    for name, array in shards.read_each(tensors):
+        array = array.T if names.is_transposed(name) else array
+        yield name, np.ascontiguousarray(array, "float32")

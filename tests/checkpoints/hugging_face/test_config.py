@@ -1,0 +1,181 @@
+"""config.json: what is taken, and which models are no BERT."""
+
+import dataclasses
+import json
+
+import pytest
+
+from bert_tf.checkpoints import head
+from bert_tf.checkpoints import hugging_face
+from bert_tf.checkpoints.hugging_face import config as config_file
+from bert_tf.modeling import config
+
+
+@pytest.mark.parametrize(
+    "hidden_act, ours, written",
+    [
+        ("gelu", "gelu_erf", "gelu"),
+        ("gelu_python", "gelu_erf", "gelu"),
+        ("gelu_new", "gelu", "gelu_new"),
+        ("gelu_fast", "gelu", "gelu_new"),
+        ("gelu_pytorch_tanh", "gelu", "gelu_new"),
+        (None, "gelu_erf", "gelu"),  # Not said: the default of transformers.
+        ("relu", "relu", "relu"),
+        ("tanh", "tanh", "tanh"),
+        ("linear", "linear", "linear"),
+    ],
+)
+def test_the_activation_has_another_name_there(copied, hidden_act, ours, written):
+    described = config_file.read(copied("encoder", hidden_act=hidden_act))
+    assert described.config.hidden_act == ours
+    back = config_file.to_dict(described.config, head.Head(kind="encoder"), 0)
+    assert back["hidden_act"] == written
+
+
+def test_every_size_is_taken_and_given_back(copied):
+    sizes = {
+        "vocab_size": 41,
+        "hidden_size": 12,
+        "num_hidden_layers": 5,
+        "num_attention_heads": 3,
+        "intermediate_size": 7,
+        "hidden_dropout_prob": 0.2,
+        "attention_probs_dropout_prob": 0.3,
+        "max_position_embeddings": 99,
+        "type_vocab_size": 4,
+        "initializer_range": 0.5,
+    }
+    folder = copied("encoder", **sizes, layer_norm_eps=1e-7)
+    read = config_file.read(folder).config
+    assert dataclasses.asdict(read) == {
+        **sizes,
+        "layer_norm_epsilon": 1e-7,
+        "hidden_act": "gelu_erf",
+    }
+    written = config_file.to_dict(read, head.Head(kind="masked_lm"), 3)
+    assert written == {
+        **sizes,
+        "layer_norm_eps": 1e-7,
+        "hidden_act": "gelu",
+        "architectures": ["BertForMaskedLM"],
+        "model_type": "bert",
+        "pad_token_id": 3,
+        "position_embedding_type": "absolute",
+        "classifier_dropout": None,
+        "use_cache": True,
+    }
+
+
+def test_labels_are_written_both_ways():
+    tagger = head.Head(kind="token_classification", num_labels=2, labels=("O", "B"))
+    values = config_file.to_dict(config.BertConfig(vocab_size=9), tagger, 0)
+    assert values["id2label"] == {"0": "O", "1": "B"}
+    assert values["label2id"] == {"O": 0, "B": 1}
+    unnamed = head.Head(kind="classification", num_labels=2)
+    values = config_file.to_dict(config.BertConfig(vocab_size=9), unnamed, 0)
+    assert values["id2label"] == {"0": "LABEL_0", "1": "LABEL_1"}
+
+
+@pytest.mark.parametrize(
+    "id2label, expected",
+    [
+        ({"1": "b", "0": "a"}, ("a", "b")),  # By number, not as they stand.
+        ({str(i): f"n{i}" for i in range(11)}, tuple(f"n{i}" for i in range(11))),
+        ({"0": "LABEL_0", "1": "LABEL_1"}, None),  # transformers' placeholders.
+        ({}, None),
+        (None, None),
+    ],
+)
+def test_labels_are_read_in_the_order_of_their_ids(copied, id2label, expected):
+    folder = copied("classification", id2label=id2label)
+    assert config_file.read(folder).labels == expected
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        (
+            {"model_type": "roberta", "architectures": ["RobertaForMaskedLM"]},
+            r"describes RoBERTa \(model_type roberta, architecture "
+            r"RobertaForMaskedLM\), which is not BERT",
+        ),
+        ({"model_type": "albert"}, r"describes ALBERT \(model_type albert"),
+        ({"model_type": "distilbert"}, "describes DistilBERT"),
+        ({"model_type": "electra"}, "describes ELECTRA"),
+        ({"model_type": "mpnet"}, "describes MPNet"),
+        ({"model_type": "xlm-roberta"}, "describes XLM-RoBERTa"),
+        ({"model_type": "newest_model"}, "describes newest_model"),
+        ({"model_type": ["bert"]}, "which is not BERT"),
+        (
+            {"model_type": None, "architectures": ["XLNetModel"]},
+            r"describes XLNet \(architecture XLNetModel\), which is not BERT",
+        ),
+        (
+            {"position_embedding_type": "relative_key"},
+            'position_embedding_type "relative_key", a BERT that bert_tf does not',
+        ),
+        ({"is_decoder": True}, "has is_decoder true"),
+        ({"add_cross_attention": True}, "has add_cross_attention true"),
+        ({"pruned_heads": {"0": [1]}}, "has pruned_heads"),
+        ({"quantization_config": {"bits": 4}}, "take the model that was not quantized"),
+        (
+            {"hidden_act": "silu"},
+            'has hidden_act "silu", which bert_tf does not compute; it reads gelu, ',
+        ),
+        ({"hidden_act": {"of": "lists"}}, "which bert_tf does not compute"),
+        ({"vocab_size": None}, r"config\.json: .* has no vocab_size"),
+        ({"hidden_size": "16"}, "hidden_size of the model .* whole number"),
+        ({"num_attention_heads": 5}, "is not a multiple of num_attention_heads 5"),
+        ({"layer_norm_eps": 0}, "layer_norm_epsilon of the model configuration must"),
+        ({"id2label": ["a", "b"]}, "id2label is not of the form"),
+        (
+            {"id2label": {"0": "a", "2": "b"}},
+            r"id2label has the ids \[0, 2\], expected",
+        ),
+    ],
+)
+def test_what_is_no_bert_that_we_compute_is_refused_in_one_line(
+    copied, changes, message
+):
+    folder = copied("encoder", **changes)
+    with pytest.raises(ValueError, match=message) as error:
+        hugging_face.open_source(folder)
+    assert str(error.value).startswith(f"{folder}/config.json")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"model_type": None},  # 2019: an architecture, no model_type.
+        {"model_type": None, "architectures": None},  # 2018: neither.
+        {"position_embedding_type": "absolute"},  # 2020 to 2025.
+        {"pruned_heads": {}, "torchscript": False, "use_bfloat16": False},  # 2019.
+        {"gradient_checkpointing": False, "transformers_version": "4.6.0"},
+    ],
+)
+def test_configurations_of_all_years_are_read(copied, changes):
+    assert hugging_face.open_source(copied("encoder", **changes)).head.kind == "encoder"
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (b'{"model_type": "bert", ', r"config\.json is not JSON: .*; copy it again"),
+        (b"", r"config\.json is not JSON"),
+        (b"[1]", r"config\.json holds a JSON list, expected an object"),
+        (b"\xff\xfe\x00", r"config\.json is not JSON"),
+    ],
+)
+def test_a_file_that_is_no_configuration_is_refused(copied, text, message):
+    folder = copied("encoder")
+    (folder / "config.json").write_bytes(text)
+    with pytest.raises(ValueError, match=message):
+        hugging_face.open_source(folder)
+
+
+def test_what_is_written_is_read_again(tmp_path):
+    written = config.BertConfig(vocab_size=9, layer_norm_epsilon=1e-6)
+    values = config_file.to_dict(written, head.Head(kind="encoder"), 0)
+    (tmp_path / "config.json").write_text(json.dumps(values))
+    assert config_file.read(tmp_path).config == written

@@ -1,0 +1,371 @@
+"""A Hugging Face folder, opened: what a model computes with it, and bad folders."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from bert_tf.checkpoints import hugging_face
+from bert_tf.checkpoints import loading
+
+# Outputs of transformers -> ours; hidden states and the pooled vector apart.
+NAMES = {
+    "prediction_logits": "masked_lm_logits",
+    "seq_relationship_logits": "next_sentence_logits",
+    "start_logits": "start_logits",
+    "end_logits": "end_logits",
+    "logits": "logits",
+}
+
+
+def features_and_expected(folder, kind):
+    """Returns our batch, {our name: array} of what transformers says, and all of it."""
+    recorded = np.load(folder / "expected.npz")
+    names = {
+        "input_ids": "input_ids",
+        "input_mask": "attention_mask",
+        "segment_ids": "token_type_ids",
+    }
+    features = {
+        ours: recorded[f"input/{theirs}"].astype(np.int32)
+        for ours, theirs in names.items()
+    }
+    length = features["input_ids"].shape[-1]
+    if kind in ("masked_lm", "pretraining"):
+        rows = len(features["input_ids"])
+        positions = np.tile(np.arange(length, dtype=np.int32), (rows, 1))
+        features["masked_lm_positions"] = positions  # All of them.
+    expected = {NAMES[key]: recorded[key] for key in recorded.files if key in NAMES}
+    if kind == "masked_lm":
+        expected = {"masked_lm_logits": recorded["logits"]}
+    return features, expected, recorded
+
+
+@pytest.mark.parametrize(
+    "name, kind",
+    [
+        ("encoder", "encoder"),
+        ("pretraining", "pretraining"),  # tanh-GELU, epsilon 1e-3.
+        ("masked_lm", "masked_lm"),
+        ("classification", "classification"),  # relu.
+        ("question_answering", "question_answering"),
+        ("token_classification", "token_classification"),
+        ("multiple_choice", "multiple_choice"),
+        ("sharded", "pretraining"),
+        ("bfloat16", "classification"),
+        ("float16", "encoder"),
+        ("gamma_beta", "pretraining"),  # The library of 2018.
+    ],
+)
+def test_a_folder_computes_what_it_did_in_its_own_library(foreign, name, kind):
+    model = loading.load_model(foreign / name)
+    assert hugging_face.open_source(foreign / name).head.kind == kind
+    features, expected, recorded = features_and_expected(foreign / name, kind)
+    outputs = model(features)
+    for key, value in expected.items():
+        np.testing.assert_allclose(outputs[key], value, atol=1e-5, rtol=1e-5)
+    encoder = model if kind == "encoder" else model.bert
+    flat = {k: v.reshape(-1, v.shape[-1]) for k, v in features.items()}
+    encoded = encoder(flat)
+    ours = [encoded["embedding_output"], *encoded["all_encoder_layers"]]
+    if "layers" in recorded:  # The library of 2018 gave no embeddings.
+        ours, theirs = ours[1:], recorded["layers"]
+    else:
+        theirs = recorded["hidden_states"]
+    np.testing.assert_allclose(np.stack(ours), theirs, atol=1e-5, rtol=1e-5)
+    if "pooler_output" in recorded:
+        pooled = recorded["pooler_output"]
+        np.testing.assert_allclose(encoded["pooled_output"], pooled, atol=1e-5)
+
+
+def test_what_goes_along_with_the_weights_is_read(foreign):
+    source = hugging_face.open_source(foreign / "token_classification")
+    assert source.format == "hugging_face"
+    assert source.path == str(foreign / "token_classification")
+    assert source.head.labels == ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
+    assert source.config.hidden_act == "gelu"  # gelu_pytorch_tanh there.
+    assert source.do_lower_case is False
+    assert source.vocabulary.tokens[:3] == ("[PAD]", "[UNK]", "[CLS]")
+    assert source.vocabulary.id_of("Cat") == 32
+    assert source.shapes["bert/encoder/layer_1/intermediate/dense/kernel"] == (16, 24)
+    assert source.own_names["output_weights"] == "classifier.weight"
+    assert source.optimizer == source.unmapped == ()
+
+
+def test_tensors_come_in_the_order_in_which_they_are_asked_for(foreign):
+    source = hugging_face.open_source(foreign / "sharded")
+    wanted = sorted(source.shapes, reverse=True)
+    read = dict(source.read_each(wanted))
+    assert list(read) == wanted
+    assert {name: array.shape for name, array in read.items()} == source.shapes
+    assert {array.dtype.name for array in read.values()} == {"float32"}
+    with pytest.raises(ValueError, match="no tensor bert/nothing in this checkpoint"):
+        list(source.read_each(["bert/nothing"]))
+
+
+@pytest.mark.parametrize(
+    "name, wanted, expected",
+    [
+        ("encoder", "", True),
+        ("encoder", "model.safetensors", True),
+        ("sharded", "model.safetensors.index.json", True),
+        ("encoder", "config.json", False),  # A file, and not the weights.
+        ("encoder", "nothing_there", False),
+    ],
+)
+def test_a_folder_is_known_by_its_weights(foreign, name, wanted, expected):
+    path = foreign / name / wanted
+    assert hugging_face.is_at(path) is expected
+    if expected:
+        assert hugging_face.open_source(path).path == str(foreign / name)
+
+
+def test_a_folder_of_another_model_is_known_too_and_an_empty_one_is_not(tmp_path):
+    assert not hugging_face.is_at(tmp_path)
+    (tmp_path / "config.json").write_text('{"class_name": "BertBackbone"}')
+    assert not hugging_face.is_at(tmp_path)  # A KerasHub preset.
+    (tmp_path / "config.json").write_text('{"model_type": "roberta"}')
+    assert hugging_face.is_at(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name, changes, kind, note",
+    [
+        # Weights decide, where they can.
+        (
+            "pretraining",
+            {"architectures": ["BertForMaskedLM"]},  # As google's own folders say.
+            "pretraining",
+            "names BertForMaskedLM, but the weights are those of BertForPreTraining",
+        ),
+        (
+            "encoder",
+            {"architectures": ["BertForSequenceClassification"]},
+            "encoder",
+            "but the weights are those of BertModel",
+        ),
+        ("classification", {"architectures": None}, "classification", "BertModel does"),
+        (
+            "token_classification",
+            {"architectures": ["BertCrfTagger"]},  # Without a pooler: no classifier.
+            "token_classification",
+            "BertCrfTagger does not tell what classifier.weight is for",
+        ),
+        (
+            "classification",
+            {"id2label": {"0": "yes", "1": "no"}},
+            "classification",
+            "id2label has 2 names for 3 classes",
+        ),
+    ],
+)
+def test_a_configuration_that_says_less_or_otherwise(copied, name, changes, kind, note):
+    source = hugging_face.open_source(copied(name, **changes))
+    assert source.head.kind == kind
+    assert source.head.is_known is ("does" not in note)
+    assert source.head.labels is None or "does" in note
+    assert any(note in sentence for sentence in source.notes), source.notes
+
+
+def rewritten(folder, change):
+    """Writes a folder's weights anew, after `change` of the dictionary of arrays."""
+    path = folder / "model.safetensors"
+    arrays = safetensors.numpy.load_file(path)
+    change(arrays)
+    safetensors.numpy.save_file(arrays, path, {"format": "pt"})
+    return folder
+
+
+def test_buffers_are_no_weights_and_strangers_are_left_over(copied):
+    def change(arrays):
+        arrays["embeddings.position_ids"] = np.arange(20)[None]
+        arrays["embeddings.token_type_ids"] = np.zeros((1, 20), np.int64)
+        arrays["crf.transitions"] = np.zeros((2, 2), np.float32)
+        arrays["encoder.layer.2.output.dense.bias"] = np.zeros(16, np.float32)
+
+    source = hugging_face.open_source(rewritten(copied("encoder"), change))
+    assert source.unmapped == ("crf.transitions", "encoder.layer.2.output.dense.bias")
+
+
+@pytest.mark.parametrize(
+    "difference, unmapped",
+    [(0.0, ()), (1e-3, ("cls.predictions.decoder.weight",))],
+)
+def test_the_masked_word_table_is_the_word_embeddings_or_left_over(
+    copied, difference, unmapped
+):
+    def change(arrays):
+        arrays["cls.predictions.decoder.weight"][3, 1] += difference
+
+    source = hugging_face.open_source(rewritten(copied("gamma_beta"), change))
+    assert source.unmapped == unmapped
+    said = any("is not equal to bert.embeddings" in note for note in source.notes)
+    assert said is bool(unmapped)
+
+
+def test_a_second_name_stands_in_for_a_bias_that_is_not_there(copied):
+    def change(arrays):
+        name = "cls.predictions.bias"
+        arrays["cls.predictions.decoder.bias"] = arrays.pop(name)
+
+    folder = rewritten(copied("pretraining"), change)
+    model = loading.load_model(folder)
+    features, expected, _ = features_and_expected(folder, "pretraining")
+    logits = model(features)["masked_lm_logits"]
+    np.testing.assert_allclose(logits, expected["masked_lm_logits"], atol=2e-5)
+
+
+def test_a_next_sentence_head_alone_is_no_model_of_ours(copied):
+    def change(arrays):
+        for name in list(arrays):
+            if name.startswith("cls.predictions"):
+                del arrays[name]
+
+    folder = copied("pretraining", architectures=["BertForNextSentencePrediction"])
+    source = hugging_face.open_source(rewritten(folder, change))
+    assert source.head.kind == "encoder"
+    assert "cls/seq_relationship/output_weights" in source.shapes
+    assert any("next-sentence head alone" in note for note in source.notes)
+
+
+def test_an_encoder_may_come_without_a_pooler(copied):
+    def change(arrays):
+        del arrays["pooler.dense.weight"], arrays["pooler.dense.bias"]
+
+    folder = rewritten(copied("encoder"), change)
+    assert "bert/pooler/dense/kernel" not in hugging_face.open_source(folder).shapes
+    assert loading.load_model(folder).built
+
+
+def without(name):
+    def change(arrays):
+        del arrays[name]
+
+    return change
+
+
+def cut(name, *, to):
+    def change(arrays):
+        arrays[name] = np.ascontiguousarray(arrays[name][:to])
+
+    return change
+
+
+def quantized(arrays):
+    name = "bert.encoder.layer.0.attention.self.query.weight"
+    arrays[name] = arrays[name].astype(np.int8)
+
+
+def doubled(arrays):
+    arrays["bert.embeddings.LayerNorm.gamma"] = np.ones(16, np.float32)
+
+
+@pytest.mark.parametrize(
+    "name, change, message",
+    [
+        (
+            "classification",
+            without("bert.encoder.layer.1.output.dense.weight"),
+            "1 weights of the 41 that config.json means are missing, such as "
+            "bert.encoder.layer.1.output.dense.weight",
+        ),
+        (
+            "classification",  # It needs one; an encoder does not.
+            without("bert.pooler.dense.bias"),
+            "are missing, such as bert.pooler.dense.bias",
+        ),
+        (
+            "masked_lm",
+            without("cls.predictions.transform.dense.bias"),
+            "are missing, such as cls.predictions.transform.dense.bias",
+        ),
+        (
+            "masked_lm",
+            cut("bert.embeddings.word_embeddings.weight", to=39),
+            r"word_embeddings.weight has shape \[39, 16\], but config.json means "
+            r"\[40, 16\]",
+        ),
+        (
+            "masked_lm",  # The message has the file's own layout.
+            cut("bert.encoder.layer.0.intermediate.dense.weight", to=20),
+            r"intermediate.dense.weight has shape \[20, 16\], but config.json means "
+            r"\[24, 16\]",
+        ),
+        (
+            "question_answering",
+            cut("qa_outputs.weight", to=1),
+            r"qa_outputs.weight has shape \[1, 16\], but config.json means \[2, 16\]",
+        ),
+        ("classification", quantized, "query.weight is stored as I8, expected float"),
+        ("classification", doubled, "LayerNorm.gamma, which are one weight"),
+    ],
+)
+def test_weights_that_are_not_the_configurations(copied, name, change, message):
+    folder = rewritten(copied(name), change)
+    with pytest.raises(ValueError, match=message) as error:
+        hugging_face.open_source(folder)
+    assert "\n" not in str(error.value)
+
+
+def test_a_configuration_of_more_layers_than_there_are(copied):
+    folder = copied("encoder", num_hidden_layers=3)
+    with pytest.raises(ValueError, match=r"16 weights .* such as bert.encoder.layer.2"):
+        hugging_face.open_source(folder)
+
+
+def test_a_vocabulary_longer_than_the_table_is_refused_a_shorter_one_is_told(
+    copied, change
+):
+    folder = copied("sharded")
+    source = hugging_face.open_source(folder)
+    assert any("64 rows for 40 tokens" in note for note in source.notes)
+    whole = json.loads((folder / "tokenizer.json").read_text())
+    whole["model"]["vocab"] |= {f"more{i}": 40 + i for i in range(25)}
+    change(folder / "tokenizer.json", model=whole["model"])
+    with pytest.raises(ValueError, match=r"has 65 pieces, but .* vocab_size is 64"):
+        hugging_face.open_source(folder)
+
+
+def test_a_folder_without_tokenizer_has_weights_all_the_same(copied):
+    folder = copied("encoder")
+    (folder / "tokenizer.json").unlink()
+    (folder / "tokenizer_config.json").unlink()
+    source = hugging_face.open_source(folder)
+    assert source.vocabulary is None
+    assert source.do_lower_case is None
+    assert any("has no vocabulary" in note for note in source.notes)
+
+
+def test_weights_without_a_configuration_are_refused(copied):
+    folder = copied("encoder")
+    (folder / "config.json").unlink()
+    assert hugging_face.is_at(folder)
+    with pytest.raises(FileNotFoundError, match=r"no file .*encoder/config\.json"):
+        hugging_face.open_source(folder)
+
+
+def test_a_remote_folder_is_read_through_tensorflow(foreign):
+    import tensorflow as tf
+
+    tf.io.gfile.makedirs("ram://hf_reading")
+    for name in ("config.json", "model.safetensors", "tokenizer.json"):
+        data = (foreign / "encoder" / name).read_bytes()
+        with tf.io.gfile.GFile(f"ram://hf_reading/{name}", "wb") as file:
+            file.write(data)
+    assert hugging_face.is_at("ram://hf_reading")
+    remote = hugging_face.open_source("ram://hf_reading")
+    local = hugging_face.open_source(foreign / "encoder")
+    for (name, ours), (_, theirs) in zip(
+        remote.read_each(remote.shapes), local.read_each(remote.shapes), strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs, err_msg=name)
+
+
+def test_a_file_that_is_gone_when_it_is_read_is_named(copied):
+    folder = copied("encoder")
+    source = hugging_face.open_source(folder)
+    shutil.rmtree(folder)
+    with pytest.raises(FileNotFoundError, match=r"model\.safetensors"):
+        list(source.read_each(source.shapes))

@@ -1,0 +1,218 @@
+"""The tokenizer's files, read: vocabulary, casing, and notes on other ids."""
+
+import json
+
+import pytest
+
+from bert_tf.checkpoints import hugging_face
+from bert_tf.checkpoints.hugging_face import tokenizer
+
+VOCABULARY = "[PAD] [UNK] [CLS] [SEP] [MASK] a ##b"
+
+
+def json_of(tokens, **changes):
+    """Returns the text of a tokenizer.json such as transformers writes."""
+    values = {
+        "added_tokens": [{"id": 0, "content": "[PAD]", "special": True}],
+        "normalizer": {
+            "type": "BertNormalizer",
+            "clean_text": True,
+            "handle_chinese_chars": True,
+            "strip_accents": None,
+            "lowercase": True,
+        },
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "model": {
+            "type": "WordPiece",
+            "max_input_chars_per_word": 200,
+            "vocab": {token: index for index, token in enumerate(tokens.split())},
+        },
+    }
+    for path, value in changes.items():
+        *above, last = path.split("__")
+        part = values
+        for key in above:
+            part = part[key]
+        part[last] = value
+    return json.dumps(values)
+
+
+def folder_of(tmp_path, **texts):
+    """Writes files: vocab_txt="..." becomes vocab.txt."""
+    for name, text in texts.items():
+        (tmp_path / name.replace("__", ".")).write_text(text)
+    return tmp_path
+
+
+def vocab_txt(tokens):
+    return "\n".join(tokens.split()) + "\n"
+
+
+@pytest.mark.parametrize(
+    "texts, tokens, do_lower_case",
+    [
+        # 2018 to 2025: the list, and options beside it.
+        (
+            {
+                "vocab__txt": vocab_txt(VOCABULARY),
+                "tokenizer_config__json": '{"do_lower_case": false}',
+            },
+            VOCABULARY,
+            False,
+        ),
+        # Since version 5: tokenizer.json alone knows the vocabulary.
+        ({"tokenizer__json": json_of(VOCABULARY)}, VOCABULARY, True),
+        (
+            {"tokenizer__json": json_of(VOCABULARY, normalizer__lowercase=False)},
+            VOCABULARY,
+            False,
+        ),
+        ({"vocab__txt": vocab_txt(VOCABULARY)}, VOCABULARY, None),
+        # What was added goes behind the others, from either file.
+        (
+            {
+                "tokenizer__json": json_of(
+                    VOCABULARY, added_tokens=[{"id": 7, "content": "<e>"}]
+                )
+            },
+            f"{VOCABULARY} <e>",
+            True,
+        ),
+        (
+            {
+                "vocab__txt": vocab_txt(VOCABULARY),
+                "added_tokens__json": '{"<f>": 8, "<e>": 7}',
+            },
+            f"{VOCABULARY} <e> <f>",
+            None,
+        ),
+        # The longer one, where one continues the other.
+        (
+            {
+                "vocab__txt": vocab_txt(VOCABULARY),
+                "tokenizer__json": json_of(f"{VOCABULARY} <e>"),
+            },
+            f"{VOCABULARY} <e>",
+            True,
+        ),
+    ],
+)
+def test_vocabulary_and_casing_are_found(tmp_path, texts, tokens, do_lower_case):
+    described = tokenizer.read(folder_of(tmp_path, **texts))
+    assert described.vocabulary.tokens == tuple(tokens.split())
+    assert described.do_lower_case is do_lower_case
+
+
+def test_a_folder_without_a_tokenizer_has_none(tmp_path):
+    described = tokenizer.read(tmp_path)
+    assert described.vocabulary is described.do_lower_case is None
+    assert described.notes == ()
+
+
+@pytest.mark.parametrize(
+    "options, changes, note",
+    [
+        ({}, {}, None),
+        ({"strip_accents": None, "tokenize_chinese_chars": True}, {}, None),
+        ({"strip_accents": True}, {}, None),  # As do_lower_case has it anyway.
+        ({"tokenizer_class": "BertTokenizerFast"}, {}, None),
+        (
+            {"strip_accents": False},
+            {},
+            "strip_accents is False and do_lower_case True: give FullTokenizer strip_",
+        ),
+        ({}, {"normalizer__strip_accents": False}, "strip_accents is False"),
+        (
+            {"do_lower_case": False},
+            {},
+            "has do_lower_case False, tokenizer.json the opposite",
+        ),
+        ({"tokenize_chinese_chars": False}, {}, "every Chinese character is a word"),
+        ({}, {"normalizer__handle_chinese_chars": False}, "every Chinese character"),
+        ({}, {"normalizer__clean_text": False}, "control characters are deleted"),
+        (
+            {},
+            {"model__max_input_chars_per_word": 100},
+            "more than 100 characters are unknown to Hugging Face's tokenizer, here "
+            "those of more than 200",
+        ),
+        ({"never_split": ["<x>"]}, {}, "never_split has '<x>'"),
+        ({"do_basic_tokenize": False}, {}, "here text is split at punctuation"),
+        (
+            {"tokenizer_class": "BertJapaneseTokenizer"},
+            {},
+            "The tokenizer is a BertJapaneseTokenizer",
+        ),
+        ({}, {"normalizer": {"type": "NFC"}}, "The normalizer is NFC and not BertNorm"),
+        ({}, {"pre_tokenizer": None}, "The pre_tokenizer is None and not BertPreToken"),
+        (
+            {},
+            {"added_tokens": [{"id": 5, "content": "a"}]},
+            "keeps added tokens whole wherever they occur in a text: 'a'; give them",
+        ),
+        (
+            {},
+            {"added_tokens": [{"id": 9, "content": "<e>"}]},
+            "ids that do not follow the vocabulary's, so they are left out: '<e>'",
+        ),
+    ],
+)
+def test_options_that_change_ids_become_notes(tmp_path, options, changes, note):
+    folder = folder_of(
+        tmp_path,
+        tokenizer__json=json_of(VOCABULARY, **changes),
+        tokenizer_config__json=json.dumps(options),
+    )
+    notes = tokenizer.read(folder).notes
+    assert len(notes) == (note is not None), notes
+    assert note is None or note in notes[0]
+
+
+def test_another_kind_of_tokenizer_is_told_and_not_taken(tmp_path):
+    text = json_of(VOCABULARY, model={"type": "Unigram", "vocab": [["a", -1.5]]})
+    described = tokenizer.read(folder_of(tmp_path, tokenizer__json=text))
+    assert described.vocabulary is None
+    assert "is Unigram and not WordPiece" in described.notes[0]
+
+
+@pytest.mark.parametrize(
+    "texts, message",
+    [
+        (
+            {"vocab__txt": vocab_txt("[PAD] [UNK] [CLS] [SEP] a")},
+            r"vocab\.txt: \[MASK\] missing among 5 tokens",
+        ),
+        (
+            {"tokenizer__json": json_of("[PAD] [UNK] [CLS] [SEP] a")},
+            r"tokenizer\.json: \[MASK\] missing",
+        ),
+        (
+            {
+                "vocab__txt": vocab_txt(VOCABULARY),
+                "tokenizer__json": json_of(VOCABULARY.replace(" a ", " b ")),
+            },
+            r"vocab\.txt and tokenizer\.json disagree: token 5 is 'a' in one and 'b'",
+        ),
+        (
+            {"tokenizer__json": json_of("", model__vocab={"[PAD]": 0, "a": 2})},
+            r"tokenizer\.json: the ids of its vocabulary are not 0 to 1",
+        ),
+        ({"tokenizer__json": "{"}, r"tokenizer\.json is not JSON"),
+        ({"tokenizer_config__json": "[]"}, r"tokenizer_config\.json holds a JSON list"),
+        ({"vocab__txt": "[PAD]\r\n"}, r"vocab\.txt:1: the line ends with CRLF"),
+    ],
+)
+def test_files_that_are_no_tokenizer_are_refused(tmp_path, texts, message):
+    with pytest.raises(ValueError, match=message) as error:
+        tokenizer.read(folder_of(tmp_path, **texts))
+    assert "\n" not in str(error.value)
+
+
+def test_the_vocabulary_of_transformers_5_comes_from_tokenizer_json(foreign):
+    assert not (foreign / "encoder" / "vocab.txt").exists()
+    source = hugging_face.open_source(foreign / "encoder")
+    assert source.vocabulary.tokens[-3:] == ("1", "##2", "3")
+    assert source.notes == (
+        "Words of more than 100 characters are unknown to Hugging Face's tokenizer, "
+        "here those of more than 200.",
+    )
