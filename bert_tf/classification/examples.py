@@ -62,6 +62,10 @@ class DataProcessor:
         """Returns the names of the classes."""
         raise NotImplementedError
 
+    def get_files(self, data_dir: str) -> dict[str, str]:
+        """Returns the paths of "train", "dev", "test", where they are files."""
+        return {}
+
 
 class TableProcessor(DataProcessor):
     """The user's own tables, by the names of their columns.
@@ -118,6 +122,15 @@ class TableProcessor(DataProcessor):
                 "of the model's outputs, or --train_file."
             )
         return list(self._collected_labels)
+
+    def get_files(self, data_dir=None):
+        """Returns the paths that were given, by "train", "dev", "test"."""
+        paths = {
+            "train": self._train_file,
+            "dev": self._eval_file,
+            "test": self._predict_file,
+        }
+        return {part: path for part, path in paths.items() if path is not None}
 
     @functools.cached_property
     def _train_examples(self):

@@ -27,16 +27,23 @@ class GlueProcessor(examples.DataProcessor):
 
     def get_test_examples(self, data_dir):
         """Returns the examples of test.tsv, without labels."""
-        path = os.path.join(data_dir, "test.tsv")
+        path = self.get_files(data_dir)["test"]
         return examples.read_examples(path, self.columns.without_label(), "test")
 
     def get_labels(self):
         """Returns the names of the classes."""
         return ["0", "1"]
 
+    def get_files(self, data_dir):
+        """Returns the paths of the task's three files."""
+        return {
+            part: os.path.join(data_dir, f"{part}.tsv")
+            for part in ("train", "dev", "test")
+        }
+
     def _labelled(self, data_dir, set_type):
         return examples.read_examples(
-            os.path.join(data_dir, f"{set_type}.tsv"),
+            self.get_files(data_dir)[set_type],
             self.columns,
             set_type,
             labels=self.get_labels(),

@@ -7,6 +7,7 @@ import logging
 import numpy as np
 
 from bert_tf import progress as progress_module
+from bert_tf.classification import card
 from bert_tf.classification import features
 from bert_tf.classification import inputs as inputs_module
 from bert_tf.classification import model
@@ -20,6 +21,7 @@ from bert_tf.training import distribution
 from bert_tf.training import estimates
 from bert_tf.training import evaluation as evaluation_module
 from bert_tf.training import loop
+from bert_tf.training import model_card
 
 logger = logging.getLogger(__name__)
 
@@ -135,7 +137,9 @@ class Classification:
         logger.info("  Num examples = %d", len(self.examples["train"]))
         logger.info("  Batch size = %d", self.options.train_batch_size)
         logger.info("  Num steps = %d", self.trainer.num_train_steps)
-        return self.trainer.train(self._source("train"), evaluate=self._eval_scores)
+        reached = self.trainer.train(self._source("train"), evaluate=self._eval_scores)
+        self._write_card(training=self.trainer.facts())
+        return reached
 
     def evaluate(self) -> dict[str, float]:
         """Evaluates, writes eval_results.txt and returns its numbers.
@@ -147,6 +151,7 @@ class Classification:
         results |= {"loss": results["eval_loss"], "global_step": self.trainer.step}
         self.trainer.folder.create()
         self.trainer.folder.write_eval_results(results)
+        self._write_card(results=results, predicted=self._predicted)
         return results
 
     def predict(self) -> list[str]:
@@ -177,12 +182,19 @@ class Classification:
         source = self._source("dev")
         logits = self.trainer.predict(source, keys=("logits",))["logits"]
         label_ids = self._features("dev")["label_ids"]
+        self._predicted = card.names_of(logits, self.inputs.task.labels)
         losses = np.asarray(numerics.cross_entropy(logits, label_ids))
         found = scores.task_scores(
             self.inputs.task.task_name, label_ids, np.argmax(logits, axis=-1)
         )
         named = {f"eval_{name}": value for name, value in found.items()}
         return named | {"eval_loss": float(np.mean(losses, dtype=np.float64))}
+
+    def _write_card(self, **known):
+        model_card.write(
+            self.options.output_dir,
+            card.card_of(self.options, self.inputs, self.examples, **known),
+        )
 
     def _read_examples(self):
         options, processor = self.options, self.inputs.processor

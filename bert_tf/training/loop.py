@@ -2,7 +2,9 @@
 
 import contextlib
 import logging
+import math
 import os
+import statistics
 import time
 
 import keras
@@ -14,7 +16,9 @@ from bert_tf.optimization import create
 from bert_tf.training import distribution
 from bert_tf.training import evaluation
 from bert_tf.training import freezing
+from bert_tf.training import hardware
 from bert_tf.training import interrupts
+from bert_tf.training import model_card
 from bert_tf.training import run_folder
 from bert_tf.training import selection
 from bert_tf.training import state
@@ -82,6 +86,7 @@ class Trainer:
             self.model, self.strategy, options, progress=progress
         )
         self.resumed = False
+        self._examples_per_second = []
         self.step = self._load()
 
     def _create_optimizer(self, num_warmup_steps):
@@ -181,6 +186,7 @@ class Trainer:
         elif seconds > 2 * SECONDS_PER_CALL:
             self._num_steps_per_call = max(1, self._num_steps_per_call // 2)
         examples_per_second = num_steps * self.options.train_batch_size / seconds
+        self._examples_per_second += [examples_per_second] * num_steps
         self._log(history, num_steps, examples_per_second)
         self.step += num_steps
         self.progress(
@@ -241,6 +247,25 @@ class Trainer:
     def _resumed_loss(self):
         losses = [line["loss"] for line in self.folder.read_metrics() if "loss" in line]
         return losses[-1] if losses else float("nan")
+
+    def facts(self):
+        """Returns what the training was like, for `model_card.Card.training`.
+
+        Its speed is that of the median step of this process.
+        """
+        speeds = self._examples_per_second
+        model = self.model
+        return model_card.TrainingFacts(
+            num_parameters=model.count_params(),
+            num_trained_parameters=sum(
+                math.prod(variable.shape) for variable in model.trainable_variables
+            ),
+            num_steps=self.step,
+            examples_per_second=statistics.median(speeds) if speeds else None,
+            devices=hardware.description(self.strategy),
+            versions=run_folder.versions(),
+            date=model_card.today(),
+        )
 
     def evaluate(self, source, *, max_examples=None):
         """Returns means over examples; see `evaluation.Evaluation.evaluate`."""

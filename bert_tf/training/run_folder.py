@@ -72,7 +72,7 @@ class RunFolder:
             {
                 "flags": dataclasses.asdict(options),
                 "seed": options.random_seed,
-                "versions": _versions(),
+                "versions": versions(),
                 "commit": _commit(),
             },
         )
@@ -243,14 +243,15 @@ def _write_scalar(name, value, step):
     tf.summary.write(name, tf.constant(value, tf.float32), step, metadata)
 
 
-def _versions():
-    versions = {}
+def versions():
+    """Returns {package: its version, or None where it is not installed}."""
+    found = {}
     for name in VERSIONS_OF:
         try:
-            versions[name] = importlib.metadata.version(name)
+            found[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            versions[name] = None
-    return versions
+            found[name] = None
+    return found
 
 
 def _commit():

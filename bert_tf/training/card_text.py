@@ -1,0 +1,203 @@
+"""The text of a model card: Markdown with Hugging Face's front matter.
+
+Fields that no run can know, licences above all, stay open and say "to fill in".
+"""
+
+import dataclasses
+import json
+import math
+import os
+
+# Settings that are shown whatever they are; others where they are not the default.
+ALWAYS_SHOWN = (
+    "learning_rate",
+    "train_batch_size",
+    "num_train_epochs",
+    "warmup_proportion",
+    "max_seq_length",
+    "random_seed",
+    "dtype",
+)
+# What has no part in the model that comes out; files and folders have their places.
+NEVER_SHOWN = (
+    "output_dir",
+    "init_checkpoint",
+    "bert_config_file",
+    "vocab_file",
+    "data_dir",
+    "do_train",
+    "do_eval",
+    "do_predict",
+    "dry_run",
+    "eval_batch_size",
+    "iterations_per_loop",
+    "keep_checkpoint_max",
+    "log_every_steps",
+    "predict_batch_size",
+    "save_checkpoints_steps",
+    "tpu_name",
+)
+MAX_CHARACTERS = 200
+# Not scores: how the release's eval_results.txt counts them.
+_COUNTS = ("global_step", "loss")
+_NO_BASE = "none: the weights were drawn at random"
+
+
+def settings(options) -> dict:
+    """Returns the options of a run that say how its model came about, by name."""
+    shown = {}
+    for field in dataclasses.fields(options):
+        value = getattr(options, field.name)
+        is_file = field.name.endswith(("_file", "_dir"))
+        if field.name in NEVER_SHOWN or is_file:
+            continue
+        if field.name in ALWAYS_SHOWN or value != field.default:
+            shown[field.name] = value
+    return shown
+
+
+def text_of(name: str, facts: dict) -> str:
+    """Returns the card.
+
+    Args:
+        name: the run's name.
+        facts: as `model_card.write` keeps them.
+    """
+    sections = [
+        _front_matter(facts),
+        f"# {name}",
+        facts["summary"],
+        _overview(facts),
+        "## Data",
+        _data(facts),
+        "## Training",
+        _table(("setting", "value"), facts["settings"].items()),
+        "## Scores",
+        _scores(facts),
+        *_wrong_examples(facts),
+        "## Speed and hardware",
+        _hardware(facts["training"]),
+        "## Use",
+        f'```python\nimport bert_tf\n\nmodel = bert_tf.load("{name}")\n```',
+        "## Licence and limits",
+        "- Licence of this model: to fill in.\n- Licence of the data: to fill in.\n"
+        "- What it is for, and what it is not for: to fill in.",
+    ]
+    return "\n\n".join(sections) + "\n\n"
+
+
+def _front_matter(facts):
+    languages = facts["languages"] or ()
+    lines = ["language:" + ("" if languages else "  # To fill in: ISO code, as en.")]
+    lines += [f"- {_quoted(language)}" for language in languages]
+    lines += ["license:  # To fill in: its name, as apache-2.0."]
+    lines += ["library_name: bert_tf", f"pipeline_tag: {facts['pipeline_tag']}"]
+    if facts["base_model"]:
+        lines += [f"base_model: {_quoted(_base_name(facts['base_model']))}"]
+    lines += ["tags:", "- bert", "- tensorflow"]
+    metrics = [key.removeprefix("eval_") for key in _shown_scores(facts)]
+    metrics = [name for name in metrics if name != "loss"]
+    if metrics:
+        lines += ["metrics:", *(f"- {name}" for name in metrics)]
+    return "\n".join(["---", *lines, "---"])
+
+
+def _overview(facts):
+    training = facts["training"]
+    count = f"{training['num_parameters']:,}"
+    if training["num_trained_parameters"] != training["num_parameters"]:
+        count += f", of which {training['num_trained_parameters']:,} were trained"
+    rows = [
+        ("task", facts["pipeline_tag"]),
+        ("base checkpoint", facts["base_model"] or _NO_BASE),
+        ("parameters", count),
+    ]
+    if facts["labels"]:
+        rows.insert(1, ("classes", ", ".join(facts["labels"])))
+    return _table(("", ""), rows)
+
+
+def _data(facts):
+    if not facts["data"]:
+        return "The files of the data were not recorded."
+    rows = [
+        (file["part"], file["name"], f"{file['num_examples']:,}", file["sha256"])
+        for file in facts["data"]
+    ]
+    return _table(("part", "file", "examples", "SHA-256"), rows)
+
+
+def _scores(facts):
+    shown = _shown_scores(facts)
+    if not shown:
+        return "Not evaluated yet; --do_eval adds the scores."
+    rows = [(name, _with_spread(values)) for name, values in shown.items()]
+    counted = facts["num_evaluated"]
+    head = f"On {counted:,} examples.\n\n" if counted else ""
+    return head + _table(("score", "value"), rows)
+
+
+def _shown_scores(facts):
+    scores = facts["scores"] or {}
+    return {name: scores[name] for name in sorted(scores) if name not in _COUNTS}
+
+
+def _with_spread(values):
+    if len(values) == 1:
+        return f"{values[0]:.4f}"
+    mean = sum(values) / len(values)
+    variance = sum((value - mean) ** 2 for value in values) / (len(values) - 1)
+    each = ", ".join(f"{value:.4f}" for value in values)
+    return f"{mean:.4f} ± {math.sqrt(variance):.4f} over {len(values)} runs ({each})"
+
+
+def _wrong_examples(facts):
+    if facts["num_evaluated"] is None:
+        return []
+    wrong, counted = facts["num_wrong"], facts["num_evaluated"]
+    examples = facts["wrong_examples"] or ()
+    sentence = f"{wrong:,} of {counted:,} evaluated examples are wrong"
+    sentence += f"; {len(examples)} of them:" if examples else "."
+    rows = [(e["text"], e["expected"], e["predicted"]) for e in examples]
+    table = [_table(("text", "expected", "predicted"), rows)] if rows else []
+    return ["## Wrong examples", sentence, *table]
+
+
+def _hardware(training):
+    speed = training["examples_per_second"]
+    rows = [
+        ("devices", training["devices"]),
+        ("optimizer steps", f"{training['num_steps']:,}"),
+        ("training speed", f"{speed:.1f} examples/s" if speed else "not measured"),
+        ("trained on", training["date"]),
+    ]
+    versions = training["versions"]
+    rows += [(name, versions[name]) for name in versions if versions[name]]
+    return _table(("", ""), rows)
+
+
+def _table(head, rows):
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
+
+
+def _cell(value):
+    """Returns a value as one line that Markdown takes for text."""
+    if isinstance(value, list | tuple):
+        value = ",".join(map(str, value))
+    text = " ".join(str(value).split())
+    if len(text) > MAX_CHARACTERS:
+        text = text[: MAX_CHARACTERS - 1] + "…"
+    return text.replace("|", "\\|").replace("<", "&lt;")
+
+
+def _base_name(path):
+    """Returns a checkpoint's name: of its folder, or the name it was fetched by."""
+    path = path.rstrip("/")
+    folder, name = os.path.split(path)
+    is_prefix = name.endswith(".ckpt") or "model.ckpt" in name
+    return os.path.basename(folder) or name if is_prefix else name
+
+
+def _quoted(text):
+    return json.dumps(text, ensure_ascii=False)

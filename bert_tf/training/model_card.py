@@ -1,0 +1,198 @@
+"""The model card of a run: README.md in its output_dir, in Hugging Face's form.
+
+It knows no task: tasks hand it a `Card`. What one call knows is kept beside the text,
+in model_card.json, so that an evaluation that comes later completes the card.
+"""
+
+import dataclasses
+import datetime
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Mapping
+
+from bert_tf import files
+from bert_tf import options as options_module
+from bert_tf.training import card_text
+
+logger = logging.getLogger(__name__)
+
+FACTS_FILE = "model_card.json"
+CARD_FILE = "README.md"
+MAX_WRONG_EXAMPLES = 10
+_BYTES_PER_READ = 1 << 20
+# The last line of a card says what was written, so that edits by hand are seen.
+_SEAL = "<!-- bert_tf wrote all of the above: sha256 {} -->\n"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DataFile:
+    """A file that the run read."""
+
+    part: str  # "train", "dev" or "test".
+    name: str  # The file's name, without folders.
+    num_examples: int
+    sha256: str  # Of its bytes.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class WrongExample:
+    """An example of the evaluation that the model got wrong."""
+
+    text: str  # What the model saw, as a reader would write it.
+    expected: str
+    predicted: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainingFacts:
+    """What a training was like; `loop.Trainer.facts()` makes it."""
+
+    num_parameters: int
+    num_trained_parameters: int  # Fewer where layers are frozen.
+    num_steps: int  # Optimizer steps, those before a resumption included.
+    examples_per_second: float | None  # None where this process took no step.
+    devices: str  # See `hardware.description`.
+    versions: Mapping[str, str | None]  # Package -> version.
+    date: str  # Day of the last step, such as "2024-05-31".
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Card:
+    """What a task knows about its run; what is empty, this call does not know."""
+
+    pipeline_tag: str  # Hugging Face's name of the task: "text-classification".
+    summary: str  # One sentence: what the model does.
+    options: options_module.Options  # The tool's record.
+    labels: tuple[str, ...] = ()  # Names of the classes.
+    languages: tuple[str, ...] = ()  # ISO codes.
+    data: tuple[DataFile, ...] = ()
+    # Score -> its values, one a restart. Mean and deviation are shown of several.
+    scores: Mapping[str, tuple[float, ...]] = dataclasses.field(default_factory=dict)
+    wrong_examples: tuple[WrongExample, ...] = ()  # The first ten are kept.
+    num_wrong: int | None = None  # Of all that were evaluated.
+    num_evaluated: int | None = None
+    training: TrainingFacts | None = None
+
+
+def data_file(part: str, path: str, num_examples: int) -> DataFile:
+    """Returns the record of a file; reads it for its checksum.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    digest = hashlib.sha256()
+    with files.open_file(path, "rb") as file:
+        while block := file.read(_BYTES_PER_READ):
+            digest.update(block)
+    return DataFile(
+        part=part,
+        name=os.path.basename(path),
+        num_examples=num_examples,
+        sha256=digest.hexdigest(),
+    )
+
+
+def write(output_dir: str, card: Card) -> str | None:
+    """Writes README.md of a run, or completes it.
+
+    Args:
+        output_dir: the run's folder.
+        card: what this call knows; what an earlier one knew is kept, but for the
+            scores of another number of steps.
+
+    Returns:
+        The card's path. None where nothing was written: the folder's model was not
+        trained by a run with a card, or somebody edited the card.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    facts_path = os.path.join(output_dir, FACTS_FILE)
+    earlier = _read(facts_path)
+    if earlier is None and card.training is None:
+        return None
+    facts = _merged(earlier or {}, _facts(card))
+    with files.complete_or_absent(facts_path) as file:
+        file.write(json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
+    path = os.path.join(output_dir, CARD_FILE)
+    if _is_edited(path):
+        logger.warning("%s was written or edited by hand and stays as it is.", path)
+        return None
+    name = os.path.basename(os.path.abspath(output_dir))
+    text = card_text.text_of(name, facts)
+    with files.complete_or_absent(path) as file:
+        file.write(text + _seal(text))
+    return path
+
+
+def today() -> str:
+    """Returns the day, such as "2024-05-31"."""
+    return datetime.datetime.now(datetime.UTC).date().isoformat()
+
+
+def _facts(card):
+    """Returns a card as JSON's plain values."""
+    facts = dataclasses.asdict(card) | {"settings": card_text.settings(card.options)}
+    del facts["options"]
+    facts["base_model"] = card.options.init_checkpoint
+    facts["wrong_examples"] = facts["wrong_examples"][:MAX_WRONG_EXAMPLES]
+    return json.loads(json.dumps(facts))
+
+
+def _merged(earlier, facts):
+    """Returns facts with what was known earlier and is not known now."""
+    training, before = facts["training"], earlier.get("training")
+    if training is None:
+        # Evaluating has other settings than the training that the card is about.
+        kept = ("training", "settings", "base_model", "data")
+        merged = earlier | {key: value for key, value in facts.items() if value}
+        merged |= {key: earlier[key] for key in kept}
+        merged["data"] = _merged_data(earlier["data"], facts["data"])
+    else:
+        if before and before["num_steps"] != training["num_steps"]:
+            for key in ("scores", "wrong_examples", "num_wrong", "num_evaluated"):
+                earlier.pop(key, None)
+        if before and training["examples_per_second"] is None:
+            training["examples_per_second"] = before["examples_per_second"]
+        merged = earlier | {key: value for key, value in facts.items() if value}
+        merged["data"] = _merged_data(earlier.get("data", []), facts["data"])
+        merged["base_model"] = facts["base_model"]
+    if facts["num_evaluated"]:  # None wrong is news too.
+        merged |= {key: facts[key] for key in ("wrong_examples", "num_wrong")}
+    return {key: merged.get(key) for key in facts}
+
+
+def _merged_data(earlier, data):
+    """Returns the files of all parts, those of now before those of earlier."""
+    now = {file["part"] for file in data}
+    return sorted(
+        [*data, *(file for file in earlier if file["part"] not in now)],
+        key=lambda file: ("train", "dev", "test").index(file["part"]),
+    )
+
+
+def _read(path):
+    if not files.exists(path):
+        return None
+    with files.open_file(path) as file:
+        try:
+            return json.load(file)
+        except json.JSONDecodeError as error:
+            raise ValueError(
+                f"{path} is no JSON ({error}); remove it to have the model card made "
+                "anew."
+            ) from None
+
+
+def _is_edited(path):
+    if not files.exists(path):
+        return False
+    with files.open_file(path) as file:
+        lines = file.read().splitlines(keepends=True)
+    return not lines or lines[-1] != _seal("".join(lines[:-1]))
+
+
+def _seal(text):
+    return _SEAL.format(hashlib.sha256(text.encode("utf-8")).hexdigest())
