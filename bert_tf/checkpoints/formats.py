@@ -30,7 +30,7 @@ FORMATS = {
         shown_by="config.json with model.safetensors",
     ),
     "keras_hub": Format(
-        module="bert_tf.checkpoints.keras_hub",
+        module="bert_tf.checkpoints.keras_hub_preset",
         shown_by="config.json with model.weights.h5",
     ),
     "keras": Format(
