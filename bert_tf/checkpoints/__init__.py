@@ -1,5 +1,16 @@
 """Weights on disk, in the release's own format and in those of others.
 
 Read in this order: names, native, state_file, rotation; head, source, native_folder,
-formats, loading, starting_point.
+formats, loading, starting_point. Keras's own files: keras_archive, keras_layout,
+keras_settings, keras_files. The released models: catalogue, downloading, unpacking,
+fetching.
 """
+
+import importlib
+
+
+def __getattr__(name):
+    # Loaded on first use: whoever imports this package needs no Keras yet.
+    if name == "fetch":
+        return importlib.import_module("bert_tf.checkpoints.fetching").fetch
+    raise AttributeError(f"module 'bert_tf.checkpoints' has no attribute {name!r}")

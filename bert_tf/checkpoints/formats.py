@@ -6,8 +6,8 @@ import os
 
 from bert_tf import files
 from bert_tf import progress as progress_module
+from bert_tf.checkpoints import catalogue
 from bert_tf.checkpoints import source as source_module
-from bert_tf.modeling import released
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ def module_of(name):
 def is_catalogue_name(path):
     """Returns whether a path is the name of a released model, and nothing is there."""
     path = os.fspath(path)
-    is_name = path in released.MODELS or path in released.ALIASES
+    is_name = catalogue.is_name(path)
     return is_name and not files.exists(path) and not files.exists(f"{path}.index")
 
 
@@ -123,7 +123,7 @@ def open_source(path, format_name=None, *, progress=progress_module.silent):
         fetching = importlib.import_module("bert_tf.checkpoints.fetching")
         folder = fetching.fetch(path, progress=progress)
         source = open_source(folder, "bert")
-        do_lower_case = released.find(path).do_lower_case
+        do_lower_case = catalogue.find(path).model.do_lower_case
         return dataclasses.replace(source, do_lower_case=do_lower_case)
     return module_of(format_name or detect(path)).open_source(path)
 

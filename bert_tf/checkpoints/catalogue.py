@@ -1,0 +1,85 @@
+"""The released models: where the zip of each is, and under what names it is known."""
+
+import dataclasses
+
+from bert_tf.modeling import released
+
+BASE_URL = "https://storage.googleapis.com/bert_models"
+_SMALL_RELEASE = "2020_02_20"
+# Name -> where its zip is under the URL above, less ".zip". The small ones follow.
+_PATHS = {
+    "bert-base-uncased": "2018_10_18/uncased_L-12_H-768_A-12",
+    "bert-large-uncased": "2018_10_18/uncased_L-24_H-1024_A-16",
+    "bert-base-cased": "2018_10_18/cased_L-12_H-768_A-12",
+    "bert-large-cased": "2018_10_18/cased_L-24_H-1024_A-16",
+    "bert-large-uncased-whole-word-masking": (
+        "2019_05_30/wwm_uncased_L-24_H-1024_A-16"
+    ),
+    "bert-large-cased-whole-word-masking": "2019_05_30/wwm_cased_L-24_H-1024_A-16",
+    "bert-base-multilingual-cased": "2018_11_23/multi_cased_L-12_H-768_A-12",
+    "bert-base-multilingual-uncased": "2018_11_03/multilingual_L-12_H-768_A-12",
+    "bert-base-chinese": "2018_11_03/chinese_L-12_H-768_A-12",
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A released model and its zip."""
+
+    model: released.ReleasedModel  # Its name, size and casing.
+    path: str  # Of the zip below `BASE_URL`, and of its folder in a cache.
+    # Hexadecimal digits, or None: none was ever published.
+    sha256: str | None = None
+
+    @property
+    def url(self):
+        """Where the zip is."""
+        return f"{BASE_URL}/{self.path}.zip"
+
+    @property
+    def folder(self):
+        """The name of the released folder, which says its casing."""
+        return self.path.rpartition("/")[2]
+
+
+def _entries():
+    for name, model in released.MODELS.items():
+        path = _PATHS.get(name, f"{_SMALL_RELEASE}/{name}")
+        yield name, Entry(model=model, path=path)
+
+
+# Name -> entry, for all 33.
+MODELS = dict(_entries())
+# Other names -> name: those of the small models' README, and released folders'. The
+# folder uncased_L-12_H-768_A-12 was released twice: the one of 2020 has that name
+# here, as all small ones have theirs; that of 2018 is bert-base-uncased.
+ALIASES = {
+    **{entry.folder: name for name, entry in MODELS.items()},
+    **{name: name for name in MODELS},
+    **released.ALIASES,
+}
+
+
+def is_name(name):
+    """Returns whether a text is a name of a released model, or of its folder."""
+    return name in ALIASES
+
+
+def is_released_twice(folder):
+    """Returns whether two models were released in folders of the same name."""
+    return [entry.folder for entry in MODELS.values()].count(folder) > 1
+
+
+def find(name):
+    """Returns the `Entry` of a released model.
+
+    Args:
+        name: such as "bert-base-uncased", "bert-tiny", or the name of a released
+            folder, such as "cased_L-12_H-768_A-12".
+
+    Raises:
+        ValueError: no released model has this name.
+    """
+    if name not in ALIASES:
+        released.find(name)  # Raises, and says which names there are.
+    return MODELS[ALIASES[name]]

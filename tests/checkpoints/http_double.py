@@ -1,0 +1,196 @@
+"""A double of the server of released models, which can do all that servers do wrong.
+
+A behaviour is a function of a request's handler. `Server.script` has those of the
+next requests; afterwards every one is answered as it should be.
+"""
+
+import contextlib
+import http.server
+import re
+import threading
+import time
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """Serves one content under every path; remembers what it was asked."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, content, etag='"one"'):
+        super().__init__(("127.0.0.1", 0), _Request)
+        self.content = content
+        self.etag = etag
+        self.script = []
+        self.asked = []  # Of every request: path, Range and If-Range.
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+
+    def handle_error(self, request, client_address):
+        """Says nothing: clients that hang up are what is tested."""
+
+
+@contextlib.contextmanager
+def serving(content, **kwargs):
+    """Yields a `Server` that runs in a thread."""
+    with Server(content, **kwargs) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+class _Request(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        headers = self.headers
+        self.server.asked.append((self.path, headers["Range"], headers["If-Range"]))
+        self.close_connection = True
+        script = self.server.script
+        (script.pop(0) if script else properly)(self)
+
+    def log_message(self, *arguments):
+        pass
+
+    def answer(self, status, **headers):
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), str(value))
+        self.end_headers()
+
+    def whole(self, **headers):
+        content = self.server.content
+        etag = {"ETag": self.server.etag} if self.server.etag else {}
+        self.answer(200, Content_Length=len(content), **etag, **headers)
+        return content
+
+
+def properly(request, limit=None):
+    """The whole, or the range from If-Range's version on; at most `limit` bytes."""
+    content, etag = request.server.content, request.server.etag
+    match = re.fullmatch(r"bytes=(\d+)-", request.headers["Range"] or "")
+    if match is None or request.headers["If-Range"] != etag:
+        request.wfile.write(request.whole()[:limit])
+        return
+    start = int(match[1])
+    if start >= len(content):
+        request.answer(416, Content_Range=f"bytes */{len(content)}", Content_Length=0)
+        return
+    request.answer(
+        206,
+        Content_Length=len(content) - start,
+        Content_Range=f"bytes {start}-{len(content) - 1}/{len(content)}",
+        ETag=etag,
+    )
+    request.wfile.write(content[start:][:limit])
+
+
+def cut_after(num_bytes):
+    """Says it sends everything, and hangs up."""
+    return lambda request: properly(request, limit=num_bytes)
+
+
+def hang_up(request):
+    """Not even a status."""
+    request.connection.close()
+
+
+def stall_after(num_bytes, seconds):
+    def stall(request):
+        request.wfile.write(request.whole()[:num_bytes])
+        request.wfile.flush()
+        time.sleep(seconds)
+
+    return stall
+
+
+def slowly(seconds):
+    """In a hundred pieces, so that there is time for something to happen."""
+
+    def send(request):
+        content = request.whole()
+        size = len(content) // 100 + 1
+        for start in range(0, len(content), size):
+            request.wfile.write(content[start : start + size])
+            time.sleep(seconds / 100)
+
+    return send
+
+
+def status(code):
+    return lambda request: request.answer(code, Content_Length=0)
+
+
+def without_range(request):
+    """Sends everything again, whatever part was asked for."""
+    request.wfile.write(request.whole())
+
+
+def range_from(start):
+    """Sends another part than the one that was asked for."""
+
+    def send(request):
+        content = request.server.content
+        request.answer(
+            206,
+            Content_Length=len(content) - start,
+            Content_Range=f"bytes {start}-{len(content) - 1}/{len(content)}",
+            ETag=request.server.etag,
+        )
+        request.wfile.write(content[start:])
+
+    return send
+
+
+def range_of_another(request):
+    """Sends the part of a version that it should not have, by If-Range."""
+    request.server.etag = '"two"'
+    start = int(re.search(r"\d+", request.headers["Range"])[0])
+    range_from(start)(request)
+
+
+def with_length(length):
+    """Says another length than it sends."""
+
+    def send(request):
+        content = request.server.content
+        request.answer(200, Content_Length=length, ETag=request.server.etag)
+        request.wfile.write(content)
+
+    return send
+
+
+def without_length(request):
+    request.answer(200, ETag=request.server.etag, Connection="close")
+    request.wfile.write(request.server.content)
+
+
+def chunked(request, ends_well=True):
+    request.answer(200, ETag=request.server.etag, Transfer_Encoding="chunked")
+    content = request.server.content
+    for start in range(0, len(content), 1000):
+        piece = content[start : start + 1000]
+        request.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+    if ends_well:
+        request.wfile.write(b"0\r\n\r\n")
+
+
+def cut_chunks(request):
+    chunked(request, ends_well=False)
+
+
+def redirect(path):
+    return lambda request: request.answer(302, Location=path, Content_Length=0)
+
+
+def encoded(request):
+    request.wfile.write(request.whole(Content_Encoding="gzip"))
+
+
+def now(content, etag):
+    """Another file is there from now on."""
+
+    def change(request):
+        request.server.content, request.server.etag = content, etag
+        properly(request)
+
+    return change
