@@ -6,6 +6,8 @@ import os
 from bert_tf import files
 from bert_tf.classification import trained as trained_classification
 from bert_tf.multiple_choice import trained as trained_multiple_choice
+from bert_tf.question_answering import trained as trained_question_answering
+from bert_tf.token_classification import trained as trained_token_classification
 
 
 def load(run_dir: str):
@@ -19,7 +21,9 @@ def load(run_dir: str):
         (text, second text), and returns for each a dict: `label`, and `probabilities`
         by label. A multiple choice model's takes a list of (start, endings) and
         returns for each a dict: `label`, the number of the likeliest ending as text,
-        `ending`, its text, and `probabilities` by number.
+        `ending`, its text, and `probabilities` by number. A question answering model's
+        takes a list of (question, context) and returns for each a dict: `answer`,
+        `start`, `end`, `score`, `no_answer_score`.
 
     Raises:
         OSError: a file cannot be read.
@@ -54,4 +58,6 @@ def _kind(run_dir):
 _MODELS = {
     "classification": trained_classification.TrainedClassifier,
     "multiple_choice": trained_multiple_choice.TrainedMultipleChoice,
+    "question_answering": trained_question_answering.TrainedSpanPredictor,
+    "token_classification": trained_token_classification.TrainedTagger,
 }

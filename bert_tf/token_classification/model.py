@@ -125,7 +125,8 @@ class BertTokenClassifier(heads.TaskModel):
 
     def _read_layers(self, features, keys):
         """Returns what the BiLSTM makes of the layers, float32 [B, S, 2 H]."""
-        encoded = self.bert(features)  # Without dropout: these are given features.
+        # Without dropout, also in training: these are given features.
+        encoded = self.bert(features, training=False)
         layers = [encoded["embedding_output"], *encoded["all_encoder_layers"]]
         vectors = self.layer_mix([ops.stop_gradient(layer) for layer in layers])
         input_mask = features.get("input_mask")
