@@ -134,23 +134,22 @@ def _attempt(url, part, max_bytes, told):
             _remove(part)  # What it is a part of must never be an older version's.
             _write_version(part, version)
         with files.open_file(part, "ab" if start else "wb") as file:
-            _copy(response, file, start, version, max_bytes, told)
+            sizes = {"start": start, "size": size, "max_bytes": max_bytes}
+            _copy(response, file, told, **sizes)
 
 
-def _copy(response, file, start, version, max_bytes, told):
+def _copy(response, file, told, *, start, size, max_bytes):
     done = start
-    told(done, version.size)
+    told(done, size)
     while chunk := response.read1(_CHUNK_BYTES):
         file.write(chunk)
         file.flush()
         done += len(chunk)
         if done > max_bytes:
             raise OSError(f"it has more than {max_bytes} bytes")
-        told(done, version.size)
-    if version.size is not None and done < version.size:
-        raise _AttemptError(
-            f"the connection ended after {done} of {version.size} bytes"
-        )
+        told(done, size)
+    if size is not None and done < size:
+        raise _AttemptError(f"the connection ended after {done} of {size} bytes")
 
 
 @contextlib.contextmanager
