@@ -166,7 +166,7 @@ def _write_file(path, tensors):
     with files.complete_or_absent(path, "wb") as file:
         file.write(struct.pack("<Q", len(text)) + text)
         for array in arrays.values():
-            file.write(array.data)
+            file.write(array.tobytes())
 
 
 def _tensors_of_shards(folder, names):

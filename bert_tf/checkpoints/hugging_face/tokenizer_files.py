@@ -2,7 +2,9 @@
 
 They give the ids of `FullTokenizer`, in transformers, in the library tokenizers and in
 the servers that read tokenizer.json. Where they cannot: special tokens in a text are
-kept whole there, and a capital sigma at the end of a word is not made final.
+kept whole there, a capital sigma at the end of a word is not made final, private-use
+characters are deleted, and marks and punctuation younger than that library's tables of
+characters (accents and full stops of rare scripts) are letters to it.
 """
 
 import json

@@ -37,8 +37,9 @@ def placement(source):
         missing = [n for n in missing if n not in names.pooler_shapes(config)]
     if missing:
         raise ValueError(
-            f"{source.path} lacks {len(missing)} of the weights of a {kind} model, "
-            f"such as {missing[0]}; transformers would make them up."
+            f"{source.path} lacks {len(missing)} of the weights of a "
+            f"{names.CLASSES[kind]}, such as {missing[0]}; transformers would make "
+            "them up."
         )
     return source_module.Placement(
         places={

@@ -1,0 +1,256 @@
+"""A checkpoint of any format, written as a Hugging Face folder."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import safetensors
+
+from bert_tf.checkpoints import head
+from bert_tf.checkpoints import hugging_face
+from bert_tf.checkpoints import loading
+from bert_tf.checkpoints import native
+from bert_tf.checkpoints import native_folder
+from bert_tf.checkpoints.hugging_face import names
+from bert_tf.modeling import config
+from bert_tf.tokenization import vocabulary
+
+KINDS = tuple(names.CLASSES)
+CONFIG = config.BertConfig(
+    vocab_size=12,
+    hidden_size=8,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=6,
+    max_position_embeddings=10,
+)
+TOKENS = vocabulary.Vocabulary([*vocabulary.SPECIAL_TOKENS, *"abcdefg"])
+ENCODER_FILES = ["1_Pooling", "modules.json", "sentence_bert_config.json"]
+FILES = [
+    "config.json",
+    "model.safetensors",
+    "special_tokens_map.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "vocab.txt",
+]
+
+
+def arrays_of(source):
+    return dict(source.read_each(source.shapes))
+
+
+@pytest.fixture
+def native_source(tmp_path):
+    """Returns the source of a native checkpoint with random weights and some head."""
+
+    def create(kind, **changes):
+        num_labels = 3 if kind in ("classification", "token_classification") else None
+        labels = num_labels and ("yes", "no", "perhaps")
+        its_head = head.Head(kind=kind, num_labels=num_labels, labels=labels)
+        shapes = names.encoder_shapes(CONFIG)
+        shapes |= names.head_shapes(CONFIG, kind, num_labels)
+        rng = np.random.default_rng(3)
+        prefix = tmp_path / "native" / "bert_model.ckpt"
+        native.save(
+            prefix,
+            {k: rng.normal(size=v).astype(np.float32) for k, v in shapes.items()},
+        )
+        (prefix.parent / "bert_config.json").write_text(CONFIG.to_json_string())
+        TOKENS.save(prefix.parent / "vocab.txt")
+        source = native_folder.open_source(prefix)
+        changes = {"head": its_head, "do_lower_case": True} | changes
+        return dataclasses.replace(source, **changes)
+
+    return create
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_head_comes_back_bit_by_bit(tmp_path, native_source, kind):
+    source = native_source(kind)
+    folder = tmp_path / "written"
+    folder.mkdir()
+    placement = hugging_face.placement(source)
+    hugging_face.write(source, folder)
+    read = hugging_face.open_source(folder)
+    before, after = arrays_of(source), arrays_of(read)
+    assert set(after) == set(placement.places)
+    assert set(before) - set(after) == set(placement.without_place)
+    for name, array in after.items():
+        assert array.tobytes() == before[name].tobytes(), name
+    assert read.own_names == placement.places
+    assert read.head == source.head
+    assert read.config == dataclasses.replace(CONFIG, hidden_act="gelu")
+    assert read.vocabulary.tokens == TOKENS.tokens
+    assert read.do_lower_case is True
+    assert read.unmapped == read.notes == ()
+    expected = FILES + (ENCODER_FILES if kind == "encoder" else [])
+    assert sorted(p.name for p in folder.iterdir()) == sorted(expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_the_pooler_may_be_without_a_place(native_source, kind):
+    placement = hugging_face.placement(native_source(kind))
+    expected = set() if kind in names.WITH_POOLER else names.pooler_shapes(CONFIG)
+    assert set(placement.without_place) == set(expected)
+    assert placement.changes == ()
+
+
+def test_names_are_those_of_the_class(native_source):
+    encoder = hugging_face.placement(native_source("encoder")).places
+    tagger = hugging_face.placement(native_source("token_classification")).places
+    name = "bert/encoder/layer_1/output/LayerNorm/gamma"
+    assert encoder[name] == "encoder.layer.1.output.LayerNorm.weight"
+    assert tagger[name] == "bert.encoder.layer.1.output.LayerNorm.weight"
+    assert tagger["output_weights"] == "classifier.weight"
+
+
+def test_weights_of_no_head_of_this_kind_are_without_a_place(native_source):
+    source = native_source("pretraining")
+    as_masked_lm = dataclasses.replace(source, head=head.Head(kind="masked_lm"))
+    assert set(hugging_face.placement(as_masked_lm).without_place) == {
+        "bert/pooler/dense/kernel",
+        "bert/pooler/dense/bias",
+        "cls/seq_relationship/output_weights",
+        "cls/seq_relationship/output_bias",
+    }
+
+
+def test_the_config_says_what_servers_and_transformers_ask_for(tmp_path, native_source):
+    hugging_face.write(native_source("classification"), tmp_path)
+    values = json.loads((tmp_path / "config.json").read_text())
+    assert values["architectures"] == ["BertForSequenceClassification"]
+    assert values["model_type"] == "bert"
+    assert values["hidden_act"] == "gelu_new"  # The release's tanh form.
+    assert values["layer_norm_eps"] == 1e-12
+    assert values["pad_token_id"] == 0
+    assert values["id2label"] == {"0": "yes", "1": "no", "2": "perhaps"}
+
+
+def test_an_encoder_is_a_sentence_encoder_too(tmp_path, native_source):
+    hugging_face.write(native_source("encoder"), tmp_path)
+
+    def read(name):
+        return json.loads((tmp_path / name).read_text())
+
+    assert [module["path"] for module in read("modules.json")] == ["", "1_Pooling"]
+    assert read("sentence_bert_config.json")["max_seq_length"] == 10
+    pooling = read("1_Pooling/config.json")
+    assert pooling["word_embedding_dimension"] == 8
+    assert [key for key, value in pooling.items() if value is True] == [
+        "pooling_mode_mean_tokens"
+    ]
+
+
+def test_large_weights_are_divided_and_read_again(tmp_path, native_source):
+    source = native_source("pretraining")
+    hugging_face.write(source, tmp_path, max_shard_bytes=2000)
+    shards = [path.name for path in tmp_path.glob("model-*.safetensors")]
+    assert len(shards) > 2
+    assert max((tmp_path / name).stat().st_size for name in shards) < 4500
+    before, after = arrays_of(source), arrays_of(hugging_face.open_source(tmp_path))
+    for name, array in before.items():
+        assert array.tobytes() == after[name].tobytes(), name
+
+
+@pytest.mark.parametrize("kind", ["encoder", "pretraining", "sharded", "gamma_beta"])
+def test_from_there_to_native_and_back_is_bit_identical(
+    tmp_path, foreign, native_source, kind
+):
+    first = hugging_face.open_source(foreign / kind)
+    prefix = tmp_path / "bert_model.ckpt"
+    native.save(prefix, arrays_of(first))
+    (tmp_path / "bert_config.json").write_text(first.config.to_json_string())
+    between = dataclasses.replace(
+        native_folder.open_source(prefix), head=first.head, do_lower_case=True
+    )
+    assert between.config == first.config
+    folder = tmp_path / "back"
+    folder.mkdir()
+    hugging_face.write(between, folder)
+    back = safetensors.safe_open(folder / "model.safetensors", "numpy")
+    with back as file:
+        written = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    for path in (foreign / kind).glob("*.safetensors"):
+        with safetensors.safe_open(path, "numpy") as file:
+            for name in file.keys():  # noqa: SIM118
+                if name in names.TIED:
+                    continue  # Its word embeddings are there.
+                name_today = names.normal_name(name)
+                if kind == "encoder":
+                    name_today = name_today.removeprefix("bert.")
+                before = file.get_tensor(name)
+                assert before.tobytes() == written.pop(name_today).tobytes()
+    assert written == {}
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"config": None}, "There is no model configuration with .*bert_config.json"),
+        ({"do_lower_case": None}, "lower-cased is not known; give --do_lower_case"),
+        (
+            {"config": dataclasses.replace(CONFIG, vocab_size=11)},
+            "has 12 pieces, but the model's vocab_size is 11",
+        ),
+        (
+            {"config": dataclasses.replace(CONFIG, num_hidden_layers=3)},
+            "lacks 16 of the weights of a BertModel, such as bert/encoder/layer_2",
+        ),
+        (
+            {"head": head.Head(kind="question_answering")},
+            "lacks 2 of the weights .* cls/squad/output_weights",
+        ),
+    ],
+)
+def test_what_would_make_a_broken_folder_is_refused_before_writing(
+    tmp_path, native_source, changes, message
+):
+    source = native_source("encoder", **changes)
+    folder = tmp_path / "written"
+    folder.mkdir()
+    with pytest.raises(ValueError, match=message):
+        hugging_face.placement(source)
+    with pytest.raises(ValueError, match=message):
+        hugging_face.write(source, folder)
+    assert list(folder.iterdir()) == []
+
+
+def test_without_a_vocabulary_only_the_model_is_written(tmp_path, native_source):
+    source = native_source("encoder", vocabulary=None, do_lower_case=None)
+    hugging_face.write(source, tmp_path / "native")  # Beside what is there.
+    written = {path.name for path in (tmp_path / "native").iterdir()}
+    assert {"config.json", "model.safetensors"} <= written
+    assert not {"tokenizer.json", "modules.json"} & written
+
+
+def test_an_encoder_without_a_pooler_is_written_without_one(tmp_path, native_source):
+    source = native_source("encoder")
+    shapes = {k: v for k, v in source.shapes.items() if "/pooler/" not in k}
+    hugging_face.write(dataclasses.replace(source, shapes=shapes), tmp_path)
+    with safetensors.safe_open(tmp_path / "model.safetensors", "numpy") as file:
+        assert not [name for name in file.keys() if "pooler" in name]  # noqa: SIM118
+
+
+def test_a_written_folder_is_a_model_again(tmp_path, native_source):
+    source = native_source("multiple_choice")
+    hugging_face.write(source, tmp_path)
+    model = loading.load_model(tmp_path)
+    original = loading.create_model(source)
+    loading.assign(original, source)
+    ids = np.array([[[2, 5, 6, 3], [2, 7, 3, 0]]], np.int32)
+    features = {"input_ids": ids, "input_mask": (ids > 0).astype(np.int32)}
+    np.testing.assert_array_equal(
+        model(features)["logits"], original(features)["logits"]
+    )
+
+
+def test_a_remote_folder_is_written_through_tensorflow(native_source):
+    source = native_source("encoder")
+    hugging_face.write(source, "ram://hf_writing", max_shard_bytes=2000)
+    read = hugging_face.open_source("ram://hf_writing")
+    before, after = arrays_of(source), arrays_of(read)
+    assert {k: v.tobytes() for k, v in before.items()} == {
+        k: v.tobytes() for k, v in after.items()
+    }
