@@ -58,7 +58,8 @@ class Vocabulary:
             OSError: the file cannot be written.
         """
         with files.complete_or_absent(path) as file:
-            file.writelines(f"{token}\n" for token in self.tokens)
+            # One string: a file of TensorFlow has no `writelines`.
+            file.write("".join(f"{token}\n" for token in self.tokens))
 
     def __len__(self):
         return len(self.tokens)
