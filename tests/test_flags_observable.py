@@ -27,6 +27,12 @@ CHOOSE = "multiple_choice/test_workflow.py::"
 CHOOSE_TOOL = "tools/test_run_swag.py::"
 GLUE = CLASSIFY + "test_a_glue_task_reads_its_folder_and_has_its_scores"
 ANOTHER_TASK = CLASSIFY + "test_a_run_of_another_task_is_not_continued"
+SQUAD = "question_answering/test_workflow.py::"
+SQUAD_TOOL = "tools/test_run_squad.py::"
+SQUAD_RATE = SQUAD + "test_model_and_rate_follow_their_flags"
+SQUAD_WINDOWS = SQUAD + "test_windows_follow_their_flags"
+SQUAD_DIVIDES = SQUAD + "test_a_batch_that_does_not_divide_is_refused_before_training"
+EVALUATE_SQUAD = "tools/test_evaluate_squad.py::"
 CREATE = "pretraining/test_creation.py::"
 RECORDS = CREATE + "test_every_flag_changes_the_records"
 VOCABULARY = "tools/test_build_vocabulary.py::"
@@ -213,6 +219,41 @@ OBSERVED = {
         "do_lower_case": CONVERTED,
         "overwrite": CONVERT + "test_a_target_that_is_there_is_replaced_only_when_told",
         "verbose": REPORT,
+    },
+    "run_squad": {
+        **FINE_TUNING,
+        "init_checkpoint": SQUAD
+        + "test_a_fine_tuned_checkpoint_answers_in_a_new_folder",
+        "train_batch_size": SQUAD + "test_too_few_questions_for_a_batch_are_refused",
+        "eval_batch_size": SQUAD_DIVIDES,
+        "dtype": SQUAD_RATE,
+        "bert_config_file": SQUAD + "test_a_run_of_another_model_is_not_continued",
+        "vocab_file": SQUAD + "test_a_run_with_another_vocabulary_is_not_continued",
+        "train_file": SQUAD + "test_several_files_are_trained_on_one_after_the_other",
+        "predict_file": SQUAD + "test_the_threshold_decides_how_many_have_no_answer",
+        "do_lower_case": SQUAD + "test_options_that_are_not_the_runs_are_refused",
+        "max_seq_length": SQUAD_WINDOWS,
+        "doc_stride": SQUAD_WINDOWS,
+        "max_query_length": SQUAD_WINDOWS,
+        "do_predict": SQUAD_TOOL + "test_questions_in_scores_and_answers_out",
+        "predict_batch_size": SQUAD_DIVIDES,
+        "num_train_epochs": SQUAD + "test_train_and_evaluate_return_what_they_reached",
+        "warmup_proportion": SQUAD_RATE,
+        "n_best_size": SQUAD + "test_the_list_is_as_long_as_n_best_size_says",
+        "max_answer_length": SQUAD
+        + "test_answers_are_no_longer_than_max_answer_length",
+        "version_2_with_negative": SQUAD + "test_a_run_may_have_no_answer",
+        "null_score_diff_threshold": SQUAD
+        + "test_the_threshold_decides_how_many_have_no_answer",
+        "ensemble": SQUAD + "test_an_ensemble_answers_with_the_mean_of_its_runs",
+        "verbose_logging": SQUAD + "test_verbose_logging_names_answers_not_found_again",
+    },
+    "evaluate_squad": {
+        "data_file": EVALUATE_SQUAD + "test_what_cannot_be_scored_ends_in_one_line",
+        "predictions_file": EVALUATE_SQUAD
+        + "test_what_cannot_be_scored_ends_in_one_line",
+        "null_odds_file": EVALUATE_SQUAD + "test_thresholds_are_found_only_with_odds",
+        "output_file": EVALUATE_SQUAD + "test_scores_are_printed_and_written_as_json",
     },
     "export_saved_model": {
         "output_dir": NOT_EXPORTED,

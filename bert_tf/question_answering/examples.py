@@ -144,6 +144,27 @@ def answer_words(example: SquadExample) -> tuple[int, int]:
     )
 
 
+def checked_context(text: str, place: str) -> Context:
+    """Returns the `Context` of a text.
+
+    Args:
+        text: str.
+        place: where it is from, for messages.
+
+    Raises:
+        ValueError: it is blank, or longer than `MAX_CONTEXT_CHARACTERS`.
+    """
+    if len(text) > MAX_CONTEXT_CHARACTERS:
+        raise ValueError(
+            f"{place}: its context has {len(text)} characters, at most "
+            f"{MAX_CONTEXT_CHARACTERS} are allowed; cut it into paragraphs."
+        )
+    context = Context(text)
+    if not context.words:
+        raise ValueError(f"{place}: its context is blank.")
+    return context
+
+
 def _is_found_again(example, place):
     answer, text = example.answers[0], example.context.text
     first, last = answer_words(example)
@@ -203,14 +224,7 @@ class _Reader:
 
     def _paragraph(self, paragraph, place):
         text = _value(paragraph, "context", str, place)
-        if len(text) > MAX_CONTEXT_CHARACTERS:
-            raise ValueError(
-                f"{place}: its context has {len(text)} characters, at most "
-                f"{MAX_CONTEXT_CHARACTERS} are allowed; cut it into paragraphs."
-            )
-        context = Context(text)
-        if not context.words:
-            raise ValueError(f"{place}: its context is blank.")
+        context = checked_context(text, place)
         questions = _value(paragraph, "qas", list, place)
         return [
             self._question(question, context, f"{place}, question {number}")

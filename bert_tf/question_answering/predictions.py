@@ -130,7 +130,7 @@ def predictions_of(
 
 
 def averaged(
-    predictions: Sequence[Sequence[Prediction]], rules: Rules
+    predictions: Sequence[Sequence[Prediction]], *, n_best_size: int
 ) -> list[Prediction]:
     """Returns what several models say together.
 
@@ -139,14 +139,14 @@ def averaged(
 
     Args:
         predictions: for each model its `Prediction`s, of the same questions.
-        rules: `Rules`.
+        n_best_size: answers kept a question.
 
     Raises:
         ValueError: there is no model.
     """
     if not predictions:
         raise ValueError("Expected the predictions of at least one model, got none.")
-    return [_averaged(parts, rules) for parts in zip(*predictions, strict=True)]
+    return [_averaged(parts, n_best_size) for parts in zip(*predictions, strict=True)]
 
 
 def write_predictions(
@@ -265,7 +265,7 @@ def _softmax(scores):
     return [exponential / total for exponential in exponentials]
 
 
-def _averaged(parts, rules):
+def _averaged(parts, n_best_size):
     same = {}
     for part in parts:
         for candidate in part.candidates:
@@ -280,10 +280,10 @@ def _averaged(parts, rules):
         for those in same.values()
     ]
     candidates.sort(key=lambda one: -one.probability)
-    null = [one for one in candidates[rules.n_best_size :] if not one.text]
+    null = [one for one in candidates[n_best_size:] if not one.text]
     return Prediction(
         qas_id=parts[0].qas_id,
-        candidates=(*candidates[: rules.n_best_size], *null),
+        candidates=(*candidates[:n_best_size], *null),
         no_answer_score=statistics.fmean(part.no_answer_score for part in parts),
         null_odds=statistics.fmean(part.null_odds for part in parts),
     )

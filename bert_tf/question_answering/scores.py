@@ -90,6 +90,33 @@ def squad_scores(
     return found
 
 
+def report(options) -> str:
+    """Returns the scores of a file of predictions as JSON, and writes them.
+
+    Args:
+        options: `question_answering.options.EvaluateSquadOptions`.
+
+    Raises:
+        OSError: a file cannot be read or written.
+        ValueError: the files do not fit together.
+    """
+    squad_file = examples_module.read_squad(options.data_file)
+    null_odds = None
+    if options.null_odds_file is not None:
+        if not squad_file.is_version_2:
+            raise ValueError(
+                f"{options.data_file} does not say which questions have no answer, so "
+                "there is no threshold to find; leave --null_odds_file out."
+            )
+        null_odds = read_by_id(options.null_odds_file, float)
+    answers = read_by_id(options.predictions_file, str)
+    text = json.dumps(squad_scores(squad_file, answers, null_odds), indent=2)
+    if options.output_file is not None:
+        with files.complete_or_absent(options.output_file) as file:
+            file.write(text + "\n")
+    return text
+
+
 def read_by_id(path: str, kind: type) -> dict:
     """Returns what a JSON file says of each question.
 

@@ -11,6 +11,8 @@ from bert_tf.question_answering import windows as windows_module
 
 # The K × K pairs of so many windows are looked at together.
 WINDOWS_PER_CALL = 1024
+# The score of padding, where no answer is: what the attention mask adds in 2018.
+PADDING_LOGIT = -10000.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,6 +35,21 @@ class Spans:
         return list(
             zip(*(column[start:end].tolist() for column in columns), strict=True)
         )
+
+
+def without_padding(windows: windows_module.Windows, logits: np.ndarray) -> np.ndarray:
+    """Returns scores float32 [W, S] in which padding cannot be chosen.
+
+    So it does not matter how far a batch was padded. The release lets padding have its
+    score: then it may take one of the K best places, from which no answer comes.
+
+    Args:
+        windows: `Windows`.
+        logits: float32 [W, S].
+    """
+    places = np.arange(logits.shape[1])[np.newaxis]
+    is_used = places < windows.lengths[:, np.newaxis]
+    return np.where(is_used, logits, np.float32(PADDING_LOGIT))
 
 
 def allowed_spans(

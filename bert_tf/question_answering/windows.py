@@ -84,6 +84,11 @@ class Windows:
         """The place in each row of the first piece of the context: int64 [W]."""
         return np.diff(self.question_splits)[self.example_index] + 2
 
+    @property
+    def lengths(self) -> np.ndarray:
+        """The places that each row uses, [CLS] and both [SEP] with them: int64 [W]."""
+        return self.context_offset + self.num_pieces + 1
+
     def rows(self, indices: np.ndarray) -> dict[str, np.ndarray]:
         """Returns the columns of some windows.
 

@@ -1,0 +1,281 @@
+"""Question answering on one page: train in stages, answer, evaluate, report."""
+
+import dataclasses
+import logging
+import os
+
+from bert_tf import files
+from bert_tf import progress as progress_module
+from bert_tf.checkpoints import rotation
+from bert_tf.question_answering import alignment
+from bert_tf.question_answering import answers as answers_module
+from bert_tf.question_answering import features
+from bert_tf.question_answering import inputs as inputs_module
+from bert_tf.question_answering import model
+from bert_tf.question_answering import predictions as predictions_module
+from bert_tf.question_answering import source
+from bert_tf.question_answering import spans
+from bert_tf.question_answering import trained
+from bert_tf.question_answering import windows as windows_module
+from bert_tf.tokenization import full
+from bert_tf.training import distribution
+from bert_tf.training import estimates
+from bert_tf.training import evaluation as evaluation_module
+from bert_tf.training import loop
+
+logger = logging.getLogger(__name__)
+
+
+def run(options, *, progress=progress_module.silent) -> str:
+    """Trains, answers and evaluates as the options say.
+
+    Args:
+        options: `question_answering.options.RunSquadOptions`.
+        progress: see `bert_tf.progress`.
+
+    Returns:
+        What was reached, for the reader.
+
+    Raises:
+        ValueError, OSError: options, data or checkpoint do not fit together.
+    """
+    if options.dry_run:
+        return dry_run_report(options, progress=progress)
+    lines = []
+    if options.ensemble:
+        answers = ensemble_answers(options, progress=progress)
+    else:
+        answering = _last_stage(options, progress)
+        if options.do_train:
+            reached = answering.train()
+            lines.append(
+                f"Trained to step {reached['global_step']}, loss {reached['loss']:.4f}."
+            )
+        if options.do_eval or options.do_predict:
+            answers = answering.answers()
+    if options.do_predict:
+        paths = answers.write(options.output_dir)
+        lines.append(f"Predictions are in {', '.join(paths)}.")
+    if options.do_eval:
+        results = answers.write_scores(options.output_dir)
+        lines += [f"{name} = {results[name]}" for name in sorted(results)]
+    return "\n".join([*lines, f"The run is in {options.output_dir}."])
+
+
+def train(options, *, progress=progress_module.silent) -> dict[str, float]:
+    """Trains; returns {"loss", "global_step"} of the last stage. See `run`."""
+    only = {"do_train": True, "do_eval": False, "do_predict": False}
+    return _last_stage(dataclasses.replace(options, **only), progress).train()
+
+
+def evaluate(options, *, progress=progress_module.silent) -> dict[str, float]:
+    """Evaluates the last checkpoint; returns what eval_results.txt holds. See `run`."""
+    only = {"do_train": False, "do_eval": True, "do_predict": False}
+    options = dataclasses.replace(options, **only)
+    answers = QuestionAnswering(options, progress=progress).answers()
+    return answers.write_scores(options.output_dir)
+
+
+def predict(run_dir, inputs) -> list[dict]:
+    """Returns the answers of a trained model to new questions.
+
+    Args:
+        run_dir: `output_dir` of a training run.
+        inputs: list of (question, context).
+
+    Returns:
+        For each a dict: `answer`, "" for none; `start` and `end`, its characters in the
+        context; `score`; `no_answer_score`.
+
+    Raises:
+        ValueError, OSError: the folder holds no trained model of this kind, or an input
+            is something else.
+    """
+    return trained.TrainedSpanPredictor(run_dir).predict(inputs)
+
+
+def dry_run_report(options, *, progress=progress_module.silent) -> str:
+    """Returns what the training would take, stage by stage."""
+    reports = []
+    for path in options.train_file:
+        stage = dataclasses.replace(options, train_file=(path,))
+        answering = QuestionAnswering(stage, progress=progress)
+        length = answering.inputs.task.max_seq_length
+        estimate = estimates.estimate(answering.trainer, sequence_length=length)
+        reports.append(f"{path}\n{estimate}")
+    return "\n\n".join(reports)
+
+
+def ensemble_answers(
+    options, *, progress=progress_module.silent
+) -> answers_module.Answers:
+    """Returns the answers of several trained runs together.
+
+    Args:
+        options: `ensemble` names the runs' folders.
+        progress: see `bert_tf.progress`.
+
+    Raises:
+        ValueError: a folder holds no trained run, or the runs do not agree on whether
+            there may be no answer.
+    """
+    members = []
+    for run_dir in options.ensemble:
+        member = dataclasses.replace(options, output_dir=run_dir, ensemble=())
+        members.append(QuestionAnswering(member, progress=progress).answers())
+    first = members[0]
+    for run_dir, member in zip(options.ensemble, members, strict=True):
+        if (member.threshold is None) != (first.threshold is None):
+            raise ValueError(
+                f"{run_dir} and {options.ensemble[0]} were not both trained with "
+                "--version_2_with_negative; expected runs of one kind."
+            )
+    together = predictions_module.averaged(
+        [member.predictions for member in members], n_best_size=options.n_best_size
+    )
+    return dataclasses.replace(first, predictions=together, global_step=None)
+
+
+class QuestionAnswering:
+    """Data and model of one stage of a run, checked against each other.
+
+    Args:
+        options: `question_answering.options.RunSquadOptions`; the last train_file is
+            the one that is trained on.
+        progress: see `bert_tf.progress`.
+    """
+
+    def __init__(self, options, *, progress=progress_module.silent):
+        self.options = options
+        self.progress = progress
+        self.inputs = inputs_module.prepare(options, progress=progress)
+        num_steps = self._num_train_steps()
+        self.trainer = loop.Trainer(
+            lambda: model.BertSpanPredictor(self.inputs.config, dtype=options.dtype),
+            options,
+            num_train_steps=num_steps,
+            num_warmup_steps=int(num_steps * options.warmup_proportion),
+            progress=progress,
+        )
+        if options.do_predict:
+            distribution.check_batch_size(
+                "predict_batch_size", options.predict_batch_size, self.trainer.strategy
+            )
+        self._tokenizer = full.FullTokenizer(
+            self.inputs.vocabulary, do_lower_case=self.inputs.task.do_lower_case
+        )
+        self._windows = None
+
+    def train(self) -> dict[str, float]:
+        """Trains to the last step; returns {"loss", "global_step"}."""
+        if self.trainer.resumed:
+            self.trainer.folder.check_same_run(self.inputs.config, self.options)
+        self.trainer.folder.create()
+        self.trainer.folder.write_settings(
+            task=self.inputs.task.to_dict(),
+            config=self.inputs.config,
+            vocabulary=self.inputs.vocabulary,
+            options=self.options,
+        )
+        windows = self.training_windows()
+        logger.info("***** Running training *****")
+        logger.info("  Num orig examples = %d", len(self.inputs.train_examples))
+        logger.info("  Num split examples = %d", len(windows))
+        logger.info("  Batch size = %d", self.options.train_batch_size)
+        logger.info("  Num steps = %d", self.trainer.num_train_steps)
+        return self.trainer.train(
+            source.WindowSource(windows), evaluate=lambda: self.answers().scores()
+        )
+
+    def training_windows(self) -> windows_module.Windows:
+        """Returns the windows of train_file."""
+        return self._windows_of(self.inputs.train_examples, is_training=True)
+
+    def answers(self) -> answers_module.Answers:
+        """Returns the answers to the questions of predict_file."""
+        task, squad_file = self.inputs.task, self.inputs.squad_file
+        if self._windows is None:
+            self._windows = self._windows_of(squad_file.examples, is_training=False)
+        found = predictions_module.predictions_of(
+            self._windows,
+            self._logits(),
+            task.rules,
+            alignment.Aligner(
+                self.inputs.vocabulary,
+                do_lower_case=task.do_lower_case,
+                verbose=self.options.verbose_logging,
+            ),
+            progress=self.progress,
+        )
+        return answers_module.Answers(
+            squad_file=squad_file,
+            predictions=found,
+            threshold=task.threshold,
+            global_step=self.trainer.step,
+        )
+
+    def _logits(self):
+        options = self.options
+        if options.do_predict:
+            options = dataclasses.replace(
+                options, eval_batch_size=options.predict_batch_size
+            )
+        evaluation = evaluation_module.Evaluation(
+            self.trainer.model, self.trainer.strategy, options, progress=self.progress
+        )
+        keys = ("start_logits", "end_logits")
+        found = evaluation.predict(source.WindowSource(self._windows), keys=keys)
+        return [spans.without_padding(self._windows, found[key]) for key in keys]
+
+    def _windows_of(self, examples, *, is_training):
+        return features.convert_examples_to_features(
+            examples,
+            self._tokenizer,
+            self.inputs.task.sizes,
+            is_training=is_training,
+            progress=self.progress,
+        )
+
+    def _num_train_steps(self):
+        """As in 2018: of questions, not of their windows."""
+        if self.inputs.train_examples is None:
+            return 0
+        num_examples = len(self.inputs.train_examples)
+        batch_size = self.options.train_batch_size
+        epochs = self.options.num_train_epochs
+        num_steps = int(num_examples / batch_size * epochs)
+        if num_steps == 0:
+            raise ValueError(
+                f"{num_examples} questions × {epochs:g} epochs give not one batch of "
+                f"{batch_size}; lower --train_batch_size or raise --num_train_epochs."
+            )
+        return num_steps
+
+
+def _last_stage(options, progress):
+    """Trains all stages but the last; returns the last one, ready to be run.
+
+    Each stage is a run of its own below output_dir, which the next one starts from. So
+    a run that was killed goes on in the stage where it was.
+    """
+    if not options.do_train or len(options.train_file) < 2:
+        return QuestionAnswering(options, progress=progress)
+    if rotation.latest(options.output_dir) is None:
+        # A mistake in the last file is to show before the first one is trained on.
+        for path in options.train_file:
+            inputs_module.read_training_examples(options, path)
+    for number, path in enumerate(options.train_file[:-1], start=1):
+        stage_dir = os.path.join(options.output_dir, f"stage_{number}")
+        stage = dataclasses.replace(
+            options,
+            output_dir=stage_dir,
+            train_file=(path,),
+            do_eval=False,
+            do_predict=False,
+        )
+        if rotation.latest(options.output_dir) is None:
+            logger.info("Stage %d of %d: %s", number, len(options.train_file), path)
+            QuestionAnswering(stage, progress=progress).train()
+        if files.exists(stage_dir):
+            options = dataclasses.replace(options, init_checkpoint=stage_dir)
+    return QuestionAnswering(options, progress=progress)

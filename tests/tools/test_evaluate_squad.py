@@ -1,0 +1,89 @@
+import json
+
+import pytest
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Writes a data file of version 2.0 with its predictions and odds."""
+    paragraph = {
+        "context": "Anna Holt built it.",
+        "qas": [
+            {
+                "id": "a",
+                "question": "Who?",
+                "answers": [{"text": "Anna Holt", "answer_start": 0}],
+                "is_impossible": False,
+            },
+            {"id": "b", "question": "When?", "answers": [], "is_impossible": True},
+        ],
+    }
+    contents = {
+        "data": {"data": [{"paragraphs": [paragraph]}]},
+        "predictions": {"a": "Anna", "b": "1905"},
+        "odds": {"a": -4.0, "b": 1.5},
+    }
+    for name, content in contents.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    return tmp_path
+
+
+def arguments(files, **changes):
+    flags = {
+        "data_file": files / "data.json",
+        "predictions_file": files / "predictions.json",
+        "null_odds_file": files / "odds.json",
+    }
+    return [f"--{k}={v}" for k, v in {**flags, **changes}.items() if v is not None]
+
+
+def test_scores_are_printed_and_written_as_json(run_tool, files):
+    path = files / "scores.json"
+    result = run_tool("evaluate_squad", *arguments(files, output_file=path))
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert json.loads(path.read_text()) == found
+    assert found["exact"] == 0.0
+    assert found["f1"] == pytest.approx(100 / 3)
+    assert (found["HasAns_total"], found["NoAns_f1"]) == (1, 0.0)
+    # No answer to the second question, whose odds are above those of the first.
+    assert found["best_f1"] == pytest.approx(250 / 3)
+    assert found["best_f1_thresh"] == -4.0
+
+
+def test_thresholds_are_found_only_with_odds(run_tool, files):
+    result = run_tool("evaluate_squad", *arguments(files, null_odds_file=None))
+    assert "best_f1" not in json.loads(result.stdout)
+
+
+@pytest.mark.parametrize(
+    "changes, exit_code, message",
+    [
+        ({"data_file": None}, 2, "--data_file is required"),
+        ({"predictions_file": None}, 2, "--predictions_file is required"),
+        ({"predictions_file": "gone.json"}, 1, "There is no file gone.json"),
+        ({"predictions_file": "{files}/odds.json"}, 1, "a: expected text, got -4.0"),
+        ({"null_odds_file": "{files}/predictions.json"}, 1, "expected a number"),
+        ({"data_file": "{files}/odds.json"}, 1, "odds.json: there is no data"),
+        ({"output_file": "{files}/odds.json"}, 2, "--output_file"),
+    ],
+)
+def test_what_cannot_be_scored_ends_in_one_line(
+    run_tool, files, changes, exit_code, message
+):
+    changes = {k: v and v.format(files=files) for k, v in changes.items()}
+    result = run_tool("evaluate_squad", *arguments(files, **changes))
+    assert result.exit_code == exit_code
+    assert message in result.stderr.strip().splitlines()[-1]
+    assert "Traceback" not in result.stderr
+
+
+def test_odds_do_not_go_with_version_1(run_tool, files):
+    data = json.loads((files / "data.json").read_text())
+    [first, _] = data["data"][0]["paragraphs"][0]["qas"]
+    del first["is_impossible"]
+    data["data"][0]["paragraphs"][0]["qas"] = [first]
+    (files / "data.json").write_text(json.dumps(data))
+    result = run_tool("evaluate_squad", *arguments(files))
+    assert result.exit_code == 1
+    assert "does not say which questions have no answer" in result.stderr

@@ -1,0 +1,125 @@
+import json
+
+import pytest
+
+CONTEXT = "Anna Holt built it."
+
+
+def article(**changes):
+    qa = {
+        "id": "a",
+        "question": "Who?",
+        "answers": [{"text": "Anna", "answer_start": 0}],
+    }
+    return {"data": [{"paragraphs": [{"context": CONTEXT, "qas": [qa | changes]}]}]}
+
+
+@pytest.fixture
+def arguments(golden, tmp_path):
+    """The least that trains: values by flag, to be changed by a test."""
+    (tmp_path / "quiz.json").write_text(json.dumps(article()))
+    return {
+        "do_train": "true",
+        "train_file": tmp_path / "quiz.json",
+        "bert_config_file": golden / "model" / "bert_config.json",
+        "vocab_file": golden / "vocab.txt",
+        "output_dir": tmp_path / "run",
+        "max_seq_length": 32,
+        "max_query_length": 8,
+        "train_batch_size": 1,
+        "num_train_epochs": 1,
+    }
+
+
+@pytest.fixture
+def answer(run_tool, arguments):
+    def run(**changes):
+        flags = {**arguments, **changes}
+        return run_tool(
+            "run_squad", *(f"--{k}={v}" for k, v in flags.items() if v is not None)
+        )
+
+    return run
+
+
+def refusal(result):
+    """The one line that says what is wrong."""
+    line = result.stderr.strip().splitlines()[-1]
+    assert line.startswith("run_squad: ")
+    assert "Traceback" not in result.stderr
+    return line
+
+
+def test_questions_in_scores_and_answers_out(answer, tmp_path):
+    result = answer(
+        do_predict="true", do_eval="true", predict_file=tmp_path / "quiz.json"
+    )
+    assert result.exit_code == 0, result.stderr
+    assert "eval_f1 = " in result.stdout
+    assert "Num split examples = 1" in result.stderr
+    assert list(json.loads((tmp_path / "run" / "predictions.json").read_text())) == [
+        "a"
+    ]
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ("{", "quiz.json: not JSON"),
+        ("{}", "quiz.json: there is no data"),
+        (
+            json.dumps(article(answers=[{"text": "Berta", "answer_start": 3}])),
+            "question a: its answer 'Berta' is not in its context at character 3",
+        ),
+        (json.dumps(article(answers=[])), "question a has no answer"),
+        (json.dumps(article(question=None)), "question 1 (a): expected question to be"),
+    ],
+)
+def test_bad_data_end_in_one_line_and_exit_code_1(answer, tmp_path, content, message):
+    (tmp_path / "quiz.json").write_text(content)
+    result = answer()
+    assert result.exit_code == 1
+    assert message in refusal(result)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_mistake_in_the_last_file_shows_before_the_first_is_trained_on(
+    answer, tmp_path
+):
+    (tmp_path / "last.json").write_text("{")
+    files = f"{tmp_path / 'quiz.json'},{tmp_path / 'last.json'}"
+    result = answer(train_file=files)
+    assert result.exit_code == 1
+    assert "last.json: not JSON" in refusal(result)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"do_train": "false"}, "Nothing to do"),
+        ({"train_file": None}, "Training needs --train_file"),
+        ({"do_predict": "true"}, "Predicting needs --predict_file"),
+        ({"do_eval": "true"}, "Evaluating needs --predict_file"),
+        ({"max_query_length": 29}, "--max_seq_length=32 has no room for a question"),
+        ({"doc_stride": 0}, "--doc_stride: expected at least 1, got 0"),
+        ({"n_best_size": 0}, "--n_best_size: expected at least 1"),
+        ({"ensemble": "a,b"}, "--do_train does not go with --ensemble"),
+        (
+            {
+                "do_train": None,
+                "do_eval": "true",
+                "predict_file": "x",
+                "ensemble": "a,a",
+            },
+            "--ensemble=a,a: expected every folder once",
+        ),
+        ({"output_dir": None}, "--output_dir is required"),
+        ({"use_tpu": "true"}, "use --device=tpu"),
+    ],
+)
+def test_wrong_flags_end_in_one_line_and_exit_code_2(answer, changes, message):
+    result = answer(**changes)
+    assert result.exit_code == 2
+    assert message in refusal(result)

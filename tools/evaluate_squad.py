@@ -1,0 +1,20 @@
+"""Scores predictions as the official scripts of SQuAD 1.1 and 2.0 do."""
+
+import sys
+
+from bert_tf import command_line
+from bert_tf.question_answering import options
+
+
+def work(options, progress):
+    from bert_tf.question_answering import scores
+
+    return scores.report(options)
+
+
+def main(argv=None):
+    return command_line.run("evaluate_squad", options.EvaluateSquadOptions, work, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
