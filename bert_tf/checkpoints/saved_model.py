@@ -29,6 +29,7 @@ _WORD_EMBEDDINGS = "bert/embeddings/word_embeddings"
 
 placement = saved_model_writing.placement
 write = saved_model_writing.write
+library_outputs = saved_model_writing.library_outputs
 
 
 def is_at(path):
@@ -104,8 +105,10 @@ def _weights(prefix):
 
 def _config(weights, computation):
     """Returns the `BertConfig` of shapes and functions, or None without N."""
-    if weights.num_heads is None:
-        weights = dataclasses.replace(weights, num_heads=computation.num_heads)
+    if weights.num_heads is None and computation.size_per_head:
+        hidden_size = weights.shapes[_WORD_EMBEDDINGS][1]
+        num_heads = hidden_size // computation.size_per_head
+        weights = dataclasses.replace(weights, num_heads=num_heads)
     epsilon = computation.layer_norm_epsilon
     return object_graph.config_of(
         weights,

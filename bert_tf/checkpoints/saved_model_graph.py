@@ -20,8 +20,8 @@ _GELU_FACTOR = 0.044715
 _EPSILON_NAME = re.compile(r"(?:^|/)batchnorm/add/y$")
 _MASKED_WORD_HEAD = re.compile(r"(?:^|/)transform/|(?:^|/)cls/predictions/")
 _BLOCK = re.compile(r"(?:^|/)(?:layer_\d+|intermediate|activation)")
-# Constants of the release's own graphs: a reshape to [B, S, N, D].
-_NUM_HEADS_NAME = re.compile(r"attention/self/Reshape/shape/2$")
+# The release's own graphs multiply scores by 1 / sqrt(D), a constant of this name.
+_SCALE_NAME = re.compile(r"attention/self/Mul/y$")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class Computation:
     hidden_act: str | None  # As in a `BertConfig`; None: not to be seen.
     head_act: str | None  # Likewise, of the masked-word head.
     layer_norm_epsilon: float | None  # None: not to be seen.
-    num_heads: int | None  # N, in graphs of TensorFlow 1 alone.
+    size_per_head: int | None  # D, in the release's own graphs alone.
     do_lower_case: bool | None  # In graphs of TensorFlow 1 alone.
 
 
@@ -69,7 +69,7 @@ def computation(meta_graph) -> Computation:
         hidden_act=_activation(of_encoder),
         head_act=_activation(of_head, is_head=True),
         layer_norm_epsilon=_epsilon(of_encoder),
-        num_heads=_constant_named(nodes, _NUM_HEADS_NAME),
+        size_per_head=_size_per_head(nodes),
         do_lower_case=_do_lower_case(meta_graph),
     )
 
@@ -97,6 +97,11 @@ def _epsilon(nodes):
         value = next((node.attr["epsilon"].f for node in fused), None)
     # As it was written, and not as float32 has it: 1e-12, not 9.99999996e-13.
     return None if value is None else float(f"{value:.6g}")
+
+
+def _size_per_head(nodes):
+    scale = _constant_named(nodes, _SCALE_NAME)
+    return round(scale**-2) if scale else None
 
 
 def _constant_named(nodes, pattern):

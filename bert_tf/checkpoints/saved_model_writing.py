@@ -74,6 +74,22 @@ def write(source, folder):
             raise OSError(f"{folder} cannot be written: {error.message}.") from error
 
 
+def library_outputs(path, features):
+    """Returns what TensorFlow computes with a SavedModel that `write` wrote.
+
+    Args:
+        path: the folder.
+        features: dict of int32 arrays that the signature `ids` takes.
+
+    Returns:
+        {name of an output: float32 array}.
+    """
+    signature = tf.saved_model.load(path).signatures["ids"]
+    inputs = signature.structured_input_signature[1]
+    outputs = signature(**{name: tf.constant(features[name]) for name in inputs})
+    return {name: tensor.numpy() for name, tensor in outputs.items()}
+
+
 class _Module(tf.Module):
     """The model with its head, as TensorFlow functions of its own variables."""
 
