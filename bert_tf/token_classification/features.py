@@ -4,6 +4,7 @@ Shape letters: N rows, S sequence, W words, C classes.
 """
 
 import dataclasses
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -54,8 +55,23 @@ class Features:
     """
 
     columns: Mapping[str, np.ndarray]  # int32 [N, S], among them `tag_ids`.
-    rows: np.ndarray  # int64 [W].
+    rows: np.ndarray  # int64 [W], rising.
     positions: np.ndarray  # int64 [W]: of the word's first piece in the row.
+
+    def of_words(self, values: np.ndarray) -> np.ndarray:
+        """Returns [W, ...] of [N, S, ...]: the values at the words' first pieces."""
+        return values[self.rows, self.positions]
+
+    def parts(self, num_rows: int) -> Iterator["Features"]:
+        """Yields the same, so many rows at a time, and the words that are in them."""
+        for start in range(0, len(self.columns["input_ids"]), num_rows):
+            stop = start + num_rows
+            words = slice(*np.searchsorted(self.rows, [start, stop]))
+            yield Features(
+                columns={name: c[start:stop] for name, c in self.columns.items()},
+                rows=self.rows[words] - start,
+                positions=self.positions[words],
+            )
 
 
 def convert_sentences_to_features(

@@ -108,17 +108,13 @@ class TrainedTagger:
             sentences, self.task.labels, self.tokenizer, self.task.windowing
         )
         logits = []
-        for start in range(0, len(features.columns["input_ids"]), ROWS_PER_CALL):
-            rows = slice(start, start + ROWS_PER_CALL)
-            mask = features.columns["input_mask"][rows]
-            longest = int(np.max(np.sum(mask, axis=1)))
-            part = {
-                name: features.columns[name][rows, :longest]
+        for part in features.parts(ROWS_PER_CALL):
+            longest = int(np.max(np.sum(part.columns["input_mask"], axis=1)))
+            columns = {
+                name: part.columns[name][:, :longest]
                 for name in ("input_ids", "input_mask", "segment_ids")
             }
-            is_here = (features.rows >= start) & (features.rows < start + len(mask))
-            place = (features.rows[is_here] - start, features.positions[is_here])
-            logits.append(self._logits(part).numpy()[place])
+            logits.append(part.of_words(self._logits(columns).numpy()))
         return predictions.best_tags(np.concatenate(logits), self.task.labels)
 
 

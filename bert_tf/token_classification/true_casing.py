@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
+from bert_tf.token_classification import schemes
+
 
 def is_all_capitals(words: Sequence[str]) -> bool:
     """Returns whether a sentence is in capitals: two such words, none in lower case.
@@ -63,6 +65,29 @@ def true_cased(words: Sequence[str], cases: Mapping[str, str]) -> list[str]:
     if not is_all_capitals(words):
         return list(words)
     return [cases.get(word.lower(), _as_name(word.lower())) for word in words]
+
+
+def advice(task, sentences) -> str | None:
+    """Returns what to do for more entities with words in capitals, or None.
+
+    Args:
+        task: `task.Task` that is to be trained.
+        sentences: those to train on.
+    """
+    if task.tag_scheme == schemes.NONE:
+        return None
+    if task.do_lower_case:
+        return (
+            "Capitals tell names from words, and lower-casing takes them away: cased "
+            "checkpoints, with --do_lower_case=False, find more entities."
+        )
+    count = sum(is_all_capitals(sentence.words) for sentence in sentences)
+    if task.true_cases is not None or not count:
+        return None
+    return (
+        f"{count} of {len(sentences)} sentences to train on are in capitals, which a "
+        "cased vocabulary hardly knows; --true_case gives them their usual case."
+    )
 
 
 def _as_name(lower):

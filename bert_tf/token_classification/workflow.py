@@ -10,6 +10,7 @@ import numpy as np
 from bert_tf import progress as progress_module
 from bert_tf.data import batching
 from bert_tf.modeling import numerics
+from bert_tf.token_classification import card
 from bert_tf.token_classification import features
 from bert_tf.token_classification import inputs as inputs_module
 from bert_tf.token_classification import model
@@ -23,6 +24,7 @@ from bert_tf.training import distribution
 from bert_tf.training import estimates
 from bert_tf.training import evaluation as evaluation_module
 from bert_tf.training import loop
+from bert_tf.training import model_card
 
 logger = logging.getLogger(__name__)
 
@@ -140,7 +142,9 @@ class Tagging:
             vocabulary=self.inputs.vocabulary,
             options=self.options,
         )
-        self._warn_of_casing()
+        advice = true_casing.advice(self.inputs.task, self.sentences["train"])
+        if advice:
+            logger.warning("%s", advice)
         rows = self._features("train").columns
         logger.info("***** Running training *****")
         logger.info("  Tag scheme = %s", self.inputs.task.tag_scheme)
@@ -149,7 +153,9 @@ class Tagging:
         logger.info("  Batch size = %d", self.options.train_batch_size)
         logger.info("  Num steps = %d", self.trainer.num_train_steps)
         source = batching.ArraySource(rows)
-        return self.trainer.train(source, evaluate=self._eval_scores)
+        reached = self.trainer.train(source, evaluate=self._eval_scores)
+        self._write_card(training=self.trainer.facts())
+        return reached
 
     def evaluate(self) -> dict[str, float]:
         """Evaluates, writes eval_results.txt and returns its numbers.
@@ -161,6 +167,7 @@ class Tagging:
         results |= {"loss": results["eval_loss"], "global_step": self.trainer.step}
         self.trainer.folder.create()
         self.trainer.folder.write_eval_results(results)
+        self._write_card(results=results, predicted=self._predicted)
         return results
 
     def predict(self) -> tuple[str, dict[str, float]]:
@@ -186,7 +193,9 @@ class Tagging:
             task.tag_column,
             tags,
         )
-        return path, self._scores("test", tags) if self._has_tags("test") else {}
+        if not self._has_tags("test"):
+            return path, {}
+        return path, self._scores("test", self._by_sentence("test", tags))
 
     def dry_run_report(self) -> str:
         """Returns what the training would take."""
@@ -195,22 +204,33 @@ class Tagging:
 
     def _eval_scores(self):
         logits = self._word_logits("dev", self.trainer.predict)
-        features_of_dev = self._features("dev")
-        place = (features_of_dev.rows, features_of_dev.positions)
-        tag_ids = features_of_dev.columns["tag_ids"][place]
+        found = self._features("dev")
+        tag_ids = found.of_words(found.columns["tag_ids"])
         losses = np.asarray(numerics.cross_entropy(logits, tag_ids))
-        tags = predictions.best_tags(logits, self.inputs.task.labels)
-        found = self._scores("dev", tags)
-        named = {f"eval_{name}": value for name, value in found.items()}
+        self._predicted = self._by_sentence(
+            "dev", predictions.best_tags(logits, self.inputs.task.labels)
+        )
+        named = {
+            f"eval_{name}": value
+            for name, value in self._scores("dev", self._predicted).items()
+        }
         return named | {"eval_loss": float(np.mean(losses, dtype=np.float64))}
 
-    def _scores(self, set_type, tags):
-        """Returns the scores of the tags of all words, and logs them by type."""
+    def _write_card(self, **known):
+        model_card.write(
+            self.options.output_dir,
+            card.card_of(self.options, self.inputs, **known),
+        )
+
+    def _by_sentence(self, set_type, tags):
         rest = iter(tags)
-        predicted = [
+        return [
             list(itertools.islice(rest, len(sentence.words)))
             for sentence in self.sentences[set_type]
         ]
+
+    def _scores(self, set_type, predicted):
+        """Returns the scores of each sentence's tags, and logs them by type."""
         true = [list(sentence.tags) for sentence in self.sentences[set_type]]
         scheme = self.inputs.task.tag_scheme
         if scheme != schemes.NONE:
@@ -220,18 +240,11 @@ class Tagging:
 
     def _word_logits(self, set_type, predict_rows):
         """Returns the logits of all words, float32 [W, C]."""
-        found = self._features(set_type)
-        num_rows = len(found.columns["input_ids"])
         logits = []
-        for start in range(0, num_rows, ROWS_PER_PART):
-            part = {
-                name: column[start : start + ROWS_PER_PART]
-                for name, column in found.columns.items()
-            }
-            of_part = predict_rows(batching.ArraySource(part), keys=("logits",))
-            is_here = (found.rows >= start) & (found.rows < start + ROWS_PER_PART)
-            place = (found.rows[is_here] - start, found.positions[is_here])
-            logits.append(of_part["logits"][place])
+        for part in self._features(set_type).parts(ROWS_PER_PART):
+            source = batching.ArraySource(part.columns)
+            outputs = predict_rows(source, keys=("logits",))
+            logits.append(part.of_words(outputs["logits"]))
         return np.concatenate(logits)
 
     def _num_train_steps(self):
@@ -271,23 +284,3 @@ class Tagging:
     def _has_tags(self, set_type):
         sentences = self.sentences.get(set_type)
         return sentences is not None and sentences[0].tags is not None
-
-    def _warn_of_casing(self):
-        task, sentences = self.inputs.task, self.sentences["train"]
-        if task.tag_scheme == schemes.NONE:
-            return
-        if task.do_lower_case:
-            logger.warning(
-                "Capitals tell names from words, and lower-casing takes them away: "
-                "cased checkpoints, with --do_lower_case=False, find more entities."
-            )
-            return
-        count = sum(true_casing.is_all_capitals(one.words) for one in sentences)
-        if count and task.true_cases is None:
-            logger.warning(
-                "%d of %d sentences in %s are in capitals, which a cased vocabulary "
-                "hardly knows; --true_case gives them their usual case.",
-                count,
-                len(sentences),
-                inputs_module.FILES["train"],
-            )
