@@ -24,15 +24,17 @@ class Answers:
             output_dir, self.predictions, self.threshold
         )
 
+    @property
+    def texts(self) -> dict[str, str]:
+        """The answer to each question, by its id; "" for none."""
+        return {one.qas_id: one.answer(self.threshold).text for one in self.predictions}
+
     def scores(self) -> dict[str, float]:
         """Returns {"eval_exact_match", "eval_f1", ...}; see `scores.squad_scores`."""
-        answers = {
-            one.qas_id: one.answer(self.threshold).text for one in self.predictions
-        }
         null_odds = None
         if self.threshold is not None:
             null_odds = {one.qas_id: one.null_odds for one in self.predictions}
-        found = scores.squad_scores(self.squad_file, answers, null_odds)
+        found = scores.squad_scores(self.squad_file, self.texts, null_odds)
         if "exact" in found:  # Version 2.0's word for what 1.1 calls exact_match.
             found["exact_match"] = found.pop("exact")
         return {f"eval_{name}": value for name, value in found.items()}

@@ -59,13 +59,7 @@ def squad_scores(
             f"{squad_file.path} has questions without their true answers, so answers "
             "cannot be scored; expected a training or development file."
         )
-    of_question = {
-        example.qas_id: _question_score(
-            example, answers[example.qas_id], squad_file.is_version_2
-        )
-        for example in squad_file.examples
-        if example.qas_id in answers
-    }
+    of_question = question_scores(squad_file, answers)
     missing = len(squad_file.examples) - len(of_question)
     if missing:
         logger.warning(
@@ -88,6 +82,24 @@ def squad_scores(
     if null_odds is not None:
         found |= _best_scores(squad_file, answers, null_odds, of_question)
     return found
+
+
+def question_scores(
+    squad_file: examples_module.SquadFile, answers: Mapping[str, str]
+) -> dict[str, QuestionScore]:
+    """Returns the score of each question that is answered, by its id.
+
+    Args:
+        squad_file: what `read_squad` returned.
+        answers: {id: answer}, "" for none.
+    """
+    return {
+        example.qas_id: _question_score(
+            example, answers[example.qas_id], squad_file.is_version_2
+        )
+        for example in squad_file.examples
+        if example.qas_id in answers
+    }
 
 
 def report(options) -> str:

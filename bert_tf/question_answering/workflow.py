@@ -9,6 +9,7 @@ from bert_tf import progress as progress_module
 from bert_tf.checkpoints import rotation
 from bert_tf.question_answering import alignment
 from bert_tf.question_answering import answers as answers_module
+from bert_tf.question_answering import card
 from bert_tf.question_answering import features
 from bert_tf.question_answering import inputs as inputs_module
 from bert_tf.question_answering import model
@@ -22,6 +23,7 @@ from bert_tf.training import distribution
 from bert_tf.training import estimates
 from bert_tf.training import evaluation as evaluation_module
 from bert_tf.training import loop
+from bert_tf.training import model_card
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +59,10 @@ def run(options, *, progress=progress_module.silent) -> str:
         paths = answers.write(options.output_dir)
         lines.append(f"Predictions are in {', '.join(paths)}.")
     if options.do_eval:
-        results = answers.write_scores(options.output_dir)
+        if options.ensemble:
+            results = answers.write_scores(options.output_dir)
+        else:
+            results = answering.evaluate(answers)
         lines += [f"{name} = {results[name]}" for name in sorted(results)]
     return "\n".join([*lines, f"The run is in {options.output_dir}."])
 
@@ -72,8 +77,8 @@ def evaluate(options, *, progress=progress_module.silent) -> dict[str, float]:
     """Evaluates the last checkpoint; returns what eval_results.txt holds. See `run`."""
     only = {"do_train": False, "do_eval": True, "do_predict": False}
     options = dataclasses.replace(options, **only)
-    answers = QuestionAnswering(options, progress=progress).answers()
-    return answers.write_scores(options.output_dir)
+    answering = QuestionAnswering(options, progress=progress)
+    return answering.evaluate(answering.answers())
 
 
 def predict(run_dir, inputs) -> list[dict]:
@@ -183,9 +188,17 @@ class QuestionAnswering:
         logger.info("  Num split examples = %d", len(windows))
         logger.info("  Batch size = %d", self.options.train_batch_size)
         logger.info("  Num steps = %d", self.trainer.num_train_steps)
-        return self.trainer.train(
+        reached = self.trainer.train(
             source.WindowSource(windows), evaluate=lambda: self.answers().scores()
         )
+        self._write_card(training=self.trainer.facts())
+        return reached
+
+    def evaluate(self, answers: answers_module.Answers) -> dict[str, float]:
+        """Writes the answers' scores to eval_results.txt, and returns them."""
+        results = answers.write_scores(self.options.output_dir)
+        self._write_card(results=results, answers=answers)
+        return results
 
     def training_windows(self) -> windows_module.Windows:
         """Returns the windows of train_file."""
@@ -212,6 +225,11 @@ class QuestionAnswering:
             predictions=found,
             threshold=task.threshold,
             global_step=self.trainer.step,
+        )
+
+    def _write_card(self, **known):
+        model_card.write(
+            self.options.output_dir, card.card_of(self.options, self.inputs, **known)
         )
 
     def _logits(self):

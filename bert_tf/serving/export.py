@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from bert_tf import files
 from bert_tf import progress as progress_module
+from bert_tf.classification import trained
 from bert_tf.serving import runs
 from bert_tf.serving import signatures
 
@@ -45,6 +46,11 @@ def export_saved_model(
     _check_absent(export_dir)
     files.check_can_be_made(export_dir)
     model = runs.load(output_dir)
+    if not isinstance(model, trained.TrainedClassifier):
+        raise ValueError(
+            f"{output_dir} is no run of a classifier, and only those can be exported; "
+            "bert_tf.load answers with the model of any run."
+        )
     progress("export", 1, 3, unit="stages")
     module = signatures.ClassifierSignatures(model)
     with _complete_or_absent_folder(export_dir) as folder:

@@ -80,6 +80,19 @@ def test_what_was_learned_is_scored(quiz_run):
     assert rotation.latest(str(quiz_run / "best")) is not None
 
 
+def test_training_and_evaluating_write_a_model_card(quiz_run):
+    lines = (quiz_run / "README.md").read_text().splitlines()
+    assert "pipeline_tag: question-answering" in lines
+    assert "Finds the answer to a question in a text." in lines
+    results = read_results(quiz_run)
+    assert f"| eval_f1 | {results['eval_f1']:.4f} |" in lines
+    num_wrong = round(24 * (1 - results["eval_exact_match"] / 100))
+    [sentence] = [line for line in lines if "evaluated examples are wrong" in line]
+    assert sentence.startswith(f"{num_wrong} of 24 ")
+    assert sum(line.startswith("| train | squad.json | 24 |") for line in lines) == 1
+    assert "| optimizer steps | 60 |" in lines
+
+
 def test_answers_are_in_the_releases_files(quiz_run):
     answers = read_json(quiz_run)
     assert len(answers) == 24

@@ -200,3 +200,10 @@ def test_a_remote_folder_gets_its_model_file_last(single_run, monkeypatch):
     export.export_saved_model(single_run, "ram://exports/1")
     assert written[-1] == "ram://exports/1/saved_model.pb"
     assert tf.saved_model.load("ram://exports/1").signatures["ids"] is not None
+
+
+def test_a_run_of_another_task_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "load", lambda run_dir: object())
+    with pytest.raises(ValueError, match="run is no run of a classifier"):
+        export.export_saved_model("run", str(tmp_path / "new"))
+    assert not (tmp_path / "new").exists()
