@@ -25,14 +25,5 @@ _MODULES_WITH_SERIALIZED_CLASSES = (
     "bert_tf.optimization.schedules",
 )
 
-
-def _register_with_keras():
-    for name in _MODULES_WITH_SERIALIZED_CLASSES:
-        try:
-            importlib.import_module(name)
-        except ModuleNotFoundError as error:
-            if not (error.name or "").startswith("bert_tf."):
-                raise
-
-
-_register_with_keras()
+for _name in _MODULES_WITH_SERIALIZED_CLASSES:
+    importlib.import_module(_name)
