@@ -43,6 +43,7 @@ _SUBPACKAGES = (
     "checkpoints",
     "classification",
     "data",
+    "feature_extraction",
     "modeling",
     "multiple_choice",
     "optimization",

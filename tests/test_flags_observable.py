@@ -23,6 +23,8 @@ CLASSIFY = "classification/test_workflow.py::"
 CLASSIFY_TOOL = "tools/test_run_classifier.py::"
 RATE = CLASSIFY + "test_model_and_rate_follow_their_flags"
 INDIVISIBLE = CLASSIFY + "test_a_batch_that_does_not_divide_is_refused_before_training"
+EXTRACT = "feature_extraction/test_extraction.py::"
+EXTRACT_TOOL = "tools/test_extract_features.py::"
 CHOOSE = "multiple_choice/test_workflow.py::"
 CHOOSE_TOOL = "tools/test_run_swag.py::"
 GLUE = CLASSIFY + "test_a_glue_task_reads_its_folder_and_has_its_scores"
@@ -254,6 +256,29 @@ OBSERVED = {
         + "test_what_cannot_be_scored_ends_in_one_line",
         "null_odds_file": EVALUATE_SQUAD + "test_thresholds_are_found_only_with_odds",
         "output_file": EVALUATE_SQUAD + "test_scores_are_printed_and_written_as_json",
+    },
+    "extract_features": {
+        "input_file": EXTRACT_TOOL + "test_lines_in_vectors_out",
+        "output_file": EXTRACT_TOOL + "test_lines_in_vectors_out",
+        "init_checkpoint": EXTRACT_TOOL + "test_what_does_not_fit_ends_in_one_line",
+        "bert_config_file": EXTRACT_TOOL
+        + "test_a_configuration_that_is_named_comes_first",
+        "vocab_file": EXTRACT_TOOL + "test_what_does_not_fit_ends_in_one_line",
+        "do_lower_case": EXTRACT_TOOL + "test_cased_text_stays_cased",
+        "layers": EXTRACT + "test_attention_weights_are_the_encoders",
+        "max_seq_length": EXTRACT
+        + "test_pieces_of_a_long_text_have_the_vectors_of_their_windows",
+        "batch_size": EXTRACT
+        + "test_texts_are_taken_as_they_are_needed_and_come_in_order",
+        "doc_stride": EXTRACT
+        + "test_pieces_of_a_long_text_have_the_vectors_of_their_windows",
+        "pooling": EXTRACT + "test_pooling_makes_one_vector_of_the_pieces",
+        "layer_combination": EXTRACT + "test_pooling_makes_one_vector_of_the_pieces",
+        "normalize": EXTRACT
+        + "test_normalized_vectors_have_length_1_and_their_direction",
+        "attention_weights": EXTRACT + "test_attention_weights_are_the_encoders",
+        "output_format": "feature_extraction/test_formats.py::"
+        "test_arrays_lie_end_to_end",
     },
     "export_saved_model": {
         "output_dir": NOT_EXPORTED,

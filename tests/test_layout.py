@@ -25,6 +25,7 @@ TASKS = {
     "question_answering",
     "token_classification",
     "multiple_choice",
+    "feature_extraction",
 }
 LIBRARY = {
     "tokenization": set(),
@@ -45,6 +46,8 @@ MAY_IMPORT = {
     **LIBRARY,
     **{task: set(LIBRARY) for task in TASKS},
     "serving": {"tokenization", "data", "modeling", "checkpoints", *TASKS},
+    # Which task has which checks: known to whoever knows all tasks, as serving does.
+    "checking": {"tokenization", "data", "checkpoints", "training", *TASKS},
     # The demo starts the tools as processes; it needs nothing of theirs.
     "demo": set(),
 }

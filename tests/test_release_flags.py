@@ -93,8 +93,8 @@ RELEASED = {
     "extract_features": {
         "input_file": REQUIRED,
         "output_file": REQUIRED,
-        "vocab_file": REQUIRED,
-        "bert_config_file": REQUIRED,
+        "vocab_file": (REQUIRED, *OPTIONAL),
+        "bert_config_file": (REQUIRED, *OPTIONAL),
         "init_checkpoint": REQUIRED,
         "layers": (-1, -2, -3, -4),
         "max_seq_length": 128,

@@ -1,0 +1,152 @@
+"""Pieces to the rows that the encoder reads: one a text, or windows of a long one."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from bert_tf.data import packing
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Window:
+    """One row: [CLS] A [SEP], or [CLS] A [SEP] B [SEP], or a part of such a text."""
+
+    ids: np.ndarray  # int32 [S].
+    segment_ids: np.ndarray  # int32 [S].
+    # bool [S]: whether a piece's vector is taken from here. Every piece of a text
+    # counts in one of its windows.
+    counts: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Lengths:
+    """How long rows are, and how far they lie from each other."""
+
+    max_seq_length: int
+    doc_stride: int | None  # None: what is too long is cut.
+
+
+def windows(
+    ids_a: Sequence[int],
+    ids_b: Sequence[int] | None,
+    lengths: Lengths,
+    *,
+    cls: int,
+    sep: int,
+) -> list[Window]:
+    """Returns the rows of one text.
+
+    Args:
+        ids_a: pieces of the first text.
+        ids_b: pieces of the second text, or None.
+        lengths: `Lengths`. With a doc_stride the last text is divided and the first of
+            two stands in every window.
+        cls: id of [CLS].
+        sep: id of [SEP].
+
+    Raises:
+        ValueError: the first of two texts leaves no room for the second.
+    """
+    if lengths.doc_stride is None:
+        row = packing.pack_pair(
+            ids_a, ids_b, max_seq_length=lengths.max_seq_length, cls=cls, sep=sep
+        )
+        counts = np.ones(len(row.pieces), bool)
+        return [_window(row.pieces, row.segment_ids, counts)]
+    before = [cls] if ids_b is None else [cls, *ids_a, sep]
+    divided = ids_a if ids_b is None else ids_b
+    room = lengths.max_seq_length - len(before) - 1
+    if room < 1:
+        raise ValueError(
+            f"the first text has {len(ids_a)} pieces, which leaves no room for the "
+            f"second in max_seq_length {lengths.max_seq_length}; raise it, or shorten "
+            "the text."
+        )
+    segment = 0 if ids_b is None else 1
+    found = spans(len(divided), room, min(lengths.doc_stride, room))
+    owner = best_spans(found, len(divided))
+    rows = []
+    for number, (start, stop) in enumerate(found):
+        is_first, is_last = number == 0, number == len(found) - 1
+        pieces = [*before, *divided[start:stop], sep]
+        segment_ids = [0] * len(before) + [segment] * (stop - start + 1)
+        counts = np.concatenate(
+            [
+                np.full(len(before), is_first),
+                owner[start:stop] == number,
+                np.full(1, is_last),
+            ]
+        )
+        rows.append(_window(pieces, segment_ids, counts))
+    return rows
+
+
+def spans(num_pieces: int, room: int, stride: int) -> list[tuple[int, int]]:
+    """Returns where the windows of a text start and end.
+
+    Args:
+        num_pieces: of the text.
+        room: the most pieces of a window.
+        stride: from the start of one to the start of the next.
+
+    Source: doc_spans of run_squad.py, 2018.
+    """
+    found = []
+    start = 0
+    while not found or found[-1][1] < num_pieces:
+        found.append((start, min(start + room, num_pieces)))
+        start += stride
+    return found
+
+
+def best_spans(found: Sequence[tuple[int, int]], num_pieces: int) -> np.ndarray:
+    """Returns int [num_pieces], the window in which a piece has the most context.
+
+    Args:
+        found: starts and ends of the windows, in order.
+        num_pieces: of the text.
+
+    Source: _check_is_max_context of run_squad.py, 2018: the smaller of the contexts to
+    the left and to the right, and of equals the longer window, then the first.
+    """
+    best = np.full(num_pieces, -1.0)
+    owner = np.zeros(num_pieces, np.int64)
+    for number, (start, stop) in enumerate(found):
+        left = np.arange(stop - start)
+        score = np.minimum(left, left[::-1]) + 0.01 * (stop - start)
+        better = score > best[start:stop]
+        owner[start:stop][better] = number
+        best[start:stop][better] = score[better]
+    return owner
+
+
+def padded(rows: Sequence[Window]) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Returns rows as the encoder takes them, padded to the longest of them.
+
+    Returns:
+        `input_ids`, `input_mask`, `segment_ids`: int32 [B, S]; and int32 [B, S], 1 for
+        a piece that counts.
+    """
+    length = max(len(row.ids) for row in rows)
+    shape = (len(rows), length)
+    features = {
+        name: np.zeros(shape, np.int32)
+        for name in ("input_ids", "input_mask", "segment_ids")
+    }
+    counts = np.zeros(shape, np.int32)
+    for index, row in enumerate(rows):
+        size = len(row.ids)
+        features["input_ids"][index, :size] = row.ids
+        features["input_mask"][index, :size] = 1
+        features["segment_ids"][index, :size] = row.segment_ids
+        counts[index, :size] = row.counts
+    return features, counts
+
+
+def _window(pieces, segment_ids, counts):
+    return Window(
+        ids=np.array(pieces, np.int32),
+        segment_ids=np.array(segment_ids, np.int32),
+        counts=counts,
+    )

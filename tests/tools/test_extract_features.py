@@ -1,0 +1,103 @@
+"""extract_features, as it is called."""
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def extract(run_tool, golden, tmp_path):
+    """Runs the tool on two lines; keywords replace or add flags."""
+    (tmp_path / "input.txt").write_text("The bee ||| is slow\nthe lamp\n")
+
+    def run(**changes):
+        flags = {
+            "input_file": tmp_path / "input.txt",
+            "output_file": tmp_path / "output.jsonl",
+            "init_checkpoint": golden / "model" / "bert_model.ckpt",
+            "vocab_file": golden / "vocab.txt",
+            "layers": "-1",
+            "max_seq_length": 16,
+            **changes,
+        }
+        return run_tool(
+            "extract_features",
+            *(f"--{k}={v}" for k, v in flags.items() if v is not None),
+        )
+
+    return run
+
+
+def records(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_lines_in_vectors_out(extract, tmp_path):
+    result = extract()
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout == f"Vectors of 2 lines are in {tmp_path / 'output.jsonl'}.\n"
+    first, second = records(tmp_path / "output.jsonl")
+    assert [piece["token"] for piece in second["features"]] == [
+        "[CLS]",
+        "the",
+        "lamp",
+        "[SEP]",
+    ]
+    assert [piece["token"] for piece in first["features"]][1] == "the"
+    assert "Traceback" not in result.stderr
+
+
+def test_a_configuration_that_is_named_comes_first(extract, golden, tmp_path):
+    settings = json.loads((golden / "model" / "bert_config.json").read_text())
+    (tmp_path / "c.json").write_text(json.dumps(settings | {"num_attention_heads": 1}))
+    found = []
+    for config in (None, tmp_path / "c.json"):
+        assert extract(bert_config_file=config).exit_code == 0
+        found.append(records(tmp_path / "output.jsonl"))
+    assert found[0] != found[1]
+
+
+def test_cased_text_stays_cased(extract, tmp_path):
+    assert extract(do_lower_case="false").exit_code == 0
+    first, _ = records(tmp_path / "output.jsonl")
+    assert [piece["token"] for piece in first["features"]][1] == "[UNK]"
+
+
+def refusal(result):
+    """The one line that says what is wrong."""
+    line = result.stderr.strip().splitlines()[-1]
+    assert line.startswith("extract_features: ")
+    assert "Traceback" not in result.stderr
+    return line
+
+
+@pytest.mark.parametrize(
+    "changes, exit_code, message",
+    [
+        ({"input_file": "none.txt"}, 1, "There is no file none.txt"),
+        ({"init_checkpoint": "none/model.ckpt"}, 1, "none/model.ckpt"),
+        ({"vocab_file": None}, 1, "--vocab_file is needed"),
+        ({"layers": "-1,5"}, 1, "there is no layer 5; expected -2 to 1"),
+        ({"max_seq_length": 100}, 1, "max_position_embeddings"),
+        ({"output_file": "/dev/null/x"}, 1, "/dev/null"),
+        ({"output_format": "csv"}, 2, "one of jsonl, npz, h5, tfrecord"),
+        ({"pooling": "sum"}, 2, "one of none, cls, mean, max"),
+        ({"normalize": "true"}, 2, "goes with --pooling"),
+        ({"input_file": None}, 2, "--input_file is required"),
+        ({"use_tpu": "true"}, 2, "use --device=tpu"),
+    ],
+)
+def test_what_does_not_fit_ends_in_one_line(extract, changes, exit_code, message):
+    result = extract(**changes)
+    assert result.exit_code == exit_code
+    assert message in refusal(result)
+
+
+def test_an_empty_file_and_an_input_as_output_are_refused(extract, tmp_path):
+    (tmp_path / "empty.txt").touch()
+    result = extract(input_file=tmp_path / "empty.txt")
+    assert result.exit_code == 1
+    assert "is empty; expected a text a line" in refusal(result)
+    result = extract(output_file=tmp_path / "input.txt")
+    assert result.exit_code == 2
+    assert "would be overwritten" in refusal(result)
