@@ -19,6 +19,7 @@ from bert_tf.checkpoints import downloading
 from bert_tf.checkpoints import fetching
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import loading
+from bert_tf.checkpoints import starting_point
 from bert_tf.checkpoints import unpacking
 from tests.checkpoints import http_double as http
 from tests.checkpoints import released_double as double
@@ -80,6 +81,9 @@ def test_what_is_fetched_loads_by_its_name_and_knows_its_casing(
     model = loading.load_model(double.NAME)
     assert model.config == double.CONFIG
     assert formats.open_source(double.NAME).do_lower_case is True
+    with pytest.raises(ValueError, match="do_lower_case=True"):
+        starting_point.find(double.NAME, do_lower_case=False)
+    assert starting_point.find(double.ENTRY.folder).vocabulary.tokens == double.TOKENS
     assert len(server.asked) == 1
 
 

@@ -232,18 +232,24 @@ def test_what_is_written_loads_in_plain_keras_without_custom_objects(
         written = source_of(create(kind), kind)
         keras_files.write(written, tmp_path / f"{kind}.keras")
         keras_files.write(written, tmp_path / f"{kind}.weights.h5")
+    # Its file names an optimizer of this package too.
+    compiled = create("encoder")
+    compiled.compile(optimizer=adam_weight_decay.AdamWeightDecay(1e-3))
+    compiled.save(tmp_path / "compiled.keras")
+    compiled.save_weights(tmp_path / "compiled.weights.h5")
+    np.savez(tmp_path / "compiled.features.npz", **FEATURES)
     subprocess.run(
-        [sys.executable, "-c", IN_A_FRESH_PROCESS, tmp_path, *head.KINDS],
+        [sys.executable, "-c", IN_A_FRESH_PROCESS, tmp_path, "compiled", *head.KINDS],
         cwd=project_root,
         check=True,
     )
-    for kind in head.KINDS:
+    for name, kind in [("compiled", "encoder"), *((kind, kind) for kind in head.KINDS)]:
         expected = create(kind)(features_of(kind))
         for index in range(2):
-            loaded = np.load(tmp_path / f"{kind}.{index}.npz")
+            loaded = np.load(tmp_path / f"{name}.{index}.npz")
             assert set(loaded) == set(expected) - {"all_encoder_layers"}
-            for name in loaded:
-                np.testing.assert_array_equal(loaded[name], expected[name])
+            for key in loaded:
+                np.testing.assert_array_equal(loaded[key], expected[key])
 
 
 def test_a_pooler_that_the_source_lacks_is_new_and_always_the_same(tmp_path):
