@@ -151,6 +151,13 @@ OBSERVED = {
         "vocab_file": NAMED_FIRST,
         "do_lower_case": FILL + "test_the_casing_is_the_flags_or_that_of_the_run",
         "top_k": FILL + "test_the_report_has_a_line_a_mask_with_top_k_words",
+        "input_file": FILL + "test_the_report_has_a_line_a_mask_with_top_k_words",
+        "output_file": FILL + "test_texts_of_a_file_are_answered_in_a_file",
+        "iterative": FILL
+        + "test_the_report_tells_what_was_filled_and_how_likely_a_text_is",
+        "pseudo_log_likelihood": FILL
+        + "test_the_report_tells_what_was_filled_and_how_likely_a_text_is",
+        "batch_size": FILL + "test_a_batch_holds_batch_size_texts",
     },
     "run_classifier": {
         **FINE_TUNING,

@@ -1,19 +1,15 @@
-"""Prints the likeliest words behind the [MASK]s of a text."""
+"""Finds the likeliest words behind [MASK], or says how likely a text is."""
 
 import sys
 
 from bert_tf import command_line
-from bert_tf import files
 from bert_tf.pretraining import run_options
 
 
 def work(options, progress):
-    from bert_tf.pretraining import predictions
+    from bert_tf.pretraining import filling
 
-    texts = [options.text]
-    if options.text == "-":
-        texts = [line.strip() for line in files.read_stdin_lines() if line.strip()]
-    return predictions.fill_mask(options, texts, progress=progress)
+    return filling.run(options, progress=progress)
 
 
 def main(argv=None):

@@ -1,7 +1,14 @@
-"""Words behind [MASK]."""
+"""Words behind [MASK].
+
+Shape letters: B batch, S sequence, M masks, K words a mask.
+"""
 
 import dataclasses
+from collections.abc import Iterable
+from collections.abc import Iterator
+
 import numpy as np
+import tensorflow as tf
 
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import loading
@@ -10,6 +17,7 @@ from bert_tf.pretraining import model as pretraining_model
 from bert_tf.tokenization import full
 
 MASK = "[MASK]"
+CONTINUATION = "##"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -20,17 +28,33 @@ class Filling:
     probability: float  # Of this piece among the whole vocabulary.
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FilledText:
+    """A text whose masks were filled one after the other."""
+
+    text: str  # With the likeliest word of each mask in its place.
+    fillings: list[list[Filling]]  # Of each mask, when it was its turn.
+    order: list[int]  # Numbers of the masks in the order in which they were filled.
+
+
 class MaskFiller:
     """A pretrained model that says what stands behind [MASK].
 
     Args:
         model: built `BertPretrainer` with weights.
         tokenizer: `FullTokenizer` that never splits [MASK].
+        batch_size: int, texts computed at a time.
     """
 
-    def __init__(self, model, tokenizer):
+    def __init__(self, model, tokenizer, *, batch_size=32):
         self.model = model
         self.tokenizer = tokenizer
+        self.batch_size = batch_size
+        ids = tf.TensorSpec([None, None], tf.int32)
+        self._top = tf.function(
+            self._likeliest,
+            input_signature=[ids, ids, ids, tf.TensorSpec([], tf.int32)],
+        )
 
     def fill(self, text, *, top_k=5):
         """Returns, for each [MASK] of a text, its likeliest pieces.
@@ -45,32 +69,120 @@ class MaskFiller:
         Raises:
             ValueError: there is no [MASK], or the text is too long for the model.
         """
+        [fillings] = self.fill_each([text], top_k=top_k)
+        return fillings
+
+    def fill_each(
+        self, texts: Iterable[str], *, top_k=5
+    ) -> Iterator[list[list[Filling]]]:
+        """Yields `fill(text)` of every text, computed `batch_size` at a time.
+
+        Raises:
+            ValueError: as `fill`.
+        """
+        part = []
+        for text in texts:
+            part.append(self._row(text))
+            if len(part) == self.batch_size:
+                yield from self._fillings(part, top_k)
+                part = []
+        if part:
+            yield from self._fillings(part, top_k)
+
+    def fill_iteratively(self, text, *, top_k=5) -> FilledText:
+        """Returns the text with every mask filled, the surest one first.
+
+        After each filling the model looks at the text again, so that later words fit
+        earlier ones.
+
+        Args:
+            text: str with at least one [MASK].
+            top_k: int, alternatives that are told for each mask.
+
+        Raises:
+            ValueError: as `fill`.
+        """
+        ids, positions = self._row(text)
+        fillings = [None] * len(positions)
+        order = []
+        while len(order) < len(positions):
+            left = [i for i in range(len(positions)) if i not in order]
+            [found] = self._fillings([(ids, [positions[i] for i in left])], top_k)
+            best = max(range(len(left)), key=lambda i: found[i][0].probability)
+            chosen = left[best]
+            fillings[chosen] = found[best]
+            ids[positions[chosen]] = self.tokenizer.vocabulary[found[best][0].token]
+            order.append(chosen)
+        tokens = [found[0].token for found in fillings]
+        return FilledText(text=_filled(text, tokens), fillings=fillings, order=order)
+
+    def _row(self, text):
+        """Returns the ids of a text and the positions of its masks."""
         tokens = ["[CLS]", *self.tokenizer.tokenize(text), "[SEP]"]
         positions = [i for i, token in enumerate(tokens) if token == MASK]
         if not positions:
             raise ValueError(f"Expected at least one [MASK] in the text, got {text!r}.")
         self.model.config.check_sequence_length(len(tokens))
-        ids = self.tokenizer.convert_tokens_to_ids(tokens)
+        return self.tokenizer.convert_tokens_to_ids(tokens), positions
+
+    def _fillings(self, rows, top_k):
+        """Returns the fillings of some (ids, positions)."""
+        features = padded_rows(rows)
+        size = min(top_k, self.model.config.vocab_size)
+        values, ids = (
+            part.numpy()
+            for part in self._top(
+                features["input_ids"],
+                features["input_mask"],
+                features["masked_lm_positions"],
+                size,
+            )
+        )  # [B, M, K]
+        return [
+            [
+                self._named(ids[row, mask], values[row, mask])
+                for mask in range(len(positions))
+            ]
+            for row, (_, positions) in enumerate(rows)
+        ]
+
+    def _likeliest(self, input_ids, input_mask, positions, top_k):
         outputs = self.model(
             {
-                "input_ids": np.array([ids], np.int32),
-                "input_mask": np.ones([1, len(ids)], np.int32),
-                "segment_ids": np.zeros([1, len(ids)], np.int32),
-                "masked_lm_positions": np.array([positions], np.int32),
+                "input_ids": input_ids,
+                "input_mask": input_mask,
+                "segment_ids": tf.zeros_like(input_ids),
+                "masked_lm_positions": positions,
             }
         )
-        logits = np.asarray(outputs["masked_lm_logits"][0], np.float64)
-        return [self._likeliest(row, top_k) for row in logits]
+        return tf.math.top_k(tf.nn.softmax(outputs["masked_lm_logits"]), top_k)
 
-    def _likeliest(self, logits, top_k):
-        probabilities = np.exp(logits - logits.max())
-        probabilities /= probabilities.sum()
-        order = np.argsort(-probabilities, kind="stable")[:top_k]
-        tokens = self.tokenizer.convert_ids_to_tokens([int(i) for i in order])
+    def _named(self, ids, probabilities):
+        tokens = self.tokenizer.convert_ids_to_tokens([int(i) for i in ids])
         return [
-            Filling(token=token, probability=float(probabilities[i]))
-            for token, i in zip(tokens, order, strict=True)
+            Filling(token=token, probability=float(probability))
+            for token, probability in zip(tokens, probabilities, strict=True)
         ]
+
+
+def padded_rows(rows) -> dict[str, np.ndarray]:
+    """Returns `input_ids`, `input_mask` [B, S] and `masked_lm_positions` [B, M].
+
+    Args:
+        rows: B pairs of ids and positions; both may differ in length.
+    """
+    length = max(len(ids) for ids, _ in rows)
+    num_masks = max(len(positions) for _, positions in rows)
+    features = {
+        "input_ids": np.zeros((len(rows), length), np.int32),
+        "input_mask": np.zeros((len(rows), length), np.int32),
+        "masked_lm_positions": np.zeros((len(rows), num_masks), np.int32),
+    }
+    for index, (ids, positions) in enumerate(rows):
+        features["input_ids"][index, : len(ids)] = ids
+        features["input_mask"][index, : len(ids)] = 1
+        features["masked_lm_positions"][index, : len(positions)] = positions
+    return features
 
 
 def load(options, *, progress=progress_module.silent):
@@ -102,19 +214,16 @@ def load(options, *, progress=progress_module.silent):
             f"{options.init_checkpoint} has no masked-word head ({unread[0]} is "
             "missing); expected a checkpoint of pretraining."
         )
-    return MaskFiller(model, tokenizer)
+    return MaskFiller(model, tokenizer, batch_size=options.batch_size)
 
 
-def fill_mask(options, texts, *, progress=progress_module.silent):
-    """Returns the report of fill_mask: every text with the words of its masks."""
-    filler = load(options, progress=progress)
-    lines = []
-    for index, text in enumerate(texts):
-        lines.append(text)
-        for fillings in filler.fill(text, top_k=options.top_k):
-            lines.append(
-                "  "
-                + "  ".join(f"{one.token} {one.probability:.3f}" for one in fillings)
-            )
-        progress("fill_mask", index + 1, len(texts), unit="text")
-    return "\n".join(lines)
+def _filled(text, tokens):
+    """Returns a text with tokens for its masks; ##pieces go on the word before."""
+    first, *parts = text.split(MASK)
+    filled = first
+    for token, part in zip(tokens, parts, strict=True):
+        if token.startswith(CONTINUATION):
+            filled = filled.rstrip() + token.removeprefix(CONTINUATION) + part
+        else:
+            filled += token + part
+    return filled

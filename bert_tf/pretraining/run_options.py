@@ -44,13 +44,27 @@ class RunPretrainingOptions(training_options.TrainingOptions):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FillMaskOptions(options.Options):
-    """Predicts the words behind [MASK]."""
+    """Predicts the words behind [MASK], or says how likely a text is.
+
+    With --pseudo_log_likelihood every word piece of a text is masked in turn; the sum
+    of the pieces' log-probabilities tells likely texts from unlikely ones.
+    """
 
     init_checkpoint: str = option(
         help="Pretrained checkpoint of any format, the output_dir of run_pretraining, "
         "or the name of a released model, such as bert-base-uncased."
     )
-    text: str = option(help="Text with [MASK]; - reads a text a line from stdin.")
+    text: str | None = option(
+        None,
+        help="Text with one [MASK] or several; - reads a text a line from standard "
+        "input.",
+    )
+    input_file: str | None = option(
+        None, help="Instead of text: a file with a text a line."
+    )
+    output_file: str | None = option(
+        None, help="JSON lines to write, a text a line; default: print a report."
+    )
     bert_config_file: str | None = option(
         None, help="JSON file with the model's size; default: the checkpoint's."
     )
@@ -63,3 +77,29 @@ class FillMaskOptions(options.Options):
         "True.",
     )
     top_k: int = option(5, minimum=1, help="Words a mask.")
+    iterative: bool = option(
+        False,
+        help="Fill the masks of a text one after the other, the surest first, each "
+        "knowing those before it.",
+    )
+    pseudo_log_likelihood: bool = option(
+        False, help="Score whole texts without [MASK] instead of filling masks."
+    )
+    batch_size: int = option(32, minimum=1, help="Sequences computed at a time.")
+
+    def __post_init__(self):
+        super().__post_init__()
+        if (self.text is None) == (self.input_file is None):
+            raise options.OptionError("Expected either --text or --input_file.")
+        if self.output_file is not None and self.input_file is not None:
+            options.check_not_overwritten(
+                {"output_file": [self.output_file]}, {"input_file": [self.input_file]}
+            )
+        if not self.pseudo_log_likelihood:
+            return
+        if self.iterative or self.top_k != type(self).top_k:
+            name = "iterative" if self.iterative else "top_k"
+            raise options.OptionError(
+                f"--{name} does not go with --pseudo_log_likelihood, which fills no "
+                "masks."
+            )

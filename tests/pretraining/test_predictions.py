@@ -1,6 +1,7 @@
 """fill_mask: the words behind [MASK], and where it finds what it needs."""
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -8,6 +9,8 @@ import pytest
 
 from bert_tf.checkpoints import loading
 from bert_tf.modeling import config
+from bert_tf.pretraining import filling
+from bert_tf.pretraining import likelihood
 from bert_tf.pretraining import model as pretraining_model
 from bert_tf.pretraining import predictions
 from bert_tf.pretraining import run_options
@@ -71,8 +74,11 @@ def test_the_probabilities_are_those_of_the_model(fill_options, golden):
         assert sum(by_token.values()) == pytest.approx(1.0)
 
 
-def test_the_report_has_a_line_a_mask_with_top_k_words(fill_options):
-    report = predictions.fill_mask(fill_options(top_k=3), [TEXT, "[MASK]"])
+def test_the_report_has_a_line_a_mask_with_top_k_words(fill_options, tmp_path):
+    (tmp_path / "texts.txt").write_text(f"{TEXT}\n\n[MASK]\n")
+    report = filling.run(
+        fill_options(top_k=3, text=None, input_file=str(tmp_path / "texts.txt"))
+    )
     lines = report.splitlines()
     assert [line for line in lines if not line.startswith("  ")] == [TEXT, "[MASK]"]
     assert [len(line.split()) for line in lines if line.startswith("  ")] == [6] * 3
@@ -163,3 +169,199 @@ def test_a_casing_that_is_not_the_checkpoints_is_refused(fill_options, released)
 def test_a_checkpoint_that_is_not_there_is_named(fill_options):
     with pytest.raises((ValueError, OSError), match=r"/no/bert_model\.ckpt"):
         predictions.load(fill_options(init_checkpoint="/no/bert_model.ckpt"))
+
+
+def test_texts_of_a_batch_are_filled_as_each_alone(fill_options):
+    texts = ["the [MASK]", TEXT, "a b c d e f [MASK] h", "[MASK] " * 5, "[MASK]"]
+    filler = predictions.load(fill_options(batch_size=2))
+    together = list(filler.fill_each(texts, top_k=3))
+    for text, found in zip(texts, together, strict=True):
+        assert len(found) == text.count("[MASK]")
+        for mask, alone in zip(found, filler.fill(text, top_k=3), strict=True):
+            assert [one.token for one in mask] == [one.token for one in alone]
+            assert [one.probability for one in mask] == pytest.approx(
+                [one.probability for one in alone], rel=1e-4
+            )
+
+
+def test_a_batch_holds_batch_size_texts(fill_options, monkeypatch):
+    filler = predictions.load(fill_options(batch_size=2))
+    sizes = []
+    padded_rows = predictions.padded_rows
+    monkeypatch.setattr(
+        predictions,
+        "padded_rows",
+        lambda rows: (sizes.append(len(rows)), padded_rows(rows))[1],
+    )
+    list(filler.fill_each(["[MASK]"] * 5))
+    assert sizes == [2, 2, 1]
+
+
+class ByTable(predictions.MaskFiller):
+    """A filler whose probabilities stand in a table: ids of the row -> fillings."""
+
+    def __init__(self, tokenizer, table):
+        self.tokenizer = tokenizer
+        self.table = table
+        self.model = type("Model", (), {"config": config.BertConfig(vocab_size=9)})
+
+    def _fillings(self, rows, top_k):
+        [(ids, positions)] = rows
+        key = " ".join(self.tokenizer.convert_ids_to_tokens(ids)[1:-1])
+        assert len(self.table[key]) == len(positions)
+        return [
+            [
+                [predictions.Filling(token=token, probability=probability)]
+                for token, probability in self.table[key]
+            ]
+        ]
+
+
+def test_the_surest_mask_is_filled_first_and_known_to_the_next(golden):
+    tokenizer = full.FullTokenizer(golden / "vocab.txt", never_split=("[MASK]",))
+    filler = ByTable(
+        tokenizer,
+        {
+            "the [MASK] [MASK] of [MASK]": [("bee", 0.2), ("is", 0.3), ("air", 0.9)],
+            "the [MASK] [MASK] of air": [("lamp", 0.6), ("is", 0.4)],
+            "the lamp [MASK] of air": [("##house", 0.5)],
+        },
+    )
+    filled = filler.fill_iteratively("The [MASK] [MASK] of [MASK].".replace(".", ""))
+    assert filled.order == [2, 0, 1]
+    assert [mask[0].token for mask in filled.fillings] == ["lamp", "##house", "air"]
+    assert filled.text == "The lamphouse of air"
+
+
+def test_iterative_fillings_are_those_of_the_model_at_their_turn(fill_options):
+    filler = predictions.load(fill_options())
+    filled = filler.fill_iteratively(TEXT, top_k=3)
+    first, second = filled.order
+    at_once = filler.fill(TEXT, top_k=3)
+    surest = max((0, 1), key=lambda mask: at_once[mask][0].probability)
+    assert (first, filled.fillings[first]) == (surest, at_once[surest])
+    token = at_once[first][0].token
+    partly = ["the", "[MASK]", "of", "[MASK]"]
+    partly[1 + 2 * first] = token
+    ids = filler.tokenizer.convert_tokens_to_ids(["[CLS]", *partly, "[SEP]"])
+    [[expected]] = filler._fillings([(ids, [2 + 2 * second])], 3)
+    assert filled.fillings[second] == expected
+
+
+def test_the_likelihood_is_the_sum_over_pieces_masked_in_turn(fill_options):
+    filler = predictions.load(fill_options(batch_size=4))
+    texts = ["the lighthouse", "bee", "the bee and honey is warm"]
+    found = list(likelihood.LikelihoodScorer(filler).score_each(texts))
+    size = filler.model.config.vocab_size
+    for text, scored in zip(texts, found, strict=True):
+        pieces = filler.tokenizer.tokenize(text)
+        assert list(scored.pieces) == pieces
+        expected = []
+        for index, piece in enumerate(pieces):
+            row = [*pieces]
+            row[index] = "[MASK]"
+            ids = filler.tokenizer.convert_tokens_to_ids(["[CLS]", *row, "[SEP]"])
+            [[fillings]] = filler._fillings([(ids, [index + 1])], size)
+            by_token = {one.token: one.probability for one in fillings}
+            expected.append(np.log(by_token[piece]))
+        np.testing.assert_allclose(scored.log_probabilities, expected, atol=1e-4)
+        assert scored.total == pytest.approx(sum(expected), abs=1e-3)
+
+
+def test_likelihoods_are_divided_by_pieces_and_by_words():
+    scored = likelihood.Likelihood(
+        pieces=("light", "##house", "is", "##n"), log_probabilities=(-1, -2, -3, -6)
+    )
+    assert (scored.total, scored.per_piece, scored.per_word) == (-12, -3, -6)
+
+
+@pytest.mark.parametrize(
+    "values, keys",
+    [
+        ({}, ["text", "masks"]),
+        ({"iterative": True}, ["text", "filled", "masks", "order"]),
+        (
+            {"pseudo_log_likelihood": True},
+            ["text", "pseudo_log_likelihood", "per_piece", "per_word", "pieces"],
+        ),
+    ],
+    ids=["masks", "iterative", "likelihood"],
+)
+def test_texts_of_a_file_are_answered_in_a_file(fill_options, tmp_path, values, keys):
+    texts = ["the [MASK]", "[MASK] of [MASK]"]
+    if "pseudo_log_likelihood" in values:
+        texts = [text.replace("[MASK]", "bee") for text in texts]
+    (tmp_path / "texts.txt").write_text("\n\n".join(texts) + "\n")
+    options = fill_options(
+        text=None,
+        input_file=str(tmp_path / "texts.txt"),
+        output_file=str(tmp_path / "answers.jsonl"),
+        **values,
+    )
+    assert "Answers for 2 texts are in" in filling.run(options)
+    lines = (tmp_path / "answers.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    assert [record["text"] for record in records] == texts
+    assert [list(record) for record in records] == [keys] * 2
+
+
+def test_the_report_tells_what_was_filled_and_how_likely_a_text_is(fill_options):
+    text, filled, *masks = filling.run(fill_options(iterative=True)).splitlines()
+    assert text == TEXT
+    words = [mask.split()[0] for mask in masks]
+    assert filled == f"  the {words[0]} of {words[1]}"
+    scored = filling.run(fill_options(text="the bee", pseudo_log_likelihood=True))
+    assert re.fullmatch(
+        r"the bee\n  -\d+\.\d{4}  per piece -\d+\.\d{4}  per word -\d+\.\d{4}", scored
+    )
+
+
+@pytest.mark.parametrize(
+    "values, lines, message",
+    [
+        ({}, "[MASK]\n\nno mask\n", r"texts\.txt:3: Expected at least one \[MASK\]"),
+        ({"iterative": True}, "[MASK]\nno mask\n", r"texts\.txt:2: Expected at least"),
+        (
+            {"pseudo_log_likelihood": True},
+            "bee\n[MASK]\n",
+            r"texts\.txt:2: Expected a text without \[MASK\]",
+        ),
+        (
+            {"pseudo_log_likelihood": True},
+            "bee\n" + "bee " * 70,
+            r"texts\.txt:2: .*max_position_embeddings",
+        ),
+        (
+            {"pseudo_log_likelihood": True},
+            "bee\n\u200d\n",
+            r"texts\.txt:2: The text .* has no word pieces",
+        ),
+        ({}, "\n", r"texts\.txt has no text"),
+    ],
+)
+def test_a_bad_line_of_a_file_is_named(fill_options, tmp_path, values, lines, message):
+    (tmp_path / "texts.txt").write_text(lines)
+    options = fill_options(text=None, input_file=str(tmp_path / "texts.txt"), **values)
+    with pytest.raises(ValueError, match=message):
+        filling.run(options)
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"text": None}, "either --text or --input_file"),
+        ({"input_file": "a.txt"}, "either --text or --input_file"),
+        ({"pseudo_log_likelihood": True, "top_k": 3}, "--top_k does not go with"),
+        (
+            {"pseudo_log_likelihood": True, "iterative": True},
+            "--iterative does not go with",
+        ),
+        (
+            {"text": None, "input_file": "a.txt", "output_file": "./a.txt"},
+            "would be overwritten",
+        ),
+    ],
+)
+def test_flags_that_do_not_go_together_are_refused(fill_options, values, message):
+    with pytest.raises(ValueError, match=message):
+        fill_options(**values)
