@@ -1,0 +1,137 @@
+"""fill_mask on one page: read texts, fill their masks or score them, report."""
+
+import json
+
+from bert_tf import files
+from bert_tf import progress as progress_module
+from bert_tf.pretraining import likelihood
+from bert_tf.pretraining import predictions
+
+STANDARD_INPUT = "-"
+
+
+def run(options, *, progress=progress_module.silent) -> str:
+    """Fills the masks of texts, or scores texts, as the options say.
+
+    Args:
+        options: `run_options.FillMaskOptions`.
+        progress: see `bert_tf.progress`.
+
+    Returns:
+        The report: every text with what was found, or where that was written.
+
+    Raises:
+        ValueError, OSError: options, texts and checkpoint do not fit together.
+    """
+    texts = _read_texts(options)
+    if options.output_file is not None:
+        files.check_can_be_made(options.output_file)
+    filler = predictions.load(options, progress=progress)
+    records = _records(options, filler, texts, progress)
+    if options.output_file is None:
+        return "\n".join(line for record in records for line in _lines(record))
+    with files.complete_or_absent(options.output_file) as file:
+        for record in records:
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+    return f"Answers for {len(texts)} texts are in {options.output_file}."
+
+
+def _read_texts(options):
+    """Returns the texts as pairs of place and text; blank lines are none."""
+    if options.text not in (None, STANDARD_INPUT):
+        return [("", options.text)]
+    place = options.input_file or "standard input"
+    lines = (
+        files.read_stdin_lines()
+        if options.input_file is None
+        else files.read_lines(options.input_file)
+    )
+    texts = [
+        (f"{place}:{number}: ", line.strip())
+        for number, line in enumerate(lines, start=1)
+        if line.strip()
+    ]
+    if not texts:
+        raise ValueError(f"{place} has no text; expected a text a line.")
+    return texts
+
+
+def _records(options, filler, texts, progress):
+    """Yields what is found of every text, as a dict for JSON."""
+    at = _Place(texts)
+    if options.pseudo_log_likelihood:
+        found = likelihood.LikelihoodScorer(filler).score_each(at)
+        as_record = _likelihood_record
+    elif options.iterative:
+        found = (filler.fill_iteratively(text, top_k=options.top_k) for text in at)
+        as_record = _filled_record
+    else:
+        found = filler.fill_each(at, top_k=options.top_k)
+        as_record = _masks_record
+    for index in range(len(texts)):
+        try:
+            result = next(found)
+        except ValueError as error:
+            raise ValueError(f"{at.place}{error}") from None
+        yield {"text": texts[index][1]} | as_record(result)
+        progress("fill_mask", index + 1, len(texts), unit="text")
+
+
+class _Place:
+    """Hands texts out, and knows where the last one came from."""
+
+    def __init__(self, texts):
+        self._texts = texts
+        self.place = ""
+
+    def __iter__(self):
+        for place, text in self._texts:
+            self.place = place
+            yield text
+
+
+def _masks_record(fillings):
+    return {
+        "masks": [
+            [{"token": one.token, "probability": one.probability} for one in mask]
+            for mask in fillings
+        ]
+    }
+
+
+def _filled_record(filled):
+    return (
+        {"filled": filled.text}
+        | _masks_record(filled.fillings)
+        | {"order": filled.order}
+    )
+
+
+def _likelihood_record(scored):
+    return {
+        "pseudo_log_likelihood": scored.total,
+        "per_piece": scored.per_piece,
+        "per_word": scored.per_word,
+        "pieces": [
+            {"token": piece, "log_probability": value}
+            for piece, value in zip(
+                scored.pieces, scored.log_probabilities, strict=True
+            )
+        ],
+    }
+
+
+def _lines(record):
+    """Yields a record's part of the report."""
+    yield record["text"]
+    if "filled" in record:
+        yield f"  {record['filled']}"
+    for mask in record.get("masks", ()):
+        yield "  " + "  ".join(
+            f"{one['token']} {one['probability']:.3f}" for one in mask
+        )
+    if "pseudo_log_likelihood" in record:
+        yield (
+            f"  {record['pseudo_log_likelihood']:.4f}  per piece "
+            f"{record['per_piece']:.4f}  per word {record['per_word']:.4f}"
+        )

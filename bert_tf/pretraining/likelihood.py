@@ -1,0 +1,122 @@
+"""How likely a text is to a masked-word model.
+
+Shape letters: B batch, S sequence.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Iterable
+from collections.abc import Iterator
+
+import tensorflow as tf
+
+from bert_tf.pretraining import predictions
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Likelihood:
+    """A text's pseudo-log-likelihood: the sum over its pieces."""
+
+    pieces: tuple[str, ...]
+    # The natural logarithm of each piece's probability, it alone being masked.
+    log_probabilities: tuple[float, ...]
+
+    @property
+    def total(self) -> float:
+        """The pseudo-log-likelihood of the whole text."""
+        return sum(self.log_probabilities)
+
+    @property
+    def per_piece(self) -> float:
+        """Divided by the number of pieces."""
+        return self.total / len(self.pieces)
+
+    @property
+    def per_word(self) -> float:
+        """Divided by the number of words: pieces that do not go on a word."""
+        is_start = [
+            not piece.startswith(predictions.CONTINUATION) for piece in self.pieces
+        ]
+        return self.total / sum(is_start)
+
+
+class LikelihoodScorer:
+    """Scores texts with the model of a `MaskFiller`.
+
+    Args:
+        filler: `predictions.MaskFiller`.
+
+    Source: "Masked Language Model Scoring" (Salazar et al., 2020).
+    """
+
+    def __init__(self, filler: predictions.MaskFiller):
+        self._model = filler.model
+        self._tokenizer = filler.tokenizer
+        self._batch_size = filler.batch_size
+        ids = tf.TensorSpec([None, None], tf.int32)
+        self._compute = tf.function(
+            self._log_probabilities, input_signature=[ids, ids, ids, ids]
+        )
+
+    def score_each(self, texts: Iterable[str]) -> Iterator[Likelihood]:
+        """Yields the likelihood of every text, in order.
+
+        A text of n pieces is n sequences; those of several texts share a batch.
+
+        Raises:
+            ValueError: a text has no pieces, has a [MASK], or is too long.
+        """
+        pieces_of, scores = [], []
+        masked = itertools.chain.from_iterable(
+            self._masked(text, pieces_of) for text in texts
+        )
+        while batch := list(itertools.islice(masked, self._batch_size)):
+            scores += self._scores(batch)
+            while pieces_of and len(scores) >= len(pieces_of[0]):
+                pieces = pieces_of.pop(0)
+                yield Likelihood(
+                    pieces=tuple(pieces), log_probabilities=tuple(scores[: len(pieces)])
+                )
+                scores = scores[len(pieces) :]
+
+    def _masked(self, text, pieces_of):
+        """Yields (ids, position of the mask, what stood there) for each piece."""
+        pieces = self._tokenizer.tokenize(text)
+        if not pieces:
+            raise ValueError(f"The text {text!r} has no word pieces to score.")
+        if predictions.MASK in pieces:
+            raise ValueError(
+                f"Expected a text without [MASK] to score, got {text!r}; leave "
+                "--pseudo_log_likelihood out to fill it."
+            )
+        self._model.config.check_sequence_length(len(pieces) + 2)
+        pieces_of.append(pieces)
+        ids = self._tokenizer.convert_tokens_to_ids(["[CLS]", *pieces, "[SEP]"])
+        mask = self._tokenizer.vocabulary[predictions.MASK]
+        for position in range(1, len(pieces) + 1):
+            row = [*ids]
+            row[position] = mask
+            yield row, position, ids[position]
+
+    def _scores(self, batch):
+        features = predictions.padded_rows([(ids, [at]) for ids, at, _ in batch])
+        found = self._compute(
+            features["input_ids"],
+            features["input_mask"],
+            features["masked_lm_positions"],
+            [[label] for _, _, label in batch],
+        )
+        return found.numpy().tolist()
+
+    def _log_probabilities(self, input_ids, input_mask, positions, labels):
+        """Returns float32 [B]."""
+        outputs = self._model(
+            {
+                "input_ids": input_ids,
+                "input_mask": input_mask,
+                "segment_ids": tf.zeros_like(input_ids),
+                "masked_lm_positions": positions,
+            }
+        )
+        logs = tf.nn.log_softmax(outputs["masked_lm_logits"][:, 0])  # [B, V]
+        return tf.gather(logs, labels[:, 0], batch_dims=1)
