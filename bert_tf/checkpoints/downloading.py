@@ -85,6 +85,11 @@ def download(url, target, *, max_bytes, stage, progress=progress_module.silent):
     _remove(_description(part))
 
 
+def has_begun(target):
+    """Returns whether there is a part of a download that failed."""
+    return os.path.exists(f"{target}.part")
+
+
 def discard(target):
     """Removes what is there of a download."""
     for path in (_description(f"{target}.part"), f"{target}.part"):

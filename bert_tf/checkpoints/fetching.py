@@ -117,11 +117,12 @@ def _download(entry, downloaded, by_hand, progress):
         )
     except OSError as error:
         reason = str(error).rstrip(".")
+        kept = "What has come so far is kept. " * downloading.has_begun(downloaded)
         raise OSError(
-            f"{entry.url} cannot be downloaded: {reason}. What has come so far is "
-            "kept. Without a network, get that file elsewhere and put it into the "
-            f"folder {os.path.dirname(by_hand)} under the name "
-            f"{os.path.basename(by_hand)}; it is then taken from there."
+            f"{entry.url} cannot be downloaded: {reason}. {kept}Without a network, get "
+            "that file elsewhere and put it into the folder "
+            f"{os.path.dirname(by_hand)} under the name {os.path.basename(by_hand)}; "
+            "it is then taken from there."
         ) from None
 
 
