@@ -3,8 +3,9 @@
 import dataclasses
 import math
 import re
-from collections.abc import Mapping
 
+from bert_tf.checkpoints import comparison
+from bert_tf.checkpoints import probe
 from bert_tf.checkpoints import source as source_module
 
 _NUMBER = re.compile(r"(?<=[/._])\d+(?=[/._])")
@@ -21,7 +22,7 @@ class Conversion:
     written: source_module.Source  # The target, read back.
     placement: source_module.Placement  # Where everything went.
     dropped: tuple[str, ...]  # Weights of heads that were left out as asked.
-    differences: Mapping[str, float]  # Output -> largest difference on the probe.
+    outputs: comparison.OutputComparison  # On the probe batch.
 
 
 def text(conversion: Conversion, *, verbose: bool = False) -> str:
@@ -51,12 +52,18 @@ def text(conversion: Conversion, *, verbose: bool = False) -> str:
         lines.append(f"left out     {num_slots} tensors of the optimizer")
     for sentence in _notes(conversion):
         lines.append(f"note         {sentence}")
+    outputs = conversion.outputs
+    changes = {name: x for name, x in outputs.changes.items() if x > probe.TOLERANCE}
+    if changes:
+        lines.append("changed by what the target computes otherwise, as allowed:")
+        lines += _numbers(changes)
     lines.append("largest difference of outputs on a probe batch:")
-    lines += [
-        f"  {name:<30} {difference:.1e}"
-        for name, difference in conversion.differences.items()
-    ]
+    lines += _numbers(outputs.differences)
     return "\n".join(lines)
+
+
+def _numbers(differences):
+    return [f"  {name:<32} {value:.1e}" for name, value in differences.items()]
 
 
 def _model(source):

@@ -7,6 +7,7 @@ import os
 from bert_tf import files
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import catalogue
+from bert_tf.checkpoints import fetching
 from bert_tf.checkpoints import source as source_module
 
 
@@ -84,13 +85,7 @@ def detect(path):
     """
     path = os.fspath(path)
     for name in FORMATS:
-        try:
-            module = module_of(name)
-        except ModuleNotFoundError as error:
-            if not (error.name or "").startswith("bert_tf."):
-                raise
-            continue
-        if module.is_at(path):
+        if module_of(name).is_at(path):
             return name
     looked_for = "; ".join(f"{one.shown_by} ({name})" for name, one in FORMATS.items())
     if files.exists(path):
@@ -120,7 +115,6 @@ def open_source(path, format_name=None, *, progress=progress_module.silent):
     """
     path = os.fspath(path)
     if is_catalogue_name(path):
-        fetching = importlib.import_module("bert_tf.checkpoints.fetching")
         folder = fetching.fetch(path, progress=progress)
         source = open_source(folder, "bert")
         do_lower_case = catalogue.find(path).model.do_lower_case

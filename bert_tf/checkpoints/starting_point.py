@@ -61,6 +61,8 @@ def find(
         )
         start.config, start.vocabulary, start.do_lower_case
     """
+    if init_checkpoint is not None:
+        init_checkpoint = os.fspath(init_checkpoint)
     if do_lower_case is not None:
         full.validate_case_matches_checkpoint(do_lower_case, init_checkpoint)
     source = None

@@ -45,8 +45,10 @@ def everything(path):
     return dict(source.read_each(source.shapes))
 
 
-def assert_same_weights(path, other):
+def assert_same_weights(path, other, left_over=()):
     expected, found = everything(path), everything(other)
+    for name in left_over:
+        del expected[name]
     assert sorted(expected) == sorted(found)
     for name, array in expected.items():
         np.testing.assert_array_equal(found[name], array, err_msg=name)
@@ -70,9 +72,9 @@ def test_a_folder_of_the_release_is_written_with_everything(released_folder, tmp
     done = conversion.convert(options(released_folder, tmp_path / "new" / "model"))
     assert names_in(tmp_path / "new" / "model") == RELEASED
     assert_same_weights(released_folder, tmp_path / "new" / "model")
-    assert set(done.differences.values()) == {0.0}
+    assert set(done.outputs.differences.values()) == {0.0}
     assert {"sequence_output", "masked_lm_logits", "next_sentence_logits"} <= set(
-        done.differences
+        done.outputs.differences
     )
     new = formats.open_source(tmp_path / "new" / "model")
     assert new.config == done.source.config
@@ -179,6 +181,72 @@ def test_what_is_beside_the_source_can_be_replaced_or_added(
     new = formats.open_source(tmp_path / "new")
     assert len(new.vocabulary) == 288
     assert new.do_lower_case is False
+
+
+@pytest.mark.parametrize(
+    "target_format, name",
+    [("hugging_face", "new"), ("saved_model", "new"), ("keras", "new.keras")],
+)
+def test_to_another_format_and_back_every_bit_and_file_is_the_same(
+    released_folder, tmp_path, target_format, name
+):
+    given = options(released_folder, tmp_path / name, target_format=target_format)
+    conversion.convert(given)
+    conversion.convert(options(tmp_path / name, tmp_path / "back"))
+    assert_same_weights(released_folder, tmp_path / "back")
+    before, after = map(formats.open_source, (released_folder, tmp_path / "back"))
+    assert after.config == before.config
+    assert after.vocabulary.tokens == before.vocabulary.tokens
+    assert after.do_lower_case is True
+
+
+@pytest.mark.parametrize(
+    "kind, labels",
+    [
+        ("classification", ["no", "yes", "maybe"]),
+        ("token_classification", ["O", "B-PER", "I-PER"]),
+        ("multiple_choice", None),
+        ("question_answering", None),
+    ],
+)
+@pytest.mark.parametrize(
+    "target_format, name", [("hugging_face", "new"), ("keras", "new.keras")]
+)
+def test_to_another_format_and_back_a_head_and_its_labels_are_the_same(
+    fine_tuned, tmp_path, kind, labels, target_format, name
+):
+    prefix = fine_tuned(
+        kind, task={"task": kind, "labels": labels, "do_lower_case": False}
+    )
+    given = options(prefix, tmp_path / name, target_format=target_format)
+    left_over = conversion.convert(given).placement.without_place
+    # Heads on pieces do not use the pooler, and Hugging Face's have none.
+    assert all(name.startswith("bert/pooler/") for name in left_over)
+    conversion.convert(options(tmp_path / name, tmp_path / "back"))
+    assert_same_weights(prefix, tmp_path / "back", left_over)
+    head = formats.open_source(tmp_path / "back").head
+    assert (head.kind, head.labels) == (kind, labels and tuple(labels))
+
+
+def test_what_a_source_computes_and_the_target_cannot_say_has_to_be_allowed(tmp_path):
+    pytest.importorskip("keras_hub")
+    # KerasHub's masked-word head has an activation and an epsilon of its own.
+    preset = pathlib.Path(__file__).parent / "foreign" / "keras_hub" / "masked_lm"
+    with pytest.raises(
+        ValueError,
+        match=r"masked_lm_logits differs by .* computes as keras_hub, which bert cannot"
+        r" say; give --allow_activation_change",
+    ):
+        conversion.convert(options(preset, tmp_path / "new"))
+    assert os.listdir(tmp_path) == []
+    given = options(preset, tmp_path / "new", allow_activation_change=True)
+    done = conversion.convert(given)
+    assert done.outputs.changes["sequence_output"] == 0.0
+    report = conversion_report.text(done)
+    assert "changed by what the target computes otherwise, as allowed:" in report
+    # To its own format there is nothing to allow.
+    given = options(preset, tmp_path / "same", target_format="keras_hub")
+    assert conversion.convert(given).placement.changes == ()
 
 
 # Refused.
@@ -359,7 +427,7 @@ def test_the_pooler_and_unknown_tensors_without_a_place_are_left_over(
     done = conversion.convert(given)
     assert "left over    2 weights" in conversion_report.text(done)
     assert "bert/pooler/dense/kernel" not in everything(tmp_path / "new")
-    assert "pooled_output" not in done.differences  # Of random weights there.
+    assert "pooled_output" not in done.outputs.differences  # Of random weights there.
 
 
 def test_another_activation_has_to_be_allowed(released_folder, tmp_path, other_format):
@@ -376,7 +444,9 @@ def test_another_activation_has_to_be_allowed(released_folder, tmp_path, other_f
         conversion.convert(options(released_folder, tmp_path / "new", **flags))
     flags["allow_activation_change"] = True
     done = conversion.convert(options(released_folder, tmp_path / "new", **flags))
-    assert set(done.differences.values()) == {0.0}  # With the target's activation.
+    # With the target's activation they compute the same; it is another one.
+    assert set(done.outputs.differences.values()) == {0.0}
+
     assert f"the target computes otherwise: {sentence}" in conversion_report.text(done)
 
 
@@ -578,7 +648,7 @@ def test_the_report_names_every_group_or_every_weight(released_folder, tmp_path)
         "mapped       46 weights, the same bits when read back:",
         "   2 x bert/encoder/layer_*/attention/self/query/kernel",
         "left out     1 tensors of the optimizer",
-        "  sequence_output                0.0e+00",
+        "  sequence_output                  0.0e+00",
     ):
         assert line in shown.splitlines()
     every = conversion_report.text(done, verbose=True)

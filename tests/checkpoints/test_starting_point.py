@@ -1,0 +1,115 @@
+"""What a tool starts from: flags first, then the checkpoint; they have to agree."""
+
+import json
+
+import pytest
+
+from bert_tf.checkpoints import starting_point
+
+
+@pytest.fixture
+def other_files(released_folder, tmp_path):
+    """A configuration and a vocabulary of the same sizes, but not the checkpoint's."""
+    settings = json.loads((released_folder / "bert_config.json").read_text())
+    (tmp_path / "c.json").write_text(json.dumps(settings | {"hidden_act": "relu"}))
+    tokens = (released_folder / "vocab.txt").read_text().splitlines()
+    (tmp_path / "v.txt").write_text("\n".join([*tokens[:-1], "other"]) + "\n")
+    return {"bert_config_file": tmp_path / "c.json", "vocab_file": tmp_path / "v.txt"}
+
+
+def test_everything_comes_from_the_checkpoint(released_folder):
+    start = starting_point.find(released_folder)
+    assert start.config.hidden_act == "gelu"
+    assert len(start.vocabulary) == 288
+    assert start.do_lower_case is True
+    assert start.source.format == "bert"
+
+
+def test_what_is_given_comes_first(released_folder, other_files):
+    start = starting_point.find(released_folder, **other_files, do_lower_case=True)
+    assert start.config.hidden_act == "relu"
+    assert start.vocabulary.tokens[-1] == "other"
+
+
+def test_without_a_checkpoint_files_are_enough(other_files):
+    start = starting_point.find(None, **other_files)
+    assert start.source is None
+    assert start.do_lower_case is True  # As in 2018.
+
+
+@pytest.mark.parametrize("missing", ["bert_config_file", "vocab_file"])
+def test_what_is_neither_given_nor_found_is_asked_for(
+    released_folder, other_files, missing
+):
+    given = other_files | {missing: None}
+    with pytest.raises(ValueError, match=f"no --init_checkpoint, so --{missing}"):
+        starting_point.find(None, **given)
+    name = {"bert_config_file": "bert_config.json", "vocab_file": "vocab.txt"}[missing]
+    (released_folder / name).unlink()
+    with pytest.raises(ValueError, match=rf"has no {name} beside it, so --{missing}"):
+        starting_point.find(released_folder, **given)
+    start = starting_point.find(released_folder, **other_files)
+    assert start.config.hidden_act == "relu"
+
+
+def test_a_vocabulary_that_nobody_knows_may_be_missing(released_folder):
+    (released_folder / "vocab.txt").unlink()
+    start = starting_point.find(released_folder, needs_vocabulary=False)
+    assert start.vocabulary is None
+
+
+@pytest.mark.parametrize(
+    "recorded, given, expected",
+    [
+        (None, None, True),
+        (None, False, False),
+        (False, None, False),
+        (False, False, False),
+        (True, False, r"--do_lower_case=False, but .* is of lower-cased text; give --"),
+        (False, True, r"--do_lower_case=True, but .* is of cased text; give --do_low"),
+    ],
+)
+def test_the_casing_is_the_checkpoints_or_else_what_is_given(
+    released_folder, tmp_path, recorded, given, expected
+):
+    folder = released_folder.rename(tmp_path / "run")
+    if recorded is not None:
+        (folder / "task.json").write_text(json.dumps({"do_lower_case": recorded}))
+    if isinstance(expected, bool):
+        start = starting_point.find(folder, do_lower_case=given)
+        assert start.do_lower_case is expected
+        return
+    with pytest.raises(ValueError, match=expected):
+        starting_point.find(folder, do_lower_case=given)
+
+
+@pytest.mark.parametrize(
+    "num_pieces, is_run, message",
+    [
+        (287, False, "has 287 pieces, but its embedding table has 288 rows"),
+        (289, False, "has 289 pieces, but its embedding table has 288 rows"),
+        (287, True, None),  # The table was made larger on purpose.
+        (289, True, "has 289 pieces, but the model's vocab_size is 288"),
+    ],
+)
+def test_a_vocabulary_has_the_size_of_its_embedding_table(
+    released_folder, num_pieces, is_run, message
+):
+    tokens = (released_folder / "vocab.txt").read_text().splitlines()
+    tokens = [*tokens, "another"][:num_pieces]
+    (released_folder / "vocab.txt").write_text("\n".join(tokens) + "\n")
+    if is_run:
+        (released_folder / "task.json").write_text('{"task": "pretraining"}')
+    if message is None:
+        assert len(starting_point.find(released_folder).vocabulary) == num_pieces
+        return
+    with pytest.raises(ValueError, match=message):
+        starting_point.find(released_folder)
+
+
+def test_a_vocabulary_without_its_special_tokens_is_refused(released_folder):
+    tokens = (released_folder / "vocab.txt").read_text().splitlines()
+    tokens = [token.lower() for token in tokens]
+    (released_folder / "vocab.txt").write_text("\n".join(tokens) + "\n")
+    with pytest.raises(ValueError, match=r"\[PAD\], \[UNK\], .* missing among 288"):
+        starting_point.find(released_folder)
