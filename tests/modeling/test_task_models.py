@@ -348,14 +348,17 @@ def test_without_any_dropout_no_keys_are_needed():
         classification.BertClassifier(still, num_labels=2)(FEATURES, training=True)
 
 
-def test_a_span_is_scored_by_the_mean_of_both_ends():
+def test_a_span_is_scored_by_the_mean_of_both_ends_padding_left_out():
     model = MODELS["span_predictor"]()
     outputs = model(FEATURES)
     losses = [
         keras.ops.sparse_categorical_crossentropy(
-            FEATURES[f"{end}_positions"], outputs[f"{end}_logits"], from_logits=True
+            FEATURES[f"{end}_positions"][row : row + 1],
+            outputs[f"{end}_logits"][row : row + 1, :length],
+            from_logits=True,
         )
         for end in ("start", "end")
+        for row, length in enumerate(FEATURES["input_mask"].sum(axis=1))
     ]
     expected = np.mean(np.stack(losses))
     np.testing.assert_allclose(model.total_loss(FEATURES, outputs), expected, rtol=1e-6)
