@@ -9,6 +9,7 @@ import numpy as np
 from bert_tf import progress as progress_module
 from bert_tf.data import batching
 from bert_tf.modeling import numerics
+from bert_tf.multiple_choice import card
 from bert_tf.multiple_choice import features
 from bert_tf.multiple_choice import inputs as inputs_module
 from bert_tf.multiple_choice import model
@@ -20,6 +21,7 @@ from bert_tf.training import distribution
 from bert_tf.training import estimates
 from bert_tf.training import evaluation as evaluation_module
 from bert_tf.training import loop
+from bert_tf.training import model_card
 
 logger = logging.getLogger(__name__)
 
@@ -133,14 +135,19 @@ class MultipleChoice:
         logger.info("  Num endings = %d", self.inputs.task.num_endings)
         logger.info("  Batch size = %d", self.options.train_batch_size)
         logger.info("  Num steps = %d", self.trainer.num_train_steps)
-        return self.trainer.train(self._source("train"), evaluate=self._eval_scores)
+        reached = self.trainer.train(
+            self._source("train"), evaluate=lambda: self._eval_scores()[0]
+        )
+        self._write_card(training=self.trainer.facts())
+        return reached
 
     def evaluate(self) -> dict[str, float]:
         """Evaluates, writes eval_results.txt and returns its numbers."""
-        results = self._eval_scores()
+        results, chosen = self._eval_scores()
         results |= {"loss": results["eval_loss"], "global_step": self.trainer.step}
         self.trainer.folder.create()
         self.trainer.folder.write_eval_results(results)
+        self._write_card(results=results, predicted=chosen)
         return results
 
     def predict(self) -> list[str]:
@@ -168,15 +175,23 @@ class MultipleChoice:
         )
         return str(estimate)
 
+    def _write_card(self, **known):
+        model_card.write(
+            self.options.output_dir, card.card_of(self.options, self.inputs, **known)
+        )
+
     def _eval_scores(self):
+        """Returns the scores of the dev examples, and int [N], the endings chosen."""
         source = self._source("dev")
         logits = self.trainer.predict(source, keys=("logits",))["logits"]
         label_ids = self._features("dev")["label_ids"]
         losses = np.asarray(numerics.cross_entropy(logits, label_ids))
-        return {
-            "eval_accuracy": scores.accuracy(label_ids, np.argmax(logits, axis=-1)),
+        chosen = np.argmax(logits, axis=-1)
+        results = {
+            "eval_accuracy": scores.accuracy(label_ids, chosen),
             "eval_loss": float(np.mean(losses, dtype=np.float64)),
         }
+        return results, chosen
 
     def _num_train_steps(self):
         """As the release's classifier: whole steps of the epochs laid end to end."""

@@ -63,6 +63,24 @@ def test_both_files_of_predictions_say_the_same(run_dir):
     np.testing.assert_allclose(columns, by_number, rtol=1e-6)
 
 
+def test_the_run_has_a_model_card(run_dir, tmp_path, choice_options, write):
+    text = (run_dir / "README.md").read_text()
+    assert "pipeline_tag: multiple-choice" in text
+    assert "which of 3 endings" in text
+    wrong = write(
+        "wrong.tsv",
+        "startphrase\tending0\tending1\tending2\tlabel\n"
+        "the bee\tis warm\tball ball\twheel wheel\t1\n",
+    )
+    run = shutil.copytree(run_dir, tmp_path / "run")
+    workflow.evaluate(choice_options(run, eval_file=wrong))
+    facts = json.loads((run / "model_card.json").read_text())
+    assert facts["num_wrong"] == facts["num_evaluated"] == 1
+    assert facts["wrong_examples"] == [
+        {"text": "the bee", "expected": "ball ball", "predicted": "is warm"}
+    ]
+
+
 def test_the_folder_alone_is_enough_to_choose(run_dir):
     task = json.loads((run_dir / "task.json").read_text())
     assert (task["task"], task["num_endings"]) == ("multiple_choice", 3)
