@@ -13,6 +13,7 @@ from bert_tf.checkpoints import hugging_face
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import native
 from bert_tf.checkpoints import native_folder
+from bert_tf.checkpoints import probe
 from bert_tf.data import packing
 from bert_tf.modeling import pooling
 from bert_tf.tokenization import full
@@ -69,7 +70,7 @@ def model(sentence_encoder):
 
 def test_all_hidden_states_are_those_of_transformers(recorded, model):
     num_texts = num_padded = 0
-    largest = 0.0
+    largest = {"layers": 0.0, "last": 0.0, "pooled": 0.0, "ours": 0.0, "theirs": 0.0}
     for number in range(NUM_TEXTS // 25):
         ids, mask = recorded[f"ids/{number}"], recorded[f"mask/{number}"]
         features = {
@@ -77,17 +78,28 @@ def test_all_hidden_states_are_those_of_transformers(recorded, model):
             "input_mask": mask.astype(np.int32),
         }
         outputs = model(features)
-        states = np.stack([outputs["embedding_output"], *outputs["all_encoder_layers"]])
-        differences = [
-            np.max(np.abs(states - recorded[f"states/{number}"])),
-            np.max(np.abs(outputs["pooled_output"] - recorded[f"pooled/{number}"])),
-        ]
-        largest = max(largest, *differences)
+        ours = np.stack([outputs["embedding_output"], *outputs["all_encoder_layers"]])
+        theirs, exact = recorded[f"states/{number}"], recorded[f"exact/{number}"]
+        is_real = mask == 1
+        found = {
+            # Of values up to 10: in parts of the largest of each layer.
+            "layers": max(map(probe.difference, theirs, ours)),
+            "last": np.max(np.abs(ours[-1] - theirs[-1])[is_real]),
+            "pooled": np.max(
+                np.abs(outputs["pooled_output"] - recorded[f"pooled/{number}"])
+            ),
+            "ours": np.max(np.abs(ours - exact)),
+            "theirs": np.max(np.abs(theirs - exact)),
+        }
+        largest = {name: max(found[name], value) for name, value in largest.items()}
         num_texts += len(ids)
         num_padded += int(np.sum(mask[:, -1] == 0))
+    print(largest)
     assert num_texts == NUM_TEXTS
     assert num_padded > 20  # The comparison has padding in it.
-    assert largest <= TOLERANCE
+    assert max(largest["layers"], largest["last"], largest["pooled"]) <= TOLERANCE
+    # What is left is rounding, and no more of it here than there.
+    assert largest["ours"] <= largest["theirs"]
 
 
 def test_ids_are_those_of_its_own_tokenizer(recorded, texts, source):
@@ -113,6 +125,7 @@ def test_vectors_of_texts_are_those_of_sentence_transformers(
         pooled = pooling.pool(model(batch), batch["input_mask"], "mean")
         vectors.append(np.asarray(pooling.normalize(pooled)))
     cosines = np.sum(np.concatenate(vectors) * recorded["vectors"], axis=1)
+    print(cosines.min())
     assert cosines.min() > 0.99999
 
 
