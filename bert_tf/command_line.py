@@ -4,6 +4,7 @@ The only module that knows absl.flags. Every call has flags of its own, so that 
 tools can be imported, and run, in one process.
 """
 
+import dataclasses
 import difflib
 import inspect
 import itertools
@@ -37,10 +38,17 @@ _HELP_FLAGS = ("-h", "--help", "-help", "--helpfull", "--helpshort")
 _WIDTH = 88
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BadNews:
+    """What a tool returns that did its job, and whose result is a failure."""
+
+    report: str  # For standard output; the exit code is 1.
+
+
 def run(
     tool_name: str,
     options_class: type[options.Options],
-    work: Callable[[options.Options, progress.Progress], str | None],
+    work: Callable[[options.Options, progress.Progress], str | BadNews | None],
     argv: list[str] | None = None,
 ) -> int:
     """Runs a tool and returns its exit code.
@@ -49,7 +57,8 @@ def run(
         tool_name: its name on the command line.
         options_class: the record that its flags are made from; the class's docstring
             is the tool's description.
-        work: does the job and returns a report for standard output, or None.
+        work: does the job and returns a report for standard output, None, or
+            `BadNews`.
         argv: arguments without the program's name; None takes the process's own.
 
     Returns:
@@ -80,6 +89,9 @@ def run(
         return _complain(tool_name, error, FAILED)
     except KeyboardInterrupt:
         return _complain(tool_name, "interrupted.", INTERRUPTED)
+    if isinstance(report, BadNews):
+        _print_report(report.report)
+        return FAILED
     return _print_report(report) if report else DONE
 
 

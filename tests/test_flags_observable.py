@@ -53,6 +53,7 @@ QUERY = "tools/test_query_saved_model.py::"
 NOT_EXPORTED = (
     "tools/test_export_saved_model.py::test_what_cannot_be_exported_ends_in_one_line"
 )
+CHECKED = "checking/test_workflow.py::"
 EARLIER_DEMO = "demo/test_demo.py::test_an_earlier_demo_is_replaced"
 
 # The training loop is the same in every tool that trains.
@@ -296,6 +297,42 @@ OBSERVED = {
         "text_b": QUERY + "test_a_flag_given_twice_asks_two_texts",
         "export_dir": QUERY + "test_a_model_that_is_not_there_ends_in_one_line",
         "server": QUERY + "test_a_model_that_is_not_there_ends_in_one_line",
+    },
+    "check_data": {
+        **dict.fromkeys(
+            (
+                "task",
+                "init_checkpoint",
+                "bert_config_file",
+                "vocab_file",
+                "do_lower_case",
+                "max_seq_length",
+                "data_dir",
+                "train_file",
+                "eval_file",
+                "predict_file",
+                "text_column",
+                "text_b_column",
+                "label_column",
+                "labels",
+                "start_column",
+                "ending_columns",
+                "header",
+                "word_column",
+                "tag_column",
+                "tag_scheme",
+                "doc_stride",
+                "max_query_length",
+                "input_file",
+                "train_batch_size",
+                "num_train_epochs",
+            ),
+            CHECKED + "test_flags_are_those_of_the_tasks_own_tool",
+        ),
+        "task_name": CHECKED + "test_glue_and_pairs",
+        "version_2_with_negative": CHECKED
+        + "test_answers_that_are_elsewhere_have_file_and_line",
+        "dupe_factor": CHECKED + "test_text_for_pretraining",
     },
     "plot_run": {
         "run_dir": "training/test_curves.py::"

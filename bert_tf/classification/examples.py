@@ -17,6 +17,8 @@ class InputExample:
     text_a: str
     text_b: str | None = None  # None where the task has single texts.
     label: str | None = None  # None where the class is to be found.
+    # "file:line", for messages; None where it is not known.
+    place: str | None = dataclasses.field(default=None, compare=False)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -184,6 +186,7 @@ def read_examples(
             text_a=row.cells[columns.text],
             text_b=None if columns.text_b is None else row.cells[columns.text_b],
             label=label,
+            place=row.place,
         )
         examples.append(example)
     return examples

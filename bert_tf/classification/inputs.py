@@ -17,6 +17,7 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import run_folder
 
 CLASS_WEIGHTS = "output_weights"
+_DEFAULT_COLUMNS = examples.Columns()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -97,7 +98,7 @@ def _from_options(options, progress):
         do_lower_case=options.do_lower_case,
         progress=progress,
     )
-    processor, columns = _processor(options, examples.Columns(), options.labels)
+    processor, columns = processor_of(options)
     task = task_module.Task(
         labels=tuple(processor.get_labels()),
         max_seq_length=options.max_seq_length,
@@ -123,7 +124,7 @@ def _from_run(options):
             f"--labels={','.join(options.labels)}, but the model in {run_dir} was "
             f"trained with {','.join(task.labels)}; leave --labels out."
         )
-    processor, columns = _processor(options, task.columns, task.labels)
+    processor, columns = processor_of(options, task.columns, task.labels)
     if (columns.text_b is not None) != task.is_pair:
         kind = "pairs of texts" if task.is_pair else "single texts"
         raise ValueError(
@@ -138,8 +139,14 @@ def _from_run(options):
     )
 
 
-def _processor(options, known_columns, labels):
-    """Returns the processor of the options' data, and its columns."""
+def processor_of(options, known_columns=_DEFAULT_COLUMNS, labels=None):
+    """Returns the processor of the options' data, and its columns.
+
+    Args:
+        options: `RunClassifierOptions`.
+        known_columns: `Columns` of those that the options leave out.
+        labels: names of the classes; None: the options' own.
+    """
     if options.task_name is not None:
         processor = glue.PROCESSORS[options.task_name.lower()]()
         return processor, processor.columns
@@ -153,7 +160,7 @@ def _processor(options, known_columns, labels):
         eval_file=options.eval_file,
         predict_file=options.predict_file,
         columns=columns,
-        labels=labels,
+        labels=options.labels if labels is None else labels,
     )
     return processor, columns
 

@@ -94,7 +94,7 @@ def _from_options(options, progress):
         do_lower_case=options.do_lower_case,
         progress=progress,
     )
-    columns = _columns(options, examples_module.Columns())
+    columns = columns_of(options, examples_module.Columns())
     read, paths = _read_examples(options, columns, None)
     task = task_module.Task(
         num_endings=len(next(iter(read.values()))[0].endings),
@@ -117,7 +117,7 @@ def _from_options(options, progress):
 def _from_run(options):
     run_dir = options.output_dir
     task = read_task(run_dir)
-    columns = _columns(options, task.columns)
+    columns = columns_of(options, task.columns)
     read, paths = _read_examples(options, columns, task.num_endings)
     return Inputs(
         task=task,
@@ -128,8 +128,8 @@ def _from_run(options):
     )
 
 
-def _columns(options, known):
-    """Returns the columns of the options' data."""
+def columns_of(options, known):
+    """Returns the columns of the options' data; `known` is for those left out."""
     if options.data_dir is not None:
         return data_sets.layout_of(options.data_dir).columns
     return examples_module.Columns(
@@ -151,7 +151,7 @@ def _read_examples(options, columns, num_endings):
         "dev": options.do_eval or (options.do_train and options.eval_every_steps > 0),
         "test": options.do_predict,
     }
-    paths = {name: path for name, path in _paths(options).items() if wanted[name]}
+    paths = {name: path for name, path in paths_of(options).items() if wanted[name]}
     read = {}
     for name, path in paths.items():
         own = columns.without_label() if name == "test" else columns
@@ -162,7 +162,8 @@ def _read_examples(options, columns, num_endings):
     return read, paths
 
 
-def _paths(options):
+def paths_of(options) -> dict[str, str | None]:
+    """Returns the paths of "train", "dev" and "test"; None where there is none."""
     if options.data_dir is None:
         files_given = (options.train_file, options.eval_file, options.predict_file)
         return dict(zip(("train", "dev", "test"), files_given, strict=True))

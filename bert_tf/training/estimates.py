@@ -4,6 +4,7 @@ import dataclasses
 import math
 import time
 
+import numpy as np
 import tensorflow as tf
 
 from bert_tf.training import freezing
@@ -32,10 +33,33 @@ class Estimate:
                 f"steps             {self.num_train_steps:,}",
                 f"FLOPs per step    {self.flops_per_step:.3g}",
                 f"memory per device {self.memory_bytes / 2**30:.2f} GiB (estimate)",
-                f"time              {_clock(self.seconds)} (at the speed of a bare "
+                f"time              {clock(self.seconds)} (at the speed of a bare "
                 "matrix product here; the real run is slower)",
             ]
         )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Workload:
+    """What is to be trained on."""
+
+    num_examples: int  # Of an epoch.
+    sequence_length: int  # S, of the longest batch: decides on the memory.
+    padded_length: int  # Of a usual batch: decides on the time.
+    sequences_per_example: int = 1  # 4 for a choice of four endings.
+
+
+def padded_length(lengths, options) -> int:
+    """Returns the length of a usual batch, as length buckets cut it.
+
+    Args:
+        lengths: integers [N], the places that each row uses.
+        options: `FineTuningOptions` with `max_seq_length`.
+    """
+    # Of B rows, the longest is usually longer than all but one in B.
+    longest = np.quantile(lengths, 1 - 1 / options.train_batch_size)
+    buckets = [size for size in options.length_buckets if size >= longest]
+    return min([*buckets, options.max_seq_length])
 
 
 def estimate(trainer, *, sequence_length, sequences_per_example=1, num_predictions=0):
@@ -48,28 +72,85 @@ def estimate(trainer, *, sequence_length, sequences_per_example=1, num_predictio
         num_predictions: int, M; masked positions a sequence with a vocabulary-wide
             output.
     """
-    config, options = trainer.model.config, trainer.options
+    model = trainer.model
+    return _estimate(
+        model.config,
+        trainer.options,
+        sequence_length,
+        sequences_per_example=sequences_per_example,
+        num_predictions=num_predictions,
+        num_parameters=model.count_params(),
+        num_trained=sum(math.prod(v.shape) for v in model.trainable_variables),
+        learns=freezing.trained_share(model),
+        num_steps=max(trainer.num_train_steps - trainer.step, 0),
+        num_replicas=trainer.strategy.num_replicas_in_sync,
+    )
+
+
+def before_building(config, options, workload: Workload) -> Estimate:
+    """Returns the `Estimate` of fine-tuning on one device; builds no model.
+
+    Args:
+        config: `BertConfig`.
+        options: `FineTuningOptions` with `num_train_epochs`.
+        workload: what is to be trained on.
+    """
+    num_parameters = encoder_parameters(config)
+    epochs = workload.num_examples * options.num_train_epochs
+    return _estimate(
+        config,
+        options,
+        workload.sequence_length,
+        sequences_per_example=workload.sequences_per_example,
+        num_predictions=0,
+        num_parameters=num_parameters,
+        num_trained=num_parameters,
+        learns=1.0,
+        num_steps=int(epochs / options.train_batch_size),
+        num_replicas=1,
+        padded_length=workload.padded_length,
+    )
+
+
+def encoder_parameters(config) -> int:
+    """Returns the weights of an encoder with its pooler; heads add few."""
+    hidden, inner = config.hidden_size, config.intermediate_size
+    rows = config.vocab_size + config.type_vocab_size + config.max_position_embeddings
+    square = hidden * hidden + hidden  # A dense layer with its biases.
+    norm = 2 * hidden
+    layer = 4 * square + 2 * hidden * inner + inner + hidden + 2 * norm
+    return rows * hidden + norm + config.num_hidden_layers * layer + square
+
+
+def _estimate(
+    config,
+    options,
+    sequence_length,
+    *,
+    sequences_per_example,
+    num_predictions,
+    num_parameters,
+    num_trained,
+    learns,
+    num_steps,
+    num_replicas,
+    padded_length=None,
+):
     sequences = options.train_batch_size * sequences_per_example
     forward = sequences * forward_flops(
-        config, sequence_length, num_predictions=num_predictions
+        config, padded_length or sequence_length, num_predictions=num_predictions
     )
-    learns = freezing.trained_share(trainer.model)
     flops = (1 + BACKWARD_COST * learns) * forward
-    num_parameters = trainer.model.count_params()
-    num_trained = sum(
-        math.prod(variable.shape) for variable in trainer.model.trainable_variables
-    )
-    parts = trainer.strategy.num_replicas_in_sync * options.gradient_accumulation_steps
+    parts = num_replicas * options.gradient_accumulation_steps
     kept = sequences / parts * _activations(config, sequence_length, num_predictions)
     num_floats = num_parameters + FLOATS_PER_TRAINED_PARAMETER * num_trained
-    steps = max(trainer.num_train_steps - trainer.step, 0)
     speed = matrix_product_speed(config, options.dtype)
     return Estimate(
         num_parameters=num_parameters,
-        num_train_steps=steps,
+        num_train_steps=num_steps,
         flops_per_step=flops,
         memory_bytes=BYTES_PER_FLOAT * (num_floats + learns * kept),
-        seconds=steps * flops / speed / trainer.strategy.num_replicas_in_sync,
+        seconds=num_steps * flops / speed / num_replicas,
     )
 
 
@@ -110,6 +191,7 @@ def matrix_product_speed(config, dtype, *, seconds=0.3):
     return flops / (time.monotonic() - started)
 
 
-def _clock(seconds):
+def clock(seconds) -> str:
+    """Returns a time in words: "1 h 2 min 3 s"."""
     hours, rest = divmod(int(seconds), 3600)
     return f"{hours} h {rest // 60} min {rest % 60} s"

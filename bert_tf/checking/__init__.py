@@ -1,0 +1,1 @@
+"""Checks of every task's data: which task has which options and checks."""

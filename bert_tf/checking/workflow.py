@@ -1,0 +1,166 @@
+"""Data checks on one page: the task's options, its checks, the estimate, the report."""
+
+import dataclasses
+from collections.abc import Callable
+from collections.abc import Mapping
+
+from bert_tf import options as options_module
+from bert_tf import progress as progress_module
+from bert_tf.checking import options as checking_options
+from bert_tf.checkpoints import starting_point
+from bert_tf.classification import checks as classification_checks
+from bert_tf.classification import options as classification_options
+from bert_tf.data import findings as findings_module
+from bert_tf.multiple_choice import checks as choice_checks
+from bert_tf.multiple_choice import options as choice_options
+from bert_tf.pretraining import checks as pretraining_checks
+from bert_tf.pretraining import options as pretraining_options
+from bert_tf.question_answering import checks as squad_checks
+from bert_tf.question_answering import options as squad_options
+from bert_tf.token_classification import checks as ner_checks
+from bert_tf.token_classification import options as ner_options
+from bert_tf.tokenization import vocabulary as vocabulary_module
+from bert_tf.training import estimates
+
+# What every task may be given, whether or not its tool has such flags.
+_STARTING_POINT = ("init_checkpoint", "bert_config_file", "vocab_file", "do_lower_case")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Task:
+    """How the data of a task are checked."""
+
+    options: type[options_module.Options]  # Of its tool.
+    check: Callable  # The function `check` of its checks.py.
+    # Options of the tool that the checks do not read, and it cannot do without.
+    unread: Mapping[str, object]
+    # Flag of the tool -> flags of which one being given means that it is set.
+    implied: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+
+
+_OF_A_RUN = {"output_dir": "."}
+_FILES = {
+    "do_train": ("data_dir", "train_file"),
+    "do_eval": ("eval_file",),
+    "do_predict": ("predict_file",),
+}
+TASKS = {
+    "classification": Task(
+        options=classification_options.RunClassifierOptions,
+        check=classification_checks.check,
+        unread=_OF_A_RUN,
+        implied=_FILES,
+    ),
+    "multiple_choice": Task(
+        options=choice_options.RunSwagOptions,
+        check=choice_checks.check,
+        unread=_OF_A_RUN,
+        implied=_FILES,
+    ),
+    "pretraining": Task(
+        options=pretraining_options.CreatePretrainingDataOptions,
+        check=pretraining_checks.check,
+        unread={"output_file": "unwritten", "vocab_file": "known otherwise"},
+    ),
+    "question_answering": Task(
+        options=squad_options.RunSquadOptions,
+        check=squad_checks.check,
+        unread=_OF_A_RUN,
+        implied={"do_train": ("train_file",), "do_predict": ("predict_file",)},
+    ),
+    "token_classification": Task(
+        options=ner_options.RunNerOptions,
+        check=ner_checks.check,
+        unread=_OF_A_RUN,
+        implied={"do_train": ("data_dir",)},
+    ),
+}
+
+
+def run(options, *, progress=progress_module.silent) -> findings_module.Findings:
+    """Checks the data of a task.
+
+    Args:
+        options: `checking.options.CheckDataOptions`.
+        progress: see `bert_tf.progress`.
+
+    Returns:
+        What was found; its `report()` is for the reader.
+
+    Raises:
+        OptionError: a flag is missing, or is none of the task's.
+        ValueError, OSError: vocabulary or model cannot be read.
+    """
+    task = TASKS[options.task]
+    record = task_options(options)
+    start = _start(options, progress)
+    findings = findings_module.Findings()
+    workload = task.check(record, start, findings, progress=progress)
+    if workload is not None:
+        _estimate(findings, start, record, workload)
+    return findings
+
+
+def _start(options, progress):
+    """Returns vocabulary, casing and size; no size where nothing needs one."""
+    has_config = options.init_checkpoint or options.bert_config_file
+    if options.task == "pretraining" and options.vocab_file and not has_config:
+        return starting_point.StartingPoint(
+            config=None,
+            vocabulary=vocabulary_module.Vocabulary.load(options.vocab_file),
+            do_lower_case=options.do_lower_case is not False,
+        )
+    return starting_point.find(
+        options.init_checkpoint,
+        bert_config_file=options.bert_config_file,
+        vocab_file=options.vocab_file,
+        do_lower_case=options.do_lower_case,
+        progress=progress,
+    )
+
+
+def task_options(options: checking_options.CheckDataOptions):
+    """Returns the record of the task's own tool.
+
+    Raises:
+        OptionError: a flag is none of the tool's, or the tool refuses them together.
+    """
+    task = TASKS[options.task]
+    names = {field.name: field for field in dataclasses.fields(task.options)}
+    given = {
+        name: value
+        for name, value in options.given().items()
+        if name in names or name not in _STARTING_POINT
+    }
+    for name, value in given.items():
+        if name not in names:
+            raise options_module.OptionError(
+                f"--{name} does not go with --task={options.task}."
+            )
+        if isinstance(value, tuple) and "tuple" not in str(names[name].type):
+            if len(value) > 1:
+                raise options_module.OptionError(
+                    f"--{name}: --task={options.task} takes one, got {len(value)}."
+                )
+            given[name] = value[0]
+    for flag, reasons in task.implied.items():
+        given[flag] = any(reason in given for reason in reasons)
+    return task.options(**task.unread | given)
+
+
+def _estimate(findings, start, options, workload):
+    if start.config.max_position_embeddings < workload.sequence_length:
+        findings.error(
+            "length",
+            f"--max_seq_length={workload.sequence_length}, but the model has "
+            f"{start.config.max_position_embeddings} positions "
+            "(max_position_embeddings)",
+        )
+        return
+    found = estimates.before_building(start.config, options, workload)
+    findings.note(
+        "estimate",
+        f"{found.num_train_steps:,} steps of {options.train_batch_size} take "
+        f"{found.memory_bytes / 2**30:.1f} GiB and {estimates.clock(found.seconds)} "
+        "at the speed of a bare matrix product on this machine; the run is slower",
+    )

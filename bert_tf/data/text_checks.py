@@ -1,0 +1,294 @@
+"""Checks of texts and classes that are the same for every task."""
+
+import collections
+import dataclasses
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+import numpy as np
+
+from bert_tf import progress as progress_module
+from bert_tf.data import findings as findings_module
+from bert_tf.data import packing
+from bert_tf.tokenization import vocabulary as vocabularies
+
+# Of a class: fewer examples are hardly learned, and hardly scored.
+RARE_COUNT = 10
+RARE_SHARE = 0.01
+MAJORITY_SHARE = 0.9
+TRUNCATED_SHARE = 0.05
+UNKNOWN_SHARE = 0.01
+# A vocabulary that fewer pieces of have capitals was made of lower-cased text.
+CASED_SHARE = 0.01
+_MIN_TEXTS_FOR_CASE = 20
+TEXTS_PER_CALL = 2048
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Item:
+    """One example as these checks see it."""
+
+    texts: tuple[str, ...]  # All that the model sees of it.
+    label: str | None  # None where it is to be found.
+    place: str  # "file:line", or what names it else.
+
+
+def check_texts(
+    findings: findings_module.Findings, parts: Mapping[str, Sequence[Item]]
+) -> None:
+    """Adds counts, empty texts, duplicates and overlap.
+
+    Args:
+        findings: to add to.
+        parts: "train", "dev", "test" -> examples, as far as there are such.
+    """
+    counts = ", ".join(f"{len(items):,} in {part}" for part, items in parts.items())
+    findings.passed("examples", counts)
+    _check_empty(findings, parts)
+    for part, items in parts.items():
+        _check_duplicates(findings, part, items)
+        if part != "train" and "train" in parts:
+            _check_overlap(findings, parts, part)
+
+
+def check_labels(
+    findings: findings_module.Findings, parts: Mapping[str, Sequence[str]]
+) -> None:
+    """Adds balance, rare classes, and classes that are missing in a part.
+
+    Args:
+        findings: to add to.
+        parts: "train", "dev" -> the class of each example.
+    """
+    counts = {part: collections.Counter(labels) for part, labels in parts.items()}
+    for part, found in counts.items():
+        total = sum(found.values())
+        shares = ", ".join(
+            f"{label} {count / total:.1%}" for label, count in found.most_common(10)
+        )
+        more = f" and {len(found) - 10} more" if len(found) > 10 else ""
+        (_, most), *_ = found.most_common(1)
+        findings.judge(
+            "label balance",
+            f"{part}: {shares}{more}",
+            is_good=most / total <= MAJORITY_SHARE or part != "train",
+        )
+    if "train" in counts:
+        _check_rare(findings, counts["train"])
+    if {"train", "dev"} <= counts.keys():
+        _check_seen(findings, counts)
+
+
+def check_lengths(
+    findings: findings_module.Findings,
+    part: str,
+    lengths: Sequence[int],
+    *,
+    room: int,
+    limit: str,
+) -> None:
+    """Adds how many inputs are cut.
+
+    Args:
+        findings: to add to.
+        part: "train", "dev" or "test".
+        lengths: pieces of each example, before cutting and without special ones.
+        room: the most pieces that are kept.
+        limit: the flag that says so, such as "--max_seq_length=128".
+    """
+    truncated = float(np.mean(np.asarray(lengths) > room))
+    median, high = np.percentile(lengths, [50, 95]).astype(int)
+    findings.judge(
+        "length",
+        f"{part}: {truncated:.1%} are longer than {limit} allows, and cut; half have "
+        f"at most {median} pieces, 95 % at most {high}",
+        is_good=truncated <= TRUNCATED_SHARE,
+    )
+
+
+def check_unknown(
+    findings: findings_module.Findings,
+    part: str,
+    *,
+    lengths: Sequence[int],
+    num_unknown: Sequence[int],
+) -> None:
+    """Adds how many pieces are [UNK].
+
+    Args:
+        findings: to add to.
+        part: "train", "dev" or "test".
+        lengths: pieces of each example, before cutting.
+        num_unknown: [UNK] among them.
+    """
+    lengths, num_unknown = np.asarray(lengths), np.asarray(num_unknown)
+    share = float(np.sum(num_unknown) / max(np.sum(lengths), 1))
+    findings.judge(
+        "unknown words",
+        f"{part}: {share:.2%} of the pieces are [UNK], in "
+        f"{np.mean(num_unknown > 0):.1%} of the examples",
+        is_good=share <= UNKNOWN_SHARE,
+    )
+
+
+def count_pieces(
+    tokenizer,
+    texts: Sequence[str],
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns how many pieces each text has, and how many of them are [UNK].
+
+    Args:
+        tokenizer: a `FullTokenizer` or an `InGraphTokenizer`.
+        texts: N texts.
+        progress: told how many texts are done.
+
+    Returns:
+        int64 [N], int64 [N].
+    """
+    unknown = tokenizer.vocabulary.unk_id
+    lengths, num_unknown = [], []
+    for start in range(0, len(texts), TEXTS_PER_CALL):
+        rows = packing.token_ids(tokenizer, texts[start : start + TEXTS_PER_CALL])
+        lengths += map(len, rows)
+        num_unknown += [row.count(unknown) for row in rows]
+        progress("tokenize", len(lengths), len(texts), unit="texts")
+    return np.array(lengths, np.int64), np.array(num_unknown, np.int64)
+
+
+def check_casing(
+    findings: findings_module.Findings,
+    texts: Sequence[str],
+    vocabulary: vocabularies.Vocabulary,
+    *,
+    do_lower_case: bool,
+) -> None:
+    """Adds whether vocabulary, flag and text agree on capitals.
+
+    Args:
+        findings: to add to.
+        texts: some or all texts of the data.
+        vocabulary: the model's.
+        do_lower_case: as the run will have it.
+    """
+    tokens = [token for token in vocabulary.tokens if token[:1] != "["]
+    share = sum(map(_has_capital, tokens)) / len(tokens)
+    is_cased = share >= CASED_SHARE
+    kind = f"the vocabulary is {'cased' if is_cased else 'lower-cased'}"
+    with_capitals = sum(map(_has_capital, texts)) / max(len(texts), 1)
+    seen = f"{with_capitals:.0%} of the texts have capitals"
+    if do_lower_case == is_cased:
+        word = findings.warning if is_cased else findings.error
+        effect = (
+            "cased pieces will never be used"
+            if is_cased
+            else "words with capitals become [UNK]"
+        )
+        word("casing", f"{kind}, but --do_lower_case={do_lower_case}: {effect}; {seen}")
+        return
+    findings.judge(
+        "casing",
+        f"{kind}, as --do_lower_case={do_lower_case} has it; {seen}",
+        # Lower-cased text is strange to a cased model.
+        is_good=do_lower_case
+        or with_capitals > 0.01
+        or len(texts) < _MIN_TEXTS_FOR_CASE,
+    )
+
+
+def _check_empty(findings, parts):
+    num_empty = 0
+    for items in parts.values():
+        for item in items:
+            if not all(map(str.strip, item.texts)):
+                num_empty += 1
+                findings.warning("empty texts", "a text is empty", item.place)
+    if not num_empty:
+        findings.passed("empty texts", "there are none")
+
+
+def _check_duplicates(findings, part, items):
+    by_key = collections.defaultdict(list)
+    for item in items:
+        by_key[_key(item)].append(item)
+    repeated = [group for group in by_key.values() if len(group) > 1]
+    spare = sum(len(group) - 1 for group in repeated)
+    if not repeated:
+        findings.passed("duplicates", f"{part}: every text occurs once")
+        return
+    where = findings_module.places(
+        f"{group[1].place} as {group[0].place}" for group in repeated
+    )
+    findings.warning(
+        "duplicates",
+        f"{part}: {spare:,} of {len(items):,} texts occurred before ({where})",
+    )
+    torn = [group for group in repeated if len({item.label for item in group}) > 1]
+    for group in torn:
+        other = next(item for item in group if item.label != group[0].label)
+        findings.warning(
+            "contradictions",
+            f"{part}: the text is that of {group[0].place}, which has the label "
+            f"{group[0].label!r:.60} and not {other.label!r:.60}",
+            other.place,
+        )
+
+
+def _check_overlap(findings, parts, part):
+    place_of = {_key(item): item.place for item in reversed(parts["train"])}
+    shared = [item for item in parts[part] if _key(item) in place_of]
+    if not shared:
+        findings.passed("overlap", f"no text of {part} is in train")
+        return
+    where = findings_module.places(
+        f"{item.place} as {place_of[_key(item)]}" for item in shared
+    )
+    findings.warning(
+        "overlap",
+        f"{len(shared):,} of {len(parts[part]):,} texts of {part} are in train too "
+        f"({where}): scores on them are too good",
+    )
+
+
+def _check_rare(findings, counts):
+    total = sum(counts.values())
+    rare = {
+        label: count
+        for label, count in counts.items()
+        if count < min(RARE_COUNT, total / len(counts) / 2)
+        or count < RARE_SHARE * total
+    }
+    for label, count in sorted(rare.items()):
+        findings.warning(
+            "rare labels", f"train: {label!r} has {count:,} of {total:,} examples"
+        )
+    if not rare:
+        findings.passed("rare labels", f"none of the {len(counts)} is rare in train")
+
+
+def _check_seen(findings, counts):
+    unseen = sorted(counts["dev"].keys() - counts["train"].keys())
+    for label in unseen:
+        findings.error(
+            "label sets",
+            f"{label!r}, which {counts['dev'][label]:,} examples of dev have, is not "
+            "in train",
+        )
+    unscored = sorted(counts["train"].keys() - counts["dev"].keys())
+    if unscored:
+        shown = ", ".join(map(repr, unscored[:5]))
+        findings.warning(
+            "label sets", f"{len(unscored)} labels of train are not in dev: {shown}"
+        )
+    if not (unseen or unscored):
+        findings.passed("label sets", "train and dev have the same labels")
+
+
+def _key(item):
+    """Returns what equal texts have in common, whatever their case and spaces."""
+    return tuple(" ".join(text.lower().split()) for text in item.texts)
+
+
+def _has_capital(text):
+    return text != text.lower()

@@ -1,0 +1,196 @@
+"""Checks of questions and answers, before anyone trains on them."""
+
+import json
+
+import numpy as np
+
+from bert_tf import files
+from bert_tf import progress as progress_module
+from bert_tf.data import findings as findings_module
+from bert_tf.data import text_checks
+from bert_tf.question_answering import examples as examples_module
+from bert_tf.question_answering import windows
+from bert_tf.tokenization import in_graph
+from bert_tf.training import estimates
+
+
+def check(
+    options,
+    start,
+    findings: findings_module.Findings,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> estimates.Workload | None:
+    """Adds what is found in the files.
+
+    Args:
+        options: `RunSquadOptions`.
+        start: `starting_point.StartingPoint`: vocabulary and casing.
+        findings: to add to.
+        progress: told how many texts are tokenized.
+
+    Returns:
+        What training has to do; None where there is nothing to train on.
+    """
+    parts = _read(options, findings)
+    if not parts:
+        return None
+    number_of = {}  # Equal contexts have one number, in all files.
+    items = {
+        part: [_item(example, number_of) for example in squad_file.examples]
+        for part, squad_file in parts.items()
+    }
+    text_checks.check_texts(findings, items)
+    for part, squad_file in parts.items():
+        _check_answers(options, findings, part, squad_file)
+    _check_contexts(findings, parts)
+    contexts = sorted(number_of)
+    text_checks.check_casing(
+        findings, contexts, start.vocabulary, do_lower_case=start.do_lower_case
+    )
+    tokenizer = in_graph.InGraphTokenizer(
+        start.vocabulary, do_lower_case=start.do_lower_case
+    )
+    lengths, unknown = text_checks.count_pieces(tokenizer, contexts, progress=progress)
+    counts = dict(zip(contexts, zip(lengths, unknown, strict=True), strict=True))
+    rows = {
+        part: _check_windows(
+            options, findings, part, squad_file.examples, tokenizer, counts=counts
+        )
+        for part, squad_file in parts.items()
+    }
+    training = [rows[part] for part in rows if part.startswith("train")]
+    if not training:
+        return None
+    lengths = np.concatenate(training)
+    return estimates.Workload(
+        num_examples=len(lengths),
+        sequence_length=options.max_seq_length,
+        padded_length=estimates.padded_length(lengths, options),
+    )
+
+
+def _read(options, findings):
+    """Returns the files that can be read: "train", "train 2", ..., and "dev"."""
+    paths = {
+        "train" if number == 1 else f"train {number}": path
+        for number, path in enumerate(options.train_file, start=1)
+    }
+    if options.predict_file is not None:
+        paths["dev"] = options.predict_file
+    parts = {}
+    for part, path in paths.items():
+        try:
+            parts[part] = examples_module.read_squad(path)
+        except (OSError, ValueError) as error:
+            findings.failure(f"reading {part}", error)
+        else:
+            findings.passed("files", f"{part}: {path}")
+    return parts
+
+
+def _item(example, number_of):
+    number = number_of.setdefault(example.context.text, len(number_of))
+    return text_checks.Item(
+        texts=(example.question_text, f"{number}"),
+        label=None,  # One question may have several true answers.
+        place=example.qas_id,
+    )
+
+
+def _check_answers(options, findings, part, squad_file):
+    """Adds each answer that does not stand where it is said to."""
+    text = None
+    num_wrong = 0
+    for example in squad_file.examples:
+        for reason, is_error in _faults(options, part, example):
+            if text is None:
+                with files.open_file(squad_file.path) as file:
+                    text = file.read()
+            line = text.count("\n", 0, text.find(json.dumps(example.qas_id))) + 1
+            add = findings.error if is_error else findings.warning
+            message = f"question {example.qas_id}: {reason}"
+            add("answers", message, f"{squad_file.path}:{line}")
+            num_wrong += 1
+    if not num_wrong:
+        findings.passed("answers", f"{part}: all stand where they are said to")
+    without = sum(example.is_impossible for example in squad_file.examples)
+    if squad_file.is_version_2:
+        share = without / len(squad_file.examples)
+        findings.passed("answers", f"{part}: {share:.1%} of the questions have none")
+
+
+def _faults(options, part, example):
+    """Yields (what is wrong, whether training would stop there)."""
+    is_training = part.startswith("train")
+    if example.is_impossible and is_training and not options.version_2_with_negative:
+        yield "it has no answer; give --version_2_with_negative", True
+    if example.is_impossible:
+        return
+    if is_training and not example.answers:
+        yield "it has no answer, and does not say that there is none", True
+    for answer in example.answers[: 1 if is_training else None]:
+        text = example.context.text
+        if not answer.text.strip():
+            yield "an answer is empty", is_training
+        elif answer.start < 0 and is_training:
+            yield f"the answer {answer.text!r:.60} has no answer_start", True
+        elif answer.start >= 0 and not text.startswith(answer.text, answer.start):
+            found = text[answer.start : answer.start + len(answer.text)]
+            yield (
+                f"the answer {answer.text!r:.60} is not at character {answer.start}, "
+                f"where {found!r:.60} stands",
+                is_training,
+            )
+
+
+def _check_contexts(findings, parts):
+    contexts = {
+        part: {example.context.text for example in squad_file.examples}
+        for part, squad_file in parts.items()
+    }
+    for part, found in contexts.items():
+        findings.passed("contexts", f"{part}: {len(found):,} different ones")
+    if "dev" not in contexts:
+        return
+    for part in contexts.keys() - {"dev"}:
+        shared = contexts["dev"] & contexts[part]
+        findings.judge(
+            "overlap",
+            f"{len(shared):,} of {len(contexts['dev']):,} contexts of dev are in "
+            f"{part} too",
+            is_good=not shared,
+        )
+
+
+def _check_windows(options, findings, part, examples, tokenizer, *, counts):
+    """Returns the places that each window uses."""
+    questions = sorted({example.question_text for example in examples})
+    lengths, unknown = text_checks.count_pieces(tokenizer, questions)
+    of_question = dict(zip(questions, zip(lengths, unknown, strict=True), strict=True))
+    in_question = np.array([of_question[one.question_text] for one in examples])
+    in_context = np.array([counts[one.context.text] for one in examples])
+    text_checks.check_lengths(
+        findings,
+        f"{part}, questions",
+        in_question[:, 0],
+        room=options.max_query_length,
+        limit=f"--max_query_length={options.max_query_length}",
+    )
+    total = in_question + in_context
+    text_checks.check_unknown(
+        findings, part, lengths=total[:, 0], num_unknown=total[:, 1]
+    )
+    rows, num_cut = [], 0
+    kept = np.minimum(in_question[:, 0], options.max_query_length)
+    for query, pieces in zip(kept, in_context[:, 0], strict=True):
+        room = options.max_seq_length - query - windows.NUM_SPECIAL
+        spans = windows.window_spans(int(pieces), int(room), options.doc_stride)
+        num_cut += len(spans) > 1
+        rows += [query + count + windows.NUM_SPECIAL for _, count in spans]
+    findings.passed(
+        "length",
+        f"{part}: {len(rows):,} windows of --max_seq_length={options.max_seq_length}; "
+        f"{num_cut / len(examples):.1%} of the questions need several",
+    )
+    return np.array(rows)

@@ -1,0 +1,300 @@
+"""check_data finds what is planted in small files of every task."""
+
+import json
+
+import pytest
+
+from bert_tf import options as options_module
+from bert_tf.checking import options
+from bert_tf.checking import workflow
+
+
+@pytest.fixture
+def check(golden):
+    """Runs the checks of a task with the small model's vocabulary and size."""
+
+    def run(task, **flags):
+        defaults = {"vocab_file": str(golden / "vocab.txt")}
+        if task != "pretraining":
+            defaults["bert_config_file"] = str(golden / "model" / "bert_config.json")
+            defaults["max_seq_length"] = 24
+        return workflow.run(options.CheckDataOptions(task=task, **defaults | flags))
+
+    return run
+
+
+def lines_of(findings, severity=None):
+    return [
+        str(found)[8:]
+        for found in findings.all
+        if severity is None or found.severity == severity
+    ]
+
+
+@pytest.fixture
+def table(tmp_path):
+    def write(name, *rows):
+        (tmp_path / name).write_text("\n".join("\t".join(row) for row in rows) + "\n")
+        return str(tmp_path / name)
+
+    return write
+
+
+HEAD = ("text", "label")
+
+
+def test_tables_of_a_classifier(check, table):
+    train = table(
+        "train.tsv",
+        HEAD,
+        ("the old house", "home"),
+        ("the house  was old", "home"),
+        ("The Old House", "town"),
+        ("a street", "town"),
+    )
+    dev = table("dev.tsv", HEAD, ("a street", "town"), ("a house", "home"))
+    findings = check(
+        "classification",
+        train_file=train,
+        eval_file=dev,
+        max_seq_length=8,
+        train_batch_size=2,
+        num_train_epochs=3.0,
+    )
+    assert lines_of(findings, "error") == []
+    warnings = lines_of(findings, "warning")
+    assert (
+        f"overlap: 1 of 2 texts of dev are in train too ({dev}:2 as {train}:5): "
+        in (warnings[2])
+    )
+    assert warnings[1].startswith(f"contradictions: {train}:4: train: the text is that")
+    [estimate] = [line for line in lines_of(findings, "note") if "estimate" in line]
+    assert estimate.startswith("estimate: 6 steps of 2 take ")
+
+
+@pytest.mark.parametrize(
+    "rows, place, message",
+    [
+        ([("a", "home"), ("b",)], 3, "expected 2 columns"),
+        ([("a", "home"), ("b", "")], 3, "the label is empty."),
+        ([("a", "home"), ("b", "sea"), ("c", "air")], 3, "the label 'sea' is not one"),
+    ],
+)
+def test_a_row_that_is_none_has_file_and_line(check, table, rows, place, message):
+    train = table("train.tsv", HEAD, *rows)
+    findings = check("classification", train_file=train, labels="home,air")
+    [error] = lines_of(findings, "error")
+    assert error.startswith(f"reading train: {train}:{place}: {message}")
+
+
+def test_a_model_that_is_too_short_is_an_error(check, table):
+    train = table("train.tsv", HEAD, ("a", "x"), ("b", "y"))
+    findings = check("classification", train_file=train, max_seq_length=100)
+    [error] = lines_of(findings, "error")
+    assert "--max_seq_length=100, but the model has 64 positions" in error
+
+
+def test_glue_and_pairs(check, table, tmp_path):
+    header = ("Quality", "#1 ID", "#2 ID", "#1 String", "#2 String")
+    table("train.tsv", header, ("1", "1", "2", "a b", "b a"), ("0", "1", "2", "c", "d"))
+    table("dev.tsv", header, ("1", "1", "2", "b a", "a b"), ("0", "1", "2", "c", " "))
+    findings = check("classification", task_name="mrpc", data_dir=str(tmp_path))
+    assert "files: there is no test" in lines_of(findings, "note")
+    assert lines_of(findings, "error") == []
+    [empty] = [line for line in lines_of(findings, "warning") if "empty" in line]
+    assert empty == f"empty texts: {tmp_path}/dev.tsv:3: a text is empty"
+
+
+def test_endings_of_multiple_choice(check, table):
+    head = ("startphrase", "ending0", "ending1", "label")
+    train = table(
+        "train.tsv",
+        head,
+        ("he ran", "home", "away", "1"),
+        ("she ran", "home", "home", "0"),
+    )
+    dev = table("dev.tsv", head, ("it ran", "home", "away", "2"))
+    findings = check("multiple_choice", train_file=train, eval_file=dev)
+    assert lines_of(findings, "error") == [
+        f"reading dev: {dev}:2: the label is '2'; expected the number of the right "
+        "ending, 0 to 1."
+    ]
+    assert "endings: train: 1 examples have one ending twice (train-2)" in lines_of(
+        findings, "warning"
+    )
+
+
+def test_tags_that_break_their_scheme_have_file_and_line(check, tmp_path):
+    good = "Anna B-PER\nran O\n\nin O\nRome B-LOC\n"
+    (tmp_path / "train.txt").write_text(good * 4)
+    (tmp_path / "dev.txt").write_text("Bert I-PER\nran O\n\nto O\nOslo I-LOC\n")
+    findings = check("token_classification", data_dir=str(tmp_path), tag_scheme="iob2")
+    errors = lines_of(findings, "error")
+    assert len(errors) == 2
+    assert errors[0].startswith(f"tags: {tmp_path}/dev.txt:1: ")
+    assert errors[1].startswith(f"tags: {tmp_path}/dev.txt:5: ")
+    assert all(error.endswith("so it is not IOB2") for error in errors)
+    assert "label balance: train: PER 50.0%, LOC 50.0%" in lines_of(findings, "ok")
+
+
+def test_a_file_without_tags_is_an_error(check, tmp_path):
+    (tmp_path / "train.txt").write_text("a O\nb X\n")
+    (tmp_path / "dev.txt").write_text("a\nb\n")
+    findings = check("token_classification", data_dir=str(tmp_path))
+    assert lines_of(findings, "error") == [f"tags: {tmp_path}/dev.txt has no tags"]
+
+
+def squad(path, *questions, context="the old house was near the sea"):
+    """Writes a SQuAD file with a line a question: (id, question, answer, start)."""
+    qas = [
+        {
+            "id": name,
+            "question": question,
+            "answers": [] if answer is None else [{"text": answer, "answer_start": at}],
+            "is_impossible": answer is None,
+        }
+        for name, question, answer, at in questions
+    ]
+    paragraph = {"context": context, "qas": qas}
+    value = {"data": [{"title": "t", "paragraphs": [paragraph]}]}
+    path.write_text(json.dumps(value, indent=1))
+    return str(path)
+
+
+SMALL = {"max_query_length": 8, "doc_stride": 4}
+
+
+def test_answers_that_are_elsewhere_have_file_and_line(check, tmp_path):
+    train = squad(
+        tmp_path / "train.json",
+        ("q1", "what was old", "house", 8),
+        ("q2", "where was it", "the sea", 4),
+        ("q3", "who was there", None, 0),
+    )
+    findings = check("question_answering", train_file=train, **SMALL)
+    lines = (tmp_path / "train.json").read_text().splitlines()
+    place = {name: lines.index(f'       "id": "{name}",') + 1 for name in ("q2", "q3")}
+    assert lines_of(findings, "error") == [
+        f"answers: {train}:{place['q2']}: question q2: the answer 'the sea' is not at "
+        "character 4, where 'old hou' stands",
+        f"answers: {train}:{place['q3']}: question q3: it has no answer; give "
+        "--version_2_with_negative",
+    ]
+    findings = check(
+        "question_answering", train_file=train, version_2_with_negative=True, **SMALL
+    )
+    assert len(lines_of(findings, "error")) == 1
+
+
+def test_contexts_of_dev_in_training_are_seen_and_windows_counted(check, tmp_path):
+    train = squad(tmp_path / "a.json", ("q1", "what was old", "house", 8))
+    dev = squad(tmp_path / "b.json", ("q2", "where was it", "near the sea", 18))
+    findings = check(
+        "question_answering", train_file=f"{train},{train}", predict_file=dev, **SMALL
+    )
+    warnings = lines_of(findings, "warning")
+    assert "overlap: 1 of 1 contexts of dev are in train too" in warnings
+    assert "overlap: 1 of 1 contexts of dev are in train 2 too" in warnings
+    assert any("windows of --max_seq_length=24" in line for line in lines_of(findings))
+
+
+def test_one_document_is_no_corpus(check, tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("one sentence .\nanother one .\n")
+    findings = check("pretraining", input_file=str(path))
+    [error] = lines_of(findings, "error")
+    assert error.startswith("documents: 1 documents, 2 sentences, ")
+
+
+def test_text_for_pretraining(check, sample_data):
+    findings = check(
+        "pretraining", input_file=str(sample_data / "corpus.txt"), dupe_factor=3
+    )
+    assert lines_of(findings, "error") == []
+    [estimate] = lines_of(findings, "note")
+    assert "--dupe_factor=3 makes some" in estimate
+
+
+@pytest.mark.parametrize(
+    "flags, message",
+    [
+        (
+            {"task": "classification", "train_file": "x", "tag_column": 1},
+            "--tag_column does not go with --task=classification",
+        ),
+        (
+            {"task": "classification", "train_file": "x,y"},
+            "--train_file: --task=classification takes one, got 2",
+        ),
+        ({"task": "pretraining", "input_file": "x", "header": "a"}, "--header does"),
+        ({"task": "retrieval"}, "expected one of classification, multiple_choice"),
+        ({"task": "multiple_choice"}, "Nothing to do"),
+    ],
+)
+def test_flags_of_another_task_are_refused(check, flags, message):
+    with pytest.raises(options_module.OptionError, match=message):
+        check(**flags)
+
+
+# Every flag, where it goes to, and what arrives there.
+@pytest.mark.parametrize(
+    "task, flags",
+    [
+        (
+            "classification",
+            {
+                "init_checkpoint": "model.ckpt",
+                "bert_config_file": "config.json",
+                "vocab_file": "vocab.txt",
+                "do_lower_case": False,
+                "max_seq_length": 9,
+                "train_file": "a.tsv",
+                "eval_file": "b.tsv",
+                "predict_file": "c.tsv",
+                "text_column": "one",
+                "text_b_column": "two",
+                "label_column": "class",
+                "labels": ("x", "y"),
+                "train_batch_size": 7,
+                "num_train_epochs": 2.5,
+            },
+        ),
+        (
+            "multiple_choice",
+            {
+                "train_file": "a.tsv",
+                "start_column": "s",
+                "ending_columns": ("e", "f"),
+                "header": ("s", "e", "f", "label"),
+            },
+        ),
+        (
+            "token_classification",
+            {
+                "data_dir": "folder",
+                "vocab_file": "v",
+                "bert_config_file": "c",
+                "word_column": 1,
+                "tag_column": 2,
+                "tag_scheme": "iobes",
+                "doc_stride": 5,
+            },
+        ),
+        (
+            "question_answering",
+            {
+                "train_file": ("a.json", "b.json"),
+                "max_query_length": 11,
+                "version_2_with_negative": True,
+            },
+        ),
+        (
+            "pretraining",
+            {"input_file": ("a", "b"), "vocab_file": "v", "dupe_factor": 2},
+        ),
+    ],
+)
+def test_flags_are_those_of_the_tasks_own_tool(task, flags):
+    record = workflow.task_options(options.CheckDataOptions(task=task, **flags))
+    for name, value in flags.items():
+        assert getattr(record, name) == value

@@ -1,0 +1,121 @@
+import pytest
+
+from bert_tf.data import findings as findings_module
+from bert_tf.data import text_checks
+from bert_tf.tokenization import full
+from bert_tf.tokenization import vocabulary as vocabularies
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+def item(text, label=None, place="x:1"):
+    return text_checks.Item(texts=(text,), label=label, place=place)
+
+
+def findings_of(function, *args, **kwargs):
+    findings = findings_module.Findings()
+    function(findings, *args, **kwargs)
+    return [f"{found.severity} {found.check}" for found in findings.all], findings
+
+
+def test_duplicates_contradictions_overlap_and_empty_texts_have_their_places():
+    train = [
+        item("It rains.", "rain", "t:2"),
+        item("it  RAINS.", "rain", "t:3"),  # Case and spaces make no difference.
+        item("Sun", "sun", "t:4"),
+        item("sun", "rain", "t:5"),
+        item(" ", "sun", "t:6"),
+    ]
+    _, findings = findings_of(
+        text_checks.check_texts, {"train": train, "dev": [item("SUN", "sun", "d:2")]}
+    )
+    assert [str(found) for found in findings.all] == [
+        "ok      examples: 5 in train, 1 in dev",
+        "warning empty texts: t:6: a text is empty",
+        "warning duplicates: train: 2 of 5 texts occurred before (t:3 as t:2, t:5 as "
+        "t:4)",
+        "warning contradictions: t:5: train: the text is that of t:4, which has the "
+        "label 'sun' and not 'rain'",
+        "ok      duplicates: dev: every text occurs once",
+        "warning overlap: 1 of 1 texts of dev are in train too (d:2 as t:4): scores on "
+        "them are too good",
+    ]
+
+
+@pytest.mark.parametrize(
+    "train, dev, expected",
+    [
+        (
+            ["a", "b"] * 20,
+            ["a", "b"],
+            ["ok label balance", "ok label balance", "ok rare labels", "ok label sets"],
+        ),
+        (
+            ["a"] * 95 + ["b"] * 5,  # The same class nearly always, the other rare.
+            ["a", "b"],
+            [
+                "warning label balance",
+                "ok label balance",
+                "warning rare labels",
+                "ok label sets",
+            ],
+        ),
+        (
+            ["a", "b"] * 20,
+            ["a", "c"],  # Never seen in training; never scored.
+            [
+                "ok label balance",
+                "ok label balance",
+                "ok rare labels",
+                "error label sets",
+                "warning label sets",
+            ],
+        ),
+    ],
+)
+def test_classes_are_judged_by_their_share(train, dev, expected):
+    found, _ = findings_of(text_checks.check_labels, {"train": train, "dev": dev})
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    "lengths, severity", [([5] * 20, "ok"), ([5] * 18 + [7] * 2, "warning")]
+)
+def test_what_is_cut_is_a_share_of_the_examples(lengths, severity):
+    found, findings = findings_of(
+        text_checks.check_lengths, "train", lengths, room=6, limit="--max_seq_length=8"
+    )
+    assert found == [f"{severity} length"]
+    assert "longer than --max_seq_length=8 allows" in findings.all[0].message
+
+
+def test_unknown_pieces_are_counted():
+    tokenizer = full.FullTokenizer(vocabularies.Vocabulary([*SPECIAL, "a", "##b"]))
+    lengths, unknown = text_checks.count_pieces(tokenizer, ["ab a", "a x", ""])
+    assert lengths.tolist() == [3, 2, 0]
+    assert unknown.tolist() == [0, 1, 0]
+    found, findings = findings_of(
+        text_checks.check_unknown, "dev", lengths=lengths, num_unknown=unknown
+    )
+    assert found == ["warning unknown words"]
+    assert findings.all[0].message == (
+        "dev: 20.00% of the pieces are [UNK], in 33.3% of the examples"
+    )
+
+
+@pytest.mark.parametrize(
+    "tokens, do_lower_case, texts, severity",
+    [
+        (["rain"], True, ["Rain"] * 20, "ok"),
+        (["rain"], False, ["Rain"] * 20, "error"),  # "Rain" becomes [UNK].
+        (["rain", "Rain"], True, ["Rain"] * 20, "warning"),
+        (["rain", "Rain"], False, ["Rain"] * 20, "ok"),
+        (["rain", "Rain"], False, ["rain"] * 20, "warning"),  # Strange to the model.
+    ],
+)
+def test_casing_has_to_agree(tokens, do_lower_case, texts, severity):
+    vocabulary = vocabularies.Vocabulary([*SPECIAL, *tokens])
+    found, _ = findings_of(
+        text_checks.check_casing, texts, vocabulary, do_lower_case=do_lower_case
+    )
+    assert found == [f"{severity} casing"]

@@ -1,0 +1,22 @@
+"""Checks the data of a task before anyone trains on them."""
+
+import sys
+
+from bert_tf import command_line
+from bert_tf.checking import options
+
+
+def work(options, progress):
+    from bert_tf.checking import workflow
+
+    findings = workflow.run(options, progress=progress)
+    report = findings.report()
+    return command_line.BadNews(report=report) if findings.has_errors else report
+
+
+def main(argv=None):
+    return command_line.run("check_data", options.CheckDataOptions, work, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
