@@ -6,8 +6,10 @@ files are read as data: no class that they name is made but BERT's own, by its n
 `keras_hub_writing` writes them.
 """
 
+import contextlib
 import json
 import os
+import warnings
 
 from bert_tf import files
 from bert_tf.checkpoints import head as head_module
@@ -53,13 +55,13 @@ compute_as_there = keras_hub_writing.compute_as_there
 
 def is_at(path):
     """Returns whether a path is that of a preset's folder, of BERT or another."""
-    path = os.path.join(os.fspath(path), CONFIG_FILE)
-    if not files.exists(path):
+    path = os.fspath(path)
+    if not files.exists(os.path.join(path, CONFIG_FILE)):
         return False
     try:
-        return "registered_name" in _read_json(path)
-    except (OSError, ValueError):
-        return False
+        return "registered_name" in _read_json(os.path.join(path, CONFIG_FILE))
+    except (OSError, ValueError):  # Most likely meant as one.
+        return files.exists(os.path.join(path, WEIGHTS_FILE))
 
 
 def open_source(path):
@@ -181,21 +183,34 @@ def _listed(names):
 
 def _read_each(path, config, head, wanted):
     model = keras_hub_models.create(config, head)
-    backbone = model if head.kind == "encoder" else model.backbone
-    name = SHARDS_FILE if files.exists(os.path.join(path, SHARDS_FILE)) else None
-    try:
-        backbone.load_weights(os.path.join(path, name or WEIGHTS_FILE))
-        if head.kind != "encoder":
+    has_shards = files.exists(os.path.join(path, SHARDS_FILE))
+    weights_file = SHARDS_FILE if has_shards else WEIGHTS_FILE
+    with _clear_errors(path):
+        if head.kind == "encoder":
+            model.load_weights(os.path.join(path, weights_file))
+        else:
+            model.backbone.load_weights(os.path.join(path, weights_file))
             model.load_task_weights(os.path.join(path, TASK_WEIGHTS_FILE))
-    except (ValueError, KeyError, OSError) as error:
-        reason = str(error).strip().split("\n")[0].rstrip(".")[:200]
-        raise ValueError(
-            f"The weights of {path} do not fit its {CONFIG_FILE}: {reason}."
-        ) from error
     variables = keras_hub_models.variables(model, config, head)
     shapes = keras_hub_models.shapes(config, head)
     for name in wanted:
         yield name, keras_hub_models.to_release(name, variables[name], shapes[name])
+
+
+@contextlib.contextmanager
+def _clear_errors(path):
+    with warnings.catch_warnings():
+        # Keras warns, and goes on with layers newly initialized.
+        warnings.filterwarnings("error", "Skipping nested container")
+        # Of a preset that was saved in training; its slots are not needed.
+        warnings.filterwarnings("ignore", "Skipping variable loading for optimizer")
+        try:
+            yield
+        except (ValueError, KeyError, OSError, UserWarning) as error:
+            reason = str(error).strip().split("\n")[0].rstrip(".")[:200]
+            raise ValueError(
+                f"The weights of {path} do not fit its {CONFIG_FILE}: {reason}."
+            ) from error
 
 
 def _vocabulary(path):

@@ -103,11 +103,13 @@ class _Module(tf.Module):
         self.variables = list(computed.variables.values())
         self.trainable_variables = list(self.variables)
         self.regularization_losses = []
-        inputs = computed.specs(_HUB_NAMES.values())
+        inputs = _specs(_HUB_NAMES.values())
         self.__call__ = _traced(computed.encode, inputs)
-        features = computed.specs(_HUB_NAMES)
+        # A multiple choice has an axis of endings, its encoder has none.
+        num_axes = 3 if source.head.kind == "multiple_choice" else 2
+        features = _specs(_HUB_NAMES, num_axes=num_axes)
         if computed.has_masked_words:
-            positions = computed.specs([_POSITIONS])
+            positions = _specs([_POSITIONS])
             self.mlm = tf.Module()
             self.mlm.__call__ = _traced(computed.predict_words, inputs | positions)
             features |= positions
@@ -158,13 +160,6 @@ class _Computed:
         self._is_choice = source.head.kind == "multiple_choice"
         self.has_masked_words = source.head.kind in ("pretraining", "masked_lm")
 
-    def specs(self, input_names):
-        """Returns {name: int32 TensorSpec}."""
-        return {
-            name: tf.TensorSpec(self._shape(name), tf.int32, name=name)
-            for name in input_names
-        }
-
     def encode(self, inputs, training=False):
         """Returns the encoder's outputs under TF Hub's names."""
         features = {ours: inputs[theirs] for ours, theirs in _HUB_NAMES.items()}
@@ -201,10 +196,6 @@ class _Computed:
             for name, tensor in outputs.items()
             if not isinstance(tensor, list) and name != "embedding_output"
         }
-
-    def _shape(self, name):
-        # A multiple choice has an axis of endings, its encoder has none.
-        return [None] * (3 if self._is_choice and name in _HUB_NAMES else 2)
 
     def _named_as_hub(self, outputs):
         named = {
@@ -248,6 +239,14 @@ def _keys(features, training):
     num_examples = tf.shape(features["input_ids"])[0]
     highest = tf.int32.max
     return tf.cast(tf.random.uniform([num_examples], 0, highest, tf.int32), tf.uint32)
+
+
+def _specs(names_of_inputs, *, num_axes=2):
+    """Returns {name: int32 TensorSpec}."""
+    return {
+        name: tf.TensorSpec([None] * num_axes, tf.int32, name=name)
+        for name in names_of_inputs
+    }
 
 
 def _traced(compute, specs):
