@@ -54,6 +54,16 @@ NOT_EXPORTED = (
     "tools/test_export_saved_model.py::test_what_cannot_be_exported_ends_in_one_line"
 )
 CHECKED = "checking/test_workflow.py::"
+TAG = "token_classification/test_workflow.py::"
+TAG_TOOL = "tools/test_run_ner.py::"
+TAG_COLUMNS = TAG + "test_tags_are_those_of_the_column_in_the_scheme"
+TAG_WINDOWS = TAG + "test_windows_follow_length_stride_and_documents"
+TAG_RATE = TAG + "test_model_and_rate_follow_their_flags"
+TAG_DIVIDES = TAG + "test_a_batch_that_does_not_divide_is_refused_before_training"
+TAG_OTHER_MODEL = TAG + "test_another_model_or_vocabulary_is_not_continued"
+TAG_TOOL_STORY = (
+    TAG_TOOL + "test_a_folder_of_tagged_words_in_scores_and_predictions_out"
+)
 EARLIER_DEMO = "demo/test_demo.py::test_an_earlier_demo_is_replaced"
 
 # The training loop is the same in every tool that trains.
@@ -185,6 +195,37 @@ OBSERVED = {
         "num_train_epochs": CLASSIFY
         + "test_train_and_evaluate_return_what_they_reached",
         "warmup_proportion": RATE,
+    },
+    "run_ner": {
+        **FINE_TUNING,
+        "init_checkpoint": TAG
+        + "test_the_frozen_encoder_keeps_its_weights_and_names_are_still_found",
+        "do_train": TAG_TOOL_STORY,
+        "do_eval": TAG_TOOL_STORY,
+        "train_batch_size": TAG + "test_what_does_not_fit_is_refused_before_training",
+        "eval_batch_size": TAG_DIVIDES,
+        "learning_rate": TAG_RATE,
+        "dtype": TAG_RATE,
+        "eval_every_steps": TAG + "test_what_does_not_fit_is_refused_before_training",
+        "dry_run": TAG + "test_a_dry_run_writes_nothing",
+        "data_dir": TAG_TOOL_STORY,
+        "word_column": TAG_COLUMNS,
+        "tag_column": TAG_COLUMNS,
+        "tag_scheme": TAG_COLUMNS,
+        "labels": TAG_COLUMNS,
+        "bert_config_file": TAG_OTHER_MODEL,
+        "vocab_file": TAG_OTHER_MODEL,
+        "do_lower_case": TAG + "test_a_run_of_another_task_is_not_continued",
+        "max_seq_length": TAG_WINDOWS,
+        "doc_stride": TAG_WINDOWS,
+        "document_context": TAG_WINDOWS,
+        "true_case": TAG + "test_true_cases_are_learned_and_kept_with_the_run",
+        "feature_based": TAG
+        + "test_the_frozen_encoder_keeps_its_weights_and_names_are_still_found",
+        "do_predict": TAG_TOOL_STORY,
+        "predict_batch_size": TAG_DIVIDES,
+        "num_train_epochs": TAG + "test_train_and_evaluate_return_what_they_reached",
+        "warmup_proportion": TAG_RATE,
     },
     "run_swag": {
         **FINE_TUNING,

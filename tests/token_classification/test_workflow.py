@@ -1,3 +1,4 @@
+import contextlib
 import json
 import shutil
 import sys
@@ -8,7 +9,11 @@ import pytest
 import bert_tf
 from bert_tf.checkpoints import native
 from bert_tf.checkpoints import rotation
+from bert_tf.token_classification import inputs
+from bert_tf.token_classification import trained
+from bert_tf.token_classification import true_casing
 from bert_tf.token_classification import workflow
+from bert_tf.training import distribution
 from bert_tf.training import model_card
 
 
@@ -115,24 +120,25 @@ def test_a_long_text_is_answered_to_its_last_word(names_run):
         ("a\u00a0b", ["a", "b"], [0, 2]),
     ],
 )
-def test_a_text_is_split_at_white_space_and_punctuation(names_run, text, words, starts):
-    [answer] = bert_tf.load(str(names_run)).predict([text])
-    assert answer["words"] == words
-    assert answer["starts"] == starts
-    assert answer["ends"] == [s + len(w) for s, w in zip(starts, words, strict=True)]
+def test_a_text_is_split_at_white_space_and_punctuation(text, words, starts):
+    split = trained.split_text(text)
+    assert list(split.words) == words
+    assert list(split.starts) == starts
+    ends = [start + len(word) for start, word in zip(starts, words, strict=True)]
+    assert list(split.ends) == ends
 
 
 @pytest.mark.parametrize(
-    "inputs, message",
+    "asked, message",
     [
         ("one text", "Expected a list of sentences, got one string"),
         ([["a", ""]], "Input 0 is .* words that are not empty"),
         (["a", 7], "Input 1 is 7; expected a text, or a list of words"),
     ],
 )
-def test_inputs_of_the_wrong_kind_are_refused(names_run, inputs, message):
+def test_inputs_of_the_wrong_kind_are_refused(names_run, asked, message):
     with pytest.raises(ValueError, match=message):
-        bert_tf.load(str(names_run)).predict(inputs)
+        bert_tf.load(str(names_run)).predict(asked)
 
 
 def test_the_folder_holds_all_that_predicting_needs(
@@ -222,7 +228,7 @@ def small(names_options, tmp_path):
 def test_tags_are_those_of_the_column_in_the_scheme(
     small, train, values, scheme, labels
 ):
-    task = workflow.Tagging(small(values, train=conll(train))).inputs.task
+    task = inputs.prepare(small(values, train=conll(train))).task
     assert task.tag_scheme == scheme
     assert list(task.labels) == labels.split()
 
@@ -344,14 +350,14 @@ def test_true_cases_are_learned_and_kept_with_the_run(small, tmp_path):
         ({}, "--do_lower_case=False, find more entities"),
         ({"do_lower_case": False}, "1 of 2 sentences to train on are in capitals"),
         ({"do_lower_case": False, "true_case": True}, None),
+        ({"tag_scheme": "none"}, None),
     ],
 )
-def test_a_casing_that_hurts_is_told(small, caplog, values, warned):
-    workflow.run(small(values, train=conll("A/O cat/B-X", "A/O CAT/B-X IS/O")))
-    said = [record.getMessage() for record in caplog.records]
-    advice = [line for line in said if "capitals" in line or "Capitals" in line]
-    assert bool(advice) == bool(warned)
-    assert not warned or warned in advice[0]
+def test_a_casing_that_hurts_is_told(small, values, warned):
+    train = conll("A/O cat/B-X", "A/O CAT/B-X IS/O")
+    prepared = inputs.prepare(small(values, train=train))
+    advice = true_casing.advice(prepared.task, prepared.sentences["train"])
+    assert (warned in advice) if warned else advice is None
 
 
 @pytest.mark.parametrize(
@@ -417,7 +423,9 @@ class KilledError(Exception):
     """Ends a run in the midst of its training."""
 
 
-@pytest.mark.parametrize("feature_based", [None, "weighted_sum_all"])
+@pytest.mark.parametrize(
+    "feature_based", [None, pytest.param("weighted_sum_all", marks=pytest.mark.slow)]
+)
 def test_a_killed_run_ends_with_the_weights_of_an_undisturbed_one(
     tmp_path, names_options, feature_based
 ):
@@ -487,3 +495,22 @@ def test_model_and_rate_follow_their_flags(tmp_path, names_options):
     assert trainer.model.compute_dtype == "bfloat16"
     rate = float(trainer.optimizer.learning_rate)
     assert rate == pytest.approx(6e-3 / 60, rel=1e-5)  # Half of 120 steps.
+
+
+@pytest.mark.parametrize("name", ["eval_batch_size", "predict_batch_size"])
+def test_a_batch_that_does_not_divide_is_refused_before_training(
+    monkeypatch, tmp_path, names_options, name
+):
+    class TwoReplicas:
+        num_replicas_in_sync = 2
+
+        @staticmethod
+        def scope():
+            return contextlib.nullcontext()
+
+    monkeypatch.setattr(
+        distribution, "create_strategy", lambda *args, **kwargs: TwoReplicas()
+    )
+    options = names_options(tmp_path, do_eval=True, do_predict=True, **{name: 7})
+    with pytest.raises(ValueError, match=f"--{name}=7 is not divisible by 2"):
+        workflow.Tagging(options)

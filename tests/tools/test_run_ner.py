@@ -1,0 +1,115 @@
+import pytest
+
+TRAIN = "Anna B-PER\nis O\nin O\nLund B-LOC\n\nRod B-PER\nis O\nin O\nBay B-LOC\n"
+
+
+@pytest.fixture
+def arguments(golden, tmp_path):
+    """The least that trains: values by flag, to be changed by a test."""
+    for name in ("train", "dev", "test"):
+        (tmp_path / f"{name}.txt").write_text(TRAIN)
+    return {
+        "do_train": "true",
+        "data_dir": tmp_path,
+        "bert_config_file": golden / "model" / "bert_config.json",
+        "vocab_file": golden / "vocab.txt",
+        "output_dir": tmp_path / "run",
+        "max_seq_length": 16,
+        "train_batch_size": 2,
+        "num_train_epochs": 1,
+    }
+
+
+@pytest.fixture
+def tag(run_tool, arguments):
+    def run(**changes):
+        flags = {**arguments, **changes}
+        return run_tool(
+            "run_ner", *(f"--{k}={v}" for k, v in flags.items() if v is not None)
+        )
+
+    return run
+
+
+def test_a_folder_of_tagged_words_in_scores_and_predictions_out(tag, tmp_path):
+    result = tag(do_eval="true", do_predict="true")
+    assert result.exit_code == 0, result.stderr
+    assert "eval_f1 = " in result.stdout
+    assert "test_f1 = " in result.stdout
+    lines = (tmp_path / "run" / "test_predictions.txt").read_text().splitlines()
+    words = [line.split()[:1] for line in TRAIN.splitlines()]
+    assert [line.split()[:1] for line in lines] == words
+    assert "Traceback" not in result.stderr
+    # Capitals are what the uncased vocabulary takes away.
+    assert "cased checkpoints" in result.stderr
+
+    scores = (tmp_path / "run" / "eval_results.txt").read_text()
+    (tmp_path / "run" / "eval_results.txt").unlink()
+    again = tag(do_train=None, do_eval="true", bert_config_file=None, vocab_file=None)
+    assert again.exit_code == 0, again.stderr
+    assert (tmp_path / "run" / "eval_results.txt").read_text() == scores
+
+
+def refusal(result):
+    """The one line that says what is wrong."""
+    line = result.stderr.strip().splitlines()[-1]
+    assert line.startswith("run_ner: ")
+    assert "Traceback" not in result.stderr
+    return line
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ("a B-X\nb O\n\nc I-X\n", "train.txt:4: 'I-X' at the start does not go on"),
+        ("a B-X\nb\n", "train.txt:2: expected 2 columns as in line 1, got 1"),
+        (b"a B-X\n\xff O\n", "train.txt:2: not UTF-8"),
+        ("", "train.txt has no words"),
+        ("a\nb\n", "has 1 column"),
+        (None, "train.txt"),
+    ],
+)
+def test_bad_data_end_in_one_line_and_exit_code_1(tag, tmp_path, content, message):
+    path = tmp_path / "train.txt"
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    result = tag()
+    assert result.exit_code == 1
+    assert message in refusal(result)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"vocab_file": "none.txt"}, "none.txt"),
+        ({"init_checkpoint": "none.ckpt"}, "none.ckpt"),
+        ({"labels": "O,B-PER"}, "train.txt:4: the tag 'B-LOC' is none of the model's"),
+        ({"tag_scheme": "iob1"}, "train.txt:1: 'B-PER' at the start"),
+        ({"document_context": "true"}, "has no line that starts with -DOCSTART-"),
+        ({"do_train": None, "do_eval": "true"}, "train first"),
+        ({"train_batch_size": 5}, "2 rows × 1 epochs give not one batch of 5"),
+    ],
+)
+def test_what_does_not_fit_ends_in_one_line_and_exit_code_1(tag, changes, message):
+    result = tag(**changes)
+    assert result.exit_code == 1
+    assert message in refusal(result)
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"do_train": None}, "Nothing to do"),
+        ({"data_dir": None}, "--data_dir is required"),
+        ({"feature_based": "middle"}, "--feature_based"),
+        ({"true_case": "true"}, "it goes with --do_lower_case=False"),
+        ({"use_tpu": "true"}, "use --device=tpu"),
+    ],
+)
+def test_wrong_flags_end_in_one_line_and_exit_code_2(tag, changes, message):
+    result = tag(**changes)
+    assert result.exit_code == 2
+    assert message in refusal(result)
