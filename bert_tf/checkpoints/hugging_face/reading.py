@@ -10,6 +10,7 @@ from bert_tf.checkpoints import head as head_module
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints.hugging_face import config as config_file
 from bert_tf.checkpoints.hugging_face import names
+from bert_tf.checkpoints.hugging_face import sentence_layout
 from bert_tf.checkpoints.hugging_face import shards
 from bert_tf.checkpoints.hugging_face import tokenizer
 
@@ -82,7 +83,13 @@ def open_source(path):
         do_lower_case=text.do_lower_case,
         unmapped=weights.unmapped,
         own_names={name: own_name for name, (own_name, _) in by_name.items()},
-        notes=(*weights.notes, *head_notes, *size_notes, *text.notes),
+        notes=(
+            *weights.notes,
+            *head_notes,
+            *size_notes,
+            *text.notes,
+            *sentence_layout.notes(folder),
+        ),
     )
 
 

@@ -4,10 +4,17 @@ Both then take the mean of a text's vectors as the vector of the text.
 """
 
 import os
+import re
 
+from bert_tf import files
+from bert_tf.checkpoints.hugging_face import config as config_file
 from bert_tf.checkpoints.hugging_face import tokenizer_files
 
 _POOLING = "1_Pooling"
+_POOLING_CONFIG = os.path.join(_POOLING, "config.json")
+_MEAN = "pooling_mode_mean_tokens"
+# Further modules have a folder each, such as 2_Normalize or 2_Dense.
+_MODULE = re.compile(r"[2-9]_[A-Za-z]+")
 _CLASSES = "sentence_transformers.models"
 
 
@@ -30,13 +37,41 @@ def write(folder, config):
     pooling = {
         "word_embedding_dimension": config.hidden_size,
         "pooling_mode_cls_token": False,
-        "pooling_mode_mean_tokens": True,
+        _MEAN: True,
         "pooling_mode_max_tokens": False,
         "pooling_mode_mean_sqrt_len_tokens": False,
     }
     for name, values in (
         ("modules.json", modules),
         ("sentence_bert_config.json", options),
-        (os.path.join(_POOLING, "config.json"), pooling),
+        (_POOLING_CONFIG, pooling),
     ):
         tokenizer_files.write_json(os.path.join(folder, name), values)
+
+
+def notes(folder):
+    """Returns sentences on texts' vectors that are no plain mean in a folder.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: the pooling's configuration is no JSON object.
+    """
+    found = []
+    path = os.path.join(folder, _POOLING_CONFIG)
+    if files.exists(path):
+        modes = config_file.read_json(path)
+        chosen = [key for key, value in modes.items() if value is True]
+        chosen = [key for key in chosen if key.startswith("pooling_mode_")]
+        if chosen and chosen != [_MEAN]:
+            found.append(
+                f"sentence-transformers pools with {', '.join(chosen)} here; bert_tf "
+                "does not keep that, and writes the mean."
+            )
+    others = files.list_folder(folder)
+    others = [name for name in others if _MODULE.fullmatch(name)]
+    if others:
+        found.append(
+            f"sentence-transformers has more modules here: {', '.join(others)}; they "
+            "are not kept (bert_tf.modeling.pooling.normalize is the Normalize one)."
+        )
+    return found

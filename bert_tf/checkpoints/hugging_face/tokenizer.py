@@ -45,7 +45,7 @@ def read(folder):
 
     options, whole = read_json(OPTIONS_NAME), read_json(NAME)
     tokens, notes = _tokens(folder, names, whole)
-    added = _added(whole) | read_json(ADDED_NAME)
+    added = _added(whole, os.path.join(folder, NAME)) | read_json(ADDED_NAME)
     tokens, more = _with_added(tokens, added)
     notes += more
     normalizer = _part(whole, "normalizer")
@@ -102,9 +102,15 @@ def _in_order(ids, path):
     return tuple(sorted(ids, key=ids.get))
 
 
-def _added(whole):
-    added = whole.get("added_tokens") or []
-    return {token["content"]: token["id"] for token in added}
+def _added(whole, path):
+    try:
+        added = whole.get("added_tokens") or []
+        return {token["content"]: int(token["id"]) for token in added}
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path}: added_tokens is not a list of tokens with id and content; copy "
+            "it again."
+        ) from error
 
 
 def _with_added(tokens, added):

@@ -346,6 +346,28 @@ def test_weights_without_a_configuration_are_refused(copied):
         hugging_face.open_source(folder)
 
 
+@pytest.mark.parametrize(
+    "mode, module, expected",
+    [
+        ("mean_tokens", "3_nothing.txt", None),
+        ("cls_token", "3_nothing.txt", "pools with pooling_mode_cls_token here"),
+        ("mean_tokens", "2_Normalize", "has more modules here: 2_Normalize; they are"),
+    ],
+)
+def test_vectors_of_texts_that_are_no_plain_mean_are_told(
+    copied, mode, module, expected
+):
+    folder = copied("encoder")
+    (folder / "1_Pooling").mkdir()
+    modes = {"word_embedding_dimension": 16, f"pooling_mode_{mode}": True}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(modes))
+    (folder / module).mkdir()
+    notes = hugging_face.open_source(folder).notes
+    told = [note for note in notes if "sentence-transformers" in note]
+    assert len(told) == (expected is not None)
+    assert expected is None or expected in told[0]
+
+
 def test_a_remote_folder_is_read_through_tensorflow(foreign):
     import tensorflow as tf
 

@@ -197,6 +197,10 @@ def test_another_kind_of_tokenizer_is_told_and_not_taken(tmp_path):
             {"tokenizer__json": json_of("", model__vocab={"[PAD]": 0, "a": 2})},
             r"tokenizer\.json: the ids of its vocabulary are not 0 to 1",
         ),
+        (
+            {"tokenizer__json": json_of(VOCABULARY, added_tokens=["<e>"])},
+            r"tokenizer\.json: added_tokens is not a list of tokens with id",
+        ),
         ({"tokenizer__json": "{"}, r"tokenizer\.json is not JSON"),
         ({"tokenizer_config__json": "[]"}, r"tokenizer_config\.json holds a JSON list"),
         ({"vocab__txt": "[PAD]\r\n"}, r"vocab\.txt:1: the line ends with CRLF"),
