@@ -53,6 +53,7 @@ QUERY = "tools/test_query_saved_model.py::"
 NOT_EXPORTED = (
     "tools/test_export_saved_model.py::test_what_cannot_be_exported_ends_in_one_line"
 )
+DISTILL = "classification/test_distillation.py::"
 CHECKED = "checking/test_workflow.py::"
 TAG = "token_classification/test_workflow.py::"
 TAG_TOOL = "tools/test_run_ner.py::"
@@ -195,6 +196,10 @@ OBSERVED = {
         "num_train_epochs": CLASSIFY
         + "test_train_and_evaluate_return_what_they_reached",
         "warmup_proportion": RATE,
+        "teacher": DISTILL + "test_a_student_is_better_with_a_teacher_than_without",
+        "distillation_temperature": DISTILL
+        + "test_temperature_and_weight_change_the_loss",
+        "distillation_weight": DISTILL + "test_temperature_and_weight_change_the_loss",
     },
     "run_ner": {
         **FINE_TUNING,

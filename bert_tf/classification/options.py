@@ -1,6 +1,7 @@
 """Options of run_classifier."""
 
 import dataclasses
+import os
 
 from bert_tf import options
 from bert_tf.options import option
@@ -79,9 +80,28 @@ class RunClassifierOptions(training_options.FineTuningOptions):
         help="Share of steps in which the rate rises.",
     )
 
+    teacher: str | None = option(
+        None,
+        help="Folder of a trained run with the same classes, whose logits the model "
+        "learns from too (distillation).",
+    )
+    distillation_temperature: float = option(
+        2.0,
+        minimum=0.1,
+        help="What the logits of teacher and student are divided by; higher ones show "
+        "more of how the teacher sees the other classes.",
+    )
+    distillation_weight: float = option(
+        0.5,
+        minimum=0.0,
+        maximum=1.0,
+        help="The teacher's share of the loss; the labels have the rest.",
+    )
+
     def __post_init__(self):
         super().__post_init__()
         self._check_what_to_do()
+        self._check_teacher()
         if self.task_name is None:
             self._check_own_data()
         else:
@@ -100,6 +120,17 @@ class RunClassifierOptions(training_options.FineTuningOptions):
             raise options.OptionError(
                 f"--labels={','.join(self.labels)}: expected two or more different "
                 "names."
+            )
+
+    def _check_teacher(self):
+        if self.teacher is None:
+            for name in ("distillation_temperature", "distillation_weight"):
+                if getattr(self, name) != self._default(name):
+                    raise options.OptionError(f"--{name} goes with --teacher.")
+        elif os.path.realpath(self.teacher) == os.path.realpath(self.output_dir):
+            raise options.OptionError(
+                f"--teacher={self.teacher} is --output_dir too; a student needs a "
+                "folder of its own."
             )
 
     def _check_task(self):

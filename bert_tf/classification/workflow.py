@@ -8,6 +8,7 @@ import numpy as np
 
 from bert_tf import progress as progress_module
 from bert_tf.classification import card
+from bert_tf.classification import distillation
 from bert_tf.classification import features
 from bert_tf.classification import inputs as inputs_module
 from bert_tf.classification import model
@@ -104,13 +105,12 @@ class Classification:
         self.progress = progress
         self.inputs = inputs_module.prepare(options, progress=progress)
         self.examples = self._read_examples()
+        self.teacher = None
+        if options.teacher and options.do_train:
+            self.teacher = distillation.Teacher(options.teacher, self.inputs.task)
         num_steps = self._num_train_steps()
         self.trainer = loop.Trainer(
-            lambda: model.BertClassifier(
-                self.inputs.config,
-                num_labels=len(self.inputs.task.labels),
-                dtype=options.dtype,
-            ),
+            self._create_model,
             options,
             num_train_steps=num_steps,
             num_warmup_steps=int(num_steps * options.warmup_proportion),
@@ -121,6 +121,18 @@ class Classification:
                 "predict_batch_size", options.predict_batch_size, self.trainer.strategy
             )
         self._columns = {}
+
+    def _create_model(self):
+        options = self.options
+        settings = {"num_labels": len(self.inputs.task.labels), "dtype": options.dtype}
+        if self.teacher is None:
+            return model.BertClassifier(self.inputs.config, **settings)
+        return distillation.DistilledClassifier(
+            self.inputs.config,
+            temperature=options.distillation_temperature,
+            weight=options.distillation_weight,
+            **settings,
+        )
 
     def train(self) -> dict[str, float]:
         """Trains to the last step; returns {"loss", "global_step"}."""
@@ -137,7 +149,9 @@ class Classification:
         logger.info("  Num examples = %d", len(self.examples["train"]))
         logger.info("  Batch size = %d", self.options.train_batch_size)
         logger.info("  Num steps = %d", self.trainer.num_train_steps)
-        reached = self.trainer.train(self._source("train"), evaluate=self._eval_scores)
+        reached = self.trainer.train(
+            self._training_source(), evaluate=self._eval_scores
+        )
         self._write_card(training=self.trainer.facts())
         return reached
 
@@ -234,6 +248,15 @@ class Classification:
                 progress=self.progress,
             )
         return self._columns[set_type]
+
+    def _training_source(self):
+        columns = self._features("train")
+        if self.teacher is not None:
+            logits = self.teacher.logits(
+                self.examples["train"], self.options, progress=self.progress
+            )
+            columns = columns | {distillation.COLUMN: logits}
+        return batching.ArraySource(columns)
 
     @functools.cached_property
     def _tokenizer(self):
