@@ -1,7 +1,7 @@
 """The encoder and its heads in `keras.ops`: ids -> vectors.
 
 Read in this order: config, numerics, embeddings, attention, encoder, bert, heads,
-pooling.
+pooling, recurrent.
 
 Importing this package registers every model of `bert_tf` with Keras, so that
 `keras.saving.load_model` needs no `custom_objects`.

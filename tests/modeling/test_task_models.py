@@ -64,6 +64,11 @@ MODELS = {
     "token_classifier": lambda **kw: token_classification.BertTokenClassifier(
         SMALL, num_labels=3, **kw
     ),
+    "token_classifier_on_features": lambda **kw: (
+        token_classification.BertTokenClassifier(
+            SMALL, num_labels=3, feature_based="last", **kw
+        )
+    ),
 }
 
 
