@@ -24,7 +24,7 @@ from bert_tf.tokenization import in_graph
 
 # Texts are sorted by length within so many batches. A pooled text is one vector; of
 # the others every piece's vectors wait in memory until it is their turn.
-BATCHES_SORTED_POOLED = 64
+BATCHES_SORTED_POOLED = 16
 BATCHES_SORTED = 4
 
 
