@@ -48,6 +48,8 @@ FORMATS = {
 }
 # A place of the name in every BERT: its rows are the vocabulary's pieces.
 _WORD_EMBEDDINGS = "bert/embeddings/word_embeddings"
+# Tables are padded to multiples of 8, 64 or 128.
+_MAX_PADDING = 128
 WRITTEN_FORMATS = ("bert", "hugging_face", "keras_hub", "keras", "saved_model")
 
 
@@ -126,15 +128,24 @@ def check_vocabulary(source: source_module.Source) -> None:
     """Checks a source's own vocabulary against its embedding table.
 
     Raises:
-        ValueError: it has more or fewer pieces than the table has rows.
+        ValueError: it has more or fewer pieces than the table has rows; a Hugging
+            Face table may be padded to a multiple of 8, by less than 128 rows.
     """
     if source.vocabulary is None or _WORD_EMBEDDINGS not in source.shapes:
         return
     num_rows = source.shapes[_WORD_EMBEDDINGS][0]
-    if len(source.vocabulary) != num_rows:
+    if len(source.vocabulary) != num_rows and not _is_padded(source, num_rows):
         raise ValueError(
             f"The vocabulary of {source.path} has {len(source.vocabulary)} pieces, but "
             f"its embedding table has {num_rows} rows, so ids would be wrong; give the "
             "vocabulary that belongs to it as --vocab_file. (One named so may be the "
             "shorter one: a table can be padded.)"
         )
+
+
+def _is_padded(source, num_rows):
+    """Returns whether a table was made longer to suit an accelerator, as is usual
+    with Hugging Face; elsewhere a shorter vocabulary has most likely lost lines."""
+    num_extra = num_rows - len(source.vocabulary)
+    is_usual = source.format == "hugging_face" and num_rows % 8 == 0
+    return is_usual and 0 < num_extra < _MAX_PADDING

@@ -113,3 +113,10 @@ def test_a_vocabulary_without_its_special_tokens_is_refused(released_folder):
     (released_folder / "vocab.txt").write_text("\n".join(tokens) + "\n")
     with pytest.raises(ValueError, match=r"\[PAD\], \[UNK\], .* missing among 288"):
         starting_point.find(released_folder)
+
+
+def test_a_padded_table_of_hugging_face_needs_no_vocabulary_of_its_own(project_root):
+    folder = project_root / "tests/checkpoints/foreign/hugging_face/sharded"
+    start = starting_point.find(str(folder))
+    assert start.config.vocab_size == 64
+    assert len(start.vocabulary) == 40
