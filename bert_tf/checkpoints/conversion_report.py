@@ -7,7 +7,10 @@ import re
 from bert_tf.checkpoints import comparison
 from bert_tf.checkpoints import probe
 from bert_tf.checkpoints import source as source_module
+from bert_tf.modeling import numerics
 
+# hidden_act of modeling.py, 2018.
+_ACTIVATIONS_OF_2018 = ("linear", "relu", "gelu", "tanh")
 _NUMBER = re.compile(r"(?<=[/._])\d+(?=[/._])")
 
 
@@ -110,11 +113,23 @@ def _named(title, names, verbose):
         yield f"  {name}" if verbose else f"{count:>4} x {name}"
 
 
+def _unknown_in_2018(config):
+    if config.hidden_act not in _ACTIVATIONS_OF_2018:
+        yield f"the 2018 code itself knows no {config.hidden_act}; this package does"
+    if config.layer_norm_epsilon != numerics.LAYER_NORM_EPSILON:
+        yield (
+            "the 2018 code itself ignores layer_norm_epsilon, here "
+            f"{config.layer_norm_epsilon:g}; this package does not"
+        )
+
+
 def _notes(conversion):
     kept, written = conversion.kept, conversion.written
     for sentence in conversion.placement.changes:
         yield f"the target computes otherwise: {sentence}"
     yield from conversion.source.notes
+    if conversion.target_format == "bert":
+        yield from _unknown_in_2018(written.config)
     if not kept.head.is_known:
         yield (
             f"output_weights were taken for a {kept.head.kind} head, as in 2018; "

@@ -1,6 +1,7 @@
 """A conversion is whole and proven, or leaves nothing behind."""
 
 import dataclasses
+import json
 import os
 import pathlib
 import re
@@ -653,6 +654,27 @@ def test_the_report_names_every_group_or_every_weight(released_folder, tmp_path)
         assert line in shown.splitlines()
     every = conversion_report.text(done, verbose=True)
     assert "  bert/encoder/layer_1/attention/self/query/kernel" in every.splitlines()
+
+
+@pytest.mark.parametrize(
+    "changes, sentence",
+    [
+        ({}, None),
+        ({"hidden_act": "gelu_erf"}, "the 2018 code itself knows no gelu_erf"),
+        ({"layer_norm_epsilon": 1e-5}, "the 2018 code itself ignores layer_norm_e"),
+    ],
+)
+def test_the_report_says_what_the_2018_code_could_not_read(
+    released_folder, tmp_path, changes, sentence
+):
+    settings = json.loads((released_folder / "bert_config.json").read_text())
+    (tmp_path / "c.json").write_text(json.dumps(settings | changes))
+    given = options(
+        released_folder, tmp_path / "new", bert_config_file=tmp_path / "c.json"
+    )
+    report = conversion.run(given)
+    assert ("2018 code itself" in report) == (sentence is not None)
+    assert sentence is None or sentence in report
 
 
 def test_the_probe_has_padding_and_two_segments():
