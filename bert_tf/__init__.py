@@ -8,8 +8,8 @@ Read in this order; it is the way the text flows:
 4. `optimization`: the schedule and the optimizers.
 5. `checkpoints`: weights on disk, in the release's own format.
 6. `training`: the loop, distribution, evaluation and the run folder.
-7. `pretraining`, `classification`, `question_answering`: one folder a task, each with
-   the same files.
+7. `pretraining`, `classification`, `question_answering`, `token_classification`,
+   `multiple_choice`, `feature_extraction`: one folder a task, each with the same files.
 8. `serving`: a run folder to a SavedModel to an answer.
 
 `files`, `options`, `progress` and `command_line` belong to all of them. Names below
