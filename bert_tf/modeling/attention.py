@@ -22,6 +22,25 @@ def dense(units, config, *, name, dtype):
     )
 
 
+def visible_positions(input_mask, *, sequence_ids=None):
+    """Returns what each position may look at, as `SelfAttention` takes it.
+
+    Args:
+        input_mask: integer [B, T], 1 for a real piece.
+        sequence_ids: int32 [B, T], the number of the sequence that a position belongs
+            to where several share a row: none looks at another one's. None: a row is
+            one sequence.
+
+    Returns:
+        int32 [B, T] where all positions see the same, else [B, F, T].
+    """
+    visible = ops.cast(input_mask, "int32")
+    if sequence_ids is not None:
+        is_same = ops.equal(sequence_ids[:, :, None], sequence_ids[:, None, :])
+        visible = visible[:, None, :] * ops.cast(is_same, "int32")  # [B, F, T]
+    return visible
+
+
 class SelfAttention(keras.layers.Layer):
     """Every position looks at every position that the mask allows.
 
@@ -56,7 +75,8 @@ class SelfAttention(keras.layers.Layer):
 
         Args:
             inputs: [B * F, H], in the compute dtype.
-            input_mask: integer [B, T], 1 where a position may be looked at; T = F.
+            input_mask: integer [B, T] or [B, F, T], 1 where a position may be looked
+                at, as `visible_positions` returns it; T = F.
             dropout_keys: uint32 [B], or None for no dropout.
             return_attention_weights: bool, whether to return the shares too.
 
@@ -66,7 +86,7 @@ class SelfAttention(keras.layers.Layer):
             every row of sum 1, before dropout.
         """
         config = self.config
-        length = ops.shape(input_mask)[1]
+        length = ops.shape(input_mask)[-1]
         heads = (-1, length, config.num_attention_heads, config.size_per_head)
         # The scale goes to the queries: fewer elements than there are scores.
         query = self.query(inputs) * (config.size_per_head**-0.5)
@@ -160,7 +180,8 @@ class Attention(keras.layers.Layer):
 
         Args:
             inputs: [B * F, H], in the compute dtype.
-            input_mask: integer [B, T], 1 where a position may be looked at; T = F.
+            input_mask: integer [B, T] or [B, F, T], 1 where a position may be looked
+                at, as `visible_positions` returns it; T = F.
             dropout_keys: uint32 [B], or None for no dropout.
             return_attention_weights: bool, as for `SelfAttention`.
 

@@ -14,7 +14,10 @@ from bert_tf.modeling import numerics
 
 
 class Pooler(keras.layers.Layer):
-    """The vector of the first position, through a dense layer with tanh."""
+    """The vector of every sequence's first position, through a dense layer with tanh.
+
+    A row is one sequence, or several where `cls_positions` say so.
+    """
 
     def __init__(self, config, *, name="pooler", dtype=None):
         super().__init__(name=name, dtype=dtype)
@@ -27,9 +30,12 @@ class Pooler(keras.layers.Layer):
         """Creates the weights."""
         self.dense.build((None, self.config.hidden_size))
 
-    def call(self, sequence_output):
-        """Returns [B, H] for [B, S, H]."""
-        return ops.tanh(self.dense(sequence_output[:, 0]))
+    def call(self, sequence_output, cls_positions=None):
+        """Returns [B, H] for [B, S, H]; [B, K, H] with int32 positions [B, K]."""
+        if cls_positions is None:
+            return ops.tanh(self.dense(sequence_output[:, 0]))
+        first = ops.take_along_axis(sequence_output, cls_positions[:, :, None], axis=1)
+        return ops.tanh(self.dense(first))  # [B, K, H]
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -75,6 +81,10 @@ class BertModel(keras.Model):
         Args:
             features: dict with `input_ids`, and optionally `input_mask` (1: a real
                 piece; default all 1) and `segment_ids` (default all 0), int32 [B, S].
+                Where rows hold several sequences, also `sequence_ids` int32 [B, S]
+                (the number of each piece's sequence; none looks at another one's),
+                `position_ids` int32 [B, S] (the place in its sequence) and
+                `cls_positions` int32 [B, K] (where each sequence begins; unused: 0).
             training: with dropout or without.
             dropout_keys: uint32 [B] of `numerics.dropout_keys`; needed in training
                 where the configuration has dropout.
@@ -82,10 +92,11 @@ class BertModel(keras.Model):
 
         Returns:
             A dict: `sequence_output` [B, S, H], the last layer; `pooled_output`
-            [B, H]; `all_encoder_layers`, a list of L tensors [B, S, H], lowest first;
-            `embedding_output` [B, S, H]. On request `attention_weights`, a list of L
-            tensors, float32 [B, N, S, S]: how much each piece (third axis) looks at
-            each other one (fourth; their sum is 1) in every head.
+            [B, H], or [B, K, H] with `cls_positions`; `all_encoder_layers`, a list of
+            L tensors [B, S, H], lowest first; `embedding_output` [B, S, H]. On request
+            `attention_weights`, a list of L tensors, float32 [B, N, S, S]: how much
+            each piece (third axis) looks at each other one (fourth; their sum is 1) in
+            every head.
 
         Raises:
             ValueError: training without `dropout_keys`, or a sequence longer than
@@ -107,10 +118,17 @@ class BertModel(keras.Model):
         if segment_ids is None:
             segment_ids = ops.zeros_like(input_ids)
 
-        embedded = self.embeddings(input_ids, segment_ids, dropout_keys=keys)
+        embedded = self.embeddings(
+            input_ids,
+            segment_ids,
+            dropout_keys=keys,
+            position_ids=features.get("position_ids"),
+        )
         layers = self.encoder(
             embedded,
-            input_mask,
+            attention.visible_positions(
+                input_mask, sequence_ids=features.get("sequence_ids")
+            ),
             dropout_keys=keys,
             return_attention_weights=return_attention_weights,
         )
@@ -122,7 +140,7 @@ class BertModel(keras.Model):
         layers = [ops.reshape(layer, shape) for layer in layers]
         return {
             "sequence_output": layers[-1],
-            "pooled_output": self.pooler(layers[-1]),
+            "pooled_output": self.pooler(layers[-1], features.get("cls_positions")),
             "all_encoder_layers": layers,
             "embedding_output": ops.reshape(embedded, shape),
             **attention_weights,

@@ -71,8 +71,11 @@ class Embeddings(keras.layers.Layer):
             initializer=numerics.initializer(self.config),
         )
 
-    def call(self, input_ids, segment_ids, dropout_keys=None):
-        """Returns [B * S, H] for int32 ids [B, S]."""
+    def call(self, input_ids, segment_ids, dropout_keys=None, position_ids=None):
+        """Returns [B * S, H] for int32 ids [B, S].
+
+        `position_ids`, int32 [B, S], are 0 to S - 1 in every row where there are none.
+        """
         length = ops.shape(input_ids)[1]
         hidden = self.config.hidden_size
         words = numerics.lookup(
@@ -87,7 +90,13 @@ class Embeddings(keras.layers.Layer):
             ),
             self.token_type_embeddings,
         )  # [B * S, H]
-        positions = self.position_embeddings[:length]  # [S, H]
+        if position_ids is None:
+            positions = self.position_embeddings[:length]  # [S, H]
+        else:
+            positions = numerics.lookup(
+                self.position_embeddings, ops.reshape(position_ids, (-1,))
+            )
+            positions = ops.reshape(positions, (-1, length, hidden))  # [B, S, H]
         summed = ops.reshape(words + segments, (-1, length, hidden)) + positions
         outputs = self.normalization(ops.reshape(summed, (-1, hidden)))
         return numerics.dropout(

@@ -70,7 +70,8 @@ class EncoderLayer(keras.layers.Layer):
 
         Args:
             inputs: [B * S, H], in the compute dtype.
-            input_mask: integer [B, S], 1 where a position may be looked at.
+            input_mask: integer [B, S] or [B, S, S], 1 where a position may be looked
+                at, as `attention.visible_positions` returns it.
             dropout_keys: uint32 [B], or None for no dropout.
             return_attention_weights: bool, whether to return the shares too.
 
@@ -121,7 +122,8 @@ class Encoder(keras.layers.Layer):
 
         Args:
             inputs: [B * S, H], in the compute dtype.
-            input_mask: integer [B, S], 1 where a position may be looked at.
+            input_mask: integer [B, S] or [B, S, S], 1 where a position may be looked
+                at, as `attention.visible_positions` returns it.
             dropout_keys: uint32 [B], or None for no dropout.
             return_attention_weights: bool, whether to return the shares too.
 

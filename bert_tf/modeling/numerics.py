@@ -106,13 +106,15 @@ def layer_norm(x, gamma, beta, epsilon):
 
 
 def attention_bias(input_mask):
-    """Returns float32 [B, 1, 1, S]: 0 where one may look, else -10000.
+    """Returns float32 [B, 1, 1, T] or [B, 1, F, T]: 0 where one may look, else -10000.
 
     Args:
-        input_mask: integer [B, S], 1 for a real piece.
+        input_mask: integer [B, T], 1 where all may look; or [B, F, T], 1 where the
+            position of the second axis may look at that of the third.
     """
     mask = ops.cast(input_mask, "float32")
-    return ((1.0 - mask) * ATTENTION_MASK_BIAS)[:, None, None, :]
+    bias = (1.0 - mask) * ATTENTION_MASK_BIAS
+    return bias[:, None, None, :] if len(bias.shape) == 2 else bias[:, None]
 
 
 def softmax(scores):

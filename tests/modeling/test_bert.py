@@ -226,3 +226,24 @@ def test_attention_weights_are_float32_and_those_before_dropout():
     )["attention_weights"]
     assert first.dtype == tf.float32
     np.testing.assert_allclose(tf.reduce_sum(first, axis=-1), 1.0, atol=1e-6)
+
+
+def test_sequences_that_share_a_row_do_not_see_one_another():
+    model = bert.BertModel(SMALL)
+    first, second = [2, 7, 8, 3], [2, 9, 3]
+    alone = [model({"input_ids": np.array([ids])}) for ids in (first, second)]
+    shared_row = model(
+        {
+            "input_ids": np.array([[*first, *second, 0, 0]]),
+            "input_mask": np.array([[1, 1, 1, 1, 1, 1, 1, 0, 0]]),
+            "position_ids": np.array([[0, 1, 2, 3, 0, 1, 2, 0, 0]]),
+            "sequence_ids": np.array([[1, 1, 1, 1, 2, 2, 2, 0, 0]]),
+            "cls_positions": np.array([[0, 4]]),
+        }
+    )
+    for number, place in enumerate([slice(0, 4), slice(4, 7)]):
+        for name, found in [
+            ("sequence_output", shared_row["sequence_output"][:, place]),
+            ("pooled_output", shared_row["pooled_output"][:, number]),
+        ]:
+            np.testing.assert_allclose(found, alone[number][name], atol=1e-5)
