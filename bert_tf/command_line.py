@@ -10,6 +10,7 @@ import inspect
 import itertools
 import os
 import re
+import signal
 import sys
 import textwrap
 from collections.abc import Callable
@@ -24,6 +25,7 @@ DONE = 0
 FAILED = 1
 WRONG_USAGE = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells count.
+TERMINATED = 143  # 128 + SIGTERM.
 
 # Flags of 2018 that have no meaning any more, and what does their work today.
 REPLACEMENTS = {
@@ -63,7 +65,8 @@ def run(
 
     Returns:
         0: done. 1: the job failed (ValueError, OSError, or a package to install), with
-        one line on standard error. 2: wrong usage, likewise. 130: interrupted.
+        one line on standard error. 2: wrong usage, likewise. 130: interrupted. 143:
+        a training run was sent SIGTERM; it is saved, and the same command goes on.
     """
     argv = sys.argv[1:] if argv is None else list(argv)
     if any(argument in _HELP_FLAGS for argument in argv):
@@ -87,7 +90,9 @@ def run(
         if shows_traceback or getattr(error, "name", None):
             raise
         return _complain(tool_name, error, FAILED)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
+        if signal.SIGTERM in interrupt.args:
+            return _complain(tool_name, "terminated; the run is saved.", TERMINATED)
         return _complain(tool_name, "interrupted.", INTERRUPTED)
     if isinstance(report, BadNews):
         _print_report(report.report)

@@ -113,6 +113,8 @@ def test_wrong_usage_is_one_line_and_exit_code_2(capsys, argv, sentence):
         (ImportError("pip install 'bert_tf[plots]'"), 1, None),
         (options.OptionError("--a: needs --b."), 2, "pack: --a: needs --b.\n"),
         (KeyboardInterrupt(), 130, "pack: interrupted.\n"),
+        (KeyboardInterrupt(2), 130, "pack: interrupted.\n"),  # SIGINT.
+        (KeyboardInterrupt(15), 143, "pack: terminated; the run is saved.\n"),
     ],
 )
 def test_a_failed_job_is_one_line(capsys, failure, code, line):

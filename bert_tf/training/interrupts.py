@@ -1,14 +1,18 @@
-"""Ctrl-C at a moment that suits the run."""
+"""Ctrl-C and SIGTERM at a moment that suits the run."""
 
 import signal
 import threading
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
 
 class Interrupts:
-    """Holds the first Ctrl-C back until the run asks for it; a second one acts at once.
+    """Holds the first Ctrl-C or SIGTERM back until the run asks for it.
 
-    So a step is logged, evaluated and saved whole before the run ends. Outside of the
-    main thread, where Python delivers no signals, it does nothing.
+    So a step is logged, evaluated and saved whole before the run ends. A second Ctrl-C
+    acts at once; another SIGTERM changes nothing, since those who end preemptible
+    machines may send several. Outside of the main thread, where Python delivers no
+    signals, it does nothing.
 
     Example:
         with Interrupts() as interrupts:
@@ -16,23 +20,33 @@ class Interrupts:
                 step()
                 if interrupts.pending:
                     save()
-                    raise KeyboardInterrupt
+                    interrupts.act()
     """
 
     def __init__(self):
-        self.pending = False
-        self._previous = None
+        self._received = None
+        self._previous = {}
 
     def __enter__(self):
         if threading.current_thread() is threading.main_thread():
-            self._previous = signal.signal(signal.SIGINT, self._receive)
+            for number in SIGNALS:
+                self._previous[number] = signal.signal(number, self._receive)
         return self
 
     def __exit__(self, *unused_error):
-        if self._previous is not None:
-            signal.signal(signal.SIGINT, self._previous)
+        for number, previous in self._previous.items():
+            signal.signal(number, previous)
 
-    def _receive(self, *unused_signal):
-        if self.pending:
-            raise KeyboardInterrupt
-        self.pending = True
+    @property
+    def pending(self):
+        """Whether a signal came."""
+        return self._received is not None
+
+    def act(self):
+        """Raises KeyboardInterrupt, whose argument is the number of the signal."""
+        raise KeyboardInterrupt(self._received)
+
+    def _receive(self, number, unused_frame):
+        if self.pending and number == signal.SIGINT:
+            raise KeyboardInterrupt(number)
+        self._received = number

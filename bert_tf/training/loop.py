@@ -1,6 +1,7 @@
 """The training loop of every task."""
 
 import contextlib
+import functools
 import logging
 import math
 import os
@@ -19,6 +20,7 @@ from bert_tf.training import freezing
 from bert_tf.training import hardware
 from bert_tf.training import interrupts
 from bert_tf.training import model_card
+from bert_tf.training import non_finite
 from bert_tf.training import run_folder
 from bert_tf.training import selection
 from bert_tf.training import state
@@ -149,23 +151,24 @@ class Trainer:
                 self._keep(evaluate)
                 if interrupted.pending:
                     self._save()
-                    raise KeyboardInterrupt
+                    interrupted.act()
         return {"loss": last_loss, "global_step": self.step}
 
     def _training_iterator(self, source):
-        batches = source.training_batches(
+        if self.options.group_by_length:
+            logger.info("Batches are of like lengths (--group_by_length).")
+        self._num_steps_per_call = 1
+        self._clear_errors = source.clear_errors
+        self._batches_from = functools.partial(
+            source.training_batches,
             batch_size=self.options.train_batch_size,
             num_steps=self.num_train_steps,
-            start_step=self.step,
             seed=self.options.random_seed,
             shuffle_buffer_size=self.options.shuffle_buffer_size,
             length_buckets=self.options.length_buckets,
             group_by_length=self.options.group_by_length,
         )
-        if self.options.group_by_length:
-            logger.info("Batches are of like lengths (--group_by_length).")
-        self._num_steps_per_call = 1
-        self._clear_errors = source.clear_errors
+        batches = self._batches_from(start_step=self.step)
         return distribution.distribute(batches, self.strategy)
 
     def _advance(self, train_steps, iterator):
@@ -187,8 +190,11 @@ class Trainer:
             self._num_steps_per_call = max(1, self._num_steps_per_call // 2)
         examples_per_second = num_steps * self.options.train_batch_size / seconds
         self._examples_per_second += [examples_per_second] * num_steps
-        self._log(history, num_steps, examples_per_second)
-        self.step += num_steps
+        num_finite = non_finite.num_finite(history, self.options.dtype)
+        self._log(history, num_finite, examples_per_second)
+        self.step += num_finite
+        if num_finite < num_steps:
+            raise self._non_finite_error(history, num_finite)
         self.progress(
             "train",
             self.step,
@@ -200,6 +206,12 @@ class Trainer:
             },
         )
         return float(history["loss"][-1])
+
+    def _non_finite_error(self, history, index):
+        values = {name: float(all_[index]) for name, all_ in history.items()}
+        batch = next(iter(self._batches_from(start_step=self.step)))
+        folder = self.options.output_dir
+        return non_finite.error(folder, self.step + 1, values, batch)
 
     def _periods(self):
         periods = [self.options.save_checkpoints_steps]

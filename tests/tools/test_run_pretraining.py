@@ -197,6 +197,8 @@ def test_best_checkpoint_is_kept_and_training_stops_early(pretrain, tmp_path):
     assert len(losses) == best + 3
     assert evaluations[-1]["step"] < 30
     assert "learning_rate" not in evaluations[0]
+    assert evaluations[0]["eval_perplexity"] == pytest.approx(np.exp(losses[0]))
+    assert 0 <= evaluations[0]["eval_masked_lm_accuracy"] <= 1
     kept = tf.train.latest_checkpoint(str(tmp_path / "run" / "best"))
     assert kept.endswith(f"model.ckpt-{evaluations[best]['step']}")
 

@@ -2,28 +2,44 @@ import json
 import os
 import signal
 
+import numpy as np
 import pytest
+import tensorflow as tf
 
 from bert_tf.training import interrupts
 from bert_tf.training import run_folder
 
 
-def press_ctrl_c():
-    os.kill(os.getpid(), signal.SIGINT)
+def send(number):
+    os.kill(os.getpid(), number)
 
 
 def test_the_first_ctrl_c_waits_and_the_second_acts():
     with interrupts.Interrupts() as interrupted:
         assert not interrupted.pending
-        press_ctrl_c()
+        send(signal.SIGINT)
         assert interrupted.pending
         with pytest.raises(KeyboardInterrupt):
-            press_ctrl_c()
+            send(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+def test_sigterm_waits_however_often_it_comes():
+    with interrupts.Interrupts() as interrupted:
+        send(signal.SIGTERM)
+        send(signal.SIGTERM)
+        assert interrupted.pending
+        with pytest.raises(KeyboardInterrupt) as raised:
+            interrupted.act()
+    assert raised.value.args == (signal.SIGTERM,)
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+@pytest.mark.parametrize(
+    "number, exit_code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
+)
 def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
-    golden, tmp_path, run_tool, monkeypatch
+    golden, tmp_path, run_tool, monkeypatch, number, exit_code
 ):
     model = golden / "model"
 
@@ -57,15 +73,23 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
     assert train("undisturbed").exit_code == 0
     log = run_folder.RunFolder.log
 
-    def log_and_press(self, step, values, *, tag="train"):
+    def log_and_send(self, step, values, *, tag="train"):
         log(self, step, values, tag=tag)
         if step == 6:
-            press_ctrl_c()
+            send(number)
 
     with monkeypatch.context() as patch:
-        patch.setattr(run_folder.RunFolder, "log", log_and_press)
+        patch.setattr(run_folder.RunFolder, "log", log_and_send)
         done = train("interrupted")
-    assert done.exit_code == 130
+    assert done.exit_code == exit_code
     assert len(record("interrupted")) < len(record("undisturbed"))
     assert train("interrupted").exit_code == 0
     assert record("interrupted") == record("undisturbed")
+    resumed, expected = (
+        tf.train.load_checkpoint(str(tmp_path / name / "model.ckpt-12"))
+        for name in ("interrupted", "undisturbed")
+    )
+    for name in expected.get_variable_to_shape_map():
+        np.testing.assert_array_equal(
+            resumed.get_tensor(name), expected.get_tensor(name), err_msg=name
+        )

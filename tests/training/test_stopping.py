@@ -1,0 +1,132 @@
+"""A run that cannot go on says why in one line, and its checkpoints stay whole."""
+
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.training import non_finite
+
+CHECKPOINT_BYTES = 131_000  # One of the recorded model, with Adam's slots.
+
+
+@pytest.fixture
+def pretrain(golden, tmp_path, run_tool):
+    """Runs the tool on the recorded examples, in order, four a step."""
+
+    def run(**flags):
+        model = golden / "model"
+        given = {
+            "input_file": model / "examples.tfrecord",
+            "output_dir": tmp_path / "run",
+            "bert_config_file": model / "bert_config.json",
+            "train_batch_size": 4,
+            "num_train_steps": 10,
+            "num_warmup_steps": 2,
+            "max_seq_length": 64,
+            "max_predictions_per_seq": 10,
+            "shuffle_buffer_size": 1,
+            "do_train": True,
+            "log_every_steps": 1,
+            **flags,
+        }
+        return run_tool("run_pretraining", *(f"--{k}={v}" for k, v in given.items()))
+
+    return run
+
+
+def plant(records, path, number):
+    """Copies TFRecords and makes the first mask's weight of one of them NaN."""
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for index, record in enumerate(tf.data.TFRecordDataset(str(records))):
+            example = tf.train.Example.FromString(record.numpy())
+            if index == number:
+                weights = example.features.feature["masked_lm_weights"]
+                weights.float_list.value[0] = float("nan")
+            writer.write(example.SerializeToString())
+
+
+def test_a_loss_that_is_no_number_stops_the_run_and_its_batch_is_kept(
+    pretrain, golden, tmp_path
+):
+    plant(golden / "model" / "examples.tfrecord", tmp_path / "bad.tfrecord", 26)
+    run = tmp_path / "run"
+    done = pretrain(input_file=tmp_path / "bad.tfrecord", save_checkpoints_steps=4)
+    assert done.exit_code == 1
+    # Example 26 is in the seventh batch of four.
+    path = run / "non_finite_batch_7.npz"
+    [line] = [line for line in done.stderr.splitlines() if "run_pretraining:" in line]
+    assert "the loss of step 7 is nan" in line
+    assert str(path) in line
+    batch = np.load(path)
+    assert np.argwhere(np.isnan(batch["masked_lm_weights"])).tolist() == [[2, 0]]
+    assert batch["input_ids"].shape == (4, 64)
+    assert tf.train.latest_checkpoint(str(run)) == str(run / "model.ckpt-4")
+    weights = tf.train.load_checkpoint(str(run / "model.ckpt-4"))
+    for name in weights.get_variable_to_shape_map():
+        assert np.isfinite(weights.get_tensor(name)).all(), name
+    assert "NaN" not in (run / "metrics.jsonl").read_text()
+
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    "losses, norms, dtype, expected",
+    [
+        ([1, 2, 3], [1, 1, 1], "float32", 3),
+        ([1, NAN, 3], [1, 1, 1], "float32", 1),
+        ([1, 2, INF], [1, 1, 1], "mixed_bfloat16", 2),
+        ([1, 2, 3], [INF, 1, 1], "float32", 0),  # The weights are NaN from here on.
+        ([1, 2, 3], [INF, 1, 1], "mixed_float16", 3),  # Loss scaling sees to it.
+        ([1, NAN, 3], [INF, 1, 1], "mixed_float16", 1),
+    ],
+)
+def test_steps_before_the_first_without_a_number_are_counted(
+    losses, norms, dtype, expected
+):
+    history = {"loss": np.float32(losses), "global_grad_norm": np.float32(norms)}
+    assert non_finite.num_finite(history, dtype) == expected
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Folder on a disk that two checkpoints fit, and not three."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    size = f"size={int(2.6 * CHECKPOINT_BYTES)}"
+    command = ["mount", "-t", "tmpfs", "-o", size, "tmpfs", folder]
+    if shutil.which("mount") is None or subprocess.run(command).returncode:
+        pytest.skip("a small disk can be mounted by root only")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_a_full_disk_ends_the_run_with_one_line_and_the_last_checkpoint_whole(
+    pretrain, small_disk, tmp_path
+):
+    run = small_disk / "run"
+    done = pretrain(output_dir=run, save_checkpoints_steps=2)
+    assert done.exit_code == 1, done.stderr
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("run_pretraining: ")
+    assert "full" in last
+    prefix = tf.train.latest_checkpoint(str(run))
+    assert prefix == str(run / "model.ckpt-4")
+    # What is there can be continued once there is room, as if nothing had been.
+    shutil.copytree(run, tmp_path / "moved")
+    (tmp_path / "moved" / "checkpoint").write_text(
+        'model_checkpoint_path: "model.ckpt-4"\n'
+    )
+    assert pretrain(output_dir=tmp_path / "moved").exit_code == 0
+    assert pretrain(output_dir=tmp_path / "undisturbed").exit_code == 0
+    continued, expected = (
+        tf.train.load_checkpoint(str(tmp_path / name / "model.ckpt-10"))
+        for name in ("moved", "undisturbed")
+    )
+    for name in expected.get_variable_to_shape_map():
+        np.testing.assert_array_equal(
+            continued.get_tensor(name), expected.get_tensor(name), err_msg=name
+        )
