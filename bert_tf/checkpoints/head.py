@@ -17,6 +17,8 @@ _MODELS = {
     "token_classification": ("BertTokenClassifier", {}),
     "multiple_choice": ("BertMultipleChoice", {}),
 }
+# With causal attention the head of masked words says the next one: the same weights.
+_LEFT_TO_RIGHT = "BertLeftToRight"
 KINDS = tuple(_MODELS)
 _WITH_LABELS = ("classification", "token_classification")
 # Heads whose weights are `output_weights` [C, H] and `output_bias` [C], like the
@@ -75,6 +77,8 @@ def head_of(shapes, *, kind=None, labels=None):
 
 def kind_of(model):
     """Returns the kind of head that a model has; None for a model of another kind."""
+    if type(model).__name__ == _LEFT_TO_RIGHT:
+        return "masked_lm"
     kinds = [
         kind for kind, (name, _) in _MODELS.items() if name == type(model).__name__
     ]
@@ -92,6 +96,8 @@ def create_model(config: config_module.BertConfig, head: Head, **kwargs):
         **kwargs: name and dtype, as for every Keras model.
     """
     class_name, arguments = _MODELS[head.kind]
+    if head.kind == "masked_lm" and config.is_causal:
+        class_name, arguments = _LEFT_TO_RIGHT, {}
     model_class = keras.saving.get_registered_object(f"bert_tf>{class_name}")
     if head.num_labels is not None:
         arguments = arguments | {"num_labels": head.num_labels}

@@ -1,7 +1,7 @@
 """The encoder and its heads in `keras.ops`: ids -> vectors.
 
 Read in this order: config, numerics, embeddings, attention, encoder, bert, heads,
-pooling, recurrent.
+pooling, recurrent, vocabulary_losses.
 
 Importing this package registers every model of `bert_tf` with Keras, so that
 `keras.saving.load_model` needs no `custom_objects`.
@@ -16,10 +16,12 @@ import importlib
 _MODULES_WITH_SERIALIZED_CLASSES = (
     "bert_tf.modeling.bert",
     "bert_tf.pretraining.model",
+    "bert_tf.pretraining.left_to_right",
     "bert_tf.classification.model",
     "bert_tf.question_answering.model",
     "bert_tf.token_classification.model",
     "bert_tf.multiple_choice.model",
+    "bert_tf.retrieval.model",
     # A compiled model's file names its optimizer and its schedule.
     "bert_tf.optimization.adam_weight_decay",
     "bert_tf.optimization.schedules",

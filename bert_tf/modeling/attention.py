@@ -22,7 +22,7 @@ def dense(units, config, *, name, dtype):
     )
 
 
-def visible_positions(input_mask, *, sequence_ids=None):
+def visible_positions(input_mask, *, sequence_ids=None, is_causal=False):
     """Returns what each position may look at, as `SelfAttention` takes it.
 
     Args:
@@ -30,6 +30,7 @@ def visible_positions(input_mask, *, sequence_ids=None):
         sequence_ids: int32 [B, T], the number of the sequence that a position belongs
             to where several share a row: none looks at another one's. None: a row is
             one sequence.
+        is_causal: bool, whether a position sees nothing that comes after it.
 
     Returns:
         int32 [B, T] where all positions see the same, else [B, F, T].
@@ -38,6 +39,11 @@ def visible_positions(input_mask, *, sequence_ids=None):
     if sequence_ids is not None:
         is_same = ops.equal(sequence_ids[:, :, None], sequence_ids[:, None, :])
         visible = visible[:, None, :] * ops.cast(is_same, "int32")  # [B, F, T]
+    if is_causal:
+        place = ops.arange(ops.shape(input_mask)[1], dtype="int32")
+        is_before = ops.cast(place[None, :] <= place[:, None], "int32")  # [F, T]
+        visible = visible if sequence_ids is not None else visible[:, None, :]
+        visible = visible * is_before  # [B, F, T]
     return visible
 
 

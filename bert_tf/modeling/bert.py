@@ -14,10 +14,7 @@ from bert_tf.modeling import numerics
 
 
 class Pooler(keras.layers.Layer):
-    """The vector of every sequence's first position, through a dense layer with tanh.
-
-    A row is one sequence, or several where `cls_positions` say so.
-    """
+    """The vector of a position of every sequence, through a dense layer with tanh."""
 
     def __init__(self, config, *, name="pooler", dtype=None):
         super().__init__(name=name, dtype=dtype)
@@ -30,12 +27,17 @@ class Pooler(keras.layers.Layer):
         """Creates the weights."""
         self.dense.build((None, self.config.hidden_size))
 
-    def call(self, sequence_output, cls_positions=None):
-        """Returns [B, H] for [B, S, H]; [B, K, H] with int32 positions [B, K]."""
-        if cls_positions is None:
+    def call(self, sequence_output, positions=None):
+        """Returns [B, H] for [B, S, H]; [B, K, H] with int32 positions [B, K].
+
+        Without positions it is the first one.
+        """
+        if positions is None:
             return ops.tanh(self.dense(sequence_output[:, 0]))
-        first = ops.take_along_axis(sequence_output, cls_positions[:, :, None], axis=1)
-        return ops.tanh(self.dense(first))  # [B, K, H]
+        vectors = ops.take_along_axis(
+            sequence_output, ops.expand_dims(positions, -1), axis=1
+        )
+        return ops.tanh(self.dense(vectors))  # [B, K, H]
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -127,7 +129,9 @@ class BertModel(keras.Model):
         layers = self.encoder(
             embedded,
             attention.visible_positions(
-                input_mask, sequence_ids=features.get("sequence_ids")
+                input_mask,
+                sequence_ids=features.get("sequence_ids"),
+                is_causal=self.config.is_causal,
             ),
             dropout_keys=keys,
             return_attention_weights=return_attention_weights,
@@ -140,11 +144,22 @@ class BertModel(keras.Model):
         layers = [ops.reshape(layer, shape) for layer in layers]
         return {
             "sequence_output": layers[-1],
-            "pooled_output": self.pooler(layers[-1], features.get("cls_positions")),
+            "pooled_output": self._pooled(layers[-1], features, input_mask),
             "all_encoder_layers": layers,
             "embedding_output": ops.reshape(embedded, shape),
             **attention_weights,
         }
+
+    def _pooled(self, vectors, features, input_mask):
+        first = features.get("cls_positions")
+        if not self.config.is_causal:
+            return self.pooler(vectors, first)
+        if first is not None:
+            last = last_positions(input_mask, first, features["sequence_ids"])
+            return self.pooler(vectors, last)
+        first = ops.zeros_like(input_mask[:, :1])
+        last = last_positions(input_mask, first, ops.zeros_like(input_mask))
+        return self.pooler(vectors, last)[:, 0]
 
     def get_config(self):
         """Returns what the constructor takes."""
@@ -160,3 +175,22 @@ class BertModel(keras.Model):
         config = dict(config)
         config["config"] = config_module.BertConfig.from_dict(config["config"])
         return cls(**config)
+
+
+def last_positions(input_mask, first_positions, sequence_ids):
+    """Returns where each sequence of each row ends, its last real piece: int32 [B, K].
+
+    Under causal attention it is the one place that has seen all of the sequence.
+
+    Args:
+        input_mask: integer [B, S], 1 for a real piece.
+        first_positions: int32 [B, K], where each sequence begins.
+        sequence_ids: int32 [B, S], the number of each piece's sequence.
+    """
+    numbers = ops.take_along_axis(sequence_ids, first_positions, axis=1)  # [B, K]
+    is_own = ops.logical_and(
+        ops.equal(sequence_ids[:, None, :], numbers[:, :, None]),
+        ops.cast(input_mask, "bool")[:, None, :],
+    )  # [B, K, S]
+    place = ops.arange(ops.shape(input_mask)[1], dtype="int32")
+    return ops.max(ops.where(is_own, place, 0), axis=-1)

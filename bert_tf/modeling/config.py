@@ -18,6 +18,9 @@ IGNORED_KEYS = frozenset(
         "pooler_type",
     }
 )
+# What a position may look at: all real pieces, or those up to itself ("LTR" of the
+# paper's Table 5).
+ATTENTION = ("bidirectional", "causal")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -27,7 +30,8 @@ class BertConfig:
     Raises:
         ValueError: a value is out of its range.
 
-    Source: BertConfig of modeling.py, 2018; `layer_norm_epsilon` was a constant.
+    Source: BertConfig of modeling.py, 2018; `layer_norm_epsilon` was a constant there,
+    and `attention` is ours.
     """
 
     vocab_size: int  # V, rows of the word embedding table.
@@ -42,6 +46,7 @@ class BertConfig:
     type_vocab_size: int = 2  # Number of segment ids.
     initializer_range: float = 0.02  # Deviation of the truncated normal.
     layer_norm_epsilon: float = 1e-12
+    attention: str = "bidirectional"  # One of `ATTENTION`.
 
     def __post_init__(self):
         for field in _SIZES:
@@ -56,6 +61,16 @@ class BertConfig:
                 f"num_attention_heads {self.num_attention_heads}; change one of them."
             )
         numerics.activation(self.hidden_act)
+        if self.attention not in ATTENTION:
+            raise ValueError(
+                f"Unknown attention {self.attention!r} in the model configuration; "
+                f"expected one of {', '.join(ATTENTION)}."
+            )
+
+    @property
+    def is_causal(self):
+        """Whether a position sees itself and what is before it, and nothing after."""
+        return self.attention == "causal"
 
     @property
     def size_per_head(self):
@@ -138,12 +153,14 @@ class BertConfig:
     def to_json_string(self):
         """Returns the text of a `bert_config.json`.
 
-        `layer_norm_epsilon` is left out where it is the release's, so that the
-        release's own reader, which would ignore it, is never misled.
+        `layer_norm_epsilon` and `attention` are left out where they are the release's,
+        whose own reader ignores both.
         """
         values = self.to_dict()
         if values["layer_norm_epsilon"] == numerics.LAYER_NORM_EPSILON:
             del values["layer_norm_epsilon"]
+        if not self.is_causal:
+            del values["attention"]
         return json.dumps(values, indent=2, sort_keys=True) + "\n"
 
     def check_vocabulary_size(self, num_pieces):

@@ -44,6 +44,14 @@ def test_a_configuration_survives_its_own_text():
     assert "layer_norm_epsilon" not in text  # The release's reader does not know it.
 
 
+def test_causal_attention_is_written_and_read_and_the_usual_one_left_out():
+    causal = config.BertConfig(vocab_size=9, attention="causal")
+    text = causal.to_json_string()
+    assert json.loads(text)["attention"] == "causal"
+    assert config.BertConfig.from_dict(json.loads(text)) == causal
+    assert 'attention"' not in config.BertConfig(vocab_size=9).to_json_string()
+
+
 def test_another_epsilon_is_written():
     original = config.BertConfig(vocab_size=9, layer_norm_epsilon=1e-5)
     assert json.loads(original.to_json_string())["layer_norm_epsilon"] == 1e-5
@@ -65,6 +73,7 @@ def test_another_epsilon_is_written():
         ({"initializer_range": 0.0}, "initializer_range .* more than 0"),
         ({"hidden_act": "swish"}, "Unknown activation 'swish'.* gelu_erf"),
         ({"hidden_act": None}, "Unknown activation None"),
+        ({"attention": "both"}, "Unknown attention 'both'.* bidirectional, causal"),
     ],
 )
 def test_a_wrong_value_is_named(change, sentence):

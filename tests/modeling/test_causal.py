@@ -1,0 +1,94 @@
+"""Causal attention: what a position sees, and what a sequence is summed up by."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from bert_tf.modeling import attention
+from bert_tf.modeling import bert
+from bert_tf.modeling import config
+from bert_tf.modeling import numerics
+
+CAUSAL = config.BertConfig(
+    vocab_size=30,
+    hidden_size=8,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=12,
+    max_position_embeddings=16,
+    attention="causal",
+)
+IDS = np.array([[2, 7, 9, 11, 3], [2, 5, 3, 0, 0]], "int32")
+MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], "int32")
+
+
+def test_each_position_may_look_at_itself_and_real_pieces_before_it():
+    visible = attention.visible_positions(MASK[1:, :4], is_causal=True)
+    assert np.asarray(visible).tolist() == [
+        [[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 0]]
+    ]
+
+
+def test_sequences_that_share_a_row_see_what_is_before_them_in_their_own():
+    visible = attention.visible_positions(
+        np.array([[1, 1, 1, 0]]),
+        sequence_ids=np.array([[1, 1, 2, 0]]),
+        is_causal=True,
+    )
+    assert np.asarray(visible).tolist() == [
+        [[1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]]
+    ]
+
+
+@pytest.mark.parametrize("place", [1, 2, 3, 4])
+@pytest.mark.parametrize("training", [False, True])
+def test_no_vector_depends_on_a_later_piece(place, training):
+    model = bert.BertModel(CAUSAL)
+    keys = numerics.dropout_keys(1, 2, np.arange(2)) if training else None
+
+    def vectors(ids):
+        features = {"input_ids": ids, "input_mask": MASK}
+        return np.asarray(
+            model(features, training=training, dropout_keys=keys)["sequence_output"]
+        )
+
+    other = IDS.copy()
+    other[:, place:] = 20
+    before, after = vectors(IDS), vectors(other)
+    np.testing.assert_array_equal(before[:, :place], after[:, :place])
+    assert np.abs(before[0, place:] - after[0, place:]).min(axis=-1).max() > 1e-3
+    both_ways = bert.BertModel(dataclasses.replace(CAUSAL, attention="bidirectional"))
+    seen = [both_ways({"input_ids": ids})["sequence_output"][0] for ids in (IDS, other)]
+    assert np.abs(seen[0][:place] - seen[1][:place]).max() > 1e-4
+
+
+def test_the_pooled_vector_is_of_the_last_real_piece():
+    model = bert.BertModel(CAUSAL)
+    outputs = model({"input_ids": IDS, "input_mask": MASK})
+    last = np.asarray(outputs["sequence_output"])[[0, 1], [4, 2]]
+    expected = np.tanh(
+        last @ np.asarray(model.pooler.dense.kernel) + model.pooler.dense.bias
+    )
+    np.testing.assert_allclose(outputs["pooled_output"], expected, atol=1e-6)
+
+
+def test_sequences_in_one_row_have_the_vectors_of_their_own_rows():
+    model = bert.BertModel(CAUSAL)
+    apart = model({"input_ids": IDS, "input_mask": MASK})
+    row = np.concatenate([IDS[0], IDS[1, :3], [0]])[None]
+    together = model(
+        {
+            "input_ids": row,
+            "input_mask": np.array([[1] * 8 + [0]]),
+            "position_ids": np.array([[0, 1, 2, 3, 4, 0, 1, 2, 0]]),
+            "sequence_ids": np.array([[1, 1, 1, 1, 1, 2, 2, 2, 0]]),
+            "cls_positions": np.array([[0, 5]]),
+        }
+    )
+    np.testing.assert_allclose(
+        together["pooled_output"][0], apart["pooled_output"], atol=1e-6
+    )
+    np.testing.assert_allclose(
+        together["sequence_output"][0, 5:8], apart["sequence_output"][1, :3], atol=1e-6
+    )
