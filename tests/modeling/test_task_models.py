@@ -16,6 +16,7 @@ from bert_tf.modeling import heads
 from bert_tf.modeling import numerics
 from bert_tf.multiple_choice import model as multiple_choice
 from bert_tf.pretraining import left_to_right
+from bert_tf.pretraining import left_to_right
 from bert_tf.pretraining import model as pretraining
 from bert_tf.question_answering import model as question_answering
 from bert_tf.retrieval import model as retrieval
@@ -29,6 +30,7 @@ SMALL = config.BertConfig(
     intermediate_size=12,
     max_position_embeddings=16,
 )
+CAUSAL = dataclasses.replace(SMALL, attention="causal")
 CAUSAL = dataclasses.replace(SMALL, attention="causal")
 # With weights of 0.02 an untrained vector is too short to tell endings apart.
 WIDE = dataclasses.replace(SMALL, initializer_range=0.5)
@@ -66,6 +68,10 @@ MODELS = {
     "pretrainer": lambda **kw: pretraining.BertPretrainer(SMALL, **kw),
     "words_only": lambda **kw: pretraining.BertPretrainer(
         SMALL, next_sentence=False, **kw
+    ),
+    "left_to_right": lambda **kw: left_to_right.BertLeftToRight(CAUSAL, **kw),
+    "causal_classifier": lambda **kw: classification.BertClassifier(
+        CAUSAL, num_labels=3, **kw
     ),
     "left_to_right": lambda **kw: left_to_right.BertLeftToRight(CAUSAL, **kw),
     "causal_classifier": lambda **kw: classification.BertClassifier(
