@@ -15,6 +15,7 @@ logger = logging.getLogger(__name__)
 MAX_CONTEXT_CHARACTERS = 100_000
 # What stands between white space, as run_squad.py of 2018 sees it: fewer characters
 # than the tokenizer's white space, and the narrow no-break space.
+WORD_SEPARATORS = tuple(map(ord, " \t\r\n\u202f"))
 _WORD = re.compile("[^ \t\r\n\u202f]+")
 
 

@@ -10,15 +10,28 @@ import tensorflow as tf
 
 from bert_tf import files
 from bert_tf import progress as progress_module
-from bert_tf.classification import trained
+from bert_tf.classification import trained as trained_classification
+from bert_tf.multiple_choice import trained as trained_multiple_choice
+from bert_tf.question_answering import trained as trained_question_answering
+from bert_tf.serving import choice_signatures
+from bert_tf.serving import class_signatures
 from bert_tf.serving import runs
-from bert_tf.serving import signatures
+from bert_tf.serving import span_signatures
+from bert_tf.serving import tag_signatures
+from bert_tf.token_classification import trained as trained_token_classification
 
 # A SavedModel's folder for files that its graph does not read.
 EXTRA_FOLDER = "assets.extra"
 # What loaders look for; it comes last where a folder cannot be renamed.
 MODEL_FILE = "saved_model.pb"
 RUN_FILES = ("task.json", "vocab.txt", "bert_config.json")
+# What the model of a task answers to.
+SIGNATURES = {
+    trained_classification.TrainedClassifier: class_signatures.ClassSignatures,
+    trained_multiple_choice.TrainedMultipleChoice: choice_signatures.ChoiceSignatures,
+    trained_question_answering.TrainedSpanPredictor: span_signatures.SpanSignatures,
+    trained_token_classification.TrainedTagger: tag_signatures.TagSignatures,
+}
 
 
 def export_saved_model(
@@ -26,9 +39,8 @@ def export_saved_model(
 ) -> str:
     """Writes the model of a training run as a SavedModel.
 
-    It is there whole or not at all. Its signatures are those of
-    `signatures.ClassifierSignatures`; `assets.extra/` has the run's task.json, with
-    the names of the classes, vocab.txt and bert_config.json.
+    It is there whole or not at all. Its signatures are those of `SIGNATURES`;
+    `assets.extra/` has the run's task.json, vocab.txt and bert_config.json.
 
     Args:
         output_dir: `output_dir` of the training run.
@@ -46,13 +58,13 @@ def export_saved_model(
     _check_absent(export_dir)
     files.check_can_be_made(export_dir)
     model = runs.load(output_dir)
-    if not isinstance(model, trained.TrainedClassifier):
-        raise ValueError(
-            f"{output_dir} is no run of a classifier, and only those can be exported; "
-            "bert_tf.load answers with the model of any run."
-        )
     progress("export", 1, 3, unit="stages")
-    module = signatures.ClassifierSignatures(model)
+    if type(model) not in SIGNATURES:
+        raise ValueError(
+            f"{output_dir} is a run of {type(model).__name__}, which has no "
+            "SavedModel; bert_tf.load answers with the model of any run."
+        )
+    module = SIGNATURES[type(model)](model)
     with _complete_or_absent_folder(export_dir) as folder:
         _save(module, folder, export_dir)
         progress("export", 2, 3, unit="stages")

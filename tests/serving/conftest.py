@@ -4,11 +4,17 @@ import pytest
 
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints import rotation
-from bert_tf.classification import model as model_module
+from bert_tf.classification import model as class_model
 from bert_tf.classification import options
-from bert_tf.classification import task
+from bert_tf.classification import task as class_task
 from bert_tf.modeling import config as modeling_config
+from bert_tf.multiple_choice import model as choice_model
+from bert_tf.multiple_choice import task as choice_task
+from bert_tf.question_answering import model as span_model
+from bert_tf.question_answering import task as span_task
 from bert_tf.serving import export
+from bert_tf.token_classification import model as tag_model
+from bert_tf.token_classification import task as tag_task
 from bert_tf.tokenization import vocabulary
 from bert_tf.training import run_folder
 
@@ -41,14 +47,105 @@ def pair_export(pair_run, tmp_path_factory):
     return export.export_saved_model(pair_run, folder)
 
 
-def write_run(folder, golden, *, labels, text_b_column=None):
-    config = modeling_config.BertConfig.from_json_file(
-        str(golden / "model" / "bert_config.json")
+@pytest.fixture(scope="session")
+def write_squad_run(golden):
+    """Writes a run of question answering; keywords replace parts of its task."""
+
+    def write(folder, **values):
+        sizes = {"max_seq_length": 24, "doc_stride": 5, "max_query_length": 8}
+        rules = {"n_best_size": 20, "max_answer_length": 9}
+        task = {
+            "do_lower_case": True,
+            "version_2_with_negative": False,
+            "null_score_diff_threshold": 0.0,
+        }
+        return write_task(
+            folder,
+            golden,
+            span_model.BertSpanPredictor(config_of(golden)),
+            span_task.Task(**task | sizes | rules | values),
+        )
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def squad_run(write_squad_run, tmp_path_factory):
+    """Folder of a run of SQuAD 1.1."""
+    return write_squad_run(str(tmp_path_factory.mktemp("runs") / "squad"))
+
+
+@pytest.fixture(scope="session")
+def tag_run(golden, tmp_path_factory):
+    """Folder of a run that tags names, with windows of 14 pieces."""
+    labels = ("O", "B-PER", "I-PER", "B-ORT", "I-ORT")
+    return write_task(
+        str(tmp_path_factory.mktemp("runs") / "tags"),
+        golden,
+        tag_model.BertTokenClassifier(config_of(golden), num_labels=len(labels)),
+        tag_task.Task(
+            labels=labels,
+            tag_scheme="iob2",
+            max_seq_length=MAX_SEQ_LENGTH,
+            doc_stride=5,
+            do_lower_case=True,
+        ),
     )
-    # Weights ten times as large as they start, so that classes differ clearly.
-    model = model_module.BertClassifier(config, num_labels=len(labels))
+
+
+@pytest.fixture(scope="session")
+def choice_run(golden, tmp_path_factory):
+    """Folder of a run with three endings an example."""
+    return write_task(
+        str(tmp_path_factory.mktemp("runs") / "choice"),
+        golden,
+        choice_model.BertMultipleChoice(config_of(golden)),
+        choice_task.Task(
+            num_endings=3, max_seq_length=MAX_SEQ_LENGTH, do_lower_case=True
+        ),
+    )
+
+
+@pytest.fixture(scope="session")
+def exports(request, tmp_path_factory):
+    """By kind: the folder of a run, and the folder of its SavedModel."""
+    found = {
+        kind: [request.getfixturevalue(f"{kind}_{what}") for what in ("run", "export")]
+        for kind in ("single", "pair")
+    }
+    for kind, run in (("choice", "choice"), ("squad", "squad"), ("tags", "tag")):
+        run_dir = request.getfixturevalue(f"{run}_run")
+        folder = str(tmp_path_factory.mktemp("exports") / kind)
+        found[kind] = (run_dir, export.export_saved_model(run_dir, folder))
+    return found
+
+
+def write_run(folder, golden, *, labels, text_b_column=None):
+    return write_task(
+        folder,
+        golden,
+        class_model.BertClassifier(config_of(golden), num_labels=len(labels)),
+        class_task.Task(
+            labels=labels,
+            max_seq_length=MAX_SEQ_LENGTH,
+            do_lower_case=True,
+            text_b_column=text_b_column,
+        ),
+    )
+
+
+def config_of(golden):
+    path = str(golden / "model" / "bert_config.json")
+    return modeling_config.BertConfig.from_json_file(path)
+
+
+def write_task(folder, golden, model, task):
+    """Writes a run whose model was never trained; returns its folder."""
     model.build()
-    model.output_weights.assign(10 * model.output_weights)
+    # The last weights but the bias ten times as large as they start, so that answers
+    # differ clearly.
+    head = [v for v in model.weights if v.path.endswith("output_weights")][-1]
+    head.assign(10 * head)
     rotation.write_step(
         folder,
         7,
@@ -56,13 +153,8 @@ def write_run(folder, golden, *, labels, text_b_column=None):
         keep_max=1,
     )
     run_folder.RunFolder(folder).write_settings(
-        task=task.Task(
-            labels=labels,
-            max_seq_length=MAX_SEQ_LENGTH,
-            do_lower_case=True,
-            text_b_column=text_b_column,
-        ).to_dict(),
-        config=config,
+        task=task.to_dict(),
+        config=config_of(golden),
         vocabulary=vocabulary.Vocabulary.load(str(golden / "vocab.txt")),
         options=options.RunClassifierOptions(
             output_dir=folder, do_predict=True, predict_file="x.tsv"

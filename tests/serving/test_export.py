@@ -11,7 +11,7 @@ from bert_tf.data import packing
 from bert_tf.serving import export
 from bert_tf.serving import runs
 
-TEXTS = ["the rain in spain", "Crème brûlée", "中文", "", "word " * 40]
+TEXTS = ["the rain in spain", "Crème brûlée", "中文", "", "word, rain! " * 40]
 
 # As on a machine that has TensorFlow and its Text ops, but neither this package nor
 # Keras: no finder finds them.
@@ -34,44 +34,71 @@ folder = importlib.util.find_spec("tensorflow_text").submodule_search_locations[
 for path in glob.glob(folder + "/python/ops/_*.so"):
     tf.load_op_library(path)
 
+def as_list(values):
+    if values.dtype == tf.string:
+        return [as_text(value) for value in values.numpy().tolist()]
+    return values.numpy().tolist()
+
+def as_text(value):
+    return value.decode() if isinstance(value, bytes) else [as_text(v) for v in value]
+
 answers = []
-for request in json.loads(sys.argv[1]):
-    model = tf.saved_model.load(request["export_dir"])
-    texts = {name: tf.constant(values) for name, values in request["texts"].items()}
-    ids = {name: tf.constant(rows, tf.int32) for name, rows in request["ids"].items()}
-    by_text = model.signatures["serving_default"](**texts)
-    by_ids = model.signatures["ids"](**ids)
-    answers.append({
-        "label": [label.decode() for label in by_text["label"].numpy()],
-        "probabilities": by_text["probabilities"].numpy().tolist(),
-        "logits": by_ids["logits"].numpy().tolist(),
-    })
+for export_dir, name, inputs in json.loads(sys.argv[1]):
+    signature = tf.saved_model.load(export_dir).signatures[name]
+    specs = signature.structured_input_signature[1]
+    inputs = {key: tf.constant(rows, specs[key].dtype) for key, rows in inputs.items()}
+    answers.append({k: as_list(values) for k, values in signature(**inputs).items()})
 assert not [name for name in sys.modules if name.split(".")[0] in ("bert_tf", "keras")]
 print(json.dumps(answers))
 """
 
 
 @pytest.fixture(scope="module")
-def answers(single_run, single_export, pair_run, pair_export):
-    """What the model and its export say to TEXTS, by kind of run."""
-    runs_of = {"single": (single_run, single_export), "pair": (pair_run, pair_export)}
+def answers(exports):
+    """What the model, and its export, say to TEXTS, and to their ids, by kind."""
     requests, expected = [], {}
-    for kind, (run_dir, export_dir) in runs_of.items():
-        classifier = runs.load(run_dir)
-        texts = {"text": TEXTS}
-        if classifier.task.is_pair:
-            texts["text_b"] = TEXTS[::-1]
-        features = packing.pack(
-            classifier.tokenizer,
-            TEXTS,
-            texts_b=texts.get("text_b"),
-            max_seq_length=16,
-        )
+    for kind, (run_dir, export_dir) in exports.items():
+        trained = runs.load(run_dir)
+        features = ids_of(trained, kind)
         ids = {name: column.tolist() for name, column in features.items()}
-        requests.append({"export_dir": export_dir, "texts": texts, "ids": ids})
-        expected[kind] = (classifier.task.labels, classifier.model(features))
+        texts, answers = questions(trained, kind)
+        requests += [
+            (export_dir, "serving_default", texts),
+            (export_dir, "ids", ids),
+        ]
+        of_ids = (
+            {"scores": trained.model.score_endings(features)}
+            if kind == "choice"
+            else trained.model(features)
+        )
+        expected[kind] = (answers, of_ids)
     found = ask_bare_process(requests)
-    return {kind: (*expected[kind], found[i]) for i, kind in enumerate(runs_of)}
+    return {
+        kind: (*expected[kind], *found[2 * index : 2 * index + 2])
+        for index, kind in enumerate(exports)
+    }
+
+
+def ids_of(trained, kind):
+    pairs = TEXTS[::-1] if kind in ("pair", "squad", "choice") else None
+    return packing.pack(trained.tokenizer, TEXTS, texts_b=pairs, max_seq_length=16)
+
+
+def questions(trained, kind):
+    """Returns the inputs of serving_default, and the run's own answers to them."""
+    if kind == "pair":
+        pairs = list(zip(TEXTS, TEXTS[::-1], strict=True))
+        return {"text": TEXTS, "text_b": TEXTS[::-1]}, trained.predict(pairs)
+    if kind == "squad":
+        asked = [("Where in spain?", text) for text in TEXTS if text]
+        columns = {"question": [q for q, _ in asked], "context": [c for _, c in asked]}
+        return columns, trained.predict(asked)
+    if kind == "choice":
+        starts = [text for text in TEXTS if text]
+        asked = [(start, starts[:-1]) for start in starts]
+        columns = {"text": starts, "endings": [starts[:-1]] * len(starts)}
+        return columns, trained.predict(asked)
+    return {"text": TEXTS}, trained.predict(TEXTS)
 
 
 def ask_bare_process(requests):
@@ -85,15 +112,58 @@ def ask_bare_process(requests):
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("kind", ["single", "pair"])
-def test_an_export_answers_as_the_model_where_only_tensorflow_is(kind, answers):
-    labels, expected, found = answers[kind]
-    np.testing.assert_allclose(found["logits"], expected["logits"], atol=1e-5)
+@pytest.mark.parametrize("kind", ["single", "pair", "choice"])
+def test_classes_are_the_models_where_only_tensorflow_is(kind, answers):
+    expected, _, found, _ = answers[kind]
+    assert found["label"] == [one["label"] for one in expected]
     np.testing.assert_allclose(
-        found["probabilities"], expected["probabilities"], atol=1e-5
+        found["probabilities"],
+        [list(one["probabilities"].values()) for one in expected],
+        atol=1e-5,
     )
-    best = np.argmax(expected["probabilities"], axis=1)
-    assert found["label"] == [labels[index] for index in best]
+
+
+def test_answers_are_the_models_where_only_tensorflow_is(answers):
+    expected, _, found, _ = answers["squad"]
+    for name in ("answer", "start", "end"):
+        assert found[name] == [one[name] for one in expected], name
+    for name in ("score", "no_answer_score"):
+        np.testing.assert_allclose(
+            found[name], [one[name] for one in expected], atol=1e-5
+        )
+
+
+def test_tags_are_the_models_where_only_tensorflow_is(answers):
+    expected, _, found, _ = answers["tags"]
+    for number, one in enumerate(expected):
+        count = len(one["words"])
+        for name, fill in (("words", ""), ("tags", ""), ("starts", -1), ("ends", -1)):
+            row = found[name][number]
+            assert row[:count] == one[name], name
+            assert set(row[count:]) <= {fill}, name
+
+
+def test_the_labels_signature_names_the_columns(single_export):
+    request = (single_export, "labels", {"text": ["a", "b"]})
+    (answer,) = ask_bare_process([request])
+    assert answer["labels"] == [["rain", "snow", "été"]] * 2
+
+
+@pytest.mark.parametrize(
+    "kind, names",
+    [
+        ("single", {"logits", "probabilities"}),
+        ("pair", {"logits", "probabilities"}),
+        ("choice", {"scores"}),
+        ("squad", {"start_logits", "end_logits"}),
+        ("tags", {"logits"}),
+    ],
+)
+def test_ids_give_what_the_model_gives(kind, names, answers):
+    _, expected, _, found = answers[kind]
+    assert set(found) == names
+    for name in names:
+        np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
 
 
 def test_the_export_has_the_signatures_that_servers_call(pair_export):
@@ -123,10 +193,11 @@ def test_the_export_has_the_signatures_that_servers_call(pair_export):
     }
 
 
-def test_the_export_uses_no_op_that_servers_lack(pair_export):
+@pytest.mark.parametrize("kind", ["single", "pair", "choice", "squad", "tags"])
+def test_the_export_uses_no_op_that_servers_lack(kind, exports):
     # Of TensorFlow Text's only two, which its release 2.12 in older servers has.
     text_ops = {"FastBertNormalize", "FastWordpieceTokenizeWithOffsets"}
-    model = tf.saved_model.load(pair_export)
+    model = tf.saved_model.load(exports[kind][1])
     graph = model.signatures["serving_default"].graph.as_graph_def()
     nodes = [*graph.node, *(n for f in graph.library.function for n in f.node_def)]
     ops = {node.op for node in nodes}
@@ -202,8 +273,8 @@ def test_a_remote_folder_gets_its_model_file_last(single_run, monkeypatch):
     assert tf.saved_model.load("ram://exports/1").signatures["ids"] is not None
 
 
-def test_a_run_of_another_task_is_refused(tmp_path, monkeypatch):
+def test_a_run_of_a_task_without_signatures_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(runs, "load", lambda run_dir: object())
-    with pytest.raises(ValueError, match="run is no run of a classifier"):
+    with pytest.raises(ValueError, match="run is a run of object, which has no"):
         export.export_saved_model("run", str(tmp_path / "new"))
     assert not (tmp_path / "new").exists()

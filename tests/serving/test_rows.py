@@ -3,8 +3,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data import packing
-from bert_tf.serving import runs
-from bert_tf.serving import signatures
+from bert_tf.serving import rows
 from bert_tf.tokenization import in_graph
 
 TEXTS = ["", "a", "the rain", "the rain " * 20, "crème brûlée, 中文!", "\x00 \ufffd"]
@@ -25,14 +24,14 @@ def ragged(lengths, first):
 @pytest.mark.parametrize("max_seq_length", [3, 4, 5, 8, 9, 64])
 def test_pairs_of_all_lengths_are_cut_as_packing_cuts_them(max_seq_length):
     lengths = [(a, b) for a in range(8) for b in range(8)]
-    packed = signatures.pack_ragged(
+    packed = rows.pack_ragged(
         ragged([a for a, _ in lengths], 100),
         ragged([b for _, b in lengths], 200),
         max_seq_length=max_seq_length,
         cls_id=1,
         sep_id=2,
     )
-    rows = [
+    expected = [
         packing.pack_pair(
             list(range(100, 100 + a)),
             list(range(200, 200 + b)),
@@ -44,14 +43,14 @@ def test_pairs_of_all_lengths_are_cut_as_packing_cuts_them(max_seq_length):
     ]
     length = packed["input_ids"].shape[1]
     assert length == min(max_seq_length, 7 + 7 + 3)
-    for name, column in packing.padded_features(rows, length).items():
+    for name, column in packing.padded_features(expected, length).items():
         np.testing.assert_array_equal(packed[name], column, err_msg=name)
 
 
 @pytest.mark.parametrize("texts_b", [None, list(reversed(TEXTS))])
 def test_texts_are_packed_as_packing_packs_them(tokenizer, texts_b):
     expected = packing.pack(tokenizer, TEXTS, texts_b=texts_b, max_seq_length=12)
-    packed = signatures.pack_ragged(
+    packed = rows.pack_ragged(
         tokenizer.tokenize(TEXTS),
         None if texts_b is None else tokenizer.tokenize(texts_b),
         max_seq_length=12,
@@ -60,28 +59,3 @@ def test_texts_are_packed_as_packing_packs_them(tokenizer, texts_b):
     )
     for name, column in expected.items():
         np.testing.assert_array_equal(packed[name], column, err_msg=name)
-
-
-def test_the_signatures_agree_with_the_model(single_run):
-    classifier = runs.load(single_run)
-    functions = signatures.ClassifierSignatures(classifier).functions
-    features = packing.pack(classifier.tokenizer, TEXTS, max_seq_length=16)
-    expected = classifier.model(features)
-
-    by_ids = functions["ids"](**{n: tf.constant(c) for n, c in features.items()})
-    by_text = functions["serving_default"](text=tf.constant(TEXTS))
-
-    np.testing.assert_allclose(by_ids["logits"], expected["logits"], atol=1e-5)
-    np.testing.assert_allclose(
-        by_text["probabilities"], expected["probabilities"], atol=1e-5
-    )
-    best = np.argmax(expected["probabilities"], axis=1)
-    labels = [classifier.task.labels[index].encode() for index in best]
-    assert by_text["label"].numpy().tolist() == labels
-
-
-def test_the_labels_signature_names_the_columns(single_run):
-    functions = signatures.ClassifierSignatures(runs.load(single_run)).functions
-    labels = functions["labels"](text=tf.constant(["a", "b"]))["labels"]
-    names = [name.encode() for name in ("rain", "snow", "été")]
-    assert labels.numpy().tolist() == [names, names]

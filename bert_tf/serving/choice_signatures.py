@@ -1,0 +1,61 @@
+"""What a SavedModel of a multiple choice model answers: a start and its endings.
+
+Shape letters: B batch, C endings.
+"""
+
+import tensorflow as tf
+
+from bert_tf.serving import rows
+from bert_tf.serving import signatures
+
+# Score of an ending that is not there: its probability is 0.
+ABSENT = -1e9
+
+
+class ChoiceSignatures(signatures.TaskSignatures):
+    """A trained multiple choice model.
+
+    Args:
+        trained: `multiple_choice.trained.TrainedMultipleChoice`.
+
+    Attributes:
+        functions: `serving_default`: `text`, string [B], and `endings`, string [B, C],
+            "" where a text has fewer than others, to `label`, string [B], the number of
+            the likeliest ending, and `probabilities`, float32 [B, C], 0 for "". `ids`:
+            one row an ending, to `scores`, float32 [B].
+    """
+
+    def __init__(self, trained):
+        specs = signatures.texts("text")
+        specs["endings"] = tf.TensorSpec([None, None], tf.string, name="endings")
+        super().__init__(
+            trained,
+            trained.tokenizer,
+            serving_default=signatures.signature(self._of_texts, specs),
+        )
+
+    def outputs(self, features):
+        """Returns `scores`."""
+        return {"scores": self.trained.model.score_endings(features)}
+
+    def _of_texts(self, text, endings):
+        vocabulary = self.trained.vocabulary
+        starts = self._tokenizer.tokenize(text)
+        num_endings = tf.shape(endings, tf.int64)[1]
+        numbers = tf.repeat(tf.range(starts.nrows()), num_endings)
+        features = rows.pack_ragged(
+            tf.gather(starts, numbers),
+            self._tokenizer.tokenize(tf.reshape(endings, [-1])),
+            max_seq_length=self.trained.task.max_seq_length,
+            cls_id=vocabulary.cls_id,
+            sep_id=vocabulary.sep_id,
+        )
+        scores = rows.in_parts(
+            lambda part: self.outputs(part)["scores"], features, rank=1
+        )
+        scores = tf.reshape(scores, tf.shape(endings))
+        scores = tf.where(endings == "", ABSENT, scores)
+        return {
+            "label": tf.strings.as_string(tf.argmax(scores, axis=-1)),
+            "probabilities": tf.nn.softmax(scores),
+        }

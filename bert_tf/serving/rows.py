@@ -1,0 +1,113 @@
+"""Ragged ids to the rows that a model reads, and its answer to many rows, in a graph.
+
+Rows are cut by slicing ragged ids: TensorFlow Text's trimmers are ops that some servers
+lack.
+
+Shape letters: B batch, S sequence.
+"""
+
+import tensorflow as tf
+
+# A model reads so many rows at a time; long texts give more, and memory is bounded.
+ROWS_PER_CALL = 32
+
+
+def pack_ragged(ids_a, ids_b=None, *, max_seq_length, cls_id, sep_id):
+    """Returns the encoder's features, as `data.packing.pack`, from ids in a graph.
+
+    Rows are padded to the longest one, which is faster to serve and gives the same.
+
+    Args:
+        ids_a: int32 RaggedTensor [B, pieces].
+        ids_b: the same for second texts, or None.
+        max_seq_length: int; longer rows are cut, of a pair the longer text first.
+        cls_id: int.
+        sep_id: int.
+
+    Returns:
+        `input_ids`, `input_mask`, `segment_ids`: int32 [B, S], S at most
+        `max_seq_length`.
+    """
+    num_special = 2 if ids_b is None else 3
+    limit = tf.constant(max_seq_length - num_special, tf.int64)
+    lengths_a = ids_a.row_lengths()
+    if ids_b is None:
+        keep_a = tf.minimum(lengths_a, limit)
+    else:
+        keep_a, keep_b = _kept_of_pair(lengths_a, ids_b.row_lengths(), limit)
+        ids_b = _cut(ids_b, keep_b)
+    return framed(_cut(ids_a, keep_a), ids_b, cls_id=cls_id, sep_id=sep_id)
+
+
+def framed(ids_a, ids_b=None, *, cls_id, sep_id):
+    """Returns the features of [CLS] A [SEP] or [CLS] A [SEP] B [SEP], none of it cut.
+
+    Args:
+        ids_a: int32 RaggedTensor [B, pieces].
+        ids_b: the same, or None.
+        cls_id: int.
+        sep_id: int.
+
+    Returns:
+        `input_ids`, `input_mask`, `segment_ids`: int32 [B, S].
+    """
+    cls = tf.fill([ids_a.nrows(), 1], cls_id)
+    sep = tf.fill([ids_a.nrows(), 1], sep_id)
+    parts = [cls, ids_a, sep]
+    if ids_b is not None:
+        parts += [ids_b, sep]
+    rows = tf.concat(parts, axis=1)
+    input_ids = rows.to_tensor()  # [B, S]
+    columns = tf.range(tf.shape(input_ids, tf.int64)[1])[tf.newaxis]
+    is_real = columns < rows.row_lengths()[:, tf.newaxis]
+    is_second = is_real & (columns >= ids_a.row_lengths()[:, tf.newaxis] + 2)
+    return {
+        "input_ids": input_ids,
+        "input_mask": tf.cast(is_real, tf.int32),
+        "segment_ids": tf.cast(is_second, tf.int32),
+    }
+
+
+def in_parts(function, features, *, rank):
+    """Returns what a function gives for many rows, some rows at a time.
+
+    Args:
+        function: from features of R rows to a float32 tensor [R, ...].
+        features: dict of int32 [B, S]; B is at least 1.
+        rank: int, of what the function returns.
+
+    Returns:
+        float32 [B, ...].
+    """
+    num_rows = tf.shape(features["input_ids"])[0]
+    num_parts = -(-num_rows // ROWS_PER_CALL)
+    # Equal parts: the fewest rows that are there only to fill the last one.
+    height = -(-num_rows // tf.maximum(num_parts, 1))
+    padding = [[0, num_parts * height - num_rows], [0, 0]]
+    shape = [num_parts, height, tf.shape(features["input_ids"])[1]]
+    found = tf.map_fn(
+        function,
+        {
+            name: tf.reshape(tf.pad(column, padding), shape)
+            for name, column in features.items()
+        },
+        parallel_iterations=1,
+        fn_output_signature=tf.TensorSpec([None] * rank, tf.float32),
+    )
+    whole = tf.concat([[num_parts * height], tf.shape(found)[2:]], axis=0)
+    return tf.reshape(found, whole)[:num_rows]
+
+
+def _kept_of_pair(lengths_a, lengths_b, limit):
+    """Where `packing.truncate_pair` ends: the longer text gives way, B when equal."""
+    cut_b = tf.minimum(lengths_b, tf.maximum(limit // 2, limit - lengths_a))
+    fits = lengths_a + lengths_b <= limit
+    return tf.where(fits, lengths_a, limit - cut_b), tf.where(fits, lengths_b, cut_b)
+
+
+def _cut(ids, lengths):
+    """Returns the first `lengths` ids of each row of a RaggedTensor."""
+    positions = tf.ragged.range(ids.row_lengths()).flat_values
+    is_kept = positions < tf.repeat(lengths, ids.row_lengths())
+    values = tf.boolean_mask(ids.flat_values, is_kept)
+    return tf.RaggedTensor.from_row_lengths(values, lengths, validate=False)

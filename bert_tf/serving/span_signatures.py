@@ -1,0 +1,140 @@
+"""What a SavedModel for questions answers: where in a context the answer stands.
+
+Shape letters: B questions, W windows, S sequence.
+"""
+
+import tensorflow as tf
+
+from bert_tf.question_answering import examples
+from bert_tf.question_answering import predictions
+from bert_tf.serving import rows
+from bert_tf.serving import signatures
+from bert_tf.serving import span_text
+from bert_tf.serving import span_windows
+from bert_tf.serving import text_words
+from bert_tf.tokenization import in_graph
+from bert_tf.tokenization import wordpiece
+
+LOGITS = ("start_logits", "end_logits")
+
+
+class SpanSignatures(signatures.TaskSignatures):
+    """A trained question answering model.
+
+    Args:
+        trained: `question_answering.trained.TrainedSpanPredictor`.
+
+    Attributes:
+        functions: `serving_default`: `question` and `context`, string [B], contexts of
+            any length, to `answer`, string [B], "" for none; `start` and `end`, int64
+            [B], characters of the context; `score` of the best answer and
+            `no_answer_score`, float32 [B]. A blank context has no answer. `ids`: to
+            `start_logits` and `end_logits`, float32 [B, S].
+    """
+
+    def __init__(self, trained):
+        tokenizer = in_graph.InGraphTokenizer(
+            trained.vocabulary, do_lower_case=trained.task.do_lower_case
+        )
+        texts = signatures.texts("question", "context")
+        super().__init__(
+            trained,
+            tokenizer,
+            serving_default=signatures.signature(self._of_texts, texts),
+        )
+
+    def outputs(self, features):
+        """Returns `start_logits` and `end_logits`."""
+        outputs = self.trained.model(features)
+        return {name: outputs[name] for name in LOGITS}
+
+    def _of_texts(self, question, context):
+        contexts = text_words.split(context, separators=examples.WORD_SEPARATORS)
+        pieces = contexts.words.with_values(
+            self._tokenizer.tokenize(contexts.words.values)
+        )  # [B, words, pieces]
+        ids = pieces.merge_dims(1, 2)
+        best, no_answer = self._best_spans(question, ids)
+        # Answers are found among all contexts' pieces and words, end to end.
+        first, last = (
+            ids.row_starts() + n for n in (best.first_piece, best.last_piece)
+        )
+        word = pieces.values.value_rowids()
+        first_word, last_word = (self._gathered(word, piece) for piece in (first, last))
+        candidate, takes_null = self._scores(best, no_answer)
+        has_answer = best.is_found & ~takes_null
+        found = span_text.answers(
+            contexts,
+            tf.where(has_answer, first_word - contexts.words.row_starts(), 0),
+            tf.where(has_answer, last_word - first_word + 1, 0),
+            self._texts_of(ids, first, tf.where(has_answer, last + 1, first)),
+            self._tokenizer.basic_tokens,
+        )
+        return {
+            "answer": self._with_no_candidate(
+                found.texts, best.is_found | (contexts.words.row_lengths() == 0)
+            ),
+            "start": found.starts,
+            "end": found.ends,
+            "score": tf.cast(candidate, tf.float32),
+            "no_answer_score": tf.cast(no_answer, tf.float32),
+        }
+
+    def _best_spans(self, question, context_ids):
+        task, vocabulary = self.trained.task, self.trained.vocabulary
+        question_ids = self._tokenizer.tokenize(question)[:, : task.max_query_length]
+        windows = span_windows.windows_of(question_ids, context_ids, task.sizes)
+        features = span_windows.features(
+            windows,
+            question_ids,
+            context_ids,
+            cls_id=vocabulary.cls_id,
+            sep_id=vocabulary.sep_id,
+        )
+        both = rows.in_parts(
+            lambda part: tf.stack([*self.outputs(part).values()], axis=-1),
+            features,
+            rank=3,
+        )
+        logits = [
+            span_windows.without_padding(both[:, :, index], features["input_mask"])
+            for index in range(len(LOGITS))
+        ]
+        best = span_windows.best_spans(windows, logits, context_ids.nrows(), task.rules)
+        return best, span_windows.no_answer_scores(windows, logits)
+
+    def _scores(self, best, no_answer):
+        """Returns the score of the best candidate, and whether there is no answer.
+
+        Source: `predictions.Prediction` and what makes it.
+        """
+        score = best.start_logit + best.end_logit
+        rules, threshold = self.trained.task.rules, self.trained.task.threshold
+        if not rules.version_2_with_negative:
+            return score, tf.zeros_like(score, bool)
+        null_is_best = ~best.is_found
+        if rules.n_best_size == 1:
+            null_is_best |= score < no_answer
+        null_odds = no_answer - best.start_logit - best.end_logit
+        return tf.where(null_is_best, no_answer, score), null_is_best | (
+            null_odds > threshold
+        )
+
+    def _with_no_candidate(self, texts, may_be_empty):
+        if self.trained.task.rules.version_2_with_negative:
+            return texts
+        return tf.where(may_be_empty, texts, predictions.NO_CANDIDATE)
+
+    def _texts_of(self, ids, first, end):
+        """Returns the texts that pieces are, as `alignment.joined`."""
+        places = tf.ragged.range(first, end)
+        tokens = tf.constant(self.trained.vocabulary.tokens)
+        pieces = tf.gather(tokens, self._gathered(ids.values, places.values))
+        text = tf.strings.reduce_join(places.with_values(pieces), axis=1, separator=" ")
+        for joint in (f" {wordpiece.CONTINUATION}", wordpiece.CONTINUATION):
+            text = tf.strings.regex_replace(text, joint, "")
+        return text
+
+    def _gathered(self, values, places):
+        """Returns the values at places; 0 for a place after the last one."""
+        return tf.gather(tf.pad(values, [[0, 1]]), places)

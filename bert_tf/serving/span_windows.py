@@ -1,0 +1,172 @@
+"""Sliding windows over contexts, and the best answer in them, in a graph.
+
+As `question_answering.windows` and `question_answering.spans` do it in Python, where
+the reasons stand.
+
+Shape letters: B questions, P pieces of a context, W windows, S sequence, K the best
+starts (or ends) of a window.
+"""
+
+import dataclasses
+
+import tensorflow as tf
+
+from bert_tf.question_answering import spans
+from bert_tf.question_answering import windows as windows_module
+from bert_tf.serving import rows
+
+# Weighs the length of a window; from _check_is_max_context of run_squad.py, 2018.
+LENGTH_WEIGHT = 0.01
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Windows:
+    """The windows of some questions, in their order: int64 [W] each."""
+
+    question: tf.Tensor  # The number of its question.
+    offset: tf.Tensor  # Place in the row of the first piece of the context.
+    first_piece: tf.Tensor  # Of its context, where the window starts.
+    num_pieces: tf.Tensor  # Of its context, how many it has.
+    context_start: tf.Tensor  # Where its context starts in all contexts' pieces.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BestSpans:
+    """The best span of each question."""
+
+    is_found: tf.Tensor  # bool [B]; the others are 0 where there is none.
+    first_piece: tf.Tensor  # int64 [B], of the context.
+    last_piece: tf.Tensor  # int64 [B]
+    start_logit: tf.Tensor  # float64 [B]
+    end_logit: tf.Tensor  # float64 [B]
+
+
+def windows_of(question_ids, context_ids, sizes) -> Windows:
+    """Returns the windows over contexts.
+
+    Args:
+        question_ids: int32 RaggedTensor [B, pieces], cut already.
+        context_ids: int32 RaggedTensor [B, P].
+        sizes: `question_answering.windows.WindowSizes`.
+    """
+    lengths = context_ids.row_lengths()
+    room = sizes.max_seq_length - question_ids.row_lengths()
+    room -= windows_module.NUM_SPECIAL
+    step = tf.minimum(room, tf.constant(sizes.doc_stride, tf.int64))
+    # The first window that reaches the end is the last one.
+    counts = 1 + tf.maximum(tf.constant(0, tf.int64), -(-(lengths - room) // step))
+    question = tf.repeat(tf.range(tf.size(counts, tf.int64)), counts)
+    first_piece = tf.ragged.range(counts).values * tf.gather(step, question)
+    left = tf.gather(lengths, question) - first_piece
+    return Windows(
+        question=question,
+        offset=tf.gather(question_ids.row_lengths(), question) + 2,
+        first_piece=first_piece,
+        num_pieces=tf.minimum(tf.gather(room, question), left),
+        context_start=tf.gather(context_ids.row_starts(), question),
+    )
+
+
+def features(windows: Windows, question_ids, context_ids, *, cls_id, sep_id):
+    """Returns `input_ids`, `input_mask`, `segment_ids` of windows: int32 [W, S]."""
+    start = windows.context_start + windows.first_piece
+    places = tf.ragged.range(start, start + windows.num_pieces)
+    pieces = places.with_values(tf.gather(context_ids.values, places.values))
+    questions = tf.gather(question_ids, windows.question)
+    return rows.framed(questions, pieces, cls_id=cls_id, sep_id=sep_id)
+
+
+def best_spans(windows: Windows, logits, num_questions, rules) -> BestSpans:
+    """Returns the first answer of each question's n-best list, null apart.
+
+    Args:
+        windows: `Windows`.
+        logits: the start and the end scores, float32 [W, S] each; padding's are
+            `spans.PADDING_LOGIT`.
+        num_questions: int64 scalar, B.
+        rules: `question_answering.predictions.Rules`.
+    """
+    count = tf.minimum(rules.n_best_size, tf.shape(logits[0])[1])
+    start_logits, starts = tf.math.top_k(logits[0], k=count)  # [W, K]
+    end_logits, ends = tf.math.top_k(logits[1], k=count)
+    first_pieces, may_start = _pieces(windows, starts)
+    last_pieces, may_end = _pieces(windows, ends)
+    may_start &= _is_max_context(windows, first_pieces, may_start)
+    lengths = last_pieces[:, tf.newaxis] - first_pieces[:, :, tf.newaxis] + 1
+    allowed = may_start[:, :, tf.newaxis] & may_end[:, tf.newaxis]  # [W, K, K]
+    allowed &= (lengths > 0) & (lengths <= rules.max_answer_length)
+    start_logits = tf.cast(start_logits, tf.float64)
+    end_logits = tf.cast(end_logits, tf.float64)
+    scores = start_logits[:, :, tf.newaxis] + end_logits[:, tf.newaxis]
+    nothing = tf.constant(float("-inf"), tf.float64)
+    scores = tf.reshape(tf.where(allowed, scores, nothing), [-1, count * count])
+    window = _first_best_window(windows, tf.reduce_max(scores, axis=1), num_questions)
+    pair = tf.argmax(tf.gather(scores, window), axis=1, output_type=tf.int32)  # [B]
+    is_found = tf.gather(scores, window)
+    is_found = tf.gather(is_found, pair, batch_dims=1) > nothing
+
+    def chosen(values, place):
+        value = tf.gather(tf.gather(values, window), place, batch_dims=1)
+        return tf.where(is_found, value, tf.zeros_like(value))
+
+    return BestSpans(
+        is_found=is_found,
+        first_piece=chosen(first_pieces, pair // count),
+        last_piece=chosen(last_pieces, pair % count),
+        start_logit=chosen(start_logits, pair // count),
+        end_logit=chosen(end_logits, pair % count),
+    )
+
+
+def no_answer_scores(windows: Windows, logits):
+    """Returns the lowest score of [CLS] among each question's windows: float64 [B]."""
+    scores = [tf.cast(one[:, 0], tf.float64) for one in logits]
+    return tf.math.segment_min(scores[0] + scores[1], windows.question)
+
+
+def without_padding(logits, input_mask):
+    """Returns logits [W, S] in which padding cannot be chosen."""
+    return tf.where(input_mask > 0, logits, spans.PADDING_LOGIT)
+
+
+def _pieces(windows, places):
+    """Returns the pieces [W, K] at some places of rows, and whether they are there."""
+    inside = tf.cast(places, tf.int64) - windows.offset[:, tf.newaxis]
+    is_there = (inside >= 0) & (inside < windows.num_pieces[:, tf.newaxis])
+    return inside + windows.first_piece[:, tf.newaxis], is_there
+
+
+def _is_max_context(windows, pieces, is_there):
+    """Returns whether no other window shows a piece in a better surrounding: [W, K]."""
+    # All pieces of all windows, one after the other.
+    inside = tf.ragged.range(windows.num_pieces)
+    window = inside.value_rowids()
+    count = tf.gather(windows.num_pieces, window)
+    poorer = tf.minimum(inside.values, count - 1 - inside.values)
+    score = tf.cast(poorer, tf.float64) + LENGTH_WEIGHT * tf.cast(count, tf.float64)
+    first = windows.context_start + windows.first_piece  # [W]
+    piece = tf.gather(first, window) + inside.values
+    total = tf.reduce_max(tf.concat([piece, [-1]], axis=0)) + 1
+    best = tf.math.unsorted_segment_max(score, piece, total)
+    is_best = score == tf.gather(best, piece)
+    # Of several windows that show it as well the first one.
+    best_window = tf.math.unsorted_segment_min(
+        tf.boolean_mask(window, is_best), tf.boolean_mask(piece, is_best), total
+    )
+    wanted = tf.where(is_there, pieces + windows.context_start[:, tf.newaxis], 0)
+    own = tf.range(tf.size(first, tf.int64))[:, tf.newaxis]
+    # One more, so that there is something to look at where no piece is at all.
+    best_window = tf.concat([best_window, [-1]], axis=0)
+    return tf.gather(best_window, wanted) == own
+
+
+def _first_best_window(windows, scores, num_questions):
+    """Returns the first of each question's windows that has its best score: [B]."""
+    best = tf.math.segment_max(scores, windows.question)
+    is_best = scores == tf.gather(best, windows.question)
+    numbers = tf.range(tf.size(scores, tf.int64))
+    return tf.math.unsorted_segment_min(
+        tf.boolean_mask(numbers, is_best),
+        tf.boolean_mask(windows.question, is_best),
+        num_questions,
+    )

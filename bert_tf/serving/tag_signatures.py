@@ -1,0 +1,77 @@
+"""What a SavedModel of a tagger answers: the words of a text and their tags.
+
+Shape letters: B texts, N windows, S sequence, W words, C classes.
+"""
+
+import tensorflow as tf
+
+from bert_tf.serving import rows
+from bert_tf.serving import signatures
+from bert_tf.serving import tag_windows
+from bert_tf.serving import text_words
+from bert_tf.tokenization import characters
+
+# Place of a word that a text of fewer words does not have.
+NO_WORD = -1
+
+
+class TagSignatures(signatures.TaskSignatures):
+    """A trained tagger.
+
+    Args:
+        trained: `token_classification.trained.TrainedTagger`.
+
+    Attributes:
+        functions: `serving_default`: `text`, string [B], of any length, to `words` and
+            `tags`, string [B, W], and `starts` and `ends`, int64 [B, W], characters of
+            the text; "" and `NO_WORD` after the last word of a text. `ids`: to
+            `logits`, float32 [B, S, C].
+    """
+
+    def __init__(self, trained):
+        super().__init__(
+            trained,
+            trained.tokenizer,
+            serving_default=signatures.signature(
+                self._of_texts, signatures.texts("text")
+            ),
+        )
+
+    def outputs(self, features):
+        """Returns `logits`."""
+        return {"logits": self.trained.model(features)["logits"]}
+
+    def _of_texts(self, text):
+        found = text_words.split(
+            text,
+            separators=characters.WHITESPACE,
+            alone=characters.PUNCTUATION.union(*characters.CHINESE_BLOCKS),
+        )
+        tags = found.words.with_values(self._tags(found.words))
+        return {
+            "words": found.words.to_tensor(""),
+            "tags": tags.to_tensor(""),
+            "starts": found.starts.to_tensor(NO_WORD),
+            "ends": found.ends.to_tensor(NO_WORD),
+        }
+
+    def _tags(self, words):
+        """Returns the tags of all words: string [words of all texts]."""
+        vocabulary, task = self.trained.vocabulary, self.trained.task
+        pieces = self._tokenizer.tokenize(words.values)
+        # A word of which nothing is left has a tag all the same.
+        unknown = tf.cast(pieces.row_lengths() == 0, tf.int64)
+        unknown = tf.RaggedTensor.from_row_lengths(
+            tf.fill([tf.reduce_sum(unknown)], vocabulary.unk_id), unknown
+        )
+        pieces = words.with_values(tf.concat([pieces, unknown], axis=1))
+        windows = tag_windows.windows_of(pieces, task.windowing)
+        features = tag_windows.features(
+            windows, cls_id=vocabulary.cls_id, sep_id=vocabulary.sep_id
+        )
+        logits = rows.in_parts(
+            lambda part: self.outputs(part)["logits"], features, rank=3
+        )
+        places = tf.stack([windows.row, windows.position + 1], axis=1)  # After [CLS].
+        best = tf.argmax(tf.gather_nd(logits, places), axis=-1)
+        return tf.gather(tf.constant(task.labels), best)

@@ -1,0 +1,90 @@
+"""Texts to words and where they stand, in a graph.
+
+Shape letters: B batch, W words, C characters.
+"""
+
+import dataclasses
+
+import tensorflow as tf
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TextWords:
+    """The words of some texts. Ragged tensors of B rows."""
+
+    texts: tf.Tensor  # string [B], without bytes that are no UTF-8.
+    codes: tf.RaggedTensor  # int32 [B, C], code points.
+    words: tf.RaggedTensor  # string [B, W]
+    starts: tf.RaggedTensor  # int64 [B, W], in the text: the word's first character.
+    ends: tf.RaggedTensor  # int64 [B, W], the one after its last.
+
+
+def split(texts, *, separators, alone=()) -> TextWords:
+    """Returns the words of some texts.
+
+    Args:
+        texts: string [B], UTF-8.
+        separators: code points that stand between words.
+        alone: code points that are words of their own.
+    """
+    texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="ignore")
+    codes = tf.strings.unicode_decode(texts, "UTF-8")
+    is_space = is_among(codes.flat_values, separators)
+    is_alone = is_among(codes.flat_values, alone)
+    within = tf.ragged.range(codes.row_lengths()).flat_values
+    breaks = is_space | is_alone
+    is_first = within == 0
+    is_start = ~is_space & (is_alone | is_first | _shifted(breaks, 1))
+    is_end = ~is_space & (is_alone | _shifted(is_first | breaks, -1))
+    starts = tf.where(is_start)[:, 0]
+    lengths = tf.where(is_end)[:, 0] + 1 - starts
+    characters = tf.ragged.range(starts, starts + lengths)
+    words = tf.strings.unicode_encode(
+        characters.with_values(tf.gather(codes.flat_values, characters.values)), "UTF-8"
+    )
+    splits = tf.cast(tf.searchsorted(starts, codes.row_splits), tf.int64)
+    starts = tf.gather(within, starts)
+
+    def by_text(values):
+        return tf.RaggedTensor.from_row_splits(values, splits, validate=False)
+
+    return TextWords(
+        texts=texts,
+        codes=codes,
+        words=by_text(words),
+        starts=by_text(starts),
+        ends=by_text(starts + lengths),
+    )
+
+
+def is_among(codes, wanted):
+    """Returns whether code points are among some others: bool, as `codes`.
+
+    Args:
+        codes: int32 tensor.
+        wanted: the others, integers.
+    """
+    wanted = sorted(set(wanted))
+    if not wanted:
+        return tf.zeros_like(codes, bool)
+    # Where runs of them start and where they have ended, by turns.
+    borders = [
+        code
+        for number, code in enumerate(wanted)
+        if number == 0 or wanted[number - 1] != code - 1
+    ]
+    borders += [
+        code + 1
+        for number, code in enumerate(wanted)
+        if number + 1 == len(wanted) or wanted[number + 1] != code + 1
+    ]
+    borders = tf.constant(sorted(borders), tf.int32)
+    return tf.searchsorted(borders, codes, side="right") % 2 == 1
+
+
+def _shifted(flags, steps):
+    """Returns flags moved on by one, or back by one; True comes in at the end."""
+    end = tf.ones([1], bool)
+    if steps > 0:
+        return tf.concat([end, flags], axis=0)[:-1]
+    return tf.concat([flags, end], axis=0)[1:]

@@ -1,0 +1,169 @@
+"""Texts to words as TensorFlow ops: cleaned, split and lower-cased.
+
+Texts are decoded into code points, each of which is looked up in a table of what it
+becomes (`code_points`): TensorFlow's own Unicode functions depend on the version of its
+ICU library and on the locale, and differ from the release's.
+"""
+
+import tensorflow as tf
+
+from bert_tf.tokenization import characters
+from bert_tf.tokenization import code_points
+
+
+class InGraphWords(tf.Module):
+    """Gives the words of `BasicTokenizer` for every text, from TensorFlow ops.
+
+    To be made outside of graphs, which capture its tables.
+
+    Args:
+        do_lower_case: whether to lower-case.
+        strip_accents: whether to strip accents.
+    """
+
+    def __init__(self, *, do_lower_case, strip_accents):
+        super().__init__()
+        self._do_lower_case = do_lower_case
+        self._strip_accents = strip_accents
+        self._create_tables()
+
+    def words(self, strings):
+        """Returns the words of texts.
+
+        Args:
+            strings: tf.string tensor [B], UTF-8; bytes that are not UTF-8 are dropped.
+
+        Returns:
+            int32 tf.RaggedTensor [B, words, characters] of code points.
+        """
+        # A space before each text keeps its first word from the text before.
+        decoded = tf.strings.unicode_decode(
+            tf.strings.join([" ", strings]), "UTF-8", errors="ignore"
+        )
+        codes = decoded.flat_values
+        if self._do_lower_case:
+            codes = self._with_final_sigmas(codes)
+        entries = _look_up(self._entry_page_starts, self._entry_values, codes)
+        codes, groups, positions = self._map(codes, entries)
+        # A word is a run of code points of one group.
+        is_start = tf.concat([tf.ones_like(groups[:1], bool), _steps(groups)], axis=0)
+        starts = tf.where(is_start)[:, 0]
+        words = tf.RaggedTensor.from_row_starts(codes, starts, validate=False)
+        splits = tf.searchsorted(tf.gather(positions, starts), decoded.row_splits)
+        return tf.RaggedTensor.from_row_splits(
+            words, tf.cast(splits, tf.int64), validate=False
+        )
+
+    def _create_tables(self):
+        table = code_points.code_point_table(
+            do_lower_case=self._do_lower_case, strip_accents=self._strip_accents
+        )
+        self._entry_page_starts = tf.constant(table.entries.page_starts)
+        self._entry_values = tf.constant(table.entries.values)
+        self._property_page_starts = tf.constant(table.properties.page_starts)
+        self._property_values = tf.constant(table.properties.values)
+        self._expansions = tf.constant(table.expansions)
+        self._expansion_splits = tf.constant(table.expansion_splits)
+
+    def _map(self, codes, entries):
+        """Returns what code points become.
+
+        Args:
+            codes: int32 [N], the texts' code points.
+            entries: int32 [N], the table's entry for each.
+
+        Returns:
+            codes: int32 [M], without white space and what is dropped.
+            groups: int32 [M], equal for the code points of one word, rising.
+            positions: int64 [M], where in the N each comes from.
+        """
+        # White space steps by one. What is a word of its own steps by two, and stands
+        # in the middle: no neighbour has its number.
+        steps = tf.bitwise.bitwise_and(entries, code_points.SPACE | code_points.ALONE)
+        groups = tf.cumsum(steps) - tf.bitwise.right_shift(steps, 1)
+        gone = code_points.SPACE | code_points.DROPPED
+        positions = tf.where(tf.bitwise.bitwise_and(entries, gone) == 0)[:, 0]
+        kept = tf.gather(entries, positions)
+        values = tf.bitwise.right_shift(kept, code_points.FLAG_BITS)
+        mapped = tf.gather(codes, positions) + values
+        mapped, positions = self._with_expansions(mapped, kept, values, positions)
+        if self._strip_accents:
+            mapped = self._in_canonical_order(mapped, codes, entries, positions)
+        return mapped, tf.gather(groups, positions), positions
+
+    def _with_expansions(self, mapped, kept, values, positions):
+        """Puts several code points in the place of those that become several."""
+        is_several = _flag(kept, code_points.SEVERAL) > 0
+
+        def expanded():
+            row = tf.where(is_several, values, 0)
+            first = tf.gather(self._expansion_splits, row)
+            lengths = tf.gather(self._expansion_splits, row + 1) - first
+            lengths = tf.where(is_several, lengths, 1)
+            within = tf.ragged.range(lengths).flat_values
+            several = tf.gather(self._expansions, tf.repeat(first, lengths) + within)
+            is_several_here = tf.repeat(is_several, lengths)
+            one = tf.repeat(mapped, lengths)
+            return (
+                tf.where(is_several_here, several, one),
+                tf.repeat(positions, lengths),
+            )
+
+        return tf.cond(tf.reduce_any(is_several), expanded, lambda: (mapped, positions))
+
+    def _with_final_sigmas(self, codes):
+        """Puts the final form in the place of capital sigmas that end a word."""
+        is_sigma = codes == characters.CAPITAL_SIGMA
+
+        def replaced():
+            properties = self._properties(tf.concat([codes, [ord(" ")]], axis=0))
+            counts = _flag(properties, code_points.IGNORABLE) == 0
+            is_cased = _flag(tf.boolean_mask(properties, counts), code_points.CASED) > 0
+            # A sigma counts itself, and a space stands at both ends.
+            place = tf.boolean_mask(tf.cumsum(tf.cast(counts[:-1], tf.int32)), is_sigma)
+            before = tf.gather(is_cased, place - 2)
+            after = tf.gather(is_cased, place)
+            final = tf.boolean_mask(tf.where(is_sigma), before & ~after)
+            updates = tf.fill(tf.shape(final)[:1], ord(characters.FINAL_SIGMA))
+            return tf.tensor_scatter_nd_update(codes, final, updates)
+
+        return tf.cond(tf.reduce_any(is_sigma), replaced, lambda: codes)
+
+    def _in_canonical_order(self, mapped, codes, entries, positions):
+        """Sorts the marks that are left by their class, within each run of marks."""
+        is_mark = _flag(entries, code_points.MARK) > 0
+
+        def sorted_marks():
+            joins = _flag(self._properties(codes), code_points.JOINS) > 0
+            runs = tf.cumsum(tf.cast(~joins, tf.int64))
+            classes = tf.bitwise.right_shift(
+                self._properties(mapped), code_points.PROPERTY_BITS
+            )
+            places = tf.where(classes > 0)
+            marks = tf.gather_nd(mapped, places)
+            run = tf.gather(runs, tf.gather_nd(positions, places))
+            key = run * 256 + tf.cast(tf.gather_nd(classes, places), tf.int64)
+            order = tf.argsort(key, stable=True)
+            return tf.tensor_scatter_nd_update(mapped, places, tf.gather(marks, order))
+
+        return tf.cond(tf.reduce_any(is_mark), sorted_marks, lambda: mapped)
+
+    def _properties(self, codes):
+        return _look_up(self._property_page_starts, self._property_values, codes)
+
+
+def _look_up(page_starts, values, codes):
+    """Returns the value of a `code_points.PagedTable` for each code point."""
+    bits = code_points.PAGE_BITS
+    starts = tf.gather(page_starts, tf.bitwise.right_shift(codes, bits))
+    return tf.gather(values, starts + tf.bitwise.bitwise_and(codes, (1 << bits) - 1))
+
+
+def _flag(values, flag):
+    """Returns 1 where a flag is set, else 0, int32."""
+    return tf.cast(tf.bitwise.bitwise_and(values, flag) != 0, tf.int32)
+
+
+def _steps(values):
+    """Returns whether each value but the first differs from the one before."""
+    return values[1:] != values[:-1]

@@ -1,0 +1,79 @@
+"""Answers from a graph are those of Python, whatever stands in question and context."""
+
+import random
+
+import numpy as np
+import pytest
+
+from bert_tf.serving import runs
+from bert_tf.serving import span_signatures
+
+WORDS = (
+    *("the", "rain", "in", "spain", "bread", "river", "ships", "hello,", "$5.00"),
+    *("(1895-1943)", "smith's", "don't", "A.B.", "crème", "brûlée", "e\u0301t\u00e9"),
+    *("İstanbul", "ΟΔΟΣ", "ﬁne", "中文字", "x\u00a0y", "\ufffd", "\x01"),
+)
+SEPARATORS = (" ", " ", " ", "  ", "\n", "\t ", "\u202f")
+# Contexts that decide something by themselves.
+SPECIAL = (
+    "a",  # One piece.
+    "\x01",  # A word of which no piece is left.
+    "中文字中文字" * 20,  # One word of many pieces, in many windows.
+    "x" * 300,  # One word of one piece, [UNK].
+    " \n the rain ",  # White space at both ends.
+)
+
+
+def pairs(count):
+    generator = random.Random(11)
+    found = [("the rain", context) for context in SPECIAL]
+    for _ in range(count):
+        words = generator.choices(WORDS, k=generator.randint(1, 60))
+        context = "".join(word + generator.choice(SEPARATORS) for word in words)
+        question = " ".join(generator.choices(WORDS, k=generator.randint(0, 12)))
+        found.append((question, context))
+    return [(question, context) for question, context in found if context.strip()]
+
+
+def ask(trained, asked):
+    function = span_signatures.SpanSignatures(trained).functions["serving_default"]
+    outputs = function([q for q, _ in asked], [c for _, c in asked])
+    columns = {name: values.numpy() for name, values in outputs.items()}
+    columns["answer"] = [text.decode() for text in columns["answer"]]
+    return columns
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        {},
+        {"do_lower_case": False},
+        {"version_2_with_negative": True, "null_score_diff_threshold": -0.1},
+        # [CLS] is then the only candidate where its score is the highest.
+        {"version_2_with_negative": True, "n_best_size": 1},
+        # Mostly no span at all; the release says "empty".
+        {"n_best_size": 1, "max_answer_length": 1},
+        # Every window differs from the next by one piece.
+        {"doc_stride": 1, "max_seq_length": 16},
+        {"doc_stride": 100},  # Windows that touch.
+    ],
+    ids=str,
+)
+def test_a_graph_answers_as_python(write_squad_run, tmp_path, task):
+    trained = runs.load(write_squad_run(str(tmp_path / "run"), **task))
+    asked = pairs(60)
+    expected = trained.predict(asked)
+    found = ask(trained, asked)
+    for name in ("answer", "start", "end"):
+        assert list(found[name]) == [one[name] for one in expected], name
+    for name in ("score", "no_answer_score"):
+        np.testing.assert_allclose(
+            found[name], [one[name] for one in expected], atol=1e-5, err_msg=name
+        )
+
+
+def test_a_blank_context_has_no_answer(squad_run):
+    found = ask(runs.load(squad_run), [("who?", " \n"), ("who?", ""), ("who?", "rain")])
+    assert found["answer"][:2] == ["", ""]
+    assert found["start"].tolist()[:2] == found["end"].tolist()[:2] == [0, 0]
+    assert found["answer"][2] in ("rain", "ra", "in")
