@@ -19,6 +19,7 @@ VOCABULARY = ["tokenizers>=0.20"]
 KERAS_HUB = ["keras-hub>=0.20"]
 DATASETS = ["tensorflow-datasets>=4.9.6"]
 ENTITIES = ["seqeval>=1.2.2"]
+CHINESE = ["jieba>=0.42.1"]
 
 setuptools.setup(
     name="bert_tf",
@@ -58,6 +59,7 @@ setuptools.setup(
             *KERAS_HUB,
             *DATASETS,
             *ENTITIES,
+            *CHINESE,
             "ipykernel>=6",
             "jupytext>=1.16",
             "nbclient>=0.10",
@@ -68,5 +70,6 @@ setuptools.setup(
         "keras-hub": KERAS_HUB,
         "datasets": DATASETS,
         "entities": ENTITIES,
+        "chinese": CHINESE,
     },
 )

@@ -37,6 +37,9 @@ SQUAD_DIVIDES = SQUAD + "test_a_batch_that_does_not_divide_is_refused_before_tra
 EVALUATE_SQUAD = "tools/test_evaluate_squad.py::"
 CREATE = "pretraining/test_creation.py::"
 RECORDS = CREATE + "test_every_flag_changes_the_records"
+MASKED_IN_TRAINING = (
+    "pretraining/test_inputs.py::test_masks_of_training_follow_their_flags"
+)
 VOCABULARY = "tools/test_build_vocabulary.py::"
 LEARNED = VOCABULARY + "test_every_flag_changes_what_is_learned"
 FILL = "pretraining/test_predictions.py::"
@@ -140,6 +143,10 @@ OBSERVED = {
         # What is written does not depend on it; that there are workers is seen here.
         "num_workers": CREATE + "test_a_worker_that_is_killed_is_a_clear_error",
         "shard_mb": RECORDS,
+        "masking": RECORDS,
+        "dynamic_masking": RECORDS,
+        "whole_word_segmenter": "pretraining/test_segmentation.py::"
+        "test_characters_of_a_chinese_word_are_masked_together",
     },
     "run_pretraining": {
         **TRAINING,
@@ -149,6 +156,9 @@ OBSERVED = {
         "vocab_file": RUN_FOLDER,
         "max_seq_length": MISTAKE,
         "max_predictions_per_seq": MISTAKE,
+        "do_whole_word_mask": MASKED_IN_TRAINING,
+        "masking": MASKED_IN_TRAINING,
+        "masked_lm_prob": MASKED_IN_TRAINING,
         "num_train_steps": PRETRAIN
         + "test_a_run_of_the_2018_code_is_continued_with_slots_and_step",
         "num_warmup_steps": LOOP,

@@ -40,16 +40,16 @@ class Order:
 
     def keys(self, epoch: int, count: int) -> np.ndarray:
         """Returns uint64 [count] that look random, a function of (seed, epoch)."""
-        return _mix(self._key(epoch) + np.arange(count, dtype=np.uint64))
+        return mix(self._key(epoch) + np.arange(count, dtype=np.uint64))
 
     def _key(self, epoch):
-        return _mix(_mix(np.uint64(self._seed % 2**64)) + np.uint64(epoch))
+        return mix(mix(np.uint64(self._seed % 2**64)) + np.uint64(epoch))
 
     def _compute(self, epoch):
         keys = self.keys(epoch, self._num_rows)
         if self._window > 1:
             rows = np.arange(self._num_rows, dtype=np.uint64)
-            windows = _mix(~self._key(epoch) + rows // np.uint64(self._window))
+            windows = mix(~self._key(epoch) + rows // np.uint64(self._window))
             return np.lexsort((keys, windows))
         return np.argsort(keys, kind="stable")
 
@@ -111,7 +111,7 @@ def _at(positions, num_rows, epoch):
     return result
 
 
-def _mix(values):
+def mix(values):
     """Returns a well-mixed one-to-one hash of uint64 values.
 
     NumPy's generators may draw other permutations in another version; this cannot.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 # Columns with one value per place of the sequence; length buckets trim these.
-SEQUENCE_COLUMNS = ("input_ids", "input_mask", "segment_ids", "tag_ids")
+SEQUENCE_COLUMNS = ("input_ids", "input_mask", "segment_ids", "tag_ids", "word_starts")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -113,7 +113,11 @@ def of_arrays(columns: Mapping[str, np.ndarray]) -> Schema:
 
 
 def pretraining(
-    max_seq_length: int, max_predictions_per_seq: int, next_sentence: bool = True
+    max_seq_length: int,
+    max_predictions_per_seq: int,
+    next_sentence: bool = True,
+    *,
+    is_masked: bool = True,
 ) -> Schema:
     """Returns the columns of the release's pretraining records.
 
@@ -121,17 +125,17 @@ def pretraining(
         max_seq_length: places in a sequence, S.
         max_predictions_per_seq: masked places in a sequence, M.
         next_sentence: whether there is a `next_sentence_labels` column.
+        is_masked: False: masks are left to training. Instead of them there is a
+            column `word_starts`, 1 for a piece that begins a word.
 
     Source: create_pretraining_data.py, 2018.
     """
-    lengths = {
-        "input_ids": max_seq_length,
-        "input_mask": max_seq_length,
-        "segment_ids": max_seq_length,
-        "masked_lm_positions": max_predictions_per_seq,
-        "masked_lm_ids": max_predictions_per_seq,
-        "masked_lm_weights": max_predictions_per_seq,
-    }
+    lengths = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), max_seq_length)
+    if is_masked:
+        masked = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+        lengths |= dict.fromkeys(masked, max_predictions_per_seq)
+    else:
+        lengths["word_starts"] = max_seq_length
     if next_sentence:
         lengths["next_sentence_labels"] = 1
     return Schema(

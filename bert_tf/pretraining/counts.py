@@ -29,7 +29,8 @@ class Counts:
         """Adds sequences, given as columns of `schema.pretraining`."""
         self.instances += len(columns["input_ids"])
         self.filled += int(columns["input_mask"].sum(dtype=np.int64))
-        self.masked += int(columns["masked_lm_weights"].sum(dtype=np.float64))
+        if "masked_lm_weights" in columns:
+            self.masked += int(columns["masked_lm_weights"].sum(dtype=np.float64))
         if "next_sentence_labels" in columns:
             labels = columns["next_sentence_labels"]
             self.random_next += int(labels.sum(dtype=np.int64))

@@ -8,9 +8,9 @@ from bert_tf import files
 from bert_tf import options as option_checks
 from bert_tf import progress as progress_protocol
 from bert_tf.data import corpus
-from bert_tf.data import schema as schemas
 from bert_tf.data import tfrecord
 from bert_tf.pretraining import counts as pretraining_counts
+from bert_tf.pretraining import features
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import shard_work
 from bert_tf.tokenization import vocabulary as vocabularies
@@ -21,6 +21,7 @@ class CreationReport:
     """What was read and written."""
 
     counts: pretraining_counts.Counts  # Documents, pieces, sequences and so on.
+    is_masked: bool  # Whether masks were drawn; else training draws them.
     output_files: tuple[str, ...]  # The files written.
     max_seq_length: int  # Places of a sequence.
     has_next_sentence: bool  # Whether the sequences are pairs.
@@ -44,6 +45,8 @@ class CreationReport:
             "mean fill": f"{self.mean_fill:.1%} of {self.max_seq_length} places",
             "masked": f"{counts.masked / counts.filled:.2%} of the filled places",
         }
+        if not self.is_masked:
+            lines["masked"] = "nothing; run_pretraining masks"
         if self.has_next_sentence:
             share = counts.random_next / counts.instances
             lines["random next"] = f"{share:.1%} of the sequences"
@@ -104,6 +107,7 @@ def create_data(
             )
     return CreationReport(
         counts=counts,
+        is_masked=not options.dynamic_masking,
         output_files=options.output_file,
         max_seq_length=options.max_seq_length,
         has_next_sentence=options.next_sentence,
@@ -113,11 +117,6 @@ def create_data(
 
 
 def _writer(path, options, vocabulary):
-    schema = schemas.pretraining(
-        options.max_seq_length,
-        options.max_predictions_per_seq,
-        options.next_sentence,
-    )
     vocab_file = options.vocab_file
     if not files.is_remote(vocab_file):
         # Whoever reads the records may do so from another folder.
@@ -131,4 +130,6 @@ def _writer(path, options, vocabulary):
         "max_predictions_per_seq": options.max_predictions_per_seq,
         "next_sentence": options.next_sentence,
     }
-    return tfrecord.Writer(path, schema, metadata=metadata)
+    if options.dynamic_masking:
+        del metadata["max_predictions_per_seq"]
+    return tfrecord.Writer(path, features.schema_of(options), metadata=metadata)

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from bert_tf.data import packing
+from bert_tf.data import schema as schemas
 from bert_tf.pretraining import draws as random_draws
 from bert_tf.pretraining import mask_sampling
 from bert_tf.pretraining import masking
+from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import pair_sampling
 from bert_tf.pretraining import tokenized_text
 from bert_tf.tokenization import vocabulary as vocabularies
@@ -21,6 +23,16 @@ class MaskedPair:
     masked: masking.MaskedTokens  # The sequence.
     num_first: int  # Places of segment 0: [CLS], A and the first [SEP].
     is_random_next: bool  # True: B comes from another document.
+
+
+def schema_of(options: pretraining_options.CreatePretrainingDataOptions):
+    """Returns the `schema.Schema` of the records that the options ask for."""
+    return schemas.pretraining(
+        options.max_seq_length,
+        options.max_predictions_per_seq,
+        options.next_sentence,
+        is_masked=not options.dynamic_masking,
+    )
 
 
 def columns_of_pairs(
@@ -69,7 +81,7 @@ def columns_of_table(
     *,
     max_seq_length: int,
     next_sentence: bool,
-    masks: mask_sampling.MaskSampler,
+    masks: mask_sampling.MaskSampler | None,
     draws: random_draws.Draws,
 ) -> dict[str, np.ndarray]:
     """Returns pairs as columns [B, length] of `schema.pretraining`.
@@ -80,7 +92,7 @@ def columns_of_table(
         vocabulary: ids of [CLS] and [SEP].
         max_seq_length: length of the rows, S.
         next_sentence: whether there is a second segment and a label.
-        masks: draws the masks.
+        masks: draws the masks; None: pieces stay, and words are told.
         draws: every draw comes from it.
     """
     place = np.arange(max_seq_length, dtype=np.int32)  # [S]
@@ -99,15 +111,22 @@ def columns_of_table(
     ids[:, 0] = vocabulary.cls_id
     ids[rows, end_a[:, 0]] = vocabulary.sep_id
     ids[rows, end[:, 0]] = vocabulary.sep_id
-    masked = masks.mask(ids, is_candidate, end[:, 0] + np.int64(1), draws)
+    starts_word = None
+    if text.starts_word is not None:
+        starts_word = text.starts_word.take(source, mode="clip") & is_candidate
     columns = {
-        "input_ids": masked.ids,
+        "input_ids": ids,
         "input_mask": input_mask.view(np.uint8),
         "segment_ids": is_second.view(np.uint8),
-        "masked_lm_positions": masked.positions,
-        "masked_lm_ids": masked.labels,
-        "masked_lm_weights": masked.weights,
     }
+    if masks is None:
+        if starts_word is None:
+            starts_word = ~mask_sampling.is_inside_word(vocabulary)[ids] & is_candidate
+        columns["word_starts"] = starts_word.view(np.uint8)
+    else:
+        lengths = end[:, 0] + np.int64(1)
+        masked = masks.mask(ids, is_candidate, lengths, draws, starts_word)
+        columns |= masked.columns()
     if next_sentence:
         columns["next_sentence_labels"] = pairs.is_random_next[:, None].view(np.uint8)
     return columns

@@ -8,6 +8,7 @@ import dataclasses
 import numpy as np
 
 from bert_tf.pretraining import draws as random_draws
+from bert_tf.pretraining import span_sampling
 from bert_tf.tokenization import vocabulary as vocabularies
 
 # Shares of the chosen positions that become [MASK], keep their piece, and (what is
@@ -26,6 +27,15 @@ class MaskedRows:
     labels: np.ndarray  # int32 [B, M], ids that were there; unused: 0.
     weights: np.ndarray  # float32 [B, M], 1 for a chosen position, 0 for unused.
 
+    def columns(self) -> dict[str, np.ndarray]:
+        """Returns them by the names of the release's records."""
+        return {
+            "input_ids": self.ids,
+            "masked_lm_positions": self.positions,
+            "masked_lm_ids": self.labels,
+            "masked_lm_weights": self.weights,
+        }
+
 
 class MaskSampler:
     """Draws masks.
@@ -35,6 +45,10 @@ class MaskSampler:
         masked_lm_prob: share of a sequence's length that is chosen.
         max_predictions: the most positions chosen, M.
         whole_words: whether the pieces of a word are chosen together.
+        spans: whether words that follow one another are chosen together.
+
+    Attributes:
+        max_predictions: M.
     """
 
     def __init__(
@@ -44,53 +58,73 @@ class MaskSampler:
         masked_lm_prob: float,
         max_predictions: int,
         whole_words: bool,
+        spans: bool = False,
     ):
         self._vocab_size = len(vocabulary)
         self._mask_id = vocabulary.mask_id
         self._masked_lm_prob = masked_lm_prob
-        self._max_predictions = max_predictions
+        self.max_predictions = max_predictions
         self._whole_words = whole_words
-        self._is_inside_word = np.array(
-            [token.startswith("##") for token in vocabulary.tokens]
-        )
+        self._spans = spans
+        self._is_inside_word = is_inside_word(vocabulary)
 
     def mask(
         self,
         ids: np.ndarray,
         is_candidate: np.ndarray,
         lengths: np.ndarray,
-        draws: random_draws.Draws,
+        draws: random_draws.Draws | random_draws.RowDraws,
+        starts_word: np.ndarray | None = None,
     ) -> MaskedRows:
         """Returns the sequences with masks.
 
         Args:
             ids: int32 [B, S].
-            is_candidate: bool [B, S], places of pieces other than [CLS] and [SEP];
-                at least one in every row.
+            is_candidate: bool [B, S], places of pieces other than [CLS] and [SEP].
             lengths: int64 [B], pieces of each sequence.
             draws: every draw comes from it.
+            starts_word: bool [B, S], pieces that begin a word; None: those that do
+                not start with `##`.
         """
         num_wanted = np.rint(lengths * self._masked_lm_prob).astype(np.int64)
-        num_wanted = np.clip(num_wanted, 1, self._max_predictions)
-        if self._whole_words:
-            is_chosen = self._choose_words(ids, is_candidate, num_wanted, draws)
-        else:
+        num_wanted = np.clip(num_wanted, 1, self.max_predictions)
+        if not (self._whole_words or self._spans):
             is_chosen = _choose_places(is_candidate, num_wanted, draws)
+            return self._replaced(ids, is_chosen, draws)
+        if starts_word is None:
+            starts_word = ~self._is_inside_word[ids]
+        word, sizes = _words(starts_word, is_candidate)
+        if self._spans:
+            chosen = span_sampling.choose_spans(
+                word, sizes, is_candidate, num_wanted, draws
+            )
+            return self._replaced(ids, chosen.is_chosen, draws, chosen.first_place)
+        is_chosen = _choose_words(word, sizes, num_wanted, draws) & is_candidate
         return self._replaced(ids, is_chosen, draws)
 
-    def _replaced(self, ids, is_chosen, draws):
+    def _replaced(self, ids, is_chosen, draws, together=None):
+        """Returns the rows with masks.
+
+        `together`, int64 [B, S], has one value for places that share their fate.
+        """
         rows, columns = np.nonzero(is_chosen)
         counts = np.bincount(rows, minlength=len(ids))
         rank = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-        positions = np.zeros((len(ids), self._max_predictions), np.int32)
+        positions = np.zeros((len(ids), self.max_predictions), np.int32)
         labels = np.zeros_like(positions)
         weights = np.zeros(positions.shape, np.float32)
         originals = ids[rows, columns]
         positions[rows, rank] = columns
         labels[rows, rank] = originals
         weights[rows, rank] = 1.0
-        chance = draws.uniform(len(rows))
-        random_ids = draws.below(np.full(len(rows), self._vocab_size))
+        chance = draws.uniform_at(rows, columns)
+        if together is not None:
+            groups = rows * ids.shape[1] + together[rows, columns]
+            _, first, group = np.unique(groups, return_index=True, return_inverse=True)
+            chance = chance[first][group]
+        random_ids = (draws.uniform_at(rows, columns) * self._vocab_size).astype(
+            np.int64
+        )
         masked = ids.copy()
         masked[rows, columns] = np.select(
             [chance < MASK_SHARE, chance < MASK_SHARE + KEEP_SHARE],
@@ -101,35 +135,41 @@ class MaskSampler:
             ids=masked, positions=positions, labels=labels, weights=weights
         )
 
-    def _choose_words(self, ids, is_candidate, num_wanted, draws):
-        """Returns bool [B, S]: whole words in random order, as long as they fit."""
-        word, sizes = self._words(ids, is_candidate)
-        order = np.argsort(_shuffle_keys(sizes > 0, draws), axis=1)
-        sizes = np.take_along_axis(sizes, order, axis=1)
-        is_taken = np.zeros(sizes.shape, bool)
-        room = num_wanted.copy()
-        for rank in range(sizes.shape[1]):
-            # A word that would exceed the number is skipped, as in 2018.
-            fits = (sizes[:, rank] > 0) & (sizes[:, rank] <= room)
-            is_taken[:, rank] = fits
-            room -= np.where(fits, sizes[:, rank], 0)
-            if not room.any():
-                break
-        by_word = np.empty_like(is_taken)
-        np.put_along_axis(by_word, order, is_taken, axis=1)
-        return np.take_along_axis(by_word, word, axis=1) & is_candidate
 
-    def _words(self, ids, is_candidate):
-        """Returns the word of each place, int64 [B, S], and words' sizes [B, S]."""
-        is_start = is_candidate & ~self._is_inside_word[ids]
-        # A sequence may begin inside a word; what is there is a word of its own.
-        first = np.argmax(is_candidate, axis=1)
-        is_start[np.arange(len(ids)), first] = True
-        word = np.maximum(np.cumsum(is_start, axis=1) - 1, 0)
-        num_rows, length = ids.shape
-        flat = (word + np.arange(num_rows)[:, None] * length)[is_candidate]
-        sizes = np.bincount(flat, minlength=num_rows * length)
-        return word, sizes.reshape(num_rows, length)
+def is_inside_word(vocabulary: vocabularies.Vocabulary) -> np.ndarray:
+    """Returns bool [V]: whether a piece goes on with the word before it."""
+    return np.array([token.startswith("##") for token in vocabulary.tokens])
+
+
+def _choose_words(word, sizes, num_wanted, draws):
+    """Returns bool [B, S]: whole words in random order, as long as they fit."""
+    order = np.argsort(_shuffle_keys(sizes > 0, draws), axis=1)
+    sizes = np.take_along_axis(sizes, order, axis=1)
+    is_taken = np.zeros(sizes.shape, bool)
+    room = num_wanted.copy()
+    for rank in range(sizes.shape[1]):
+        # A word that would exceed the number is skipped, as in 2018.
+        fits = (sizes[:, rank] > 0) & (sizes[:, rank] <= room)
+        is_taken[:, rank] = fits
+        room -= np.where(fits, sizes[:, rank], 0)
+        if not room.any():
+            break
+    by_word = np.empty_like(is_taken)
+    np.put_along_axis(by_word, order, is_taken, axis=1)
+    return np.take_along_axis(by_word, word, axis=1)
+
+
+def _words(starts_word, is_candidate):
+    """Returns the word of each place, int64 [B, S], and words' sizes [B, S]."""
+    is_start = is_candidate & starts_word
+    # A sequence may begin inside a word; what is there is a word of its own.
+    first = np.argmax(is_candidate, axis=1)
+    is_start[np.arange(len(is_start)), first] = True
+    word = np.maximum(np.cumsum(is_start, axis=1) - 1, 0)
+    num_rows, length = is_start.shape
+    flat = (word + np.arange(num_rows)[:, None] * length)[is_candidate]
+    sizes = np.bincount(flat, minlength=num_rows * length)
+    return word, sizes.reshape(num_rows, length)
 
 
 def _choose_places(is_candidate, num_wanted, draws):

@@ -6,6 +6,13 @@ import os
 from bert_tf import options
 from bert_tf.options import option
 
+# Of `masking`, in both tools that mask.
+MASKINGS = ("random", "span")
+# Options that say how to mask, and with --dynamic_masking are those of run_pretraining.
+_MASKING_OPTIONS = ("do_whole_word_mask", "masking", "masked_lm_prob")
+# Options that the release's sampler knows nothing of.
+_VECTORIZED_ONLY = ("dynamic_masking", "masking", "whole_word_segmenter")
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CreatePretrainingDataOptions(options.Options):
@@ -25,6 +32,22 @@ class CreatePretrainingDataOptions(options.Options):
         True, help="Lower-case the text; as the vocabulary was made."
     )
     do_whole_word_mask: bool = option(False, help="Mask all pieces of a word together.")
+    whole_word_segmenter: str | None = option(
+        None,
+        help="Who tells Chinese words, whose characters stand alone in every "
+        "vocabulary: jieba, or a file with a word a line. Default: nobody; each "
+        "character is a word.",
+    )
+    masking: str = option(
+        "random",
+        choices=MASKINGS,
+        help="random: pieces, or words, each by itself; span: up to ten words that "
+        "follow one another, as in SpanBERT.",
+    )
+    dynamic_masking: bool = option(
+        False,
+        help="Mask nothing here: run_pretraining does, with other masks each time.",
+    )
     max_seq_length: int = option(
         128, minimum=5, maximum=65536, help="Pieces of a sequence, padding included."
     )
@@ -72,6 +95,7 @@ class CreatePretrainingDataOptions(options.Options):
                 f"--max_predictions_per_seq: expected at most max_seq_length "
                 f"({self.max_seq_length}), got {self.max_predictions_per_seq}."
             )
+        self._check_masking()
         if self.sampler == "release" and not self.next_sentence:
             raise options.OptionError(
                 "--sampler: expected vectorized with --next_sentence=false, got "
@@ -84,6 +108,31 @@ class CreatePretrainingDataOptions(options.Options):
                     f"--output_file: expected names that are given once, got {name!r} "
                     f"twice among input and output files."
                 )
+
+    def _check_masking(self):
+        for name in _MASKING_OPTIONS if self.dynamic_masking else ():
+            if not self._is_default(name):
+                raise options.OptionError(
+                    f"--{name} does not go with --dynamic_masking; give it to "
+                    f"run_pretraining, which then masks."
+                )
+        for name in _VECTORIZED_ONLY if self.sampler == "release" else ():
+            if not self._is_default(name):
+                raise options.OptionError(
+                    f"--{name} needs --sampler=vectorized; the release has no such "
+                    f"thing."
+                )
+        uses_words = (
+            self.do_whole_word_mask or self.dynamic_masking or self.masking == "span"
+        )
+        if self.whole_word_segmenter is not None and not uses_words:
+            raise options.OptionError(
+                "--whole_word_segmenter needs masks that know words: "
+                "--do_whole_word_mask, --masking=span or --dynamic_masking."
+            )
+
+    def _is_default(self, name):
+        return getattr(self, name) == type(self).__dataclass_fields__[name].default
 
     @property
     def max_tokens(self) -> int:

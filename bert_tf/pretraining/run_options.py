@@ -4,6 +4,7 @@ import dataclasses
 
 from bert_tf import options
 from bert_tf.options import option
+from bert_tf.pretraining import options as pretraining_options
 from bert_tf.training import options as training_options
 
 
@@ -31,7 +32,28 @@ class RunPretrainingOptions(training_options.TrainingOptions):
         128, minimum=3, help="Length of the examples; as they were created."
     )
     max_predictions_per_seq: int = option(
-        20, minimum=1, help="Masked positions an example; as they were created."
+        20,
+        minimum=1,
+        help="The most masked positions of an example; as they were created, where "
+        "they were masked then.",
+    )
+    do_whole_word_mask: bool = option(
+        False,
+        help="Of examples made with --dynamic_masking: mask all pieces of a word "
+        "together.",
+    )
+    masking: str = option(
+        "random",
+        choices=pretraining_options.MASKINGS,
+        help="Of examples made with --dynamic_masking. random: pieces, or words, each "
+        "by itself; span: up to ten words that follow one another, as in SpanBERT.",
+    )
+    masked_lm_prob: float = option(
+        0.15,
+        minimum=0.0,
+        maximum=1.0,
+        help="Of examples made with --dynamic_masking: share of the pieces that is "
+        "masked.",
     )
     num_train_steps: int = option(100000, minimum=1, help="Optimizer steps in all.")
     num_warmup_steps: int = option(

@@ -16,8 +16,8 @@ import numpy as np
 from bert_tf import files
 from bert_tf.data import corpus
 from bert_tf.data import encoding
-from bert_tf.data import schema as schemas
 from bert_tf.pretraining import counts as pretraining_counts
+from bert_tf.pretraining import features
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import release_sampling
 from bert_tf.pretraining import vectorized_sampling
@@ -120,9 +120,7 @@ def write_parts(task: Task) -> Result:
         vocabulary = vocabularies.Vocabulary.load(options.vocab_file)
         sampler = create_sampler(options, vocabulary)
         _STATE[2] = sampler
-    schema = schemas.pretraining(
-        options.max_seq_length, options.max_predictions_per_seq, options.next_sentence
-    )
+    schema = features.schema_of(options)
     counts = pretraining_counts.Counts()
     index = task.place.shard_index
     parts = {file: _PartWriter(task, file, schema) for file in task.place.files}

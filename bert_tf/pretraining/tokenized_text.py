@@ -19,6 +19,7 @@ class TokenizedText:
     ids: np.ndarray  # int32 [P], the pieces of all sentences.
     sentence_starts: np.ndarray  # int64 [N + 1], first piece of each; last: P.
     document_starts: np.ndarray  # int64 [D + 1], first sentence of each; last: N.
+    starts_word: np.ndarray | None = None  # bool [P]; None: as `##` says.
 
     @property
     def num_sentences(self) -> int:
@@ -38,8 +39,8 @@ class TokenizedText:
         place = np.arange(parts.sum()) - np.repeat(first, parts)
         starts = np.repeat(self.sentence_starts[:-1], parts) + place * max_pieces
         part_starts = np.append(first, parts.sum())
-        return TokenizedText(
-            ids=self.ids,
+        return dataclasses.replace(
+            self,
             sentence_starts=np.append(starts, len(self.ids)),
             document_starts=part_starts[self.document_starts],
         )
@@ -59,28 +60,28 @@ def tokenize_documents(
         table: tokenizes.
         on_progress: called with the number of characters done so far.
     """
-    flat, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
-    document_of, num_done = [np.zeros(0, np.int64)], 0
+    batches, document_of, num_done = [table.tokenize([])], [], 0
     for sentences, numbers in _batches(documents):
-        ids, sizes = table.tokenize(sentences)
-        flat.append(ids)
-        lengths.append(sizes)
-        document_of.append(np.array(numbers, np.int64))
+        batches.append(table.tokenize(sentences))
+        document_of += numbers
         num_done += sum(map(len, sentences))
         on_progress(num_done)
-    return _assembled(
-        np.concatenate(flat), np.concatenate(lengths), np.concatenate(document_of)
-    )
+    return _assembled(batches, np.array(document_of, np.int64))
 
 
-def _assembled(ids, lengths, document_of):
+def _assembled(batches, document_of):
+    lengths = np.concatenate([batch.counts for batch in batches])
     has_pieces = lengths > 0
     lengths, document_of = lengths[has_pieces], document_of[has_pieces]
     changes = np.flatnonzero(np.diff(document_of, prepend=-1))
+    starts_word = None
+    if batches[0].starts_word is not None:
+        starts_word = np.concatenate([batch.starts_word for batch in batches])
     return TokenizedText(
-        ids=ids,
+        ids=np.concatenate([batch.ids for batch in batches]),
         sentence_starts=np.concatenate([[0], np.cumsum(lengths)]),
         document_starts=np.append(changes, len(lengths)),
+        starts_word=starts_word,
     )
 
 

@@ -12,6 +12,7 @@ from bert_tf.pretraining import features
 from bert_tf.pretraining import mask_sampling
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import pair_sampling
+from bert_tf.pretraining import segmentation
 from bert_tf.pretraining import tokenized_text
 from bert_tf.pretraining import word_table
 from bert_tf.tokenization import vocabulary as vocabularies
@@ -35,13 +36,19 @@ class VectorizedSampler:
     ):
         self._options = options
         self._vocabulary = vocabulary
-        self._table = word_table.WordTable(vocabulary, options.do_lower_case)
-        self._masks = mask_sampling.MaskSampler(
-            vocabulary,
-            masked_lm_prob=options.masked_lm_prob,
-            max_predictions=options.max_predictions_per_seq,
-            whole_words=options.do_whole_word_mask,
-        )
+        segmenter = None
+        if options.whole_word_segmenter is not None:
+            segmenter = segmentation.create_segmenter(options.whole_word_segmenter)
+        self._table = word_table.WordTable(vocabulary, options.do_lower_case, segmenter)
+        self._masks = None
+        if not options.dynamic_masking:
+            self._masks = mask_sampling.MaskSampler(
+                vocabulary,
+                masked_lm_prob=options.masked_lm_prob,
+                max_predictions=options.max_predictions_per_seq,
+                whole_words=options.do_whole_word_mask,
+                spans=options.masking == "span",
+            )
 
     def columns(
         self,

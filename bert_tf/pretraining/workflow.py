@@ -8,8 +8,8 @@ from bert_tf import files
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import starting_point
-from bert_tf.data import batching
 from bert_tf.data import tfrecord
+from bert_tf.pretraining import inputs
 from bert_tf.pretraining import model
 from bert_tf.pretraining import scores
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -87,6 +87,7 @@ class Pretraining:
         if options.eval_input_file:
             self.eval_records = self._open(options.eval_input_file)
         self._check_same_tasks()
+        inputs.check_masking(self.records, options)
         trains = options.do_train or options.dry_run
         self.trainer = loop.Trainer(
             lambda: model.BertPretrainer(
@@ -111,7 +112,7 @@ class Pretraining:
             vocabulary=self.vocabulary,
             options=self.options,
         )
-        source = batching.TFRecordSource(self.records)
+        source = self._source(self.records)
         return self.trainer.train(source, evaluate=self._evaluation_scores)
 
     def evaluate(self):
@@ -139,21 +140,31 @@ class Pretraining:
 
     def _open(self, patterns):
         records = tfrecord.RecordFiles(files.expand(patterns))
+        max_predictions = None
+        if inputs.is_masked(records.schema):
+            max_predictions = self.options.max_predictions_per_seq
         records.check(
             max_seq_length=self.options.max_seq_length,
-            max_predictions_per_seq=self.options.max_predictions_per_seq,
+            max_predictions_per_seq=max_predictions,
             vocab_size=self.config.vocab_size,
             vocabulary=self.vocabulary,
         )
         return records
 
     def _check_same_tasks(self):
-        if set(self.records.schema.names) != set(self.eval_records.schema.names):
+        has_labels = [
+            "next_sentence_labels" in records.schema
+            for records in (self.records, self.eval_records)
+        ]
+        if has_labels[0] != has_labels[1]:
             raise ValueError(
                 f"{self.eval_records.paths[0]} has other columns than "
                 f"{self.records.paths[0]}; create both with or both without "
                 "--next_sentence."
             )
+
+    def _source(self, records):
+        return inputs.create_source(records, self.vocabulary, self.options)
 
     def _evaluation_scores(self):
         return scores.evaluation_scores(self._evaluate())
@@ -167,7 +178,7 @@ class Pretraining:
                 limit,
                 total,
             )
-        source = batching.TFRecordSource(self.eval_records)
+        source = self._source(self.eval_records)
         return self.trainer.evaluate(source, max_examples=limit)
 
     def _task(self):

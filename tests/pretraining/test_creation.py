@@ -166,6 +166,8 @@ def test_two_runs_give_the_same_bytes_and_other_seeds_other_records(make, tmp_pa
         {"masked_lm_prob": 0.3},
         {"short_seq_prob": 1.0},
         {"sampler": "release"},
+        {"masking": "span"},
+        {"dynamic_masking": True},
         {"next_sentence": False},
         {"shard_mb": 0.0007},
     ],

@@ -243,6 +243,41 @@ def test_whole_words_are_drawn_as_in_the_release(inputs):
     assert violations(runs, reference, make_vocabulary(), whole_words=True) == set()
 
 
+def masked_in_training(inputs, **changes):
+    """Returns the records of RUNS runs whose masks are drawn as training draws them."""
+    vocabulary = make_vocabulary()
+    whole_words = changes.pop("do_whole_word_mask", False)
+    runs = sampled(inputs, "vectorized", dynamic_masking=True, **changes)
+    masks = mask_sampling.MaskSampler(
+        vocabulary, masked_lm_prob=0.15, max_predictions=10, whole_words=whole_words
+    )
+    for step, columns in enumerate(runs):
+        ids, is_real = columns["input_ids"], columns["input_mask"] > 0
+        keys = draws.row_keys(3, step, np.arange(len(ids)))
+        is_special = np.isin(ids, (vocabulary.cls_id, vocabulary.sep_id))
+        masked = masks.mask(
+            ids,
+            is_real & ~is_special,
+            is_real.sum(axis=1),
+            draws.RowDraws(keys),
+            columns["word_starts"] > 0,
+        )
+        columns |= masked.columns()
+    return runs
+
+
+def test_masks_of_training_have_the_distributions_of_the_release(inputs, release):
+    runs = masked_in_training(inputs)
+    assert violations(runs, release, make_vocabulary()) == set()
+
+
+def test_whole_words_of_training_are_drawn_as_in_the_release(inputs):
+    changes = {"do_whole_word_mask": True, "dupe_factor": 3}
+    runs = masked_in_training(inputs, **changes)
+    reference = sampled(inputs, "release", **changes)
+    assert violations(runs, reference, make_vocabulary(), whole_words=True) == set()
+
+
 def masks_a_sep(place, end_a, end):
     return (place > 0) & (place < end)
 

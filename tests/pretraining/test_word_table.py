@@ -43,25 +43,25 @@ def test_words_are_forgotten_when_they_are_too_many(golden, monkeypatch):
     sentences = ["one two three four five", "six one two"]
     first = table.tokenize(sentences)
     second = table.tokenize(sentences)
-    np.testing.assert_array_equal(first[0], second[0])
+    np.testing.assert_array_equal(first.ids, second.ids)
     assert len(table._numbers) == 6
 
 
 def test_no_sentences_and_sentences_without_words_are_fine(golden):
     vocabulary = vocabularies.Vocabulary.load(golden / "vocab.txt")
     table = word_table.WordTable(vocabulary, True)
-    ids, counts = table.tokenize([])
-    assert (ids.size, counts.size) == (0, 0)
-    ids, counts = table.tokenize(["", "\u200d", " "])
-    assert (ids.size, counts.tolist()) == (0, [0, 0, 0])
+    pieces = table.tokenize([])
+    assert (pieces.ids.size, pieces.counts.size) == (0, 0)
+    pieces = table.tokenize(["", "\u200d", " "])
+    assert (pieces.ids.size, pieces.counts.tolist()) == (0, [0, 0, 0])
 
 
 def assert_same(vocabulary, do_lower_case, texts):
     tokenizer = full.FullTokenizer(vocabulary, do_lower_case)
     expected = [tokenizer.tokenize(text) for text in texts]
     table = word_table.WordTable(vocabulary, do_lower_case)
-    ids, counts = table.tokenize(texts)
-    assert counts.tolist() == [len(tokens) for tokens in expected]
-    assert ids.tolist() == [
+    pieces = table.tokenize(texts)
+    assert pieces.counts.tolist() == [len(tokens) for tokens in expected]
+    assert pieces.ids.tolist() == [
         vocabulary.ids[token] for tokens in expected for token in tokens
     ]

@@ -1,0 +1,196 @@
+"""Masks that training draws: each time others, a function of (seed, step, row)."""
+
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.data import tfrecord
+from bert_tf.pretraining import inputs
+from bert_tf.pretraining import run_options
+from bert_tf.tokenization import vocabulary as vocabularies
+
+LENGTHS = {"max_seq_length": 64, "max_predictions_per_seq": 10}
+SEED = 5
+
+
+@pytest.fixture(scope="module")
+def unmasked(golden, run_tool, tmp_path_factory):
+    """Path of records without masks of the small recorded text."""
+    path = tmp_path_factory.mktemp("unmasked") / "examples.tfrecord"
+    done = run_tool(
+        "create_pretraining_data",
+        f"--input_file={golden / 'text.txt'}",
+        f"--output_file={path}",
+        f"--vocab_file={golden / 'vocab.txt'}",
+        *(f"--{name}={value}" for name, value in LENGTHS.items()),
+        "--dupe_factor=3",
+        "--dynamic_masking",
+    )
+    assert done.exit_code == 0, done.stderr
+    assert "run_pretraining masks" in done.stdout
+    return path
+
+
+@pytest.fixture(scope="module")
+def vocabulary(golden):
+    return vocabularies.Vocabulary.load(golden / "vocab.txt")
+
+
+def source_of(path, vocabulary, **flags):
+    options = run_options.RunPretrainingOptions(
+        input_file=str(path),
+        output_dir="none",
+        random_seed=SEED,
+        **{**LENGTHS, **flags},
+    )
+    return inputs.create_source(tfrecord.RecordFiles([path]), vocabulary, options)
+
+
+def training(source, **arguments):
+    arguments = {"batch_size": 4, "num_steps": 40, "seed": SEED, **arguments}
+    return list(source.training_batches(**arguments).as_numpy_iterator())
+
+
+def unmasked_ids(batch):
+    ids = batch["input_ids"].copy()
+    rows, ranks = np.nonzero(batch["masked_lm_weights"])
+    places = batch["masked_lm_positions"][rows, ranks]
+    ids[rows, places] = batch["masked_lm_ids"][rows, ranks]
+    return ids
+
+
+def assert_same_batches(batches, expected):
+    assert len(batches) == len(expected)
+    for batch, other in zip(batches, expected, strict=True):
+        assert set(batch) == set(other)
+        for name, values in other.items():
+            np.testing.assert_array_equal(batch[name], values, err_msg=name)
+
+
+def test_the_columns_are_those_of_masked_records(unmasked, vocabulary):
+    [batch] = training(source_of(unmasked, vocabulary), num_steps=1)
+    shapes = {name: values.shape for name, values in batch.items()}
+    assert shapes == {
+        "input_ids": (4, 64),
+        "input_mask": (4, 64),
+        "segment_ids": (4, 64),
+        "masked_lm_positions": (4, 10),
+        "masked_lm_ids": (4, 10),
+        "masked_lm_weights": (4, 10),
+        "next_sentence_labels": (4, 1),
+        "example_index": (4,),
+        "step": (4,),
+    }
+    length = batch["input_mask"].sum(axis=1)
+    expected = np.clip(np.rint(length * 0.15), 1, 10)
+    np.testing.assert_array_equal(batch["masked_lm_weights"].sum(axis=1), expected)
+
+
+def test_masks_do_not_depend_on_where_reading_began_or_how_many_read(
+    unmasked, vocabulary, monkeypatch
+):
+    source = source_of(unmasked, vocabulary, do_whole_word_mask=True)
+    whole = training(source)
+    assert_same_batches(training(source, start_step=23), whole[23:])
+    monkeypatch.setattr(inputs, "_MASKED_AT_A_TIME", 1)
+    assert_same_batches(training(source), whole)
+
+
+def test_every_epoch_has_other_masks_of_the_same_text(unmasked, vocabulary):
+    source = source_of(unmasked, vocabulary)
+    size = source.num_examples
+    first, second = training(
+        source, batch_size=size, num_steps=2, shuffle_buffer_size=1
+    )
+    np.testing.assert_array_equal(unmasked_ids(first), unmasked_ids(second))
+    positions = "masked_lm_positions"
+    same = (first[positions] == second[positions]).all(axis=1)
+    assert same.mean() < 0.1
+
+
+def test_evaluation_always_has_the_same_masks(unmasked, vocabulary):
+    source = source_of(unmasked, vocabulary)
+    columns = []
+    for size in (8, 8, 5):
+        batches = list(source.evaluation_batches(batch_size=size).as_numpy_iterator())
+        ids = np.concatenate([batch["input_ids"] for batch in batches])
+        weights = np.concatenate([batch["masked_lm_weights"] for batch in batches])
+        assert weights[source.num_examples :].sum() == 0
+        columns.append(ids[: source.num_examples])
+    np.testing.assert_array_equal(columns[0], columns[1])
+    np.testing.assert_array_equal(columns[0], columns[2])
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [{"do_whole_word_mask": True}, {"masking": "span"}, {"masked_lm_prob": 0.05}],
+)
+def test_masks_of_training_follow_their_flags(unmasked, vocabulary, flags):
+    usual = training(source_of(unmasked, vocabulary), num_steps=1)[0]
+    other = training(source_of(unmasked, vocabulary, **flags), num_steps=1)[0]
+    np.testing.assert_array_equal(unmasked_ids(usual), unmasked_ids(other))
+    assert (usual["input_ids"] != other["input_ids"]).any()
+
+
+@pytest.fixture
+def pretrain(golden, unmasked, tmp_path, run_tool):
+    def run(**flags):
+        given = {
+            "input_file": unmasked,
+            "output_dir": tmp_path / "run",
+            "bert_config_file": golden / "model" / "bert_config.json",
+            "do_train": True,
+            "do_eval": True,
+            "train_batch_size": 4,
+            "num_train_steps": 6,
+            "num_warmup_steps": 2,
+            **LENGTHS,
+            **flags,
+        }
+        return run_tool(
+            "run_pretraining", *(f"--{name}={value}" for name, value in given.items())
+        )
+
+    return run
+
+
+def test_a_run_that_goes_on_from_a_checkpoint_meets_the_same_masks(pretrain, tmp_path):
+    flags = {"save_checkpoints_steps": 3, "masking": "span"}
+    whole, resumed = tmp_path / "whole", tmp_path / "resumed"
+    done = pretrain(output_dir=whole, **flags)
+    assert done.exit_code == 0, done.stderr
+    resumed.mkdir()
+    for path in whole.glob("*"):
+        if path.is_file() and "ckpt-6" not in path.name:
+            shutil.copy(path, resumed)
+    (resumed / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-3"\n')
+    done = pretrain(output_dir=resumed, **flags)
+    assert done.exit_code == 0, done.stderr
+    expected, found = (
+        tf.train.load_checkpoint(str(folder / "model.ckpt-6"))
+        for folder in (whole, resumed)
+    )
+    for name in expected.get_variable_to_shape_map():
+        np.testing.assert_array_equal(
+            found.get_tensor(name), expected.get_tensor(name), err_msg=name
+        )
+    results = [(folder / "eval_results.txt").read_text() for folder in (whole, resumed)]
+    assert results[0] == results[1]
+
+
+def test_masks_are_asked_for_only_where_there_are_none(pretrain, golden):
+    done = pretrain(
+        input_file=golden / "model" / "examples.tfrecord", masked_lm_prob=0.3
+    )
+    assert done.exit_code == 1
+    assert "--masked_lm_prob needs examples without masks" in done.stderr
+
+
+def test_masks_need_the_vocabulary(unmasked, pretrain, tmp_path):
+    moved = tmp_path / "moved.tfrecord"
+    shutil.copy(unmasked, moved)  # Without its side file nobody knows it.
+    done = pretrain(input_file=moved)
+    assert done.exit_code == 1
+    assert "masks need its vocabulary; give --vocab_file" in done.stderr
