@@ -17,6 +17,10 @@ LOOP = "training/test_loop.py::test_sizes_of_batches_and_of_calls_follow_their_f
 PRETRAIN = "tools/test_run_pretraining.py::"
 RUN_FOLDER = PRETRAIN + "test_training_and_evaluating_leave_a_whole_run_folder"
 BEST = PRETRAIN + "test_best_checkpoint_is_kept_and_training_stops_early"
+TIME = (
+    "training/test_time_budget.py::"
+    "test_a_run_ends_with_its_time_and_a_later_part_goes_on_from_there"
+)
 ORDER = PRETRAIN + "test_order_and_seed_follow_their_flags"
 MISTAKE = PRETRAIN + "test_a_mistake_ends_in_one_clear_line"
 CLASSIFY = "classification/test_workflow.py::"
@@ -162,6 +166,8 @@ OBSERVED = {
         "num_train_steps": PRETRAIN
         + "test_a_run_of_the_2018_code_is_continued_with_slots_and_step",
         "num_warmup_steps": LOOP,
+        "max_train_minutes": TIME,
+        "warmup_proportion": TIME,
         "max_eval_steps": PRETRAIN
         + "test_max_eval_steps_limits_the_evaluation_and_says_so",
     },

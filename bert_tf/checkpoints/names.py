@@ -7,6 +7,8 @@ ENCODER_SCOPE = "bert"
 # What the release's optimizer appends to a weight's name.
 SLOTS = ("adam_m", "adam_v")
 GLOBAL_STEP = "global_step"
+# Seconds that a run with a time budget has used.
+TRAIN_SECONDS = "train_seconds"
 
 
 def checkpoint_name(variable, model):
@@ -33,5 +35,6 @@ def checkpoint_variables(model):
 
 
 def is_of_optimizer(name):
-    """Returns whether a name in a checkpoint is a slot's or the step counter's."""
-    return name == GLOBAL_STEP or name.rpartition("/")[2] in SLOTS
+    """Returns whether a name in a checkpoint is a slot's or a counter's of the run."""
+    is_counter = name in (GLOBAL_STEP, TRAIN_SECONDS)
+    return is_counter or name.rpartition("/")[2] in SLOTS

@@ -8,7 +8,7 @@ CLIP_NORM = 1.0
 
 
 def create_optimizer(
-    learning_rate, num_train_steps, num_warmup_steps, *, clip_norm=None
+    learning_rate, num_train_steps, num_warmup_steps, *, clip_norm=None, schedule=None
 ):
     """Returns the release's AdamWeightDecay with warm-up and linear decay.
 
@@ -18,10 +18,12 @@ def create_optimizer(
         num_warmup_steps: int.
         clip_norm: float or None. For `model.fit` on one device give `CLIP_NORM`;
             `training` clips the gradient that is added up over replicas itself.
+        schedule: Keras's LearningRateSchedule in place of warm-up and linear decay
+            by the step; the first three arguments then count for nothing.
 
     Source: create_optimizer of optimization.py, 2018.
     """
-    schedule = schedules.WarmupLinearDecay(
+    schedule = schedule or schedules.WarmupLinearDecay(
         learning_rate, num_train_steps, num_warmup_steps
     )
     return adam_weight_decay.AdamWeightDecay(schedule, global_clipnorm=clip_norm)

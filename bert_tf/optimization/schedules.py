@@ -44,3 +44,41 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
             "num_train_steps": self.num_train_steps,
             "num_warmup_steps": self.num_warmup_steps,
         }
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class WarmupLinearDecayOfTime(keras.optimizers.schedules.LearningRateSchedule):
+    """Rises and falls as `WarmupLinearDecay` does, by the time and not by the step.
+
+    Args:
+        learning_rate: float, the rate that warm-up and decay are fractions of.
+        warmup_proportion: float, the share of the time that the warm-up takes.
+
+    Attributes:
+        share_done: Keras variable, float32 scalar: the share of the time that is
+            over. Whoever trains sets it.
+    """
+
+    def __init__(self, learning_rate, warmup_proportion):
+        super().__init__()
+        self.learning_rate = learning_rate
+        self.warmup_proportion = warmup_proportion
+        self.share_done = keras.Variable(
+            0.0, dtype="float32", trainable=False, name="share_done"
+        )
+
+    def __call__(self, unused_step):
+        """Returns the rate of now, float32 scalar."""
+        share_done = ops.convert_to_tensor(self.share_done)
+        decayed = self.learning_rate * (1.0 - share_done)
+        if self.warmup_proportion == 0:
+            return decayed
+        warming = self.learning_rate * share_done / self.warmup_proportion
+        return ops.where(share_done < self.warmup_proportion, warming, decayed)
+
+    def get_config(self):
+        """Returns the arguments that `from_config` takes."""
+        return {
+            "learning_rate": self.learning_rate,
+            "warmup_proportion": self.warmup_proportion,
+        }

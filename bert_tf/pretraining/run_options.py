@@ -59,9 +59,38 @@ class RunPretrainingOptions(training_options.TrainingOptions):
     num_warmup_steps: int = option(
         10000, minimum=0, help="Steps over which the rate rises."
     )
+    max_train_minutes: float | None = option(
+        None,
+        minimum=0.001,
+        help="Instead of num_train_steps: minutes of training in all, evaluations and "
+        "earlier parts of the run included. Warm-up and decay then go by the time, so "
+        "the run cannot be repeated step for step.",
+    )
+    warmup_proportion: float = option(
+        0.1,
+        minimum=0.0,
+        maximum=1.0,
+        help="Share of max_train_minutes over which the rate rises.",
+    )
     max_eval_steps: int = option(
         100, minimum=0, help="The most batches evaluated; 0: all examples."
     )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.max_train_minutes is None:
+            self._refuse("warmup_proportion", "goes with --max_train_minutes")
+        else:
+            for name in ("num_train_steps", "num_warmup_steps"):
+                self._refuse(
+                    name,
+                    "does not go with --max_train_minutes; the warm-up is "
+                    "--warmup_proportion of the time",
+                )
+
+    def _refuse(self, name, reason):
+        if getattr(self, name) != self._default(name):
+            raise options.OptionError(f"--{name} {reason}.")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

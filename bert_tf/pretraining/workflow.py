@@ -15,6 +15,7 @@ from bert_tf.pretraining import scores
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import estimates
 from bert_tf.training import loop
+from bert_tf.training import time_budget
 
 logger = logging.getLogger(__name__)
 
@@ -88,6 +89,9 @@ class Pretraining:
             self.eval_records = self._open(options.eval_input_file)
         self._check_same_tasks()
         inputs.check_masking(self.records, options)
+        num_train_steps = options.num_train_steps
+        if options.max_train_minutes is not None:
+            num_train_steps = time_budget.NO_STEP_LIMIT
         trains = options.do_train or options.dry_run
         self.trainer = loop.Trainer(
             lambda: model.BertPretrainer(
@@ -96,7 +100,7 @@ class Pretraining:
                 dtype=options.dtype,
             ),
             options,
-            num_train_steps=options.num_train_steps if trains else 0,
+            num_train_steps=num_train_steps if trains else 0,
             num_warmup_steps=options.num_warmup_steps,
             progress=progress,
         )

@@ -62,7 +62,14 @@ def padded_length(lengths, options) -> int:
     return min([*buckets, options.max_seq_length])
 
 
-def estimate(trainer, *, sequence_length, sequences_per_example=1, num_predictions=0):
+def estimate(
+    trainer,
+    *,
+    sequence_length,
+    sequences_per_example=1,
+    num_predictions=0,
+    keeps_logits=True,
+):
     """Returns the `Estimate` of a `loop.Trainer`'s run.
 
     Args:
@@ -71,20 +78,30 @@ def estimate(trainer, *, sequence_length, sequences_per_example=1, num_predictio
         sequences_per_example: int; 4 for a choice of four endings.
         num_predictions: int, M; masked positions a sequence with a vocabulary-wide
             output.
+        keeps_logits: bool; False where the backward pass computes them again.
     """
     model = trainer.model
-    return _estimate(
+    estimated = _estimate(
         model.config,
         trainer.options,
         sequence_length,
         sequences_per_example=sequences_per_example,
         num_predictions=num_predictions,
+        keeps_logits=keeps_logits,
         num_parameters=model.count_params(),
         num_trained=sum(math.prod(v.shape) for v in model.trainable_variables),
         learns=freezing.trained_share(model),
         num_steps=max(trainer.num_train_steps - trainer.step, 0),
         num_replicas=trainer.strategy.num_replicas_in_sync,
     )
+    minutes = trainer.options.max_train_minutes
+    return estimated if minutes is None else _in_time(estimated, 60.0 * minutes)
+
+
+def _in_time(estimated, seconds):
+    """Returns the estimate of what fits into some seconds."""
+    num_steps = int(estimated.num_train_steps * seconds / estimated.seconds)
+    return dataclasses.replace(estimated, num_train_steps=num_steps, seconds=seconds)
 
 
 def before_building(config, options, workload: Workload) -> Estimate:
@@ -129,6 +146,7 @@ def _estimate(
     *,
     sequences_per_example,
     num_predictions,
+    keeps_logits=True,
     num_parameters,
     num_trained,
     learns,
@@ -142,7 +160,8 @@ def _estimate(
     )
     flops = (1 + BACKWARD_COST * learns) * forward
     parts = num_replicas * options.gradient_accumulation_steps
-    kept = sequences / parts * _activations(config, sequence_length, num_predictions)
+    num_kept = num_predictions if keeps_logits else 0
+    kept = sequences / parts * _activations(config, sequence_length, num_kept)
     num_floats = num_parameters + FLOATS_PER_TRAINED_PARAMETER * num_trained
     speed = matrix_product_speed(config, options.dtype)
     return Estimate(

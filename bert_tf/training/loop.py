@@ -5,7 +5,6 @@ import functools
 import logging
 import math
 import os
-import statistics
 import time
 
 import keras
@@ -14,6 +13,7 @@ import tensorflow as tf
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import loading
 from bert_tf.optimization import create
+from bert_tf.optimization import schedules
 from bert_tf.training import distribution
 from bert_tf.training import evaluation
 from bert_tf.training import freezing
@@ -21,15 +21,15 @@ from bert_tf.training import hardware
 from bert_tf.training import interrupts
 from bert_tf.training import model_card
 from bert_tf.training import non_finite
+from bert_tf.training import pace
 from bert_tf.training import run_folder
 from bert_tf.training import selection
 from bert_tf.training import state
 from bert_tf.training import steps
+from bert_tf.training import time_budget
 
 logger = logging.getLogger(__name__)
 
-# A call from the host is to last about so long: the progress bar moves, Ctrl-C works.
-SECONDS_PER_CALL = 1.0
 BEST_FOLDER = "best"
 
 
@@ -88,7 +88,7 @@ class Trainer:
             self.model, self.strategy, options, progress=progress
         )
         self.resumed = False
-        self._examples_per_second = []
+        self._pace = pace.Pace(options.train_batch_size)
         self.step = self._load()
 
     def _create_optimizer(self, num_warmup_steps):
@@ -98,8 +98,17 @@ class Trainer:
             self.strategy,
             micro_batches=self.options.gradient_accumulation_steps,
         )
+        schedule = None
+        if self.options.max_train_minutes:
+            schedule = schedules.WarmupLinearDecayOfTime(
+                self.options.learning_rate, self.options.warmup_proportion
+            )
+        self._budget = time_budget.TimeBudget(self.options.max_train_minutes, schedule)
         self.optimizer = create.create_optimizer(
-            self.options.learning_rate, self.num_train_steps, num_warmup_steps
+            self.options.learning_rate,
+            self.num_train_steps,
+            num_warmup_steps,
+            schedule=schedule,
         )
         freezing.freeze(self.model, self.options.frozen_layers)
         self.optimizer.build(self.model.trainable_variables)
@@ -118,6 +127,8 @@ class Trainer:
     def train(self, source, *, evaluate=None):
         """Trains up to `num_train_steps`, saving, logging and evaluating on the way.
 
+        With `options.max_train_minutes` it ends when they are over.
+
         Args:
             source: `batching.ArraySource` or `TFRecordSource`.
             evaluate: function without arguments that returns {"eval_...": float};
@@ -127,7 +138,8 @@ class Trainer:
             dict: `loss` of the last step that was taken and `global_step`.
         """
         last_loss = self._resumed_loss()
-        if self.step >= self.num_train_steps:
+        self._budget.start(state.read_train_seconds(self.options.output_dir))
+        if self._is_done():
             logger.info("Step %d: nothing left to train.", self.step)
             return {"loss": last_loss, "global_step": self.step}
         self.folder.create()
@@ -146,18 +158,22 @@ class Trainer:
         )
         iterator = self._training_iterator(source)
         with contextlib.closing(self.folder), interrupts.Interrupts() as interrupted:
-            while self.step < self.num_train_steps and not self._selection.should_stop:
+            done = False
+            while not (done or self._selection.should_stop):
                 last_loss = self._advance(train_steps, iterator)
-                self._keep(evaluate)
+                done = self._is_done()
+                self._keep(evaluate, done=done)
                 if interrupted.pending:
                     self._save()
                     interrupted.act()
         return {"loss": last_loss, "global_step": self.step}
 
+    def _is_done(self):
+        return self.step >= self.num_train_steps or self._budget.is_spent
+
     def _training_iterator(self, source):
         if self.options.group_by_length:
             logger.info("Batches are of like lengths (--group_by_length).")
-        self._num_steps_per_call = 1
         self._clear_errors = source.clear_errors
         self._batches_from = functools.partial(
             source.training_batches,
@@ -174,32 +190,28 @@ class Trainer:
     def _advance(self, train_steps, iterator):
         """Takes some steps in one call, logs them, returns the last one's loss."""
         num_steps = min(
-            self._num_steps_per_call,
+            self._pace.num_steps,
             self.options.iterations_per_loop,
             *(period - self.step % period for period in self._periods()),
             self.num_train_steps - self.step,
         )
+        self._budget.set_rate()
         started = time.monotonic()
         with self._clear_errors():
             history = train_steps(iterator, tf.constant(num_steps))
         history = {name: values.numpy() for name, values in history.items()}
-        seconds = time.monotonic() - started
-        if seconds < SECONDS_PER_CALL / 2:
-            self._num_steps_per_call = 2 * num_steps
-        elif seconds > 2 * SECONDS_PER_CALL:
-            self._num_steps_per_call = max(1, self._num_steps_per_call // 2)
-        examples_per_second = num_steps * self.options.train_batch_size / seconds
-        self._examples_per_second += [examples_per_second] * num_steps
+        examples_per_second = self._pace.took(num_steps, time.monotonic() - started)
         num_finite = non_finite.num_finite(history, self.options.dtype)
         self._log(history, num_finite, examples_per_second)
         self.step += num_finite
         if num_finite < num_steps:
             raise self._non_finite_error(history, num_finite)
+        done, total, unit = self._budget.amount(self.step, self.num_train_steps)
         self.progress(
             "train",
-            self.step,
-            self.num_train_steps,
-            unit="step",
+            done,
+            total,
+            unit=unit,
             values={
                 "loss": float(history["loss"][-1]),
                 "examples_per_second": examples_per_second,
@@ -229,9 +241,8 @@ class Trainer:
                 values["examples_per_second"] = examples_per_second
                 self.folder.log(step, values)
 
-    def _keep(self, evaluate):
+    def _keep(self, evaluate, *, done):
         """Evaluates and saves where it is due."""
-        done = self.step == self.num_train_steps
         every = self.options.eval_every_steps
         if evaluate and every and (self.step % every == 0 or done):
             self._evaluate_and_select(evaluate)
@@ -254,6 +265,7 @@ class Trainer:
             self.optimizer,
             self.step,
             keep_max=self.options.keep_checkpoint_max,
+            train_seconds=self._budget.used_seconds,
         )
 
     def _resumed_loss(self):
@@ -265,7 +277,6 @@ class Trainer:
 
         Its speed is that of the median step of this process.
         """
-        speeds = self._examples_per_second
         model = self.model
         return model_card.TrainingFacts(
             num_parameters=model.count_params(),
@@ -273,7 +284,7 @@ class Trainer:
                 math.prod(variable.shape) for variable in model.trainable_variables
             ),
             num_steps=self.step,
-            examples_per_second=statistics.median(speeds) if speeds else None,
+            examples_per_second=self._pace.median_speed,
             devices=hardware.description(self.strategy),
             versions=run_folder.versions(),
             date=model_card.today(),

@@ -17,6 +17,8 @@ class TrainingOptions(options.Options):
     # Options of fine-tuning only, as they are elsewhere.
     group_by_length = False
     frozen_layers = None
+    # An option of pretraining only.
+    max_train_minutes = None
 
     output_dir: str = option(
         help="Folder of the run: checkpoints, scores, settings. A checkpoint in it is "
@@ -127,11 +129,13 @@ class TrainingOptions(options.Options):
         if self.tpu_name is not None and self.device != "tpu":
             raise options.OptionError("--tpu_name goes with --device=tpu.")
         if self.eval_every_steps == 0:
-            for name in ("early_stopping_evals", "best_metric"):
-                if getattr(self, name) != self._default(name):
-                    raise options.OptionError(
-                        f"--{name} needs --eval_every_steps above 0."
-                    )
+            self._check_evaluations()
+
+    def _check_evaluations(self):
+        """Refuses what has no effect where training is not interrupted by them."""
+        for name in ("early_stopping_evals", "best_metric"):
+            if getattr(self, name) != self._default(name):
+                raise options.OptionError(f"--{name} needs --eval_every_steps above 0.")
 
     def _default(self, name):
         return type(self).__dataclass_fields__[name].default

@@ -30,12 +30,17 @@ def state_variables(model, optimizer):
     return state
 
 
-def save(output_dir, model, optimizer, step, *, keep_max):
-    """Writes model.ckpt-STEP, then the file `checkpoint`, then removes old ones."""
+def save(output_dir, model, optimizer, step, *, keep_max, train_seconds=None):
+    """Writes model.ckpt-STEP, then the file `checkpoint`, then removes old ones.
+
+    `train_seconds` is the time used by a run that has a time budget.
+    """
     state = state_variables(model, optimizer)
     # Variables, not copies: one tensor at a time is held twice while writing.
     tensors = {name: variable.value for name, variable in state.items()}
     tensors[GLOBAL_STEP] = np.int64(step)
+    if train_seconds is not None:
+        tensors[names.TRAIN_SECONDS] = np.float64(train_seconds)
     return rotation.write_step(output_dir, step, tensors, keep_max=keep_max)
 
 
@@ -71,6 +76,16 @@ def restore(output_dir, model, optimizer):
         optimizer.iterations.assign(step)
     logger.info("Restored %s at step %d.", prefix, step)
     return step
+
+
+def read_train_seconds(output_dir):
+    """Returns the seconds that a run has used; 0 where no checkpoint tells."""
+    prefix = rotation.latest(output_dir)
+    if prefix is None or names.TRAIN_SECONDS not in native.read_names_and_shapes(
+        prefix
+    ):
+        return 0.0
+    return float(native.read(prefix, [names.TRAIN_SECONDS])[names.TRAIN_SECONDS])
 
 
 def _read_step(prefix, shapes):

@@ -11,6 +11,7 @@ from bert_tf.question_answering import model as span_model
 from bert_tf.token_classification import model as tag_model
 from bert_tf.training import loop
 from bert_tf.training import options
+from bert_tf.training import pace
 
 LENGTH = 24
 BUCKETS = (8, 16)
@@ -83,7 +84,7 @@ OUTPUTS = {
 def run_of(kind, output_dir, monkeypatch, **flags):
     """Trains six steps, all in few calls; returns trainer, source and all losses."""
     # However busy the machine is, calls become longer: of 1, 2 and 3 steps.
-    monkeypatch.setattr(loop, "SECONDS_PER_CALL", 1e6)
+    monkeypatch.setattr(pace, "SECONDS_PER_CALL", 1e6)
     defaults = {
         "output_dir": str(output_dir),
         "train_batch_size": 4,

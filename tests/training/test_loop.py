@@ -13,7 +13,7 @@ from bert_tf.pretraining import model as pretraining_model
 from bert_tf.pretraining import run_options
 from bert_tf.pretraining import workflow
 from bert_tf.training import distribution
-from bert_tf.training import loop
+from bert_tf.training import pace
 from bert_tf.training import steps
 
 
@@ -48,7 +48,7 @@ class Watched:
         with monkeypatch.context() as patch:
             patch.setattr(batching.TFRecordSource, "training_batches", training_batches)
             # However busy the machine is, calls become longer.
-            patch.setattr(loop, "SECONDS_PER_CALL", 1e6)
+            patch.setattr(pace, "SECONDS_PER_CALL", 1e6)
             workflow.run(options, progress=self._progress)
         lines = (output_dir / "metrics.jsonl").read_text().splitlines()
         self.metrics = [json.loads(line) for line in lines]

@@ -1,0 +1,133 @@
+"""A run that its time ends."""
+
+import itertools
+import json
+
+import pytest
+import tensorflow as tf
+
+from bert_tf.optimization import schedules
+from bert_tf.training import state
+from bert_tf.training import time_budget
+
+
+@pytest.mark.parametrize(
+    "share_done, warmup_proportion, rate",
+    [
+        (0.0, 0.1, 0.0),
+        (0.05, 0.1, 1.0),
+        (0.1, 0.1, 1.8),  # As in 2018, decay counts from the start.
+        (0.75, 0.1, 0.5),
+        (1.0, 0.1, 0.0),
+        (0.25, 0.0, 1.5),  # No warm-up.
+    ],
+)
+def test_the_rate_is_a_function_of_the_time(share_done, warmup_proportion, rate):
+    schedule = schedules.WarmupLinearDecayOfTime(2.0, warmup_proportion)
+    schedule.share_done.assign(share_done)
+    assert float(schedule(17)) == pytest.approx(rate)
+    again = schedules.WarmupLinearDecayOfTime.from_config(schedule.get_config())
+    assert again.get_config() == schedule.get_config()
+
+
+def test_time_of_all_parts_of_a_run_counts():
+    ticks = iter([100.0, 130.0, 160.0, 171.0])
+    budget = time_budget.TimeBudget(1.5, clock=lambda: next(ticks))
+    budget.start(used_seconds=20.0)  # At 100.
+    assert budget.used_seconds == 50.0
+    assert not budget.is_spent  # 80 of 90 seconds.
+    assert budget.is_spent
+
+
+def test_a_run_of_a_number_of_steps_has_no_budget():
+    budget = time_budget.TimeBudget()
+    budget.start(0.0)
+    assert not budget.is_spent
+    assert budget.used_seconds is None
+    assert budget.amount(3, 10) == (3, 10, "step")
+
+
+@pytest.fixture
+def pretrain(golden, tmp_path, run_tool, monkeypatch):
+    """Runs the tool with a clock that goes a second further at every look."""
+
+    def run(**flags):
+        model = golden / "model"
+        given = {
+            "input_file": model / "examples.tfrecord",
+            "output_dir": tmp_path / "run",
+            "bert_config_file": model / "bert_config.json",
+            "train_batch_size": 4,
+            "max_seq_length": 64,
+            "max_predictions_per_seq": 10,
+            "learning_rate": 0.001,
+            "do_train": True,
+            "log_every_steps": 1,
+            "iterations_per_loop": 1,
+            **flags,
+        }
+        ticks = itertools.count()
+        with monkeypatch.context() as patch:
+            patch.setattr(time_budget, "_now", lambda: float(next(ticks)))
+            return run_tool(
+                "run_pretraining", *(f"--{k}={v}" for k, v in given.items())
+            )
+
+    return run
+
+
+def metrics(run):
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_a_run_ends_with_its_time_and_a_later_part_goes_on_from_there(
+    pretrain, tmp_path
+):
+    run = tmp_path / "run"
+    done = pretrain(max_train_minutes=1, warmup_proportion=0.2)
+    assert done.exit_code == 0, done.stderr
+    lines = metrics(run)
+    rates = [line["learning_rate"] for line in lines]
+    # Three looks at the clock a step: 60 seconds are some 20 steps.
+    assert 10 < len(lines) < 40
+    top = rates.index(max(rates))
+    assert rates[: top + 1] == sorted(rates[: top + 1])
+    assert rates[top:] == sorted(rates[top:], reverse=True)
+    assert top / len(rates) == pytest.approx(0.2, abs=0.1)
+    assert rates[-1] < 1e-4 < rates[top]
+    assert state.read_train_seconds(run) >= 60
+    assert tf.train.latest_checkpoint(str(run)).endswith(f"-{lines[-1]['step']}")
+
+    # The time is up: the same command has nothing left to do.
+    assert pretrain(max_train_minutes=1, warmup_proportion=0.2).exit_code == 0
+    assert metrics(run) == lines
+
+    # With twice the time, half of it is over.
+    done = pretrain(max_train_minutes=2, warmup_proportion=0.2)
+    assert done.exit_code == 0, done.stderr
+    added = metrics(run)[len(lines) :]
+    assert added[0]["step"] == lines[-1]["step"] + 1
+    assert added[0]["learning_rate"] == pytest.approx(0.5e-3, rel=0.1)
+
+
+def test_the_time_expected_is_the_time_given(pretrain):
+    done = pretrain(max_train_minutes=3, dry_run=True)
+    assert done.exit_code == 0, done.stderr
+    assert "0 h 3 min 0 s" in done.stdout
+    assert "2,147,483,647" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    "flags, line",
+    [
+        ({"max_train_minutes": 1, "num_train_steps": 9}, "--num_train_steps does not"),
+        ({"max_train_minutes": 1, "num_warmup_steps": 9}, "--num_warmup_steps does"),
+        ({"warmup_proportion": 0.2}, "--warmup_proportion goes with"),
+        ({"max_train_minutes": 0}, "--max_train_minutes: expected at least 0.001"),
+    ],
+)
+def test_what_does_not_go_with_the_time_is_refused(pretrain, flags, line):
+    done = pretrain(**flags)
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert line in done.stderr
