@@ -35,11 +35,40 @@ def write_step(output_dir, step, tensors, keep_max=5):
         OSError: it cannot be written; earlier checkpoints are as they were.
         ValueError: the folder's `checkpoint` file cannot be understood.
     """
+    write_parts(output_dir, step, tensors)
+    return commit(output_dir, step, keep_max=keep_max)
+
+
+def write_parts(output_dir, step, tensors):
+    """Writes data and index of a step, which do not count before `commit`.
+
+    Raises:
+        OSError: they cannot be written; earlier checkpoints are as they were.
+        ValueError: the folder's `checkpoint` file cannot be understood.
+    """
     output_dir = os.fspath(output_dir)
-    prefix = os.path.join(output_dir, f"{_NAME}-{step}")
-    state = state_file.read(output_dir)
+    state_file.read(output_dir)
     _remove_leftovers(output_dir)
-    native.save(prefix, tensors)
+    native.save(_prefix(output_dir, step), tensors)
+
+
+def commit(output_dir, step, keep_max=5):
+    """Names a written step in the file `checkpoint`; removes old ones of this run.
+
+    Args:
+        output_dir: folder of the run.
+        step: int, as `write_parts` was given it.
+        keep_max: int, how many checkpoints stay; 0 keeps all.
+
+    Returns:
+        The prefix of the step.
+
+    Raises:
+        OSError: the file cannot be written; the checkpoint before is still the last.
+    """
+    output_dir = os.fspath(output_dir)
+    prefix = _prefix(output_dir, step)
+    state = state_file.read(output_dir)
     kept = [path for path in state.prefixes if path != prefix] if state else []
     kept = [path for path in kept if _is_beside(output_dir, path)] + [prefix]
     # Old ones stay in the file until they are gone: were the run killed here, its
@@ -73,6 +102,10 @@ def latest(output_dir):
         f"{os.path.join(output_dir, state_file.NAME)} names {state.latest}, but its "
         "files are missing; bring them back, or remove the file to start anew."
     )
+
+
+def _prefix(output_dir, step):
+    return os.path.join(output_dir, f"{_NAME}-{step}")
 
 
 def _beyond(prefixes, keep_max):
