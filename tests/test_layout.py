@@ -25,6 +25,7 @@ TASKS = {
     "question_answering",
     "token_classification",
     "multiple_choice",
+    "retrieval",
     "feature_extraction",
 }
 LIBRARY = {

@@ -28,6 +28,10 @@ class Source:
         """Returns `evaluation_batches(self, ...)`."""
         return evaluation_batches(self, **arguments)
 
+    def rows_at_step(self, step: tf.Tensor, indices: tf.Tensor, num_rows: int):
+        """Returns `rows`; where a part of them is drawn, `step`, int64, decides."""
+        return self.rows(indices, num_rows)
+
     clear_errors = staticmethod(lambda: clear_errors())
 
     def row_lengths(self) -> np.ndarray:
@@ -190,7 +194,8 @@ def training_batches(
 
     def batch(step):
         indices = tf.numpy_function(indices_of, [step], tf.int64)
-        features = source.rows(tf.ensure_shape(indices, [batch_size]), batch_size)
+        indices = tf.ensure_shape(indices, [batch_size])
+        features = source.rows_at_step(step, indices, batch_size)
         features["example_index"] = tf.range(batch_size)
         features["step"] = tf.fill([batch_size], tf.cast(step, tf.int32))
         return features
@@ -263,10 +268,7 @@ def _dataset(batch, steps, source, length_buckets):
     dataset = tf.data.Dataset.range(steps.start, max(steps.start, steps.stop))
     dataset = dataset.map(batch, num_parallel_calls=_PARALLEL_READS, deterministic=True)
     if length_buckets:
-        lengths = {column.name: column.length for column in source.columns}
-        dataset = buckets_module.cut(
-            dataset, full_length=lengths["input_ids"], length_buckets=length_buckets
-        )
+        dataset = buckets_module.cut(dataset, length_buckets=length_buckets)
     options = tf.data.Options()
     options.deterministic = True
     return dataset.prefetch(_BATCHES_AHEAD).with_options(options)

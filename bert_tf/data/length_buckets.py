@@ -21,33 +21,44 @@ def check(length_buckets: Sequence[int]) -> None:
         )
 
 
-def cut(
-    dataset: tf.data.Dataset, *, full_length: int, length_buckets: Sequence[int]
-) -> tf.data.Dataset:
+def cut(dataset: tf.data.Dataset, *, length_buckets: Sequence[int]) -> tf.data.Dataset:
     """Returns the batches with shorter sequence columns.
 
     Args:
         dataset: dicts of `input_ids`, `input_mask` and others; those of
-            `schema.SEQUENCE_COLUMNS` are [..., S].
-        full_length: S, always a bucket.
-        length_buckets: the other lengths; longer ones than S are of no use here.
+            `schema.SEQUENCE_COLUMNS` are [..., S], where S is known. Queries beside
+            their passages (`schema.QUERY_COLUMNS`) have a length of their own.
+        length_buckets: lengths; S is always one, and longer ones are of no use.
 
     Returns:
         The dicts with [..., bucket], the same one for all rows of a batch.
     """
-    shorter = {bucket for bucket in length_buckets if bucket < full_length}
-    if not shorter:
-        return dataset
-    buckets = tf.constant(sorted({*shorter, full_length}), tf.int32)
 
     def trim(features):
-        mask = features["input_mask"] > 0
-        used = tf.reduce_any(mask, axis=list(range(mask.shape.rank - 1)))  # [S]
-        longest = tf.reduce_max(tf.where(used, tf.range(1, full_length + 1), 0))
-        bucket = tf.reduce_min(tf.boolean_mask(buckets, buckets >= longest))
-        return {
-            name: values[..., :bucket] if name in schemas.SEQUENCE_COLUMNS else values
-            for name, values in features.items()
-        }
+        trimmed = dict(features)
+        for mask, names in _COLUMNS_OF_MASK.items():
+            if mask in features:
+                length = _bucket(features[mask] > 0, length_buckets)
+                for name in features.keys() & set(names):
+                    trimmed[name] = features[name][..., :length]
+        return trimmed
 
     return dataset.map(trim)
+
+
+def _bucket(is_used, length_buckets):
+    """Returns the smallest bucket that holds the longest row of bool [..., S]."""
+    full_length = is_used.shape[-1]
+    shorter = {bucket for bucket in length_buckets if bucket < full_length}
+    if not shorter:
+        return full_length
+    buckets = tf.constant(sorted({*shorter, full_length}), tf.int32)
+    used = tf.reduce_any(is_used, axis=list(range(is_used.shape.rank - 1)))  # [S]
+    longest = tf.reduce_max(tf.where(used, tf.range(1, full_length + 1), 0))
+    return tf.reduce_min(tf.boolean_mask(buckets, buckets >= longest))
+
+
+_COLUMNS_OF_MASK = {
+    "input_mask": schemas.SEQUENCE_COLUMNS,
+    "query_input_mask": schemas.QUERY_COLUMNS,
+}

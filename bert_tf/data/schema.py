@@ -7,6 +7,8 @@ import numpy as np
 
 # Columns with one value per place of the sequence; length buckets trim these.
 SEQUENCE_COLUMNS = ("input_ids", "input_mask", "segment_ids", "tag_ids", "word_starts")
+# The same of queries that stand beside their passages in a row.
+QUERY_COLUMNS = ("query_input_ids", "query_input_mask")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

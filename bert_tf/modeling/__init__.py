@@ -21,6 +21,7 @@ _MODULES_WITH_SERIALIZED_CLASSES = (
     "bert_tf.question_answering.model",
     "bert_tf.token_classification.model",
     "bert_tf.multiple_choice.model",
+    "bert_tf.retrieval.model",
     # A compiled model's file names its optimizer and its schedule.
     "bert_tf.optimization.adam_weight_decay",
     "bert_tf.optimization.schedules",

@@ -139,6 +139,9 @@ class TaskModel(keras.Model):
     loss_epsilons = types.MappingProxyType({})
     # Names of the loss terms, in the order in which they are reported.
     loss_names = ()
+    # Names of outputs, each [B, ...], that a loss compares with those of the examples
+    # on all other replicas; with several, `loss_sums` finds them as `all_NAME`.
+    gathered_outputs = ()
     # The rate of dropout that the task adds to that of the configuration.
     task_dropout_rate = 0.0
 

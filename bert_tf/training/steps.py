@@ -32,9 +32,7 @@ def build_train_steps(model, optimizer, strategy, *, random_seed, options):
         [num_steps]: `loss`, each loss term, `learning_rate`, `global_grad_norm`
         before clipping.
     """
-    gradients_of = _gradient_function(model, random_seed)
-    if options.jit_compile:
-        gradients_of = tf.function(gradients_of, jit_compile=True, autograph=False)
+    gradients_of = _gradient_function(model, random_seed, options.jit_compile)
     micro_batches = options.gradient_accumulation_steps
 
     def replica_step(batch):
@@ -79,7 +77,7 @@ def build_evaluate_step(model, strategy):
     """
 
     def replica_step(batch):
-        outputs = model(batch, training=False)
+        outputs = _with_gathered(model, model(batch, training=False))
         loss_sums = model.loss_sums(batch, outputs)
         loss_weights = model.loss_weights(batch)
         sums = {f"sum/{name}": value for name, value in loss_sums.items()}
@@ -150,7 +148,7 @@ def _features(batch):
     }
 
 
-def _gradient_function(model, random_seed):
+def _gradient_function(model, random_seed, jit_compile=False):
     """Returns a function (micro-batch, global weights) -> (loss terms, gradients).
 
     Gradients are a dict from a variable's place in `model.trainable_variables`.
@@ -159,13 +157,21 @@ def _gradient_function(model, random_seed):
     """
     variables = [variable.value for variable in model.trainable_variables]
 
+    def outputs_of(features, keys):
+        return model(features, training=True, dropout_keys=keys)
+
+    # Replicas cannot meet within compiled code, so there the loss stays outside of it.
+    is_whole = not model.gathered_outputs
+    if jit_compile and not is_whole:
+        outputs_of = tf.function(outputs_of, jit_compile=True, autograph=False)
+
     def gradients_of(batch, weights):
         keys = model.dropout_keys(random_seed, batch[STEP], batch[EXAMPLE_INDEX])
         features = _features(batch)
         # Watching no others ends the backward pass where frozen layers begin.
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
-            outputs = model(features, training=True, dropout_keys=keys)
+            outputs = _with_gathered(model, outputs_of(features, keys))
             terms = {
                 name: term / weights[name]
                 for name, term in model.loss_sums(features, outputs).items()
@@ -178,7 +184,31 @@ def _gradient_function(model, random_seed):
             if gradient is not None
         }
 
+    if jit_compile and is_whole:
+        return tf.function(gradients_of, jit_compile=True, autograph=False)
     return gradients_of
+
+
+def _with_gathered(model, outputs):
+    """Adds `all_NAME`: rows of all replicas in order, of what the loss compares."""
+    context = tf.distribute.get_replica_context()
+    if context.num_replicas_in_sync == 1:
+        return outputs
+    gathered = {
+        f"all_{name}": _rows_of_replicas(outputs[name], context)
+        for name in model.gathered_outputs
+    }
+    return outputs | gathered
+
+
+def _rows_of_replicas(rows, context):
+    """Returns [replicas * B, ...] of [B, ...]; gradients flow back to each replica."""
+    # A sum of parts that are 0 but for one's own has a gradient, and a static shape.
+    replicas = context.num_replicas_in_sync
+    is_own = tf.one_hot(context.replica_id_in_sync_group, replicas, dtype=rows.dtype)
+    is_own = tf.reshape(is_own, [replicas] + [1] * rows.shape.rank)
+    parts = context.all_reduce(tf.distribute.ReduceOp.SUM, is_own * rows[tf.newaxis])
+    return tf.reshape(parts, [-1, *rows.shape[1:]])
 
 
 def _accumulate(gradients_of, batch, weights, micro_batches):
