@@ -57,6 +57,7 @@ NOT_CONVERTED = (
 )
 REPORT = CONVERT + "test_the_report_says_what_went_where_and_that_nothing_changed"
 QUERY = "tools/test_query_saved_model.py::"
+QUESTIONS = "serving/test_query.py::"
 NOT_EXPORTED = (
     "tools/test_export_saved_model.py::test_what_cannot_be_exported_ends_in_one_line"
 )
@@ -357,6 +358,9 @@ OBSERVED = {
     "query_saved_model": {
         "text": QUERY + "test_a_flag_given_twice_asks_two_texts",
         "text_b": QUERY + "test_a_flag_given_twice_asks_two_texts",
+        "ending": QUESTIONS + "test_the_endings_of_a_text_are_asked_together",
+        "question": QUESTIONS + "test_one_context_serves_all_questions",
+        "context": QUESTIONS + "test_one_context_serves_all_questions",
         "export_dir": QUERY + "test_a_model_that_is_not_there_ends_in_one_line",
         "server": QUERY + "test_a_model_that_is_not_there_ends_in_one_line",
     },

@@ -14,7 +14,7 @@ SECONDS_TO_WAIT = 60.0
 
 
 class Client:
-    """Asks one model, wherever it runs, and names its classes.
+    """Asks one model, wherever it runs, and makes records of its answers.
 
     Args:
         call: function from the name of a signature and a dict of lists, one an input,
@@ -25,35 +25,43 @@ class Client:
         self._call = call
         self._labels = None
 
-    def predict(
-        self, texts: Sequence[str], texts_b: Sequence[str] | None = None
-    ) -> list[dict]:
+    def ask(self, **inputs: Sequence) -> list[dict]:
         """Returns the model's answers.
 
         Args:
-            texts: B texts.
-            texts_b: B second texts for a model of pairs, else None.
+            **inputs: lists of the same length, one for each input of the model: `text`,
+                with `text_b` for a model of pairs, or with `endings`, a list of texts
+                for each; or `question` and `context`.
 
         Returns:
-            For each a dict: `label`, `probabilities` by label.
+            For each a dict. A classifier's has `label` and `probabilities` by label; a
+            multiple choice model's `label`, the number of the likeliest ending,
+            `ending`, its text, and `probabilities` by number; that of a model of
+            questions `answer`, `start`, `end`, `score`, `no_answer_score`; a tagger's
+            `words`, `tags`, `starts`, `ends`.
 
         Raises:
             OSError: the server cannot be reached.
             ValueError: the model does not take these inputs.
         """
-        if texts_b is not None and len(texts_b) != len(texts):
-            raise ValueError(
-                f"Expected as many second texts as texts ({len(texts)}), got "
-                f"{len(texts_b)}."
-            )
+        lengths = {name: len(values) for name, values in inputs.items()}
+        if len(set(lengths.values())) > 1:
+            counts = ", ".join(f"{count} of {name}" for name, count in lengths.items())
+            raise ValueError(f"Expected as many of each input, got {counts}.")
         answers = []
-        for start in range(0, len(texts), TEXTS_PER_CALL):
+        for start in range(0, max(lengths.values()), TEXTS_PER_CALL):
             part = slice(start, start + TEXTS_PER_CALL)
-            inputs = {"text": list(texts[part])}
-            if texts_b is not None:
-                inputs["text_b"] = list(texts_b[part])
-            answers += self._answers(self._call("serving_default", inputs))
+            asked = {name: list(values[part]) for name, values in inputs.items()}
+            answers += self._answers(asked)
         return answers
+
+    def predict(
+        self, texts: Sequence[str], texts_b: Sequence[str] | None = None
+    ) -> list[dict]:
+        """Returns the answers to texts, or to pairs of texts. See `ask`."""
+        if texts_b is None:
+            return self.ask(text=texts)
+        return self.ask(text=texts, text_b=texts_b)
 
     def labels(self) -> list[str]:
         """Returns the names of the classes, in the order of the model's outputs."""
@@ -61,14 +69,24 @@ class Client:
             self._labels = self._call("labels", {"text": [""]})["labels"][0]
         return self._labels
 
-    def _answers(self, outputs):
-        labels = self.labels()
-        return [
-            {"label": label, "probabilities": dict(zip(labels, row, strict=True))}
-            for label, row in zip(
-                outputs["label"], outputs["probabilities"], strict=True
-            )
+    def _answers(self, asked):
+        endings = asked.get("endings")
+        if endings is not None:
+            most = max(map(len, endings))
+            padded = [[*own, *[""] * (most - len(own))] for own in endings]
+            asked = asked | {"endings": padded}
+        outputs = self._call("serving_default", asked)
+        rows = [
+            dict(zip(outputs, values, strict=True))
+            for values in zip(*outputs.values(), strict=True)
         ]
+        if "tags" in outputs:
+            return [_without_absent_words(row) for row in rows]
+        if endings is not None:
+            return [_choice(*both) for both in zip(rows, endings, strict=True)]
+        if "probabilities" in outputs:
+            return [_named(row, self.labels()) for row in rows]
+        return [{name: row[name] for name in _in_order(row)} for row in rows]
 
 
 def open_saved_model(export_dir: str) -> Client:
@@ -138,6 +156,34 @@ def open_server(url: str) -> Client:
     return Client(call)
 
 
+def _named(row, labels):
+    probabilities = dict(zip(labels, row["probabilities"], strict=True))
+    return {"label": row["label"], "probabilities": probabilities}
+
+
+def _choice(row, endings):
+    numbers = map(str, range(len(endings)))
+    own = row["probabilities"][: len(endings)]
+    return {
+        "label": row["label"],
+        "ending": endings[int(row["label"])],
+        "probabilities": dict(zip(numbers, own, strict=True)),
+    }
+
+
+def _without_absent_words(row):
+    # The place of a word that is not there is negative.
+    count = sum(start >= 0 for start in row["starts"])
+    return {name: row[name][:count] for name in _in_order(row)}
+
+
+def _in_order(row):
+    # A server sorts its outputs; these are read in this order.
+    order = ("answer", "start", "end", "score", "words", "tags", "starts", "ends")
+    known = [name for name in order if name in row]
+    return [*known, *(name for name in row if name not in known)]
+
+
 def _signature(model, name, export_dir):
     if name not in model.signatures:
         raise ValueError(
@@ -149,11 +195,12 @@ def _signature(model, name, export_dir):
 
 def _as_list(array):
     if array.dtype == object:
-        return [
-            text.decode() if isinstance(text, bytes) else [t.decode() for t in text]
-            for text in array
-        ]
+        return [_as_text(value) for value in array.tolist()]
     return array.tolist()
+
+
+def _as_text(value):
+    return value.decode() if isinstance(value, bytes) else [_as_text(v) for v in value]
 
 
 def _post(url, body):

@@ -21,16 +21,37 @@ class ExportSavedModelOptions(options.Options):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class QuerySavedModelOptions(options.Options):
-    """Asks an exported model, on disk or behind a server; prints a JSON line a text."""
+    """Asks an exported model, on disk or behind a server; prints a JSON line an answer.
+
+    Classifiers and taggers are asked a --text, models of pairs with a --text_b each,
+    multiple choice models one --text with its --ending's, and question answering models
+    a --question with its --context.
+    """
 
     text: tuple[str, ...] = option(
-        repeated=True, help="Text to classify; - reads a text a line from stdin."
+        (), repeated=True, help="Text to classify; - reads a text a line from stdin."
     )
     text_b: tuple[str, ...] = option(
         (),
         repeated=True,
         help="Second text, for a model of pairs: one for each --text. From stdin it "
         "follows the first one after a tab.",
+    )
+    ending: tuple[str, ...] = option(
+        (),
+        repeated=True,
+        help="An ending of the one --text, for a multiple choice model: two or more.",
+    )
+    question: tuple[str, ...] = option(
+        (),
+        repeated=True,
+        help="Question to answer; - reads a question, a tab and a context a line from "
+        "stdin.",
+    )
+    context: tuple[str, ...] = option(
+        (),
+        repeated=True,
+        help="Text that holds the answer: one for each --question, or one for all.",
     )
     export_dir: str | None = option(
         None, help="SavedModel that export_saved_model wrote."
@@ -45,12 +66,34 @@ class QuerySavedModelOptions(options.Options):
         super().__post_init__()
         if (self.export_dir is None) == (self.server is None):
             raise options.OptionError("Expected one of --export_dir and --server.")
-        if self.text == (FROM_STDIN,) and self.text_b:
+        if bool(self.text) == bool(self.question):
             raise options.OptionError(
-                "--text_b does not go with --text=-; put it after a tab in each line."
+                "Expected --text, or --question with --context, and not both."
             )
-        if self.text_b and len(self.text_b) != len(self.text):
+        self._check_companion("text_b", "text")
+        self._check_companion("context", "question")
+        if self.ending and (len(self.text) != 1 or len(self.ending) < 2 or self.text_b):
             raise options.OptionError(
-                f"Expected a --text_b for each --text ({len(self.text)}), got "
-                f"{len(self.text_b)}."
+                "Expected two or more --ending with one --text and no --text_b, got "
+                f"{len(self.ending)} with {len(self.text)}."
+            )
+        if self.ending and self.text == (FROM_STDIN,):
+            raise options.OptionError("--ending does not go with --text=-.")
+        if self.question and not self.context and self.question != (FROM_STDIN,):
+            raise options.OptionError("--question needs the --context of its answer.")
+
+    def _check_companion(self, companion, name):
+        values, given = getattr(self, companion), getattr(self, name)
+        if not values:
+            return
+        if given == (FROM_STDIN,):
+            raise options.OptionError(
+                f"--{companion} does not go with --{name}=-; put it after a tab in "
+                "each line."
+            )
+        is_one_for_all = companion == "context" and len(values) == 1 and given
+        if len(values) != len(given) and not is_one_for_all:
+            raise options.OptionError(
+                f"Expected a --{companion} for each --{name} ({len(given)}), got "
+                f"{len(values)}."
             )

@@ -110,6 +110,34 @@ def test_a_server_answers_pairs(pair_export):
     np.testing.assert_allclose(flat(answers), flat(expected), atol=1e-6)
 
 
+@pytest.mark.parametrize("where", ["disk", "server"])
+def test_models_of_all_tasks_are_asked_as_their_runs(where, exports):
+    asked = {
+        "squad": {"question": ["who?", "when?"], "context": ["Rain in 1902.", "rain"]},
+        "tags": {"text": ["the rain, again", "", "a"]},
+        "choice": {"text": ["She", "He"], "endings": [["a", "rain"], ["a", "b", "c"]]},
+    }
+    for kind, inputs in asked.items():
+        run_dir, export_dir = exports[kind]
+        items = list(zip(*inputs.values(), strict=True))
+        items = [item[0] if len(item) == 1 else item for item in items]
+        expected = runs.load(run_dir).predict(items)
+        if where == "disk":
+            answers = client.open_saved_model(export_dir).ask(**inputs)
+        else:
+            with serving(RestDouble(export_dir).reply) as address:
+                answers = client.open_server(f"{address}/v1/models/topics").ask(
+                    **inputs
+                )
+        assert len(answers) == len(expected)
+        for answer, one in zip(answers, expected, strict=True):
+            assert list(answer) == list(one), kind
+            for name, value in one.items():
+                is_number = isinstance(value, float | dict)
+                value = pytest.approx(value, abs=1e-5) if is_number else value
+                assert answer[name] == value, (kind, name)
+
+
 @pytest.mark.parametrize(
     "reply, message",
     [
@@ -143,7 +171,11 @@ def test_an_address_that_names_no_model_is_refused(url):
     [
         ("single_export", ["b"], "takes text, got text and text_b"),
         ("pair_export", None, "takes text and text_b, got text"),
-        ("pair_export", ["b", "c"], "as many second texts as texts"),
+        (
+            "pair_export",
+            ["b", "c"],
+            "many of each input, got 1 of text, 2 of text_b",
+        ),
     ],
 )
 def test_the_wrong_number_of_texts_is_refused(export, texts_b, message, request):

@@ -12,10 +12,10 @@ from bert_tf.serving import query
 class FakeClient:
     """Remembers what it was asked, and always says rain."""
 
-    def predict(self, texts, texts_b=None):
-        self.asked = (texts, texts_b)
+    def ask(self, **inputs):
+        self.asked = inputs
         answer = {"label": "rain", "probabilities": {"rain": 0.75, "été": 0.25}}
-        return [answer] * len(texts)
+        return [answer] * len(next(iter(inputs.values())))
 
 
 @pytest.fixture
@@ -40,13 +40,13 @@ def test_an_answer_is_a_line_of_json_that_people_can_read(asked):
 
 def test_a_pair_is_asked_as_a_pair(asked):
     assert json.loads(ask(text="a", text_b="b"))["text_b"] == "b"
-    assert asked.asked == (["a"], ["b"])
+    assert asked.asked == {"text": ["a"], "text_b": ["b"]}
 
 
 def test_several_texts_are_asked_together_and_keep_their_commas(asked):
     report = ask(text=("one", "two, three"))
     assert len(report.split("\n")) == 2
-    assert asked.asked == (["one", "two, three"], None)
+    assert asked.asked == {"text": ["one", "two, three"]}
 
 
 def test_lines_of_standard_input_are_asked_together(asked):
@@ -55,12 +55,34 @@ def test_lines_of_standard_input_are_asked_together(asked):
         "one",
         "two, three",
     ]
-    assert asked.asked == (["one", "two, three"], None)
+    assert asked.asked == {"text": ["one", "two, three"]}
 
 
 def test_a_tab_in_standard_input_parts_a_pair(asked):
     ask(text="-", lines=["a\tb\n", "c\td\n"])
-    assert asked.asked == (["a", "c"], ["b", "d"])
+    assert asked.asked == {"text": ["a", "c"], "text_b": ["b", "d"]}
+
+
+def test_one_context_serves_all_questions(asked):
+    ask(question=("who?", "when?"), context="Anna, 1902.")
+    assert asked.asked == {
+        "question": ["who?", "when?"],
+        "context": ["Anna, 1902.", "Anna, 1902."],
+    }
+
+
+def test_questions_and_contexts_come_from_standard_input(asked):
+    report = ask(question="-", lines=["who?\tAnna.\n", "when?\t1902.\n"])
+    assert json.loads(report.split("\n")[1])["context"] == "1902."
+    assert asked.asked["question"] == ["who?", "when?"]
+
+
+def test_the_endings_of_a_text_are_asked_together(asked):
+    assert json.loads(ask(text="She", ending=("sat", "flew")))["endings"] == [
+        "sat",
+        "flew",
+    ]
+    assert asked.asked == {"text": ["She"], "endings": [["sat", "flew"]]}
 
 
 def test_standard_input_that_is_not_utf_8_is_named_with_its_line(asked, monkeypatch):
@@ -83,9 +105,27 @@ def test_standard_input_of_another_form_is_refused(asked, lines, message):
         ask(text="-", lines=lines)
 
 
+def test_standard_input_without_contexts_is_refused(asked):
+    with pytest.raises(ValueError, match="a question, a tab and a context in every"):
+        ask(question="-", lines=["who?\n"])
+
+
 @pytest.mark.parametrize(
     "values, message",
     [
+        ({"export_dir": "x"}, "Expected --text, or --question with --context"),
+        ({"text": "a", "question": "b", "export_dir": "x"}, "and not both"),
+        ({"question": "a", "export_dir": "x"}, "--question needs the --context"),
+        ({"text": "a", "context": "b", "export_dir": "x"}, "for each --question"),
+        (
+            {"question": ("a", "b", "c"), "context": ("d", "e"), "export_dir": "x"},
+            r"a --context for each --question \(3\), got 2",
+        ),
+        ({"text": "a", "ending": "b", "export_dir": "x"}, "two or more --ending"),
+        (
+            {"text": "-", "ending": ("b", "c"), "export_dir": "x"},
+            "--ending does not go with --text=-",
+        ),
         ({"text": "a"}, "one of --export_dir and --server"),
         ({"text": "a", "export_dir": "x", "server": "y"}, "one of --export_dir and"),
         ({"text": "-", "text_b": "b", "export_dir": "x"}, "--text_b does not go with"),

@@ -64,7 +64,7 @@ def test_lines_of_standard_input_are_answered(run_tool, export_dir, monkeypatch)
     [
         (["--text=a"], 1, "takes text and text_b, got text"),
         (["--text=a", "--server=http://x/v1/models/y"], 2, "one of --export_dir and"),
-        ([], 2, "--text is required"),
+        ([], 2, "Expected --text, or --question with --context"),
     ],
 )
 def test_a_wrong_question_ends_in_one_line(
