@@ -168,6 +168,8 @@ OBSERVED = {
         + "test_a_run_of_the_2018_code_is_continued_with_slots_and_step",
         "num_warmup_steps": LOOP,
         "max_train_minutes": TIME,
+        "phase": "pretraining/test_phases.py::"
+        "test_two_phases_are_two_runs_from_one_command",
         "warmup_proportion": TIME,
         "max_eval_steps": PRETRAIN
         + "test_max_eval_steps_limits_the_evaluation_and_says_so",

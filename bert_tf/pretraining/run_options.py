@@ -5,6 +5,7 @@ import dataclasses
 from bert_tf import options
 from bert_tf.options import option
 from bert_tf.pretraining import options as pretraining_options
+from bert_tf.pretraining import phases
 from bert_tf.training import options as training_options
 
 
@@ -12,8 +13,17 @@ from bert_tf.training import options as training_options
 class RunPretrainingOptions(training_options.TrainingOptions):
     """Trains and evaluates the masked-word and next-sentence tasks."""
 
-    input_file: str = option(
-        help="TFRecord files of create_pretraining_data; patterns, commas between."
+    input_file: str | None = option(
+        None,
+        help="TFRecord files of create_pretraining_data; patterns, commas between.",
+    )
+    phase: tuple[str, ...] = option(
+        (),
+        repeated=True,
+        help="Instead of one run, several one after the other, each from the weights "
+        "of the one before, in the folders phase_1, phase_2, ... of output_dir: what "
+        "differs in this one, as in --phase='input_file=a/* max_seq_length=512'. Give "
+        "the flag once for each.",
     )
     bert_config_file: str | None = option(
         None,
@@ -78,6 +88,12 @@ class RunPretrainingOptions(training_options.TrainingOptions):
 
     def __post_init__(self):
         super().__post_init__()
+        if self.phase:
+            phases.options_of(self)  # Finds what is wrong in a later one right now.
+        elif self.input_file is None:
+            raise options.OptionError(
+                "--input_file is required: the TFRecord files to train on."
+            )
         if self.max_train_minutes is None:
             self._refuse("warmup_proportion", "goes with --max_train_minutes")
         else:

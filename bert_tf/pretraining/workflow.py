@@ -11,6 +11,7 @@ from bert_tf.checkpoints import starting_point
 from bert_tf.data import tfrecord
 from bert_tf.pretraining import inputs
 from bert_tf.pretraining import model
+from bert_tf.pretraining import phases
 from bert_tf.pretraining import scores
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import estimates
@@ -37,6 +38,10 @@ def run(options, *, progress=progress_module.silent):
         raise options_module.OptionError(
             "Nothing to do; expected --do_train, --do_eval or --dry_run."
         )
+    if options.phase:
+        return "\n".join(
+            run(phase, progress=progress) for phase in phases.options_of(options)
+        )
     pretraining = Pretraining(options, progress=progress)
     if options.dry_run:
         return pretraining.dry_run_report()
@@ -53,15 +58,18 @@ def run(options, *, progress=progress_module.silent):
 
 
 def train(options, *, progress=progress_module.silent):
-    """Trains; returns {"loss", "global_step"}. See `run`."""
+    """Trains; returns {"loss", "global_step"} of the last phase. See `run`."""
     options = dataclasses.replace(options, do_train=True, dry_run=False)
-    return Pretraining(options, progress=progress).train()
+    for phase in phases.options_of(options) or [options]:
+        reached = Pretraining(phase, progress=progress).train()
+    return reached
 
 
 def evaluate(options, *, progress=progress_module.silent):
     """Evaluates the last checkpoint; returns the release's six scores. See `run`."""
     options = dataclasses.replace(options, do_train=False, do_eval=True, dry_run=False)
-    return Pretraining(options, progress=progress).evaluate()
+    last = (phases.options_of(options) or [options])[-1]
+    return Pretraining(last, progress=progress).evaluate()
 
 
 class Pretraining:
