@@ -9,7 +9,8 @@ Read in this order; it is the way the text flows:
 5. `checkpoints`: weights on disk, in the release's own format.
 6. `training`: the loop, distribution, evaluation and the run folder.
 7. `pretraining`, `classification`, `question_answering`, `token_classification`,
-   `multiple_choice`, `feature_extraction`: one folder a task, each with the same files.
+   `multiple_choice`, `retrieval`, `feature_extraction`: one folder a task, each with
+   the same files.
 8. `serving`: a run folder to a SavedModel to an answer.
 
 `files`, `options`, `progress` and `command_line` belong to all of them. Names below
@@ -23,8 +24,10 @@ __version__ = "0.1.0"
 
 _MODULE_OF = {
     "BasicTokenizer": "bert_tf.tokenization.basic",
+    "BertBiEncoder": "bert_tf.retrieval.model",
     "BertClassifier": "bert_tf.classification.model",
     "BertConfig": "bert_tf.modeling.config",
+    "BertCrossEncoder": "bert_tf.retrieval.model",
     "BertModel": "bert_tf.modeling.bert",
     "BertMultipleChoice": "bert_tf.multiple_choice.model",
     "BertPretrainer": "bert_tf.pretraining.model",
@@ -49,6 +52,7 @@ _SUBPACKAGES = (
     "optimization",
     "pretraining",
     "question_answering",
+    "retrieval",
     "serving",
     "token_classification",
     "tokenization",

@@ -74,6 +74,7 @@ def open_source(path):
         config=_beside(folder, CONFIG_FILE, config_module.BertConfig.from_json_file),
         vocabulary=_beside(folder, VOCAB_FILE, vocabulary_module.Vocabulary.load),
         do_lower_case=_do_lower_case(prefix, task),
+        pooling=task.get("pooling"),
         optimizer=tuple(sorted(set(found) - set(shapes))),
     )
 

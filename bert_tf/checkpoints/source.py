@@ -31,6 +31,7 @@ class Source:
     config: config_module.BertConfig | None = None  # None: not beside the weights.
     vocabulary: vocabulary_module.Vocabulary | None = None
     do_lower_case: bool | None = None  # None: not known.
+    pooling: str | None = None  # Of an encoder of texts: "cls", "mean" or "max".
     # Its own names of tensors that have no place in a BERT of the release.
     unmapped: tuple[str, ...] = ()
     optimizer: tuple[str, ...] = ()  # Names of slots and step counter.

@@ -38,6 +38,10 @@ class Corpus:
         """The number of each passage: the first place of its text."""
         return [self.number_of[key(passage)] for passage in self.passages]
 
+    def number_of_text(self, text: str) -> int:
+        """Returns the number of a passage that is in the corpus."""
+        return self.number_of[key(text)]
+
     @functools.cached_property
     def fingerprint(self) -> str:
         """SHA-256 of ids and passages in their order."""

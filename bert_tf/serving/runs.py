@@ -7,6 +7,7 @@ from bert_tf import files
 from bert_tf.classification import trained as trained_classification
 from bert_tf.multiple_choice import trained as trained_multiple_choice
 from bert_tf.question_answering import trained as trained_question_answering
+from bert_tf.retrieval import trained as trained_retrieval
 from bert_tf.token_classification import trained as trained_token_classification
 
 
@@ -23,7 +24,9 @@ def load(run_dir: str):
         returns for each a dict: `label`, the number of the likeliest ending as text,
         `ending`, its text, and `probabilities` by number. A question answering model's
         takes a list of (question, context) and returns for each a dict: `answer`,
-        `start`, `end`, `score`, `no_answer_score`.
+        `start`, `end`, `score`, `no_answer_score`. A bi-encoder's takes a list of
+        queries, a cross-encoder's one of (query, passages); both return for each a
+        dict: `query`, and `passages`, dicts `id`, `score`, `text`, the best first.
 
     Raises:
         OSError: a file cannot be read.
@@ -59,5 +62,6 @@ _MODELS = {
     "classification": trained_classification.TrainedClassifier,
     "multiple_choice": trained_multiple_choice.TrainedMultipleChoice,
     "question_answering": trained_question_answering.TrainedSpanPredictor,
+    "retrieval": trained_retrieval.load,
     "token_classification": trained_token_classification.TrainedTagger,
 }

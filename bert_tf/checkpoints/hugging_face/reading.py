@@ -81,6 +81,7 @@ def open_source(path):
         config=described.config,
         vocabulary=text.vocabulary,
         do_lower_case=text.do_lower_case,
+        pooling=sentence_layout.pooling(folder),
         unmapped=weights.unmapped,
         own_names={name: own_name for name, (own_name, _) in by_name.items()},
         notes=(

@@ -13,6 +13,11 @@ from bert_tf.checkpoints.hugging_face import tokenizer_files
 _POOLING = "1_Pooling"
 _POOLING_CONFIG = os.path.join(_POOLING, "config.json")
 _MEAN = "pooling_mode_mean_tokens"
+_KIND_OF_MODES = {
+    ("pooling_mode_cls_token",): "cls",
+    (_MEAN,): "mean",
+    ("pooling_mode_max_tokens",): "max",
+}
 # Further modules have a folder each, such as 2_Normalize or 2_Dense.
 _MODULE = re.compile(r"[2-9]_[A-Za-z]+")
 _CLASSES = "sentence_transformers.models"
@@ -49,6 +54,21 @@ def write(folder, config):
         tokenizer_files.write_json(os.path.join(folder, name), values)
 
 
+def pooling(folder):
+    """Returns how texts' vectors are made in a folder: "cls", "mean" or "max".
+
+    None where nothing is said, or something else.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: the pooling's configuration is no JSON object.
+    """
+    path = os.path.join(folder, _POOLING_CONFIG)
+    if not files.exists(path):
+        return None
+    return _KIND_OF_MODES.get(_chosen(config_file.read_json(path)))
+
+
 def notes(folder):
     """Returns sentences on texts' vectors that are no plain mean in a folder.
 
@@ -59,10 +79,8 @@ def notes(folder):
     found = []
     path = os.path.join(folder, _POOLING_CONFIG)
     if files.exists(path):
-        modes = config_file.read_json(path)
-        chosen = [key for key, value in modes.items() if value is True]
-        chosen = [key for key in chosen if key.startswith("pooling_mode_")]
-        if chosen and chosen != [_MEAN]:
+        chosen = _chosen(config_file.read_json(path))
+        if chosen and chosen != (_MEAN,):
             found.append(
                 f"sentence-transformers pools with {', '.join(chosen)} here; bert_tf "
                 "does not keep that, and writes the mean."
@@ -75,3 +93,8 @@ def notes(folder):
             "are not kept (bert_tf.modeling.pooling.normalize is the Normalize one)."
         )
     return found
+
+
+def _chosen(modes):
+    chosen = [key for key, value in modes.items() if value is True]
+    return tuple(key for key in chosen if key.startswith("pooling_mode_"))

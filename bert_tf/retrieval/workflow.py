@@ -1,0 +1,269 @@
+"""Retrieval on one page: train, evaluate, predict, report."""
+
+import dataclasses
+import functools
+import logging
+
+import numpy as np
+
+from bert_tf import progress as progress_module
+from bert_tf.retrieval import card
+from bert_tf.retrieval import corpus_ranking
+from bert_tf.retrieval import features
+from bert_tf.retrieval import inputs as inputs_module
+from bert_tf.retrieval import predictions
+from bert_tf.retrieval import scores
+from bert_tf.retrieval import source
+from bert_tf.retrieval import trained
+from bert_tf.tokenization import in_graph
+from bert_tf.training import distribution
+from bert_tf.training import estimates
+from bert_tf.training import loop
+from bert_tf.training import model_card
+
+logger = logging.getLogger(__name__)
+
+NEGATIVES_OF_CROSS_ENCODER = 4
+
+
+def run(options, *, progress=progress_module.silent) -> str:
+    """Trains, evaluates and predicts as the options say.
+
+    Args:
+        options: `retrieval.options.RunRetrievalOptions`.
+        progress: see `bert_tf.progress`.
+
+    Returns:
+        What was reached, for the reader.
+
+    Raises:
+        ValueError, OSError: options, data or checkpoint do not fit together.
+        ImportError: the library of `options.search` is not installed.
+    """
+    retrieval = Retrieval(options, progress=progress)
+    if options.dry_run:
+        return retrieval.dry_run_report()
+    lines = []
+    if options.do_train:
+        reached = retrieval.train()
+        lines.append(
+            f"Trained to step {reached['global_step']}, loss {reached['loss']:.4f}."
+        )
+    if options.do_eval:
+        results = retrieval.evaluate()
+        lines += [f"{name} = {results[name]}" for name in sorted(results)]
+    if options.do_predict:
+        lines.append(f"Predictions are in {retrieval.predict()}.")
+    return "\n".join([*lines, f"The run is in {options.output_dir}."])
+
+
+def train(options, *, progress=progress_module.silent) -> dict[str, float]:
+    """Trains; returns {"loss", "global_step"}. See `run`."""
+    only = {"do_train": True, "do_eval": False, "do_predict": False}
+    options = dataclasses.replace(options, **only)
+    return Retrieval(options, progress=progress).train()
+
+
+def evaluate(options, *, progress=progress_module.silent) -> dict[str, float]:
+    """Evaluates the last checkpoint; returns what eval_results.txt holds. See `run`."""
+    only = {"do_train": False, "do_eval": True, "do_predict": False}
+    options = dataclasses.replace(options, **only)
+    return Retrieval(options, progress=progress).evaluate()
+
+
+def predict(run_dir, inputs) -> list[dict]:
+    """Returns the rankings of a trained model.
+
+    Args:
+        run_dir: `output_dir` of a training run.
+        inputs: list of queries; of (query, passages) for a cross-encoder.
+
+    Returns:
+        For each a dict: `query`; `passages`, a list of dicts `id`, `score`, `text`,
+        the best one first.
+
+    Raises:
+        ValueError, OSError: the folder holds no trained model of this kind, a
+            bi-encoder's has no passages, or an input is something else.
+    """
+    return trained.load(run_dir).predict(inputs)
+
+
+class Retrieval:
+    """Data and model of one run, checked against each other.
+
+    All files are read before the model is built, so that a mistake in the last of them
+    shows before the training and not after it.
+
+    Args:
+        options: `retrieval.options.RunRetrievalOptions`.
+        progress: see `bert_tf.progress`.
+    """
+
+    def __init__(self, options, *, progress=progress_module.silent):
+        self.options = options
+        self.progress = progress
+        self.inputs = inputs_module.prepare(options, progress=progress)
+        self.task = self.inputs.task
+        self.examples = self.inputs.examples
+        num_steps = self._num_train_steps()
+        self.trainer = loop.Trainer(
+            lambda: self.task.create_model(self.inputs.config, dtype=options.dtype),
+            options,
+            num_train_steps=num_steps,
+            num_warmup_steps=int(num_steps * options.warmup_proportion),
+            progress=progress,
+        )
+        if options.do_predict:
+            distribution.check_batch_size(
+                "eval_batch_size", options.eval_batch_size, self.trainer.strategy
+            )
+        self._ranking = corpus_ranking.CorpusRanking(
+            self.trainer,
+            self.inputs,
+            lambda: self._tokenizer,  # Not made where nothing is ranked.
+            progress=progress,
+        )
+
+    def train(self) -> dict[str, float]:
+        """Trains to the last step; returns {"loss", "global_step"}."""
+        training_source = self.source()
+        if self.trainer.resumed:
+            self.trainer.folder.check_same_run(self.inputs.config, self.options)
+        self.trainer.folder.create()
+        self.trainer.folder.write_settings(
+            task=self.task.to_dict(),
+            config=self.inputs.config,
+            vocabulary=self.inputs.vocabulary,
+            options=self.options,
+        )
+        logger.info("***** Running training *****")
+        logger.info("  Num examples = %d", len(self.examples["train"]))
+        logger.info("  Num negatives = %d", self._num_negatives)
+        logger.info("  Batch size = %d", self.options.train_batch_size)
+        logger.info("  Num steps = %d", self.trainer.num_train_steps)
+        reached = self.trainer.train(
+            training_source, evaluate=lambda: self._eval_scores()[0]
+        )
+        self._write_card(training=self.trainer.facts())
+        return reached
+
+    def evaluate(self) -> dict[str, float]:
+        """Evaluates, writes eval_results.txt and returns its numbers."""
+        self.trainer.folder.create()
+        results, firsts = self._eval_scores()
+        results |= {"global_step": self.trainer.step}
+        self.trainer.folder.write_eval_results(results)
+        self._write_card(results=results, firsts=firsts)
+        return results
+
+    def predict(self) -> str:
+        """Ranks passages for the test queries; returns the path of the file written."""
+        self.trainer.folder.create()
+        queries = [example.query for example in self.examples["test"]]
+        top_k = self.options.top_k
+        found = self._ranking.rank(queries, top_k)
+        corpus = self.inputs.corpus
+        rankings = [
+            predictions.ranking(
+                query,
+                numbers[:top_k],
+                own_scores[:top_k],
+                ids=corpus.ids,
+                passages=corpus.passages,
+            )
+            for query, numbers, own_scores in zip(
+                queries, found.numbers, found.scores, strict=True
+            )
+        ]
+        return predictions.write_predictions(
+            self.options.output_dir, self.examples["test"], rankings
+        )
+
+    def dry_run_report(self) -> str:
+        """Returns what the training would take."""
+        sequences = 1 + self._num_negatives
+        if self.task.is_bi_encoder:
+            sequences += self.task.max_query_length / self.task.max_seq_length
+        estimate = estimates.estimate(
+            self.trainer,
+            sequence_length=self.task.max_seq_length,
+            sequences_per_example=sequences,
+        )
+        return str(estimate)
+
+    def source(self) -> source.RankingSource:
+        """Returns the training examples as a source of batches."""
+        return source.RankingSource(
+            self._training_data,
+            self.task,
+            self.inputs.vocabulary,
+            num_negatives=self._num_negatives,
+            seed=self.options.random_seed,
+        )
+
+    def _write_card(self, **known):
+        model_card.write(
+            self.options.output_dir, card.card_of(self.options, self.inputs, **known)
+        )
+
+    def _eval_scores(self):
+        """Returns the scores of the dev queries, and what each has in first place."""
+        corpus, right = self.inputs.corpus, {}
+        for example in self.examples["dev"]:
+            number = corpus.number_of_text(example.passage)
+            right.setdefault(example.query, set()).add(number)
+        queries, positives = list(right), list(right.values())
+        ks = self.options.recall_at
+        found = self._ranking.rank(queries, max(ks))
+        results = scores.all_scores(self._by_text(found), positives, ks)
+        if not self.task.is_bi_encoder:
+            retrieved = self._by_text(self._ranking.candidates(queries))
+            results |= scores.all_scores(
+                retrieved, positives, ks, prefix="eval_retrieved_"
+            )
+        return results, dict(zip(queries, found.numbers[:, 0].tolist(), strict=True))
+
+    def _by_text(self, found):
+        """Returns rankings in which passages of one text have one number."""
+        return np.asarray(self.inputs.corpus.numbers)[found.numbers].tolist()
+
+    @property
+    def _num_negatives(self):
+        if self.options.num_negatives is not None:
+            return self.options.num_negatives
+        if self.task.is_bi_encoder:
+            return self._training_data.max_negatives
+        return NEGATIVES_OF_CROSS_ENCODER
+
+    def _num_train_steps(self):
+        """As the release's classifier: whole steps of the epochs laid end to end."""
+        if "train" not in self.examples:
+            return 0
+        num_examples = len(self.examples["train"])
+        batch_size, epochs = (
+            self.options.train_batch_size,
+            self.options.num_train_epochs,
+        )
+        num_steps = int(num_examples / batch_size * epochs)
+        if num_steps == 0:
+            raise ValueError(
+                f"{num_examples} examples × {epochs:g} epochs give not one batch of "
+                f"{batch_size}; lower --train_batch_size or raise --num_train_epochs."
+            )
+        return num_steps
+
+    @functools.cached_property
+    def _training_data(self):
+        return features.convert_examples_to_features(
+            self.examples["train"],
+            self._tokenizer,
+            corpus=self.inputs.corpus,
+            progress=self.progress,
+        )
+
+    @functools.cached_property
+    def _tokenizer(self):
+        return in_graph.InGraphTokenizer(
+            self.inputs.vocabulary, do_lower_case=self.task.do_lower_case
+        )
