@@ -150,6 +150,7 @@ OBSERVED = {
         "shard_mb": RECORDS,
         "masking": RECORDS,
         "dynamic_masking": RECORDS,
+        "packed_rows": RECORDS,
         "whole_word_segmenter": "pretraining/test_segmentation.py::"
         "test_characters_of_a_chinese_word_are_masked_together",
     },

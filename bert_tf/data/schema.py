@@ -6,7 +6,15 @@ from collections.abc import Mapping
 import numpy as np
 
 # Columns with one value per place of the sequence; length buckets trim these.
-SEQUENCE_COLUMNS = ("input_ids", "input_mask", "segment_ids", "tag_ids", "word_starts")
+SEQUENCE_COLUMNS = (
+    "input_ids",
+    "input_mask",
+    "segment_ids",
+    "tag_ids",
+    "word_starts",
+    "sequence_ids",
+    "position_ids",
+)
 # The same of queries that stand beside their passages in a row.
 QUERY_COLUMNS = ("query_input_ids", "query_input_mask")
 
@@ -120,6 +128,7 @@ def pretraining(
     next_sentence: bool = True,
     *,
     is_masked: bool = True,
+    sequences_per_row: int | None = None,
 ) -> Schema:
     """Returns the columns of the release's pretraining records.
 
@@ -129,6 +138,8 @@ def pretraining(
         next_sentence: whether there is a `next_sentence_labels` column.
         is_masked: False: masks are left to training. Instead of them there is a
             column `word_starts`, 1 for a piece that begins a word.
+        sequences_per_row: the most sequences of a row, K, where several share one;
+            `sequence_ids`, `position_ids` and `cls_positions` then say which is which.
 
     Source: create_pretraining_data.py, 2018.
     """
@@ -138,8 +149,11 @@ def pretraining(
         lengths |= dict.fromkeys(masked, max_predictions_per_seq)
     else:
         lengths["word_starts"] = max_seq_length
+    if sequences_per_row is not None:
+        lengths |= dict.fromkeys(("sequence_ids", "position_ids"), max_seq_length)
+        lengths["cls_positions"] = sequences_per_row
     if next_sentence:
-        lengths["next_sentence_labels"] = 1
+        lengths["next_sentence_labels"] = sequences_per_row or 1
     return Schema(
         columns=tuple(
             Column(

@@ -15,6 +15,7 @@ class Counts:
     pieces: int = 0  # Word pieces of the text.
     unknown: int = 0  # Of these, [UNK].
     instances: int = 0  # Sequences written.
+    rows: int = 0  # Rows that they are in; fewer where several share one.
     filled: int = 0  # Places of these that are no padding.
     masked: int = 0  # Places of these that are predicted.
     random_next: int = 0  # Sequences whose B is from another document.
@@ -27,7 +28,11 @@ class Counts:
 
     def add_columns(self, columns: Mapping[str, np.ndarray]) -> None:
         """Adds sequences, given as columns of `schema.pretraining`."""
-        self.instances += len(columns["input_ids"])
+        self.rows += len(columns["input_ids"])
+        if "sequence_ids" in columns:
+            self.instances += int(columns["sequence_ids"].max(axis=1).sum())
+        else:
+            self.instances += len(columns["input_ids"])
         self.filled += int(columns["input_mask"].sum(dtype=np.int64))
         if "masked_lm_weights" in columns:
             self.masked += int(columns["masked_lm_weights"].sum(dtype=np.float64))

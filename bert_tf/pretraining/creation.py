@@ -31,7 +31,7 @@ class CreationReport:
     @property
     def mean_fill(self) -> float:
         """Share of the places that is no padding."""
-        return self.counts.filled / (self.counts.instances * self.max_seq_length)
+        return self.counts.filled / (self.counts.rows * self.max_seq_length)
 
     def __str__(self) -> str:
         counts = self.counts
@@ -45,6 +45,12 @@ class CreationReport:
             "mean fill": f"{self.mean_fill:.1%} of {self.max_seq_length} places",
             "masked": f"{counts.masked / counts.filled:.2%} of the filled places",
         }
+        if counts.rows < counts.instances:
+            places = counts.instances * self.max_seq_length
+            lines["rows"] = (
+                f"{counts.rows:,}: {1 - self.mean_fill:.1%} padding, with a sequence a "
+                f"row {1 - counts.filled / places:.1%}"
+            )
         if not self.is_masked:
             lines["masked"] = "nothing; run_pretraining masks"
         if self.has_next_sentence:

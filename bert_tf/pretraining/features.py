@@ -12,6 +12,7 @@ from bert_tf.pretraining import mask_sampling
 from bert_tf.pretraining import masking
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import pair_sampling
+from bert_tf.pretraining import row_packing
 from bert_tf.pretraining import tokenized_text
 from bert_tf.tokenization import vocabulary as vocabularies
 
@@ -32,6 +33,9 @@ def schema_of(options: pretraining_options.CreatePretrainingDataOptions):
         options.max_predictions_per_seq,
         options.next_sentence,
         is_masked=not options.dynamic_masking,
+        sequences_per_row=row_packing.sequences_per_row(options.max_seq_length)
+        if options.packed_rows
+        else None,
     )
 
 

@@ -150,12 +150,14 @@ class MaskingSource(batching.Source):
 
     def _mask(self, step, rows, ids, input_mask, starts_word):
         is_real = input_mask > 0
+        # A sequence may begin inside a word, and others may stand before it.
+        follows_cls = np.roll(ids == self._special_ids[0], 1, axis=1)
         masked = self._masks.mask(
             ids,
             is_real & ~np.isin(ids, self._special_ids),
             is_real.sum(axis=1),
             draws.RowDraws(draws.row_keys(self._seed, step, rows)),
-            starts_word > 0,
+            (starts_word > 0) | follows_cls,
         )
         columns = masked.columns()
         return [columns[name] for name in _MASKED]

@@ -46,6 +46,8 @@ class BertPretrainer(heads.TaskModel):
     Features: `input_ids`, `input_mask`, `segment_ids` int32 [B, S];
     `masked_lm_positions`, `masked_lm_ids` int32 [B, M]; `masked_lm_weights` float32
     [B, M]; `next_sentence_labels` int32 [B] or [B, 1], 1 for a random second segment.
+    Rows of several sequences have `sequence_ids`, `position_ids` and `cls_positions`
+    besides, as `BertModel` takes them, and `next_sentence_labels` [B, K].
 
     Source: run_pretraining.py, 2018.
     """
@@ -97,7 +99,8 @@ class BertPretrainer(heads.TaskModel):
         Returns:
             A dict: `masked_lm_logits` float32 [B, M, V], `next_sentence_logits`
             float32 [B, 2] (unless there is no such head), `sequence_output`
-            [B, S, H], `pooled_output` [B, H], both in the compute dtype.
+            [B, S, H], `pooled_output` [B, H], both in the compute dtype. Of rows of
+            several sequences the second is [B, K, 2] and the last [B, K, H].
 
         Raises:
             ValueError: training needs keys and there are none, or S is longer than
@@ -115,8 +118,12 @@ class BertPretrainer(heads.TaskModel):
             ),
         }
         if self.next_sentence:
-            outputs["next_sentence_logits"] = self.cls.seq_relationship(
-                encoded["pooled_output"]
+            pooled = encoded["pooled_output"]  # [B, H] or [B, K, H]
+            logits = self.cls.seq_relationship(
+                ops.reshape(pooled, (-1, self.config.hidden_size))
+            )
+            outputs["next_sentence_logits"] = ops.reshape(
+                logits, (*ops.shape(pooled)[:-1], 2)
             )
         return outputs
 
@@ -132,7 +139,7 @@ class BertPretrainer(heads.TaskModel):
         """
         weights = {"masked_lm_loss": ops.sum(_masked_weights(features))}
         if self.next_sentence:
-            weights["next_sentence_loss"] = ops.sum(heads.example_weights(features))
+            weights["next_sentence_loss"] = ops.sum(_next_sentence_weights(features))
         return weights
 
     def loss_sums(self, features, outputs):
@@ -140,8 +147,8 @@ class BertPretrainer(heads.TaskModel):
 
         Args:
             features: dict with `masked_lm_ids` int32 [B, M], `masked_lm_weights`
-                float32 [B, M] and, with that head, `next_sentence_labels` int32 [B] or
-                [B, 1]; `is_real_example` float32 [B] where there is padding.
+                float32 [B, M] and, with that head, `next_sentence_labels` int32 [B],
+                [B, 1] or [B, K]; `is_real_example` float32 [B] where there is padding.
             outputs: what `call` returned for them.
 
         Returns:
@@ -157,9 +164,10 @@ class BertPretrainer(heads.TaskModel):
         sums = {"masked_lm_loss": ops.sum(losses * weights)}
         if self.next_sentence:
             losses = numerics.cross_entropy(
-                outputs["next_sentence_logits"], _next_sentence_labels(features)
-            )  # [B]
-            weights = heads.example_weights(features)
+                ops.reshape(outputs["next_sentence_logits"], (-1, 2)),
+                _next_sentence_labels(features),
+            )  # [B * K]
+            weights = _next_sentence_weights(features)
             sums["next_sentence_loss"] = ops.sum(losses * weights)
         return sums
 
@@ -179,9 +187,9 @@ class BertPretrainer(heads.TaskModel):
         )
         metrics = {"masked_lm_accuracy": (hits, ops.sum(weights))}
         if self.next_sentence:
-            weights = heads.example_weights(features)
+            weights = _next_sentence_weights(features)
             hits = heads.weighted_hits(
-                outputs["next_sentence_logits"],
+                ops.reshape(outputs["next_sentence_logits"], (-1, 2)),
                 _next_sentence_labels(features),
                 weights,
             )
@@ -199,6 +207,16 @@ def _masked_weights(features):
     return weights * heads.example_weights(features)[:, None]
 
 
+def _next_sentence_weights(features):
+    """Returns float32 [B], or [B * K]: 1 for every sequence that counts."""
+    weights = heads.example_weights(features)
+    if "sequence_ids" not in features:
+        return weights
+    number = ops.arange(ops.shape(features["cls_positions"])[1], dtype="int32")  # [K]
+    is_there = number < ops.max(features["sequence_ids"], axis=1)[:, None]  # [B, K]
+    return ops.reshape(ops.cast(is_there, "float32") * weights[:, None], (-1,))
+
+
 def _next_sentence_labels(features):
-    """Returns int32 [B] of the column [B] or [B, 1]."""
+    """Returns int32 [B] of the column [B] or [B, 1], [B * K] of one [B, K]."""
     return ops.reshape(features["next_sentence_labels"], (-1,))

@@ -11,7 +11,12 @@ MASKINGS = ("random", "span")
 # Options that say how to mask, and with --dynamic_masking are those of run_pretraining.
 _MASKING_OPTIONS = ("do_whole_word_mask", "masking", "masked_lm_prob")
 # Options that the release's sampler knows nothing of.
-_VECTORIZED_ONLY = ("dynamic_masking", "masking", "whole_word_segmenter")
+_VECTORIZED_ONLY = (
+    "dynamic_masking",
+    "masking",
+    "packed_rows",
+    "whole_word_segmenter",
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -51,8 +56,13 @@ class CreatePretrainingDataOptions(options.Options):
     max_seq_length: int = option(
         128, minimum=5, maximum=65536, help="Pieces of a sequence, padding included."
     )
+    packed_rows: bool = option(
+        False,
+        help="Put several sequences into a row where they fit: less padding, the same "
+        "losses. They do not see one another.",
+    )
     max_predictions_per_seq: int = option(
-        20, minimum=1, help="The most masked pieces of a sequence."
+        20, minimum=1, help="The most masked pieces of a sequence, or of a row."
     )
     random_seed: int = option(12345, minimum=0, help="Fixes every draw.")
     dupe_factor: int = option(

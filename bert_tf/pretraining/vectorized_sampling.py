@@ -12,6 +12,7 @@ from bert_tf.pretraining import features
 from bert_tf.pretraining import mask_sampling
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import pair_sampling
+from bert_tf.pretraining import row_packing
 from bert_tf.pretraining import segmentation
 from bert_tf.pretraining import tokenized_text
 from bert_tf.pretraining import word_table
@@ -88,6 +89,8 @@ class VectorizedSampler:
                 masks=self._masks,
                 draws=draws,
             )
+            if self._options.packed_rows:
+                columns = row_packing.packed(columns)
             counts.add_columns(columns)
             yield columns
             on_progress(0.5 + 0.5 * done / len(order))

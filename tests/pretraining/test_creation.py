@@ -168,6 +168,7 @@ def test_two_runs_give_the_same_bytes_and_other_seeds_other_records(make, tmp_pa
         {"sampler": "release"},
         {"masking": "span"},
         {"dynamic_masking": True},
+        {"packed_rows": True},
         {"next_sentence": False},
         {"shard_mb": 0.0007},
     ],
