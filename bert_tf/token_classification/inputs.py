@@ -12,7 +12,9 @@ from bert_tf.checkpoints import rotation
 from bert_tf.checkpoints import starting_point
 from bert_tf.modeling import config as modeling_config
 from bert_tf.token_classification import examples
+from bert_tf.token_classification import labels as labels_module
 from bert_tf.token_classification import options as ner_options
+from bert_tf.token_classification import plain_text
 from bert_tf.token_classification import schemes
 from bert_tf.token_classification import task as task_module
 from bert_tf.token_classification import true_casing
@@ -64,15 +66,21 @@ def prepare(
     sentences = dict(inputs.sentences)
     for set_type in _sets_needed(options):
         if set_type not in sentences:
-            path = path_of(options, set_type)
-            sentences[set_type] = examples.read_sentences(path, inputs.task.columns)
+            sentences[set_type] = _read(options, set_type, inputs.task.columns)
         _check(options, inputs.task, set_type, sentences[set_type])
     return dataclasses.replace(inputs, sentences=sentences)
 
 
 def path_of(options: ner_options.RunNerOptions, set_type: str) -> str:
     """Returns the path of the train, dev or test file."""
+    if is_plain_text(options, set_type):
+        return options.predict_file
     return os.path.join(options.data_dir, FILES[set_type])
+
+
+def is_plain_text(options: ner_options.RunNerOptions, set_type: str) -> bool:
+    """Returns whether sentences come from a text, and not from a column file."""
+    return set_type == "test" and options.predict_file is not None
 
 
 def read_task(run_dir: str) -> task_module.Task:
@@ -110,6 +118,13 @@ def _sets_needed(options):
         yield "test"
 
 
+def _read(options, set_type, columns):
+    path = path_of(options, set_type)
+    if is_plain_text(options, set_type):
+        return plain_text.read_sentences(path)
+    return examples.read_sentences(path, columns)
+
+
 def _from_options(options, progress):
     for name in ("bert_config_file", "vocab_file"):
         if options.init_checkpoint is None and getattr(options, name) is None:
@@ -130,7 +145,9 @@ def _from_options(options, progress):
         sentences = {"train": examples.read_sentences(path, columns)}
         tags = [sentence.tags for sentence in sentences["train"]]
         scheme = _scheme(options, tags)
-        labels = options.labels or _labels(path, tags, scheme)
+        labels = labels_module.given(options) or labels_module.of_training(
+            path, tags, scheme
+        )
     else:
         sentences = {}
         labels = _known_labels(options, start)
@@ -144,7 +161,7 @@ def _from_options(options, progress):
         document_context=options.document_context,
         feature_based=options.feature_based,
         word_column=columns.word,
-        tag_column=columns.tag,
+        tag_column=columns.word + 1 if columns.tag is None else columns.tag,
         true_cases=_true_cases(options, sentences),
     )
     return Inputs(
@@ -160,7 +177,7 @@ def _columns(options):
     if not (options.do_train or options.dry_run):
         if options.do_eval:
             return examples.resolved_columns(path_of(options, "dev"), columns)
-        if columns.tag is None:
+        if columns.tag is None and not options.predict_file:
             raise ValueError(
                 f"{options.output_dir} holds no task.json, so it is not known where "
                 "test.txt has or lacks its tags; give --tag_column."
@@ -175,18 +192,8 @@ def _scheme(options, tags):
     return schemes.recognized(tags)
 
 
-def _labels(path, tags, scheme):
-    seen = {tag for sentence in tags for tag in sentence}
-    if len(seen) == 1:
-        raise ValueError(
-            f"{path}: every word has the tag {min(seen)!r}; expected at least two "
-            "(--tag_column)."
-        )
-    return schemes.labels_of(seen, scheme)
-
-
 def _known_labels(options, start):
-    labels = options.labels or start.source.head.labels
+    labels = labels_module.given(options) or start.source.head.labels
     if not labels:
         raise ValueError(
             f"The tags of {options.init_checkpoint} are not known; give --labels, in "
@@ -209,9 +216,10 @@ def _true_cases(options, sentences):
 def _from_run(options):
     run_dir = options.output_dir
     task = read_task(run_dir)
-    if options.labels and options.labels != task.labels:
+    labels = labels_module.given(options)
+    if labels and labels != task.labels:
         raise ValueError(
-            f"--labels={','.join(options.labels)}, but the model in {run_dir} was "
+            f"--labels={','.join(labels)}, but the model in {run_dir} was "
             f"trained with {','.join(task.labels)}; leave --labels out."
         )
     given = {
@@ -230,6 +238,8 @@ def _from_run(options):
 def _check(options, task, set_type, sentences):
     """Checks the sentences of a file against the task."""
     path = path_of(options, set_type)
+    if is_plain_text(options, set_type):
+        return
     if task.document_context and not examples.has_documents(sentences):
         raise ValueError(
             f"{path} has no line that starts with -DOCSTART-, so it is not known which "

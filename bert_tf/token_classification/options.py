@@ -28,9 +28,15 @@ class RunNerOptions(training_options.FineTuningOptions):
     a blank line after each sentence.
     """
 
-    data_dir: str = option(
+    data_dir: str | None = option(
+        None,
         help="Folder with train.txt, dev.txt and test.txt, of which each is needed "
-        "for what is done with it."
+        "for what is done with it.",
+    )
+    predict_file: str | None = option(
+        None,
+        help="Plain text to tag with --do_predict in place of test.txt, a sentence a "
+        "line; the tags go to predictions.jsonl.",
     )
     word_column: int | None = option(
         None,
@@ -53,6 +59,9 @@ class RunNerOptions(training_options.FineTuningOptions):
         (),
         help="All tags, in the order of the outputs; default: O and, for every type "
         "of entity in train.txt, all prefixes of the scheme.",
+    )
+    label_list: str | None = option(
+        None, help="Or a file of all tags, in this order, a tag a line."
     )
     bert_config_file: str | None = option(
         None,
@@ -121,6 +130,7 @@ class RunNerOptions(training_options.FineTuningOptions):
                     raise options.OptionError(
                         f"Training without --init_checkpoint needs --{name}."
                     )
+        self._check_files()
         if len(set(self.labels)) != len(self.labels) or len(self.labels) == 1:
             raise options.OptionError(
                 f"--labels={','.join(self.labels)}: expected two or more different "
@@ -142,6 +152,18 @@ class RunNerOptions(training_options.FineTuningOptions):
     def stride(self) -> int:
         """Pieces between the starts of two windows."""
         return self.doc_stride or max(1, self.max_seq_length // 2)
+
+    def _check_files(self):
+        reads_folder = self.do_train or self.do_eval or self.dry_run
+        if not self.data_dir and (reads_folder or not self.predict_file):
+            raise options.OptionError(
+                "--data_dir is required: the folder with train.txt, dev.txt and "
+                "test.txt. Only --do_predict with --predict_file does without."
+            )
+        if self.predict_file and not self.do_predict:
+            raise options.OptionError("--predict_file goes with --do_predict.")
+        if self.labels and self.label_list:
+            raise options.OptionError("Expected one of --labels and --label_list.")
 
     def _check_windows(self):
         if self.stride > self.max_seq_length - 2:

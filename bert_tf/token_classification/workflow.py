@@ -14,6 +14,7 @@ from bert_tf.token_classification import card
 from bert_tf.token_classification import features
 from bert_tf.token_classification import inputs as inputs_module
 from bert_tf.token_classification import model
+from bert_tf.token_classification import plain_text
 from bert_tf.token_classification import predictions
 from bert_tf.token_classification import schemes
 from bert_tf.token_classification import scores
@@ -187,12 +188,13 @@ class Tagging:
         logits = self._word_logits("test", evaluation.predict)
         tags = predictions.best_tags(logits, task.labels)
         self.trainer.folder.create()
-        path = predictions.write_predictions(
-            self.options.output_dir,
-            inputs_module.path_of(self.options, "test"),
-            task.tag_column,
-            tags,
-        )
+        path = inputs_module.path_of(self.options, "test")
+        if inputs_module.is_plain_text(self.options, "test"):
+            path = plain_text.write_predictions(self.options.output_dir, path, tags)
+        else:
+            path = predictions.write_predictions(
+                self.options.output_dir, path, task.tag_column, tags
+            )
         if not self._has_tags("test"):
             return path, {}
         return path, self._scores("test", self._by_sentence("test", tags))

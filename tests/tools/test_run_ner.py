@@ -1,4 +1,8 @@
+import json
+
 import pytest
+
+import bert_tf
 
 TRAIN = "Anna B-PER\nis O\nin O\nLund B-LOC\n\nRod B-PER\nis O\nin O\nBay B-LOC\n"
 
@@ -48,6 +52,40 @@ def test_a_folder_of_tagged_words_in_scores_and_predictions_out(tag, tmp_path):
     again = tag(do_train=None, do_eval="true", bert_config_file=None, vocab_file=None)
     assert again.exit_code == 0, again.stderr
     assert (tmp_path / "run" / "eval_results.txt").read_text() == scores
+
+
+def test_plain_text_is_tagged_line_by_line(tag, tmp_path):
+    assert tag().exit_code == 0
+    (tmp_path / "text.txt").write_text("Anna, in Lund.\n\nis Rod")
+    result = tag(
+        do_train=None,
+        data_dir=None,
+        do_predict="true",
+        predict_file=tmp_path / "text.txt",
+    )
+    assert result.exit_code == 0, result.stderr
+    lines = (tmp_path / "run" / "predictions.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    assert [record["line"] for record in records] == [1, 2, 3]
+    assert records[0]["words"] == ["Anna", ",", "in", "Lund", "."]
+    assert records[0]["starts"] == [0, 4, 6, 9, 13]
+    assert records[1]["words"] == records[1]["tags"] == []
+    for record, text in zip(records, ["Anna, in Lund.", "", "is Rod"], strict=True):
+        answer = bert_tf.load(str(tmp_path / "run")).predict([text])[0]
+        assert record == {"line": record["line"]} | answer
+
+
+def test_the_tags_may_stand_in_a_file(tag, tmp_path):
+    (tmp_path / "tags.txt").write_text("O\nB-LOC\nB-PER\nB-ORG\n\n")
+    assert tag(label_list=tmp_path / "tags.txt").exit_code == 0
+    task = json.loads((tmp_path / "run" / "task.json").read_text())
+    assert task["labels"] == ["O", "B-LOC", "B-PER", "B-ORG"]
+    (tmp_path / "tags.txt").write_text("O\nO\n")
+    result = tag(label_list=tmp_path / "tags.txt", output_dir=tmp_path / "other")
+    assert result.exit_code == 1
+    assert "expected two or more different tags, a tag a line, got O, O" in refusal(
+        result
+    )
 
 
 def refusal(result):
@@ -104,6 +142,8 @@ def test_what_does_not_fit_ends_in_one_line_and_exit_code_1(tag, changes, messag
     [
         ({"do_train": None}, "Nothing to do"),
         ({"data_dir": None}, "--data_dir is required"),
+        ({"predict_file": "x.txt"}, "--predict_file goes with --do_predict"),
+        ({"labels": "O,B", "label_list": "x"}, "one of --labels and --label_list"),
         ({"feature_based": "middle"}, "--feature_based"),
         ({"true_case": "true"}, "it goes with --do_lower_case=False"),
         ({"use_tpu": "true"}, "use --device=tpu"),
