@@ -158,9 +158,6 @@ OBSERVED = {
         **TRAINING,
         "input_file": MISTAKE,
         "bert_config_file": PRETRAIN + "test_a_run_of_another_model_is_not_continued",
-        "model_size": ABLATIONS
-        + "test_a_named_size_trains_with_the_vocabulary_of_the_examples",
-        "objective": ABLATIONS + "test_left_to_right_trains_and_scores_the_next_piece",
         "eval_input_file": LOOP,
         "vocab_file": RUN_FOLDER,
         "max_seq_length": MISTAKE,
@@ -237,6 +234,8 @@ OBSERVED = {
         "eval_every_steps": TAG + "test_what_does_not_fit_is_refused_before_training",
         "dry_run": TAG + "test_a_dry_run_writes_nothing",
         "data_dir": TAG_TOOL_STORY,
+        "predict_file": TAG_TOOL + "test_plain_text_is_tagged_line_by_line",
+        "label_list": TAG_TOOL + "test_the_tags_may_stand_in_a_file",
         "word_column": TAG_COLUMNS,
         "tag_column": TAG_COLUMNS,
         "tag_scheme": TAG_COLUMNS,
