@@ -1,0 +1,145 @@
+"""Queries and passages of every kind of file, and what is wrong in them."""
+
+import json
+
+import pytest
+
+from bert_tf.retrieval import corpus
+from bert_tf.retrieval import examples
+
+SQUAD = {
+    "data": [
+        {
+            "title": "Rivers",
+            "paragraphs": [
+                {
+                    "context": "The river was cold.",
+                    "qas": [{"id": "a", "question": "What was cold?", "answers": []}],
+                },
+                {"context": "A lamp.", "qas": []},
+            ],
+        }
+    ]
+}
+
+
+def test_rows_of_json_lines_are_examples(write):
+    path = write(
+        "a.jsonl",
+        [
+            {"query": "who", "passage": "me", "id": "x", "negatives": ["you", "him"]},
+            {"query": "where", "passage": "there", "negatives": []},
+        ],
+    )
+    first, second = examples.read_examples(path, "train")
+    assert (first.guid, first.query, first.passage) == ("x", "who", "me")
+    assert first.negatives == ("you", "him")
+    assert (second.guid, second.negatives) == ("train-2", ())
+
+
+def test_tables_and_texts_are_read_too(write):
+    path = write("a.tsv", "passage\tquery\nme\twho\n")
+    [example] = examples.read_examples(path, "dev")
+    assert (example.guid, example.query, example.passage) == ("dev-1", "who", "me")
+    path = write("queries.txt", "who\n\nwhere is it\n")
+    found = examples.read_examples(path, "test", with_passages=False)
+    assert [(example.guid, example.query) for example in found] == [
+        ("test-1", "who"),
+        ("test-3", "where is it"),
+    ]
+
+
+def test_files_of_squad_are_queries_and_passages(write):
+    path = write("squad.json", json.dumps(SQUAD, indent=1))
+    [example] = examples.read_examples(path, "train")
+    assert (example.guid, example.query) == ("a", "What was cold?")
+    assert example.passage == "The river was cold."
+    found = corpus.read_corpus(path)
+    assert found.ids == ("Rivers/1", "Rivers/2")
+    assert found.passages == ("The river was cold.", "A lamp.")
+
+
+@pytest.mark.parametrize(
+    "name, content, message",
+    [
+        ("a.jsonl", '{"query": "who"}\n', r"a\.jsonl:1: there is no column passage"),
+        ("a.jsonl", '{"query": "a", "passage": "b"}\n{"que', r"a\.jsonl:2: not JSON"),
+        (
+            "a.jsonl",
+            '{"query": " ", "passage": "b"}\n',
+            r"a\.jsonl:1: the query is empty",
+        ),
+        (
+            "a.jsonl",
+            '{"id": "x", "query": "a", "passage": "b"}\n' * 2,
+            r"a\.jsonl:2: the id 'x' is that of .*a\.jsonl:1 too",
+        ),
+        (
+            "a.jsonl",
+            '{"query": "a", "passage": "b", "negatives": ["c", " b "]}\n',
+            r"a\.jsonl:1: the passage is among the negatives",
+        ),
+        (
+            "a.jsonl",
+            '{"query": "a", "passage": "b", "negatives": "c"}\n',
+            r"a\.jsonl:1: column negatives is \"c\"; expected a list",
+        ),
+        (
+            "a.jsonl",
+            '{"query": "a", "passage": "b", "negatives": [""]}\n',
+            r"a\.jsonl:1: a text of negatives is empty",
+        ),
+        ("a.jsonl", "", "has no rows"),
+        ("a.json", '{"data": [{"title": "x"}]}', "is not of SQuAD"),
+        ("a.json", '{"data": [', r"a\.json:1: not JSON"),
+        ("a.json", '{"data": []}', "has no queries"),
+        (
+            "a.json",
+            '{"data": [{"title": "x", "paragraphs": [{"context": "c"}]}]}',
+            "x/1 has questions without id or question",
+        ),
+    ],
+)
+def test_what_is_wrong_with_queries_has_its_place(write, name, content, message):
+    with pytest.raises(ValueError, match=message):
+        examples.read_examples(write(name, content), "train")
+
+
+def test_a_corpus_is_text_or_json_lines(write):
+    found = corpus.read_corpus(write("a.txt", "one\n\n two\n"))
+    assert (found.ids, found.passages) == (("1", "3"), ("one", " two"))
+    rows = [{"id": "x", "passage": "one"}, {"passage": "two"}]
+    found = corpus.read_corpus(write("a.jsonl", rows))
+    assert (found.ids, found.passages) == (("x", "2"), ("one", "two"))
+
+
+def test_passages_of_one_text_have_one_number_and_another_corpus_other_digits(write):
+    found = corpus.read_corpus(write("a.txt", "one\ntwo\n one \n"))
+    assert found.numbers == [0, 1, 0]
+    assert found.number_of_text("one\n") == 0
+    other = corpus.read_corpus(write("b.txt", "one\ntwo\ntwo\n"))
+    assert found.fingerprint != other.fingerprint
+
+
+@pytest.mark.parametrize(
+    "name, content, message",
+    [
+        ("a.txt", "\n\n", r"a\.txt has no passages"),
+        ("a.jsonl", '{"passage": ""}\n', r"a\.jsonl:1: the passage is empty"),
+        ("a.jsonl", '{"text": "a"}\n', r"a\.jsonl:1: there is no column passage"),
+        (
+            "a.jsonl",
+            '{"id": 7, "passage": "a"}\n{"id": "7", "passage": "b"}\n',
+            r"a\.jsonl:2: the id '7' is that of .*a\.jsonl:1 too",
+        ),
+        ("a.jsonl", '{"passage": "a"}\n{"pass', r"a\.jsonl:2: not JSON"),
+        (
+            "a.json",
+            '{"data": [{"title": "x", "paragraphs": [{"context": ""}]}]}',
+            "a paragraph is empty",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_corpus_has_its_place(write, name, content, message):
+    with pytest.raises(ValueError, match=message):
+        corpus.read_corpus(write(name, content))

@@ -1,0 +1,99 @@
+"""A loss that compares all examples of the batch, whatever replica they are on."""
+
+import numpy as np
+import pytest
+
+from bert_tf.checkpoints import names
+from bert_tf.data import batching
+from bert_tf.modeling import config as modeling_config
+from bert_tf.retrieval import model as retrieval
+from bert_tf.training import loop
+from bert_tf.training import options
+
+CONFIG = modeling_config.BertConfig(
+    vocab_size=30,
+    hidden_size=16,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=32,
+    max_position_embeddings=8,
+    initializer_range=0.3,
+)
+
+
+def source():
+    """Eight queries with two passages; passages 0 and 1 answer several of them."""
+    draw = np.random.default_rng(0)
+    queries, passages = draw.integers(1, 30, (8, 6)), draw.integers(1, 30, (8, 2, 8))
+    passage_ids = np.stack([[0, 1, 0, 2, 3, 4, 5, 0], [6, 7, 8, 9, 1, -1, 0, 3]], 1)
+    positive_ids = np.full((8, 2), -2)
+    positive_ids[:, 0] = passage_ids[:, 0]
+    positive_ids[3, 1] = 1
+    return batching.ArraySource(
+        {
+            "query_input_ids": queries,
+            "query_input_mask": np.ones_like(queries),
+            "input_ids": passages,
+            "input_mask": np.ones_like(passages),
+            "passage_ids": passage_ids,
+            "positive_ids": positive_ids,
+        }
+    )
+
+
+def trained(output_dir, **flags):
+    """Returns what two steps, dropout on, log and leave."""
+    defaults = {
+        "output_dir": str(output_dir),
+        "train_batch_size": 8,
+        "learning_rate": 1e-3,
+        "log_every_steps": 1,
+    }
+    trainer = loop.Trainer(
+        lambda: retrieval.BertBiEncoder(CONFIG),
+        options.FineTuningOptions(**defaults | flags),
+        num_train_steps=2,
+    )
+    trainer.train(source())
+    lines = trainer.folder.read_metrics()
+    weights = names.checkpoint_variables(trainer.model)
+    return (
+        [[line["ranking_loss"], line["global_grad_norm"]] for line in lines],
+        {name: variable.numpy() for name, variable in weights.items()},
+    )
+
+
+@pytest.fixture(scope="module")
+def on_one(tmp_path_factory):
+    return trained(tmp_path_factory.mktemp("one"))
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"device": "mirrored", "num_replicas": 2},
+        {"device": "mirrored", "num_replicas": 4},
+        {"jit_compile": True},
+        {"device": "mirrored", "num_replicas": 2, "jit_compile": True},
+    ],
+    ids=["2 replicas", "4 replicas", "XLA", "2 replicas and XLA"],
+)
+def test_loss_gradient_and_weights_do_not_depend_on_the_replicas(
+    tmp_path, on_one, flags
+):
+    logged, weights = trained(tmp_path, **flags)
+    expected_logged, expected_weights = on_one
+    np.testing.assert_allclose(logged, expected_logged, rtol=1e-5)
+    for name, values in weights.items():
+        # Adam divides by the gradient's size: where it is near 0, rounding shows.
+        np.testing.assert_allclose(
+            values, expected_weights[name], atol=2e-5, err_msg=name
+        )
+
+
+def test_other_parts_of_the_batch_matter(on_one):
+    """So that the test above could fail: half of the batch has another loss."""
+    arrays = {name: array[:4] for name, array in source()._arrays.items()}
+    model = retrieval.BertBiEncoder(CONFIG)
+    half = float(model.total_loss(arrays, model(arrays)))
+    assert abs(half - on_one[0][0][0]) > 0.05
