@@ -39,6 +39,7 @@ SQUAD_RATE = SQUAD + "test_model_and_rate_follow_their_flags"
 SQUAD_WINDOWS = SQUAD + "test_windows_follow_their_flags"
 SQUAD_DIVIDES = SQUAD + "test_a_batch_that_does_not_divide_is_refused_before_training"
 EVALUATE_SQUAD = "tools/test_evaluate_squad.py::"
+ABLATIONS = "pretraining/test_objectives.py::"
 CREATE = "pretraining/test_creation.py::"
 RECORDS = CREATE + "test_every_flag_changes_the_records"
 MASKED_IN_TRAINING = (
@@ -158,6 +159,9 @@ OBSERVED = {
         **TRAINING,
         "input_file": MISTAKE,
         "bert_config_file": PRETRAIN + "test_a_run_of_another_model_is_not_continued",
+        "model_size": ABLATIONS
+        + "test_a_named_size_trains_with_the_vocabulary_of_the_examples",
+        "objective": ABLATIONS + "test_left_to_right_trains_and_scores_the_next_piece",
         "eval_input_file": LOOP,
         "vocab_file": RUN_FOLDER,
         "max_seq_length": MISTAKE,

@@ -15,6 +15,9 @@ from bert_tf.checkpoints import native_folder
 from bert_tf.checkpoints import probe
 from bert_tf.checkpoints import target as target_module
 
+# Formats whose configuration says that attention is causal.
+_SAY_ATTENTION = ("bert", "keras")
+
 
 def run(options, *, progress=progress_module.silent) -> str:
     """Converts a checkpoint as the options say; returns a report.
@@ -45,6 +48,7 @@ def convert(options, *, progress=progress_module.silent):
     )
     writer = formats.module_of(options.target_format)
     source = conversion_source.open_source(options, progress=progress)
+    _check_attention(source, options.target_format)
     target_module.check(target, source.path)
     chosen, left_out = conversion_source.with_head(source, options.head)
     kept, dropped, placement = _placed(chosen, writer, options)
@@ -69,6 +73,16 @@ def convert(options, *, progress=progress_module.silent):
         dropped=(*left_out, *dropped),
         outputs=outputs,
     )
+
+
+def _check_attention(source, target_format):
+    is_causal = source.config is not None and source.config.is_causal
+    if is_causal and target_format not in _SAY_ATTENTION:
+        raise ValueError(
+            f"{source.path} has causal attention, which {target_format} has no place "
+            "for: every position would see those after it. Convert it to one of "
+            f"{', '.join(_SAY_ATTENTION)}."
+        )
 
 
 def _placed(source, writer, options):

@@ -116,6 +116,8 @@ def _named(title, names, verbose):
 def _unknown_in_2018(config):
     if config.hidden_act not in _ACTIVATIONS_OF_2018:
         yield f"the 2018 code itself knows no {config.hidden_act}; this package does"
+    if config.is_causal:
+        yield "the 2018 code itself ignores causal attention; this package does not"
     if config.layer_norm_epsilon != numerics.LAYER_NORM_EPSILON:
         yield (
             "the 2018 code itself ignores layer_norm_epsilon, here "

@@ -21,6 +21,7 @@ _PACKAGE = "bert_tf"
 KIND_OF_CLASS = {
     "BertModel": "encoder",
     "BertPretrainer": "pretraining",
+    "BertLeftToRight": "masked_lm",
     "BertClassifier": "classification",
     "BertSpanPredictor": "question_answering",
     "BertTokenClassifier": "token_classification",

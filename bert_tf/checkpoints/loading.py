@@ -178,6 +178,9 @@ def _differences(config, source):
     ours, theirs = config.hidden_act, source.config.hidden_act
     if numerics.activation(ours) is not numerics.activation(theirs):
         yield f"hidden_act is {theirs} in the checkpoint's configuration, {ours} here"
+    ours, theirs = config.attention, source.config.attention
+    if ours != theirs:
+        yield f"attention is {theirs} in the checkpoint's configuration, {ours} here"
     ours, theirs = config.layer_norm_epsilon, source.config.layer_norm_epsilon
     if ours != theirs:
         yield (

@@ -146,6 +146,28 @@ class BertConfig:
         )
         return dataclasses.replace(config, **changes)
 
+    @classmethod
+    def of_size(cls, name, *, vocab_size, **changes):
+        """Returns the configuration of a size, such as "mini" or "L-4_H-256".
+
+        Args:
+            name: as `released.size` takes it.
+            vocab_size: V.
+            **changes: other fields that are to differ from BERT-Base's.
+
+        Raises:
+            ValueError: there is no such size, or a field cannot have its value.
+        """
+        size = released.size(name)
+        return cls(
+            vocab_size=vocab_size,
+            hidden_size=size.hidden_size,
+            num_hidden_layers=size.num_layers,
+            num_attention_heads=size.num_heads,
+            intermediate_size=4 * size.hidden_size,
+            **changes,
+        )
+
     def to_dict(self):
         """Returns every field by name."""
         return dataclasses.asdict(self)

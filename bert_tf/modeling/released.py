@@ -1,6 +1,7 @@
 """The models that were released in 2018 to 2020: their sizes and their casing."""
 
 import dataclasses
+import re
 
 # Entries in the released vocab.txt files.
 _UNCASED_VOCAB_SIZE = 30522
@@ -93,6 +94,63 @@ ALIASES = {
     "bert-small": "uncased_L-4_H-512_A-8",
     "bert-medium": "uncased_L-8_H-512_A-8",
 }
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Size:
+    """Layers, width and heads of a model, without a vocabulary."""
+
+    num_layers: int  # L.
+    hidden_size: int  # H.
+    num_heads: int  # N.
+
+
+# The names that paper and release give some sizes.
+_SIZES = {
+    "tiny": (2, 128),
+    "mini": (4, 256),
+    "small": (4, 512),
+    "medium": (8, 512),
+    "base": _BASE,
+    "large": _LARGE,
+}
+_SIZE = re.compile(r"L-([1-9]\d*)_H-([1-9]\d*)(?:_A-([1-9]\d*))?")
+_UNITS_OF_A_HEAD = 64
+
+
+def size(name):
+    """Returns the `Size` that is called `name`.
+
+    Args:
+        name: "tiny", "mini", "small", "medium", "base", "large", or layers, width and
+            heads as in "L-6_H-768_A-12"; without heads there is one for 64 units.
+
+    Raises:
+        ValueError: it is no such name.
+
+    Source: Table 6 of the paper; the README of the small models.
+    """
+    matched = _SIZE.fullmatch(name)
+    if name in _SIZES:
+        num_layers, hidden_size, num_heads = *_SIZES[name], None
+    elif matched:
+        num_layers, hidden_size = int(matched[1]), int(matched[2])
+        num_heads = matched[3] and int(matched[3])
+    else:
+        raise ValueError(
+            f"Unknown model size {name!r}; expected one of {', '.join(_SIZES)}, or "
+            "layers and width as in L-6_H-768, heads too as in L-6_H-768_A-12."
+        )
+    if num_heads is None and hidden_size % _UNITS_OF_A_HEAD:
+        raise ValueError(
+            f"The width of {name} is no multiple of {_UNITS_OF_A_HEAD}, the units of "
+            f"a head; give the number of heads too, as in {name}_A-2."
+        )
+    return Size(
+        num_layers=num_layers,
+        hidden_size=hidden_size,
+        num_heads=num_heads or hidden_size // _UNITS_OF_A_HEAD,
+    )
 
 
 def find(name):

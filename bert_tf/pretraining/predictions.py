@@ -203,6 +203,12 @@ def load(options, *, progress=progress_module.silent):
         do_lower_case=options.do_lower_case,
         progress=progress,
     )
+    if start.config.is_causal:
+        raise ValueError(
+            f"{options.init_checkpoint} is a model that reads from left to right "
+            "(attention is causal in its bert_config.json) and fills no masks; "
+            "expected one that learned masked words."
+        )
     tokenizer = full.FullTokenizer(
         start.vocabulary, do_lower_case=start.do_lower_case, never_split=(MASK,)
     )

@@ -11,7 +11,10 @@ from bert_tf.training import options as training_options
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunPretrainingOptions(training_options.TrainingOptions):
-    """Trains and evaluates the masked-word and next-sentence tasks."""
+    """Trains and evaluates the masked-word and next-sentence tasks.
+
+    Or, with --objective=left_to_right, the prediction of every next piece.
+    """
 
     input_file: str | None = option(
         None,
@@ -29,6 +32,19 @@ class RunPretrainingOptions(training_options.TrainingOptions):
         None,
         help="JSON file with the model's size; default: that of init_checkpoint, or of "
         "the run in output_dir.",
+    )
+    model_size: str | None = option(
+        None,
+        help="Instead of a file: tiny, mini, small, medium, base or large, or layers "
+        "and width as in L-6_H-768, heads too as in L-6_H-768_A-3. The size of the "
+        "vocabulary is that of the examples.",
+    )
+    objective: str | None = option(
+        None,
+        choices=("masked_lm", "left_to_right"),
+        help="masked_lm: what masks hide; left_to_right: every next piece, each "
+        "position seeing only itself and those before it. Default: as the model does, "
+        "masked_lm for a new one.",
     )
     eval_input_file: str | None = option(
         None, help="TFRecord files to evaluate on; default: input_file."

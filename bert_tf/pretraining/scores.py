@@ -7,6 +7,9 @@ RELEASE_SCORES = (
     "loss",
     "masked_lm_accuracy",
     "masked_lm_loss",
+    # Of a model that reads from left to right; not in the release.
+    "next_piece_accuracy",
+    "next_piece_loss",
     "next_sentence_accuracy",
     "next_sentence_loss",
 )
@@ -26,16 +29,17 @@ def release_scores(means, global_step):
 def evaluation_scores(means):
     """Returns the scores of an evaluation while training, each named eval_NAME.
 
-    Perplexity is that of the masked words.
+    Perplexity is that of the masked words, or of the next pieces.
     """
     scores = {f"eval_{name}": value for name, value in means.items()}
-    scores["eval_perplexity"] = perplexity(means["masked_lm_loss"])
+    words = "masked_lm_loss" if "masked_lm_loss" in means else "next_piece_loss"
+    scores["eval_perplexity"] = perplexity(means[words])
     return scores
 
 
-def perplexity(masked_lm_loss):
+def perplexity(loss):
     """Returns exp(loss), infinite where that is too large for a float."""
     try:
-        return math.exp(masked_lm_loss)
+        return math.exp(loss)
     except OverflowError:
         return math.inf

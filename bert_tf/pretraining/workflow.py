@@ -10,9 +10,10 @@ from bert_tf import progress as progress_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.data import tfrecord
 from bert_tf.pretraining import inputs
-from bert_tf.pretraining import model
+from bert_tf.pretraining import objectives
 from bert_tf.pretraining import phases
 from bert_tf.pretraining import scores
+from bert_tf.pretraining import sizes
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import estimates
 from bert_tf.training import loop
@@ -86,7 +87,8 @@ class Pretraining:
     def __init__(self, options, *, progress=progress_module.silent):
         self.options = options
         start = _starting_point(options, progress)
-        self.config, self.vocabulary = start.config, start.vocabulary
+        self.config = objectives.with_attention(start.config, options.objective)
+        self.vocabulary = start.vocabulary
         self.config.check_sequence_length(options.max_seq_length)
         self.records = self._open(options.input_file)
         _check_casing(self.records, start.source)
@@ -96,17 +98,14 @@ class Pretraining:
         if options.eval_input_file:
             self.eval_records = self._open(options.eval_input_file)
         self._check_same_tasks()
+        objectives.check_records(self.config, self.records)
         inputs.check_masking(self.records, options)
         num_train_steps = options.num_train_steps
         if options.max_train_minutes is not None:
             num_train_steps = time_budget.NO_STEP_LIMIT
         trains = options.do_train or options.dry_run
         self.trainer = loop.Trainer(
-            lambda: model.BertPretrainer(
-                self.config,
-                next_sentence="next_sentence_labels" in self.records.schema,
-                dtype=options.dtype,
-            ),
+            lambda: objectives.create_model(self.config, self.records, options.dtype),
             options,
             num_train_steps=num_train_steps if trains else 0,
             num_warmup_steps=options.num_warmup_steps,
@@ -146,7 +145,7 @@ class Pretraining:
             estimates.estimate(
                 self.trainer,
                 sequence_length=self.options.max_seq_length,
-                num_predictions=self.options.max_predictions_per_seq,
+                **objectives.predictions(self.config, self.options),
             )
         )
 
@@ -196,6 +195,7 @@ class Pretraining:
     def _task(self):
         return {
             "task": "pretraining",
+            "objective": objectives.objective_of(self.config),
             "next_sentence": "next_sentence_labels" in self.records.schema,
             "do_lower_case": self.records.metadata.get("do_lower_case"),
             "max_seq_length": self.options.max_seq_length,
@@ -204,13 +204,15 @@ class Pretraining:
 
 
 def _starting_point(options, progress):
+    if options.model_size is not None:
+        return sizes.starting_point_of(options)
     config_file = options.bert_config_file
     if config_file is None and options.init_checkpoint is None:
         config_file = os.path.join(options.output_dir, "bert_config.json")
         if not files.exists(config_file):
             raise options_module.OptionError(
-                "--bert_config_file is required where there is neither "
-                f"--init_checkpoint nor a run in {options.output_dir}."
+                "--bert_config_file or --model_size is required where there is "
+                f"neither --init_checkpoint nor a run in {options.output_dir}."
             )
     return starting_point.find(
         options.init_checkpoint,

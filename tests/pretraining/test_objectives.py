@@ -1,0 +1,344 @@
+"""The paper's ablations as a user runs them: data, pretraining, what follows."""
+
+import json
+import types
+
+import numpy as np
+import pytest
+
+from bert_tf.checkpoints import loading
+from bert_tf.checkpoints import native
+from bert_tf.classification import workflow as classification
+from bert_tf.modeling import config
+from bert_tf.pretraining import objectives
+
+LENGTHS = ("--max_seq_length=32", "--max_predictions_per_seq=5")
+
+
+def read_metrics(run):
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def read_results(run):
+    lines = (run / "eval_results.txt").read_text().splitlines()
+    return {key: float(value) for key, value in (line.split(" = ") for line in lines)}
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory, run_tool, sample_data, golden):
+    """Examples without sentence pairs."""
+    path = tmp_path_factory.mktemp("records") / "examples.tfrecord"
+    # A vocabulary of 288 pieces leaves most words unknown, which is no matter here.
+    done = run_tool(
+        "create_pretraining_data",
+        f"--input_file={sample_data / 'corpus_heldout.txt'}",
+        f"--output_file={path}",
+        f"--vocab_file={golden / 'vocab.txt'}",
+        *LENGTHS,
+        "--dupe_factor=1",
+        "--nonext_sentence",
+    )
+    assert done.exit_code == 0, done.stderr
+    return path
+
+
+@pytest.fixture(scope="module")
+def pretrain(records, run_tool, golden):
+    """Runs run_pretraining on those examples, into a folder."""
+
+    def run(output_dir, *flags, size=None):
+        size = size or f"--bert_config_file={golden / 'model' / 'bert_config.json'}"
+        return run_tool(
+            "run_pretraining",
+            f"--input_file={records}",
+            f"--output_dir={output_dir}",
+            *LENGTHS,
+            *(() if size == "none" else (size,)),
+            "--num_train_steps=4",
+            "--num_warmup_steps=1",
+            "--log_every_steps=1",
+            *flags,
+        )
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def left_to_right_run(tmp_path_factory, pretrain):
+    run = tmp_path_factory.mktemp("runs") / "left_to_right"
+    done = pretrain(run, "--objective=left_to_right", "--do_train", "--do_eval")
+    assert done.exit_code == 0, done.stderr
+    return run
+
+
+@pytest.fixture(scope="module")
+def words_only_run(tmp_path_factory, pretrain):
+    run = tmp_path_factory.mktemp("runs") / "words_only"
+    done = pretrain(run, "--do_train", "--do_eval")
+    assert done.exit_code == 0, done.stderr
+    return run
+
+
+def test_left_to_right_trains_and_scores_the_next_piece(left_to_right_run):
+    lines = read_metrics(left_to_right_run)
+    assert [line["step"] for line in lines] == [1, 2, 3, 4]
+    assert "masked_lm_loss" not in lines[0]
+    # Nearly as likely as each other at first are the 288 pieces.
+    assert lines[0]["next_piece_loss"] == pytest.approx(np.log(288), rel=0.02)
+    assert lines[0]["next_piece_loss"] == lines[0]["loss"]
+    results = read_results(left_to_right_run)
+    assert list(results) == [
+        "global_step",
+        "loss",
+        "next_piece_accuracy",
+        "next_piece_loss",
+    ]
+
+
+def test_the_folder_says_that_the_model_is_causal(left_to_right_run, words_only_run):
+    read = json.loads((left_to_right_run / "bert_config.json").read_text())
+    assert read["attention"] == "causal"
+    task = json.loads((left_to_right_run / "task.json").read_text())
+    assert task["objective"] == "left_to_right"
+    assert "attention" not in json.loads(
+        (words_only_run / "bert_config.json").read_text()
+    )
+    task = json.loads((words_only_run / "task.json").read_text())
+    assert (task["objective"], task["next_sentence"]) == ("masked_lm", False)
+
+
+def test_a_run_is_evaluated_as_it_was_trained_without_saying_how(
+    left_to_right_run, pretrain
+):
+    before = (left_to_right_run / "eval_results.txt").read_text()
+    (left_to_right_run / "eval_results.txt").unlink()
+    done = pretrain(left_to_right_run, "--do_eval", size="none")
+    assert done.exit_code == 0, done.stderr
+    assert (left_to_right_run / "eval_results.txt").read_text() == before
+
+
+def test_the_next_piece_has_a_perplexity_while_training(tmp_path, pretrain):
+    done = pretrain(
+        tmp_path,
+        "--objective=left_to_right",
+        "--do_train",
+        "--eval_every_steps=2",
+        "--best_metric=eval_perplexity",
+    )
+    assert done.exit_code == 0, done.stderr
+    evaluated = [x for x in read_metrics(tmp_path) if "eval_loss" in x]
+    assert [line["step"] for line in evaluated] == [2, 4]
+    for line in evaluated:
+        assert line["eval_perplexity"] == pytest.approx(np.exp(line["eval_loss"]))
+
+
+def test_replicas_learn_what_one_device_learns(tmp_path, left_to_right_run, pretrain):
+    done = pretrain(
+        tmp_path,
+        "--objective=left_to_right",
+        "--do_train",
+        "--device=mirrored",
+        "--num_replicas=2",
+        "--gradient_accumulation_steps=2",
+        "--jit_compile",
+    )
+    assert done.exit_code == 0, done.stderr
+    losses = [
+        [line["next_piece_loss"] for line in read_metrics(run)]
+        for run in (left_to_right_run, tmp_path)
+    ]
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["left_to_right", "words_only"])
+def test_fine_tuning_starts_from_it_and_keeps_its_attention(
+    kind, request, tmp_path, sample_data, run_tool
+):
+    run = request.getfixturevalue(f"{kind}_run")
+    output_dir = tmp_path / "topics"
+    done = run_tool(
+        "run_classifier",
+        f"--init_checkpoint={run}",
+        f"--train_file={sample_data / 'topics_train.tsv'}",
+        f"--eval_file={sample_data / 'topics_dev.tsv'}",
+        "--max_seq_length=32",
+        "--num_train_epochs=0.2",
+        "--log_every_steps=1",
+        f"--output_dir={output_dir}",
+        "--do_train",
+        "--do_eval",
+    )
+    assert done.exit_code == 0, done.stderr
+    assert "cls/predictions/output_bias" in done.stderr  # Left over, and said to be.
+    read = config.BertConfig.from_json_file(output_dir / "bert_config.json")
+    assert read.is_causal == (kind == "left_to_right")
+    assert "eval_accuracy" in read_results(output_dir)
+    text = ["the first words of a text"]
+    [answer] = classification.predict(str(output_dir), text)
+    model = loading.load_model(str(output_dir))
+    assert model.config.is_causal == (kind == "left_to_right")
+    done = run_tool(
+        "export_saved_model",
+        f"--output_dir={output_dir}",
+        f"--export_dir={tmp_path / 'export'}",
+    )
+    assert done.exit_code == 0, done.stderr
+    done = run_tool(
+        "query_saved_model", f"--export_dir={tmp_path / 'export'}", f"--text={text[0]}"
+    )
+    exported = json.loads(done.stdout)
+    for name, probability in answer["probabilities"].items():
+        assert exported["probabilities"][name] == pytest.approx(probability, abs=1e-5)
+
+
+def test_a_checkpoint_without_a_pooler_is_fine_tuned_and_says_what_is_new(
+    words_only_run, tmp_path, sample_data, run_tool
+):
+    model = loading.load_model(str(words_only_run))
+    weights = {
+        weight.path.partition("/")[2]: weight.numpy()
+        for weight in model.weights
+        if "pooler" not in weight.path
+    }
+    folder = tmp_path / "without"
+    folder.mkdir()
+    native.save(str(folder / "bert_model.ckpt"), weights)
+    for name in ("bert_config.json", "vocab.txt"):
+        (folder / name).write_text((words_only_run / name).read_text())
+    done = run_tool(
+        "run_classifier",
+        f"--init_checkpoint={folder}",
+        f"--train_file={sample_data / 'topics_train.tsv'}",
+        "--max_seq_length=32",
+        "--num_train_epochs=0.1",
+        f"--output_dir={tmp_path / 'topics'}",
+        "--do_train",
+    )
+    assert done.exit_code == 0, done.stderr
+    assert "newly initialized: bert/pooler/dense/bias" in done.stderr
+
+
+def test_a_left_to_right_model_is_loaded_as_one(left_to_right_run):
+    model = loading.load_model(str(left_to_right_run))
+    assert type(model).__name__ == "BertLeftToRight"
+
+
+# NumPy 2 about TensorFlow's variables, while Keras writes its own files.
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+@pytest.mark.parametrize("target", ["bert", "keras"])
+def test_conversion_keeps_the_attention_where_it_can(
+    left_to_right_run, tmp_path, run_tool, target
+):
+    path = tmp_path / ("model.keras" if target == "keras" else "model")
+    done = run_tool(
+        "convert_checkpoint",
+        f"--source={left_to_right_run}",
+        f"--target={path}",
+        f"--target_format={target}",
+    )
+    assert done.exit_code == 0, done.stderr
+    assert loading.load_model(str(path)).config.is_causal
+    if target == "bert":
+        assert "2018 code itself ignores causal attention" in done.stdout
+
+
+@pytest.mark.parametrize("target", ["hugging_face", "keras_hub", "saved_model"])
+def test_conversion_is_refused_where_the_attention_has_no_place(
+    left_to_right_run, tmp_path, run_tool, target
+):
+    done = run_tool(
+        "convert_checkpoint",
+        f"--source={left_to_right_run}",
+        f"--target={tmp_path / 'model'}",
+        f"--target_format={target}",
+    )
+    assert done.exit_code == 1
+    last_line = done.stderr.strip().splitlines()[-1]
+    assert f"causal attention, which {target} has no place for" in last_line
+    assert not (tmp_path / "model").exists()
+
+
+def test_filling_masks_is_refused(left_to_right_run, run_tool):
+    done = run_tool(
+        "fill_mask", f"--init_checkpoint={left_to_right_run}", "--text=a [MASK]"
+    )
+    assert done.exit_code == 1
+    assert "reads from left to right" in done.stderr.strip().splitlines()[-1]
+
+
+def test_masked_words_under_causal_attention_are_refused(
+    left_to_right_run, tmp_path, pretrain
+):
+    done = pretrain(
+        tmp_path / "run",
+        f"--init_checkpoint={left_to_right_run}",
+        "--objective=masked_lm",
+        "--do_train",
+        size="none",
+    )
+    assert done.exit_code == 1
+    assert "sees nothing to the right of a mask" in done.stderr.splitlines()[-1]
+
+
+def test_a_model_that_saw_both_sides_may_go_on_left_to_right_and_it_is_said(
+    words_only_run, tmp_path, pretrain
+):
+    done = pretrain(
+        tmp_path / "run",
+        f"--init_checkpoint={words_only_run}",
+        "--objective=left_to_right",
+        "--do_train",
+        size="none",
+    )
+    assert done.exit_code == 0, done.stderr
+    assert "attention is bidirectional in the checkpoint's" in done.stderr
+
+
+def test_sentence_pairs_are_refused(golden):
+    causal = config.BertConfig(vocab_size=9, attention="causal")
+    pairs = types.SimpleNamespace(
+        paths=["pairs.tfrecord"], schema={"next_sentence_labels": None}
+    )
+    with pytest.raises(ValueError, match=r"pairs.tfrecord .* --next_sentence=False"):
+        objectives.check_records(causal, pairs)
+
+
+def test_a_dry_run_tells_the_size_that_is_named(tmp_path, pretrain):
+    counted = {}
+    for size in ("tiny", "L-2_H-128", "L-2_H-128_A-4", "L-1_H-64"):
+        done = pretrain(tmp_path / "run", "--dry_run", size=f"--model_size={size}")
+        assert done.exit_code == 0, done.stderr
+        lines = [x for x in done.stdout.splitlines() if x.startswith("parameters")]
+        counted[size] = int(lines[0].split()[1].replace(",", ""))
+    # 30522 - 288 rows of 128 and as many biases are missing from those of the release.
+    assert counted["tiny"] == 4_433_468 - 258 - 30_234 * 129
+    assert counted["tiny"] == counted["L-2_H-128"] == counted["L-2_H-128_A-4"]
+    assert counted["L-1_H-64"] < counted["tiny"]
+
+
+def test_a_named_size_trains_with_the_vocabulary_of_the_examples(tmp_path, pretrain):
+    done = pretrain(tmp_path, "--do_train", size="--model_size=L-1_H-16_A-2")
+    assert done.exit_code == 0, done.stderr
+    read = config.BertConfig.from_json_file(tmp_path / "bert_config.json")
+    assert read == config.BertConfig.of_size("L-1_H-16_A-2", vocab_size=288)
+    done = pretrain(tmp_path, "--do_eval", size="--model_size=L-1_H-16_A-2")
+    assert done.exit_code == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "flags, code, said",
+    [
+        (["--model_size=huge"], 1, "expected one of tiny, mini"),
+        (["--model_size=L-2_H-100"], 1, "no multiple of 64"),
+        (
+            ["--model_size=tiny", "--init_checkpoint=bert-tiny"],
+            2,
+            "does not go with --init_checkpoint",
+        ),
+    ],
+)
+def test_a_size_that_is_none_ends_in_one_line(tmp_path, pretrain, flags, code, said):
+    done = pretrain(tmp_path / "run", "--do_train", *flags, size="none")
+    assert done.exit_code == code, done.stderr
+    assert said in done.stderr.strip().splitlines()[-1]
