@@ -19,6 +19,7 @@ VOCABULARY = ["tokenizers>=0.20"]
 KERAS_HUB = ["keras-hub>=0.20"]
 DATASETS = ["tensorflow-datasets>=4.9.6"]
 ENTITIES = ["seqeval>=1.2.2"]
+SEARCH = ["faiss-cpu>=1.8", "hnswlib>=0.8"]
 CHINESE = ["jieba>=0.42.1"]
 
 setuptools.setup(
@@ -70,6 +71,7 @@ setuptools.setup(
         "keras-hub": KERAS_HUB,
         "datasets": DATASETS,
         "entities": ENTITIES,
+        "search": SEARCH,
         "chinese": CHINESE,
     },
 )
