@@ -14,6 +14,10 @@ from bert_tf import options
 ROOT = pathlib.Path(__file__).resolve().parent
 
 LOOP = "training/test_loop.py::test_sizes_of_batches_and_of_calls_follow_their_flags"
+MULTI_WORKER = (
+    "training/test_multi_worker.py::"
+    "test_two_workers_go_the_way_of_one_device_even_when_one_is_killed"
+)
 PRETRAIN = "tools/test_run_pretraining.py::"
 RUN_FOLDER = PRETRAIN + "test_training_and_evaluating_leave_a_whole_run_folder"
 BEST = PRETRAIN + "test_best_checkpoint_is_kept_and_training_stops_early"
@@ -62,6 +66,14 @@ QUESTIONS = "serving/test_query.py::"
 NOT_EXPORTED = (
     "tools/test_export_saved_model.py::test_what_cannot_be_exported_ends_in_one_line"
 )
+KINDS = "classification/test_kinds_of_labels.py::"
+TRIALS = "training/test_trials.py::"
+XNLI_STORY = (
+    "classification/test_glue_workflow.py::"
+    "test_a_model_trained_in_one_language_is_asked_in_others"
+)
+TFDS = "classification/test_tfds.py::"
+GLUE_TABLE = "tools/test_evaluate_glue.py::"
 DISTILL = "classification/test_distillation.py::"
 CHECKED = "checking/test_workflow.py::"
 TAG = "token_classification/test_workflow.py::"
@@ -74,6 +86,12 @@ TAG_OTHER_MODEL = TAG + "test_another_model_or_vocabulary_is_not_continued"
 TAG_TOOL_STORY = (
     TAG_TOOL + "test_a_folder_of_tagged_words_in_scores_and_predictions_out"
 )
+RETRIEVE = "retrieval/test_workflow.py::"
+RETRIEVE_TOOL = "tools/test_run_retrieval.py::"
+RETRIEVED = RETRIEVE_TOOL + "test_queries_and_a_corpus_in_scores_and_rankings_out"
+NOT_RETRIEVED = RETRIEVE + "test_what_does_not_fit_is_refused_before_training"
+ANOTHER_RETRIEVAL = RETRIEVE + "test_a_run_of_another_task_is_not_continued"
+RETRIEVAL_RATE = RETRIEVE + "test_model_and_rate_follow_their_flags"
 EARLIER_DEMO = "demo/test_demo.py::test_an_earlier_demo_is_replaced"
 
 # The training loop is the same in every tool that trains.
@@ -93,6 +111,8 @@ TRAINING = {
     "test_tpu_is_resolved_connected_initialized_in_this_order",
     "num_replicas": "training/test_distribution.py::"
     "test_replicas_get_contiguous_parts_of_the_global_batch",
+    "worker_hosts": MULTI_WORKER,
+    "worker_index": MULTI_WORKER,
     "random_seed": ORDER,
     "dtype": PRETRAIN + "test_mixed_bfloat16_trains_with_float32_weights",
     "gradient_accumulation_steps": "training/test_loop.py::"
@@ -143,6 +163,9 @@ OBSERVED = {
         + "test_two_runs_give_the_same_bytes_and_other_seeds_other_records",
         "dupe_factor": RECORDS,
         "masked_lm_prob": RECORDS,
+        "mask_share": RECORDS,
+        "same_share": RECORDS,
+        "random_share": RECORDS,
         "short_seq_prob": RECORDS,
         "sampler": RECORDS,
         "next_sentence": RECORDS,
@@ -169,6 +192,9 @@ OBSERVED = {
         "do_whole_word_mask": MASKED_IN_TRAINING,
         "masking": MASKED_IN_TRAINING,
         "masked_lm_prob": MASKED_IN_TRAINING,
+        "mask_share": MASKED_IN_TRAINING,
+        "same_share": MASKED_IN_TRAINING,
+        "random_share": MASKED_IN_TRAINING,
         "num_train_steps": PRETRAIN
         + "test_a_run_of_the_2018_code_is_continued_with_slots_and_step",
         "num_warmup_steps": LOOP,
@@ -204,8 +230,21 @@ OBSERVED = {
         "dtype": RATE,
         "bert_config_file": CLASSIFY + "test_a_run_of_another_model_is_not_continued",
         "vocab_file": CLASSIFY + "test_a_run_with_another_vocabulary_is_not_continued",
+        "num_restarts": TRIALS + "test_restarts_have_seeds_that_follow_one_another",
+        "sweep": TRIALS + "test_a_sweep_is_every_combination",
         "task_name": GLUE,
         "data_dir": GLUE,
+        "train_language": XNLI_STORY,
+        "eval_language": XNLI_STORY,
+        "tfds_name": TFDS + "test_a_dataset_is_trained_on_scored_and_predicted",
+        "tfds_splits": TFDS + "test_splits_are_those_that_are_named",
+        "label_separator": KINDS
+        + "test_any_number_of_classes_is_learned_scored_and_written",
+        "threshold": KINDS + "test_the_threshold_decides_which_classes_count",
+        "regression": KINDS + "test_a_number_is_learned_scored_and_written",
+        "class_weights": KINDS
+        + "test_balanced_class_weights_are_logged_and_change_the_training",
+        "doc_stride": KINDS + "test_the_end_of_a_long_text_is_read_only_in_windows",
         "train_file": CLASSIFY + "test_classes_are_those_of_the_column_that_is_named",
         "eval_file": CLASSIFY_TOOL + "test_csv_in_scores_and_predictions_out",
         "predict_file": CLASSIFY_TOOL + "test_csv_in_scores_and_predictions_out",
@@ -224,6 +263,11 @@ OBSERVED = {
         "distillation_temperature": DISTILL
         + "test_temperature_and_weight_change_the_loss",
         "distillation_weight": DISTILL + "test_temperature_and_weight_change_the_loss",
+    },
+    "evaluate_glue": {
+        "input_dir": GLUE_TABLE + "test_runs_and_answers_are_one_table",
+        "data_dir": GLUE_TABLE + "test_runs_and_answers_are_one_table",
+        "output_file": GLUE_TABLE + "test_runs_and_answers_are_one_table",
     },
     "run_ner": {
         **FINE_TUNING,
@@ -288,6 +332,45 @@ OBSERVED = {
         + "test_a_batch_that_does_not_divide_is_refused_before_training",
         "num_train_epochs": CHOOSE_TOOL + "test_a_table_in_scores_and_predictions_out",
         "warmup_proportion": CHOOSE + "test_model_and_rate_follow_their_flags",
+    },
+    "run_retrieval": {
+        **FINE_TUNING,
+        "init_checkpoint": RETRIEVE + "test_an_encoder_is_evaluated_as_it_is",
+        "train_batch_size": NOT_RETRIEVED,
+        "eval_batch_size": RETRIEVE
+        + "test_a_batch_that_does_not_divide_is_refused_before_training",
+        "learning_rate": RETRIEVAL_RATE,
+        "dtype": RETRIEVAL_RATE,
+        "gradient_accumulation_steps": RETRIEVE_TOOL
+        + "test_what_does_not_fit_ends_in_one_line",
+        "best_metric": RETRIEVE
+        + "test_training_and_evaluation_are_logged_and_the_best_is_kept",
+        "dry_run": RETRIEVE + "test_a_dry_run_counts_all_sequences_and_writes_nothing",
+        "model": ANOTHER_RETRIEVAL,
+        "bert_config_file": RETRIEVE
+        + "test_a_run_with_another_vocabulary_or_model_is_not_continued",
+        "vocab_file": RETRIEVE
+        + "test_a_run_with_another_vocabulary_or_model_is_not_continued",
+        "train_file": RETRIEVE + "test_negatives_follow_flag_file_and_model",
+        "eval_file": RETRIEVE + "test_a_passage_that_is_not_in_the_corpus_is_refused",
+        "predict_file": RETRIEVED,
+        "corpus_file": RETRIEVE
+        + "test_vectors_of_a_corpus_are_kept_until_model_or_corpus_change",
+        "do_lower_case": ANOTHER_RETRIEVAL,
+        "max_query_length": NOT_RETRIEVED,
+        "max_seq_length": NOT_RETRIEVED,
+        "pooling": RETRIEVAL_RATE,
+        "temperature": RETRIEVAL_RATE,
+        "num_negatives": RETRIEVE + "test_negatives_follow_flag_file_and_model",
+        "do_predict": RETRIEVED,
+        "num_train_epochs": NOT_RETRIEVED,
+        "warmup_proportion": RETRIEVAL_RATE,
+        "recall_at": RETRIEVED,
+        "top_k": RETRIEVED,
+        "search": RETRIEVE_TOOL
+        + "test_a_search_whose_library_is_missing_says_what_to_install",
+        "retrieve_with": RETRIEVE + "test_a_head_that_gives_no_score_does_not_rank",
+        "num_candidates": RETRIEVE + "test_a_head_that_gives_no_score_does_not_rank",
     },
     "convert_checkpoint": {
         "source": CONVERT + "test_what_does_not_fit_ends_in_one_line_and_exit_code_1",
@@ -390,6 +473,12 @@ OBSERVED = {
                 "text_b_column",
                 "label_column",
                 "labels",
+                "label_separator",
+                "regression",
+                "train_language",
+                "eval_language",
+                "tfds_name",
+                "tfds_splits",
                 "start_column",
                 "ending_columns",
                 "header",

@@ -1,7 +1,5 @@
 """Records to tf.data batches, each batch a function of (seed, step) alone."""
 
-import contextlib
-import re
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -10,6 +8,7 @@ import tensorflow as tf
 
 from bert_tf.data import length_buckets as buckets_module
 from bert_tf.data import ordering
+from bert_tf.data import read_errors
 from bert_tf.data import schema as schemas
 from bert_tf.data import tfrecord
 
@@ -32,7 +31,7 @@ class Source:
         """Returns `rows`; where a part of them is drawn, `step`, int64, decides."""
         return self.rows(indices, num_rows)
 
-    clear_errors = staticmethod(lambda: clear_errors())
+    clear_errors = staticmethod(read_errors.clear_errors)
 
     def row_lengths(self) -> np.ndarray:
         """Returns int [N], the places that each row uses, for grouping by length."""
@@ -150,6 +149,7 @@ def training_batches(
     shuffle_buffer_size: int = 0,
     length_buckets: Sequence[int] = (),
     group_by_length: bool = False,
+    share: range | None = None,
 ) -> tf.data.Dataset:
     """Returns the batches of steps `start_step` to `num_steps - 1`.
 
@@ -170,10 +170,13 @@ def training_batches(
             that holds its longest row. Empty: rows keep their length.
         group_by_length: whether rows of like length share a batch. Which do is a
             function of (seed, epoch) too, but not the order that there is without.
+        share: rows of every batch that are wanted, such as range(8, 16); None for
+            all. Others are read only where `length_buckets` have to know them.
 
     Returns:
         Dicts of the source's columns [B, ...] with `example_index` (int32 [B], 0 to
-        B - 1) and `step` (int32 [B]). Shapes are static without `length_buckets`.
+        B - 1; that of `share`) and `step` (int32 [B]). Shapes are static without
+        `length_buckets`.
 
     Raises:
         ValueError: a number that cannot be.
@@ -189,18 +192,28 @@ def training_batches(
             source.row_lengths(), order=order, batch_size=batch_size
         )
 
+    share = share or range(batch_size)
+    read = range(batch_size) if length_buckets else share
+
     def indices_of(step):
-        return order.indices(int(step) * batch_size, batch_size)
+        return order.indices(int(step) * batch_size + read.start, len(read))
 
     def batch(step):
         indices = tf.numpy_function(indices_of, [step], tf.int64)
-        indices = tf.ensure_shape(indices, [batch_size])
-        features = source.rows_at_step(step, indices, batch_size)
-        features["example_index"] = tf.range(batch_size)
-        features["step"] = tf.fill([batch_size], tf.cast(step, tf.int32))
+        indices = tf.ensure_shape(indices, [len(read)])
+        features = source.rows_at_step(step, indices, len(read))
+        features["example_index"] = tf.range(read.start, read.stop)
+        features["step"] = tf.fill([len(read)], tf.cast(step, tf.int32))
         return features
 
-    return _dataset(batch, range(start_step, num_steps), source, length_buckets)
+    dataset = _dataset(batch, range(start_step, num_steps), source, length_buckets)
+    if read == share:
+        return dataset
+    return dataset.map(
+        lambda batch: {
+            name: column[share.start : share.stop] for name, column in batch.items()
+        }
+    )
 
 
 def evaluation_batches(
@@ -237,31 +250,6 @@ def evaluation_batches(
     return _dataset(
         batch, range(-(-num_examples // batch_size)), source, length_buckets
     )
-
-
-@contextlib.contextmanager
-def clear_errors():
-    """Turns what TensorFlow raises for a damaged record into a ValueError.
-
-    Put it around the iteration over a dataset of this module.
-
-    Raises:
-        ValueError: with file and byte, as `RecordFiles.read` raised it inside tf.data.
-    """
-    try:
-        yield
-    except tf.errors.OpError as error:
-        message = error.message or ""
-        raised = re.search(r"(?:ValueError|OSError): (.+)", message)
-        if raised:
-            raise ValueError(raised[1].strip()) from None
-        if "ParseExample" in message:
-            reason = re.search(r"Key: .*", message)
-            raise ValueError(
-                "A record has other columns or lengths than the first one of its "
-                f"file ({reason[0] if reason else message})."
-            ) from None
-        raise
 
 
 def _dataset(batch, steps, source, length_buckets):

@@ -2,9 +2,20 @@
 
 import tensorflow as tf
 
+from bert_tf.training import workers
+
+
+def of_options(options):
+    """Returns the strategy that `TrainingOptions` ask for; see `create_strategy`."""
+    if options.device == "multi_worker":
+        return workers.create_strategy(options.worker_hosts, options.worker_index)
+    return create_strategy(
+        options.device, num_replicas=options.num_replicas, tpu_name=options.tpu_name
+    )
+
 
 def create_strategy(device="auto", *, num_replicas=None, tpu_name=None):
-    """Returns the tf.distribute strategy that a run is spread with.
+    """Returns the tf.distribute strategy that a run of one process is spread with.
 
     Args:
         device: "auto", "cpu", "gpu", "mirrored" or "tpu".
@@ -101,11 +112,45 @@ def distribute(dataset, strategy):
 
     Every batch, a dict of tensors [B, ...], is cut into contiguous parts of equal
     size, one a replica, so that example i of the global batch is the same whatever the
-    number of replicas.
+    number of replicas. On several hosts each reads all and keeps its share.
     """
-    replicas = strategy.num_replicas_in_sync
 
-    def per_replica(unused_context):
+    def share_of(host, hosts):
+        if hosts == 1:
+            return dataset
+        return dataset.map(
+            lambda batch: {
+                name: _split(column, hosts)[host] for name, column in batch.items()
+            }
+        )
+
+    return _iterator(strategy, share_of)
+
+
+def distribute_shares(batches_of, batch_size, strategy):
+    """Returns what `distribute` does; each host reads only its share of the examples.
+
+    Args:
+        batches_of: function from a range of rows of the global batch to the dataset of
+            these rows.
+        batch_size: int, rows of a global batch.
+        strategy: `tf.distribute.Strategy`.
+    """
+
+    def share_of(host, hosts):
+        size = batch_size // hosts
+        return batches_of(range(host * size, (host + 1) * size))
+
+    return _iterator(strategy, share_of)
+
+
+def _iterator(strategy, share_of):
+    """Returns the iterator over parts of what each host gets: share_of(host, hosts)."""
+
+    def per_replica(context):
+        hosts = context.num_input_pipelines
+        dataset = share_of(context.input_pipeline_id, hosts)
+        replicas = context.num_replicas_in_sync // hosts
         if replicas == 1:
             return dataset
         return dataset.flat_map(

@@ -6,6 +6,7 @@ import tensorflow as tf
 from bert_tf import progress as progress_module
 from bert_tf.training import distribution
 from bert_tf.training import steps
+from bert_tf.training import workers
 
 
 class Evaluation:
@@ -24,6 +25,7 @@ class Evaluation:
         self._options = options
         self._progress = progress
         self._step_functions = {}
+        self._workers = workers.Workers(strategy)
 
     def evaluate(self, source, *, max_examples=None):
         """Returns means over the examples of `source`.
@@ -93,7 +95,7 @@ class Evaluation:
         num_examples = min(source.num_examples, max_examples or source.num_examples)
         num_steps = -(-num_examples // batch_size)
         for index in range(num_steps):
-            with source.clear_errors():
+            with self._workers.clear_errors(), source.clear_errors():
                 values = step_function(iterator)
             yield values
             self._progress("evaluate", index + 1, num_steps, unit="batch")

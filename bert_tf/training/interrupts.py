@@ -43,8 +43,11 @@ class Interrupts:
         return self._received is not None
 
     def act(self):
-        """Raises KeyboardInterrupt, whose argument is the number of the signal."""
-        raise KeyboardInterrupt(self._received)
+        """Raises KeyboardInterrupt, whose argument is the number of the signal.
+
+        Where none came, another worker's run was told to end: that is a SIGTERM here.
+        """
+        raise KeyboardInterrupt(self._received or signal.SIGTERM)
 
     def _receive(self, number, unused_frame):
         if self.pending and number == signal.SIGINT:

@@ -4,7 +4,6 @@ import contextlib
 import functools
 import logging
 import math
-import os
 import time
 
 import keras
@@ -12,25 +11,23 @@ import tensorflow as tf
 
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import loading
-from bert_tf.optimization import create
-from bert_tf.optimization import schedules
+from bert_tf.training import checkpoint_writing
 from bert_tf.training import distribution
 from bert_tf.training import evaluation
-from bert_tf.training import freezing
 from bert_tf.training import hardware
 from bert_tf.training import interrupts
 from bert_tf.training import model_card
 from bert_tf.training import non_finite
+from bert_tf.training import optimizers
 from bert_tf.training import pace
 from bert_tf.training import run_folder
 from bert_tf.training import selection
 from bert_tf.training import state
 from bert_tf.training import steps
 from bert_tf.training import time_budget
+from bert_tf.training import workers
 
 logger = logging.getLogger(__name__)
-
-BEST_FOLDER = "best"
 
 
 class Trainer:
@@ -69,9 +66,10 @@ class Trainer:
         self.options = options
         self.num_train_steps = num_train_steps
         self.progress = progress
-        self.folder = run_folder.RunFolder(options.output_dir)
-        self.strategy = distribution.create_strategy(
-            options.device, num_replicas=options.num_replicas, tpu_name=options.tpu_name
+        self.strategy = distribution.of_options(options)
+        self.workers = workers.Workers(self.strategy)
+        self.folder = run_folder.RunFolder(
+            options.output_dir, is_written=self.workers.is_chief
         )
         self.optimizer = None
         keras.utils.set_random_seed(options.random_seed)
@@ -98,23 +96,21 @@ class Trainer:
             self.strategy,
             micro_batches=self.options.gradient_accumulation_steps,
         )
-        schedule = None
-        if self.options.max_train_minutes:
-            schedule = schedules.WarmupLinearDecayOfTime(
-                self.options.learning_rate, self.options.warmup_proportion
-            )
-        self._budget = time_budget.TimeBudget(self.options.max_train_minutes, schedule)
-        self.optimizer = create.create_optimizer(
-            self.options.learning_rate,
-            self.num_train_steps,
-            num_warmup_steps,
+        schedule = optimizers.schedule_of_time(self.options)
+        self._budget = time_budget.TimeBudget(
+            self.options.max_train_minutes, schedule, agree=self.workers.of_chief
+        )
+        self.optimizer = optimizers.create_optimizer(
+            self.model,
+            self.options,
+            num_train_steps=self.num_train_steps,
+            num_warmup_steps=num_warmup_steps,
             schedule=schedule,
         )
-        freezing.freeze(self.model, self.options.frozen_layers)
-        self.optimizer.build(self.model.trainable_variables)
 
     def _load(self):
         step = state.restore(self.options.output_dir, self.model, self.optimizer)
+        self.workers.check_same("the step of the last checkpoint", step or 0)
         if step is not None:
             self.resumed = True
             return step
@@ -137,13 +133,15 @@ class Trainer:
         Returns:
             dict: `loss` of the last step that was taken and `global_step`.
         """
-        last_loss = self._resumed_loss()
+        last_loss = self.folder.last_loss()
         self._budget.start(state.read_train_seconds(self.options.output_dir))
         if self._is_done():
             logger.info("Step %d: nothing left to train.", self.step)
             return {"loss": last_loss, "global_step": self.step}
         self.folder.create()
         self.folder.cut_metrics(self.step)
+        # A meeting too: now every worker reads the metrics that are left.
+        self.workers.check_shared(self.options.output_dir)
         self._selection = selection.Selection.replayed(
             self.options.best_metric,
             self.options.early_stopping_evals,
@@ -157,16 +155,28 @@ class Trainer:
             options=self.options,
         )
         iterator = self._training_iterator(source)
-        with contextlib.closing(self.folder), interrupts.Interrupts() as interrupted:
+        with (
+            contextlib.closing(self.folder),
+            interrupts.Interrupts() as interrupted,
+            self.workers.clear_errors(),
+            self._create_writer() as self._writer,
+        ):
             done = False
             while not (done or self._selection.should_stop):
                 last_loss = self._advance(train_steps, iterator)
                 done = self._is_done()
                 self._keep(evaluate, done=done)
-                if interrupted.pending:
+                self._writer.check()
+                if self.workers.any(interrupted.pending):
                     self._save()
+                    self._writer.finish()
                     interrupted.act()
         return {"loss": last_loss, "global_step": self.step}
+
+    def _create_writer(self):
+        return checkpoint_writing.CheckpointWriter(
+            self.model, self.optimizer, self.options, self.workers
+        )
 
     def _is_done(self):
         return self.step >= self.num_train_steps or self._budget.is_spent
@@ -184,8 +194,11 @@ class Trainer:
             length_buckets=self.options.length_buckets,
             group_by_length=self.options.group_by_length,
         )
-        batches = self._batches_from(start_step=self.step)
-        return distribution.distribute(batches, self.strategy)
+        return distribution.distribute_shares(
+            lambda share: self._batches_from(start_step=self.step, share=share),
+            self.options.train_batch_size,
+            self.strategy,
+        )
 
     def _advance(self, train_steps, iterator):
         """Takes some steps in one call, logs them, returns the last one's loss."""
@@ -200,7 +213,8 @@ class Trainer:
         with self._clear_errors():
             history = train_steps(iterator, tf.constant(num_steps))
         history = {name: values.numpy() for name, values in history.items()}
-        examples_per_second = self._pace.took(num_steps, time.monotonic() - started)
+        seconds = self.workers.of_chief(time.monotonic() - started)
+        examples_per_second = self._pace.took(num_steps, seconds)
         num_finite = non_finite.num_finite(history, self.options.dtype)
         self._log(history, num_finite, examples_per_second)
         self.step += num_finite
@@ -254,23 +268,10 @@ class Trainer:
         scores = evaluate()
         self.folder.log(self.step, scores, tag="eval")
         if self._selection.is_best(scores):
-            best_dir = os.path.join(self.options.output_dir, BEST_FOLDER)
-            state.save(best_dir, self.model, None, self.step, keep_max=1)
-            self.folder.copy_settings_to(best_dir)
+            self.folder.copy_settings_to(self._writer.save_best(self.step))
 
     def _save(self):
-        state.save(
-            self.options.output_dir,
-            self.model,
-            self.optimizer,
-            self.step,
-            keep_max=self.options.keep_checkpoint_max,
-            train_seconds=self._budget.used_seconds,
-        )
-
-    def _resumed_loss(self):
-        losses = [line["loss"] for line in self.folder.read_metrics() if "loss" in line]
-        return losses[-1] if losses else float("nan")
+        self._writer.save(self.step, train_seconds=self._budget.used_seconds)
 
     def facts(self):
         """Returns what the training was like, for `model_card.Card.training`.

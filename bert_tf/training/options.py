@@ -52,9 +52,19 @@ class TrainingOptions(options.Options):
     )
     device: str = option(
         "auto",
-        choices=("auto", "cpu", "gpu", "mirrored", "tpu"),
+        choices=("auto", "cpu", "gpu", "mirrored", "multi_worker", "tpu"),
         help="Where to run. auto: every GPU there is, or else the CPU; mirrored: "
-        "num_replicas GPUs, or as many logical CPU devices.",
+        "num_replicas GPUs, or as many logical CPU devices; multi_worker: this process "
+        "and others, each with its GPUs.",
+    )
+    worker_hosts: tuple[str, ...] = option(
+        (),
+        help="Address (name:port) of every process of --device=multi_worker, the same "
+        "list for all; the first one writes the checkpoints. Default: what TF_CONFIG "
+        "says.",
+    )
+    worker_index: int | None = option(
+        None, minimum=0, help="Place of this process among worker_hosts, from 0."
     )
     tpu_name: str | None = option(
         None, help="Name or gRPC address of the TPU; 'local' on a TPU VM."
@@ -126,6 +136,7 @@ class TrainingOptions(options.Options):
                 f"--num_replicas={self.num_replicas} goes with --device=mirrored, got "
                 f"--device={self.device}."
             )
+        self._check_workers()
         if self.tpu_name is not None and self.device != "tpu":
             raise options.OptionError("--tpu_name goes with --device=tpu.")
         if self.eval_every_steps == 0:
@@ -136,6 +147,21 @@ class TrainingOptions(options.Options):
         for name in ("early_stopping_evals", "best_metric"):
             if getattr(self, name) != self._default(name):
                 raise options.OptionError(f"--{name} needs --eval_every_steps above 0.")
+
+    def _check_workers(self):
+        hosts, index = self.worker_hosts, self.worker_index
+        if not hosts and index is None:
+            return
+        if self.device != "multi_worker":
+            name = "worker_hosts" if hosts else "worker_index"
+            raise options.OptionError(
+                f"--{name} goes with --device=multi_worker, got --device={self.device}."
+            )
+        if index is None or not hosts or index >= len(hosts):
+            raise options.OptionError(
+                f"--worker_index={index} is no place among the {len(hosts)} of "
+                "--worker_hosts; expected one from 0, different for every process."
+            )
 
     def _default(self, name):
         return type(self).__dataclass_fields__[name].default

@@ -30,6 +30,8 @@ WITHOUT_EFFECT = (
     "output_dir",
     "predict_batch_size",
     "save_checkpoints_steps",
+    "worker_hosts",
+    "worker_index",
 )
 VERSIONS_OF = ("bert_tf", "tensorflow", "tensorflow-text", "keras", "numpy")
 
@@ -39,14 +41,18 @@ class RunFolder:
 
     Args:
         path: str; created with the first file.
+        is_written: bool; False reads only, as all workers but the chief do.
     """
 
-    def __init__(self, path):
+    def __init__(self, path, *, is_written=True):
         self.path = path
+        self._is_written = is_written
         self._writers = {}
 
     def create(self):
         """Makes the folder; OSError when it cannot be written to."""
+        if not self._is_written:
+            return
         files.make_folders(self.path)
         probe = os.path.join(self.path, ".writable")
         with files.open_file(probe, "w"):
@@ -62,6 +68,8 @@ class RunFolder:
             vocabulary: `Vocabulary`, or None where it is not known.
             options: the tool's options record.
         """
+        if not self._is_written:
+            return
         self._write_json("task.json", task)
         self._write_text("bert_config.json", config.to_json_string())
         if vocabulary is not None:
@@ -108,6 +116,8 @@ class RunFolder:
 
     def copy_settings_to(self, folder):
         """Copies what predicting and exporting need beside another checkpoint."""
+        if not self._is_written:
+            return
         for name in SETTINGS_FILES:
             if files.exists(self._file(name)):
                 with files.open_file(self._file(name)) as source:
@@ -128,7 +138,7 @@ class RunFolder:
     def cut_metrics(self, step):
         """Drops what an interrupted run logged after `step`."""
         path = self._file(METRICS_FILE)
-        if not files.exists(path):
+        if not (self._is_written and files.exists(path)):
             return
         kept = [line for line in self.read_metrics() if line["step"] <= step]
         self._write_text(
@@ -152,6 +162,11 @@ class RunFolder:
                 lines.append(values)
         return lines
 
+    def last_loss(self):
+        """Returns the loss of the last training step that was logged, or NaN."""
+        losses = [line["loss"] for line in self.read_metrics() if "loss" in line]
+        return losses[-1] if losses else float("nan")
+
     def log(self, step, values, *, tag="train"):
         """Appends one object to metrics.jsonl and to the TensorBoard files.
 
@@ -160,6 +175,8 @@ class RunFolder:
             values: dict of floats.
             tag: "train" or "eval": the TensorBoard run that they belong to.
         """
+        if not self._is_written:
+            return
         line = {"step": int(step), **values}
         with self._clear_write_errors():
             with files.open_file(self._file(METRICS_FILE), "a") as file:
@@ -175,7 +192,8 @@ class RunFolder:
             results: dict of numbers; ints are written as such.
         """
         lines = [f"{key} = {results[key]}" for key in sorted(results)]
-        self._write_text(EVAL_RESULTS_FILE, "\n".join(lines) + "\n")
+        if self._is_written:
+            self._write_text(EVAL_RESULTS_FILE, "\n".join(lines) + "\n")
         logger.info("***** Eval results *****")
         for line in lines:
             logger.info("  %s", line)

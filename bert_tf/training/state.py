@@ -30,18 +30,18 @@ def state_variables(model, optimizer):
     return state
 
 
-def save(output_dir, model, optimizer, step, *, keep_max, train_seconds=None):
-    """Writes model.ckpt-STEP, then the file `checkpoint`, then removes old ones.
+def copies(model, optimizer, step, *, train_seconds=None):
+    """Returns {checkpoint name: array} of weights, slots and step, in host memory.
 
     `train_seconds` is the time used by a run that has a time budget.
     """
     state = state_variables(model, optimizer)
-    # Variables, not copies: one tensor at a time is held twice while writing.
-    tensors = {name: variable.value for name, variable in state.items()}
-    tensors[GLOBAL_STEP] = np.int64(step)
+    # Variables may change while the copies are written.
+    arrays = {name: variable.value.numpy() for name, variable in state.items()}
+    arrays[GLOBAL_STEP] = np.int64(step)
     if train_seconds is not None:
-        tensors[names.TRAIN_SECONDS] = np.float64(train_seconds)
-    return rotation.write_step(output_dir, step, tensors, keep_max=keep_max)
+        arrays[names.TRAIN_SECONDS] = np.float64(train_seconds)
+    return arrays
 
 
 def restore(output_dir, model, optimizer):

@@ -108,18 +108,28 @@ def build_predict_step(model, strategy, keys):
         strategy: `tf.distribute.Strategy`.
         keys: names of the model's outputs, each [B, ...]. `is_real_example` is added.
     """
+    has_workers = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
 
     def replica_step(batch):
         outputs = model(batch, training=False)
         chosen = {key: outputs[key] for key in keys}
-        return chosen | {"is_real_example": batch["is_real_example"]}
+        chosen["is_real_example"] = batch["is_real_example"]
+        if not has_workers:
+            return chosen
+        # The results of other workers' replicas are not local ones.
+        context = tf.distribute.get_replica_context()
+        return {n: context.all_gather(value, axis=0) for n, value in chosen.items()}
+
+    def local_results(value):
+        results = strategy.experimental_local_results(value)
+        return results[:1] if has_workers else results
 
     @tf.function
     def predict_step(iterator, full_length):
         values = strategy.run(replica_step, args=(next(iterator),))
         return {
             key: _filled(
-                tf.concat(strategy.experimental_local_results(value), axis=0),
+                tf.concat(local_results(value), axis=0),
                 full_length,
                 CUT_LOGIT if key.endswith("logits") else 0,
             )

@@ -16,12 +16,13 @@ class TimeBudget:
         minutes: float, or None for a run that takes a number of steps.
         schedule: `schedules.WarmupLinearDecayOfTime`, or None without `minutes`.
         clock: function that returns seconds.
+        agree: function that makes a number the same on all workers of a run.
     """
 
-    def __init__(self, minutes=None, schedule=None, *, clock=None):
+    def __init__(self, minutes=None, schedule=None, *, clock=None, agree=float):
         self.seconds = None if minutes is None else 60.0 * minutes
         self._schedule = schedule
-        self._clock = clock or _now
+        self._clock = lambda: agree((clock or _now)())
         self._used_before = 0.0
         self._started = None
 

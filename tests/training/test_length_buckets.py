@@ -179,13 +179,8 @@ def test_a_run_with_buckets_goes_on_as_if_it_had_not_been_killed(tmp_path, monke
         pass
 
     def save(trainer):
-        loop.state.save(
-            trainer.options.output_dir,
-            trainer.model,
-            trainer.optimizer,
-            trainer.step,
-            keep_max=5,
-        )
+        trainer._writer.save(trainer.step)
+        trainer._writer.finish()
         raise KilledError
 
     with monkeypatch.context() as patch:

@@ -1,0 +1,171 @@
+"""Two workers on one machine: the run of one device, whoever is killed."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+NUM_TRAIN_STEPS = 50
+RELATIVE = 1e-5
+
+
+@pytest.fixture
+def flags(golden):
+    """Returns a function from an output_dir to the flags of a short run."""
+    model = golden / "model"
+
+    def of(output_dir, **changes):
+        given = {
+            "input_file": model / "examples.tfrecord",
+            "output_dir": output_dir,
+            "bert_config_file": model / "bert_config.json",
+            "do_train": True,
+            "do_eval": True,
+            "train_batch_size": 4,
+            "max_seq_length": 64,
+            "max_predictions_per_seq": 10,
+            "num_train_steps": NUM_TRAIN_STEPS,
+            "num_warmup_steps": 10,
+            "learning_rate": 1e-3,
+            "save_checkpoints_steps": 7,
+            "iterations_per_loop": 1,
+            "log_every_steps": 1,
+            **changes,
+        }
+        return [f"--{name}={value}" for name, value in given.items()]
+
+    return of
+
+
+def two_addresses():
+    listeners = [socket.create_server(("localhost", 0)) for _ in range(2)]
+    ports = [listener.getsockname()[1] for listener in listeners]
+    for listener in listeners:
+        listener.close()
+    return [f"localhost:{port}" for port in ports]
+
+
+def start(root, flags, environment=None):
+    return subprocess.Popen(
+        [sys.executable, os.path.join(root, "tools", "run_pretraining.py"), *flags],
+        cwd=root,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": "", **(environment or {})},
+    )
+
+
+def start_by_flags(root, flags):
+    hosts = ",".join(two_addresses())
+    of_worker = ["--device=multi_worker", f"--worker_hosts={hosts}"]
+    return [
+        start(root, [*flags, *of_worker, f"--worker_index={index}"])
+        for index in range(2)
+    ]
+
+
+def start_by_environment(root, flags):
+    cluster = {"worker": two_addresses()}
+    tasks = [{"type": "worker", "index": index} for index in range(2)]
+    return [
+        start(
+            root,
+            [*flags, "--device=multi_worker"],
+            {"TF_CONFIG": json.dumps({"cluster": cluster, "task": task})},
+        )
+        for task in tasks
+    ]
+
+
+def metrics(output_dir):
+    path = output_dir / "metrics.jsonl"
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def scores(output_dir):
+    lines = (output_dir / "eval_results.txt").read_text().splitlines()
+    pairs = [line.split(" = ") for line in lines]
+    return {name: float(value) for name, value in pairs}
+
+
+def wait_until(is_time, *processes):
+    deadline = time.monotonic() + 250
+    while not is_time():
+        assert all(process.poll() is None for process in processes)
+        assert time.monotonic() < deadline, "The run did not get that far."
+        time.sleep(0.01)
+
+
+def outputs_of(processes):
+    try:
+        return [process.communicate(timeout=280) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+
+
+def assert_same_curve(run, reference):
+    found, expected = metrics(run), metrics(reference)
+    assert [line["step"] for line in found] == list(range(1, NUM_TRAIN_STEPS + 1))
+    for name in ("loss", "masked_lm_loss", "global_grad_norm", "learning_rate"):
+        np.testing.assert_allclose(
+            [line[name] for line in found],
+            [line[name] for line in expected],
+            rtol=RELATIVE,
+        )
+
+
+def assert_same_weights(run, reference):
+    last = f"model.ckpt-{NUM_TRAIN_STEPS}"
+    found = tf.train.load_checkpoint(str(run / last))
+    expected = tf.train.load_checkpoint(str(reference / last))
+    shapes = expected.get_variable_to_shape_map()
+    assert shapes == found.get_variable_to_shape_map()
+    for name in shapes:
+        one, other = found.get_tensor(name), expected.get_tensor(name)
+        scale = max(np.max(np.abs(other)), 1e-3)
+        assert np.max(np.abs(one - other)) <= RELATIVE * scale, name
+
+
+def test_two_workers_go_the_way_of_one_device_even_when_one_is_killed(
+    flags, tmp_path, project_root, run_tool
+):
+    reference, run = tmp_path / "one", tmp_path / "two"
+    # One device takes the first steps, so the run moves to workers in its middle.
+    first = start(project_root, flags(run, save_checkpoints_steps=1))
+    done = run_tool("run_pretraining", *flags(reference))
+    assert done.exit_code == 0, done.stderr
+    wait_until(lambda: len(metrics(run)) >= 8 or first.poll() is not None)
+    first.send_signal(signal.SIGTERM)
+    outputs_of([first])
+    assert 8 <= len(metrics(run)) < NUM_TRAIN_STEPS
+
+    chief, other = start_by_flags(project_root, flags(run))
+    wait_until(lambda: len(metrics(run)) >= 25, chief, other)
+    other.send_signal(signal.SIGKILL)
+    (_, stderr), _ = outputs_of([chief, other])
+    assert chief.returncode == 1
+    assert stderr.strip().splitlines()[-1] == (
+        "run_pretraining: Another worker is gone, so this one cannot go on. Start all "
+        "workers again with the same command: the run continues from its last "
+        "checkpoint."
+    )
+    assert "Traceback" not in stderr
+
+    processes = start_by_environment(project_root, flags(run))
+    for process, (_, stderr) in zip(processes, outputs_of(processes), strict=True):
+        assert process.returncode == 0, stderr
+    assert_same_curve(run, reference)
+    assert_same_weights(run, reference)
+    # Every worker evaluates its share; the chief writes what all found.
+    assert scores(run) == pytest.approx(scores(reference), rel=RELATIVE)

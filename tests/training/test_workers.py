@@ -1,0 +1,244 @@
+"""Several workers: how they find each other, agree, and save."""
+
+import os
+import socket
+import threading
+import types
+
+import numpy as np
+import pytest
+
+from bert_tf.checkpoints import rotation
+from bert_tf.training import checkpoint_writing
+from bert_tf.training import meeting_point
+from bert_tf.training import options
+from bert_tf.training import workers
+
+
+class Meeting(workers.Workers):
+    """A worker in a thread, who meets the others at a barrier."""
+
+    def __init__(self, index, barrier, values):
+        self.count, self.index = barrier.parties, index
+        self._barrier = barrier
+        self._values = values
+
+    def gathered(self, value):
+        self._values[self.index] = value
+        self._barrier.wait(timeout=20)
+        found = np.array(self._values, np.float64)
+        self._barrier.wait(timeout=20)
+        return found
+
+
+def together(work, count=2):
+    """Runs work(worker) in as many threads; returns results, or what was raised."""
+    barrier, values = threading.Barrier(count), [0.0] * count
+    results = [None] * count
+
+    def run(index):
+        try:
+            results[index] = work(Meeting(index, barrier, values))
+        except Exception as error:
+            results[index] = error
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def writer_of(worker, folder):
+    """Returns a writer whose state is one number."""
+    record = types.SimpleNamespace(output_dir=str(folder), keep_checkpoint_max=5)
+    return checkpoint_writing.CheckpointWriter(None, None, record, worker)
+
+
+@pytest.fixture
+def one_number(monkeypatch):
+    def copies(model, optimizer, step, train_seconds=None):
+        return {"a": np.float32(step), "global_step": np.int64(step)}
+
+    monkeypatch.setattr(checkpoint_writing.state, "copies", copies)
+
+
+@pytest.fixture
+def free_port():
+    with socket.create_server(("localhost", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+def test_workers_agree_on_the_chiefs_numbers_and_on_any_flag():
+    def work(worker):
+        return worker.of_chief(10.0 + worker.index), worker.any(worker.index == 1)
+
+    assert together(work) == [(10.0, True), (10.0, True)]
+
+
+def test_a_worker_that_starts_from_another_checkpoint_is_refused():
+    def work(worker):
+        worker.check_same("the step of the last checkpoint", 7 * worker.index)
+
+    for error in together(work):
+        assert isinstance(error, ValueError)
+        assert "differ in the step of the last checkpoint: 0, 7" in str(error)
+
+
+@pytest.mark.parametrize(
+    "folders, is_refused",
+    [
+        (("one", "one"), False),
+        (("one", "two"), True),  # Each worker has a disk of its own.
+    ],
+)
+def test_a_folder_that_is_not_shared_is_refused(tmp_path, folders, is_refused):
+    for name in set(folders):
+        (tmp_path / name).mkdir()
+
+    def work(worker):
+        worker.check_shared(str(tmp_path / folders[worker.index]))
+
+    for error in together(work):
+        assert isinstance(error, ValueError) == is_refused
+        assert not is_refused or "is not shared: worker 1" in str(error)
+    assert [path for name in folders for path in os.listdir(tmp_path / name)] == []
+
+
+def test_the_chief_writes_and_it_counts_once_all_have_met(tmp_path, one_number):
+    met = threading.Event()
+
+    def work(worker):
+        writer = writer_of(worker, tmp_path)
+        writer.save(3)
+        if worker.index == 1:
+            written = tmp_path / "model.ckpt-3.index"
+            while not written.exists():
+                pass
+            # Written, but this worker has not met the chief yet.
+            assert rotation.latest(tmp_path) is None
+            met.set()
+        writer.finish()
+        return met.is_set()
+
+    assert together(work) == [True, True]
+    assert rotation.latest(tmp_path).endswith("model.ckpt-3")
+
+
+def test_all_workers_end_where_the_chief_cannot_write(tmp_path, one_number):
+    def work(worker):
+        folder = tmp_path / "file" if worker.is_chief else tmp_path
+        with writer_of(worker, folder) as writer:
+            writer.save(3)
+
+    (tmp_path / "file").write_text("No folder.")
+    own, others = together(work)
+    assert isinstance(own, OSError)
+    assert "The chief could not write the checkpoint of step 3" in str(others)
+
+
+def test_the_run_goes_on_while_a_checkpoint_is_written(
+    tmp_path, one_number, monkeypatch
+):
+    may_write, write_parts = threading.Event(), rotation.write_parts
+
+    def slowly(*arguments):
+        assert may_write.wait(20)
+        write_parts(*arguments)
+
+    monkeypatch.setattr(checkpoint_writing.rotation, "write_parts", slowly)
+    writer = writer_of(workers.Workers(None), tmp_path)
+    writer.save(5)
+    writer.check()
+    assert rotation.latest(tmp_path) is None
+    may_write.set()
+    writer.finish()
+    assert rotation.latest(tmp_path).endswith("model.ckpt-5")
+
+
+def test_a_full_disk_ends_the_run_at_its_next_look(tmp_path, one_number, monkeypatch):
+    def fail(*unused):
+        raise OSError("The checkpoint run/model.ckpt-6 cannot be written: disk full")
+
+    writer = writer_of(workers.Workers(None), tmp_path)
+    writer.save(5)
+    writer.finish()
+    monkeypatch.setattr(checkpoint_writing.rotation, "write_parts", fail)
+    writer.save(6)
+    writer._thread.join()
+    with pytest.raises(OSError, match="disk full"):
+        writer.check()
+    assert rotation.latest(tmp_path).endswith("model.ckpt-5")
+
+
+def test_workers_wait_for_each_other(free_port):
+    hosts = [f"localhost:{free_port}", "localhost:2", "localhost:3"]
+    order = []
+
+    def work(index):
+        meeting_point.wait_for_all(hosts, index, seconds=30)
+        order.append(index)
+
+    late = threading.Thread(target=work, args=(0,))
+    early = [threading.Thread(target=work, args=(i,)) for i in (2, 1)]
+    for thread in early:
+        thread.start()
+    assert order == []
+    late.start()
+    for thread in [late, *early]:
+        thread.join(30)
+    assert sorted(order) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "index, message",
+    [
+        (0, r"Worker 1 \(localhost:2\) did not come; start all 2 workers"),
+        (1, r"Worker 0 \(localhost:\d+\) does not answer; start every worker"),
+    ],
+)
+def test_a_worker_that_does_not_come_is_named(free_port, index, message):
+    hosts = [f"localhost:{free_port}", "localhost:2"]
+    with pytest.raises(OSError, match=message):
+        meeting_point.wait_for_all(hosts, index, seconds=0.1)
+
+
+@pytest.mark.parametrize(
+    "tf_config, message",
+    [
+        ("{}", "needs --worker_hosts and --worker_index, or the environment variable"),
+        (
+            '{"cluster": {"worker": ["a:1"], "evaluator": ["b:1"]},'
+            ' "task": {"type": "evaluator", "index": 0}}',
+            "task 0 of 'evaluator'; expected one of the 1 workers",
+        ),
+        (
+            '{"cluster": {"worker": ["a"]}, "task": {"type": "worker", "index": 0}}',
+            "'a' has no port",
+        ),
+    ],
+)
+def test_a_tf_config_that_names_no_worker_is_refused(monkeypatch, tf_config, message):
+    monkeypatch.setenv("TF_CONFIG", tf_config)
+    with pytest.raises(ValueError, match=message):
+        workers.create_strategy()
+
+
+@pytest.mark.parametrize(
+    "flags, message",
+    [
+        ({"worker_hosts": "a:1"}, "--worker_hosts goes with --device=multi_worker"),
+        (
+            {"device": "multi_worker", "worker_hosts": "a:1,b:1", "worker_index": 2},
+            "--worker_index=2 is no place among the 2",
+        ),
+        (
+            {"device": "multi_worker", "worker_hosts": "a:1,b:1"},
+            "--worker_index=None is no place",
+        ),
+    ],
+)
+def test_a_place_that_is_not_among_the_workers_is_refused(flags, message):
+    with pytest.raises(options.options.OptionError, match=message):
+        options.TrainingOptions(output_dir="run", **flags)
