@@ -1,0 +1,137 @@
+"""run_retrieval, as it is called."""
+
+import json
+import sys
+
+import pytest
+
+PAIRS = [
+    {"id": "a", "query": "the bee", "passage": "honey and wax"},
+    {"id": "b", "query": "the lamp", "passage": "light at midnight"},
+]
+
+
+@pytest.fixture
+def arguments(golden, tmp_path):
+    """The least that trains: values by flag, to be changed by a test."""
+    lines = "".join(json.dumps(pair) + "\n" for pair in PAIRS)
+    (tmp_path / "pairs.jsonl").write_text(lines)
+    (tmp_path / "corpus.txt").write_text("honey and wax\nlight at midnight\nbread\n")
+    return {
+        "do_train": "true",
+        "train_file": tmp_path / "pairs.jsonl",
+        "bert_config_file": golden / "model" / "bert_config.json",
+        "vocab_file": golden / "vocab.txt",
+        "output_dir": tmp_path / "run",
+        "max_query_length": 8,
+        "max_seq_length": 16,
+        "train_batch_size": 2,
+        "num_train_epochs": 2,
+    }
+
+
+@pytest.fixture
+def retrieve(run_tool, arguments):
+    def run(**changes):
+        flags = {**arguments, **changes}
+        return run_tool(
+            "run_retrieval", *(f"--{k}={v}" for k, v in flags.items() if v is not None)
+        )
+
+    return run
+
+
+def test_queries_and_a_corpus_in_scores_and_rankings_out(retrieve, tmp_path):
+    path = tmp_path / "pairs.jsonl"
+    result = retrieve(
+        eval_file=path,
+        predict_file=path,
+        corpus_file=tmp_path / "corpus.txt",
+        do_eval="true",
+        do_predict="true",
+        recall_at="1,2",
+        top_k=2,
+    )
+    assert result.exit_code == 0, result.stderr
+    assert "Trained to step 2" in result.stdout
+    assert "eval_recall_at_2 = " in result.stdout
+    lines = (tmp_path / "run" / "predictions.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    assert [record["id"] for record in records] == ["a", "b"]
+    assert [len(record["passages"]) for record in records] == [2, 2]
+    assert "Traceback" not in result.stderr
+
+
+def refusal(result):
+    """The one line that says what is wrong."""
+    [line] = result.stderr.strip().splitlines()[-1:]
+    assert line.startswith("run_retrieval: ")
+    assert "Traceback" not in result.stderr
+    return line
+
+
+@pytest.mark.parametrize(
+    "changes, exit_code, message",
+    [
+        ({"train_file": "none.jsonl"}, 1, "There is no file none.jsonl"),
+        ({"vocab_file": "none.txt"}, 1, "none.txt"),
+        ({"max_seq_length": 1000}, 1, "max_position_embeddings"),
+        ({"do_train": None}, 2, "Nothing to do"),
+        ({"train_file": None}, 2, "needs --train_file"),
+        ({"do_eval": "true"}, 2, "needs --eval_file"),
+        ({"eval_every_steps": 1}, 2, "needs --eval_file"),
+        ({"do_predict": "true"}, 2, "needs --predict_file"),
+        ({"do_predict": "true", "predict_file": "q"}, 2, "needs --corpus_file"),
+        ({"model": "two_towers"}, 2, "--model: expected one of bi_encoder, cross"),
+        (
+            {
+                "model": "cross_encoder",
+                "do_predict": "true",
+                "predict_file": "q",
+                "corpus_file": "c",
+            },
+            2,
+            "with a cross_encoder needs --retrieve_with",
+        ),
+        ({"retrieve_with": "x"}, 2, "--retrieve_with does not go with --model=bi_enc"),
+        ({"num_candidates": 7}, 2, "--num_candidates does not go with --model=bi_enc"),
+        ({"model": "cross_encoder", "pooling": "cls"}, 2, "--pooling does not go with"),
+        (
+            {"model": "cross_encoder", "temperature": 1},
+            2,
+            "--temperature does not go with",
+        ),
+        (
+            {"gradient_accumulation_steps": 2},
+            2,
+            "--gradient_accumulation_steps=2 does not go with --model=bi_encoder",
+        ),
+        ({"frozen_layers": "all"}, 2, "leaves nothing to train"),
+        ({"recall_at": ""}, 2, "--recall_at: expected one number or more"),
+        ({"recall_at": "0"}, 2, "--recall_at: expected at least 1"),
+        ({"search": "near"}, 2, "--search: expected one of exact, hnswlib, faiss"),
+        ({"output_dir": None}, 2, "--output_dir is required"),
+    ],
+)
+def test_what_does_not_fit_ends_in_one_line(retrieve, changes, exit_code, message):
+    result = retrieve(**changes)
+    assert result.exit_code == exit_code
+    assert message in refusal(result)
+
+
+def test_a_search_whose_library_is_missing_says_what_to_install(
+    retrieve, monkeypatch, tmp_path
+):
+    monkeypatch.setitem(sys.modules, "hnswlib", None)
+    result = retrieve(search="hnswlib")
+    assert result.exit_code == 1
+    assert "pip install hnswlib" in refusal(result)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_cut_off_line_has_file_and_line(retrieve, tmp_path):
+    text = (tmp_path / "pairs.jsonl").read_text()
+    (tmp_path / "pairs.jsonl").write_text(text[:-20])
+    result = retrieve()
+    assert result.exit_code == 1
+    assert "pairs.jsonl:2: not JSON" in refusal(result)
