@@ -34,7 +34,8 @@ class Client:
                 for each; or `question` and `context`.
 
         Returns:
-            For each a dict. A classifier's has `label` and `probabilities` by label; a
+            For each a dict. A classifier's has `label`, or `labels` where there may be
+            any number of them, and `probabilities` by label; or only `value`. A
             multiple choice model's `label`, the number of the likeliest ending,
             `ending`, its text, and `probabilities` by number; that of a model of
             questions `answer`, `start`, `end`, `score`, `no_answer_score`; a tagger's
@@ -158,7 +159,11 @@ def open_server(url: str) -> Client:
 
 def _named(row, labels):
     probabilities = dict(zip(labels, row["probabilities"], strict=True))
-    return {"label": row["label"], "probabilities": probabilities}
+    if "label" in row:
+        return {"label": row["label"], "probabilities": probabilities}
+    # "" stands after the last class that counts.
+    chosen = [label for label in row["labels"] if label]
+    return {"labels": chosen, "probabilities": probabilities}
 
 
 def _choice(row, endings):

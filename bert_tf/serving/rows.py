@@ -6,6 +6,8 @@ lack.
 Shape letters: B batch, S sequence.
 """
 
+import dataclasses
+
 import tensorflow as tf
 
 # A model reads so many rows at a time; long texts give more, and memory is bounded.
@@ -37,6 +39,49 @@ def pack_ragged(ids_a, ids_b=None, *, max_seq_length, cls_id, sep_id):
         keep_a, keep_b = _kept_of_pair(lengths_a, ids_b.row_lengths(), limit)
         ids_b = _cut(ids_b, keep_b)
     return framed(_cut(ids_a, keep_a), ids_b, cls_id=cls_id, sep_id=sep_id)
+
+
+def pack_windows(ids_a, ids_b=None, *, max_seq_length, doc_stride, cls_id, sep_id):
+    """Returns features as `classification.windows.pack` with a stride, in a graph.
+
+    Args:
+        ids_a: int32 RaggedTensor [B, pieces].
+        ids_b: the same for second texts, or None.
+        max_seq_length: int.
+        doc_stride: int, pieces from the start of a window to that of the next one.
+        cls_id: int.
+        sep_id: int.
+
+    Returns:
+        `input_ids`, `input_mask`, `segment_ids`: int32 [rows, S], and int64 [rows],
+        the number of the text that each row is of.
+    """
+    lengths_a = ids_a.row_lengths()
+    if ids_b is None:
+        slides = _slides(lengths_a, max_seq_length - 2, doc_stride)
+        ids_a = _part(ids_a, slides.text, slides.start, slides.length)
+        return framed(ids_a, cls_id=cls_id, sep_id=sep_id), slides.text
+    lengths_b = ids_b.row_lengths()
+    room = max_seq_length - 3
+    fits = lengths_a + lengths_b <= room
+    a_slides = lengths_a > lengths_b
+    # The shorter text is whole in each window, as far as half of the row holds it.
+    kept = tf.minimum(tf.minimum(lengths_a, lengths_b), room // 2)
+    longer = tf.maximum(lengths_a, lengths_b)
+    slides = _slides(longer, tf.where(fits, longer, room - kept), doc_stride)
+    kept = tf.where(fits, tf.minimum(lengths_a, lengths_b), kept)
+    kept = tf.gather(kept, slides.text)
+    is_a = tf.gather(a_slides, slides.text)
+    ids_a, ids_b = (
+        _part(
+            ids,
+            slides.text,
+            tf.where(is_slid, slides.start, 0),
+            tf.where(is_slid, slides.length, kept),
+        )
+        for ids, is_slid in ((ids_a, is_a), (ids_b, ~is_a))
+    )
+    return framed(ids_a, ids_b, cls_id=cls_id, sep_id=sep_id), slides.text
 
 
 def framed(ids_a, ids_b=None, *, cls_id, sep_id):
@@ -96,6 +141,35 @@ def in_parts(function, features, *, rank):
     )
     whole = tf.concat([[num_parts * height], tf.shape(found)[2:]], axis=0)
     return tf.reshape(found, whole)[:num_rows]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Slides:
+    """Windows over texts, int64 [rows] each."""
+
+    text: tf.Tensor  # Number of its text.
+    start: tf.Tensor  # Its first piece.
+    length: tf.Tensor  # Its pieces.
+
+
+def _slides(lengths, room, doc_stride):
+    """Returns the windows of `room` pieces over texts of some lengths, int64 [B]."""
+    room = tf.broadcast_to(tf.cast(room, tf.int64), tf.shape(lengths))
+    stride = tf.maximum(tf.minimum(tf.cast(doc_stride, tf.int64), room), 1)
+    counts = 1 - (-tf.maximum(lengths - room, 0) // stride)
+    text = tf.repeat(tf.range(tf.size(counts, tf.int64)), counts)
+    start = tf.ragged.range(counts).values * tf.gather(stride, text)
+    left = tf.gather(lengths, text) - start
+    return _Slides(
+        text=text, start=start, length=tf.minimum(tf.gather(room, text), left)
+    )
+
+
+def _part(ids, text, start, length):
+    """Returns pieces start to start + length of some texts, ragged [rows, pieces]."""
+    first = tf.gather(ids.row_starts(), text) + start
+    places = tf.ragged.range(first, first + length)
+    return places.with_values(tf.gather(ids.values, places.values))
 
 
 def _kept_of_pair(lengths_a, lengths_b, limit):

@@ -9,6 +9,7 @@ from bert_tf.serving import rows
 from bert_tf.serving import signatures
 from bert_tf.serving import tag_windows
 from bert_tf.serving import text_words
+from bert_tf.serving import true_case
 from bert_tf.tokenization import characters
 
 # Place of a word that a text of fewer words does not have.
@@ -36,6 +37,8 @@ class TagSignatures(signatures.TaskSignatures):
                 self._of_texts, signatures.texts("text")
             ),
         )
+        cases = trained.task.true_cases
+        self._true_casing = None if cases is None else true_case.TrueCasing(cases)
 
     def outputs(self, features):
         """Returns `logits`."""
@@ -58,6 +61,8 @@ class TagSignatures(signatures.TaskSignatures):
     def _tags(self, words):
         """Returns the tags of all words: string [words of all texts]."""
         vocabulary, task = self.trained.vocabulary, self.trained.task
+        if self._true_casing is not None:
+            words = self._true_casing(words)
         pieces = self._tokenizer.tokenize(words.values)
         # A word of which nothing is left has a tag all the same.
         unknown = tf.cast(pieces.row_lengths() == 0, tf.int64)

@@ -76,21 +76,37 @@ def squad_run(write_squad_run, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def tag_run(golden, tmp_path_factory):
+def write_model(golden):
+    """Writes a run: write_model(folder, a function from a BertConfig, a task)."""
+
+    def write(folder, create_model, task):
+        return write_task(folder, golden, create_model(config_of(golden)), task)
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def write_tag_run(golden):
+    """Writes a run that tags names; keywords replace parts of its task."""
+
+    def write(folder, **values):
+        labels = ("O", "B-PER", "I-PER", "B-ORT", "I-ORT")
+        task = {"max_seq_length": MAX_SEQ_LENGTH, "doc_stride": 5}
+        task |= {"labels": labels, "tag_scheme": "iob2", "do_lower_case": True}
+        return write_task(
+            folder,
+            golden,
+            tag_model.BertTokenClassifier(config_of(golden), num_labels=len(labels)),
+            tag_task.Task(**task | values),
+        )
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def tag_run(write_tag_run, tmp_path_factory):
     """Folder of a run that tags names, with windows of 14 pieces."""
-    labels = ("O", "B-PER", "I-PER", "B-ORT", "I-ORT")
-    return write_task(
-        str(tmp_path_factory.mktemp("runs") / "tags"),
-        golden,
-        tag_model.BertTokenClassifier(config_of(golden), num_labels=len(labels)),
-        tag_task.Task(
-            labels=labels,
-            tag_scheme="iob2",
-            max_seq_length=MAX_SEQ_LENGTH,
-            doc_stride=5,
-            do_lower_case=True,
-        ),
-    )
+    return write_tag_run(str(tmp_path_factory.mktemp("runs") / "tags"))
 
 
 @pytest.fixture(scope="session")

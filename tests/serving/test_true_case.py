@@ -1,0 +1,26 @@
+import tensorflow as tf
+
+from bert_tf.serving import true_case
+from bert_tf.token_classification import true_casing
+
+CASES = {"get": "get", "un": "UN", "win": "win", "été": "été", "οδος": "οδος"}
+SENTENCES = [
+    ["JAPAN", "GET", "LUCKY", "WIN"],
+    ["Japan", "GET", "LUCKY", "WIN"],  # One word is not in capitals.
+    ["JAPAN", "3", "A", "!"],  # One word of several letters.
+    ["UN", "GET", "ÉTÉ", "3RD", "A"],
+    ["ΟΔΟΣ", "ΣΟΦΟΣ", "ДОМ", "STRASSE", "ÇA"],
+    ["İSTANBUL", "WIN"],
+    ["中", "文"],
+    ["get", "win"],
+    [],
+]
+
+
+def test_sentences_in_capitals_are_written_as_python_writes_them():
+    words = tf.ragged.constant(SENTENCES, tf.string)
+    for cases in (CASES, {}):
+        found = true_case.TrueCasing(cases)(words)
+        expected = [true_casing.true_cased(words, cases) for words in SENTENCES]
+        texts = [[text.decode() for text in row] for row in found.to_list()]
+        assert texts == expected
