@@ -487,6 +487,7 @@ OBSERVED = {
                 "tag_scheme",
                 "doc_stride",
                 "max_query_length",
+                "corpus_file",
                 "input_file",
                 "train_batch_size",
                 "num_train_epochs",

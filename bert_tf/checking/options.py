@@ -10,6 +10,7 @@ TASKS = (
     "multiple_choice",
     "pretraining",
     "question_answering",
+    "retrieval",
     "token_classification",
 )
 
@@ -55,7 +56,9 @@ class CheckDataOptions(options.Options):
         (), help="Your own file to train on; question_answering takes several."
     )
     eval_file: str | None = option(
-        None, help="classification, multiple_choice: your own file to evaluate on."
+        None,
+        help="classification, multiple_choice, retrieval: your own file to evaluate "
+        "on.",
     )
     predict_file: str | None = option(
         None, help="Your own file to predict, or for question_answering to score."
@@ -92,7 +95,12 @@ class CheckDataOptions(options.Options):
         None, minimum=1, help="question_answering, token_classification: see there."
     )
     max_query_length: int | None = option(
-        None, minimum=1, help="question_answering: the most pieces of a question."
+        None,
+        minimum=1,
+        help="question_answering, retrieval: the most pieces of a question.",
+    )
+    corpus_file: str | None = option(
+        None, help="retrieval: the passages that are searched."
     )
     version_2_with_negative: bool | None = option(
         None, help="question_answering: there may be questions without an answer."

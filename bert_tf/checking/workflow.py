@@ -17,6 +17,8 @@ from bert_tf.pretraining import checks as pretraining_checks
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.question_answering import checks as squad_checks
 from bert_tf.question_answering import options as squad_options
+from bert_tf.retrieval import checks as retrieval_checks
+from bert_tf.retrieval import options as retrieval_options
 from bert_tf.token_classification import checks as ner_checks
 from bert_tf.token_classification import options as ner_options
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -67,6 +69,12 @@ TASKS = {
         check=squad_checks.check,
         unread=_OF_A_RUN,
         implied={"do_train": ("train_file",), "do_predict": ("predict_file",)},
+    ),
+    "retrieval": Task(
+        options=retrieval_options.RunRetrievalOptions,
+        check=retrieval_checks.check,
+        unread=_OF_A_RUN,
+        implied=_FILES,
     ),
     "token_classification": Task(
         options=ner_options.RunNerOptions,

@@ -72,6 +72,56 @@ def test_tables_of_a_classifier(check, table):
     assert estimate.startswith("estimate: 6 steps of 2 take ")
 
 
+def test_queries_passages_and_their_corpus(check, tmp_path):
+    def lines(name, *records):
+        text = "".join(json.dumps(record) + "\n" for record in records)
+        (tmp_path / name).write_text(text)
+        return str(tmp_path / name)
+
+    train = lines(
+        "train.jsonl",
+        {"query": "who", "passage": "a keeper of the light on the narrow rock"},
+        {"query": "where", "passage": "a keeper  of the light on the narrow rock"},
+    )
+    dev = lines(
+        "dev.jsonl",
+        {"query": "who", "passage": "a lamp"},
+        {"query": "what", "passage": "a wheel"},
+    )
+    (tmp_path / "corpus.txt").write_text("a lamp\na clock\na lamp\n")
+    files = {
+        "train_file": train,
+        "eval_file": dev,
+        "corpus_file": str(tmp_path / "corpus.txt"),
+    }
+    findings = check(
+        "retrieval",
+        max_seq_length=8,
+        max_query_length=5,
+        train_batch_size=2,
+        num_train_epochs=3.0,
+        **files,
+    )
+    assert lines_of(findings, "error") == [
+        f"corpus: {dev}:2: the passage of 'dev-2' is not in {files['corpus_file']}"
+    ]
+    passed = lines_of(findings, "ok")
+    assert (
+        "answers: train: 2 queries, 1 passages; one answers up to 2 queries" in passed
+    )
+    warnings = lines_of(findings, "warning")
+    assert "corpus: 3 passages, of which 1 occurred before" in warnings
+    assert "length: passages of train: 100.0% are longer" in " ".join(warnings)
+    [estimate] = [line for line in lines_of(findings, "note") if "estimate" in line]
+    assert estimate.startswith("estimate: 3 steps of 2 take ")
+    (tmp_path / "corpus.txt").write_text("")
+    (tmp_path / "dev.jsonl").write_text('{"query": "who"}\n')
+    assert lines_of(check("retrieval", **files), "error") == [
+        f"reading dev: {dev}:1: there is no column passage; the columns are query.",
+        f"reading corpus: {files['corpus_file']} has no passages; expected one a line.",
+    ]
+
+
 @pytest.mark.parametrize(
     "rows, place, message",
     [
@@ -287,6 +337,10 @@ def test_flags_of_another_task_are_refused(check, flags, message):
                 "max_query_length": 11,
                 "version_2_with_negative": True,
             },
+        ),
+        (
+            "retrieval",
+            {"train_file": "a.jsonl", "corpus_file": "b.txt", "max_query_length": 9},
         ),
         (
             "pretraining",

@@ -1,0 +1,137 @@
+"""Fine-tuning runs that are killed as nobody can prevent, and asked again."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from bert_tf.checkpoints import native
+from bert_tf.checkpoints import rotation
+
+NUM_STEPS = 60
+BATCH_SIZE = 4
+
+
+def squad_files(folder):
+    """Twenty questions; three epochs of batches of four are fifteen steps."""
+    context = "The river rises near Ulm and was bridged in 1902."
+    answers = [{"text": "near Ulm", "answer_start": 16}]
+    paragraphs = [
+        {
+            "context": context,
+            "qas": [{"id": str(i), "question": "Where?", "answers": answers}],
+        }
+        for i in range(20)
+    ]
+    path = folder / "squad.json"
+    path.write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
+    return [f"--train_file={path}", f"--predict_file={path}", "--max_query_length=4"]
+
+
+def column_files(folder):
+    sentences = "Anna B-PER\nis O\nin O\nLund B-LOC\n\nRod B-PER\nis O\n\n" * 10
+    for name in ("train", "dev", "test"):
+        (folder / f"{name}.txt").write_text(sentences)
+    return [f"--data_dir={folder}"]
+
+
+def choice_files(folder):
+    rows = "the bee\tis warm\tball ball\t0\nthe lamp\tball ball\tis slow\t1\n" * 10
+    path = folder / "table.tsv"
+    path.write_text("startphrase\tending0\tending1\tlabel\n" + rows)
+    return [f"--{name}_file={path}" for name in ("train", "eval", "predict")]
+
+
+# Tool -> its files, and what it writes in the end.
+TOOLS = {
+    "run_squad": (squad_files, ("predictions.json", "eval_results.txt")),
+    "run_ner": (column_files, ("test_predictions.txt", "eval_results.txt")),
+    "run_swag": (choice_files, ("test_results.tsv", "eval_results.txt")),
+}
+
+
+@pytest.fixture(params=TOOLS)
+def tool(request):
+    return request.param
+
+
+@pytest.fixture
+def command(tool, golden, tmp_path):
+    """Returns the flags of a run of `NUM_STEPS` steps into a folder."""
+    given = TOOLS[tool][0](tmp_path)
+
+    def flags(name, *actions):
+        return [
+            *given,
+            *(f"--{action}" for action in actions),
+            f"--bert_config_file={golden / 'model' / 'bert_config.json'}",
+            f"--vocab_file={golden / 'vocab.txt'}",
+            f"--output_dir={tmp_path / name}",
+            "--max_seq_length=32",
+            f"--train_batch_size={BATCH_SIZE}",
+            f"--num_train_epochs={NUM_STEPS * BATCH_SIZE / 20}",
+            "--save_checkpoints_steps=5",
+            "--iterations_per_loop=1",
+        ]
+
+    return flags
+
+
+ALL = ("do_train", "do_eval", "do_predict")
+
+
+@pytest.mark.slow
+def test_a_run_killed_while_it_trains_ends_as_an_undisturbed_one(
+    tool, command, run_tool, tmp_path, project_root
+):
+    assert run_tool(tool, *command("whole", *ALL)).exit_code == 0
+    program = [sys.executable, f"tools/{tool}.py", *command("killed", *ALL)]
+    process = subprocess.Popen(
+        program, cwd=project_root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "killed" / "checkpoint").exists():
+        assert process.poll() is None, process.communicate()[0].decode()
+        assert time.monotonic() < deadline, "There was no checkpoint."
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    reached = rotation.latest(str(tmp_path / "killed"))
+    assert int(reached.rpartition("-")[2]) < NUM_STEPS
+
+    assert run_tool(tool, *command("killed", *ALL)).exit_code == 0
+    prefixes = [rotation.latest(str(tmp_path / name)) for name in ("whole", "killed")]
+    names = sorted(native.read_names_and_shapes(prefixes[0]))
+    whole, killed = (native.read(prefix, names) for prefix in prefixes)
+    assert int(whole["global_step"]) == NUM_STEPS
+    for name in names:
+        np.testing.assert_array_equal(killed[name], whole[name], err_msg=name)
+    for name in TOOLS[tool][1]:
+        texts = [(tmp_path / run / name).read_text() for run in ("whole", "killed")]
+        assert texts[0] == texts[1], name
+
+
+@pytest.mark.slow
+def test_what_is_asked_for_is_done_whatever_goes_with_it(
+    tool, command, run_tool, tmp_path
+):
+    predictions, results = (tmp_path / "run" / name for name in TOOLS[tool][1])
+    combinations = [
+        # Actions, and whether predictions and results are there after them.
+        (("do_train",), (False, False)),
+        (("do_predict",), (True, False)),
+        (("do_eval",), (tool == "run_squad", True)),
+        (("do_eval", "do_predict"), (True, True)),
+        (("do_train", "do_predict"), (True, False)),
+        (("do_train", "do_eval"), (tool == "run_squad", True)),
+    ]
+    for actions, expected in combinations:
+        for path in (predictions, results):
+            path.unlink(missing_ok=True)
+        result = run_tool(tool, *command("run", *actions))
+        assert result.exit_code == 0, (actions, result.stderr)
+        assert (predictions.exists(), results.exists()) == expected, actions
