@@ -1,0 +1,214 @@
+"""What pretraining is worth: fine-tuning from several checkpoints, tasks and seeds.
+
+The paper's Figure 5 is this over the checkpoints of one run, its Table 5 over runs with
+other objectives. Each run's score is written at once, so that a run that was ended goes
+on where it was.
+
+    python benchmarks/finetuning_from_checkpoints.py --output_dir=/tmp/finetuning \\
+        --checkpoints=1000=run/model.ckpt-1000,2000=run/model.ckpt-2000,random=random \\
+        --glue_dir=glue --tasks=SST-2,MRPC,CoLA --seeds=1,2,3 --max_train_rows=10000
+
+`random` stands for random weights of the size of the first checkpoint.
+"""
+
+import argparse
+import itertools
+import json
+import os
+import shutil
+import statistics
+import time
+
+import keras
+
+from bert_tf.checkpoints import starting_point
+from bert_tf.classification import options as classification_options
+from bert_tf.classification import workflow
+
+# The score that stands for a task.
+SCORES = {"CoLA": "eval_matthews", "STS-B": "eval_pearson"}
+RANDOM = "random"
+# Table 5 of the paper: BERT-Base, dev sets, accuracy.
+PUBLISHED = {
+    "full": {"SST-2": 0.927, "MRPC": 0.867},
+    "no_next_sentence": {"SST-2": 0.926, "MRPC": 0.865},
+    "left_to_right": {"SST-2": 0.921, "MRPC": 0.775},
+}
+
+
+def arguments():
+    """Returns what the command line says."""
+    parser = argparse.ArgumentParser(
+        description=__doc__.split("\n")[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--checkpoints", required=True, help="NAME=PATH, commas between; or random")
+    add("--glue_dir", required=True, help="with a folder a task")
+    add("--output_dir", required=True, help="scores.jsonl and report.md")
+    add("--tasks", default="SST-2,MRPC,CoLA")
+    add("--seeds", default="1,2,3")
+    add("--max_train_rows", type=int, default=0, help="the first ones; 0: all")
+    add("--num_train_epochs", type=float, default=3.0)
+    add("--learning_rate", type=float, default=1e-4)
+    add("--train_batch_size", type=int, default=32)
+    add("--max_seq_length", type=int, default=128)
+    return parser.parse_args()
+
+
+def main():
+    """Runs what is not there yet, and prints the table."""
+    given = arguments()
+    checkpoints = dict(
+        (pair if "=" in pair else f"{pair}={pair}").split("=", 1)
+        for pair in given.checkpoints.split(",")
+    )
+    tasks = given.tasks.split(",")
+    seeds = [int(seed) for seed in given.seeds.split(",")]
+    os.makedirs(given.output_dir, exist_ok=True)
+    path = os.path.join(given.output_dir, "scores.jsonl")
+    rows = {task: prepare(given, task) for task in tasks}
+    done = read(path)
+    # Seeds outermost: whoever ends it early has every cell, from fewer seeds.
+    for seed, task, name in itertools.product(seeds, tasks, checkpoints):
+        if any(key(line) == (name, task, seed) for line in done):
+            continue
+        started = time.monotonic()
+        scores = fine_tune(given, checkpoints, name, task, seed)
+        line = {
+            "checkpoint": name,
+            "task": task,
+            "seed": seed,
+            **scores,
+            "seconds": time.monotonic() - started,
+        }
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        done.append(line)
+        print(json.dumps(line), flush=True)
+    text = report(given, list(checkpoints), rows, done)
+    with open(os.path.join(given.output_dir, "report.md"), "w", encoding="utf-8") as f:
+        f.write(text + "\n")
+    print(text)
+
+
+def read(path):
+    """Returns the scores of earlier runs."""
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def key(line):
+    """Returns what tells a line of scores.jsonl from others."""
+    return line["checkpoint"], line["task"], line["seed"]
+
+
+def prepare(given, task):
+    """Copies a task's folder with the rows wanted; returns their number."""
+    source = os.path.join(given.glue_dir, task)
+    target = os.path.join(given.output_dir, "data", task)
+    os.makedirs(target, exist_ok=True)
+    for name in ("dev.tsv", "test.tsv"):
+        if os.path.exists(os.path.join(source, name)):
+            shutil.copyfile(os.path.join(source, name), os.path.join(target, name))
+    with open(os.path.join(source, "train.tsv"), encoding="utf-8", newline="\n") as f:
+        lines = f.readlines()
+    has_header = task != "CoLA"
+    if given.max_train_rows:
+        lines = lines[: given.max_train_rows + has_header]
+    with open(os.path.join(target, "train.tsv"), "w", encoding="utf-8") as file:
+        file.writelines(lines)
+    return len(lines) - has_header
+
+
+def fine_tune(given, checkpoints, name, task, seed):
+    """Returns the scores on the dev set after one run."""
+    run_dir = os.path.join(given.output_dir, "run")
+    shutil.rmtree(run_dir, ignore_errors=True)
+    if checkpoints[name] == RANDOM:
+        start = size_of_first(given, checkpoints)
+    else:
+        start = {"init_checkpoint": checkpoints[name]}
+    options = classification_options.RunClassifierOptions(
+        output_dir=run_dir,
+        task_name=task,
+        data_dir=os.path.join(given.output_dir, "data", task),
+        do_train=True,
+        do_eval=True,
+        random_seed=seed,
+        num_train_epochs=given.num_train_epochs,
+        learning_rate=given.learning_rate,
+        train_batch_size=given.train_batch_size,
+        eval_batch_size=64,
+        max_seq_length=given.max_seq_length,
+        save_checkpoints_steps=10**9,  # One at the end.
+        **start,
+    )
+    workflow.train(options)
+    results = workflow.evaluate(options)
+    shutil.rmtree(run_dir)
+    keras.backend.clear_session()
+    return {k: float(v) for k, v in results.items() if k.startswith("eval_")}
+
+
+def size_of_first(given, checkpoints):
+    """Writes config and vocabulary of the first checkpoint; returns their options."""
+    first = next(path for path in checkpoints.values() if path != RANDOM)
+    start = starting_point.find(first)
+    config_file = os.path.join(given.output_dir, "bert_config.json")
+    vocab_file = os.path.join(given.output_dir, "vocab.txt")
+    with open(config_file, "w", encoding="utf-8") as file:
+        file.write(start.config.to_json_string())
+    start.vocabulary.save(vocab_file)
+    return {"bert_config_file": config_file, "vocab_file": vocab_file}
+
+
+def report(given, names, rows, done):
+    """Returns the scores as a table in Markdown."""
+    tasks = list(rows)
+    lines = [
+        f"Fine-tuned for {given.num_train_epochs:g} epochs, rate "
+        f"{given.learning_rate:g}, batch {given.train_batch_size}; dev sets, mean ± "
+        "standard deviation over the seeds. Rows trained on: "
+        + ", ".join(f"{task} {rows[task]:,}" for task in tasks)
+        + (
+            f" (at most the first {given.max_train_rows:,})."
+            if given.max_train_rows
+            else " (all)."
+        ),
+        "",
+        f"| from | {' | '.join(map(heading, tasks))} |",
+        f"|---|{'---|' * len(tasks)}",
+    ]
+    for name in names:
+        cells = [cell(done, name, task) for task in tasks]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    for name in [name for name in PUBLISHED if name in names]:
+        cells = [f"{PUBLISHED[name].get(task, '')}" for task in tasks]
+        lines.append(f"| {name}, published, BERT-Base | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def heading(task):
+    """Returns a task with the name of its score."""
+    return f"{task} {SCORES.get(task, 'eval_accuracy').removeprefix('eval_')}"
+
+
+def cell(done, name, task):
+    """Returns mean and deviation of a checkpoint's scores on a task."""
+    score = SCORES.get(task, "eval_accuracy")
+    values = [
+        line[score]
+        for line in done
+        if (line["checkpoint"], line["task"]) == (name, task)
+    ]
+    if len(values) < 2:
+        return f"{values[0]:.3f}" if values else ""
+    mean, deviation = statistics.mean(values), statistics.stdev(values)
+    return f"{mean:.3f} ± {deviation:.3f} ({len(values)})"
+
+
+if __name__ == "__main__":
+    main()

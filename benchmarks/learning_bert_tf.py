@@ -1,0 +1,83 @@
+"""Part of learning_per_minute: this package, as run_pretraining trains.
+
+Best mode: float32 or mixed_bfloat16, whichever is fastest here.
+"""
+
+import dataclasses
+import json
+import os
+import shutil
+import time
+
+import learning_task
+import tensorflow as tf
+
+import bert_tf
+from bert_tf.pretraining import run_options
+from bert_tf.pretraining import workflow
+
+MODES = ("float32", "mixed_bfloat16")
+
+
+def main():
+    """Reads task.json, writes what was reached."""
+    task = learning_task.Task()
+    config_file = os.path.join(task.output_dir, "bert_config.json")
+    with open(config_file, "w", encoding="utf-8") as file:
+        json.dump(task.config, file)
+    probed = run_options.RunPretrainingOptions(
+        output_dir=os.path.join(task.output_dir, "probe"),
+        input_file=task.train_records,
+        eval_input_file=task.heldout_records,
+        bert_config_file=config_file,
+        vocab_file=task.vocab_file,
+        max_seq_length=task.max_seq_length,
+        max_predictions_per_seq=task.max_predictions_per_seq,
+        learning_rate=task.learning_rate,
+        train_batch_size=task.batch_size,
+        eval_batch_size=64,
+        max_eval_steps=-(-task.max_heldout_rows // 64),
+        save_checkpoints_steps=10**9,  # One at the end, outside of the time.
+        log_every_steps=20,
+        num_train_steps=8,
+    )
+    mode, seconds_of_modes = task.fastest(MODES, lambda mode: probe(probed, mode))
+    output_dir = os.path.join(task.output_dir, "bert_tf")
+    shutil.rmtree(output_dir, ignore_errors=True)
+    options = dataclasses.replace(
+        probed,
+        output_dir=output_dir,
+        dtype=mode,
+        num_train_steps=run_options.RunPretrainingOptions.num_train_steps,
+        max_train_minutes=task.minutes,
+        warmup_proportion=learning_task.WARMUP_PROPORTION,
+    )
+    pretraining = workflow.Pretraining(dataclasses.replace(options, do_train=True))
+    started = time.monotonic()
+    steps = pretraining.train()["global_step"]
+    seconds = time.monotonic() - started
+    scores = workflow.evaluate(dataclasses.replace(options, dtype="float32"))
+    task.write(
+        "bert_tf",
+        mode=mode,
+        seconds_of_modes=seconds_of_modes,
+        steps=steps,
+        seconds=seconds,
+        versions={"bert_tf": bert_tf.__version__, "tensorflow": tf.__version__},
+        masked_lm_loss=scores["masked_lm_loss"],
+        masked_lm_accuracy=scores["masked_lm_accuracy"],
+    )
+
+
+def probe(options, mode):
+    """Returns the seconds of five steps, in the calls that a run would take."""
+    shutil.rmtree(options.output_dir, ignore_errors=True)
+    workflow.train(dataclasses.replace(options, dtype=mode, log_every_steps=1))
+    with open(os.path.join(options.output_dir, "metrics.jsonl")) as file:
+        speeds = [json.loads(line)["examples_per_second"] for line in file]
+    shutil.rmtree(options.output_dir)
+    return 5 * options.train_batch_size / max(speeds)
+
+
+if __name__ == "__main__":
+    main()

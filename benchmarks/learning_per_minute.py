@@ -1,0 +1,184 @@
+"""What a masked-word model learns in a given time: this package beside its peers.
+
+Every peer trains a model of the same size on the same rows of word pieces for the same
+wall time, one after the other, each in a process of its own and in its fastest mode,
+with the same batch, learning rate, dropout and clipping. The time runs from the call
+that trains until the time is up, tracing and compiling included; loading libraries and
+data, finding the fastest mode, and evaluating are left out. All are then measured on
+the same held-out rows with the same hidden positions, in float32.
+
+    python benchmarks/learning_per_minute.py --minutes=30 --output_dir=/tmp/learning \\
+        --train_text='wiki.train.txt' --heldout_text=wiki.heldout.txt \\
+        --vocab_file=vocab.txt --hugging_face_python=/other/venv/bin/python
+"""
+
+import argparse
+import datetime
+import glob
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PEERS = ("bert_tf", "hugging_face", "keras_hub")
+# In the order of the table.
+COLUMNS = ("steps", "rows_per_second", "masked_lm_loss", "masked_lm_accuracy", "mode")
+
+
+def arguments():
+    """Returns what the command line says."""
+    parser = argparse.ArgumentParser(
+        description=__doc__.split("\n")[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--minutes", type=float, default=30.0, help="wall time of each peer")
+    add("--output_dir", required=True, help="data, runs and results.json")
+    add("--train_text", required=True, help="a sentence a line; pattern, or commas")
+    add("--heldout_text", required=True, help="likewise, never trained on")
+    add("--vocab_file", required=True)
+    add("--num_hidden_layers", type=int, default=4)
+    add("--hidden_size", type=int, default=256)
+    add("--batch_size", type=int, default=32)
+    add("--learning_rate", type=float, default=1e-3)
+    add("--dropout", type=float, default=0.0, help="too short a time to overfit")
+    add("--max_seq_length", type=int, default=128)
+    add("--max_predictions_per_seq", type=int, default=20)
+    add("--max_heldout_rows", type=int, default=2048, help="the first ones")
+    add("--peers", default=",".join(PEERS), help="which, in which order")
+    add("--hugging_face_python", default=sys.executable, help="an interpreter with it")
+    return parser.parse_args()
+
+
+def main():
+    """Prepares, runs every peer, prints the table."""
+    given = arguments()
+    os.makedirs(given.output_dir, exist_ok=True)
+    task_file = prepare(given)
+    results = {
+        "command": sys.argv,
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="minutes"),
+        "settings": {k: v for k, v in vars(given).items() if k != "output_dir"},
+        "peers": {},
+    }
+    path = os.path.join(given.output_dir, "results.json")
+    for peer in given.peers.split(","):
+        python = given.hugging_face_python if peer == "hugging_face" else sys.executable
+        results["peers"][peer] = run_peer(python, peer, task_file)
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(results, file, indent=2)
+        print(json.dumps({peer: results["peers"][peer]}), flush=True)
+    print(table(given, results["peers"]))
+    print(f"\nAll numbers are in {path}.")
+
+
+def prepare(given):
+    """Writes records, arrays and task.json; returns the path of the last."""
+    lengths = [
+        f"--max_seq_length={given.max_seq_length}",
+        f"--max_predictions_per_seq={given.max_predictions_per_seq}",
+        f"--vocab_file={given.vocab_file}",
+        "--nonext_sentence",
+        "--short_seq_prob=0",
+        "--dupe_factor=1",
+        "--num_workers=2",
+    ]
+    train = os.path.join(given.output_dir, "train.tfrecord")
+    heldout = os.path.join(given.output_dir, "heldout.tfrecord")
+    if not os.path.exists(train):
+        texts = sorted(p for t in given.train_text.split(",") for p in glob.glob(t))
+        create(f"--input_file={','.join(texts)}", train, *lengths, "--dynamic_masking")
+    if not os.path.exists(heldout):
+        create(f"--input_file={given.heldout_text}", heldout, *lengths)
+    with open(given.vocab_file, encoding="utf-8") as file:
+        vocabulary = file.read().split("\n")[:-1]
+    task = {
+        **vars(given),
+        "train_records": train,
+        "heldout_records": heldout,
+        "arrays": os.path.join(given.output_dir, "arrays.npz"),
+        "vocab_size": len(vocabulary),
+        "mask_id": vocabulary.index("[MASK]"),
+        "special_ids": [vocabulary.index(token) for token in ("[CLS]", "[SEP]")],
+        "config": config(given, len(vocabulary)),
+    }
+    path = os.path.join(given.output_dir, "task.json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(task, file, indent=2)
+    subprocess.run(peer_command(sys.executable, "arrays", path), check=True, env=env())
+    return path
+
+
+def create(text, records, *flags):
+    """Runs create_pretraining_data."""
+    tool = ROOT / "tools" / "create_pretraining_data.py"
+    command = [sys.executable, tool, text, f"--output_file={records}", *flags]
+    subprocess.run(command, check=True, env=env())
+
+
+def config(given, vocab_size):
+    """Returns bert_config.json's dict."""
+    return {
+        "vocab_size": vocab_size,
+        "hidden_size": given.hidden_size,
+        "num_hidden_layers": given.num_hidden_layers,
+        "num_attention_heads": max(1, given.hidden_size // 64),
+        "intermediate_size": 4 * given.hidden_size,
+        "hidden_act": "gelu",
+        "hidden_dropout_prob": given.dropout,
+        "attention_probs_dropout_prob": given.dropout,
+        "max_position_embeddings": given.max_seq_length,
+        "type_vocab_size": 2,
+        "initializer_range": 0.02,
+    }
+
+
+def run_peer(python, peer, task_file):
+    """Returns what a peer's process wrote."""
+    result_file = os.path.join(os.path.dirname(task_file), f"{peer}.json")
+    if os.path.exists(result_file):
+        os.remove(result_file)
+    before = os.getloadavg()[0]
+    subprocess.run(peer_command(python, peer, task_file), check=True, env=env())
+    with open(result_file, encoding="utf-8") as file:
+        result = json.load(file)
+    return result | {"load_before": before, "load_after": os.getloadavg()[0]}
+
+
+def peer_command(python, peer, task_file):
+    """Returns the command of a peer's process."""
+    script = pathlib.Path(__file__).with_name(f"learning_{peer}.py")
+    return [python, str(script), task_file]
+
+
+def env():
+    """Returns the environment of every process."""
+    return {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "KERAS_BACKEND": "tensorflow",
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "TOKENIZERS_PARALLELISM": "false",
+    }
+
+
+def table(given, peers):
+    """Returns the results as a table in Markdown."""
+    lines = [
+        f"{given.num_hidden_layers} layers, width {given.hidden_size}, batch "
+        f"{given.batch_size} × {given.max_seq_length}, {given.minutes:g} minutes each:",
+        "",
+        f"| | {' | '.join(COLUMNS).replace('_', ' ')} |",
+        f"|---|{'---|' * len(COLUMNS)}",
+    ]
+    for peer, result in peers.items():
+        cells = [result[column] for column in COLUMNS]
+        shown = [f"{cell:.4g}" if isinstance(cell, float) else cell for cell in cells]
+        lines.append(f"| {peer} | {' | '.join(map(str, shown))} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
