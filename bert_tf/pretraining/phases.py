@@ -17,6 +17,8 @@ _SHARED = (
     "output_dir",
     "init_checkpoint",
     "bert_config_file",
+    "model_size",
+    "objective",
     "vocab_file",
     "do_train",
     "do_eval",
@@ -42,6 +44,7 @@ def options_of(options) -> list:
             changes |= {
                 "init_checkpoint": phases[-1].output_dir,
                 "bert_config_file": None,
+                "model_size": None,
             }
         try:
             changes |= _values(type(options), text)

@@ -110,6 +110,10 @@ class RunPretrainingOptions(training_options.TrainingOptions):
             raise options.OptionError(
                 "--input_file is required: the TFRecord files to train on."
             )
+        if self.device == "multi_worker":
+            # The processes have clocks of their own, and meet once in their lives.
+            for name in ("max_train_minutes", "phase"):
+                self._refuse(name, "does not go with --device=multi_worker")
         if self.max_train_minutes is None:
             self._refuse("warmup_proportion", "goes with --max_train_minutes")
         else:
