@@ -13,11 +13,13 @@ from bert_tf import progress as progress_module
 from bert_tf.classification import trained as trained_classification
 from bert_tf.multiple_choice import trained as trained_multiple_choice
 from bert_tf.question_answering import trained as trained_question_answering
+from bert_tf.retrieval import trained as trained_retrieval
 from bert_tf.serving import choice_signatures
 from bert_tf.serving import class_signatures
 from bert_tf.serving import runs
 from bert_tf.serving import span_signatures
 from bert_tf.serving import tag_signatures
+from bert_tf.serving import vector_signatures
 from bert_tf.token_classification import trained as trained_token_classification
 
 # A SavedModel's folder for files that its graph does not read.
@@ -30,6 +32,8 @@ SIGNATURES = {
     trained_classification.TrainedClassifier: class_signatures.ClassSignatures,
     trained_multiple_choice.TrainedMultipleChoice: choice_signatures.ChoiceSignatures,
     trained_question_answering.TrainedSpanPredictor: span_signatures.SpanSignatures,
+    trained_retrieval.TrainedBiEncoder: vector_signatures.VectorSignatures,
+    trained_retrieval.TrainedCrossEncoder: vector_signatures.ScoreSignatures,
     trained_token_classification.TrainedTagger: tag_signatures.TagSignatures,
 }
 

@@ -37,8 +37,8 @@ def pack_ragged(ids_a, ids_b=None, *, max_seq_length, cls_id, sep_id):
         keep_a = tf.minimum(lengths_a, limit)
     else:
         keep_a, keep_b = _kept_of_pair(lengths_a, ids_b.row_lengths(), limit)
-        ids_b = _cut(ids_b, keep_b)
-    return framed(_cut(ids_a, keep_a), ids_b, cls_id=cls_id, sep_id=sep_id)
+        ids_b = cut(ids_b, keep_b)
+    return framed(cut(ids_a, keep_a), ids_b, cls_id=cls_id, sep_id=sep_id)
 
 
 def pack_windows(ids_a, ids_b=None, *, max_seq_length, doc_stride, cls_id, sep_id):
@@ -113,6 +113,19 @@ def framed(ids_a, ids_b=None, *, cls_id, sep_id):
     }
 
 
+def cut(ids, lengths):
+    """Returns the first ids of each row of a RaggedTensor [B, pieces].
+
+    Args:
+        ids: int32 RaggedTensor.
+        lengths: int64 [B], none of them greater than its row is long.
+    """
+    positions = tf.ragged.range(ids.row_lengths()).flat_values
+    is_kept = positions < tf.repeat(lengths, ids.row_lengths())
+    values = tf.boolean_mask(ids.flat_values, is_kept)
+    return tf.RaggedTensor.from_row_lengths(values, lengths, validate=False)
+
+
 def in_parts(function, features, *, rank):
     """Returns what a function gives for many rows, some rows at a time.
 
@@ -177,11 +190,3 @@ def _kept_of_pair(lengths_a, lengths_b, limit):
     cut_b = tf.minimum(lengths_b, tf.maximum(limit // 2, limit - lengths_a))
     fits = lengths_a + lengths_b <= limit
     return tf.where(fits, lengths_a, limit - cut_b), tf.where(fits, lengths_b, cut_b)
-
-
-def _cut(ids, lengths):
-    """Returns the first `lengths` ids of each row of a RaggedTensor."""
-    positions = tf.ragged.range(ids.row_lengths()).flat_values
-    is_kept = positions < tf.repeat(lengths, ids.row_lengths())
-    values = tf.boolean_mask(ids.flat_values, is_kept)
-    return tf.RaggedTensor.from_row_lengths(values, lengths, validate=False)

@@ -1,0 +1,96 @@
+"""What SavedModels of retrieval answer: texts to vectors, or pairs to scores.
+
+Shape letters: B batch, H hidden.
+"""
+
+import tensorflow as tf
+
+from bert_tf.retrieval import source
+from bert_tf.serving import rows
+from bert_tf.serving import signatures
+
+
+class VectorSignatures(signatures.TaskSignatures):
+    """A trained bi-encoder.
+
+    Args:
+        trained: `retrieval.trained.TrainedBiEncoder`.
+
+    Attributes:
+        functions: `serving_default`: `text`, passages, string [B], to `embedding`,
+            float32 [B, H] of length 1. `query`: the same for queries, which may have
+            another greatest length. `ids`: to `embedding`; `segment_ids` are not
+            looked at.
+    """
+
+    def __init__(self, trained):
+        texts = signatures.texts("text")
+        super().__init__(
+            trained,
+            trained.tokenizer,
+            serving_default=signatures.signature(self._of_passages, texts),
+            query=signatures.signature(self._of_queries, texts),
+        )
+
+    def outputs(self, features):
+        """Returns `embedding`."""
+        used = {name: features[name] for name in ("input_ids", "input_mask")}
+        return {"embedding": self.trained.model(used)["embeddings"]}
+
+    def _of_passages(self, text):
+        return self._of_texts(text, self.trained.task.max_seq_length)
+
+    def _of_queries(self, text):
+        return self._of_texts(text, self.trained.task.max_query_length)
+
+    def _of_texts(self, text, max_seq_length):
+        vocabulary = self.trained.vocabulary
+        return self.outputs(
+            rows.pack_ragged(
+                self._tokenizer.tokenize(text),
+                max_seq_length=max_seq_length,
+                cls_id=vocabulary.cls_id,
+                sep_id=vocabulary.sep_id,
+            )
+        )
+
+
+class ScoreSignatures(signatures.TaskSignatures):
+    """A trained cross-encoder.
+
+    Args:
+        trained: `retrieval.trained.TrainedCrossEncoder`.
+
+    Attributes:
+        functions: `serving_default`: `text`, the query, and `text_b`, the passage,
+            string [B], to `score`, float32 [B]. `ids`: to `score`.
+    """
+
+    def __init__(self, trained):
+        texts = signatures.texts("text", "text_b")
+        super().__init__(
+            trained,
+            trained.tokenizer,
+            serving_default=signatures.signature(self._of_pairs, texts),
+        )
+
+    def outputs(self, features):
+        """Returns `score`."""
+        return {"score": self.trained.model(features)["logits"]}
+
+    def _of_pairs(self, text, text_b):
+        task, vocabulary = self.trained.task, self.trained.vocabulary
+        queries = self._tokenizer.tokenize(text)[:, : task.max_query_length - 2]
+        passages = self._tokenizer.tokenize(text_b)
+        # A passage gives way before its query does, however short it is.
+        room = task.max_seq_length - source.NUM_SPECIAL_OF_PAIR - queries.row_lengths()
+        passages = rows.cut(passages, tf.minimum(passages.row_lengths(), room))
+        return self.outputs(
+            rows.pack_ragged(
+                queries,
+                passages,
+                max_seq_length=task.max_seq_length,
+                cls_id=vocabulary.cls_id,
+                sep_id=vocabulary.sep_id,
+            )
+        )
