@@ -12,6 +12,7 @@ from bert_tf.data import schema as schemas
 from bert_tf.data import tfrecord
 from bert_tf.pretraining import draws
 from bert_tf.pretraining import mask_sampling
+from bert_tf.pretraining import options as pretraining_options
 from bert_tf.tokenization import vocabulary as vocabularies
 
 _MASKED_AT_A_TIME = 2  # Batches.
@@ -53,6 +54,7 @@ def create_source(
         max_predictions=options.max_predictions_per_seq,
         whole_words=options.do_whole_word_mask,
         spans=options.masking == "span",
+        shares=options.shares,
     )
     return MaskingSource(record_files, masks, vocabulary, seed=options.random_seed)
 
@@ -69,7 +71,7 @@ def check_masking(record_files: tfrecord.RecordFiles, options) -> None:
     """
     if not is_masked(record_files.schema):
         return
-    for name in ("do_whole_word_mask", "masking", "masked_lm_prob"):
+    for name in pretraining_options.MASKING_OPTIONS:
         default = type(options).__dataclass_fields__[name].default
         if getattr(options, name) != default:
             raise ValueError(

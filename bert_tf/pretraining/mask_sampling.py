@@ -8,13 +8,10 @@ import dataclasses
 import numpy as np
 
 from bert_tf.pretraining import draws as random_draws
+from bert_tf.pretraining import mask_shares
 from bert_tf.pretraining import span_sampling
 from bert_tf.tokenization import vocabulary as vocabularies
 
-# Shares of the chosen positions that become [MASK], keep their piece, and (what is
-# left) get a random piece.
-MASK_SHARE = 0.8
-KEEP_SHARE = 0.1
 _LAST = np.uint64(2**64 - 1)  # Sorts what is no candidate to the end.
 
 
@@ -46,6 +43,7 @@ class MaskSampler:
         max_predictions: the most positions chosen, M.
         whole_words: whether the pieces of a word are chosen together.
         spans: whether words that follow one another are chosen together.
+        shares: what becomes of those that are chosen.
 
     Attributes:
         max_predictions: M.
@@ -59,6 +57,7 @@ class MaskSampler:
         max_predictions: int,
         whole_words: bool,
         spans: bool = False,
+        shares: mask_shares.MaskShares | None = None,
     ):
         self._vocab_size = len(vocabulary)
         self._mask_id = vocabulary.mask_id
@@ -66,6 +65,7 @@ class MaskSampler:
         self.max_predictions = max_predictions
         self._whole_words = whole_words
         self._spans = spans
+        self._shares = shares or mask_shares.MaskShares()
         self._is_inside_word = is_inside_word(vocabulary)
 
     def mask(
@@ -127,7 +127,7 @@ class MaskSampler:
         )
         masked = ids.copy()
         masked[rows, columns] = np.select(
-            [chance < MASK_SHARE, chance < MASK_SHARE + KEEP_SHARE],
+            [chance < self._shares.mask, chance < 1 - self._shares.random],
             [self._mask_id, originals],
             random_ids,
         )

@@ -4,12 +4,8 @@ import dataclasses
 import random
 from collections.abc import Sequence
 
+from bert_tf.pretraining import mask_shares
 from bert_tf.tokenization import vocabulary as vocabularies
-
-# Of the chosen positions, the share that becomes [MASK]; of the rest, the share that
-# keeps its piece. What is left gets a random piece: 80, 10 and 10 percent.
-MASK_SHARE = 0.8
-KEEP_SHARE = 0.5
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -29,6 +25,7 @@ def mask_tokens(
     masked_lm_prob: float,
     max_predictions: int,
     whole_words: bool,
+    shares: mask_shares.MaskShares,
 ) -> MaskedTokens:
     """Returns the sequence with masks.
 
@@ -39,6 +36,7 @@ def mask_tokens(
         masked_lm_prob: share of the sequence's length that is chosen.
         max_predictions: the most positions chosen.
         whole_words: whether the pieces of a word are chosen together.
+        shares: what becomes of those that are chosen.
 
     Source: create_masked_lm_predictions of create_pretraining_data.py, 2018.
     """
@@ -52,7 +50,7 @@ def mask_tokens(
         if len(chosen) + len(positions) > num_wanted:
             continue
         for position in positions:
-            output[position] = _replacement(tokens[position], rng, vocabulary)
+            output[position] = _replacement(tokens[position], rng, vocabulary, shares)
             chosen.append(position)
     chosen.sort()
     return MaskedTokens(
@@ -81,9 +79,9 @@ def _candidates(tokens, whole_words):
     return candidates
 
 
-def _replacement(token, rng, vocabulary):
-    if rng.random() < MASK_SHARE:
+def _replacement(token, rng, vocabulary, shares):
+    if rng.random() < shares.mask:
         return vocabularies.MASK
-    if rng.random() < KEEP_SHARE:
+    if rng.random() < shares.same_of_rest:
         return token
     return vocabulary.tokens[rng.randint(0, len(vocabulary) - 1)]

@@ -5,11 +5,20 @@ import os
 
 from bert_tf import options
 from bert_tf.options import option
+from bert_tf.pretraining import mask_shares
 
+_SHARES = mask_shares.MaskShares()
 # Of `masking`, in both tools that mask.
 MASKINGS = ("random", "span")
 # Options that say how to mask, and with --dynamic_masking are those of run_pretraining.
-_MASKING_OPTIONS = ("do_whole_word_mask", "masking", "masked_lm_prob")
+MASKING_OPTIONS = (
+    "do_whole_word_mask",
+    "masking",
+    "masked_lm_prob",
+    "mask_share",
+    "same_share",
+    "random_share",
+)
 # Options that the release's sampler knows nothing of.
 _VECTORIZED_ONLY = (
     "dynamic_masking",
@@ -20,7 +29,43 @@ _VECTORIZED_ONLY = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class CreatePretrainingDataOptions(options.Options):
+class MaskShareOptions(options.Options):
+    """What becomes of masked pieces; of both tools that mask."""
+
+    mask_share: float = option(
+        _SHARES.mask,
+        minimum=0.0,
+        maximum=1.0,
+        help="Of the pieces to be predicted, the share that becomes [MASK]; with "
+        "same_share and random_share it adds up to 1.",
+    )
+    same_share: float = option(
+        _SHARES.same, minimum=0.0, maximum=1.0, help="The share that stays as it is."
+    )
+    random_share: float = option(
+        _SHARES.random,
+        minimum=0.0,
+        maximum=1.0,
+        help="The share that becomes any piece of the vocabulary.",
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        try:
+            self.shares.check()
+        except ValueError as error:
+            raise options.OptionError(str(error)) from None
+
+    @property
+    def shares(self) -> mask_shares.MaskShares:
+        """The three shares."""
+        return mask_shares.MaskShares(
+            mask=self.mask_share, same=self.same_share, random=self.random_share
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CreatePretrainingDataOptions(MaskShareOptions):
     """Makes TFRecord files of masked sentence pairs from text.
 
     Text has a sentence a line and a blank line between documents.
@@ -120,7 +165,7 @@ class CreatePretrainingDataOptions(options.Options):
                 )
 
     def _check_masking(self):
-        for name in _MASKING_OPTIONS if self.dynamic_masking else ():
+        for name in MASKING_OPTIONS if self.dynamic_masking else ():
             if not self._is_default(name):
                 raise options.OptionError(
                     f"--{name} does not go with --dynamic_masking; give it to "

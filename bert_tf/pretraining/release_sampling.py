@@ -109,6 +109,7 @@ class ReleaseSampler:
             masked_lm_prob=options.masked_lm_prob,
             max_predictions=options.max_predictions_per_seq,
             whole_words=options.do_whole_word_mask,
+            shares=options.shares,
         )
         return features.MaskedPair(
             masked=masked,

@@ -10,7 +10,9 @@ from bert_tf.training import options as training_options
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunPretrainingOptions(training_options.TrainingOptions):
+class RunPretrainingOptions(
+    pretraining_options.MaskShareOptions, training_options.TrainingOptions
+):
     """Trains and evaluates the masked-word and next-sentence tasks.
 
     Or, with --objective=left_to_right, the prediction of every next piece.

@@ -49,6 +49,7 @@ class VectorizedSampler:
                 max_predictions=options.max_predictions_per_seq,
                 whole_words=options.do_whole_word_mask,
                 spans=options.masking == "span",
+                shares=options.shares,
             )
 
     def columns(

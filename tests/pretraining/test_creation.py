@@ -164,6 +164,8 @@ def test_two_runs_give_the_same_bytes_and_other_seeds_other_records(make, tmp_pa
         {"max_predictions_per_seq": 5},
         {"dupe_factor": 3},
         {"masked_lm_prob": 0.3},
+        {"mask_share": 0.9, "random_share": 0.0},
+        {"same_share": 0.2, "random_share": 0.0},
         {"short_seq_prob": 1.0},
         {"sampler": "release"},
         {"masking": "span"},

@@ -125,7 +125,12 @@ def test_evaluation_always_has_the_same_masks(unmasked, vocabulary):
 
 @pytest.mark.parametrize(
     "flags",
-    [{"do_whole_word_mask": True}, {"masking": "span"}, {"masked_lm_prob": 0.05}],
+    [
+        {"do_whole_word_mask": True},
+        {"masking": "span"},
+        {"masked_lm_prob": 0.05},
+        {"mask_share": 1.0, "same_share": 0.0, "random_share": 0.0},
+    ],
 )
 def test_masks_of_training_follow_their_flags(unmasked, vocabulary, flags):
     usual = training(source_of(unmasked, vocabulary), num_steps=1)[0]

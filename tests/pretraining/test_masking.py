@@ -2,6 +2,7 @@ import random
 
 import pytest
 
+from bert_tf.pretraining import mask_shares
 from bert_tf.pretraining import masking
 from bert_tf.tokenization import vocabulary as vocabularies
 
@@ -37,6 +38,7 @@ def mask(tokens, rng=None, **arguments):
             "masked_lm_prob": 0.5,
             "max_predictions": 20,
             "whole_words": False,
+            "shares": mask_shares.MaskShares(),
             **arguments,
         },
     )

@@ -293,9 +293,6 @@ def no_coins(random_draws, counts):
 @pytest.mark.parametrize(
     "fault, found",
     [
-        # 75 % masked, 15 % random, 10 % kept; and 80, 5 and 15.
-        ((mask_sampling, "MASK_SHARE", 0.75), {"share masked", "share random"}),
-        ((mask_sampling, "KEEP_SHARE", 0.15), {"share kept", "share random"}),
         ((features, "candidates", masks_a_sep), {"special masked"}),
         ((pair_sampling, "_other_documents", same_document), {"document of B"}),
         ((pair_sampling, "_RANDOM_NEXT_PROB", 0.4), {"random next"}),
@@ -306,6 +303,53 @@ def test_a_planted_fault_is_found(inputs, release, monkeypatch, fault, found):
     monkeypatch.setattr(*fault)
     runs = sampled(inputs, "vectorized")
     assert found <= violations(runs, release, make_vocabulary())
+
+
+@pytest.mark.parametrize(
+    "shares, found",
+    [
+        (
+            {"mask_share": 0.75, "random_share": 0.15},
+            {"share masked", "share random"},
+        ),
+        ({"same_share": 0.15, "random_share": 0.05}, {"share kept", "share random"}),
+    ],
+)
+def test_other_shares_are_found(inputs, release, shares, found):
+    runs = sampled(inputs, "vectorized", **shares)
+    assert found <= violations(runs, release, make_vocabulary())
+
+
+# The rows of Table 8 of the paper: [MASK], same, random.
+@pytest.mark.parametrize("sampler", ["vectorized", "release"])
+@pytest.mark.parametrize(
+    "mask, same, random",
+    [
+        (1.0, 0.0, 0.0),
+        (0.8, 0.0, 0.2),
+        (0.8, 0.2, 0.0),
+        (0.0, 0.2, 0.8),
+        (0.0, 0.0, 1.0),
+    ],
+)
+def test_chosen_pieces_become_what_the_shares_say(inputs, sampler, mask, same, random):
+    shares = {"mask_share": mask, "same_share": same, "random_share": random}
+    runs = sampled(inputs, sampler, **shares)
+    vocabulary = make_vocabulary()
+    columns = {
+        name: np.concatenate([run[name] for run in runs])
+        for name in ("input_ids", "masked_lm_positions", "masked_lm_ids")
+    }
+    is_chosen = np.concatenate([run["masked_lm_weights"] for run in runs]) > 0
+    positions = columns["masked_lm_positions"]
+    now = np.take_along_axis(columns["input_ids"], positions, axis=1)[is_chosen]
+    before = columns["masked_lm_ids"][is_chosen]
+    # A random piece is any one: [MASK] and the same one now and then.
+    chance = random / len(vocabulary)
+    for is_so, share in [(now == vocabulary.mask_id, mask), (now == before, same)]:
+        expected = share + chance
+        allowed = 4 * np.sqrt(expected * (1 - expected) / len(now))
+        assert np.mean(is_so) == pytest.approx(expected, abs=allowed)
 
 
 def test_missing_short_sequences_are_found(inputs, release):
