@@ -17,7 +17,8 @@ VERSION = re.search(
 PLOTS = ["matplotlib>=3.8"]
 VOCABULARY = ["tokenizers>=0.20"]
 KERAS_HUB = ["keras-hub>=0.20"]
-DATASETS = ["tensorflow-datasets>=4.9.6"]
+# Its dependency etils imports importlib_resources and no longer asks for it.
+DATASETS = ["tensorflow-datasets>=4.9.6", "importlib_resources>=5"]
 ENTITIES = ["seqeval>=1.2.2"]
 SEARCH = ["faiss-cpu>=1.8", "hnswlib>=0.8"]
 CHINESE = ["jieba>=0.42.1"]
@@ -48,6 +49,7 @@ setuptools.setup(
         "h5py>=3.10",
         "ml-dtypes>=0.4",
         "safetensors>=0.4.3",
+        "scipy>=1.11",
         "tqdm>=4.66",
     ],
     extras_require={

@@ -111,6 +111,8 @@ def write(source, folder, *, name=PREFIX):
     task = {"task": source.head.kind, "do_lower_case": source.do_lower_case}
     if source.head.labels is not None:
         task["labels"] = list(source.head.labels)
+    if source.pooling is not None:
+        task["pooling"] = source.pooling
     with files.complete_or_absent(os.path.join(folder, TASK_FILE)) as file:
         file.write(json.dumps(task, indent=2, ensure_ascii=False) + "\n")
     native.save(os.path.join(folder, name), tensors)

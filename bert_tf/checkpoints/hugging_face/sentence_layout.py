@@ -1,6 +1,7 @@
 """What sentence-transformers and text-embeddings-inference read beside an encoder.
 
-Both then take the mean of a text's vectors as the vector of the text.
+Both then make the vector of a text of those of its pieces: their mean, unless the
+checkpoint says that it was trained otherwise.
 """
 
 import os
@@ -12,23 +13,23 @@ from bert_tf.checkpoints.hugging_face import tokenizer_files
 
 _POOLING = "1_Pooling"
 _POOLING_CONFIG = os.path.join(_POOLING, "config.json")
-_MEAN = "pooling_mode_mean_tokens"
-_KIND_OF_MODES = {
-    ("pooling_mode_cls_token",): "cls",
-    (_MEAN,): "mean",
-    ("pooling_mode_max_tokens",): "max",
+_MODES = {
+    "cls": "pooling_mode_cls_token",
+    "mean": "pooling_mode_mean_tokens",
+    "max": "pooling_mode_max_tokens",
 }
 # Further modules have a folder each, such as 2_Normalize or 2_Dense.
 _MODULE = re.compile(r"[2-9]_[A-Za-z]+")
 _CLASSES = "sentence_transformers.models"
 
 
-def write(folder, config):
+def write(folder, config, pooling=None):
     """Writes modules.json, sentence_bert_config.json and 1_Pooling/config.json.
 
     Args:
         folder: path of a folder that exists.
         config: BertConfig.
+        pooling: "cls", "mean" or "max"; None: not known, so the mean.
 
     Raises:
         OSError: a file cannot be written.
@@ -39,17 +40,13 @@ def write(folder, config):
     ]
     # Lower-casing is the tokenizer's; this one would come before it.
     options = {"max_seq_length": config.max_position_embeddings, "do_lower_case": False}
-    pooling = {
-        "word_embedding_dimension": config.hidden_size,
-        "pooling_mode_cls_token": False,
-        _MEAN: True,
-        "pooling_mode_max_tokens": False,
-        "pooling_mode_mean_sqrt_len_tokens": False,
-    }
+    modes = {mode: kind == (pooling or "mean") for kind, mode in _MODES.items()}
+    modes |= {"pooling_mode_mean_sqrt_len_tokens": False}
+    sizes = {"word_embedding_dimension": config.hidden_size}
     for name, values in (
         ("modules.json", modules),
         ("sentence_bert_config.json", options),
-        (_POOLING_CONFIG, pooling),
+        (_POOLING_CONFIG, sizes | modes),
     ):
         tokenizer_files.write_json(os.path.join(folder, name), values)
 
@@ -66,11 +63,13 @@ def pooling(folder):
     path = os.path.join(folder, _POOLING_CONFIG)
     if not files.exists(path):
         return None
-    return _KIND_OF_MODES.get(_chosen(config_file.read_json(path)))
+    chosen = _chosen(config_file.read_json(path))
+    kinds = [kind for kind, mode in _MODES.items() if chosen == (mode,)]
+    return kinds[0] if kinds else None
 
 
 def notes(folder):
-    """Returns sentences on texts' vectors that are no plain mean in a folder.
+    """Returns sentences on what is not kept of how a folder makes texts' vectors.
 
     Raises:
         OSError: a file cannot be read.
@@ -80,7 +79,7 @@ def notes(folder):
     path = os.path.join(folder, _POOLING_CONFIG)
     if files.exists(path):
         chosen = _chosen(config_file.read_json(path))
-        if chosen and chosen != (_MEAN,):
+        if chosen and pooling(folder) is None:
             found.append(
                 f"sentence-transformers pools with {', '.join(chosen)} here; bert_tf "
                 "does not keep that, and writes the mean."

@@ -80,7 +80,7 @@ def write(source, folder, *, max_shard_bytes=shards.MAX_SHARD_BYTES):
             folder, vocabulary, source.do_lower_case, config.max_position_embeddings
         )
         if source.head.kind == "encoder":
-            sentence_layout.write(folder, config)
+            sentence_layout.write(folder, config, source.pooling)
     pad_id = 0 if vocabulary is None else vocabulary.pad_id
     tokenizer_files.write_json(
         os.path.join(folder, config_file.NAME),

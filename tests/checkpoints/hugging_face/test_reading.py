@@ -347,22 +347,30 @@ def test_weights_without_a_configuration_are_refused(copied):
 
 
 @pytest.mark.parametrize(
-    "mode, module, expected",
+    "mode, module, pooling, expected",
     [
-        ("mean_tokens", "3_nothing.txt", None),
-        ("cls_token", "3_nothing.txt", "pools with pooling_mode_cls_token here"),
-        ("mean_tokens", "2_Normalize", "has more modules here: 2_Normalize; they are"),
+        ("mean_tokens", "3_nothing.txt", "mean", None),
+        ("cls_token", "3_nothing.txt", "cls", None),
+        ("max_tokens", "3_nothing.txt", "max", None),
+        ("lasttoken", "3_nothing.txt", None, "pools with pooling_mode_lasttoken here"),
+        ("mean_tokens", "2_Normalize", "mean", "has more modules here: 2_Normalize;"),
     ],
 )
-def test_vectors_of_texts_that_are_no_plain_mean_are_told(
-    copied, mode, module, expected
+def test_how_vectors_of_texts_are_made_is_kept_or_told(
+    copied, tmp_path, mode, module, pooling, expected
 ):
     folder = copied("encoder")
     (folder / "1_Pooling").mkdir()
     modes = {"word_embedding_dimension": 16, f"pooling_mode_{mode}": True}
     (folder / "1_Pooling" / "config.json").write_text(json.dumps(modes))
     (folder / module).mkdir()
-    notes = hugging_face.open_source(folder).notes
+    source = hugging_face.open_source(folder)
+    assert source.pooling == pooling
+    written = tmp_path / "written"
+    written.mkdir()
+    hugging_face.write(source, written)
+    assert hugging_face.open_source(written).pooling == (pooling or "mean")
+    notes = source.notes
     told = [note for note in notes if "sentence-transformers" in note]
     assert len(told) == (expected is not None)
     assert expected is None or expected in told[0]
