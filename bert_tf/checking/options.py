@@ -45,7 +45,19 @@ class CheckDataOptions(options.Options):
         None, minimum=3, help="The most pieces of a sequence; default: the tool's."
     )
     task_name: str | None = option(
-        None, help="classification: a GLUE task, with data_dir."
+        None, help="classification: a task of GLUE, or XNLI, with data_dir."
+    )
+    train_language: tuple[str, ...] = option(
+        (), help="classification: XNLI's languages to train on."
+    )
+    eval_language: tuple[str, ...] = option(
+        (), help="classification: XNLI's languages to evaluate on."
+    )
+    tfds_name: str | None = option(
+        None, help="classification: a TensorFlow dataset instead of files."
+    )
+    tfds_splits: tuple[str, ...] = option(
+        (), help="classification: its splits of training, development and test."
     )
     data_dir: str | None = option(
         None,
@@ -73,6 +85,12 @@ class CheckDataOptions(options.Options):
     labels: tuple[str, ...] = option(
         (), help="classification, token_classification: all classes."
     )
+    label_separator: str | None = option(
+        None, help="classification: between the classes of a text that may have many."
+    )
+    regression: bool | None = option(
+        None, help="classification: the labels are numbers."
+    )
     start_column: str | None = option(
         None, help="multiple_choice: column of the start."
     )
@@ -92,7 +110,9 @@ class CheckDataOptions(options.Options):
         None, help="token_classification: scheme of the tags."
     )
     doc_stride: int | None = option(
-        None, minimum=1, help="question_answering, token_classification: see there."
+        None,
+        minimum=1,
+        help="classification, question_answering, token_classification: see there.",
     )
     max_query_length: int | None = option(
         None,

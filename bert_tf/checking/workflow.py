@@ -42,7 +42,7 @@ class Task:
 
 _OF_A_RUN = {"output_dir": "."}
 _FILES = {
-    "do_train": ("data_dir", "train_file"),
+    "do_train": ("data_dir", "train_file", "tfds_name"),
     "do_eval": ("eval_file",),
     "do_predict": ("predict_file",),
 }

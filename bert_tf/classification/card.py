@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-import numpy as np
-
+from bert_tf.classification import evaluation as evaluation_module
 from bert_tf.classification import examples as examples_module
+from bert_tf.classification import label_kinds
 from bert_tf.training import model_card
 
 PIPELINE_TAG = "text-classification"
@@ -18,7 +18,7 @@ def card_of(
     *,
     training: model_card.TrainingFacts | None = None,
     results: Mapping[str, float] | None = None,
-    predicted: Sequence[str] | None = None,
+    evaluated: Mapping[str, evaluation_module.Evaluated] | None = None,
 ) -> model_card.Card:
     """Returns the card of a run, as far as this call knows it.
 
@@ -28,46 +28,73 @@ def card_of(
         examples: "train", "dev", "test" -> the examples that were read.
         training: after training, its facts.
         results: after evaluating, what eval_results.txt holds.
-        predicted: after evaluating, the class found for each example of "dev".
+        evaluated: after evaluating, what was found in each set.
 
     Raises:
         OSError: a file of the data cannot be read.
     """
-    task = inputs.task
-    kind = "a pair of texts" if task.is_pair else "a text"
-    of_task = f" ({task.task_name.upper()})" if task.task_name else ""
-    paths = inputs.processor.get_files(options.data_dir)
-    wrong = _wrong_examples(examples["dev"], predicted) if predicted else []
+    evaluated = evaluated or {}
+    num_evaluated = sum(len(found.said) for found in evaluated.values())
+    wrong = [
+        example
+        for part, found in evaluated.items()
+        for example in _wrong_examples(examples[part], found)
+    ]
     return model_card.Card(
         pipeline_tag=PIPELINE_TAG,
-        summary=f"Tells which of {len(task.labels)} classes {kind} has{of_task}.",
-        labels=task.labels,
+        summary=_summary(inputs.task),
+        labels=inputs.task.labels,
+        languages=tuple(options.train_language),
         options=options,
-        data=tuple(
-            model_card.data_file(part, paths[part], len(rows))
-            for part, rows in examples.items()
-            if part in paths
-        ),
+        data=_data(options, inputs, examples),
         scores={name: (value,) for name, value in (results or {}).items()},
         wrong_examples=tuple(wrong),
-        num_wrong=len(wrong) if predicted else None,
-        num_evaluated=len(predicted) if predicted else None,
+        num_wrong=len(wrong) if evaluated else None,
+        num_evaluated=num_evaluated or None,
         training=training,
     )
 
 
-def names_of(logits: np.ndarray, labels: Sequence[str]) -> list[str]:
-    """Returns the likeliest class of each row of float [N, C]."""
-    return [labels[index] for index in np.argmax(logits, axis=-1)]
+def _summary(task):
+    """Returns one sentence: what the model does."""
+    texts = "a pair of texts" if task.is_pair else "a text"
+    of_task = f" ({task.task_name.upper()})" if task.task_name else ""
+    if task.label_kind == label_kinds.REGRESSION:
+        return (
+            f"Finds a number for {texts}{of_task}; an answer counts as wrong that is "
+            "farther from the label than the labels' standard deviation."
+        )
+    if task.label_kind == label_kinds.MULTI_LABEL:
+        return (
+            f"Tells which of {len(task.labels)} classes, any number of them, {texts} "
+            f"has{of_task}; a class counts from a probability of {task.threshold:g}."
+        )
+    return f"Tells which of {len(task.labels)} classes {texts} has{of_task}."
 
 
-def _wrong_examples(examples, predicted):
+def _data(options, inputs, examples):
+    paths = inputs.processor.get_files(options.data_dir)
+    counts = {}
+    for part, rows in examples.items():
+        # Several sets may be in one file, as XNLI's languages.
+        name = part if part in paths else part.split("_")[0]
+        counts[name] = counts.get(name, 0) + len(rows)
+    return tuple(
+        model_card.data_file(part, paths[part], count)
+        for part, count in counts.items()
+        if part in paths
+    )
+
+
+def _wrong_examples(examples, found):
     return [
         model_card.WrongExample(
-            text=" ||| ".join(filter(None, (example.text_a, example.text_b))),
+            text=" ||| ".join(filter(None, example.texts)),
             expected=example.label,
-            predicted=label,
+            predicted=said,
         )
-        for example, label in zip(examples, predicted, strict=True)
-        if example.label != label
+        for example, said, is_right in zip(
+            examples, found.said, found.is_right, strict=True
+        )
+        if not is_right
     ]

@@ -1,8 +1,13 @@
 """Checks of a classifier's data, before anyone trains."""
 
+import dataclasses
+
+import numpy as np
+
 from bert_tf import files
 from bert_tf import progress as progress_module
-from bert_tf.classification import inputs
+from bert_tf.classification import label_kinds
+from bert_tf.classification import processors
 from bert_tf.data import findings as findings_module
 from bert_tf.data import text_checks
 from bert_tf.tokenization import in_graph
@@ -27,7 +32,8 @@ def check(
     Returns:
         What training has to do; None where there is nothing to train on.
     """
-    parts = _read(options, findings)
+    data = processors.data_of(options)
+    parts = _read(options, data.processor, findings)
     items = {
         part: [_item(example) for example in examples]
         for part, examples in parts.items()
@@ -35,12 +41,7 @@ def check(
     if not items:
         return None
     text_checks.check_texts(findings, items)
-    labels = {
-        part: [example.label for example in examples]
-        for part, examples in parts.items()
-        if part != "test"
-    }
-    text_checks.check_labels(findings, labels)
+    _check_labels(data.columns, findings, parts)
     texts = [text for found in items.values() for item in found for text in item.texts]
     text_checks.check_casing(
         findings, texts, start.vocabulary, do_lower_case=start.do_lower_case
@@ -56,65 +57,117 @@ def check(
     }
     if "train" not in parts:
         return None
+    room = options.max_seq_length - lengths["train"].num_special
     return estimates.Workload(
-        num_examples=len(parts["train"]),
+        num_examples=_num_rows(lengths["train"].pieces, room, options.doc_stride),
         sequence_length=options.max_seq_length,
-        padded_length=estimates.padded_length(lengths["train"], options),
+        padded_length=estimates.padded_length(lengths["train"].places, options),
     )
 
 
-def _read(options, findings):
-    """Returns the examples of all parts that can be read."""
-    processor, _ = inputs.processor_of(options)
+def _read(options, processor, findings):
+    """Returns the examples of all sets that can be read."""
     paths = processor.get_files(options.data_dir)
+    is_folder = options.task_name is not None
     readers = {
-        "train": processor.get_train_examples,
-        "dev": processor.get_dev_examples,
-        "test": processor.get_test_examples,
+        "train": lambda folder: {"train": processor.get_train_examples(folder)},
+        "dev": processor.get_dev_sets,
+        "test": processor.get_test_sets,
     }
     parts = {}
     for part, read in readers.items():
-        # GLUE's folders need not hold all three.
-        is_there = part in paths and (
-            options.task_name is None or files.exists(paths[part])
-        )
-        if not is_there:
+        # The folder of a task need not hold all of its files.
+        is_there = options.tfds_name is not None or part in paths
+        if not is_there or (is_folder and not files.exists(paths[part])):
             findings.note("files", f"there is no {part}")
             continue
         try:
-            parts[part] = read(options.data_dir)
+            found = read(options.data_dir)
         except (OSError, ValueError) as error:
             findings.failure(f"reading {part}", error)
-        else:
-            findings.passed("files", f"{part}: {paths[part]}")
+            continue
+        parts |= found
+        for name in found:
+            path = paths.get(name, paths.get(part, options.tfds_name))
+            findings.passed("files", f"{name}: {path}")
     return parts
 
 
 def _item(example):
-    texts = tuple(text for text in (example.text_a, example.text_b) if text is not None)
     return text_checks.Item(
-        texts=texts, label=example.label, place=example.place or example.guid
+        texts=example.texts, label=example.label, place=example.place or example.guid
     )
+
+
+def _check_labels(columns, findings, parts):
+    """Adds the balance of the classes, or the range of the numbers."""
+    labels = {
+        part: [example.label for example in examples]
+        for part, examples in parts.items()
+        if not part.startswith("test")
+    }
+    if columns.kind != label_kinds.REGRESSION:
+        separator = columns.separator
+        named = {
+            part: [name for x in of_part for name in label_kinds.names_in(x, separator)]
+            for part, of_part in labels.items()
+        }
+        named = {part: names for part, names in named.items() if names}
+        text_checks.check_labels(findings, named)
+        return
+    for part, texts in labels.items():
+        values = np.array([label_kinds.number_in(text) for text in texts])
+        findings.judge(
+            "label range",
+            f"{part}: {values.min():g} to {values.max():g}, mean {values.mean():.3g}",
+            is_good=np.ptp(values) > 0,
+        )
+
+
+def _num_rows(pieces, room, doc_stride):
+    """Returns how many rows texts become, windows counted."""
+    if not doc_stride:
+        return len(pieces)
+    return int(np.sum(1 + -(-np.maximum(pieces - room, 0) // doc_stride)))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Lengths:
+    """How long the examples of a set are."""
+
+    pieces: np.ndarray  # int64 [N], before cutting, without special ones.
+    num_special: int  # [CLS], and [SEP] after each text.
+
+    @property
+    def places(self):
+        """int64 [N]: pieces with special ones."""
+        return self.pieces + self.num_special
 
 
 def _check_pieces(options, findings, part, items, tokenizer, *, progress):
-    """Returns the places that each row uses."""
+    """Adds what is cut and what is [UNK]; returns the lengths."""
     per_item = len(items[0].texts)
     texts = [text for item in items for text in item.texts]
-    lengths, unknown = text_checks.count_pieces(tokenizer, texts, progress=progress)
-    lengths = lengths.reshape(-1, per_item).sum(axis=1)
-    num_special = 1 + per_item  # [CLS], and [SEP] after each text.
-    text_checks.check_lengths(
-        findings,
-        part,
-        lengths,
-        room=options.max_seq_length - num_special,
-        limit=f"--max_seq_length={options.max_seq_length}",
+    pieces, unknown = text_checks.count_pieces(tokenizer, texts, progress=progress)
+    lengths = _Lengths(
+        pieces=pieces.reshape(-1, per_item).sum(axis=1), num_special=1 + per_item
     )
+    room = options.max_seq_length - lengths.num_special
+    if options.doc_stride:
+        share = float(np.mean(lengths.pieces > room))
+        findings.passed("length", f"{part}: {share:.1%} are read in several windows")
+    else:
+        text_checks.check_lengths(
+            findings,
+            part,
+            lengths.pieces,
+            room=room,
+            limit=f"--max_seq_length={options.max_seq_length}",
+        )
     text_checks.check_unknown(
         findings,
         part,
-        lengths=lengths,
+        lengths=lengths.pieces,
         num_unknown=unknown.reshape(-1, per_item).sum(axis=1),
     )
-    return lengths + num_special
+    return lengths

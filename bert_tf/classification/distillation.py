@@ -25,10 +25,10 @@ from bert_tf import progress as progress_module
 from bert_tf.checkpoints import rotation
 from bert_tf.classification import examples as examples_module
 from bert_tf.classification import features
+from bert_tf.classification import label_kinds
 from bert_tf.classification import model
 from bert_tf.classification import trained
 from bert_tf.data import batching
-from bert_tf.modeling import heads
 from bert_tf.training import evaluation
 
 logger = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ class DistilledClassifier(model.BertClassifier):
 
     def loss_weights(self, features):
         """Returns the number of examples, for both parts."""
-        count = ops.sum(heads.example_weights(features))
+        count = ops.sum(self.example_weights(features))
         return dict.fromkeys(self.loss_names, count)
 
     def loss_sums(self, features, outputs):
@@ -76,7 +76,7 @@ class DistilledClassifier(model.BertClassifier):
         log_teacher = ops.log_softmax(teacher, axis=-1)
         difference = log_teacher - ops.log_softmax(student, axis=-1)
         divergence = ops.sum(ops.exp(log_teacher) * difference, axis=-1)  # [B]
-        total = ops.sum(divergence * heads.example_weights(features))
+        total = ops.sum(divergence * self.example_weights(features))
         return {
             "classification_loss": (1.0 - self.weight) * sums["classification_loss"],
             "distillation_loss": self.weight * self.temperature**2 * total,
@@ -104,6 +104,11 @@ class Teacher:
     def __init__(self, run_dir: str, task):
         self._run_dir = run_dir
         self._labels = task.labels
+        if task.label_kind != label_kinds.SINGLE_LABEL:
+            raise ValueError(
+                f"--teacher={run_dir}: the data have labels of the kind "
+                f"{task.label_kind}; a teacher needs classes of which one is right."
+            )
         self._trained = trained.TrainedClassifier(run_dir)
         found = self._trained.task
         if set(found.labels) != set(task.labels):

@@ -2,9 +2,13 @@
 
 import dataclasses
 import functools
+import logging
 from collections.abc import Sequence
 
+from bert_tf.classification import label_kinds
 from bert_tf.data import tables
+
+logger = logging.getLogger(__name__)
 
 ID_COLUMN = "id"
 
@@ -16,9 +20,17 @@ class InputExample:
     guid: str  # Names the example: "dev-7", or the row's id.
     text_a: str
     text_b: str | None = None  # None where the task has single texts.
-    label: str | None = None  # None where the class is to be found.
+    # As the table has it: a class, several, or a number; None where it is to be found.
+    label: str | None = None
     # "file:line", for messages; None where it is not known.
     place: str | None = dataclasses.field(default=None, compare=False)
+    # What a GLUE submission calls the row; None outside of GLUE's test files.
+    index: str | None = dataclasses.field(default=None, compare=False)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The text, or both."""
+        return (self.text_a,) if self.text_b is None else (self.text_a, self.text_b)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -28,6 +40,11 @@ class Columns:
     text: str = "text"
     text_b: str | None = None  # None where the task has single texts.
     label: str | None = "label"  # None where the rows have no class.
+    kind: str = label_kinds.SINGLE_LABEL  # What a label is; see `label_kinds`.
+    separator: str | None = None  # Between the classes of one cell; None: it has one.
+    # GLUE's, of test files: what a submission calls the row. None: own data, whose
+    # column `id`, if there is one, names the examples.
+    index: str | None = None
 
     def names(self) -> list[str]:
         """Returns the names of the columns that a table must have."""
@@ -60,12 +77,24 @@ class DataProcessor:
         """Returns the examples to predict; labels in the file are not read."""
         raise NotImplementedError
 
+    def get_dev_sets(self, data_dir: str) -> dict[str, list[InputExample]]:
+        """Returns all sets to evaluate on: "dev", or names that start with "dev_"."""
+        return {"dev": self.get_dev_examples(data_dir)}
+
+    def get_test_sets(self, data_dir: str) -> dict[str, list[InputExample]]:
+        """Returns all sets to predict: "test", or names that start with "test_"."""
+        return {"test": self.get_test_examples(data_dir)}
+
+    def get_submission_files(self) -> dict[str, str]:
+        """Returns the name of GLUE's submission file of each set to predict."""
+        return {}
+
     def get_labels(self) -> list[str]:
         """Returns the names of the classes."""
         raise NotImplementedError
 
     def get_files(self, data_dir: str) -> dict[str, str]:
-        """Returns the paths of "train", "dev", "test", where they are files."""
+        """Returns the paths of "train" and all sets, where they are files."""
         return {}
 
 
@@ -110,12 +139,14 @@ class TableProcessor(DataProcessor):
         return read_examples(path, self._columns.without_label(), "test")
 
     def get_labels(self):
-        """Returns the names of the classes.
+        """Returns the names of the classes; none of numbers.
 
         Raises:
             ValueError: the training file has fewer than two classes, or there is
                 neither such a file nor a list of labels.
         """
+        if self._columns.kind == label_kinds.REGRESSION:
+            return []
         if self._given_labels:
             return list(self._given_labels)
         if self._train_file is None:
@@ -141,11 +172,19 @@ class TableProcessor(DataProcessor):
 
     @functools.cached_property
     def _collected_labels(self):
-        labels = sorted({example.label for example in self._train_examples})
+        labels = sorted(
+            {
+                name
+                for example in self._train_examples
+                for name in label_kinds.names_in(example.label, self._columns.separator)
+            }
+        )
         if len(labels) < 2:
+            found = f"every row has the label {labels[0]!r}"
+            if self._columns.kind == label_kinds.MULTI_LABEL:
+                found = f"all labels together name {len(labels)} classes"
             raise ValueError(
-                f"{self._train_file}: every row has the label {labels[0]!r}; expected "
-                "at least two classes."
+                f"{self._train_file}: {found}; expected at least two classes."
             )
         return labels
 
@@ -158,7 +197,7 @@ def read_examples(
     labels: Sequence[str] = (),
     header: Sequence[str] | None = None,
 ) -> list[InputExample]:
-    """Returns the examples of a table.
+    """Returns the examples of a table; logs how many of them have an empty text.
 
     Args:
         path: the file; see `tables.read_table`.
@@ -170,35 +209,66 @@ def read_examples(
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: the file is not such a table, or a label is not in the list; the
-            message has file and line.
+        ValueError: the file is not such a table, a label is not in the list, or an id
+            is there twice; the message has file and line.
     """
-    first_row = 1 if header is None else 0
-    allowed = frozenset(labels)
-    examples = []
     rows = tables.read_table(path, columns.names(), header=header)
+    return examples_of(
+        rows, columns, set_type, labels=labels, first_row=1 if header is None else 0
+    )
+
+
+def examples_of(
+    rows,
+    columns: Columns,
+    set_type: str,
+    *,
+    labels: Sequence[str] = (),
+    first_row: int = 0,
+) -> list[InputExample]:
+    """Returns the examples in some `tables.Row`s; else as `read_examples`."""
+    examples, place_of_id = [], {}
     for number, row in enumerate(rows, start=first_row):
-        label = None if columns.label is None else row.cells[columns.label]
-        if label is not None:
-            _check_label(label, allowed, labels, row.place)
+        guid = None if columns.index else row.cells.get(ID_COLUMN)
+        if guid:
+            _check_new(guid, place_of_id, row.place)
         example = InputExample(
-            guid=row.cells.get(ID_COLUMN) or f"{set_type}-{number}",
+            guid=guid or f"{set_type}-{number}",
             text_a=row.cells[columns.text],
             text_b=None if columns.text_b is None else row.cells[columns.text_b],
-            label=label,
+            label=None if columns.label is None else _label(row, columns, labels),
             place=row.place,
+            index=columns.index and row.cells.get(columns.index),
         )
         examples.append(example)
+    _warn_of_empty(examples)
     return examples
 
 
-def _check_label(label, allowed, labels, place):
-    if not label:
-        raise ValueError(f"{place}: the label is empty.")
-    if allowed and label not in allowed:
+def _label(row, columns, labels):
+    text = row.cells[columns.label]
+    try:
+        label_kinds.check(text, labels, kind=columns.kind, separator=columns.separator)
+    except ValueError as error:
+        raise ValueError(f"{row.place}: {error}") from None
+    return text
+
+
+def _check_new(guid, place_of_id, place):
+    first = place_of_id.setdefault(guid, place)
+    if first != place:
         raise ValueError(
-            f"{place}: the label {label!r} is not one of {', '.join(labels)}."
+            f"{place}: the id {guid!r:.60} is that of {first} too; give every row an "
+            "id of its own, or leave the column out."
         )
+
+
+def _warn_of_empty(examples):
+    empty = [
+        example.place for example in examples if not all(map(str.strip, example.texts))
+    ]
+    if empty:
+        logger.warning("%s: a text is empty (%d in all).", empty[0], len(empty))
 
 
 def _given(path, flag):

@@ -9,15 +9,16 @@ from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import rotation
 from bert_tf.checkpoints import starting_point
 from bert_tf.classification import examples
-from bert_tf.classification import glue
+from bert_tf.classification import label_kinds
 from bert_tf.classification import options as classification_options
+from bert_tf.classification import predictions
+from bert_tf.classification import processors
 from bert_tf.classification import task as task_module
 from bert_tf.modeling import config as modeling_config
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import run_folder
 
 CLASS_WEIGHTS = "output_weights"
-_DEFAULT_COLUMNS = examples.Columns()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -26,6 +27,7 @@ class Inputs:
 
     task: task_module.Task  # What task.json will say, or says already.
     processor: examples.DataProcessor  # Reads the examples.
+    task_name: str | None  # Of the data, which may be others than those of the task.
     config: modeling_config.BertConfig  # Size of the model.
     vocabulary: vocabulary_module.Vocabulary  # Pieces of the model.
 
@@ -98,22 +100,33 @@ def _from_options(options, progress):
         do_lower_case=options.do_lower_case,
         progress=progress,
     )
-    processor, columns = processor_of(options)
+    data = processors.data_of(options)
+    columns = data.columns
+    is_multi = columns.kind == label_kinds.MULTI_LABEL
     task = task_module.Task(
-        labels=tuple(processor.get_labels()),
+        labels=tuple(data.processor.get_labels()),
         max_seq_length=options.max_seq_length,
         do_lower_case=start.do_lower_case,
-        task_name=options.task_name and options.task_name.lower(),
+        task_name=data.task_name,
         text_column=columns.text,
         text_b_column=columns.text_b,
         label_column=columns.label,
+        label_kind=columns.kind,
+        label_separator=columns.separator,
+        threshold=_threshold(options.threshold) if is_multi else None,
+        doc_stride=options.doc_stride,
     )
     return Inputs(
         task=task,
-        processor=processor,
+        processor=data.processor,
+        task_name=data.task_name,
         config=start.config,
         vocabulary=start.vocabulary,
     )
+
+
+def _threshold(given):
+    return predictions.DEFAULT_THRESHOLD if given is None else given
 
 
 def _from_run(options):
@@ -124,45 +137,38 @@ def _from_run(options):
             f"--labels={','.join(options.labels)}, but the model in {run_dir} was "
             f"trained with {','.join(task.labels)}; leave --labels out."
         )
-    processor, columns = processor_of(options, task.columns, task.labels)
-    if (columns.text_b is not None) != task.is_pair:
-        kind = "pairs of texts" if task.is_pair else "single texts"
-        raise ValueError(
-            f"The model in {run_dir} was trained on {kind}, but the data are not; "
-            "choose data of the same kind (see --task_name and --text_b_column)."
-        )
+    data = processors.data_of(options, task)
+    _check_same_kind(data, task, run_dir)
+    if options.threshold is not None and task.threshold is not None:
+        task = dataclasses.replace(task, threshold=options.threshold)
     return Inputs(
         task=task,
-        processor=processor,
+        processor=data.processor,
+        task_name=data.task_name,
         config=read_config(run_dir),
         vocabulary=read_vocabulary(run_dir),
     )
 
 
-def processor_of(options, known_columns=_DEFAULT_COLUMNS, labels=None):
-    """Returns the processor of the options' data, and its columns.
-
-    Args:
-        options: `RunClassifierOptions`.
-        known_columns: `Columns` of those that the options leave out.
-        labels: names of the classes; None: the options' own.
-    """
-    if options.task_name is not None:
-        processor = glue.PROCESSORS[options.task_name.lower()]()
-        return processor, processor.columns
-    columns = examples.Columns(
-        text=options.text_column or known_columns.text,
-        text_b=options.text_b_column or known_columns.text_b,
-        label=options.label_column or known_columns.label,
-    )
-    processor = examples.TableProcessor(
-        train_file=options.train_file,
-        eval_file=options.eval_file,
-        predict_file=options.predict_file,
-        columns=columns,
-        labels=options.labels if labels is None else labels,
-    )
-    return processor, columns
+def _check_same_kind(data, task, run_dir):
+    """Refuses data whose texts or labels the model does not know."""
+    if (data.columns.text_b is not None) != task.is_pair:
+        kind = "pairs of texts" if task.is_pair else "single texts"
+        raise ValueError(
+            f"The model in {run_dir} was trained on {kind}, but the data are not; "
+            "choose data of the same kind (see --task_name and --text_b_column)."
+        )
+    if data.columns.kind != task.label_kind:
+        raise ValueError(
+            f"The model in {run_dir} was trained on labels of the kind "
+            f"{task.label_kind}, but those of the data are {data.columns.kind}."
+        )
+    labels = data.processor.get_labels()
+    if list(task.labels) != labels:
+        raise ValueError(
+            f"The model in {run_dir} knows the classes {', '.join(task.labels)}, but "
+            f"the data have {', '.join(labels)}; choose data with the same ones."
+        )
 
 
 def _check_same_run(inputs, output_dir):

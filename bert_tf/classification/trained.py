@@ -8,7 +8,7 @@ from bert_tf.checkpoints import rotation
 from bert_tf.classification import inputs as run_inputs
 from bert_tf.classification import model as model_module
 from bert_tf.classification import predictions
-from bert_tf.data import packing
+from bert_tf.classification import windows
 from bert_tf.tokenization import in_graph
 
 ROWS_PER_CALL = 32
@@ -25,7 +25,7 @@ class TrainedClassifier:
         config: `BertConfig`.
         vocabulary: `Vocabulary`.
         tokenizer: `InGraphTokenizer`.
-        model: `BertClassifier`.
+        model: `BertClassifier`, `BertMultiLabelClassifier` or `BertRegressor`.
 
     Raises:
         OSError: a file cannot be read.
@@ -40,14 +40,14 @@ class TrainedClassifier:
         self.tokenizer = in_graph.InGraphTokenizer(
             self.vocabulary, do_lower_case=self.task.do_lower_case
         )
-        self.model = model_module.BertClassifier(
-            self.config, num_labels=len(self.task.labels)
+        self.model = model_module.create(
+            self.config, self.task.label_kind, self.task.num_outputs
         )
         self.model.build()
         _load(self.model, run_dir)
         columns = ("input_ids", "input_mask", "segment_ids")
-        self._probabilities = tf.function(
-            lambda features: self.model(features)["probabilities"],
+        self._logits = tf.function(
+            lambda features: self.model(features)["logits"],
             input_signature=[
                 {name: tf.TensorSpec([None, None], tf.int32) for name in columns}
             ],
@@ -60,26 +60,31 @@ class TrainedClassifier:
             inputs: list of texts; of (text, second text) for a model of pairs.
 
         Returns:
-            For each a dict: `label`, `probabilities` by label.
+            For each a dict. A model of one class gives `label` and `probabilities` by
+            label; one of several classes `labels` and `probabilities`; one of a number
+            `value`.
 
         Raises:
             ValueError: the inputs are not what the model was trained on.
         """
         texts, texts_b = split_pairs(inputs, is_pair=self.task.is_pair)
-        answers = []
-        for start in range(0, len(texts), ROWS_PER_CALL):
+        if not texts:
+            return []
+        packed, numbers = windows.pack(
+            self.tokenizer,
+            texts,
+            texts_b=texts_b,
+            max_seq_length=self.task.max_seq_length,
+            doc_stride=self.task.doc_stride,
+        )
+        logits = []
+        for start in range(0, len(numbers), ROWS_PER_CALL):
             part = slice(start, start + ROWS_PER_CALL)
-            packed = packing.pack(
-                self.tokenizer,
-                texts[part],
-                texts_b=None if texts_b is None else texts_b[part],
-                max_seq_length=self.task.max_seq_length,
-            )
-            longest = int(np.max(np.sum(packed["input_mask"], axis=1)))
-            packed = {name: column[:, :longest] for name, column in packed.items()}
-            rows = self._probabilities(packed).numpy()
-            answers += [predictions.prediction(row, self.task.labels) for row in rows]
-        return answers
+            longest = int(np.max(np.sum(packed["input_mask"][part], axis=1)))
+            rows = {name: column[part, :longest] for name, column in packed.items()}
+            logits.append(self._logits(rows).numpy())
+        mean = windows.mean_over_windows(np.concatenate(logits), numbers, len(texts))
+        return predictions.answers_of(mean, self.task)
 
 
 def split_pairs(inputs, *, is_pair: bool):

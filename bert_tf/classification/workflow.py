@@ -1,28 +1,24 @@
 """Classification on one page: train, evaluate, predict, report."""
 
 import dataclasses
-import functools
 import logging
-
-import numpy as np
+import os
 
 from bert_tf import progress as progress_module
 from bert_tf.classification import card
 from bert_tf.classification import distillation
-from bert_tf.classification import features
+from bert_tf.classification import evaluation as evaluation_module
 from bert_tf.classification import inputs as inputs_module
 from bert_tf.classification import model
+from bert_tf.classification import parts as parts_module
 from bert_tf.classification import predictions
-from bert_tf.classification import scores
 from bert_tf.classification import trained
-from bert_tf.data import batching
-from bert_tf.modeling import numerics
-from bert_tf.tokenization import in_graph
 from bert_tf.training import distribution
 from bert_tf.training import estimates
-from bert_tf.training import evaluation as evaluation_module
+from bert_tf.training import evaluation as training_evaluation
 from bert_tf.training import loop
 from bert_tf.training import model_card
+from bert_tf.training import trials
 
 logger = logging.getLogger(__name__)
 
@@ -40,10 +36,16 @@ def run(options, *, progress=progress_module.silent) -> str:
     Raises:
         ValueError, OSError: options, data or checkpoint do not fit together.
     """
+    lines = []
+    if options.has_trials() and not options.dry_run:
+        lines.append(_run_trials(options, progress))
+        if not options.do_predict:
+            return "\n".join([*lines, f"The run is in {options.output_dir}."])
+        # The best run is where a single one would be.
+        options = options.alone(do_train=False, do_eval=False)
     classification = Classification(options, progress=progress)
     if options.dry_run:
         return classification.dry_run_report()
-    lines = []
     if options.do_train:
         reached = classification.train()
         lines.append(
@@ -61,14 +63,14 @@ def run(options, *, progress=progress_module.silent) -> str:
 def train(options, *, progress=progress_module.silent) -> dict[str, float]:
     """Trains; returns {"loss", "global_step"}. See `run`."""
     only = {"do_train": True, "do_eval": False, "do_predict": False}
-    options = dataclasses.replace(options, **only)
+    options = options.alone(**only)
     return Classification(options, progress=progress).train()
 
 
 def evaluate(options, *, progress=progress_module.silent) -> dict[str, float]:
     """Evaluates the last checkpoint; returns what eval_results.txt holds. See `run`."""
     only = {"do_train": False, "do_eval": True, "do_predict": False}
-    options = dataclasses.replace(options, **only)
+    options = options.alone(**only)
     return Classification(options, progress=progress).evaluate()
 
 
@@ -80,13 +82,26 @@ def predict(run_dir, inputs) -> list[dict]:
         inputs: list of texts; of (text, second text) for a model of pairs.
 
     Returns:
-        For each a dict: `label`, `probabilities` by label.
+        For each a dict; see `trained.TrainedClassifier.predict`.
 
     Raises:
         ValueError, OSError: the folder holds no trained classifier, or the inputs are
             not what it was trained on.
     """
     return trained.TrainedClassifier(run_dir).predict(inputs)
+
+
+def _run_trials(options, progress):
+    """Runs every restart and every combination of a sweep; returns a report."""
+
+    def run_one(trial_options):
+        one = Classification(
+            dataclasses.replace(trial_options, do_predict=False), progress=progress
+        )
+        one.train()
+        return one.evaluate()
+
+    return trials.run(options, run_one)
 
 
 class Classification:
@@ -98,13 +113,19 @@ class Classification:
     Args:
         options: `classification.options.RunClassifierOptions`.
         progress: see `bert_tf.progress`.
+
+    Attributes:
+        examples: "train" and the sets of dev and test -> their examples.
+        inputs: `inputs.Inputs`.
+        trainer: `loop.Trainer`.
     """
 
     def __init__(self, options, *, progress=progress_module.silent):
         self.options = options
         self.progress = progress
         self.inputs = inputs_module.prepare(options, progress=progress)
-        self.examples = self._read_examples()
+        self._parts = parts_module.Parts(options, self.inputs, progress=progress)
+        self.examples = self._parts.examples
         self.teacher = None
         if options.teacher and options.do_train:
             self.teacher = distillation.Teacher(options.teacher, self.inputs.task)
@@ -120,18 +141,22 @@ class Classification:
             distribution.check_batch_size(
                 "predict_batch_size", options.predict_batch_size, self.trainer.strategy
             )
-        self._columns = {}
 
     def _create_model(self):
-        options = self.options
-        settings = {"num_labels": len(self.inputs.task.labels), "dtype": options.dtype}
+        options, task = self.options, self.inputs.task
         if self.teacher is None:
-            return model.BertClassifier(self.inputs.config, **settings)
+            return model.create(
+                self.inputs.config,
+                task.label_kind,
+                task.num_outputs,
+                dtype=options.dtype,
+            )
         return distillation.DistilledClassifier(
             self.inputs.config,
+            num_labels=task.num_outputs,
             temperature=options.distillation_temperature,
             weight=options.distillation_weight,
-            **settings,
+            dtype=options.dtype,
         )
 
     def train(self) -> dict[str, float]:
@@ -149,6 +174,7 @@ class Classification:
         logger.info("  Num examples = %d", len(self.examples["train"]))
         logger.info("  Batch size = %d", self.options.train_batch_size)
         logger.info("  Num steps = %d", self.trainer.num_train_steps)
+        self._parts.log_weights()
         reached = self.trainer.train(
             self._training_source(), evaluate=self._eval_scores
         )
@@ -165,12 +191,12 @@ class Classification:
         results |= {"loss": results["eval_loss"], "global_step": self.trainer.step}
         self.trainer.folder.create()
         self.trainer.folder.write_eval_results(results)
-        self._write_card(results=results, predicted=self._predicted)
+        self._write_card(results=results, evaluated=self._evaluated)
         return results
 
     def predict(self) -> list[str]:
-        """Predicts the test examples; returns the paths of the files written."""
-        evaluation = evaluation_module.Evaluation(
+        """Predicts all test examples; returns the paths of the files written."""
+        evaluation = training_evaluation.Evaluation(
             self.trainer.model,
             self.trainer.strategy,
             dataclasses.replace(
@@ -178,31 +204,46 @@ class Classification:
             ),
             progress=self.progress,
         )
-        outputs = evaluation.predict(self._source("test"), keys=("probabilities",))
         self.trainer.folder.create()
-        return predictions.write_predictions(
-            self.options.output_dir,
-            [example.guid for example in self.examples["test"]],
-            outputs["probabilities"],
-            self.inputs.task.labels,
-        )
+        folder = self.options.output_dir
+        submission_files = self.inputs.processor.get_submission_files()
+        paths = []
+        for part in self._parts.test:
+            examples = self.examples[part]
+            answers = predictions.answers_of(
+                self._logits(part, evaluation), self.inputs.task
+            )
+            guids = [example.guid for example in examples]
+            paths += predictions.write_predictions(folder, guids, answers, part=part)
+            if part in submission_files:
+                path = os.path.join(folder, submission_files[part])
+                indices = [example.index for example in examples]
+                paths.append(predictions.write_submission(path, indices, answers))
+        return paths
 
     def dry_run_report(self) -> str:
         """Returns what the training would take."""
         length = self.inputs.task.max_seq_length
         return str(estimates.estimate(self.trainer, sequence_length=length))
 
+    def _logits(self, part, evaluation):
+        source = self._parts.source(part)
+        logits = evaluation.predict(source, keys=("logits",))["logits"]
+        return self._parts.logits_of_examples(part, logits)
+
     def _eval_scores(self):
-        source = self._source("dev")
-        logits = self.trainer.predict(source, keys=("logits",))["logits"]
-        label_ids = self._features("dev")["label_ids"]
-        self._predicted = card.names_of(logits, self.inputs.task.labels)
-        losses = np.asarray(numerics.cross_entropy(logits, label_ids))
-        found = scores.task_scores(
-            self.inputs.task.task_name, label_ids, np.argmax(logits, axis=-1)
+        self._evaluated = {
+            part: evaluation_module.evaluated(
+                self.examples[part],
+                self._logits(part, self.trainer),
+                self.inputs.task,
+                task_name=self.inputs.task_name,
+            )
+            for part in self._parts.dev
+        }
+        return evaluation_module.named(
+            {part: found.scores for part, found in self._evaluated.items()}
         )
-        named = {f"eval_{name}": value for name, value in found.items()}
-        return named | {"eval_loss": float(np.mean(losses, dtype=np.float64))}
 
     def _write_card(self, **known):
         model_card.write(
@@ -210,59 +251,25 @@ class Classification:
             card.card_of(self.options, self.inputs, self.examples, **known),
         )
 
-    def _read_examples(self):
-        options, processor = self.options, self.inputs.processor
-        examples = {}
-        if options.do_train or options.dry_run:
-            examples["train"] = processor.get_train_examples(options.data_dir)
-        if options.do_eval or (options.do_train and options.eval_every_steps):
-            examples["dev"] = processor.get_dev_examples(options.data_dir)
-        if options.do_predict:
-            examples["test"] = processor.get_test_examples(options.data_dir)
-        return examples
-
     def _num_train_steps(self):
         """As in 2018: whole steps of the epochs laid end to end."""
         if "train" not in self.examples:
             return 0
-        num_examples = len(self.examples["train"])
-        batch_size, epochs = (
-            self.options.train_batch_size,
-            self.options.num_train_epochs,
-        )
-        num_steps = int(num_examples / batch_size * epochs)
+        num_rows = self._parts.num_train_rows()
+        batch_size = self.options.train_batch_size
+        epochs = self.options.num_train_epochs
+        num_steps = int(num_rows / batch_size * epochs)
         if num_steps == 0:
             raise ValueError(
-                f"{num_examples} examples × {epochs:g} epochs give not one batch of "
+                f"{num_rows} examples × {epochs:g} epochs give not one batch of "
                 f"{batch_size}; lower --train_batch_size or raise --num_train_epochs."
             )
         return num_steps
 
-    def _features(self, set_type):
-        if set_type not in self._columns:
-            self._columns[set_type] = features.convert_examples_to_features(
-                self.examples[set_type],
-                self.inputs.task.labels,
-                self.inputs.task.max_seq_length,
-                self._tokenizer,
-                progress=self.progress,
-            )
-        return self._columns[set_type]
-
     def _training_source(self):
-        columns = self._features("train")
-        if self.teacher is not None:
-            logits = self.teacher.logits(
-                self.examples["train"], self.options, progress=self.progress
-            )
-            columns = columns | {distillation.COLUMN: logits}
-        return batching.ArraySource(columns)
-
-    @functools.cached_property
-    def _tokenizer(self):
-        return in_graph.InGraphTokenizer(
-            self.inputs.vocabulary, do_lower_case=self.inputs.task.do_lower_case
+        if self.teacher is None:
+            return self._parts.source("train")
+        logits = self.teacher.logits(
+            self.examples["train"], self.options, progress=self.progress
         )
-
-    def _source(self, set_type):
-        return batching.ArraySource(self._features(set_type))
+        return self._parts.source("train", **{distillation.COLUMN: logits})

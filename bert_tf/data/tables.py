@@ -26,6 +26,7 @@ def read_table(
     *,
     header: Sequence[str] | None = None,
     list_columns: Sequence[str] = (),
+    broken_rows: list[str] | None = None,
 ) -> Iterator[Row]:
     """Yields the rows of a table.
 
@@ -41,6 +42,8 @@ def read_table(
             already; None where the first line is the header.
         list_columns: names of further columns that the rows must have, with a list of
             texts in each cell; for JSON lines.
+        broken_rows: a list for what is wrong with TSV rows that have too many or too
+            few cells, which are then left out; None refuses them.
 
     Raises:
         OSError: the file cannot be read.
@@ -60,19 +63,20 @@ def read_table(
             f".{suffix} file has not; give JSON lines (.jsonl)."
         )
     row = None
-    for row in _READERS[suffix](path, columns, header, list_columns):
+    more = {} if broken_rows is None else {"broken_rows": broken_rows}
+    for row in _READERS[suffix](path, columns, header, list_columns, **more):
         yield row
     if row is None:
         raise ValueError(f"{path} has no rows; expected at least one example.")
 
 
-def _read_tsv(path, columns, header, list_columns):
+def _read_tsv(path, columns, header, list_columns, *, broken_rows=None):
     del list_columns  # There are none.
     records = (
         (number, line.split("\t"))
         for number, line in _without_blank_end(files.read_lines(path))
     )
-    return _named(path, records, columns, header)
+    return _named(path, records, columns, header, broken_rows=broken_rows)
 
 
 def _read_csv(path, columns, header, list_columns):
@@ -122,7 +126,7 @@ def _read_json_lines(path, columns, header, list_columns):
         yield Row(place=place, cells=cells, lists=lists)
 
 
-def _named(path, records, columns, header):
+def _named(path, records, columns, header, *, broken_rows=None):
     """Yields a Row for each (line number, cells), checked against the header."""
     for number, cells in records:
         place = f"{path}:{number}"
@@ -131,10 +135,14 @@ def _named(path, records, columns, header):
             _check_columns(place, columns, header)
             continue
         if len(cells) != len(header):
-            raise ValueError(
+            fault = (
                 f"{place}: expected {len(header)} columns ({', '.join(header)}), got "
-                f"{len(cells)}."
+                f"{len(cells)}"
             )
+            if broken_rows is None:
+                raise ValueError(f"{fault}.")
+            broken_rows.append(fault)
+            continue
         yield Row(place=place, cells=dict(zip(header, cells, strict=True)))
 
 

@@ -30,7 +30,7 @@ _SEAL = "<!-- bert_tf wrote all of the above: sha256 {} -->\n"
 class DataFile:
     """A file that the run read."""
 
-    part: str  # "train", "dev" or "test".
+    part: str  # "train", "dev", "test", or one that starts with "dev_" or "test_".
     name: str  # The file's name, without folders.
     num_examples: int
     sha256: str  # Of its bytes.
@@ -113,8 +113,35 @@ def write(output_dir: str, card: Card) -> str | None:
     earlier = _read(facts_path)
     if earlier is None and card.training is None:
         return None
-    facts = _merged(earlier or {}, _facts(card))
-    with files.complete_or_absent(facts_path) as file:
+    return _write(output_dir, _merged(earlier or {}, _facts(card)))
+
+
+def rewrite_scores(
+    output_dir: str, scores: Mapping[str, tuple[float, ...]]
+) -> str | None:
+    """Gives a card other scores, such as those of several restarts.
+
+    Args:
+        output_dir: the run's folder.
+        scores: score -> its values, one a restart.
+
+    Returns:
+        As `write`; None too where there is no card.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    facts = _read(os.path.join(output_dir, FACTS_FILE))
+    if facts is None:
+        return None
+    return _write(
+        output_dir, facts | {"scores": {name: list(v) for name, v in scores.items()}}
+    )
+
+
+def _write(output_dir, facts):
+    """Writes facts and text; returns the text's path, or None where it was edited."""
+    with files.complete_or_absent(os.path.join(output_dir, FACTS_FILE)) as file:
         file.write(json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
     path = os.path.join(output_dir, CARD_FILE)
     if _is_edited(path):
@@ -169,7 +196,7 @@ def _merged_data(earlier, data):
     now = {file["part"] for file in data}
     return sorted(
         [*data, *(file for file in earlier if file["part"] not in now)],
-        key=lambda file: ("train", "dev", "test").index(file["part"]),
+        key=lambda file: ("train", "dev", "test").index(file["part"].split("_")[0]),
     )
 
 

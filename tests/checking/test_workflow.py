@@ -155,6 +155,48 @@ def test_glue_and_pairs(check, table, tmp_path):
     assert empty == f"empty texts: {tmp_path}/dev.tsv:3: a text is empty"
 
 
+def test_numbers_as_labels(check, table):
+    head = ("text", "label")
+    train = table("train.tsv", head, ("a house", "1.5"), ("a street", "-2"))
+    dev = table("dev.tsv", head, ("b", "1"), ("c", "much"))
+    findings = check("classification", train_file=train, eval_file=dev, regression=True)
+    assert lines_of(findings, "error") == [
+        f"reading dev: {dev}:3: the label 'much' is not a number."
+    ]
+    assert "label range: train: -2 to 1.5, mean -0.25" in lines_of(findings, "ok")
+
+
+def test_any_number_of_classes_and_windows(check, table):
+    train = table(
+        "train.tsv",
+        ("id", "text", "label"),
+        ("1", "a a a a a a a a", "x;y"),
+        ("2", "a", ""),
+        ("3", "b", "y"),
+    )
+    dev = table("dev.tsv", ("id", "text", "label"), ("1", "a", "x"), ("1", "b", "y"))
+    findings = check(
+        "classification",
+        train_file=train,
+        eval_file=dev,
+        label_separator=";",
+        max_seq_length=6,
+        doc_stride=2,
+        train_batch_size=1,
+        num_train_epochs=1.0,
+    )
+    assert lines_of(findings, "error") == [
+        f"reading dev: {dev}:3: the id '1' is that of {dev}:2 too; give every row an "
+        "id of its own, or leave the column out."
+    ]
+    passed = lines_of(findings, "ok")
+    assert "label balance: train: y 66.7%, x 33.3%" in passed
+    assert "length: train: 33.3% are read in several windows" in passed
+    # Eight pieces in windows of four, two apart, are three rows.
+    [estimate] = [line for line in lines_of(findings, "note") if "estimate" in line]
+    assert estimate.startswith("estimate: 5 steps of 1 take ")
+
+
 def test_endings_of_multiple_choice(check, table):
     head = ("startphrase", "ending0", "ending1", "label")
     train = table(
@@ -307,6 +349,22 @@ def test_flags_of_another_task_are_refused(check, flags, message):
                 "labels": ("x", "y"),
                 "train_batch_size": 7,
                 "num_train_epochs": 2.5,
+                "doc_stride": 4,
+            },
+        ),
+        ("classification", {"train_file": "a.tsv", "regression": True}),
+        ("classification", {"train_file": "a.tsv", "label_separator": ";"}),
+        (
+            "classification",
+            {"tfds_name": "a/b", "tfds_splits": ("train", "test", "test")},
+        ),
+        (
+            "classification",
+            {
+                "task_name": "XNLI",
+                "data_dir": "folder",
+                "train_language": ("en",),
+                "eval_language": ("de", "fr"),
             },
         ),
         (

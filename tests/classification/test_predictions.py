@@ -6,6 +6,7 @@ import pytest
 from bert_tf.classification import predictions
 
 PROBABILITIES = np.array([[0.25, 0.75], [0.5, 0.5]], np.float32)
+ANSWERS = [predictions.prediction(row, ["rain", "sun"]) for row in PROBABILITIES]
 
 
 def test_a_prediction_names_its_class_and_all_probabilities():
@@ -16,9 +17,7 @@ def test_a_prediction_names_its_class_and_all_probabilities():
 
 
 def test_the_files_hold_every_example_in_order(tmp_path):
-    paths = predictions.write_predictions(
-        str(tmp_path), ["test-1", "été"], PROBABILITIES, ["rain", "sun"]
-    )
+    paths = predictions.write_predictions(str(tmp_path), ["test-1", "été"], ANSWERS)
     assert paths == [
         str(tmp_path / "test_results.tsv"),
         str(tmp_path / "predictions.jsonl"),
@@ -34,5 +33,5 @@ def test_the_files_hold_every_example_in_order(tmp_path):
 
 def test_a_failure_leaves_no_half_written_file(tmp_path):
     with pytest.raises(ValueError, match="zip"):
-        predictions.write_predictions(str(tmp_path), ["one"], PROBABILITIES, ["a", "b"])
+        predictions.write_predictions(str(tmp_path), ["one"], ANSWERS)
     assert not (tmp_path / "predictions.jsonl").exists()

@@ -42,6 +42,8 @@ FEATURES = {
     "masked_lm_weights": np.array([[1, 1], [1, 0], [1, 1]], "float32"),
     "next_sentence_labels": np.array([[1], [0], [0]], "int32"),
     "label_ids": np.array([2, 0, 1], "int32"),
+    "label_indicators": np.array([[1, 0, 1], [0, 0, 0], [0, 1, 0]], "int32"),
+    "label_values": np.array([1.5, 0.0, -2.0], "float32"),
     "tag_ids": np.array([[-1, 1, 2, -1], [-1, 0, -1, -1], [-1, 2, -1, -1]], "int32"),
     "start_positions": np.array([1, 0, 1], "int32"),
     "end_positions": np.array([2, 0, 1], "int32"),
@@ -78,6 +80,10 @@ MODELS = {
         CAUSAL, num_labels=3, **kw
     ),
     "classifier": lambda **kw: classification.BertClassifier(SMALL, num_labels=3, **kw),
+    "multi_label_classifier": lambda **kw: classification.BertMultiLabelClassifier(
+        SMALL, num_labels=3, **kw
+    ),
+    "regressor": lambda **kw: classification.BertRegressor(SMALL, **kw),
     "span_predictor": lambda **kw: question_answering.BertSpanPredictor(SMALL, **kw),
     "multiple_choice": lambda **kw: multiple_choice.BertMultipleChoice(WIDE, **kw),
     "bi_encoder": lambda **kw: retrieval.BertBiEncoder(WIDE, **kw),

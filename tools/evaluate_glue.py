@@ -1,0 +1,20 @@
+"""Puts the scores of GLUE's tasks into one table, with the paper's average."""
+
+import sys
+
+from bert_tf import command_line
+from bert_tf.classification import options
+
+
+def work(options, progress):
+    from bert_tf.classification import glue_table
+
+    return glue_table.run(options)
+
+
+def main(argv=None):
+    return command_line.run("evaluate_glue", options.EvaluateGlueOptions, work, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
