@@ -9,6 +9,7 @@ from bert_tf.training import run_folder
 CURVES_FILE = "curves.png"
 _NOT_DRAWN = {"step", "examples_per_second", "global_grad_norm"}
 _EVAL = "eval_"
+PERPLEXITY = "perplexity"
 
 
 def plot_runs(options) -> str:
@@ -40,8 +41,8 @@ def figure(run_dirs: Mapping[str, str]):
         run_dirs: name for the legend -> folder with a metrics.jsonl.
 
     Returns:
-        `matplotlib.figure.Figure`: losses (dashed: evaluation), accuracies where there
-        are any, and the learning rate, all by step.
+        `matplotlib.figure.Figure`: by step losses (dashed: evaluation); accuracies,
+        perplexities and other scores where there are any; and the learning rate.
 
     Raises:
         ValueError: a folder has no metrics.
@@ -56,6 +57,8 @@ def figure(run_dirs: Mapping[str, str]):
     panels = {
         "loss": [key for key in curves if key[1].endswith("loss")],
         "accuracy": [key for key in curves if key[1].endswith("accuracy")],
+        PERPLEXITY: [key for key in curves if key[1].endswith(PERPLEXITY)],
+        "score": [key for key in curves if _is_other_score(key[1])],
         "learning rate": [key for key in curves if key[1] == "learning_rate"],
     }
     panels = {title: keys for title, keys in panels.items() if keys}
@@ -69,6 +72,8 @@ def figure(run_dirs: Mapping[str, str]):
             style = {"linestyle": "--", "marker": "."} if key.startswith(_EVAL) else {}
             axes.plot(*curves[name, key], label=label, **style)
         axes.set(xlabel="step", title=title)
+        if title == PERPLEXITY:
+            axes.set_yscale("log")  # It begins at the size of the vocabulary.
         axes.grid(alpha=0.3)
         axes.legend(fontsize="small")
     return drawn
@@ -79,6 +84,10 @@ def save(drawn, path) -> None:
     image_format = os.path.splitext(path)[1].removeprefix(".") or "png"
     with files.complete_or_absent_path(path) as temporary:
         drawn.savefig(temporary, format=image_format, dpi=120)
+
+
+def _is_other_score(key):
+    return key.startswith(_EVAL) and not key.endswith(("loss", "accuracy", PERPLEXITY))
 
 
 def _curves(folder):

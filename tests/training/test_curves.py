@@ -39,6 +39,25 @@ def test_each_kind_of_number_has_its_panel(run_dir):
     assert lines["eval_loss"].get_linestyle() == "--"
 
 
+def test_perplexity_and_other_scores_have_panels_of_their_own(run_dir):
+    line = {"step": 10, "eval_perplexity": 30_000.0, "eval_f1": 0.5}
+    with (run_dir / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps(line) + "\n")
+    drawn = curves.figure({"run": str(run_dir)})
+    panels = {axes.get_title(): axes for axes in drawn.axes}
+    assert panels.keys() == {
+        "loss",
+        "accuracy",
+        "perplexity",
+        "score",
+        "learning rate",
+    }
+    [drawn_line] = panels["perplexity"].get_lines()
+    assert drawn_line.get_xydata().tolist() == [[10, 30_000.0]]
+    assert panels["perplexity"].get_yscale() == "log"
+    assert [line.get_label() for line in panels["score"].get_lines()] == ["eval_f1"]
+
+
 def test_several_runs_are_told_apart_by_their_names(run_dir):
     drawn = curves.figure({"a": str(run_dir), "b": str(run_dir)})
     labels = [line.get_label() for line in drawn.axes[1].get_lines()]
