@@ -19,6 +19,7 @@ VOCABULARY = ["tokenizers>=0.20"]
 KERAS_HUB = ["keras-hub>=0.20"]
 # Its dependency etils imports importlib_resources and no longer asks for it.
 DATASETS = ["tensorflow-datasets>=4.9.6", "importlib_resources>=5"]
+CORPUS = ["sentencex>=1.0.20", "mwparserfromhell>=0.7", "zstandard>=0.22"]
 ENTITIES = ["seqeval>=1.2.2"]
 SEARCH = ["faiss-cpu>=1.8", "hnswlib>=0.8"]
 CHINESE = ["jieba>=0.42.1"]
@@ -46,6 +47,7 @@ setuptools.setup(
         "keras>=3.10,<4",
         "absl-py>=2.1",
         "numpy>=1.26",
+        "google-crc32c>=1.5",
         "h5py>=3.10",
         "ml-dtypes>=0.4",
         "safetensors>=0.4.3",
@@ -62,6 +64,7 @@ setuptools.setup(
             *KERAS_HUB,
             *DATASETS,
             *ENTITIES,
+            *CORPUS,
             *CHINESE,
             "ipykernel>=6",
             "jupytext>=1.16",
@@ -74,6 +77,7 @@ setuptools.setup(
         "datasets": DATASETS,
         "entities": ENTITIES,
         "search": SEARCH,
+        "corpus": CORPUS,
         "chinese": CHINESE,
     },
 )

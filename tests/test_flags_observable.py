@@ -76,6 +76,15 @@ TFDS = "classification/test_tfds.py::"
 GLUE_TABLE = "tools/test_evaluate_glue.py::"
 DISTILL = "classification/test_distillation.py::"
 CHECKED = "checking/test_workflow.py::"
+CORPUS = "tools/test_prepare_corpus.py::"
+CORPUS_FIELDS = CORPUS + "test_json_lines_are_documents_of_the_field_that_is_named"
+CORPUS_DATASET = CORPUS + "test_a_data_set_is_read_by_name"
+CORPUS_SMOOTHED = CORPUS + "test_small_languages_weigh_more_when_smoothed"
+CORPUS_DUPLICATES = CORPUS + "test_duplicates_are_left_out_when_asked"
+CORPUS_NOISE = CORPUS + "test_noise_cuts_the_share_of_sentences_that_is_told"
+CORPUS_WORKERS = (
+    CORPUS + "test_what_is_written_does_not_depend_on_the_number_of_workers"
+)
 TAG = "token_classification/test_workflow.py::"
 TAG_TOOL = "tools/test_run_ner.py::"
 TAG_COLUMNS = TAG + "test_tags_are_those_of_the_column_in_the_scheme"
@@ -115,8 +124,12 @@ TRAINING = {
     "worker_index": MULTI_WORKER,
     "random_seed": ORDER,
     "dtype": PRETRAIN + "test_mixed_bfloat16_trains_with_float32_weights",
+    "optimizer": "training/test_loss_scale.py::"
+    "test_a_float16_run_goes_on_with_its_scale",
     "gradient_accumulation_steps": "training/test_loop.py::"
     "test_the_model_sees_one_micro_batch_at_a_time",
+    "recompute_layers": "training/test_recomputation.py::"
+    "test_every_layer_is_computed_twice",
     "log_every_steps": RUN_FOLDER,
     "eval_every_steps": BEST,
     "early_stopping_evals": BEST,
@@ -178,6 +191,25 @@ OBSERVED = {
         "whole_word_segmenter": "pretraining/test_segmentation.py::"
         "test_characters_of_a_chinese_word_are_masked_together",
     },
+    "prepare_corpus": {
+        "input_file": CORPUS + "test_text_is_unpacked_while_it_is_read",
+        "output_dir": CORPUS + "test_a_corpus_of_somebody_else_is_not_overwritten",
+        "format": CORPUS + "test_the_format_can_be_told",
+        "text_field": CORPUS_FIELDS,
+        "tfds_name": CORPUS_DATASET,
+        "tfds_split": CORPUS_DATASET,
+        "tfds_data_dir": CORPUS_DATASET,
+        "language": CORPUS + "test_the_language_s_rules_end_sentences",
+        "language_folders": CORPUS_SMOOTHED,
+        "language_field": CORPUS_SMOOTHED,
+        "language_smoothing": CORPUS_SMOOTHED,
+        "deduplicate_paragraphs": CORPUS_DUPLICATES,
+        "near_duplicates": CORPUS_DUPLICATES,
+        "truncation_noise": CORPUS_NOISE,
+        "random_seed": CORPUS_NOISE,
+        "shard_mb": CORPUS_WORKERS,
+        "num_workers": CORPUS_WORKERS,
+    },
     "run_pretraining": {
         **TRAINING,
         "input_file": MISTAKE,
@@ -195,6 +227,8 @@ OBSERVED = {
         "mask_share": MASKED_IN_TRAINING,
         "same_share": MASKED_IN_TRAINING,
         "random_share": MASKED_IN_TRAINING,
+        "pad_vocabulary": "training/test_padded_vocabulary.py::"
+        "test_padding_changes_nothing_and_reaches_no_checkpoint",
         "num_train_steps": PRETRAIN
         + "test_a_run_of_the_2018_code_is_continued_with_slots_and_step",
         "num_warmup_steps": LOOP,
@@ -410,6 +444,8 @@ OBSERVED = {
         "version_2_with_negative": SQUAD + "test_a_run_may_have_no_answer",
         "null_score_diff_threshold": SQUAD
         + "test_the_threshold_decides_how_many_have_no_answer",
+        "bilstm_on_top": SQUAD
+        + "test_a_bilstm_on_top_is_trained_and_kept_with_the_run",
         "ensemble": SQUAD + "test_an_ensemble_answers_with_the_mean_of_its_runs",
         "verbose_logging": SQUAD + "test_verbose_logging_names_answers_not_found_again",
     },

@@ -51,9 +51,14 @@ MAY_IMPORT = {
     "checking": {"tokenization", "data", "checkpoints", "training", *TASKS},
     # The demo starts the tools as processes; it needs nothing of theirs.
     "demo": set(),
+    # Raw text to the sentences that data/corpus.py reads: a stage before any task.
+    "preparation": {"data"},
 }
 BACKEND_FREE = ("modeling/", *(f"{task}/model.py" for task in sorted(TASKS)))
 ONLY_HERE = {
+    "sentencex": "bert_tf/data/sentences.py",
+    "mwparserfromhell": "bert_tf/preparation/wikitext.py",
+    "zstandard": "bert_tf/preparation/archives.py",
     "absl.flags": "bert_tf/command_line.py",
     "absl.app": "bert_tf/command_line.py",
     "tensorflow_text": "bert_tf/tokenization/in_graph.py",

@@ -1,0 +1,83 @@
+"""Data sets of TensorFlow Datasets -> their examples.
+
+The only module that knows tensorflow_datasets.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+
+from bert_tf.preparation import options as preparation_options
+from bert_tf.preparation import sources as preparation_sources
+
+
+def sources(
+    options: preparation_options.PrepareCorpusOptions, examples_a_unit: int
+) -> list[preparation_sources.Source]:
+    """Returns the parts of the data set that the options name.
+
+    Raises:
+        ImportError: tensorflow-datasets is not installed.
+        ValueError: there is no such data set or split, or it is not prepared.
+    """
+    builder = _builder(options)
+    splits = builder.info.splits
+    if options.tfds_split not in splits:
+        known = ", ".join(splits) or "none: it is not prepared on this machine"
+        raise ValueError(
+            f"{options.tfds_name} has no split {options.tfds_split!r}; the splits are "
+            f"{known}."
+        )
+    split = splits[options.tfds_split]
+    return [
+        preparation_sources.Source(
+            path=options.tfds_name,
+            format="tfds",
+            language=options.language,
+            start=start,
+            end=min(start + examples_a_unit, split.num_examples),
+            num_bytes=split.num_bytes * examples_a_unit // (split.num_examples or 1),
+        )
+        for start in range(0, split.num_examples, examples_a_unit)
+    ]
+
+
+def read(
+    source: preparation_sources.Source,
+    options: preparation_options.PrepareCorpusOptions,
+) -> Iterator[tuple[dict, Callable[[], str]]]:
+    """Yields (features, who tells the example's number) of a part of a data set."""
+    import tensorflow_datasets as tfds
+
+    builder = _builder(options)
+    part = tfds.core.ReadInstruction(
+        options.tfds_split, from_=source.start, to=source.end, unit="abs"
+    )
+    # One file after the other: the order must be the same in every run.
+    config = tfds.ReadConfig(
+        interleave_cycle_length=1, skip_prefetch=True, try_autocache=False
+    )
+    dataset = builder.as_dataset(split=part, shuffle_files=False, read_config=config)
+    for number, features in enumerate(tfds.as_numpy(dataset), start=source.start):
+
+        def place(number=number):
+            return f"{source.path}, {options.tfds_split}: example {number}"
+
+        yield features, place
+
+
+def _builder(options):
+    try:
+        import tensorflow_datasets as tfds
+    except ModuleNotFoundError:
+        raise ImportError(
+            "--tfds_name needs tensorflow-datasets, which is not installed; "
+            "pip install 'bert_tf[datasets]'."
+        ) from None
+    try:
+        return tfds.builder(options.tfds_name, data_dir=options.tfds_data_dir)
+    except (tfds.core.DatasetNotFoundError, ValueError, KeyError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else ""
+        raise ValueError(
+            f"--tfds_name={options.tfds_name}: there is no such data set "
+            f"({reason:.200})."
+        ) from None

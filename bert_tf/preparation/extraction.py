@@ -1,0 +1,50 @@
+"""A unit of input -> a part: the work of one task, wherever it is done."""
+
+import dataclasses
+from collections.abc import Callable
+
+from bert_tf.data import sentences
+from bert_tf.preparation import counts as preparation_counts
+from bert_tf.preparation import documents
+from bert_tf.preparation import options as preparation_options
+from bert_tf.preparation import parts
+from bert_tf.preparation import sources as preparation_sources
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Task:
+    """A unit to read."""
+
+    unit: preparation_sources.Unit  # What to read.
+    options: preparation_options.PrepareCorpusOptions  # How.
+    folder: str  # Where the part is written.
+
+
+def extract(task: Task, on_bytes: Callable[[int], None]) -> None:
+    """Writes the sentences of a unit as a part; one that is whole stays as it is.
+
+    Args:
+        task: what to read.
+        on_bytes: told how many more bytes of the input were read.
+
+    Raises:
+        ImportError, OSError, ValueError: as `documents.read`.
+    """
+    stem = parts.stem(task.folder, task.unit.number)
+    if parts.load(stem) is not None:
+        on_bytes(task.unit.num_bytes)
+        return
+    counts = preparation_counts.ReadCounts(bytes=task.unit.num_bytes)
+    with parts.Writer(stem, counts, task.options.near_duplicates) as writer:
+        for source in task.unit.sources:
+            for document in documents.read(source, task.options, counts, on_bytes):
+                writer.start_document(document.language)
+                for paragraph in document.paragraphs:
+                    writer.add_paragraph(_sentences(paragraph, document))
+                writer.end_document()
+
+
+def _sentences(paragraph, document):
+    if document.is_split:
+        return [paragraph]
+    return sentences.split(paragraph, document.language)

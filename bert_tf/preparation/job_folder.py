@@ -1,0 +1,123 @@
+"""The folder of what is done, in which a killed run goes on."""
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+
+from bert_tf import files
+from bert_tf.preparation import options as preparation_options
+
+REPORT = "report.json"
+_FOLDER = ".prepare_corpus"
+_JOB = "job.json"
+_SHARD = re.compile(r"corpus-\d{5}-of-\d{5}\.txt$")
+_UNFINISHED = re.compile(r"\.(?:corpus-\d{5}-of-\d{5}\.txt|report\.json)\..*\.partial$")
+# What a corpus does not depend on.
+_FREE = ("num_workers", "output_dir", "runner", "pipeline_options")
+_VERSION = 1  # Of the files in the folder; those of other versions are made anew.
+
+
+class JobFolder:
+    """Keeps the parts of a run until its corpus is whole.
+
+    Args:
+        options: where, and what, is to be written.
+        units: what is to be read.
+
+    Raises:
+        OSError: the folder cannot be made.
+        ValueError: `output_dir` holds a corpus that no run of this tool is known to
+            have written.
+    """
+
+    def __init__(self, options: preparation_options.PrepareCorpusOptions, units):
+        self.output_dir = options.output_dir
+        self.path = os.path.join(options.output_dir, _FOLDER)
+        self.fingerprint = _fingerprint(options, units)
+        self._check_not_foreign()
+        if self._job().get("fingerprint") != self.fingerprint:
+            self.remove()
+            self._save({"fingerprint": self.fingerprint, "files": self._written()})
+
+    def begin_writing(self, names: list[str]) -> None:
+        """Removes what an earlier, other run wrote; call before files are written.
+
+        Args:
+            names: of the files that will be written.
+        """
+        job = self._job()
+        if job.get("writes") == names:
+            return
+        for name in [REPORT, *sorted({*job["files"], *job.get("writes", [])})]:
+            path = os.path.join(self.output_dir, name)
+            if files.exists(path):
+                files.remove(path)
+        self._save({**job, "writes": names})
+
+    def remove(self) -> None:
+        """Removes the folder and what is in it."""
+        if not files.exists(self.path):
+            return
+        self._remove_unfinished()
+        # The job goes first: what is left of a folder without one is no part of any.
+        names = files.list_folder(self.path)
+        for name in sorted(names, key=lambda name: name != _JOB):
+            files.remove(os.path.join(self.path, name))
+        if not files.is_remote(self.path):
+            with contextlib.suppress(OSError):
+                os.rmdir(self.path)
+
+    def _remove_unfinished(self):
+        """Removes what a killed process left half written beside the files."""
+        for name in files.list_folder(self.output_dir):
+            if _UNFINISHED.match(name):
+                files.remove(os.path.join(self.output_dir, name))
+
+    def _check_not_foreign(self):
+        if not files.exists(self.output_dir):
+            return
+        known = {*self._written(), *self._job().get("writes", [])}
+        for name in files.list_folder(self.output_dir):
+            if _SHARD.match(name) and name not in known:
+                raise ValueError(
+                    f"--output_dir: {self.output_dir} holds {name}, which no "
+                    f"{REPORT} there names; give another folder, or remove it."
+                )
+
+    def _written(self):
+        """Returns the files that the last run to write here has written or begun."""
+        job = self._job()
+        names = [*job.get("files", []), *job.get("writes", [])]
+        path = os.path.join(self.output_dir, REPORT)
+        if files.exists(path):
+            with files.open_file(path) as file:
+                with contextlib.suppress(ValueError, KeyError, TypeError):
+                    names += json.load(file)["output_files"]
+        return sorted(set(names))
+
+    def _job(self):
+        path = os.path.join(self.path, _JOB)
+        if not files.exists(path):
+            return {}
+        with files.open_file(path) as file:
+            return json.load(file)
+
+    def _save(self, job):
+        files.make_folders(self.path)
+        with files.complete_or_absent(os.path.join(self.path, _JOB)) as file:
+            json.dump(job, file)
+
+
+def _fingerprint(options, units):
+    """Returns a hash of what is read and how: flags, names, sizes and times."""
+    flags = {name: value for name, value in vars(options).items() if name not in _FREE}
+    described = [_VERSION, sorted(flags.items()), units]
+    paths = sorted(
+        {s.path for unit in units for s in unit.sources if s.format != "tfds"}
+    )
+    for path in paths:
+        time = 0 if files.is_remote(path) else os.stat(path).st_mtime_ns
+        described.append((path, files.size(path), time))
+    return hashlib.blake2b(repr(described).encode(), digest_size=16).hexdigest()

@@ -1,0 +1,216 @@
+"""Lines of running text -> paragraphs: unwrapped, without headings and licences."""
+
+import dataclasses
+import itertools
+import re
+from collections.abc import Iterable
+from collections.abc import Iterator
+
+import numpy as np
+
+from bert_tf.preparation import counts as preparation_counts
+
+_SAMPLE_LINES = 4096  # What the shape of a text is judged by.
+_WIDEST_WRAP = 120  # Nobody wraps lines at more columns.
+_TOLERANCE = 3  # Columns by which editors miss their own width.
+_FULL_SHARE = 0.4  # Of the lines of wrapped text; chance gives far fewer.
+_OPEN_SHARE = 0.4  # Of the lines of text wrapped by hand ends no sentence.
+_RAGGED_SHARE = 0.6  # Of the width, which lines wrapped by hand have at least.
+_MIN_LINES = 4  # Fewer show no wrapping.
+_MAX_JOINED = 20_000  # Characters; text without any full stop stays in parts.
+_MAX_HEADING = 100  # Characters.
+_MAX_FRONT = 60  # Blocks before the first paragraph that may be a title page.
+_REAL_PARAGRAPH = 60  # Characters, with an end like a sentence's.
+_END = re.compile(r"[.!?…。！？｡؟۔।॥։።][\"'”’»“「」』）)\]*_]*$|[\"'”’»」』]$|[:—-]$")
+_NUMBER = (
+    r"(?:[ivxlcdm]+|\d+|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+    r"|(?:the )?(?:first|second|third|fourth|fifth|sixth|last))"
+)
+_NUMBERED = re.compile(
+    r"(?:chapter|book|part|volume|vol\.|canto|stave|letter|act|scene|kapitel|buch|teil"
+    r"|chapitre|livre|partie|tome|cap[ií]tulo|capitolo|libro|parte|hoofdstuk|глава"
+    rf"|часть|том|книга)\s+(?:the\s+)?{_NUMBER}\b\W*(?:.*\w)?$",
+    re.IGNORECASE,
+)
+_ORNAMENT = re.compile(r"(?:[ivxlcdm]+|\d+|[\W\d_]*)[.):\]]?$", re.IGNORECASE)
+_ILLUSTRATION = re.compile(r"\[(?:illustration|frontispiece)\b[^\]]*\]", re.IGNORECASE)
+_EMPHASIS = re.compile(r"(?<!\w)_([^_]+)_(?!\w)")
+_LICENCE_START = re.compile(r"\*\*\* ?START OF (?:THE|THIS) PROJECT GUTENBERG.*")
+_LICENCE_END = re.compile(
+    r"\*\*\* ?END OF (?:THE|THIS) PROJECT GUTENBERG|End of (?:the |this )?Project Guten"
+)
+# Scripts without spaces: no space is put between wrapped lines.
+_NO_SPACE = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u9fff\uff00-\uffef]"
+)
+
+
+def paragraphs(
+    lines: Iterable[str], counts: preparation_counts.ReadCounts
+) -> Iterator[str]:
+    """Yields the running text of a document, a paragraph at a time.
+
+    Text that is wrapped at a width is joined again, also where no blank line stands
+    between paragraphs; other text has a paragraph a line. Left out: chapter headings,
+    title pages, ornaments, captions of illustrations, and what Project Gutenberg puts
+    before and after a book. White space becomes single spaces.
+
+    Args:
+        lines: lines without their ends; only the first 4,096 are held in memory.
+        counts: headings left out are added to it.
+    """
+    lines = (line.rstrip() for line in lines)
+    sample = list(itertools.islice(lines, _SAMPLE_LINES))
+    for number, line in enumerate(sample):
+        if _LICENCE_START.match(line.strip()):
+            sample = sample[number + 1 :]
+            break
+    wrap = find_wrap(sample)
+    lines = itertools.takewhile(_is_of_the_book, itertools.chain(sample, lines))
+    blocks = lines if wrap is None else _unwrapped(lines, wrap)
+    return _without_headings(_continued(map(_cleaned, blocks)), counts)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Wrap:
+    """How the lines of a text are wrapped."""
+
+    width: int  # Columns of a full line.
+    is_ragged: bool  # Lines end earlier than they must, at phrases.
+
+    def is_full(self, line: str, following: str) -> bool:
+        """Returns whether a line may end where it does inside a paragraph."""
+        if self.is_ragged:
+            return len(line) >= _RAGGED_SHARE * self.width
+        following = following.lstrip()
+        word = following[:1] if _NO_SPACE.match(following) else following.split()[0]
+        return len(line) + 1 + len(word) >= self.width - _TOLERANCE
+
+
+def find_wrap(lines: list[str]) -> Wrap | None:
+    """Returns how lines are wrapped, or None where a line is a paragraph.
+
+    A line of wrapped text ends where the next word has no room; or, wrapped by hand,
+    most lines end in the middle of a sentence.
+    """
+    sizes = [len(line) for line in lines if line]
+    if len(sizes) < _MIN_LINES or np.percentile(sizes, 95) > _WIDEST_WRAP:
+        return None
+    pairs = [(a, b) for a, b in itertools.pairwise(lines) if a and b]
+    wrap = Wrap(width=int(np.percentile(sizes, 95)), is_ragged=False)
+    if sum(wrap.is_full(*pair) for pair in pairs) > _FULL_SHARE * len(pairs):
+        return wrap
+    if sum(not _END.search(line) for line, _ in pairs) > _OPEN_SHARE * len(pairs):
+        return dataclasses.replace(wrap, is_ragged=True)
+    return None
+
+
+def _unwrapped(lines, wrap):
+    """Yields lines joined to blocks."""
+    block = []
+    for line, following in itertools.pairwise(itertools.chain(lines, [""])):
+        if line:
+            block.append(line.strip())
+        if not block:
+            continue
+        ends = not line or not following or following[0].isspace() > line[0].isspace()
+        if not ends and not wrap.is_full(line, following):
+            # The first line of a paragraph is full; what is not stands alone.
+            ends = len(block) == 1 or bool(_END.search(line))
+            ends = ends and not line.endswith((",", ";"))
+        if ends:
+            yield _joined(block)
+            block = []
+
+
+def _continued(blocks):
+    """Yields blocks; one that goes on in small letters joins the one before."""
+    held = None
+    for block in filter(None, blocks):
+        if held is None:
+            held = block
+        elif len(held) < _MAX_JOINED and _goes_on(held, block):
+            held = _joined([held, block])
+        else:
+            yield held
+            held = block
+    if held is not None:
+        yield held
+
+
+def _goes_on(held, block):
+    if not (block[0].islower() or block[0] in ",;"):
+        return False
+    return not (_END.search(held) or is_heading(held))
+
+
+def _joined(block):
+    text = block[0]
+    for line in block[1:]:
+        # Not "half- hour", and not "word-- word".
+        is_glued = text.endswith(("-", "—")) and text[-2:-1].strip()
+        if is_glued or (_NO_SPACE.match(text[-1]) and _NO_SPACE.match(line)):
+            text += line
+        else:
+            text += " " + line
+    return text
+
+
+def _is_of_the_book(line):
+    return not _LICENCE_END.match(line.strip())
+
+
+def _cleaned(block):
+    if "[" in block:
+        block = _ILLUSTRATION.sub(" ", block)
+    if "_" in block:
+        block = _EMPHASIS.sub(r"\1", block)
+    return " ".join(block.split())
+
+
+def _without_headings(blocks, counts):
+    front, after_heading, is_front = [], False, True
+    for text in filter(None, blocks):
+        has_end = bool(_END.search(text))
+        if is_heading(text) or (
+            after_heading and not has_end and _is_short_title(text)
+        ):
+            counts.headings += 1
+            after_heading = True
+            continue
+        after_heading = False
+        if is_front and not has_end and _is_short_title(text):
+            front.append(text)
+            if len(front) < _MAX_FRONT:
+                continue
+            is_front = False
+            yield from front
+            continue
+        if is_front and has_end and len(text) >= _REAL_PARAGRAPH:
+            counts.headings += len(front)
+            is_front = False
+        elif is_front and front:
+            front.append(text)
+            continue
+        yield text
+    if is_front:
+        yield from front
+
+
+def is_heading(text: str) -> bool:
+    """Returns whether a paragraph is a heading: numbered, an ornament, or capitals."""
+    if len(text) > _MAX_HEADING:
+        return False
+    if _ORNAMENT.match(text) or _NUMBERED.match(text):
+        return True
+    if text.endswith(("!", "?", ",", ";", '"', "”", "'", "’")):
+        return False
+    return text == text.upper() and sum(c != c.lower() for c in text) > 1
+
+
+def _is_short_title(text):
+    """Returns whether a text may be a title; scripts without case have none."""
+    return (len(text) <= _MAX_HEADING and text[0] != text[0].lower()) or (
+        text.lower().startswith(("by ", "translated ", "illustrated ", "edited "))
+        and len(text) <= _MAX_HEADING
+    )

@@ -1,0 +1,122 @@
+"""Parts -> a file of the corpus: the work of one task, wherever it is done."""
+
+import dataclasses
+import os
+from collections.abc import Callable
+from collections.abc import Mapping
+
+import numpy as np
+
+from bert_tf import files
+from bert_tf.preparation import parts as corpus_parts
+from bert_tf.preparation import plan as plans
+from bert_tf.preparation import text_statistics
+
+_BLOCK_BYTES = 1 << 22  # Of text, written at a time.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Task:
+    """A file to write."""
+
+    number: int  # From 0.
+    path: str  # The file.
+    statistics_path: str  # Written last: where it is, the file is whole.
+    runs: tuple[plans.Run, ...]  # Its documents.
+    stems: Mapping[int, str]  # Part -> path of its files without their endings.
+    kept_paths: Mapping[int, str]  # Part -> file of the paragraphs kept, where some go.
+    truncation_noise: float  # Share of the sentences that is cut.
+    random_seed: int  # Fixes which, and where.
+
+
+def write(task: Task, on_bytes: Callable[[int], None]) -> None:
+    """Writes a file of the corpus and what is in it in numbers.
+
+    Args:
+        task: what goes into it. A file that is whole stays as it is.
+        on_bytes: told how many more bytes were written.
+
+    Raises:
+        OSError: a part cannot be read, or the file cannot be written.
+    """
+    if files.exists(task.statistics_path) and files.exists(task.path):
+        on_bytes(files.size(task.path))
+        return
+    statistics = text_statistics.Statistics()
+    with files.complete_or_absent(task.path, "wb") as file:
+        for run in task.runs:
+            for lines in _documents(task, run):
+                for data in lines:
+                    file.write(data)
+                    statistics.add(data)
+                    on_bytes(len(data))
+                file.write(b"\n")
+                statistics.end_document()
+    with files.complete_or_absent(task.statistics_path, "wb") as file:
+        statistics.save(file)
+
+
+def shard_path(folder: str, number: int, num_shards: int) -> str:
+    """Returns the path of a file of the corpus."""
+    return os.path.join(folder, f"corpus-{number:05d}-of-{num_shards:05d}.txt")
+
+
+def _documents(task, run):
+    """Yields documents as iterators of blocks of whole lines."""
+    part = corpus_parts.load(task.stems[run.part])
+    table = part.documents()
+    sizes = table["paragraphs"].astype(np.int64)
+    first_row = int(sizes[: run.first].sum())
+    kept = None
+    if run.part in task.kept_paths:
+        kept = plans.load_kept(task.kept_paths[run.part])
+    with part.open_text() as text:
+        text.seek(int(table["bytes"][: run.first].sum(dtype=np.int64)))
+        for number in range(run.first, run.end):
+            num_rows = int(sizes[number])
+            rows = part.paragraphs(first_row, num_rows)["bytes"].astype(np.int64)
+            chosen = None if kept is None else kept[first_row : first_row + num_rows]
+            first_row += num_rows
+            if chosen is not None and not chosen.any():
+                text.seek(int(rows.sum()), os.SEEK_CUR)
+                continue
+            blocks = _blocks(text, rows, chosen)
+            if task.truncation_noise:
+                seed = [task.random_seed, run.part, number, run.copy]
+                blocks = _truncated(blocks, task.truncation_noise, seed)
+            yield blocks
+
+
+def _blocks(text, sizes, chosen):
+    """Yields the paragraphs that are chosen, some at a time."""
+    start = 0
+    while start < len(sizes):
+        room = np.cumsum(sizes[start:])
+        count = max(1, int(np.searchsorted(room, _BLOCK_BYTES, side="right")))
+        data = text.read(int(room[count - 1]))
+        if chosen is not None:
+            ends = room[:count]
+            pieces = zip(ends - sizes[start : start + count], ends, strict=True)
+            keep = chosen[start : start + count]
+            pieces = [data[a:b] for (a, b), k in zip(pieces, keep, strict=True) if k]
+            data = b"".join(pieces)
+        if data:
+            yield data
+        start += count
+
+
+def _truncated(blocks, share, seed):
+    """Yields blocks in which a share of the sentences ends at a random place.
+
+    At least a word stays; where there are no spaces, at least a character.
+    """
+    random = np.random.default_rng(seed)
+    for data in blocks:
+        lines = data.decode("utf-8").removesuffix("\n").split("\n")
+        for number in np.flatnonzero(random.random(len(lines)) < share):
+            words = lines[number].split(" ")
+            if len(words) > 1:
+                lines[number] = " ".join(words[: random.integers(1, len(words))])
+            elif len(words[0]) > 1:
+                lines[number] = words[0][: random.integers(1, len(words[0]))]
+        yield ("\n".join(lines) + "\n").encode("utf-8")

@@ -1,0 +1,100 @@
+"""Sentences, lengths and scripts of a text, in numbers that add up."""
+
+import unicodedata
+
+import numpy as np
+
+_NAMES = ("words", "characters", "sentences", "code_points")
+_LONGEST = 1 << 16  # Longer sentences and documents count as this long.
+_NUM_CODE_POINTS = 0x110000
+_HELD_BYTES = 1 << 21  # Counted at a time.
+# First words of the names of letters, and the script that they mean.
+_SCRIPTS = {"CJK": "Han", "IDEOGRAPHIC": "Han", "FULLWIDTH": "Latin", "MODIFIER": ""}
+
+
+class Statistics:
+    """Numbers of a text, or of several added up.
+
+    `words`, `characters` and `sentences` count sentences by their number of words (what
+    stands between spaces) and of characters, and documents by that of sentences.
+    """
+
+    def __init__(self):
+        self.words = np.zeros(_LONGEST + 1, np.int64)
+        self.characters = np.zeros(_LONGEST + 1, np.int64)
+        self.sentences = np.zeros(_LONGEST + 1, np.int64)
+        self.code_points = np.zeros(_NUM_CODE_POINTS, np.int64)
+        self._num_sentences = 0
+        self._held = []
+        self._num_held = 0
+
+    def add(self, data: bytes) -> None:
+        """Adds whole lines of UTF-8, a sentence each, of the document at hand."""
+        self._num_sentences += data.count(b"\n")
+        self._held.append(data)
+        self._num_held += len(data)
+        if self._num_held > _HELD_BYTES:
+            self._count_held()
+
+    def end_document(self) -> None:
+        """Ends the document at hand."""
+        self.sentences[min(self._num_sentences, _LONGEST)] += 1
+        self._num_sentences = 0
+
+    def save(self, file) -> None:
+        """Writes the numbers to an open binary file."""
+        self._count_held()
+        np.savez_compressed(file, **{name: getattr(self, name) for name in _NAMES})
+
+    def _count_held(self):
+        if not self._held:
+            return
+        data = b"".join(self._held)
+        self._held, self._num_held = [], 0
+        code_points = np.frombuffer(data.decode("utf-8").encode("utf-32-le"), "<u4")
+        self.code_points += np.bincount(code_points, minlength=_NUM_CODE_POINTS)
+        ends = np.flatnonzero(code_points == ord("\n"))
+        spaces = np.cumsum(code_points == ord(" "))
+        starts = np.concatenate([[0], ends[:-1] + 1])
+        words = np.diff(spaces[ends], prepend=0) + 1
+        for total, values in ((self.words, words), (self.characters, ends - starts)):
+            values = np.minimum(values, _LONGEST)
+            total += np.bincount(values, minlength=_LONGEST + 1)
+
+    def add_saved(self, file) -> None:
+        """Adds the numbers that `save` wrote."""
+        with np.load(file) as saved:
+            for name in _NAMES:
+                getattr(self, name)[:] += saved[name]
+
+    def scripts(self) -> dict[str, int]:
+        """Returns script -> number of its letters, the most frequent first."""
+        result = {}
+        for code_point in np.flatnonzero(self.code_points):
+            character = chr(code_point)
+            if not character.isalpha():
+                continue
+            word = unicodedata.name(character, "OTHER").split()[0].split("-")[0]
+            script = _SCRIPTS.get(word, word.capitalize())
+            if script:
+                count = int(self.code_points[code_point])
+                result[script] = result.get(script, 0) + count
+        return dict(sorted(result.items(), key=lambda item: (-item[1], item[0])))
+
+
+def distribution(counts: np.ndarray) -> dict[str, float]:
+    """Returns mean, percentiles and maximum of values.
+
+    Args:
+        counts: int [N], how often the value n is there.
+    """
+    total = int(counts.sum())
+    if not total:
+        return {}
+    ends = np.cumsum(counts)
+    result = {"mean": round(float(counts @ np.arange(len(counts)) / total), 2)}
+    for percent in (5, 25, 50, 75, 95, 99):
+        wanted = max(1, -(-total * percent // 100))
+        result[f"p{percent}"] = int(np.searchsorted(ends, wanted))
+    result["max"] = int(np.flatnonzero(counts)[-1])
+    return result

@@ -1,0 +1,125 @@
+"""Wiki markup -> paragraphs of running text, by the library mwparserfromhell.
+
+As in the paper (A.2) only text passages stay: lists, tables and headers go, and so do
+templates, references, images and categories. The only module that knows
+mwparserfromhell.
+"""
+
+import html
+import re
+
+from bert_tf.preparation import counts as preparation_counts
+
+# Tags whose content is no running text. Others, such as <b>, keep theirs.
+_DROPPED_TAGS = frozenset(
+    {"ref", "references", "table", "gallery", "math", "chem", "timeline", "score"}
+    | {"syntaxhighlight", "source", "pre", "code", "hiero", "imagemap", "graph"}
+    | {"mapframe", "maplink", "templatedata", "noinclude", "includeonly", "style"}
+    | {"script", "section", "categorytree", "inputbox"}
+    | {"ol", "ul", "dl", "li", "dt", "dd"}
+)
+_LIST_MARKS = frozenset(("*", "#", ":", ";"))
+# File, image and media links, and categories, in the languages of large Wikipedias.
+_NOT_TEXT = re.compile(
+    r"\s*(?:file|image|media|category|datei|bild|kategorie|fichier|catégorie|archivo"
+    r"|imagen|categoría|immagine|categoria|bestand|afbeelding|categorie|ficheiro"
+    r"|imagem|ficheiro|arquivo|plik|grafika|kategoria|файл|изображение|категория|fil"
+    r"|kategori|tiedosto|luokka|fájl|kép|kategória|soubor|kategorie|dosya|kategori"
+    r"|файл|зображення|категорія|ملف|صورة|تصنيف|پرونده|رده|קובץ|תמונה|קטגוריה|चित्र"
+    r"|श्रेणी|ファイル|画像|カテゴリ|파일|그림|분류|文件|檔案|图像|圖像|分类|分類"
+    r"|tập[ _]tin|hình|thể[ _]loại)\s*:",
+    re.IGNORECASE,
+)
+# [[de:Titel]]: the article in another language.
+_OTHER_LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z]+)*:")
+# __NOTOC__ and the like; marks that nothing opens or closes.
+_LEFT_OVER = re.compile(r"__[A-Z]+__|''+|\{\{.*|\}\}|\[\[|\]\]")
+# What is left of "(pronounced {{IPA|…}}; born 1900)" without the template.
+_EMPTY_BRACKETS = re.compile(r"\s*[(（\[]\s*[,;:،、；]*\s*[)）\]]")
+_AFTER_BRACKET = re.compile(r"([(（])\s*[,;:、；]+\s*")
+_SPACE_BEFORE = re.compile(r"\s+([,.;:!?)])")
+
+
+def paragraphs(text: str, counts: preparation_counts.ReadCounts) -> list[str]:
+    """Returns the running text of an article, white space as single spaces.
+
+    Args:
+        text: wiki markup.
+        counts: headings left out are added to it.
+
+    Raises:
+        ImportError: mwparserfromhell is not installed.
+
+    >>> paragraphs("== Life ==\\n'''Ada''' was [[poet]]ic.<ref>x</ref>\\n* a list", ...)
+    ['Ada was poetic.']
+    """
+    parts = []
+    _collect(_parsed(text), parts, counts)
+    result = []
+    for line in "".join(parts).split("\n"):
+        # Half a table or template, left over where markup is broken.
+        if _DROP in line or line.lstrip().startswith(("{|", "|", "}", "!", "{{")):
+            continue
+        line = " ".join(_LEFT_OVER.sub(" ", line).split())
+        line = _AFTER_BRACKET.sub(r"\1", _EMPTY_BRACKETS.sub("", line))
+        line = _SPACE_BEFORE.sub(r"\1", line)
+        if any(character.isalpha() for character in line):
+            result.append(line)
+    return result
+
+
+# Stands for a list mark: the whole line goes. No text has this character.
+_DROP = "\ufdd0"
+
+
+def _collect(nodes, parts, counts):
+    """Appends the text of nodes."""
+    for node in nodes:
+        kind = type(node).__name__
+        if kind == "Text":
+            parts.append(str(node.value))
+        elif kind == "Wikilink":
+            _collect_link(node, parts, counts)
+        elif kind == "ExternalLink":
+            if node.title is not None:
+                _collect(node.title.nodes, parts, counts)
+        elif kind == "HTMLEntity":
+            parts.append(html.unescape(str(node)).replace("\n", " "))
+        elif kind == "Heading":
+            counts.headings += 1
+            parts.append("\n")
+        elif kind == "Tag":
+            _collect_tag(node, parts, counts)
+
+
+def _collect_link(node, parts, counts):
+    title = str(node.title).strip()
+    if title.startswith(":"):  # A link to what else would be a category or file.
+        title = title[1:]
+    elif _NOT_TEXT.match(title) or _OTHER_LANGUAGE.match(title):
+        return
+    if node.text is not None:
+        _collect(node.text.nodes, parts, counts)
+    else:
+        parts.append(title)
+
+
+def _collect_tag(node, parts, counts):
+    name = str(node.tag).strip().lower()
+    if str(node.wiki_markup) in _LIST_MARKS:
+        parts.append(_DROP)
+    elif name == "br" or name == "hr":
+        parts.append(" ")
+    elif name not in _DROPPED_TAGS and node.contents is not None:
+        _collect(node.contents.nodes, parts, counts)
+
+
+def _parsed(text):
+    try:
+        import mwparserfromhell
+    except ModuleNotFoundError:
+        raise ImportError(
+            "Wikipedia's markup is read by mwparserfromhell, which is not installed; "
+            "pip install 'bert_tf[corpus]'."
+        ) from None
+    return mwparserfromhell.parse(text).nodes

@@ -1,0 +1,106 @@
+"""The story of prepare_corpus: read units, leave out duplicates, write files."""
+
+import os
+
+from bert_tf import files
+from bert_tf import progress as progress_protocol
+from bert_tf.data import task_pool
+from bert_tf.preparation import extraction
+from bert_tf.preparation import job_folder
+from bert_tf.preparation import options as preparation_options
+from bert_tf.preparation import parts as corpus_parts
+from bert_tf.preparation import plan as plans
+from bert_tf.preparation import report as reports
+from bert_tf.preparation import shards
+from bert_tf.preparation import sources
+from bert_tf.preparation import text_statistics
+
+
+def prepare_corpus(
+    options: preparation_options.PrepareCorpusOptions,
+    *,
+    progress: progress_protocol.Progress = progress_protocol.silent,
+) -> reports.CorpusReport:
+    """Writes raw text as `corpus-*.txt`: a sentence a line, a blank line a document.
+
+    What is done is kept in `output_dir` until all is: when the run is killed, the same
+    call goes on with it. Meanwhile the disk holds the text once more.
+
+    Args:
+        options: what to read, leave out and write.
+        progress: told how many MB are read and written.
+
+    Returns:
+        The report that is also in `output_dir`. It and the files depend on the input
+        and the flags alone.
+
+    Raises:
+        ImportError: a library for a format is not installed.
+        OSError: a file cannot be read or written, or a worker was killed.
+        ValueError: input that is damaged or not what it should be, or no text.
+    """
+    units, skipped = sources.units(options)
+    job = job_folder.JobFolder(options, units)
+    tasks = [
+        extraction.Task(unit=unit, options=options, folder=job.path) for unit in units
+    ]
+    task_pool.run(
+        extraction.extract,
+        tasks,
+        num_workers=options.num_workers,
+        stage="read",
+        num_bytes=sum(unit.num_bytes for unit in units),
+        progress=progress,
+    )
+    stems = {unit.number: corpus_parts.stem(job.path, unit.number) for unit in units}
+    plan = plans.make([corpus_parts.load(stem) for stem in stems.values()], options)
+    if not plan.shards:
+        raise ValueError(f"There is no running text in {_names(options)}.")
+    tasks = _shard_tasks(plan, stems, options, job.path)
+    names = [os.path.basename(task.path) for task in tasks]
+    job.begin_writing(names)
+    task_pool.run(
+        shards.write,
+        tasks,
+        num_workers=options.num_workers,
+        stage="write",
+        num_bytes=plan.num_bytes,
+        progress=progress,
+    )
+    statistics = text_statistics.Statistics()
+    for task in tasks:
+        with files.open_file(task.statistics_path, "rb") as file:
+            statistics.add_saved(file)
+    report = reports.make(
+        plan,
+        statistics,
+        skipped_files=skipped,
+        output_files=names,
+        fingerprint=job.fingerprint,
+    )
+    path = os.path.join(options.output_dir, job_folder.REPORT)
+    with files.complete_or_absent(path) as file:
+        file.write(report.to_json() + "\n")
+    job.remove()
+    return report
+
+
+def _shard_tasks(plan, stems, options, folder):
+    def task(number, runs):
+        used = {run.part for run in runs}
+        return shards.Task(
+            number=number,
+            path=shards.shard_path(options.output_dir, number, len(plan.shards)),
+            statistics_path=os.path.join(folder, f"shard-{number:05d}.npz"),
+            runs=runs,
+            stems={part: stems[part] for part in used},
+            kept_paths={p: plan.kept_paths[p] for p in used if p in plan.kept_paths},
+            truncation_noise=options.truncation_noise,
+            random_seed=options.random_seed,
+        )
+
+    return [task(number, runs) for number, runs in enumerate(plan.shards)]
+
+
+def _names(options):
+    return ", ".join([*options.input_file, *filter(None, [options.tfds_name])])

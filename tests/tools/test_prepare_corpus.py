@@ -1,0 +1,578 @@
+import bz2
+import gzip
+import importlib
+import itertools
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+
+import pytest
+
+zstandard = pytest.importorskip("zstandard")
+pytest.importorskip("sentencex")
+pytest.importorskip("mwparserfromhell")
+
+STORY = (
+    "THE CAT\n\nThe cat sat on the mat in the old house. It slept.\n\nThen it ran.\n"
+)
+SENTENCES = "The cat sat on the mat in the old house.\nIt slept.\nThen it ran.\n\n"
+PAGE = (
+    "<page><title>{title}</title><ns>{ns}</ns>{more}<revision><model>wikitext</model>"
+    '<text xml:space="preserve">{text}</text></revision></page>\n'
+)
+
+
+@pytest.fixture
+def prepare(run_tool, tmp_path):
+    """Runs the tool; returns (text written, report)."""
+
+    def run(*flags, folder="out"):
+        result = run_tool("prepare_corpus", f"--output_dir={tmp_path / folder}", *flags)
+        assert result.exit_code == 0, result.stderr
+        return written(tmp_path / folder)
+
+    return run
+
+
+def written(folder):
+    report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    names = sorted(os.listdir(folder))
+    # Nothing else is left.
+    assert names == [*report["output_files"], "report.json"]
+    text = b"".join((folder / name).read_bytes() for name in report["output_files"])
+    return text.decode("utf-8"), report
+
+
+def _zip(path, **members):
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in members.items():
+            archive.writestr(name, text)
+
+
+@pytest.mark.parametrize(
+    "suffix, pack",
+    [
+        ("txt", bytes),
+        ("txt.gz", gzip.compress),
+        ("txt.bz2", bz2.compress),
+        ("txt.zst", lambda data: zstandard.ZstdCompressor().compress(data)),
+        # Several streams one after another.
+        ("txt.gz", lambda data: gzip.compress(data[:9]) + gzip.compress(data[9:])),
+        ("txt.bz2", lambda data: bz2.compress(data[:9]) + bz2.compress(data[9:])),
+        (
+            "txt.zst",
+            lambda data: b"".join(
+                zstandard.ZstdCompressor().compress(part)
+                for part in (data[:9], data[9:])
+            ),
+        ),
+        # Packed, and named as if it were not.
+        ("txt", gzip.compress),
+    ],
+)
+def test_text_is_unpacked_while_it_is_read(prepare, tmp_path, suffix, pack):
+    path = tmp_path / f"story.{suffix}"
+    path.write_bytes(pack(STORY.encode()))
+    text, report = prepare(f"--input_file={path}")
+    assert text == SENTENCES
+    assert report["read"]["headings"] == 1
+
+
+def test_a_folder_and_an_archive_are_read_in_order_and_other_files_left_out(
+    prepare, tmp_path
+):
+    for name in ("in/b.txt", "in/a/z.text", "in/.hidden.txt", "in/picture.png"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"This is {path.name} here.", encoding="utf-8")
+    _zip(tmp_path / "in/c.zip", **{"y.txt": "In y.", "x.txt": "In x.", "n.pdf": "P"})
+    text, report = prepare(f"--input_file={tmp_path / 'in'}")
+    assert text == "This is z.text here.\n\nThis is b.txt here.\n\nIn x.\n\nIn y.\n\n"
+    assert [pathlib.Path(name).name for name in report["skipped_files"]] == [
+        "picture.png",
+        "n.pdf",
+    ]
+
+
+def test_json_lines_are_documents_of_the_field_that_is_named(prepare, tmp_path):
+    rows = [
+        {"body": {"en": "One here. Two here."}, "language": "en"},
+        {"body": {"en": "Three.\nFour."}, "language": "en"},
+        {"body": {"en": " "}, "language": "en"},
+    ]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
+    text, report = prepare(f"--input_file={path}", "--text_field=body.en")
+    assert text == "One here.\nTwo here.\n\nThree.\nFour.\n\n"
+    assert report["documents"] == 2
+    assert report["read"]["empty_documents"] == 1
+
+
+def test_the_format_can_be_told(prepare, tmp_path):
+    path = tmp_path / "lines.txt"
+    path.write_text("a. b\nc d\n\n \ne\n", encoding="utf-8")
+    text, _ = prepare(f"--input_file={path}", "--format=sentences")
+    assert text == "a. b\nc d\n\ne\n\n"
+    path.write_text('{"text": "In JSON."}', encoding="utf-8")
+    assert prepare(f"--input_file={path}", "--format=json")[0] == "In JSON.\n\n"
+
+
+def test_the_language_s_rules_end_sentences(prepare, tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("Er kam am 3. Mai an. Gut.", encoding="utf-8")
+    german, _ = prepare(f"--input_file={path}", "--language=de")
+    english, _ = prepare(f"--input_file={path}", folder="english")
+    assert german == "Er kam am 3. Mai an.\nGut.\n\n"
+    assert english != german
+
+
+def _dump(num_articles=60):
+    pages = [
+        PAGE.format(title="T", ns=1, more="", text="Talk."),
+        PAGE.format(title="R", ns=0, more='<redirect title="X" />', text="#REDIRECT"),
+    ]
+    pages += [
+        PAGE.format(
+            title=f"A{n}",
+            ns=0,
+            more="",
+            text=f"'''A{n}''' is a [[thing]]. It &amp;amp; {'x ' * 200}.\n* list\n",
+        )
+        for n in range(num_articles)
+    ]
+    return "<mediawiki>\n" + "".join(pages) + "</mediawiki>\n"
+
+
+def _pieces(data, size, magic_at_pages):
+    """Returns bz2 streams: of some pages each, or cut anywhere as pbzip2 does."""
+    if magic_at_pages:
+        cuts = data.replace(b"</page>\n", b"</page>\n\0").split(b"\0")
+    else:
+        cuts = [data[n : n + size] for n in range(0, len(data), size)]
+    return b"".join(bz2.compress(part) for part in cuts)
+
+
+@pytest.mark.parametrize(
+    "name, pack",
+    [
+        ("wiki.xml", bytes),
+        ("wiki.xml.bz2", bz2.compress),
+        ("wiki.xml.gz", gzip.compress),
+        ("wiki-multistream.xml.bz2", lambda data: _pieces(data, 0, True)),
+        ("wiki.xml-p1p99.bz2", lambda data: _pieces(data, 777, False)),
+        # The tag of a page is cut in two at some place.
+        ("wiki.xml.bz2", lambda data: _pieces(data, 5, False)),
+    ],
+)
+@pytest.mark.parametrize("unit_bytes", [1000, 10**9])
+def test_a_dump_gives_its_articles_once_however_it_is_cut(
+    prepare, tmp_path, monkeypatch, name, pack, unit_bytes
+):
+    from bert_tf.preparation import sources
+
+    monkeypatch.setattr(sources, "_UNIT_BYTES", unit_bytes)
+    (tmp_path / name).write_bytes(pack(_dump(9).encode()))
+    text, report = prepare(f"--input_file={tmp_path / name}")
+    articles = text.split("\n\n")[:-1]
+    assert [article.split(" is")[0] for article in articles] == [
+        f"A{n}" for n in range(9)
+    ]
+    assert articles[0].split("\n")[0] == "A0 is a thing."
+    assert articles[0].split("\n")[1].startswith("It & x x")
+    assert "list" not in text
+    assert report["read"]["skipped_pages"] == 2
+
+
+@pytest.mark.parametrize("unit_bytes", [20, 100])
+def test_json_lines_are_read_once_however_the_file_is_cut(
+    prepare, tmp_path, monkeypatch, unit_bytes
+):
+    from bert_tf.preparation import sources
+
+    monkeypatch.setattr(sources, "_UNIT_BYTES", unit_bytes)
+    lines = [json.dumps({"text": f"Row {n} é."}, ensure_ascii=False) for n in range(9)]
+    (tmp_path / "a.json").write_text("\n".join(lines), encoding="utf-8")
+    text, _ = prepare(f"--input_file={tmp_path / 'a.json'}")
+    assert text == "".join(f"Row {n} é.\n\n" for n in range(9))
+    lines[7] = "{]"
+    (tmp_path / "a.json").write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(AssertionError, match=r"a\.json:8: invalid JSON"):
+        prepare(f"--input_file={tmp_path / 'a.json'}")
+
+
+def _many(tmp_path, count=20):
+    folder = tmp_path / "many"
+    folder.mkdir()
+    for n in range(count):
+        text = "\n".join(
+            f"File {n} says {m} in a row. It goes on and on here." for m in range(n + 1)
+        )
+        (folder / f"{n:03d}.txt").write_text(text + "\nThe end is near.\n")
+    return folder
+
+
+def test_what_is_written_does_not_depend_on_the_number_of_workers(
+    prepare, tmp_path, monkeypatch
+):
+    folder = _many(tmp_path)
+    flags = [
+        f"--input_file={folder}",
+        "--deduplicate_paragraphs",
+        "--near_duplicates",
+        "--truncation_noise=0.5",
+        "--shard_mb=0.004",
+    ]
+    one = prepare(*flags, folder="one")
+    two = prepare(*flags, "--num_workers=2", folder="two")
+    assert one == two
+    names = one[1]["output_files"]
+    assert len(names) > 2
+    for name in names:
+        data = (tmp_path / "one" / name).read_bytes()
+        assert data == (tmp_path / "two" / name).read_bytes()
+        assert len(data) <= 4_000
+        assert data.endswith(b"\n\n")
+
+
+def test_duplicates_are_left_out_when_asked(prepare, tmp_path):
+    row = " ".join(f"word{n}" for n in range(300)) + "."
+    texts = ["Same here.\nOther.", row, "Same here.\nNew.", row + " And more."]
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(json.dumps({"text": t}) for t in texts))
+    everything, report = prepare(f"--input_file={path}")
+    assert everything.count("Same here.") == 2
+    assert report["duplicate_paragraphs"] == 0
+    text, report = prepare(f"--input_file={path}", "--deduplicate_paragraphs")
+    assert text.startswith("Same here.\nOther.\n\nword0 ")
+    assert "\n\nNew.\n\n" in text
+    assert report["duplicate_paragraphs"] == 1
+    text, report = prepare(f"--input_file={path}", "--near_duplicates")
+    assert text.count("word0") == 1
+    assert report["near_duplicate_documents"] == 1
+    assert text.count("Same here.") == 2
+
+
+def test_noise_cuts_the_share_of_sentences_that_is_told(prepare, tmp_path):
+    sentence = "one two three four five six seven"
+    path = tmp_path / "a.txt"
+    path.write_text(f"{sentence}\n" * 8_000)
+    flags = [f"--input_file={path}", "--format=sentences"]
+    text, _ = prepare(*flags, "--truncation_noise=0.02")
+    cut = [line for line in text.split("\n") if line not in ("", sentence)]
+    assert abs(len(cut) / 8_000 - 0.02) < 4 * (0.02 * 0.98 / 8_000) ** 0.5
+    assert all(sentence.startswith(line + " ") for line in cut)
+    assert {len(line.split()) for line in cut} == {1, 2, 3, 4, 5, 6}
+    assert prepare(*flags, "--truncation_noise=0.02")[0] == text
+    other, _ = prepare(*flags, "--truncation_noise=0.02", "--random_seed=1")
+    assert other != text
+
+
+BUILDER = """
+import tensorflow_datasets as tfds
+
+class Prose(tfds.core.GeneratorBasedBuilder):
+    VERSION = tfds.core.Version("1.0.0")
+
+    def _info(self):
+        text = tfds.features.Text()
+        features = {"body": text, "language": text}
+        return self.dataset_info_from_configs(
+            features=tfds.features.FeaturesDict(features)
+        )
+
+    def _split_generators(self, dl_manager):
+        return {"train": self._rows("train", 50), "test": self._rows("test", 3)}
+
+    def _rows(self, split, count):
+        for n in range(count):
+            yield n, {"body": f"This is {split} {n:02d}. Ist es d. 3. Mai?",
+                      "language": "de" if n % 2 else "en"}
+
+    def _generate_examples(self):
+        pass
+"""
+
+
+def test_a_data_set_is_read_by_name(prepare, run_tool, tmp_path, monkeypatch):
+    pytest.importorskip("tensorflow_datasets")
+    from bert_tf.preparation import sources
+
+    monkeypatch.setattr(sources, "_UNIT_EXAMPLES", 7)
+    (tmp_path / "prose").mkdir()
+    (tmp_path / "prose" / "__init__.py").write_text(BUILDER)
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("prose").Prose(
+        data_dir=tmp_path / "data"
+    ).download_and_prepare(file_format="tfrecord")
+    flags = [
+        "--tfds_name=prose",
+        "--text_field=body",
+        f"--tfds_data_dir={tmp_path}/data",
+    ]
+    text, report = prepare(*flags)
+    assert report["documents"] == 50
+    documents = text.split("\n\n")[:-1]
+    assert sorted(documents) == sorted(set(documents))
+    assert text.count("Ist es d. 3. Mai?") == 0
+    assert prepare(*flags, "--num_workers=2")[0] == text
+    german, report = prepare(*flags, "--language_field=language", "--tfds_split=test")
+    assert report["documents"] == 3
+    assert german.count("Ist es d. 3. Mai?") == 1
+    for flag, message in (
+        ("--tfds_split=dev", "prose has no split 'dev'; the splits are train, test"),
+        ("--tfds_name=pros", "--tfds_name=pros: there is no such data set"),
+    ):
+        out = f"--output_dir={tmp_path / 'o'}"
+        result = run_tool("prepare_corpus", out, *flags, flag)
+        assert result.exit_code == 1
+        assert message in result.stderr
+
+
+@pytest.mark.parametrize("how", ["folders", "field"])
+def test_small_languages_weigh_more_when_smoothed(prepare, tmp_path, how):
+    sizes = {"de": 1000, "is": 10}
+    rows = [
+        {"text": f"{code} number {n:04d}.", "lang": code}
+        for code, size in sizes.items()
+        for n in range(size)
+    ]
+    if how == "field":
+        path = tmp_path / "a.jsonl"
+        path.write_text("\n".join(map(json.dumps, rows)))
+        flag = "--language_field=lang"
+    else:
+        path, flag = tmp_path / "in", "--language_folders"
+        for code in sizes:
+            (path / code / "more").mkdir(parents=True)
+            lines = [json.dumps(row) for row in rows if row["lang"] == code]
+            (path / code / "more" / "a.json").write_text("\n".join(lines))
+    text, report = prepare(f"--input_file={path}", flag, "--language_smoothing=0.7")
+    counts = {code: text.count(f"{code} number") for code in sizes}
+    weights = {code: size**0.7 for code, size in sizes.items()}
+    for code in sizes:
+        expected = 1010 * weights[code] / sum(weights.values())
+        assert abs(counts[code] - expected) <= 2
+    assert report["languages"]["is"]["written"] > 3 * report["languages"]["is"]["found"]
+    # Copies of a document do not follow one another.
+    lines = text.split("\n\n")
+    assert all(a != b for a, b in itertools.pairwise(lines))
+
+
+def test_the_report_counts_what_was_written(prepare, tmp_path):
+    path = tmp_path / "a.jsonl"
+    texts = ["Ein Haus. Да.", "二 字。"]
+    path.write_text("\n".join(json.dumps({"text": text}) for text in texts))
+    _, report = prepare(f"--input_file={path}")
+    assert (report["documents"], report["sentences"], report["words"]) == (2, 3, 5)
+    assert report["scripts"] == {"Latin": 7, "Cyrillic": 2, "Han": 2}
+    assert report["words_a_sentence"]["max"] == 2
+    assert report["characters_a_sentence"]["max"] == len("Ein Haus.")
+    assert report["sentences_a_document"]["mean"] == 1.5
+    assert report["read"]["bytes"] == path.stat().st_size
+
+
+def test_bytes_that_are_no_utf8_are_dropped_counted_and_named(
+    run_tool, prepare, tmp_path
+):
+    path = tmp_path / "a.txt"
+    path.write_bytes("\ufeffGood.\nCaf\u00e9 b".encode() + b"\xff\xe9.\n")
+    flags = [f"--input_file={path}"]
+    text, report = prepare(*flags)
+    assert text == "Good.\nCafé b.\n\n"
+    assert report["read"]["invalid_bytes"] == 2
+    result = run_tool("prepare_corpus", f"--output_dir={tmp_path / 'o'}", *flags)
+    assert "a.txt:2: not UTF-8 (byte 0xff)" in result.stderr
+    assert "2 bytes that are no UTF-8" in result.stdout
+
+
+def _hostile(path):
+    _zip(path, **{"../../evil.txt": "x"})
+
+
+def _encrypted(path):
+    _zip(path, **{"a.txt": "x"})
+    data = bytearray(path.read_bytes())
+    for magic, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        data[data.index(magic) + offset] |= 1
+    path.write_bytes(bytes(data))
+
+
+def _bytes(data):
+    return lambda path: path.write_bytes(data)
+
+
+LONG = os.urandom(200_000).hex().encode()
+
+
+@pytest.mark.parametrize(
+    "name, write, message",
+    [
+        ("none.txt", lambda path: None, "There is no file"),
+        ("empty.txt", _bytes(b""), "There is no running text in"),
+        ("folder", lambda path: path.mkdir(), "There is no text in"),
+        (
+            "cut.txt.gz",
+            _bytes(gzip.compress(LONG)[:-900]),
+            "cut.txt.gz: damaged or cut",
+        ),
+        (
+            "cut.txt.bz2",
+            _bytes(bz2.compress(LONG)[:-900]),
+            "cut.txt.bz2: damaged or cut",
+        ),
+        (
+            "cut.xml.bz2",
+            _bytes(bz2.compress(LONG)[:-900]),
+            "cut.xml.bz2: damaged or cut",
+        ),
+        (
+            "cut.txt.zst",
+            _bytes(zstandard.ZstdCompressor().compress(LONG)[:-900]),
+            "cut.txt.zst: damaged or cut",
+        ),
+        (
+            "bad.txt.gz",
+            _bytes(gzip.compress(LONG)[:50] + bytes(99)),
+            "bad.txt.gz: damaged",
+        ),
+        ("cut.zip", _bytes(b"PK\x03\x04" + bytes(99)), "cut.zip: damaged or cut off"),
+        ("evil.zip", _hostile, "'../../evil.txt', which leads out of the archive"),
+        ("secret.zip", _encrypted, "a.txt is encrypted"),
+        ("utf16.txt", _bytes("Text.".encode("utf-16")), "the text is UTF-16"),
+        ("binary.txt", _bytes(b"\x7fELF\0\0"), "holds NUL bytes"),
+        ("a.jsonl", _bytes(b'{"text": "a"}\n\n{"text":'), "a.jsonl:3: invalid JSON"),
+        ("b.jsonl", _bytes(b'["text"]'), "b.jsonl:1: expected a JSON object a line"),
+        ("c.jsonl", _bytes(b'{"body": "a"}'), "no field 'text'; the fields are body"),
+        (
+            "d.jsonl",
+            _bytes(b'{"text": [1]}'),
+            "expected text in the field 'text', got a",
+        ),
+        ("a.xml", _bytes(b"<page><title>A</page>"), "a.xml: a page is no XML"),
+        ("b.xml", _bytes(b"<page><title>A</title>"), "the dump ends within a page"),
+    ],
+)
+def test_bad_input_is_one_clear_line(run_tool, tmp_path, name, write, message):
+    path = tmp_path / name
+    write(path)
+    folder = tmp_path / "out"
+    result = run_tool(
+        "prepare_corpus", f"--input_file={path}", f"--output_dir={folder}"
+    )
+    assert result.exit_code == 1
+    [line] = [line for line in result.stderr.splitlines() if "prepare_corpus:" in line]
+    assert message in line
+    assert not list(tmp_path.rglob("corpus-*"))
+    assert not list(tmp_path.rglob("evil*t"))
+
+
+@pytest.mark.parametrize(
+    "flags, message",
+    [
+        ([], "--input_file: expected text, or --tfds_name with a data set"),
+        (["--input_file=x", "--language_smoothing=0.7"], "expected --language_folders"),
+        (["--input_file=x", "--truncation_noise=2"], "--truncation_noise: expected at"),
+    ],
+)
+def test_flags_that_do_not_go_together_are_wrong_usage(
+    run_tool, tmp_path, flags, message
+):
+    result = run_tool("prepare_corpus", f"--output_dir={tmp_path / 'o'}", *flags)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_a_corpus_of_somebody_else_is_not_overwritten(run_tool, prepare, tmp_path):
+    (tmp_path / "a.txt").write_text("One here.\n" * 500)
+    flags = [f"--input_file={tmp_path / 'a.txt'}", "--format=sentences"]
+    prepare(*flags, "--shard_mb=0.001")
+    # Our own one is replaced, whatever the number of its files.
+    (tmp_path / "a.txt").write_text("Two here.\n")
+    assert prepare(*flags)[0] == "Two here.\n\n"
+    foreign = tmp_path / "out" / "corpus-00003-of-00007.txt"
+    foreign.write_text("mine")
+    result = run_tool("prepare_corpus", f"--output_dir={tmp_path / 'out'}", *flags)
+    assert result.exit_code == 1
+    assert "holds corpus-00003-of-00007.txt, which no report.json" in result.stderr
+    assert foreign.read_text() == "mine"
+
+
+KILLED = """
+import os, signal, sys
+from bert_tf.preparation import options, sources, workflow
+
+STAGE, WORKERS, INPUT, OUTPUT = sys.argv[1:]
+sources._UNIT_BYTES = 2000
+
+def stop(stage, done, total, **_):
+    if stage == STAGE and done > 0.3 * total:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+if __name__ == "__main__":
+    workflow.prepare_corpus(
+        options.PrepareCorpusOptions(
+            input_file=INPUT, output_dir=OUTPUT, shard_mb=0.002,
+            num_workers=int(WORKERS),
+        ),
+        progress=stop,
+    )
+"""
+
+
+@pytest.mark.parametrize("stage", ["read", "write"])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_killed_run_goes_on_with_what_is_done(
+    prepare, project_root, tmp_path, monkeypatch, stage, workers
+):
+    from bert_tf.preparation import extraction
+    from bert_tf.preparation import parts
+    from bert_tf.preparation import shards
+    from bert_tf.preparation import sources
+
+    monkeypatch.setattr(sources, "_UNIT_BYTES", 2000)
+    folder, out = _many(tmp_path), tmp_path / "out"
+    flags = [f"--input_file={folder}", "--shard_mb=0.002"]
+    whole = prepare(*flags, folder="whole")
+    (tmp_path / "killed.py").write_text(KILLED)
+    done = subprocess.run(
+        [sys.executable, tmp_path / "killed.py", stage, str(workers), folder, out],
+        env={**os.environ, "PYTHONPATH": str(project_root)},
+    )
+    assert done.returncode == -signal.SIGKILL
+    time.sleep(1)  # The workers see that they are alone.
+    assert not (out / "report.json").exists()
+    num_parts = len(list((out / ".prepare_corpus").glob("*.txt")))
+    num_files = len(list(out.glob("corpus-*")))
+    made = {"parts": 0, "files": 0}
+
+    def counted(name, function):
+        def count(*arguments, **named):
+            made[name] += 1
+            return function(*arguments, **named)
+
+        return count
+
+    monkeypatch.setattr(parts, "Writer", counted("parts", parts.Writer))
+    monkeypatch.setattr(
+        shards.text_statistics.Statistics,
+        "save",
+        counted("files", shards.text_statistics.Statistics.save),
+    )
+    units, _ = sources.units(
+        extraction.preparation_options.PrepareCorpusOptions(
+            input_file=folder, output_dir=out
+        )
+    )
+    assert prepare(*flags) == whole
+    # Of what was there, nothing is made again; a killed worker may leave one begun.
+    assert made["parts"] + num_parts - len(units) in range(workers + 1)
+    num_all = len(whole[1]["output_files"])
+    assert made["files"] + num_files - num_all in range(workers + 1)
+    assert made["files" if stage == "write" else "parts"] > 0
+    if stage == "write":
+        assert made["parts"] == 0
