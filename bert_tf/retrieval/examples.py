@@ -121,9 +121,9 @@ def _check_negatives(example):
 def _check_ids(examples):
     place_of = {}
     for example in examples:
-        first_place = place_of.setdefault(example.guid, example.place)
-        if first_place is not example.place:
+        if example.guid in place_of:
             raise ValueError(
-                f"{example.place}: the id {example.guid!r} is that of {first_place} "
-                "too; every row needs its own."
+                f"{example.place}: the id {example.guid!r} is that of "
+                f"{place_of[example.guid]} too; every row needs its own."
             )
+        place_of[example.guid] = example.place

@@ -1,5 +1,6 @@
 """A trained model, ready to rank, from nothing but its run folder."""
 
+import functools
 import os
 from collections.abc import Sequence
 
@@ -128,16 +129,9 @@ class TrainedBiEncoder(_Trained):
             ValueError: `queries` is no list of texts, or the run has no passages yet.
         """
         queries = _texts(queries)
-        path = os.path.join(self.run_dir, passage_index.PASSAGES_FILE)
-        if not files.exists(path):
-            raise ValueError(
-                f"{self.run_dir} holds no passages; run it once with --corpus_file and "
-                "--do_eval or --do_predict."
-            )
+        corpus, index = self._passages
         if not queries:
             return []
-        corpus = corpus_module.read_corpus(path)
-        index = self.retriever.index(corpus, self.run_dir)
         found = self.retriever.rank(queries, index, top_k)
         return [
             predictions.ranking(
@@ -147,6 +141,18 @@ class TrainedBiEncoder(_Trained):
                 queries, found.numbers, found.scores, strict=True
             )
         ]
+
+    @functools.cached_property
+    def _passages(self):
+        """The run's corpus and its vectors, made anew where the weights are others."""
+        path = os.path.join(self.run_dir, passage_index.PASSAGES_FILE)
+        if not files.exists(path):
+            raise ValueError(
+                f"{self.run_dir} holds no passages; run it once with --corpus_file and "
+                "--do_eval or --do_predict."
+            )
+        corpus = corpus_module.read_corpus(path)
+        return corpus, self.retriever.index(corpus, self.run_dir)
 
 
 class TrainedCrossEncoder(_Trained):

@@ -18,6 +18,7 @@ from bert_tf.training import distribution
 from bert_tf.training import estimates
 
 BEST = "eval_mrr"
+PAIRS = (("the bee", "honey and wax"), ("the lamp", "light"), ("the river", "is cold"))
 
 
 def read_results(folder):
@@ -134,18 +135,24 @@ def test_vectors_of_a_corpus_are_kept_until_model_or_corpus_change(
         return original(self, texts, **arguments)
 
     monkeypatch.setattr(encoding.TextEncoder, "passages", watched)
-    workflow.evaluate(retrieval_options(run))
+    assert workflow.evaluate(retrieval_options(run))["eval_mrr"] == 1.0
     assert embedded == []
     rows = [{"query": "the bee", "passage": "a garden"}]
-    other = {"eval_file": write("dev.jsonl", rows)}
-    other["corpus_file"] = write("corpus.txt", "a garden\ntwelve\n")
-    workflow.evaluate(retrieval_options(run, **other))
-    workflow.evaluate(retrieval_options(run, **other))
+    options = retrieval_options(
+        run,
+        eval_file=write("dev.jsonl", rows),
+        corpus_file=write("corpus.txt", "a garden\ntwelve\n"),
+    )
+    retrieval = workflow.Retrieval(options)
+    retrieval.evaluate()
+    retrieval.evaluate()
     assert embedded == [2]
-    workflow.run(retrieval_options(run, do_eval=True, num_train_epochs=21.0, **other))
+    weight = retrieval.trainer.model.trainable_variables[0]
+    weight.assign(weight + 0.1)
+    retrieval.evaluate()
     assert embedded == [2, 2]
     made_by = passage_index.PassageIndex(str(run / passage_index.VECTORS_FILE)).made_by
-    assert made_by["checkpoint"] == f"step 42 of {run}"
+    assert made_by["checkpoint"] == f"step 40 of {run}"
 
 
 def test_a_cross_encoder_ranks_again_what_was_found(cross_dir):
@@ -164,12 +171,20 @@ def test_a_cross_encoder_ranks_again_what_was_found(cross_dir):
     assert empty == {"query": "the lamp", "passages": []}
 
 
-def test_a_cross_encoder_learns_which_passage_is_right(tmp_path, retrieval_options):
+def test_a_cross_encoder_learns_which_passage_is_right(
+    tmp_path, retrieval_options, write
+):
+    rows = [
+        {"query": query, "passage": passage, "negatives": ["ball ball", "wheel wheel"]}
+        for query, passage in PAIRS
+    ]
     options = retrieval_options(
         tmp_path,
         model="cross_encoder",
+        train_file=write("train.jsonl", rows),
         num_negatives=2,
-        num_train_epochs=80.0,
+        train_batch_size=3,
+        num_train_epochs=60.0,
         log_every_steps=10,
     )
     workflow.train(options)
