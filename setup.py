@@ -19,7 +19,6 @@ VOCABULARY = ["tokenizers>=0.20"]
 KERAS_HUB = ["keras-hub>=0.20"]
 # Its dependency etils imports importlib_resources and no longer asks for it.
 DATASETS = ["tensorflow-datasets>=4.9.6", "importlib_resources>=5"]
-CORPUS = ["sentencex>=1.0.20", "mwparserfromhell>=0.7", "zstandard>=0.22"]
 ENTITIES = ["seqeval>=1.2.2"]
 SEARCH = ["faiss-cpu>=1.8", "hnswlib>=0.8"]
 CHINESE = ["jieba>=0.42.1"]
@@ -64,7 +63,6 @@ setuptools.setup(
             *KERAS_HUB,
             *DATASETS,
             *ENTITIES,
-            *CORPUS,
             *CHINESE,
             "ipykernel>=6",
             "jupytext>=1.16",
@@ -77,7 +75,6 @@ setuptools.setup(
         "datasets": DATASETS,
         "entities": ENTITIES,
         "search": SEARCH,
-        "corpus": CORPUS,
         "chinese": CHINESE,
     },
 )

@@ -1,11 +1,13 @@
 """The checksum of TFRecord files, for many records in one go.
 
-A CRC is linear: that of a record is the XOR of what each byte contributes at its
-distance from the end. So a table [distance, byte value] turns it into a lookup and a
-XOR over the record, which NumPy does for thousands of records at once.
+google-crc32c computes it, and NumPy, ten times slower, where that is not there or has
+no C part. A CRC is linear: that of a record is the XOR of what each byte contributes
+at its distance from the end. So a table [distance, byte value] turns it into a lookup
+and a XOR over the record, which NumPy does for thousands of records at once.
 """
 
 import functools
+import warnings
 
 import numpy as np
 
@@ -29,11 +31,30 @@ def masked_crc32c(
     Returns:
         uint32 [R].
     """
-    crc = np.empty(len(starts), np.uint32)
-    for begin, end in _groups(lengths):
-        group = slice(begin, end)
-        crc[group] = _crc32c(data, starts[group], lengths[group])
+    value = _compiled()
+    if value is not None:
+        everything, ends = data.tobytes(), (starts + lengths).tolist()
+        pieces = zip(starts.tolist(), ends, strict=True)
+        crcs = (value(everything[start:end]) for start, end in pieces)
+        crc = np.fromiter(crcs, np.uint32, len(starts))
+    else:
+        crc = np.empty(len(starts), np.uint32)
+        for begin, end in _groups(lengths):
+            group = slice(begin, end)
+            crc[group] = _crc32c(data, starts[group], lengths[group])
     return ((crc >> np.uint32(15)) | (crc << np.uint32(17))) + np.uint32(_MASK_DELTA)
+
+
+@functools.cache
+def _compiled():
+    """Returns google-crc32c's function of bytes, or None where it is not compiled."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # That it is not compiled.
+        try:
+            import google_crc32c
+        except ImportError:
+            return None
+    return google_crc32c.value if google_crc32c.implementation == "c" else None
 
 
 def _groups(lengths):

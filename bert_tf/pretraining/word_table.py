@@ -18,8 +18,12 @@ from bert_tf.tokenization import characters
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabularies
 
+# The end of a sentence, and what stands for a word that is not ASCII. Neither can be
+# in a sentence of printable characters.
+_END = "\n"
+_OTHER_WORD = "\1"
 # Words of ASCII text, and punctuation marks, which are words of their own.
-_ASCII_WORDS = re.compile(r"[0-9A-Za-z]+|[!-/:-@\[-`{-~]")
+_ASCII_WORDS = re.compile(r"[0-9A-Za-z]+|[\n\1!-/:-@\[-`{-~]")
 # Bounds the memory of a corpus whose words never repeat.
 _MOST_WORDS = 1 << 20
 
@@ -59,28 +63,19 @@ class WordTable:
         """Returns the word pieces of N sentences."""
         if len(self._numbers) > _MOST_WORDS:
             self._clear()
-        numbers, counts = [], []
-        for sentence in sentences:
-            before = len(numbers)
-            numbers += map(self._numbers.__getitem__, self._words(sentence))
-            counts.append(len(numbers) - before)
-        return self._looked_up(
-            np.array(numbers, np.int64), np.array(counts, np.int64), sentences
-        )
-
-    def _words(self, sentence):
-        if sentence.isascii() and sentence.isprintable():
-            return self._ascii_words(sentence)
-        words = []
-        for word in basic.split_words(sentence):
-            words += self._ascii_words(word) if word.isascii() else [word]
-        return words
-
-    def _ascii_words(self, text):
+        text, others = _as_ascii(sentences)
         # In ASCII, what becomes of a letter does not depend on its neighbours.
-        return _ASCII_WORDS.findall(text.lower() if self._do_lower_case else text)
+        words = _ASCII_WORDS.findall(text.lower() if self._do_lower_case else text)
+        numbers = self._numbers_of(words)
+        if others:
+            numbers[numbers == self._numbers[_OTHER_WORD]] = self._numbers_of(others)
+        return self._looked_up(numbers, sentences)
 
-    def _looked_up(self, numbers, counts, sentences):
+    def _numbers_of(self, words):
+        numbers = map(self._numbers.__getitem__, words)
+        return np.fromiter(numbers, np.int64, len(words))
+
+    def _looked_up(self, numbers, sentences):
         starts = np.array(self._starts, np.int64)
         lengths = np.diff(starts)[numbers]
         ends = np.cumsum(lengths)
@@ -93,7 +88,7 @@ class WordTable:
             chinese = np.array(self._chinese, bool)[numbers]
             # Each Chinese character is a word of one piece, so they come in order.
             starts_word[(ends - lengths)[chinese]] = self._segmenter.starts(sentences)
-        ends = np.concatenate([[0], ends])[np.cumsum(counts)]
+        ends = ends[numbers == self._numbers[_END]]
         return Pieces(ids=ids, counts=np.diff(ends, prepend=0), starts_word=starts_word)
 
     def _clear(self):
@@ -101,16 +96,39 @@ class WordTable:
         self._ids = array.array("i")  # Of the words' pieces, one word after another.
         self._starts = array.array("q", [0])  # First of each word; end of the last.
         self._chinese = array.array("b")  # 1 for a word that is a Chinese character.
+        for word in (_END, _OTHER_WORD):
+            self._numbers[word] = self._append((), is_chinese=False)
 
     def _add(self, word):
         # Words of ASCII come here lower-cased and without marks.
         tokenizer = self._tokenizer
         tokenize = tokenizer.wordpiece_tokenizer.tokenize_word
         tokens = tokenize(word) if word.isascii() else tokenizer.tokenize(word)
-        self._ids.extend(tokenizer.convert_tokens_to_ids(tokens))
+        return self._append(
+            tokenizer.convert_tokens_to_ids(tokens),
+            is_chinese=len(word) == 1 and characters.is_chinese(word),
+        )
+
+    def _append(self, ids, *, is_chinese):
+        """Returns the number of a new word of these pieces."""
+        self._ids.extend(ids)
         self._starts.append(len(self._ids))
-        self._chinese.append(len(word) == 1 and characters.is_chinese(word))
+        self._chinese.append(is_chinese)
         return len(self._starts) - 2
+
+
+def _as_ascii(sentences):
+    """Returns sentences as one text, and the words in it that are not ASCII."""
+    lines, others = [], []
+    for sentence in sentences:
+        if not (sentence.isascii() and sentence.isprintable()):
+            words = basic.split_words(sentence)
+            others += [word for word in words if not word.isascii()]
+            sentence = " ".join(
+                [word if word.isascii() else _OTHER_WORD for word in words]
+            )
+        lines.append(sentence)
+    return _END.join([*lines, ""]), others
 
 
 class _Numbers(dict):

@@ -65,7 +65,12 @@ def test_negative_integers_are_refused():
 
 # Around the block of the lookup table, and records shorter than the checksum.
 @pytest.mark.parametrize("size", [0, 1, 3, 4, 5, 100, 2047, 2048, 2049, 2051, 5000])
-def test_checksum_is_that_of_tensorflow(tmp_path, size):
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_checksum_is_that_of_tensorflow(tmp_path, monkeypatch, size, is_compiled):
+    if is_compiled:
+        assert crc32c._compiled() is not None
+    else:
+        monkeypatch.setattr(crc32c, "_compiled", lambda: None)
     payload = np.random.default_rng(size).integers(0, 256, size).astype(np.uint8)
     path = str(tmp_path / "x.tfrecord")
     with tf.io.TFRecordWriter(path) as writer:
