@@ -16,6 +16,7 @@ import os
 import zipfile
 from collections.abc import Sequence
 
+import keras
 import numpy as np
 import tensorflow as tf
 from keras import ops
@@ -37,6 +38,7 @@ COLUMN = "teacher_logits"
 CACHE_FILE = "teacher_logits.npz"
 
 
+@keras.saving.register_keras_serializable("bert_tf")
 class DistilledClassifier(model.BertClassifier):
     """A `BertClassifier` whose loss has a part for the teacher's opinion.
 

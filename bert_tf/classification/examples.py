@@ -180,9 +180,10 @@ class TableProcessor(DataProcessor):
             }
         )
         if len(labels) < 2:
-            found = f"every row has the label {labels[0]!r}"
             if self._columns.kind == label_kinds.MULTI_LABEL:
                 found = f"all labels together name {len(labels)} classes"
+            else:
+                found = f"every row has the label {labels[0]!r}"
             raise ValueError(
                 f"{self._train_file}: {found}; expected at least two classes."
             )

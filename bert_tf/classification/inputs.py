@@ -103,6 +103,7 @@ def _from_options(options, progress):
     data = processors.data_of(options)
     columns = data.columns
     is_multi = columns.kind == label_kinds.MULTI_LABEL
+    _check_threshold(options, columns.kind)
     task = task_module.Task(
         labels=tuple(data.processor.get_labels()),
         max_seq_length=options.max_seq_length,
@@ -125,6 +126,14 @@ def _from_options(options, progress):
     )
 
 
+def _check_threshold(options, kind):
+    if options.threshold is not None and kind != label_kinds.MULTI_LABEL:
+        raise ValueError(
+            f"--threshold={options.threshold:g} is for texts that may have several "
+            "classes (--label_separator), and these have not."
+        )
+
+
 def _threshold(given):
     return predictions.DEFAULT_THRESHOLD if given is None else given
 
@@ -139,7 +148,8 @@ def _from_run(options):
         )
     data = processors.data_of(options, task)
     _check_same_kind(data, task, run_dir)
-    if options.threshold is not None and task.threshold is not None:
+    _check_threshold(options, task.label_kind)
+    if options.threshold is not None:
         task = dataclasses.replace(task, threshold=options.threshold)
     return Inputs(
         task=task,

@@ -85,3 +85,49 @@ def test_one_class_or_none_is_refused(write, train_text, message):
     path = None if train_text is None else write("a.tsv", train_text)
     with pytest.raises(ValueError, match=message):
         examples.TableProcessor(train_file=path).get_labels()
+
+
+def test_an_id_that_is_there_twice_is_refused_with_both_lines(write):
+    path = write("a.csv", "id,text,label\nq7,x,1\nq8,y,1\nq7,z,0\n")
+    with pytest.raises(
+        ValueError, match=r"a\.csv:4: the id 'q7' is that of .*a\.csv:2"
+    ):
+        examples.read_examples(path, COLUMNS, "dev")
+
+
+def test_empty_texts_are_told_and_kept(write, caplog):
+    path = write("a.tsv", "first\tsecond\tsame\nx\t \t1\nx\ty\t1\n\ty\t1\n")
+    assert len(examples.read_examples(path, PAIRS, "dev")) == 3
+    [record] = caplog.records
+    assert record.getMessage().endswith("a.tsv:2: a text is empty (2 in all).")
+
+
+def test_labels_that_are_needed_and_not_there_are_told(write):
+    path = write("a.tsv", "text\nx\n")
+    with pytest.raises(
+        ValueError, match="there is no column label; the columns are te"
+    ):
+        examples.read_examples(path, COLUMNS, "dev")
+
+
+def test_classes_of_many_are_those_that_any_row_names(write):
+    columns = examples.Columns(kind="multi_label", separator="|")
+    path = write("a.tsv", "text\tlabel\nx\tsun|wind\ny\t\nz\train\n")
+    processor = examples.TableProcessor(train_file=path, columns=columns)
+    assert processor.get_labels() == ["rain", "sun", "wind"]
+    path = write("b.tsv", "text\tlabel\nx\t\ny\t\n")
+    processor = examples.TableProcessor(train_file=path, columns=columns)
+    with pytest.raises(ValueError, match="all labels together name 0 classes"):
+        processor.get_labels()
+
+
+def test_numbers_have_no_names(write):
+    columns = examples.Columns(kind="regression")
+    path = write("a.tsv", "text\tlabel\nx\t1.5\n")
+    processor = examples.TableProcessor(train_file=path, columns=columns)
+    assert processor.get_labels() == []
+    path = write("b.tsv", "text\tlabel\nx\ta lot\n")
+    with pytest.raises(
+        ValueError, match=r"b\.tsv:2: the label 'a lot' is not a number"
+    ):
+        examples.TableProcessor(train_file=path, columns=columns).get_train_examples()

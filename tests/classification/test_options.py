@@ -36,6 +36,9 @@ def test_the_defaults_are_the_releases():
         {**OWN, "do_train": True, "do_eval": True, "do_predict": True},
         {"output_dir": "out", "predict_file": "c.tsv", "do_predict": True},
         {**OWN, "do_train": True, "labels": "no,yes", "text_column": "review"},
+        {**TASK, "task_name": "XNLI", "do_eval": True, "eval_language": "de,fr"},
+        {**TASK, "task_name": "AX", "do_predict": True},
+        {**MODEL, "tfds_name": "glue/mrpc", "do_train": True},
     ],
 )
 def test_options_that_fit_together_are_taken(values):
@@ -57,6 +60,34 @@ def test_options_that_fit_together_are_taken(values):
         (
             {**OWN, "do_train": True, "data_dir": "x"},
             "--data_dir goes with --task_name",
+        ),
+        (
+            {**TASK, "do_train": True, "task_name": "AX"},
+            "has nothing to train on; train",
+        ),
+        (
+            {**TASK, "do_eval": True, "eval_language": "de"},
+            "goes with --task_name=XNLI",
+        ),
+        (
+            {**TASK, "do_train": True, "task_name": "STS-B", "class_weights": "a=1"},
+            "--class_weights is of classes, and STS-B has numbers",
+        ),
+        ({**TASK, "do_eval": True, "regression": True}, "--regression is for your own"),
+        ({**TASK, "do_eval": True, "tfds_name": "a"}, "--tfds_name does not go with"),
+        (
+            {**OWN, "do_train": True, "regression": True, "label_separator": ","},
+            "--label_separator is of classes and does not go with --regression",
+        ),
+        (
+            {**OWN, "do_train": True, "label_separator": ""},
+            "--label_separator is empty",
+        ),
+        ({**OWN, "do_train": True, "tfds_splits": "a,b,c"}, "goes with --tfds_name"),
+        ({**OWN, "do_train": True, "doc_stride": 127}, "expected at most 126"),
+        (
+            {**OWN, "do_train": True, "doc_stride": 8, "teacher": "t"},
+            "--doc_stride does not go with --teacher",
         ),
         ({**OWN, "do_train": True, "labels": "a"}, "two or more different names"),
         ({**OWN, "do_train": True, "labels": "a,b,a"}, "two or more different names"),

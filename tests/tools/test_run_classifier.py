@@ -116,3 +116,50 @@ def test_wrong_flags_end_in_one_line_and_exit_code_2(classify, changes, message)
     result = classify(**changes)
     assert result.exit_code == 2
     assert message in refusal(result)
+
+
+def test_training_stops_without_a_better_score_and_keeps_the_best(classify, tmp_path):
+    result = classify(
+        eval_file=tmp_path / "train.tsv",
+        eval_every_steps=1,
+        early_stopping_evals=2,
+        best_metric="eval_accuracy",
+        learning_rate=0,
+        num_train_epochs=20,
+    )
+    assert result.exit_code == 0
+    # Nothing is learned: the first evaluation of three stays the best one.
+    assert (tmp_path / "run" / "best" / "checkpoint").read_text().count("-1") == 2
+    assert "model.ckpt-3" in (tmp_path / "run" / "checkpoint").read_text()
+
+
+def test_of_several_restarts_the_best_is_the_run(classify, tmp_path):
+    result = classify(
+        eval_file=tmp_path / "train.tsv",
+        predict_file=tmp_path / "train.tsv",
+        do_eval="true",
+        do_predict="true",
+        num_restarts=2,
+        random_seed=5,
+        sweep="learning_rate=1e-3,1e-2",
+        best_metric="eval_accuracy",
+    )
+    assert result.exit_code == 0
+    assert "The best of 4 runs is kept: learning_rate=" in result.stdout
+    run = tmp_path / "run"
+    header, *rows = (run / "sweep.tsv").read_text().splitlines()
+    assert header == "learning_rate\trandom_seed\teval_accuracy\teval_loss"
+    settings = [row.split("\t")[:2] for row in rows]
+    assert settings == [
+        ["0.001", "5"],
+        ["0.001", "6"],
+        ["0.01", "5"],
+        ["0.01", "6"],
+    ]
+    best = max(float(row.split("\t")[2]) for row in rows)
+    assert f"eval_accuracy = {best}" in (run / "eval_results.txt").read_text()
+    assert len((run / "predictions.jsonl").read_text().splitlines()) == 4
+    card = (run / "README.md").read_text()
+    assert "# run\n" in card
+    [line] = [x for x in card.splitlines() if x.startswith("| eval_accuracy |")]
+    assert " over 2 runs (" in line  # The restarts with the best one's settings.
