@@ -5,6 +5,8 @@ Shape letters: B batch, C classes.
 
 import tensorflow as tf
 
+from bert_tf.classification import label_kinds
+from bert_tf.classification import predictions
 from bert_tf.serving import rows
 from bert_tf.serving import signatures
 
@@ -17,42 +19,73 @@ class ClassSignatures(signatures.TaskSignatures):
 
     Attributes:
         functions: `serving_default`: `text`, and `text_b` for a model of pairs, string
-            [B], to `label`, string [B], and `probabilities`, float32 [B, C]. `ids`: to
-            `logits` and `probabilities`, float32 [B, C]. `labels`: `text`, string [B],
-            which is not looked at, to `labels`, string [B, C]: the names of the
-            columns of `probabilities`.
+            [B], to `label`, string [B], and `probabilities`, float32 [B, C]; a model of
+            any number of classes gives `labels`, string [B, C], those that count and
+            then "", in place of `label`, and a model of a number only `value`, float32
+            [B]. `ids`: to `logits`, float32 [B, C], and what follows from them. Where
+            there are classes, `labels`: `text`, string [B], which is not looked at, to
+            `labels`, string [B, C]: the names of the columns of `probabilities`.
     """
 
     def __init__(self, trained):
         names = ("text", "text_b") if trained.task.is_pair else ("text",)
         texts = signatures.texts(*names)
-        super().__init__(
-            trained,
-            trained.tokenizer,
-            serving_default=signatures.signature(self._of_texts, texts),
-            labels=signatures.signature(self._labels, signatures.texts("text")),
-        )
+        functions = {"serving_default": signatures.signature(self._of_texts, texts)}
+        if trained.task.label_kind != label_kinds.REGRESSION:
+            functions["labels"] = signatures.signature(
+                self._labels, signatures.texts("text")
+            )
+        super().__init__(trained, trained.tokenizer, **functions)
 
     def outputs(self, features):
-        """Returns `logits` and `probabilities`."""
-        outputs = self.trained.model(features)
-        return {name: outputs[name] for name in ("logits", "probabilities")}
+        """Returns `logits`, and `probabilities` or `values`."""
+        return self.trained.model(features)
 
     def _of_texts(self, text, text_b=None):
-        vocabulary = self.trained.vocabulary
-        features = rows.pack_ragged(
-            self._tokenizer.tokenize(text),
-            None if text_b is None else self._tokenizer.tokenize(text_b),
-            max_seq_length=self.trained.task.max_seq_length,
-            cls_id=vocabulary.cls_id,
-            sep_id=vocabulary.sep_id,
-        )
-        probabilities = self.outputs(features)["probabilities"]
+        task = self.trained.task
+        answers = self.trained.model.answers(self._logits(text, text_b))
+        if task.label_kind == label_kinds.REGRESSION:
+            return {"value": answers["values"]}
+        probabilities = answers["probabilities"]
+        if task.label_kind == label_kinds.MULTI_LABEL:
+            chosen = self._chosen(probabilities)
+            return {"labels": chosen, "probabilities": probabilities}
         best = tf.argmax(probabilities, axis=-1)
         return {
-            "label": tf.gather(tf.constant(self.trained.task.labels), best),
+            "label": tf.gather(tf.constant(task.labels), best),
             "probabilities": probabilities,
         }
+
+    def _logits(self, text, text_b):
+        task, vocabulary = self.trained.task, self.trained.vocabulary
+        ids_a = self._tokenizer.tokenize(text)
+        ids_b = None if text_b is None else self._tokenizer.tokenize(text_b)
+        known = {
+            "max_seq_length": task.max_seq_length,
+            "cls_id": vocabulary.cls_id,
+            "sep_id": vocabulary.sep_id,
+        }
+        if not task.doc_stride:
+            return self.outputs(rows.pack_ragged(ids_a, ids_b, **known))["logits"]
+        features, number = rows.pack_windows(
+            ids_a, ids_b, doc_stride=task.doc_stride, **known
+        )
+        logits = rows.in_parts(
+            lambda part: self.outputs(part)["logits"], features, rank=2
+        )
+        mean = tf.math.segment_mean(tf.cast(logits, tf.float64), number)
+        return tf.cast(mean, tf.float32)
+
+    def _chosen(self, probabilities):
+        """Returns the names of the classes that count, and then "": string [B, C]."""
+        task = self.trained.task
+        threshold = task.threshold
+        if threshold is None:
+            threshold = predictions.DEFAULT_THRESHOLD
+        counts = probabilities >= threshold
+        names = tf.tile(tf.constant([task.labels]), [tf.shape(counts)[0], 1])
+        chosen = tf.ragged.boolean_mask(names, counts)
+        return chosen.to_tensor("", shape=[None, len(task.labels)])
 
     def _labels(self, text):
         labels = tf.constant(self.trained.task.labels)

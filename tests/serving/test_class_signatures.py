@@ -1,0 +1,53 @@
+"""Classes and numbers from a SavedModel are those of Python, also of long texts."""
+
+import pytest
+
+from bert_tf.classification import label_kinds
+from bert_tf.classification import model as class_model
+from bert_tf.classification import task as class_task
+from bert_tf.serving import client
+from bert_tf.serving import export
+from bert_tf.serving import runs
+
+TEXTS = ["", "the rain", "crème brûlée", "rain in spain " * 5, "the bread " * 40]
+LABELS = ("rain", "snow", "été")
+
+
+@pytest.mark.parametrize("is_pair", [False, True])
+@pytest.mark.parametrize(
+    "task",
+    [
+        {"labels": LABELS, "doc_stride": 5},
+        {"labels": LABELS, "doc_stride": 100},  # Windows that touch.
+        {"labels": LABELS, "label_kind": label_kinds.MULTI_LABEL, "threshold": 0.505},
+        {"labels": (), "label_kind": label_kinds.REGRESSION, "doc_stride": 3},
+    ],
+    ids=str,
+)
+def test_a_saved_model_classifies_as_python(write_model, tmp_path, task, is_pair):
+    task = class_task.Task(
+        max_seq_length=16,
+        do_lower_case=True,
+        text_b_column="text_b" if is_pair else None,
+        **task,
+    )
+    run_dir = write_model(
+        str(tmp_path / "run"),
+        lambda config: class_model.create(config, task.label_kind, task.num_outputs),
+        task,
+    )
+    pairs = [(a, b) for a in TEXTS for b in TEXTS]
+    inputs = {"text": TEXTS}
+    if is_pair:
+        inputs = {"text": [a for a, _ in pairs], "text_b": [b for _, b in pairs]}
+    expected = runs.load(run_dir).predict(pairs if is_pair else TEXTS)
+    folder = export.export_saved_model(run_dir, str(tmp_path / "export"))
+    answers = client.open_saved_model(folder).ask(**inputs)
+    assert len(answers) == len(expected)
+    for answer, one in zip(answers, expected, strict=True):
+        assert list(answer) == list(one)
+        for name, value in one.items():
+            is_number = isinstance(value, float | dict)
+            assert answer[name] == (
+                pytest.approx(value, abs=1e-5) if is_number else value
+            )
