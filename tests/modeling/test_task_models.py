@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints import names
+from bert_tf.classification import distillation
 from bert_tf.classification import model as classification
 from bert_tf.modeling import config
 from bert_tf.modeling import heads
@@ -44,6 +45,7 @@ FEATURES = {
     "label_ids": np.array([2, 0, 1], "int32"),
     "label_indicators": np.array([[1, 0, 1], [0, 0, 0], [0, 1, 0]], "int32"),
     "label_values": np.array([1.5, 0.0, -2.0], "float32"),
+    "teacher_logits": np.array([[2, 1, 0], [0, 1, 2], [1, 3, 1]], "float32"),
     "tag_ids": np.array([[-1, 1, 2, -1], [-1, 0, -1, -1], [-1, 2, -1, -1]], "int32"),
     "start_positions": np.array([1, 0, 1], "int32"),
     "end_positions": np.array([2, 0, 1], "int32"),
@@ -84,6 +86,9 @@ MODELS = {
         SMALL, num_labels=3, **kw
     ),
     "regressor": lambda **kw: classification.BertRegressor(SMALL, **kw),
+    "distilled_classifier": lambda **kw: distillation.DistilledClassifier(
+        SMALL, num_labels=3, **{"temperature": 2.0, "weight": 0.5} | kw
+    ),
     "span_predictor": lambda **kw: question_answering.BertSpanPredictor(SMALL, **kw),
     "multiple_choice": lambda **kw: multiple_choice.BertMultipleChoice(WIDE, **kw),
     "bi_encoder": lambda **kw: retrieval.BertBiEncoder(WIDE, **kw),
@@ -321,7 +326,7 @@ IN_A_FRESH_PROCESS = """
 import sys
 import keras
 import numpy as np
-import bert_tf.modeling
+import bert_tf.classification.distillation, bert_tf.modeling
 import bert_tf.multiple_choice.model, bert_tf.question_answering.model
 import bert_tf.token_classification.model
 from keras import ops
