@@ -34,7 +34,7 @@ class Column:
 class Found:
     """A score and where it is from."""
 
-    value: float
+    value: float  # The mean, where there are several runs.
     source: str
 
 
@@ -90,15 +90,26 @@ def found_in(input_dir: str, data_dir: str | None = None) -> dict[str, Found]:
     Raises:
         OSError, ValueError: see `run`.
     """
+    runs = list(_runs(input_dir))
     found = {}
-    for source, task_name, results in _runs(input_dir):
-        for column in COLUMNS:
-            if column.task_name == task_name and column.key in results:
-                _add(found, column, results[column.key], source)
+    for column in COLUMNS:
+        values = {
+            source: results[column.key]
+            for source, task_name, results in runs
+            if column.task_name == task_name and column.key in results
+        }
+        if values:
+            found[column.name] = _of_runs(values)
     for column in COLUMNS:
         path = os.path.join(input_dir, f"{column.name}.tsv")
         if data_dir is not None and files.exists(path):
-            _add(found, column, _score_of_file(path, column, data_dir), path)
+            if column.name in found:
+                raise ValueError(
+                    f"{column.name} is there twice, in {found[column.name].source} and "
+                    f"{path}; expected one of them."
+                )
+            value = _score_of_file(path, column, data_dir)
+            found[column.name] = Found(value=value, source=path)
     if not found:
         raise ValueError(
             f"{input_dir} holds no run of a GLUE task that was evaluated (--do_eval), "
@@ -149,13 +160,13 @@ def report(found: dict[str, Found]) -> str:
     return "\n".join(lines)
 
 
-def _add(found, column, value, source):
-    if column.name in found:
-        raise ValueError(
-            f"{column.name} is there twice, in {found[column.name].source} and "
-            f"{source}; expected one of them."
-        )
-    found[column.name] = Found(value=value, source=source)
+def _of_runs(values):
+    """Returns the mean of {folder: score} of one task's runs."""
+    mean = float(np.mean(list(values.values())))
+    if len(values) == 1:
+        return Found(value=mean, source=next(iter(values)))
+    each = ", ".join(f"{folder} {100 * x:.1f}" for folder, x in values.items())
+    return Found(value=mean, source=f"mean of {len(values)} runs: {each}")
 
 
 def _runs(input_dir):

@@ -104,12 +104,26 @@ def test_answers_that_do_not_fit_end_in_one_line(
     assert result.stderr.count("\n") == 1
 
 
-def test_a_task_that_is_there_twice_and_one_that_is_not_are_said(
-    run_tool, folder, tmp_path
-):
+def test_several_runs_of_a_task_have_their_mean(run_tool, folder):
     (folder / "c" / "task.json").write_text('{"task_name": "wnli"}')
     result = run_tool("evaluate_glue", f"--input_dir={folder}")
-    assert (result.exit_code, "WNLI is there twice" in result.stderr) == (1, True)
-    (tmp_path / "empty").mkdir()
-    result = run_tool("evaluate_glue", f"--input_dir={tmp_path / 'empty'}")
+    [line] = [line for line in result.stdout.splitlines() if line.startswith("WNLI")]
+    assert line == (
+        f"WNLI    accuracy    78.0  mean of 2 runs: {folder}/b 56.0, {folder}/c 100.0 "
+        "(not in the average)"
+    )
+
+
+def test_answers_to_a_task_that_has_a_run_are_refused(run_tool, folder, data_dir):
+    (folder / "b" / "task.json").write_text('{"task_name": "cola"}')
+    (folder / "b" / "eval_results.txt").write_text("eval_matthews = 0.5\n")
+    (folder / "CoLA.tsv").write_text("index\tprediction\n0\t1\n")
+    result = run_tool(
+        "evaluate_glue", f"--input_dir={folder}", f"--data_dir={data_dir}"
+    )
+    assert (result.exit_code, "CoLA is there twice" in result.stderr) == (1, True)
+
+
+def test_a_folder_with_nothing_of_glue_is_said(run_tool, tmp_path):
+    result = run_tool("evaluate_glue", f"--input_dir={tmp_path}")
     assert "holds no run of a GLUE task that was evaluated" in result.stderr
