@@ -159,6 +159,9 @@ def resolve(path):
             f"{path} is one file of a checkpoint; give the name that its files have in "
             f"common: {path[: part.start()]}"
         )
+    # First, since the store ram:// takes the start of a file's name for a folder.
+    if state_file.is_complete(path):
+        return path
     if files.is_folder(path):
         state = state_file.read(path)
         path = state.latest if state else _only_prefix(path)
@@ -201,7 +204,8 @@ def _rename_parts(temporary, prefix):
 
 def _open(prefix):
     with _clear_read_errors(prefix):
-        return tf.train.load_checkpoint(prefix)
+        # Not tf.train.load_checkpoint, which looks for a folder of that name first.
+        return tf.compat.v1.train.NewCheckpointReader(prefix)
 
 
 @contextlib.contextmanager

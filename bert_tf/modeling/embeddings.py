@@ -41,6 +41,11 @@ class LayerNorm(keras.layers.Layer):
 class Embeddings(keras.layers.Layer):
     """The sum of three embeddings, normalized, with dropout.
 
+    Attributes:
+        rows_multiple: int, 1 at first. Set before `build`, it has the words' table
+            padded with rows of 0 up to a multiple, for products that fit the hardware.
+            No id leads to them, and the masked-word head leaves their scores out.
+
     Source: embedding_lookup and embedding_postprocessor of modeling.py, 2018.
     """
 
@@ -48,6 +53,7 @@ class Embeddings(keras.layers.Layer):
         # Without autocast: rows are cast after the lookup, never the whole table.
         super().__init__(name=name, dtype=dtype, autocast=False)
         self.config = config
+        self.rows_multiple = 1
         self.normalization = LayerNorm(
             config.layer_norm_epsilon, dtype=self.dtype_policy
         )
@@ -55,7 +61,11 @@ class Embeddings(keras.layers.Layer):
     def build(self, input_shape=None):
         """Creates the three tables."""
         config = self.config
-        self.word_embeddings = self._table("word_embeddings", config.vocab_size)
+        self.word_embeddings = self._table(
+            "word_embeddings",
+            config.vocab_size,
+            num_padding=-config.vocab_size % self.rows_multiple,
+        )
         self.token_type_embeddings = self._table(
             "token_type_embeddings", config.type_vocab_size
         )
@@ -64,11 +74,18 @@ class Embeddings(keras.layers.Layer):
         )
         self.normalization.build((None, config.hidden_size))
 
-    def _table(self, name, num_rows):
+    def _table(self, name, num_rows, *, num_padding=0):
+        initialize = numerics.initializer(self.config)
+
+        def initialize_padded(shape, dtype=None):
+            # The draws of a table without padding.
+            rows = initialize((num_rows, *shape[1:]), dtype=dtype)
+            return ops.pad(rows, ((0, num_padding), (0, 0)))
+
         return self.add_weight(
             name=name,
-            shape=(num_rows, self.config.hidden_size),
-            initializer=numerics.initializer(self.config),
+            shape=(num_rows + num_padding, self.config.hidden_size),
+            initializer=initialize_padded if num_padding else initialize,
         )
 
     def call(self, input_ids, segment_ids, dropout_keys=None, position_ids=None):

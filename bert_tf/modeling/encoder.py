@@ -3,6 +3,8 @@
 Shape letters: B batch, S sequence, H hidden, L layers.
 """
 
+import functools
+
 import keras
 
 from bert_tf.modeling import attention
@@ -96,11 +98,18 @@ class EncoderLayer(keras.layers.Layer):
 class Encoder(keras.layers.Layer):
     """L encoder layers, one on the other.
 
+    Attributes:
+        recomputes_layers: bool, False at first. True: a backward pass finds of every
+            layer its inputs alone and computes the layer once more. That takes a third
+            more time and little memory; gradients stay the same, dropout's masks being
+            a function of their keys.
+
     Source: transformer_model of modeling.py, 2018.
     """
 
     def __init__(self, config, *, name="encoder", dtype=None):
         super().__init__(name=name, dtype=dtype)
+        self.recomputes_layers = False
         self.encoder_layers = [
             EncoderLayer(config, index, dtype=self.dtype_policy)
             for index in range(config.num_hidden_layers)
@@ -134,12 +143,16 @@ class Encoder(keras.layers.Layer):
         """
         outputs, all_shares = [], []
         for layer in self.encoder_layers:
-            inputs = layer(
-                inputs,
-                input_mask,
+            # Keys and mask belong to the function: it has a gradient for inputs alone.
+            compute = functools.partial(
+                layer,
+                input_mask=input_mask,
                 dropout_keys=dropout_keys,
                 return_attention_weights=return_attention_weights,
             )
+            if self.recomputes_layers:
+                compute = keras.remat(compute)
+            inputs = compute(inputs)
             if return_attention_weights:
                 inputs, shares = inputs
                 all_shares.append(shares)

@@ -68,11 +68,13 @@ class MaskedLanguageModelHead(keras.layers.Layer):
         Args:
             sequence_output: [B, S, H].
             positions: int32 [B, M], each from 0 to S - 1.
-            word_embeddings: [V, H].
+            word_embeddings: [V, H], or more rows, whose scores are left out.
         """
         gathered = gather_positions(sequence_output, positions)  # [B * M, H]
         hidden = self.transform(gathered)
         logits = ops.einsum("mh,vh->mv", hidden, word_embeddings)  # [B * M, V]
+        if word_embeddings.shape[0] > self.config.vocab_size:
+            logits = logits[:, : self.config.vocab_size]
         # `ops.add`, not `+`: TensorFlow then adds the bias within the product.
         logits = ops.cast(ops.add(logits, self.output_bias), "float32")
         shape = (-1, ops.shape(positions)[1], self.config.vocab_size)

@@ -33,6 +33,9 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
     Source: AdamWeightDecayOptimizer of optimization.py, 2018.
     """
 
+    # What a checkpoint calls the two slots of a weight.
+    slot_names = ("adam_m", "adam_v")
+
     def __init__(
         self,
         learning_rate=5e-5,
@@ -53,16 +56,18 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         self.excluded_patterns = tuple(exclude_from_weight_decay)
 
     def build(self, variables):
-        """Creates the slots `adam_m` and `adam_v` of every variable."""
+        """Creates both slots of every variable."""
         if self.built:
             return
         super().build(variables)
-        self._m, self._v = self.add_optimizer_variables(variables, ["adam_m", "adam_v"])
+        self._m, self._v = self.add_optimizer_variables(
+            variables, list(self.slot_names)
+        )
         self._decays = [self._is_decayed(variable.path) for variable in variables]
 
     def slots(self):
-        """Returns a dict: `adam_m`, `adam_v`, each a list in the order of `build`."""
-        return {"adam_m": list(self._m), "adam_v": list(self._v)}
+        """Returns a dict: slot name -> list of variables in the order of `build`."""
+        return dict(zip(self.slot_names, (list(self._m), list(self._v)), strict=True))
 
     def update_step(self, gradient, variable, learning_rate):
         """Updates `variable` and its slots with a gradient of its shape."""

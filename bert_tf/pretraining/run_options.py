@@ -100,6 +100,11 @@ class RunPretrainingOptions(
         maximum=1.0,
         help="Share of max_train_minutes over which the rate rises.",
     )
+    pad_vocabulary: bool = option(
+        False,
+        help="Pad the words' table to a multiple of 64 rows while training, for "
+        "hardware that likes such sizes. Checkpoints and results have no padding.",
+    )
     max_eval_steps: int = option(
         100, minimum=0, help="The most batches evaluated; 0: all examples."
     )

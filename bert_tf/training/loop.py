@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import loading
+from bert_tf.training import building
 from bert_tf.training import checkpoint_writing
 from bert_tf.training import distribution
 from bert_tf.training import evaluation
@@ -74,8 +75,7 @@ class Trainer:
         self.optimizer = None
         keras.utils.set_random_seed(options.random_seed)
         with self.strategy.scope():
-            self.model = create_model()
-            self.model.build()
+            self.model = building.build_model(create_model, options)
             if num_train_steps:
                 self._create_optimizer(num_warmup_steps)
         if options.do_eval or options.eval_every_steps:

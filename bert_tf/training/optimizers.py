@@ -3,6 +3,7 @@
 from bert_tf.optimization import create
 from bert_tf.optimization import schedules
 from bert_tf.training import freezing
+from bert_tf.training import loss_scale
 
 
 def create_optimizer(
@@ -16,12 +17,21 @@ def create_optimizer(
         num_train_steps: int.
         num_warmup_steps: int.
         schedule: what `schedule_of_time` returned.
+
+    Its attribute `loss_scale` is a `loss_scale.LossScale` in float16, else None.
     """
     optimizer = create.create_optimizer(
-        options.learning_rate, num_train_steps, num_warmup_steps, schedule=schedule
+        options.learning_rate,
+        num_train_steps,
+        num_warmup_steps,
+        schedule=schedule,
+        name=options.optimizer,
     )
     freezing.freeze(model, options.frozen_layers)
     optimizer.build(model.trainable_variables)
+    optimizer.loss_scale = None
+    if options.dtype == "mixed_float16":
+        optimizer.loss_scale = loss_scale.LossScale()
     return optimizer
 
 

@@ -17,7 +17,8 @@ class TrainingOptions(options.Options):
     # Options of fine-tuning only, as they are elsewhere.
     group_by_length = False
     frozen_layers = None
-    # An option of pretraining only.
+    # Options of pretraining only.
+    pad_vocabulary = False
     max_train_minutes = None
 
     output_dir: str = option(
@@ -77,12 +78,23 @@ class TrainingOptions(options.Options):
     )
     dtype: str = option(
         "float32",
-        choices=("float32", "mixed_bfloat16"),
+        choices=("float32", "mixed_bfloat16", "mixed_float16"),
         help="mixed_bfloat16 computes in bfloat16 and keeps weights, softmax, layer "
-        "norm and losses in float32.",
+        "norm and losses in float32; mixed_float16 likewise in float16, with a loss "
+        "that is scaled up as far as gradients stay finite.",
+    )
+    optimizer: str = option(
+        "adamw",
+        choices=("adamw", "lamb"),
+        help="adamw: the release's; lamb: for very large batches.",
     )
     gradient_accumulation_steps: int = option(
         1, minimum=1, help="Micro-batches that a replica divides its batch into."
+    )
+    recompute_layers: bool = option(
+        False,
+        help="Keep only the inputs of each encoder layer and compute it again in the "
+        "backward pass: less memory, a third more time, the same gradients.",
     )
     log_every_steps: int = option(
         100, minimum=1, help="Steps between lines of metrics.jsonl."

@@ -4,6 +4,7 @@ import logging
 
 import numpy as np
 
+from bert_tf.checkpoints import cut_table
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints import native
 from bert_tf.checkpoints import rotation
@@ -14,19 +15,28 @@ GLOBAL_STEP = "global_step"
 
 
 def state_variables(model, optimizer):
-    """Returns {checkpoint name: variable} of weights and slots.
+    """Returns {checkpoint name: variable} of weights, slots and the loss's scale.
 
-    Slots are called WEIGHT/adam_m and WEIGHT/adam_v, as in the release.
+    Slots are called WEIGHT/adam_m and WEIGHT/adam_v, as in the release; those of LAMB
+    WEIGHT/lamb_m and WEIGHT/lamb_v.
     """
     weights = names.checkpoint_variables(model)
     state = dict(weights)
     if optimizer is not None:
-        name_of = {id(variable): name for name, variable in weights.items()}
+        name_of = {
+            id(getattr(variable, "variable", variable)): name
+            for name, variable in weights.items()
+        }
         for slot, variables in optimizer.slots().items():
             for weight, variable in zip(
                 model.trainable_variables, variables, strict=True
             ):
-                state[f"{name_of[id(weight)]}/{slot}"] = variable
+                name = name_of[id(weight)]
+                slot_variable = cut_table.without_padding(variable, weights[name])
+                state[f"{name}/{slot}"] = slot_variable
+        if optimizer.loss_scale is not None:
+            state[names.LOSS_SCALE] = optimizer.loss_scale.scale
+            state[names.LOSS_SCALE_STEPS] = optimizer.loss_scale.steps
     return state
 
 
@@ -50,7 +60,7 @@ def restore(output_dir, model, optimizer):
     Args:
         output_dir: str.
         model: built `heads.TaskModel`.
-        optimizer: built `AdamWeightDecay`, or None to leave the slots.
+        optimizer: of `optimizers.create_optimizer`, or None to leave the slots.
 
     Returns:
         int: finished optimizer steps; None where there is no checkpoint.

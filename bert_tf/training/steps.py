@@ -6,9 +6,11 @@ differentiates sum / global weight, so gradients simply add, and the result does
 depend on how the global batch is divided.
 """
 
+import functools
+
 import tensorflow as tf
 
-from bert_tf.optimization import create
+from bert_tf.training import updates
 
 # Columns of a batch that are not features of an example.
 EXAMPLE_INDEX = "example_index"
@@ -22,7 +24,7 @@ def build_train_steps(model, optimizer, strategy, *, random_seed, options):
 
     Args:
         model: built `heads.TaskModel`, created in the strategy's scope.
-        optimizer: `AdamWeightDecay`, built in the strategy's scope.
+        optimizer: built in the strategy's scope; with `loss_scale` if it has one.
         strategy: `tf.distribute.Strategy`.
         random_seed: int; dropout is a function of it, the step and the example.
         options: `TrainingOptions`; of it gradient_accumulation_steps, jit_compile.
@@ -30,31 +32,39 @@ def build_train_steps(model, optimizer, strategy, *, random_seed, options):
     Returns:
         `train_steps(iterator, num_steps)`, a `tf.function`; gives a dict of float32
         [num_steps]: `loss`, each loss term, `learning_rate`, `global_grad_norm`
-        before clipping.
+        before clipping, and `loss_scale` where there is one.
     """
     gradients_of = _gradient_function(model, random_seed, options.jit_compile)
     micro_batches = options.gradient_accumulation_steps
+    loss_scale = getattr(optimizer, "loss_scale", None)
 
     def replica_step(batch):
         weights = model.loss_weights(_features(batch))
-        weights = _sum_over_replicas(weights)
+        weights = updates.sum_over_replicas(weights)
         weights = {
             name: weight + model.loss_epsilons.get(name, 0.0)
             for name, weight in weights.items()
         }
-        terms, gradients = _accumulate(gradients_of, batch, weights, micro_batches)
-        terms = _sum_over_replicas(terms)
+        scale = {}
+        if loss_scale is not None:
+            scale = {"loss_scale": tf.convert_to_tensor(loss_scale.scale)}
+        terms, gradients = _accumulate(
+            functools.partial(gradients_of, **scale), batch, weights, micro_batches
+        )
+        terms = updates.sum_over_replicas(terms)
         rate = tf.cast(optimizer.learning_rate, tf.float32)
-        norm = _update(model, optimizer, gradients, rate)
+        norm = updates.update(model, optimizer, gradients, rate)
         loss = tf.add_n(list(terms.values()))
         return {
             "loss": loss,
             **terms,
             "learning_rate": rate,
             "global_grad_norm": norm,
+            **scale,
         }
 
     names = ["loss", *model.loss_names, "learning_rate", "global_grad_norm"]
+    names += ["loss_scale"] if loss_scale is not None else []
 
     @tf.function
     def train_steps(iterator, num_steps):
@@ -85,7 +95,7 @@ def build_evaluate_step(model, strategy):
         for name, (value, weight) in model.metric_sums(batch, outputs).items():
             sums[f"sum/{name}"] = value
             sums[f"weight/{name}"] = weight
-        return _sum_over_replicas(sums)
+        return updates.sum_over_replicas(sums)
 
     @tf.function
     def evaluate_step(iterator):
@@ -161,6 +171,7 @@ def _features(batch):
 def _gradient_function(model, random_seed, jit_compile=False):
     """Returns a function (micro-batch, global weights) -> (loss terms, gradients).
 
+    With `loss_scale`, a scalar, gradients are those of the loss times it.
     Gradients are a dict from a variable's place in `model.trainable_variables`.
     Weights that no loss reaches are left out: they stay as they are, without decay,
     as in the release.
@@ -175,7 +186,7 @@ def _gradient_function(model, random_seed, jit_compile=False):
     if jit_compile and not is_whole:
         outputs_of = tf.function(outputs_of, jit_compile=True, autograph=False)
 
-    def gradients_of(batch, weights):
+    def gradients_of(batch, weights, loss_scale=1.0):
         keys = model.dropout_keys(random_seed, batch[STEP], batch[EXAMPLE_INDEX])
         features = _features(batch)
         # Watching no others ends the backward pass where frozen layers begin.
@@ -186,7 +197,7 @@ def _gradient_function(model, random_seed, jit_compile=False):
                 name: term / weights[name]
                 for name, term in model.loss_sums(features, outputs).items()
             }
-            loss = tf.add_n(list(terms.values()))
+            loss = tf.add_n(list(terms.values())) * loss_scale
         gradients = tape.gradient(loss, variables)
         return terms, {
             place: tf.convert_to_tensor(gradient)
@@ -252,33 +263,3 @@ def _accumulate(gradients_of, batch, weights, micro_batches):
 
 def _dims(column):
     return list(enumerate(column.shape))[1:]
-
-
-def _sum_over_replicas(tensors):
-    context = tf.distribute.get_replica_context()
-    if context.num_replicas_in_sync == 1:
-        return tensors
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
-
-
-def _update(model, optimizer, gradients, rate):
-    """Adds gradients up over replicas, clips, updates; returns the norm before."""
-    places = list(gradients)
-    summed = _sum_over_replicas([gradients[place] for place in places])
-    clipped, norm = tf.clip_by_global_norm(summed, create.CLIP_NORM)
-
-    def update_all(strategy, clipped, rate):
-        for gradient, place in zip(clipped, places, strict=True):
-            strategy.extended.update(
-                model.trainable_variables[place].value,
-                lambda part, gradient, rate: optimizer.update_step(
-                    gradient, part, rate
-                ),
-                args=(gradient, rate),
-                group=False,
-            )
-
-    context = tf.distribute.get_replica_context()
-    context.merge_call(update_all, args=(clipped, rate))
-    optimizer.iterations.assign_add(1)
-    return norm

@@ -148,3 +148,42 @@ def test_on_a_tpu_model_and_optimizer_are_made_in_scope_and_shapes_are_static(
     assert [name for name, _ in tpu_calls] == ["resolver", "connect", "initialize"]
     assert made == [("model", True), ("optimizer", True)]
     assert shapes == {(5, 64), (7, 64)}
+
+
+class PodSlice:
+    """Two hosts of two replicas each: every host is asked for its own dataset."""
+
+    num_replicas_in_sync = 4
+
+    def distribute_datasets_from_function(self, dataset_of):
+        contexts = [
+            tf.distribute.InputContext(
+                num_input_pipelines=2, input_pipeline_id=host, num_replicas_in_sync=4
+            )
+            for host in range(2)
+        ]
+        # `distribute` returns an iterator over what it is given here.
+        return [list(dataset_of(context)) for context in contexts]
+
+
+@pytest.mark.parametrize("reads", ["shares", "everything"])
+def test_every_host_of_a_pod_slice_takes_its_share(reads):
+    read = []
+
+    def rows_of(share):
+        read.append(share)
+        return tf.data.Dataset.range(3).map(
+            lambda step: {"example": tf.range(share.start, share.stop)}
+        )
+
+    strategy = PodSlice()
+    if reads == "shares":
+        hosts = distribution.distribute_shares(rows_of, 8, strategy)
+        assert read == [range(4), range(4, 8)]
+    else:
+        hosts = distribution.distribute(rows_of(range(8)), strategy)
+    for host, parts in enumerate(hosts):
+        assert [part["example"].numpy().tolist() for part in parts] == [
+            [4 * host, 4 * host + 1],
+            [4 * host + 2, 4 * host + 3],
+        ] * 3

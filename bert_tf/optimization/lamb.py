@@ -1,0 +1,59 @@
+"""LAMB: Adam whose step is as long, layer by layer, as the weights allow."""
+
+import keras
+from keras import ops
+
+from bert_tf.optimization import adam_weight_decay
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class Lamb(adam_weight_decay.AdamWeightDecay):
+    """Adam with bias correction, whose update has the norm of the weight it changes.
+
+        m      = beta_1 * m + (1 - beta_1) * gradient
+        v      = beta_2 * v + (1 - beta_2) * gradient ** 2
+        update = (m / (1 - beta_1 ** t)) / (sqrt(v / (1 - beta_2 ** t)) + epsilon)
+        update = update + decay * weight
+        weight = weight - rate * |weight| / |update| * update
+
+    The norms are Euclidean, over a whole variable; where one of them is 0 their ratio
+    is 1. What does not decay, biases and LayerNorm, has the ratio 1 too. t counts the
+    steps from 1.
+
+    Args: as for `AdamWeightDecay`.
+
+    Source: algorithm 2 of "Large Batch Optimization for Deep Learning: Training BERT
+    in 76 minutes" (You et al., 2019), with the identity for its function phi.
+    """
+
+    slot_names = ("lamb_m", "lamb_v")
+
+    def __init__(self, learning_rate=1e-3, *, name="lamb", **kwargs):
+        super().__init__(learning_rate=learning_rate, name=name, **kwargs)
+
+    def update_step(self, gradient, variable, learning_rate):
+        """Updates `variable` and its slots with a gradient of its shape."""
+        index = self._get_variable_index(variable)
+        m, v = self._m[index], self._v[index]
+        gradient = ops.cast(gradient, variable.dtype)
+        step = ops.cast(self.iterations + 1, variable.dtype)
+        next_m = self.beta_1 * m + (1.0 - self.beta_1) * gradient
+        next_v = self.beta_2 * v + (1.0 - self.beta_2) * ops.square(gradient)
+        self.assign(m, next_m)
+        self.assign(v, next_v)
+        corrected_m = next_m / (1.0 - ops.power(self.beta_1, step))
+        corrected_v = next_v / (1.0 - ops.power(self.beta_2, step))
+        update = corrected_m / (ops.sqrt(corrected_v) + self.epsilon)
+        rate = ops.cast(learning_rate, variable.dtype)
+        if self._decays[index]:
+            update = update + self.weight_decay_rate * variable
+            rate = rate * _trust_ratio(ops.convert_to_tensor(variable), update)
+        self.assign_sub(variable, rate * update)
+
+
+def _trust_ratio(weight, update):
+    weight_norm = ops.sqrt(ops.sum(ops.square(weight)))
+    update_norm = ops.sqrt(ops.sum(ops.square(update)))
+    has_both = ops.logical_and(weight_norm > 0.0, update_norm > 0.0)
+    safe_norm = ops.where(has_both, update_norm, 1.0)
+    return ops.where(has_both, weight_norm / safe_norm, 1.0)

@@ -1,0 +1,151 @@
+"""Float16: a loss that is scaled, and steps that all replicas leave out together."""
+
+import json
+import types
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.checkpoints import native
+from bert_tf.training import distribution
+from bert_tf.training import loss_scale
+from bert_tf.training import optimizers
+from bert_tf.training import steps
+
+
+class OneWeight:
+    """A model whose gradient is the sum of its inputs."""
+
+    loss_names = ("loss_of_x",)
+    loss_epsilons = types.MappingProxyType({})
+    gathered_outputs = ()
+
+    def __init__(self):
+        self.weight = keras.Variable(1.0, name="kernel")
+        self.trainable_variables = [self.weight]
+
+    def __call__(self, features, training, dropout_keys):
+        return {"product": features["x"] * self.weight.value}
+
+    def dropout_keys(self, seed, step, example_index):
+        return None
+
+    def loss_weights(self, features):
+        return {"loss_of_x": tf.reduce_sum(tf.ones_like(features["x"]))}
+
+    def loss_sums(self, features, outputs):
+        return {"loss_of_x": tf.reduce_sum(outputs["product"])}
+
+
+@pytest.mark.parametrize("replicas", [1, 2, 4])
+@pytest.mark.parametrize("name", ["adamw", "lamb"])
+def test_all_replicas_leave_a_step_out_where_one_overflows(replicas, name, monkeypatch):
+    monkeypatch.setattr(loss_scale, "STEPS_TO_GROW", 3)
+    # The third example's gradient is inf in step 1, and that of no other.
+    x = np.ones([7, 4], "float32")
+    x[1, 2] = 1e36
+    strategy = distribution.create_strategy("mirrored", num_replicas=replicas)
+    options = types.SimpleNamespace(
+        learning_rate=0.1,
+        dtype="mixed_float16",
+        optimizer=name,
+        frozen_layers=None,
+        gradient_accumulation_steps=1,
+        jit_compile=False,
+    )
+    with strategy.scope():
+        model = OneWeight()
+        optimizer = optimizers.create_optimizer(
+            model, options, num_train_steps=1000, num_warmup_steps=0
+        )
+    take = steps.build_train_steps(
+        model, optimizer, strategy, random_seed=1, options=options
+    )
+    columns = {
+        "x": x,
+        "example_index": np.tile(np.arange(4, dtype="int32"), (7, 1)),
+        "step": np.tile(np.arange(7, dtype="int32")[:, None], (1, 4)),
+    }
+    batches = tf.data.Dataset.from_tensor_slices(columns)
+    iterator = distribution.distribute(batches, strategy)
+    seen = []
+    for _ in range(7):
+        history = take(iterator, tf.constant(1))
+        parts = strategy.experimental_local_results(model.weight.value)
+        assert len({float(part) for part in parts}) == 1
+        seen.append((float(history["loss_scale"][0]), float(parts[0])))
+    scales, weights = zip(*seen, strict=True)
+    start = loss_scale.START
+    # Halved after step 1; three good steps later it is what it was.
+    assert scales == (start, start, *[start / 2] * 3, start, start)
+    assert weights[1] == weights[0]
+    assert len(set(weights)) == 6
+    assert all(np.isfinite(weights))
+
+
+def test_a_float16_run_goes_on_with_its_scale(golden, tmp_path, run_tool, monkeypatch):
+    monkeypatch.setattr(loss_scale, "STEPS_TO_GROW", 2)
+
+    def run(folder, **changes):
+        model = golden / "model"
+        given = {
+            "input_file": model / "examples.tfrecord",
+            "output_dir": folder,
+            "bert_config_file": model / "bert_config.json",
+            "do_train": True,
+            "train_batch_size": 4,
+            "max_seq_length": 64,
+            "max_predictions_per_seq": 10,
+            "num_train_steps": 6,
+            "num_warmup_steps": 0,
+            "save_checkpoints_steps": 3,
+            "log_every_steps": 1,
+            "dtype": "mixed_float16",
+            "optimizer": "lamb",
+            "gradient_accumulation_steps": 2,
+            **changes,
+        }
+        done = run_tool("run_pretraining", *(f"--{k}={v}" for k, v in given.items()))
+        assert done.exit_code == 0, done.stderr
+        lines = (folder / "metrics.jsonl").read_text().splitlines()
+        return [json.loads(line) for line in lines]
+
+    lines = run(tmp_path / "whole")
+    scales = [line["loss_scale"] / loss_scale.START for line in lines]
+    assert scales == [1, 1, 2, 2, 4, 4]
+    prefix = tmp_path / "whole" / "model.ckpt-6"
+    shapes = native.read_names_and_shapes(prefix)
+    kernel = "bert/encoder/layer_0/attention/self/query/kernel"
+    assert {f"{kernel}/lamb_m", f"{kernel}/lamb_v", "loss_scale"} <= set(shapes)
+
+    # A run that stopped after step 3 has the same steps 4 to 6.
+    (tmp_path / "parts").mkdir()
+    for path in (tmp_path / "whole").glob("*"):
+        if path.is_file() and "-6" not in path.name and path.name != "checkpoint":
+            (tmp_path / "parts" / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "parts" / "checkpoint").write_text(
+        'model_checkpoint_path: "model.ckpt-3"\n'
+    )
+    again = run(tmp_path / "parts")
+    for name in ("loss", "loss_scale", "global_grad_norm"):
+        assert [line[name] for line in again] == [line[name] for line in lines]
+    names = [name for name in shapes if name != "global_step"]
+    whole = native.read(prefix, names)
+    for name, tensor in native.read(tmp_path / "parts" / "model.ckpt-6", names).items():
+        np.testing.assert_array_equal(tensor, whole[name], err_msg=name)
+
+    # AdamW has other slots: it does not go on from LAMB's.
+    done = run_tool(
+        "run_pretraining",
+        f"--input_file={golden / 'model' / 'examples.tfrecord'}",
+        f"--output_dir={tmp_path / 'parts'}",
+        "--do_train",
+        "--max_seq_length=64",
+        "--max_predictions_per_seq=10",
+        "--num_train_steps=8",
+    )
+    assert done.exit_code == 1
+    assert "it lacks" in done.stderr
+    assert "adam_m" in done.stderr
