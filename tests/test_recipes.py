@@ -54,7 +54,7 @@ def test_a_recipe_says_what_it_needs_and_gives(recipe):
     assert f"--flagfile=recipes/{recipe.name}" in "\n".join(comments)
 
 
-@pytest.mark.parametrize("name", ["base_paper", "large_paper"])
+@pytest.mark.parametrize("name", ["base_paper", "large_paper", "large_lamb"])
 def test_what_was_not_run_here_says_so(name):
     text = (ROOT / "recipes" / f"{name}.flags").read_text()
     for heading in ("Hardware:", "Duration:", "Expected:"):
