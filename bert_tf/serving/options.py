@@ -10,7 +10,7 @@ FROM_STDIN = "-"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExportSavedModelOptions(options.Options):
-    """Writes a trained model as a SavedModel: strings in, class names out."""
+    """Writes the model of a run as a SavedModel: text in, answers out, of any task."""
 
     output_dir: str = option(help="Folder of the training run.")
     export_dir: str = option(
