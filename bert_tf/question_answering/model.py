@@ -9,6 +9,7 @@ from keras import ops
 from bert_tf.modeling import bert
 from bert_tf.modeling import heads
 from bert_tf.modeling import numerics
+from bert_tf.modeling import recurrent
 
 
 class SpanHead(keras.layers.Layer):
@@ -21,11 +22,11 @@ class SpanHead(keras.layers.Layer):
         super().__init__(name=name, dtype=dtype)
         self.config = config
 
-    def build(self, input_shape=None):
-        """Creates the weights, in the release's shape [2, H]."""
+    def build(self, width):
+        """Creates the weights, for vectors of width H in the release's shape [2, H]."""
         self.output_weights = self.add_weight(
             name="output_weights",
-            shape=(2, self.config.hidden_size),
+            shape=(2, width),
             initializer=numerics.initializer(self.config),
         )
         self.output_bias = self.add_weight(
@@ -45,9 +46,9 @@ class SpanHeads(keras.layers.Layer):
         super().__init__(name=name, dtype=dtype)
         self.squad = SpanHead(config, dtype=self.dtype_policy)
 
-    def build(self, input_shape=None):
-        """Creates the weights of the head."""
-        self.squad.build()
+    def build(self, width):
+        """Creates the weights of the head for vectors of a width."""
+        self.squad.build(width)
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -56,6 +57,8 @@ class BertSpanPredictor(heads.TaskModel):
 
     Args:
         config: BertConfig.
+        bilstm_on_top: whether a BiLSTM of one layer, of width H in each direction,
+            stands between encoder and head (Table 5 of the paper).
         name: as for every Keras model.
         dtype: as for every Keras model.
 
@@ -68,16 +71,31 @@ class BertSpanPredictor(heads.TaskModel):
 
     loss_names = ("span_loss",)
 
-    def __init__(self, config, *, name="bert_span_predictor", dtype=None, **kwargs):
+    def __init__(
+        self,
+        config,
+        *,
+        bilstm_on_top=False,
+        name="bert_span_predictor",
+        dtype=None,
+        **kwargs,
+    ):
         super().__init__(config, name=name, dtype=dtype, **kwargs)
+        self.bilstm_on_top = bilstm_on_top
         policy = self.dtype_policy
         self.bert = bert.BertModel(config, name="bert", dtype=policy)
         self.cls = SpanHeads(config, name="cls", dtype=policy)
+        if bilstm_on_top:
+            self.bilstm = recurrent.BiLSTM(config.hidden_size, 1)
 
     def build(self, input_shape=None):
         """Creates all weights; needs no data."""
         self.bert.build()
-        self.cls.build()
+        width = self.config.hidden_size
+        if self.bilstm_on_top:
+            self.bilstm.build(width)
+            width = 2 * width
+        self.cls.build(width)
 
     def call(self, features, training=False, dropout_keys=None):
         """Computes every piece's scores, those of the padding included, as in 2018.
@@ -98,7 +116,13 @@ class BertSpanPredictor(heads.TaskModel):
         """
         keys = self.dropout_keys_in_use(features, training, dropout_keys)
         encoded = self.bert(features, training=training, dropout_keys=keys)
-        logits = self.cls.squad(encoded["sequence_output"])
+        vectors = encoded["sequence_output"]
+        if self.bilstm_on_top:
+            input_mask = features.get("input_mask")
+            if input_mask is None:
+                input_mask = ops.ones_like(features["input_ids"])
+            vectors = self.bilstm(vectors, input_mask)  # [B, S, 2 H]
+        logits = self.cls.squad(vectors)
         return {"start_logits": logits[:, :, 0], "end_logits": logits[:, :, 1]}
 
     def loss_weights(self, features):
@@ -158,3 +182,7 @@ class BertSpanPredictor(heads.TaskModel):
             )
             for end in ("start", "end")
         }
+
+    def get_config(self):
+        """Returns what the constructor takes."""
+        return {**super().get_config(), "bilstm_on_top": self.bilstm_on_top}

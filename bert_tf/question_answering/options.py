@@ -79,6 +79,11 @@ class RunSquadOptions(training_options.FineTuningOptions):
         help="There is no answer where null_odds.json has more. For SQuAD 2.0: "
         "evaluate_squad finds the best one, usually between -5 and -1.",
     )
+    bilstm_on_top: bool = option(
+        False,
+        help="Put a newly initialized BiLSTM between encoder and head, as in Table 5 "
+        "of the paper for left-to-right models.",
+    )
     ensemble: tuple[str, ...] = option(
         (), help="Folders of trained runs; predict with the mean of their n-best lists."
     )

@@ -22,6 +22,7 @@ class Task:
     n_best_size: int  # Starts, and ends, that are tried in each window.
     max_answer_length: int  # In pieces.
     null_score_diff_threshold: float  # No answer where the null odds are higher.
+    bilstm_on_top: bool = False  # Whether a BiLSTM stands between encoder and head.
 
     @property
     def sizes(self) -> windows.WindowSizes:
@@ -63,11 +64,12 @@ class Task:
             raise ValueError(
                 f"{source} is of the task {values.get('task')!r}; expected {KIND!r}."
             )
-        names = [field.name for field in dataclasses.fields(cls)]
-        missing = [name for name in names if name not in values]
+        names = {field.name: field.default for field in dataclasses.fields(cls)}
+        required = [name for name, d in names.items() if d is dataclasses.MISSING]
+        missing = [name for name in required if name not in values]
         if missing:
             raise ValueError(f"{source} lacks {', '.join(missing)}; train again.")
-        return cls(**{name: values[name] for name in names})
+        return cls(**{name: values[name] for name in names if name in values})
 
     def to_dict(self) -> dict:
         """Returns what `task.json` holds."""

@@ -44,7 +44,9 @@ class TrainedSpanPredictor:
         self.tokenizer = full.FullTokenizer(
             self.vocabulary, do_lower_case=self.task.do_lower_case
         )
-        self.model = model_module.BertSpanPredictor(self.config)
+        self.model = model_module.BertSpanPredictor(
+            self.config, bilstm_on_top=self.task.bilstm_on_top
+        )
         self.model.build()
         _load(self.model, run_dir)
         columns = ("input_ids", "input_mask", "segment_ids")

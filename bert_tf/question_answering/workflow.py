@@ -156,7 +156,11 @@ class QuestionAnswering:
         self.inputs = inputs_module.prepare(options, progress=progress)
         num_steps = self._num_train_steps()
         self.trainer = loop.Trainer(
-            lambda: model.BertSpanPredictor(self.inputs.config, dtype=options.dtype),
+            lambda: model.BertSpanPredictor(
+                self.inputs.config,
+                bilstm_on_top=self.inputs.task.bilstm_on_top,
+                dtype=options.dtype,
+            ),
             options,
             num_train_steps=num_steps,
             num_warmup_steps=int(num_steps * options.warmup_proportion),

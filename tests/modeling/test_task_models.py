@@ -90,6 +90,9 @@ MODELS = {
         SMALL, num_labels=3, **{"temperature": 2.0, "weight": 0.5} | kw
     ),
     "span_predictor": lambda **kw: question_answering.BertSpanPredictor(SMALL, **kw),
+    "span_predictor_with_bilstm": lambda **kw: question_answering.BertSpanPredictor(
+        CAUSAL, bilstm_on_top=True, **kw
+    ),
     "multiple_choice": lambda **kw: multiple_choice.BertMultipleChoice(WIDE, **kw),
     "bi_encoder": lambda **kw: retrieval.BertBiEncoder(WIDE, **kw),
     "cross_encoder": lambda **kw: retrieval.BertCrossEncoder(WIDE, **kw),

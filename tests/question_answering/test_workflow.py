@@ -381,6 +381,26 @@ def test_options_that_are_not_the_runs_are_refused(answering, values, message):
         answering(**values)
 
 
+def test_a_bilstm_on_top_is_trained_and_kept_with_the_run(tmp_path, quiz_options):
+    options = quiz_options(
+        tmp_path, bilstm_on_top=True, do_predict=True, num_train_epochs=1.0
+    )
+    workflow.run(options)
+    prefix = rotation.latest(str(tmp_path))
+    shapes = native.read_names_and_shapes(prefix)
+    hidden = read_json(tmp_path, "bert_config.json")["hidden_size"]
+    assert list(shapes[HEAD]) == [2, 2 * hidden]
+    assert any(name.startswith("bilstm/layer_0_backward/") for name in shapes)
+    # Neither the flag nor anything else has to be said again.
+    before = read_json(tmp_path)
+    given = ("bert_config_file", "vocab_file")
+    again = {"do_train": False, "do_predict": True, "bilstm_on_top": False}
+    workflow.run(quiz_options(tmp_path, **again, **dict.fromkeys(given)))
+    assert read_json(tmp_path) == before
+    [question] = pairs(options.predict_file)[:1]
+    assert "answer" in workflow.predict(str(tmp_path), [question])[0]
+
+
 def test_nothing_is_answered_without_a_trained_head(tmp_path, golden, quiz_options):
     untrained = {"do_train": False, "do_predict": True}
     with pytest.raises(ValueError, match="holds no checkpoint; train first"):
