@@ -57,6 +57,11 @@ class TrialOptions(training_options.FineTuningOptions):
         super().__post_init__()
         if not self.has_trials():
             return
+        if self.device == "multi_worker":
+            raise options.OptionError(
+                "--num_restarts and --sweep do not go with --device=multi_worker; run "
+                "each trial by itself."
+            )
         if not self.dry_run and not (self.do_train and self.do_eval):
             name = "sweep" if self.sweep else "num_restarts"
             raise options.OptionError(

@@ -181,6 +181,15 @@ def test_finished_runs_with_other_settings_are_not_taken(create):
         ({"sweep": "random_seed=1,2", "num_restarts": 2}, "does not go with --num_res"),
         ({"num_restarts": 2, "do_eval": False}, "--num_restarts needs --do_train and"),
         ({"num_restarts": 0}, "--num_restarts: expected at least 1"),
+        (
+            {
+                "num_restarts": 2,
+                "device": "multi_worker",
+                "worker_hosts": "a:1,b:1",
+                "worker_index": 0,
+            },
+            "do not go with --device=multi_worker",
+        ),
         ({"best_metric": "eval_f1"}, "--best_metric needs --eval_every_steps"),
     ],
 )
