@@ -19,16 +19,17 @@ def load(run_dir: str):
 
     Returns:
         An object with `predict(inputs)`. A classifier's takes a list of texts, or of
-        (text, second text), and returns for each a dict: `label`, and `probabilities`
-        by label; where a text may have several classes `labels`, for `label`; of a
-        number `value` alone. A multiple choice model's takes a list of (start, endings)
-        and returns for each a dict: `label`, the number of the likeliest ending as
-        text, `ending`, its text, and `probabilities` by number. A question answering
-        model's takes a list of (question, context) and returns for each a dict:
-        `answer`, `start`, `end`, `score`, `no_answer_score`. A bi-encoder's takes a
-        list of queries, a cross-encoder's one of (query, passages); both return for
-        each a dict: `query`, and `passages`, dicts `id`, `score`, `text`, the best
-        first.
+        (text, second text), and returns for each a dict: `label` and `probabilities`
+        by label; where a text may have several classes `labels` for `label`; and of a
+        number `value` alone. A multiple choice model's takes a list of (start,
+        endings) and returns for each a dict: `label`, the number of the likeliest
+        ending as text, `ending`, its text, and `probabilities` by number. A question
+        answering model's takes a list of (question, context) and returns for each a
+        dict: `answer`, `start`, `end`, `score`, `no_answer_score`. A tagger's takes a
+        list of texts, or of lists of words, and returns for each a dict: `words`,
+        `tags`, `starts`, `ends`. A bi-encoder's takes a list of queries, a
+        cross-encoder's one of (query, passages); both return for each a dict: `query`,
+        and `passages`, dicts `id`, `score`, `text`, the best first.
 
     Raises:
         OSError: a file cannot be read.
