@@ -7,6 +7,7 @@ import pytest
 
 from bert_tf.modeling import config
 from bert_tf.modeling import released
+from bert_tf.training import estimates
 
 # bert_config.json of chinese_L-12_H-768_A-12, as released.
 CHINESE = {
@@ -146,6 +147,58 @@ def test_a_released_model_has_its_sizes(name, sizes):
         named.intermediate_size,
         named.vocab_size,
     )
+
+
+def num_weights(size):
+    """Returns the weights of encoder and pooler, counted from the configuration."""
+    hidden, inner = size.hidden_size, size.intermediate_size
+    rows = size.vocab_size + size.max_position_embeddings + size.type_vocab_size
+    attention = 4 * (hidden * hidden + hidden) + 2 * hidden
+    feed_forward = hidden * inner + inner + inner * hidden + hidden + 2 * hidden
+    layers = size.num_hidden_layers * (attention + feed_forward)
+    return rows * hidden + 2 * hidden + layers + hidden * hidden + hidden
+
+
+@pytest.mark.parametrize("num_layers", [2, 4, 6, 8, 10, 12])
+@pytest.mark.parametrize("hidden_size", [128, 256, 512, 768])
+def test_the_24_small_sizes_are_those_of_the_release(num_layers, hidden_size):
+    name, heads = f"L-{num_layers}_H-{hidden_size}", f"A-{hidden_size // 64}"
+    size = config.BertConfig.of_size(name, vocab_size=30522)
+    assert size == config.BertConfig.named(f"uncased_{name}_{heads}")
+    assert size == config.BertConfig.of_size(f"{name}_{heads}", vocab_size=30522)
+    assert num_weights(size) == estimates.encoder_parameters(size)
+
+
+@pytest.mark.parametrize(
+    "name, released_name, weights",
+    [
+        ("tiny", "bert-tiny", 4_385_920),
+        ("mini", "bert-mini", 11_170_560),
+        ("small", "bert-small", 28_763_648),
+        ("medium", "bert-medium", 41_373_184),
+        ("base", "bert-base-uncased", 109_482_240),
+        ("large", "bert-large-uncased", 335_141_888),
+    ],
+)
+def test_a_size_with_a_name_is_that_of_the_released_model(name, released_name, weights):
+    size = config.BertConfig.of_size(name, vocab_size=30522)
+    assert size == config.BertConfig.named(released_name)
+    assert num_weights(size) == weights
+
+
+def test_a_size_may_have_any_heads_that_divide_it():
+    # Rows of the paper's Table 6.
+    for heads in (3, 12):
+        size = config.BertConfig.of_size(f"L-6_H-768_A-{heads}", vocab_size=9)
+        assert (size.num_hidden_layers, size.num_attention_heads) == (6, heads)
+    with pytest.raises(ValueError, match="not a multiple of num_attention_heads 5"):
+        config.BertConfig.of_size("L-6_H-768_A-5", vocab_size=9)
+
+
+@pytest.mark.parametrize("name", ["huge", "L-0_H-128", "L-2_H-128_A-", "l-2_h-128"])
+def test_what_is_no_size_is_told_the_form_of_one(name):
+    with pytest.raises(ValueError, match=r"one of tiny, mini.*L-6_H-768_A-12"):
+        released.size(name)
 
 
 def test_every_released_model_has_a_valid_configuration_and_a_casing():
