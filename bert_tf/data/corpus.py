@@ -16,6 +16,7 @@ from bert_tf import files
 _LOG = logging.getLogger(__name__)
 _MEGABYTE = 1_000_000
 _BLOCK_BYTES = 1 << 22  # Read at a time.
+_ENOUGH_DOCUMENTS = 16  # To draw from in a shard that could be larger.
 _CUT = (
     "%s:%d: this document is larger than half a shard, and is cut here and further on; "
     "its parts count as documents. Raise shard_mb, or part documents by blank lines."
@@ -91,7 +92,9 @@ def read_shard(shard: Shard) -> Iterator[list[str]]:
         yield document
 
 
-def shards(paths: Sequence[str], shard_mb: float) -> list[Shard]:
+def shards(
+    paths: Sequence[str], shard_mb: float, *, target_mb: float | None = None
+) -> list[Shard]:
     """Returns the shards of a corpus.
 
     A shard has at most `shard_mb` MB, cut between documents. A document larger than
@@ -102,15 +105,18 @@ def shards(paths: Sequence[str], shard_mb: float) -> list[Shard]:
     Args:
         paths: the files, in order.
         shard_mb: the most MB (10^6 bytes) of text in a shard.
+        target_mb: MB that shards end at once they have 16 documents; None: shard_mb.
 
     Raises:
         OSError: a file cannot be read.
     """
     limit = int(shard_mb * _MEGABYTE)
+    target = limit if target_mb is None else int(target_mb * _MEGABYTE)
     result, spans, num_bytes, num_documents = [], [], 0, 0
     for document in _document_spans(paths, limit // 2):
         size = sum(span.end - span.start for span in document)
-        if spans and num_bytes + size > limit:
+        is_enough = num_documents >= _ENOUGH_DOCUMENTS and num_bytes + size > target
+        if spans and (is_enough or num_bytes + size > limit):
             result.append(_shard(spans))
             spans, num_bytes, num_documents = [], 0, 0
         spans += document

@@ -12,8 +12,14 @@ from bert_tf.data import tfrecord
 from bert_tf.pretraining import counts as pretraining_counts
 from bert_tf.pretraining import features
 from bert_tf.pretraining import options as pretraining_options
+from bert_tf.pretraining import shard_journal
 from bert_tf.pretraining import shard_work
 from bert_tf.tokenization import vocabulary as vocabularies
+
+# A corpus that is smaller than so many shards is cut into as many, or half as many and
+# so on, for several processes; each has at least some megabytes.
+_MOST_SHARDS_OF_A_SMALL_CORPUS = 16
+_FEWEST_MEGABYTES = 1.5
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -26,6 +32,7 @@ class CreationReport:
     max_seq_length: int  # Places of a sequence.
     has_next_sentence: bool  # Whether the sequences are pairs.
     num_shards: int  # Shards of the corpus.
+    num_resumed: int  # Of these, how many an earlier run had finished.
     peak_memory_mb: float  # Of all processes together, each at its own peak.
 
     @property
@@ -53,6 +60,8 @@ class CreationReport:
             )
         if not self.is_masked:
             lines["masked"] = "nothing; run_pretraining masks"
+        if self.num_resumed:
+            lines["shards"] += f", {self.num_resumed:,} of them by an earlier run"
         if self.has_next_sentence:
             share = counts.random_next / counts.instances
             lines["random next"] = f"{share:.1%} of the sequences"
@@ -90,11 +99,17 @@ def create_data(
         inputs={"input_file": inputs, "vocab_file": [options.vocab_file]},
     )
     vocabulary = vocabularies.Vocabulary.load(options.vocab_file)
-    shards = corpus.shards(inputs, options.shard_mb)
+    shards = _shards(inputs, options)
     if not shards:
         raise ValueError(f"There is no text in {', '.join(inputs)}.")
     counts = pretraining_counts.Counts()
     with contextlib.ExitStack() as stack:
+        journal = None
+        if len(shards) > 1:
+            digest = shard_journal.fingerprint(options, vocabulary, inputs, shards)
+            journal = stack.enter_context(
+                shard_journal.Journal(options.output_file[0], digest)
+            )
         writers = [
             stack.enter_context(_writer(path, options, vocabulary))
             for path in options.output_file
@@ -105,6 +120,7 @@ def create_data(
             vocabulary=vocabulary,
             writers=writers,
             counts=counts,
+            journal=journal,
         )
         peak_memory_mb = shard_work.write_shards(work, progress)
         if not counts.instances:
@@ -118,7 +134,24 @@ def create_data(
         max_seq_length=options.max_seq_length,
         has_next_sentence=options.next_sentence,
         num_shards=len(shards),
+        num_resumed=journal.num_finished if journal else 0,
         peak_memory_mb=peak_memory_mb,
+    )
+
+
+def _shards(paths, options):
+    """Returns the shards; how many there are depends on the text alone."""
+    if options.sampler == "release":  # As in 2018, a corpus is drawn from as a whole.
+        return corpus.shards(paths, options.shard_mb)
+    megabytes = sum(files.size(path) for path in paths) / 1e6
+    num_shards = _MOST_SHARDS_OF_A_SMALL_CORPUS
+    while num_shards > 1 and megabytes / num_shards < _FEWEST_MEGABYTES:
+        num_shards //= 2
+    return corpus.shards(
+        paths,
+        options.shard_mb,
+        # A little more, so that no small rest makes a shard of its own.
+        target_mb=min(options.shard_mb, 1.02 * megabytes / num_shards),
     )
 
 

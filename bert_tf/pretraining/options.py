@@ -134,13 +134,18 @@ class CreatePretrainingDataOptions(MaskShareOptions):
         help="Make sentence pairs with next_sentence_labels. False: sequences of "
         "sentences that follow one another, without labels.",
     )
-    num_workers: int = option(
-        1, minimum=1, help="Processes; what is written does not depend on it."
+    num_workers: int | None = option(
+        None,
+        minimum=1,
+        help="Processes; what is written does not depend on it. Default: one for each "
+        "processor core, and at most one for each MB of text.",
     )
     shard_mb: float = option(
         64.0,
         minimum=0.0001,
-        help="The most MB of text sampled together; memory grows with it.",
+        help="The most MB of text sampled together; memory grows with it. Unless "
+        "--sampler=release they are smaller where a corpus is, so that several "
+        "processes share the work.",
     )
 
     def __post_init__(self):

@@ -6,17 +6,16 @@ import dataclasses
 import multiprocessing
 import os
 import signal
-import tempfile
 from collections.abc import Sequence
 from concurrent import futures
 from concurrent.futures import process
 
-from bert_tf import files
 from bert_tf import progress as progress_protocol
 from bert_tf.data import corpus
 from bert_tf.data import tfrecord
 from bert_tf.pretraining import counts as pretraining_counts
 from bert_tf.pretraining import options as pretraining_options
+from bert_tf.pretraining import shard_journal
 from bert_tf.pretraining import shard_worker
 from bert_tf.tokenization import vocabulary as vocabularies
 
@@ -34,17 +33,32 @@ class ShardWork:
     vocabulary: vocabularies.Vocabulary  # The vocabulary that the options name.
     writers: Sequence[tfrecord.Writer]  # One for each output file.
     counts: pretraining_counts.Counts  # What is read and made is added to it.
+    journal: shard_journal.Journal | None  # None: there is one shard.
 
-    def placements(self) -> list[shard_worker.Placement]:
-        """Returns where the sequences of each shard go."""
+    def tasks(self) -> list[shard_worker.Task]:
+        """Returns what is to be done with each shard."""
         return [
-            shard_worker.Placement(
-                shard_index=index,
-                num_shards=len(self.shards),
-                num_files=len(self.writers),
+            shard_worker.Task(
+                shard=shard,
+                folder=self.journal.folder,
+                place=self.placement(index),
             )
-            for index in range(len(self.shards))
+            for index, shard in enumerate(self.shards)
         ]
+
+    def placement(self, shard_index: int) -> shard_worker.Placement:
+        """Returns where the sequences of a shard go."""
+        return shard_worker.Placement(
+            shard_index=shard_index,
+            num_shards=len(self.shards),
+            num_files=len(self.writers),
+        )
+
+    def append(self, result: shard_journal.Result) -> None:
+        """Appends a shard's records to the output files."""
+        for part in result.parts:
+            self.writers[part.file].append_part(part.path, part.sizes)
+        self.counts.add(result.counts)
 
 
 def write_shards(work: ShardWork, progress: progress_protocol.Progress) -> float:
@@ -72,28 +86,53 @@ def write_shards(work: ShardWork, progress: progress_protocol.Progress) -> float
             progress(_STAGE, told / _MEGABYTE, total / _MEGABYTE, unit="MB")
 
     tell(0)
-    num_workers = min(work.options.num_workers, len(work.shards))
-    if num_workers == 1:
+    num_workers = min(_num_workers(work.options, total), len(work.shards))
+    peaks = []
+    if len(work.shards) == 1:
+        _write_one(work, tell)
+    elif num_workers == 1:
         _write_here(work, tell)
-        peaks = []
     else:
         peaks = _write_in_processes(work, num_workers, tell)
     tell(total)
     return sum(peaks) + shard_worker.peak_memory_mb()
 
 
+def _num_workers(options, num_bytes):
+    if options.num_workers is not None:
+        return options.num_workers
+    has_affinity = hasattr(os, "sched_getaffinity")  # Linux.
+    cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    # Starting a process takes about as long as a megabyte does.
+    return max(1, min(cores, num_bytes // _MEGABYTE))
+
+
+def _write_one(work, tell):
+    """Writes the only shard, without a part in between."""
+    sampler = shard_worker.create_sampler(work.options, work.vocabulary)
+    [shard], place, first_row = work.shards, work.placement(0), 0
+    tell_share = shard_worker.share_of(shard, 0, tell)
+    for columns in sampler.columns(shard, 0, work.counts, tell_share):
+        for file, rows in place.split(columns, first_row):
+            work.writers[file].write(rows)
+        first_row += len(columns["input_ids"])
+
+
 def _write_here(work, tell):
     sampler = shard_worker.create_sampler(work.options, work.vocabulary)
     done = 0
-    for shard, place in zip(work.shards, work.placements(), strict=True):
-        tell_share = shard_worker.share_of(shard, done, tell)
-        first_row = 0
-        index = place.shard_index
-        for columns in sampler.columns(shard, index, work.counts, tell_share):
-            for file, rows in place.split(columns, first_row):
-                work.writers[file].write(rows)
-            first_row += len(columns["input_ids"])
-        done += shard.num_bytes
+    for task in work.tasks():
+        result = shard_journal.finished(task.folder, task.place.shard_index)
+        if result is None:
+            result = shard_worker.parts_of(
+                task,
+                work.options,
+                sampler,
+                lambda now, before=done: tell(before + now),
+            )
+        work.append(result)
+        done += task.shard.num_bytes
+        tell(done)
 
 
 def _write_in_processes(work, num_workers, tell):
@@ -103,7 +142,6 @@ def _write_in_processes(work, num_workers, tell):
     shared = shard_worker.Shared(num_bytes=context.Value("q", 0), stop=context.Event())
     peaks = {}
     with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(_folder_for_parts(work.options.output_file[0]))
         pool = futures.ProcessPoolExecutor(
             num_workers,
             mp_context=context,
@@ -112,15 +150,8 @@ def _write_in_processes(work, num_workers, tell):
         )
         stack.callback(pool.shutdown, wait=True, cancel_futures=True)
         stack.callback(shared.stop.set)
-        tasks = (
-            shard_worker.Task(shard=shard, folder=folder, place=place)
-            for shard, place in zip(work.shards, work.placements(), strict=True)
-        )
-        for result in _in_order(pool, tasks, num_workers, shared, tell):
-            for part in result.parts:
-                work.writers[part.file].append_part(part.path, part.sizes)
-                files.remove(part.path)
-            work.counts.add(result.counts)
+        for result in _in_order(pool, work.tasks(), num_workers, shared, tell):
+            work.append(result)
             peaks[result.process_id] = result.peak_memory_mb
     return list(peaks.values())
 
@@ -132,8 +163,7 @@ def _in_order(pool, tasks, num_workers, shared, tell):
     try:
         while True:
             for task in tasks:
-                with _interrupts_held_back():  # Here the pool starts its processes.
-                    pending.append(pool.submit(shard_worker.write_parts, task))
+                pending.append(_started(pool, task, shared))
                 if len(pending) > num_workers:
                     break
             if not pending:
@@ -155,6 +185,19 @@ def _in_order(pool, tasks, num_workers, shared, tell):
         ) from None
 
 
+def _started(pool, task, shared):
+    """Returns the future of a task; what an earlier run has finished is done."""
+    result = shard_journal.finished(task.folder, task.place.shard_index)
+    if result is None:
+        with _interrupts_held_back():  # Here the pool starts its processes.
+            return pool.submit(shard_worker.write_parts, task)
+    with shared.num_bytes.get_lock():
+        shared.num_bytes.value += task.shard.num_bytes
+    done = futures.Future()
+    done.set_result(result)
+    return done
+
+
 @contextlib.contextmanager
 def _interrupts_held_back():
     """Lets Ctrl-C reach this thread after the block, and no process started in it.
@@ -169,11 +212,3 @@ def _interrupts_held_back():
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _folder_for_parts(path):
-    """Returns a folder, removed at the end, on the disk that the files go to."""
-    folder = None
-    if not files.is_remote(path):
-        folder = os.path.dirname(os.path.realpath(path))
-    return tempfile.TemporaryDirectory(prefix=".create_pretraining_data.", dir=folder)

@@ -1,10 +1,12 @@
 """What one process does with a shard."""
 
+import contextlib
 import dataclasses
 import multiprocessing
 import os
 import signal
 import threading
+import uuid
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -20,6 +22,7 @@ from bert_tf.pretraining import counts as pretraining_counts
 from bert_tf.pretraining import features
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import release_sampling
+from bert_tf.pretraining import shard_journal
 from bert_tf.pretraining import vectorized_sampling
 from bert_tf.tokenization import vocabulary as vocabularies
 
@@ -72,25 +75,6 @@ class Task:
     place: Placement  # Where the sequences go in the end.
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Part:
-    """Records that are to be appended to an output file."""
-
-    file: int  # Number of the output file.
-    path: str  # Where the framed records are.
-    sizes: np.ndarray  # int64 [R], bytes of each.
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Result:
-    """What became of a task."""
-
-    parts: tuple[Part, ...]  # By output file.
-    counts: pretraining_counts.Counts  # What was read and made.
-    process_id: int  # Which process did it.
-    peak_memory_mb: float  # The most that it has held so far.
-
-
 class StoppedError(Exception):
     """The main process wants nothing more."""
 
@@ -109,33 +93,55 @@ def start(
     _STATE[:] = [options, shared, None]
 
 
-def write_parts(task: Task) -> Result:
-    """Samples a shard and writes its records, framed, to files in `task.folder`.
-
-    Raises:
-        OSError, ValueError: as `VectorizedSampler.columns`, or a full disk.
-    """
+def write_parts(task: Task) -> shard_journal.Result:
+    """Does a task, as `parts_of`, in a process that `start` has prepared."""
     options, shared, sampler = _STATE
     if sampler is None:
         vocabulary = vocabularies.Vocabulary.load(options.vocab_file)
         sampler = create_sampler(options, vocabulary)
         _STATE[2] = sampler
+    return parts_of(task, options, sampler, _adding_to(shared))
+
+
+def parts_of(
+    task: Task,
+    options: pretraining_options.CreatePretrainingDataOptions,
+    sampler: release_sampling.ReleaseSampler | vectorized_sampling.VectorizedSampler,
+    tell: Callable[[int], None],
+) -> shard_journal.Result:
+    """Samples a shard and writes its records, framed, to files in `task.folder`.
+
+    Args:
+        task: the shard. What is written depends on it and the options alone.
+        options: of create_pretraining_data.
+        sampler: of `create_sampler`.
+        tell: told how many bytes of the shard are done.
+
+    Raises:
+        OSError, ValueError: as `VectorizedSampler.columns`, or a full disk.
+    """
     schema = features.schema_of(options)
     counts = pretraining_counts.Counts()
     index = task.place.shard_index
-    parts = {file: _PartWriter(task, file, schema) for file in task.place.files}
-    tell = share_of(task.shard, 0, _adding_to(shared))
+    tell_share = share_of(task.shard, 0, tell)
     first_row = 0
-    for columns in sampler.columns(task.shard, index, counts, tell):
-        for file, rows in task.place.split(columns, first_row):
-            parts[file].write(rows)
-        first_row += len(columns["input_ids"])
-    return Result(
-        parts=tuple(part.close() for part in parts.values()),
+    with contextlib.ExitStack() as stack:
+        parts = {}
+        for file in task.place.files:
+            part = contextlib.closing(_PartWriter(task, file, schema))
+            parts[file] = stack.enter_context(part)
+        for columns in sampler.columns(task.shard, index, counts, tell_share):
+            for file, rows in task.place.split(columns, first_row):
+                parts[file].write(rows)
+            first_row += len(columns["input_ids"])
+    result = shard_journal.Result(
+        parts=tuple(part.written() for part in parts.values()),
         counts=counts,
         process_id=os.getpid(),
         peak_memory_mb=peak_memory_mb(),
     )
+    shard_journal.finish(task.folder, index, result)
+    return result
 
 
 def create_sampler(
@@ -179,7 +185,8 @@ class _PartWriter:
         self._file = file
         self._schema = schema
         self._sizes = [np.zeros(0, np.int64)]
-        name = f"{task.place.shard_index}-{file}.part"
+        # A runner may do a task twice at the same time: each its own file.
+        name = f"{task.place.shard_index}-{file}-{uuid.uuid4().hex}.part"
         self._path = os.path.join(task.folder, name)
         self._output = files.open_file(self._path, "wb")
 
@@ -190,8 +197,10 @@ class _PartWriter:
 
     def close(self):
         self._output.close()
+
+    def written(self):
         sizes = np.concatenate(self._sizes)
-        return Part(file=self._file, path=self._path, sizes=sizes)
+        return shard_journal.Part(file=self._file, path=self._path, sizes=sizes)
 
 
 def _adding_to(shared):

@@ -276,15 +276,111 @@ def test_progress_counts_the_megabytes_of_the_text(make, golden, sampler, worker
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_run_that_is_interrupted_leaves_nothing(make, tmp_path, workers):
+def test_a_run_that_is_interrupted_leaves_no_output(make, tmp_path, workers):
     def progress(stage, done, total, **_):
         if done > 0:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         make(progress=progress, num_workers=workers, **THREE_SHARDS)
-    assert list(tmp_path.iterdir()) == []
+    left = list(tmp_path.iterdir())
+    assert left in ([], [tmp_path / ".out.tfrecord.shards"])
+    # What is left is a shard that was finished before.
+    assert all(any(folder.glob("*.npz")) for folder in left)
     assert not multiprocessing.active_children()
+
+
+def interrupt_after_a_shard(tmp_path):
+    """Returns a progress that interrupts once a shard is finished."""
+
+    def progress(stage, done, total, **_):
+        if any(tmp_path.glob(".*.shards/*.npz")):
+            raise KeyboardInterrupt
+
+    return progress
+
+
+@pytest.mark.parametrize(
+    "change, num_resumed",
+    [
+        ({}, 1),
+        ({"num_workers": 2}, 1),  # What is written does not depend on it.
+        ({"dupe_factor": 3}, 0),
+        ({"random_seed": 6}, 0),
+        ({"input_file": [TEXT, "{other}"]}, 0),  # Another text of the same size.
+    ],
+)
+def test_finished_shards_are_used_by_the_same_command_alone(
+    make, tmp_path, caplog, change, num_resumed
+):
+    folder = tmp_path / ".out.tfrecord.shards"
+    with pytest.raises(KeyboardInterrupt):
+        make(progress=interrupt_after_a_shard(tmp_path), num_workers=1, **THREE_SHARDS)
+    assert "1 finished shards are kept in " + str(folder) in caplog.text
+    other = tmp_path / "other.txt"
+    other.write_bytes(pathlib.Path(TEXT).read_bytes().replace(b"the", b"The"))
+    if "input_file" in change:
+        change = {"input_file": [TEXT, str(other)]}
+    flags = {"num_workers": 1, **THREE_SHARDS, **change}
+    report, _ = make(**flags)
+    assert report.num_resumed == num_resumed
+    assert ("of them by an earlier run" in str(report)) == bool(num_resumed)
+    assert not folder.exists()
+    make("undisturbed", **flags)
+    expected = (tmp_path / "undisturbed").read_bytes()
+    assert (tmp_path / "out.tfrecord").read_bytes() == expected
+
+
+def test_a_shard_whose_records_are_gone_is_done_again(make, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        make(progress=interrupt_after_a_shard(tmp_path), num_workers=1, **THREE_SHARDS)
+    [part] = tmp_path.glob(".out.tfrecord.shards/0-*.part")
+    part.write_bytes(part.read_bytes()[:-1])
+    make(**THREE_SHARDS)
+    make("undisturbed", **THREE_SHARDS)
+    expected = (tmp_path / "undisturbed").read_bytes()
+    assert (tmp_path / "out.tfrecord").read_bytes() == expected
+
+
+def test_a_run_that_was_killed_goes_on_with_its_finished_shards(make, golden, tmp_path):
+    program = f"""
+import glob, os, signal
+from bert_tf.pretraining import creation, options
+
+def progress(stage, done, total, **_):
+    if glob.glob({str(tmp_path / ".out.tfrecord.shards" / "*.npz")!r}):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+if __name__ == "__main__":
+    creation.create_data(options.CreatePretrainingDataOptions(
+        input_file={[TEXT, TEXT]!r}, output_file={str(tmp_path / "out.tfrecord")!r},
+        vocab_file={str(golden / "vocab.txt")!r}, num_workers=2, shard_mb=0.0016,
+        **{SMALL!r}), progress=progress)
+"""
+    (tmp_path / "program.py").write_text(program)
+    root = pathlib.Path(creation.__file__).parents[2]
+    killed = subprocess.run(
+        [sys.executable, tmp_path / "program.py"],
+        env={**os.environ, "PYTHONPATH": str(root)},
+        timeout=120,
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert not (tmp_path / "out.tfrecord").exists()
+    report, _ = make(**THREE_SHARDS)
+    assert 1 <= report.num_resumed <= 3
+    undisturbed, _ = make("undisturbed", **THREE_SHARDS)
+    assert undisturbed.num_resumed == 0
+    assert undisturbed.counts == report.counts
+    expected = (tmp_path / "undisturbed").read_bytes()
+    assert (tmp_path / "out.tfrecord").read_bytes() == expected
+    left = sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".npz")
+    # And what the killed process was just writing.
+    assert [name for name in left if not name.endswith(".partial")] == [
+        "out.tfrecord",
+        "program.py",
+        "undisturbed",
+    ]
 
 
 def test_a_worker_that_is_killed_is_a_clear_error(make, tmp_path):
