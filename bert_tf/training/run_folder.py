@@ -55,8 +55,9 @@ class RunFolder:
             return
         files.make_folders(self.path)
         probe = os.path.join(self.path, ".writable")
-        with files.open_file(probe, "w"):
-            pass
+        with files.open_file(probe, "w") as file:
+            # A store has no file into which nothing was written.
+            file.write("\n")
         files.remove(probe)
 
     def write_settings(self, *, task, config, vocabulary, options):
