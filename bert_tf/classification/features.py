@@ -10,6 +10,7 @@ from bert_tf import progress as progress_module
 from bert_tf.classification import examples as examples_module
 from bert_tf.classification import label_kinds
 from bert_tf.classification import windows
+from bert_tf.data import packing
 
 # Enough for the in-graph tokenizer to be busy, little enough for a moving bar.
 ROWS_PER_CALL = 2048
@@ -51,6 +52,22 @@ def rows_of(
         The rows. An example's label is in all of its windows; together they count as
         much as an example of one row (`example_weights`), in training.
     """
+    if task.doc_stride:
+        columns, numbers = _windows(examples, task, tokenizer, progress)
+    else:
+        columns = _packed(examples, task.max_seq_length, tokenizer, progress)
+        numbers = np.arange(len(examples))
+    labels = label_columns(examples, task, weights)
+    if len(numbers) > len(examples):
+        share = 1 / np.bincount(numbers, minlength=len(examples))
+        share = share.astype(np.float32) * labels.get("example_weights", np.float32(1))
+        labels["example_weights"] = share
+    columns |= {name: column[numbers] for name, column in labels.items()}
+    return Rows(columns=columns, example_numbers=numbers)
+
+
+def _windows(examples, task, tokenizer, progress):
+    """Returns the encoder's columns of all windows, and the example that each is of."""
     parts, numbers = [], []
     for start in range(0, len(examples), ROWS_PER_CALL):
         part = examples[start : start + ROWS_PER_CALL]
@@ -64,15 +81,8 @@ def rows_of(
         parts.append(packed)
         numbers.append(start + of_part)
         progress("tokenize", start + len(part), len(examples), unit="examples")
-    numbers = np.concatenate(numbers)
     columns = {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
-    labels = label_columns(examples, task, weights)
-    if len(numbers) > len(examples):
-        share = 1 / np.bincount(numbers, minlength=len(examples))
-        share = share.astype(np.float32) * labels.get("example_weights", np.float32(1))
-        labels["example_weights"] = share
-    columns |= {name: column[numbers] for name, column in labels.items()}
-    return Rows(columns=columns, example_numbers=numbers)
+    return columns, np.concatenate(numbers)
 
 
 def label_columns(examples, task, weights=None) -> dict[str, np.ndarray]:
@@ -135,13 +145,19 @@ def convert_examples_to_features(
 
     Source: convert_single_example of run_classifier.py, 2018.
     """
+    columns = _packed(examples, max_seq_length, tokenizer, progress)
+    return columns | {"label_ids": _label_ids(examples, labels)}
+
+
+def _packed(examples, max_seq_length, tokenizer, progress):
+    """Returns the encoder's columns, a row an example, in memory that is taken once."""
     columns = {
         name: np.zeros((len(examples), max_seq_length), np.int32)
         for name in ("input_ids", "input_mask", "segment_ids")
     }
     for start in range(0, len(examples), ROWS_PER_CALL):
         part = examples[start : start + ROWS_PER_CALL]
-        packed, _ = windows.pack(
+        packed = packing.pack(
             tokenizer,
             [example.text_a for example in part],
             texts_b=_second_texts(part),
@@ -150,7 +166,7 @@ def convert_examples_to_features(
         for name, column in columns.items():
             column[start : start + len(part)] = packed[name]
         progress("tokenize", start + len(part), len(examples), unit="examples")
-    return columns | {"label_ids": _label_ids(examples, labels)}
+    return columns
 
 
 def _second_texts(examples):

@@ -53,11 +53,12 @@ def run(
         A report: a line a trial, the best one, mean and spread over restarts.
 
     Raises:
-        ValueError: a trial's folder holds a run with other settings, or the scores do
-            not have `options.best_metric`.
+        ValueError: the folder holds a run that was trained alone, a trial's holds one
+            with other settings, or the scores do not have `options.best_metric`.
         OSError: a file cannot be written.
     """
     trials = options.trials()
+    _check_no_single_run(options.output_dir)
     results = {}
     for number, trial in enumerate(trials, start=1):
         found = _finished(trial)
@@ -75,13 +76,22 @@ def run(
     return _report(options, results, best, spread)
 
 
+def _check_no_single_run(output_dir):
+    """Refuses to replace a run that no search brought there."""
+    kept = os.path.join(output_dir, trial_options.FOLDER, KEPT_FILE)
+    is_run = files.exists(os.path.join(output_dir, _CHECKPOINT))
+    if is_run and not files.exists(kept):
+        raise ValueError(
+            f"{output_dir} holds a run that was trained alone, which the best of "
+            "several would replace; choose another --output_dir."
+        )
+
+
 def _run(trial, run_one):
     found = dict(run_one(trial.options))
     gc.collect()  # The model and its optimizer, before the next ones are made.
     record = {"settings": _effective(trial.options), "results": found}
-    path = os.path.join(trial.options.output_dir, RECORD_FILE)
-    with files.complete_or_absent(path) as file:
-        file.write(json.dumps(record, indent=2) + "\n")
+    _write_json(os.path.join(trial.options.output_dir, RECORD_FILE), record)
     return found
 
 
@@ -150,11 +160,12 @@ def _keep(output_dir, best, run_one):
         # Its weights were dropped when another one was better, by another score.
         logger.info("Run %s is trained again: its weights are gone.", best.name)
         _run(best, run_one)
+    # From here on what is in the output_dir is of a search, even where it is killed.
+    _write_json(kept_path, {"kept": None})
     for place in (output_dir, os.path.join(output_dir, "best")):
         _remove_weights(place)
     _copy(folder, output_dir)
-    with files.complete_or_absent(kept_path) as file:
-        file.write(json.dumps({"kept": best.name}) + "\n")
+    _write_json(kept_path, {"kept": best.name})
     _remove_weights(folder)
     _remove_weights(os.path.join(folder, "best"))
 
@@ -223,6 +234,11 @@ def _report(options, results, best, spread):
         else:
             lines.append(f"{name} = {values[0]}")
     return "\n".join(lines)
+
+
+def _write_json(path, value):
+    with files.complete_or_absent(path) as file:
+        file.write(json.dumps(value, indent=2) + "\n")
 
 
 def _read(path):

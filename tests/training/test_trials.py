@@ -139,6 +139,22 @@ def test_a_killed_sweep_goes_on_without_what_is_finished(create, tmp_path):
     assert (tmp_path / "checkpoint").read_text() == "weights of 0.25"
 
 
+def test_a_search_that_is_killed_while_the_best_is_copied_goes_on(
+    create, tmp_path, monkeypatch
+):
+    def copy_and_die(source, target):
+        write(target, "half of the weights")
+        raise KeyboardInterrupt
+
+    options = create(num_restarts=2)
+    with monkeypatch.context() as patched:
+        patched.setattr(trials, "_copy", copy_and_die)
+        with pytest.raises(KeyboardInterrupt):
+            trials.run(options, Runner(lambda options: 0.5))
+    trials.run(options, Runner(lambda options: pytest.fail("trained again")))
+    assert (tmp_path / "checkpoint").read_text() == "weights of 0.5"
+
+
 def test_another_score_may_choose_a_run_whose_weights_are_gone(create, tmp_path):
     runner = Runner(lambda options: options.random_seed / 10)
     trials.run(create(num_restarts=2, random_seed=1), runner)
@@ -164,6 +180,13 @@ def test_finished_runs_with_other_settings_are_not_taken(create):
     # What does not change a run may differ.
     trials.run(create(num_restarts=2, eval_batch_size=64), runner)
     assert len(runner.done) == 2
+
+
+def test_a_run_that_was_trained_alone_is_not_replaced(create, tmp_path):
+    write(tmp_path, "weights of a week")
+    with pytest.raises(ValueError, match="holds a run that was trained alone, which"):
+        trials.run(create(num_restarts=2), Runner(lambda options: 0.5))
+    assert (tmp_path / "checkpoint").read_text() == "weights of a week"
 
 
 @pytest.mark.parametrize(
