@@ -89,7 +89,11 @@ class BertLeftToRight(heads.TaskModel):
         vectors = head.transform(vectors)
         losses, hits = vocabulary_losses.losses_and_hits(
             vectors,
-            ops.cast(self.bert.embeddings.word_embeddings, vectors.dtype),
+            # Rows that pad the table for the hardware are of no piece.
+            ops.cast(
+                self.bert.embeddings.word_embeddings[: self.config.vocab_size],
+                vectors.dtype,
+            ),
             ops.cast(head.output_bias, vectors.dtype),
             ops.reshape(ops.roll(ids, -1, axis=1), (-1,)),
         )
