@@ -140,6 +140,8 @@ def test_vectors_of_a_corpus_are_kept_until_model_or_corpus_change(
     rows = [{"query": "the bee", "passage": "a garden"}]
     options = retrieval_options(
         run,
+        do_train=False,
+        do_eval=True,
         eval_file=write("dev.jsonl", rows),
         corpus_file=write("corpus.txt", "a garden\ntwelve\n"),
     )
