@@ -124,10 +124,10 @@ def test_what_is_asked_for_is_done_whatever_goes_with_it(
         # Actions, and whether predictions and results are there after them.
         (("do_train",), (False, False)),
         (("do_predict",), (True, False)),
-        (("do_eval",), (tool == "run_squad", True)),
+        (("do_eval",), (False, True)),
         (("do_eval", "do_predict"), (True, True)),
         (("do_train", "do_predict"), (True, False)),
-        (("do_train", "do_eval"), (tool == "run_squad", True)),
+        (("do_train", "do_eval"), (False, True)),
     ]
     for actions, expected in combinations:
         for path in (predictions, results):

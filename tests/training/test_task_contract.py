@@ -1,0 +1,130 @@
+"""What every task's model promises of its training: any replicas, killed at any step.
+
+The models and their columns are those of `tests/modeling/test_task_models.py`.
+"""
+
+import importlib.util
+import pathlib
+
+import numpy as np
+import pytest
+
+from bert_tf.checkpoints import native
+from bert_tf.checkpoints import rotation
+from bert_tf.data import batching
+from bert_tf.training import loop
+from bert_tf.training import options
+
+MODELS_FILE = pathlib.Path(__file__).parents[1] / "modeling" / "test_task_models.py"
+NUM_EXAMPLES = 8
+NUM_STEPS = 4
+
+
+def _models():
+    spec = importlib.util.spec_from_file_location("task_models", MODELS_FILE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+task_models = _models()
+
+
+def columns_of(task):
+    """Returns the task's columns for eight examples, made of its three."""
+    features = task_models.OWN_FEATURES.get(task, task_models.FEATURES)
+    order = np.arange(NUM_EXAMPLES) % 3
+    return {name: column[order] for name, column in features.items()}
+
+
+def trainer_of(task, output_dir, **values):
+    defaults = {
+        "output_dir": str(output_dir),
+        "do_train": True,
+        "learning_rate": 1e-2,
+        "train_batch_size": 4,
+        "save_checkpoints_steps": 2,
+        "iterations_per_loop": 2,
+        "length_buckets": (),
+    }
+    flags = options.FineTuningOptions(**defaults | values)
+    return loop.Trainer(
+        lambda: task_models.MODELS[task](dtype=flags.dtype),
+        flags,
+        num_train_steps=NUM_STEPS,
+        num_warmup_steps=1,
+    )
+
+
+def train(task, output_dir, **values):
+    """Trains; returns all that the last checkpoint holds."""
+    trainer = trainer_of(task, output_dir, **values)
+    reached = trainer.train(batching.ArraySource(columns_of(task)))
+    assert reached["global_step"] == NUM_STEPS
+    return checkpoint(output_dir)
+
+
+def checkpoint(output_dir):
+    prefix = rotation.latest(str(output_dir))
+    return native.read(prefix, sorted(native.read_names_and_shapes(prefix)))
+
+
+@pytest.fixture(params=task_models.MODELS)
+def task(request):
+    return request.param
+
+
+@pytest.mark.slow
+def test_the_weights_do_not_depend_on_the_number_of_replicas(task, tmp_path):
+    one = train(task, tmp_path / "1")
+    for replicas in (2, 4):
+        several = train(
+            task, tmp_path / str(replicas), device="mirrored", num_replicas=replicas
+        )
+        assert set(several) == set(one)
+        for name, values in one.items():
+            # The gradient of key biases is 0 but for rounding, which Adam enlarges.
+            atol = 1e-3 if "key/bias" in name else 2e-5
+            np.testing.assert_allclose(
+                several[name], values, rtol=1e-3, atol=atol, err_msg=name
+            )
+
+
+@pytest.mark.slow
+def test_a_run_killed_between_two_checkpoints_ends_as_an_undisturbed_one(
+    task, tmp_path
+):
+    class KilledError(Exception):
+        pass
+
+    whole = train(task, tmp_path / "whole")
+    part = trainer_of(task, tmp_path / "part")
+    save = part._save
+
+    def save_and_die(*arguments, **keywords):
+        save(*arguments, **keywords)
+        raise KilledError
+
+    part._save = save_and_die
+    with pytest.raises(KilledError):
+        part.train(batching.ArraySource(columns_of(task)))
+    assert "adam_m" in " ".join(checkpoint(tmp_path / "part"))
+    resumed = train(task, tmp_path / "part")
+    assert set(resumed) == set(whole)
+    for name, values in whole.items():
+        np.testing.assert_array_equal(resumed[name], values, err_msg=name)
+
+
+@pytest.mark.slow
+def test_a_run_in_bfloat16_under_xla_stays_near_the_plain_one(task, tmp_path):
+    losses = {}
+    for name, values in {
+        "plain": {},
+        "other": {"dtype": "mixed_bfloat16", "jit_compile": True},
+    }.items():
+        trainer = trainer_of(task, tmp_path / name, **values)
+        reached = trainer.train(batching.ArraySource(columns_of(task)))
+        losses[name] = reached["loss"]
+        weights = checkpoint(tmp_path / name).values()
+        assert {str(values.dtype) for values in weights} <= {"float32", "int64"}
+    assert losses["other"] == pytest.approx(losses["plain"], rel=0.1, abs=0.05)
