@@ -1,7 +1,10 @@
 """Devices: one tf.distribute strategy for every --device."""
 
+import weakref
+
 import tensorflow as tf
 
+from bert_tf.training import served_batches
 from bert_tf.training import workers
 
 
@@ -146,10 +149,16 @@ def distribute_shares(batches_of, batch_size, strategy):
 
 def _iterator(strategy, share_of):
     """Returns the iterator over parts of what each host gets: share_of(host, hosts)."""
+    runs_on_hosts = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+    servers = []
 
     def per_replica(context):
         hosts = context.num_input_pipelines
         dataset = share_of(context.input_pipeline_id, hosts)
+        if hosts > 1 and not runs_on_hosts:
+            if not servers:
+                servers.append(served_batches.BatchServer())
+            dataset = servers[0].served(dataset)
         replicas = context.num_replicas_in_sync // hosts
         if replicas == 1:
             return dataset
@@ -159,7 +168,11 @@ def _iterator(strategy, share_of):
             )
         )
 
-    return iter(strategy.distribute_datasets_from_function(per_replica))
+    iterator = iter(strategy.distribute_datasets_from_function(per_replica))
+    if servers:
+        # It serves as long as it is read.
+        weakref.finalize(iterator, servers.clear)
+    return iterator
 
 
 def _split(column, parts):

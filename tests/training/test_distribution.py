@@ -150,6 +150,14 @@ def test_on_a_tpu_model_and_optimizer_are_made_in_scope_and_shapes_are_static(
     assert shapes == {(5, 64), (7, 64)}
 
 
+class HostParts(list):
+    """What each host got; its iterator may be referred to weakly, as a real one."""
+
+    def __iter__(self):
+        for index in range(len(self)):
+            yield self[index]
+
+
 class PodSlice:
     """Two hosts of two replicas each: every host is asked for its own dataset."""
 
@@ -163,17 +171,44 @@ class PodSlice:
             for host in range(2)
         ]
         # `distribute` returns an iterator over what it is given here.
-        return [list(dataset_of(context)) for context in contexts]
+        return HostParts([list(dataset_of(context)) for context in contexts])
+
+
+def local_name():
+    return "localhost"
+
+
+def watched_datasets(monkeypatch):
+    """Returns the list of datasets that will be served to hosts."""
+    fetched, served = [], distribution.served_batches.BatchServer.served
+
+    def watched(self, dataset):
+        fetched.append(dataset)
+        return served(self, dataset)
+
+    monkeypatch.setattr(distribution.served_batches.BatchServer, "served", watched)
+    return fetched
 
 
 @pytest.mark.parametrize("reads", ["shares", "everything"])
-def test_every_host_of_a_pod_slice_takes_its_share(reads):
+def test_every_host_of_a_pod_slice_takes_its_share(reads, monkeypatch):
+    monkeypatch.setattr(distribution.served_batches.socket, "getfqdn", local_name)
+    fetched = watched_datasets(monkeypatch)
     read = []
 
     def rows_of(share):
         read.append(share)
+
+        def rows(step):
+            # As our sources read: with Python, which other hosts do not run.
+            return np.arange(share.start, share.stop) + 10 * step
+
         return tf.data.Dataset.range(3).map(
-            lambda step: {"example": tf.range(share.start, share.stop)}
+            lambda step: {
+                "example": tf.ensure_shape(
+                    tf.numpy_function(rows, [step], tf.int64), [len(share)]
+                )
+            }
         )
 
     strategy = PodSlice()
@@ -182,8 +217,11 @@ def test_every_host_of_a_pod_slice_takes_its_share(reads):
         assert read == [range(4), range(4, 8)]
     else:
         hosts = distribution.distribute(rows_of(range(8)), strategy)
+    # Python ran in this process; the hosts fetched what it made.
+    assert len(fetched) == 2
     for host, parts in enumerate(hosts):
         assert [part["example"].numpy().tolist() for part in parts] == [
-            [4 * host, 4 * host + 1],
-            [4 * host + 2, 4 * host + 3],
-        ] * 3
+            [10 * step + first, 10 * step + first + 1]
+            for step in range(3)
+            for first in (4 * host, 4 * host + 2)
+        ]
