@@ -33,6 +33,9 @@ class Store:
         self._meet(f"copy {name}")
         with tf.io.gfile.GFile(source, "rb") as file:
             content = file.read()
+        if tf.io.gfile.exists(target):
+            # ram:// would append to it.
+            tf.io.gfile.remove(target)
         with tf.io.gfile.GFile(target, "wb") as file:
             file.write(content)
         self._meet(f"delete what was copied to {name}")
