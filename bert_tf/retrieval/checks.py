@@ -62,8 +62,12 @@ def check(
     tokenizer = in_graph.InGraphTokenizer(
         start.vocabulary, do_lower_case=start.do_lower_case
     )
+
+    def count(texts):
+        return text_checks.count_pieces(tokenizer, texts, progress=progress)
+
     lengths = {
-        name: _check_pieces(options, findings, name, found, tokenizer, progress)
+        name: _check_pieces(options, findings, name, found, count)
         for name, found in texts.items()
     }
     if "train" not in parts:
@@ -136,11 +140,11 @@ def _check_corpus(findings, corpus, examples):
             )
 
 
-def _check_pieces(options, findings, name, texts, tokenizer, progress):
+def _check_pieces(options, findings, name, texts, count):
     """Returns the pieces of each text."""
     flag = "max_query_length" if name.startswith("queries") else "max_seq_length"
     limit = getattr(options, flag)
-    lengths, unknown = text_checks.count_pieces(tokenizer, texts, progress=progress)
+    lengths, unknown = count(texts)
     text_checks.check_lengths(
         findings,
         name,
