@@ -19,6 +19,7 @@ VOCABULARY = ["tokenizers>=0.20"]
 KERAS_HUB = ["keras-hub>=0.20"]
 # Its dependency etils imports importlib_resources and no longer asks for it.
 DATASETS = ["tensorflow-datasets>=4.9.6", "importlib_resources>=5"]
+CORPUS = ["sentencex>=1.0.20", "mwparserfromhell>=0.7", "zstandard>=0.22"]
 ENTITIES = ["seqeval>=1.2.2"]
 SEARCH = ["faiss-cpu>=1.8", "hnswlib>=0.8"]
 CHINESE = ["jieba>=0.42.1"]
@@ -63,6 +64,7 @@ setuptools.setup(
             *KERAS_HUB,
             *DATASETS,
             *ENTITIES,
+            *CORPUS,
             *CHINESE,
             "ipykernel>=6",
             "jupytext>=1.16",
@@ -75,6 +77,9 @@ setuptools.setup(
         "datasets": DATASETS,
         "entities": ENTITIES,
         "search": SEARCH,
+        "corpus": CORPUS,
+        # Needs protobuf below 7; requirements/beam.txt is tested together.
+        "beam": ["apache-beam>=2.77", "distributed>=2026.1", *CORPUS],
         "chinese": CHINESE,
     },
 )

@@ -76,6 +76,11 @@ TFDS = "classification/test_tfds.py::"
 GLUE_TABLE = "tools/test_evaluate_glue.py::"
 DISTILL = "classification/test_distillation.py::"
 CHECKED = "checking/test_workflow.py::"
+RUNNERS = "data/test_beam_tasks.py::"
+ON_RUNNERS = {
+    "runner": RUNNERS + "test_runners_write_what_one_process_writes",
+    "pipeline_options": RUNNERS + "test_flags_of_another_place_are_wrong_usage",
+}
 CORPUS = "tools/test_prepare_corpus.py::"
 CORPUS_FIELDS = CORPUS + "test_json_lines_are_documents_of_the_field_that_is_named"
 CORPUS_DATASET = CORPUS + "test_a_data_set_is_read_by_name"
@@ -165,6 +170,7 @@ OBSERVED = {
         "fill_unused": VOCABULARY + "test_words_fill_unused_places",
     },
     "create_pretraining_data": {
+        **ON_RUNNERS,
         "input_file": CREATE + "test_bad_input_is_one_clear_line",
         "output_file": CREATE + "test_several_output_files_get_the_records_in_turn",
         "vocab_file": CREATE + "test_the_side_file_says_how_the_records_were_made",
@@ -192,6 +198,7 @@ OBSERVED = {
         "test_characters_of_a_chinese_word_are_masked_together",
     },
     "prepare_corpus": {
+        **ON_RUNNERS,
         "input_file": CORPUS + "test_text_is_unpacked_while_it_is_read",
         "output_dir": CORPUS + "test_a_corpus_of_somebody_else_is_not_overwritten",
         "format": CORPUS + "test_the_format_can_be_told",
@@ -293,6 +300,8 @@ OBSERVED = {
         "num_train_epochs": CLASSIFY
         + "test_train_and_evaluate_return_what_they_reached",
         "warmup_proportion": RATE,
+        "bilstm_on_top": CLASSIFY
+        + "test_a_bilstm_on_top_is_trained_kept_and_exported",
         "teacher": DISTILL + "test_a_student_is_better_with_a_teacher_than_without",
         "distillation_temperature": DISTILL
         + "test_temperature_and_weight_change_the_loss",

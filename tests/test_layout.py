@@ -56,6 +56,7 @@ MAY_IMPORT = {
 }
 BACKEND_FREE = ("modeling/", *(f"{task}/model.py" for task in sorted(TASKS)))
 ONLY_HERE = {
+    "apache_beam": "bert_tf/data/beam_tasks.py",
     "sentencex": "bert_tf/data/sentences.py",
     "mwparserfromhell": "bert_tf/preparation/wikitext.py",
     "zstandard": "bert_tf/preparation/archives.py",

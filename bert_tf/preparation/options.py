@@ -3,11 +3,12 @@
 import dataclasses
 
 from bert_tf import options
+from bert_tf.data import execution
 from bert_tf.options import option
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PrepareCorpusOptions(options.Options):
+class PrepareCorpusOptions(execution.RunnerOptions):
     """Makes text with a sentence a line and a blank line between documents.
 
     Reads plain text, JSON lines, Wikipedia dumps (all of them packed or not) and

@@ -1,5 +1,6 @@
 """Sentences, lengths and scripts of a text, in numbers that add up."""
 
+import io
 import unicodedata
 
 import numpy as np
@@ -44,7 +45,9 @@ class Statistics:
     def save(self, file) -> None:
         """Writes the numbers to an open binary file."""
         self._count_held()
-        np.savez_compressed(file, **{name: getattr(self, name) for name in _NAMES})
+        saved = io.BytesIO()  # What np.savez asks of a file, remote ones cannot do.
+        np.savez_compressed(saved, **{name: getattr(self, name) for name in _NAMES})
+        file.write(saved.getvalue())
 
     def _count_held(self):
         if not self._held:
@@ -63,7 +66,7 @@ class Statistics:
 
     def add_saved(self, file) -> None:
         """Adds the numbers that `save` wrote."""
-        with np.load(file) as saved:
+        with np.load(io.BytesIO(file.read())) as saved:
             for name in _NAMES:
                 getattr(self, name)[:] += saved[name]
 

@@ -4,7 +4,7 @@ import os
 
 from bert_tf import files
 from bert_tf import progress as progress_protocol
-from bert_tf.data import task_pool
+from bert_tf.data import execution
 from bert_tf.preparation import extraction
 from bert_tf.preparation import job_folder
 from bert_tf.preparation import options as preparation_options
@@ -35,7 +35,7 @@ def prepare_corpus(
         and the flags alone.
 
     Raises:
-        ImportError: a library for a format is not installed.
+        ImportError: a library for a format, or Apache Beam, is not installed.
         OSError: a file cannot be read or written, or a worker was killed.
         ValueError: input that is damaged or not what it should be, or no text.
     """
@@ -44,10 +44,10 @@ def prepare_corpus(
     tasks = [
         extraction.Task(unit=unit, options=options, folder=job.path) for unit in units
     ]
-    task_pool.run(
+    execution.run(
         extraction.extract,
         tasks,
-        num_workers=options.num_workers,
+        options,
         stage="read",
         num_bytes=sum(unit.num_bytes for unit in units),
         progress=progress,
@@ -59,10 +59,10 @@ def prepare_corpus(
     tasks = _shard_tasks(plan, stems, options, job.path)
     names = [os.path.basename(task.path) for task in tasks]
     job.begin_writing(names)
-    task_pool.run(
+    execution.run(
         shards.write,
         tasks,
-        num_workers=options.num_workers,
+        options,
         stage="write",
         num_bytes=plan.num_bytes,
         progress=progress,

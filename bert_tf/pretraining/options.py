@@ -4,6 +4,7 @@ import dataclasses
 import os
 
 from bert_tf import options
+from bert_tf.data import execution
 from bert_tf.options import option
 from bert_tf.pretraining import mask_shares
 
@@ -65,7 +66,7 @@ class MaskShareOptions(options.Options):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class CreatePretrainingDataOptions(MaskShareOptions):
+class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
     """Makes TFRecord files of masked sentence pairs from text.
 
     Text has a sentence a line and a blank line between documents.

@@ -7,6 +7,7 @@ goes on with them; any other one starts anew.
 import contextlib
 import dataclasses
 import hashlib
+import io
 import json
 import logging
 import os
@@ -86,11 +87,12 @@ class Journal:
             self.folder = tempfile.mkdtemp(prefix="create_pretraining_data.")
             return self
         path = os.path.join(self.folder, _FINGERPRINT)
+        is_ours = False
         if files.exists(path):
             with files.open_file(path) as file:
                 is_ours = file.read() == self._fingerprint
-            if not is_ours:
-                _remove(self.folder)
+        if not is_ours:
+            _remove(self.folder)
         files.make_folders(self.folder)
         with files.complete_or_absent(path) as file:
             file.write(self._fingerprint)
@@ -118,14 +120,16 @@ def finish(folder: str, shard_index: int, result: Result) -> None:
     Raises:
         OSError: it cannot be written.
     """
+    noted = io.BytesIO()  # What np.savez asks of a file, remote ones cannot do.
+    np.savez(
+        noted,
+        counts=json.dumps(dataclasses.asdict(result.counts)),
+        files=np.array([part.file for part in result.parts]),
+        paths=[os.path.basename(part.path) for part in result.parts],
+        **{f"sizes_{part.file}": part.sizes for part in result.parts},
+    )
     with files.complete_or_absent(_path(folder, shard_index), "wb") as file:
-        np.savez(
-            file,
-            counts=json.dumps(dataclasses.asdict(result.counts)),
-            files=np.array([part.file for part in result.parts]),
-            paths=[os.path.basename(part.path) for part in result.parts],
-            **{f"sizes_{part.file}": part.sizes for part in result.parts},
-        )
+        file.write(noted.getvalue())
 
 
 def finished(folder: str, shard_index: int) -> Result | None:
@@ -169,7 +173,7 @@ def fingerprint(
     """
     values = dataclasses.asdict(options)
     for name in _OF_NO_EFFECT:
-        del values[name]
+        values.pop(name, None)
     values["num_files"] = len(options.output_file)
     values["vocabulary"] = vocabulary.fingerprint
     values["version"] = _RECORDS_VERSION
@@ -183,12 +187,13 @@ def fingerprint(
 
 
 def _remove(folder):
-    """Removes a journal's folder; the fingerprint last, which says whose it is."""
+    """Removes a journal's folder with all that is in it."""
     if not files.exists(folder):
         return
-    names = files.list_folder(folder)
     with contextlib.suppress(OSError):
-        for name in sorted(names, key=lambda name: name == _FINGERPRINT):
+        # The fingerprint first: without it, what is left is nobody's.
+        names = files.list_folder(folder)
+        for name in sorted(names, key=lambda name: name != _FINGERPRINT):
             files.remove(os.path.join(folder, name))
         if not files.is_remote(folder):
             os.rmdir(folder)

@@ -192,7 +192,7 @@ class _PartWriter:
 
     def write(self, columns):
         data, sizes = encoding.framed_records(self._schema, columns)
-        self._output.write(data)
+        self._output.write(bytes(data))  # Remote files take nothing else.
         self._sizes.append(sizes)
 
     def close(self):
