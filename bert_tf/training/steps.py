@@ -127,8 +127,7 @@ def build_predict_step(model, strategy, keys):
         if not has_workers:
             return chosen
         # The results of other workers' replicas are not local ones.
-        context = tf.distribute.get_replica_context()
-        return {n: context.all_gather(value, axis=0) for n, value in chosen.items()}
+        return {name: _rows_of_workers(value) for name, value in chosen.items()}
 
     def local_results(value):
         results = strategy.experimental_local_results(value)
@@ -147,6 +146,15 @@ def build_predict_step(model, strategy, keys):
         }
 
     return predict_step
+
+
+def _rows_of_workers(rows):
+    """Returns [global B, ...] of [B, ...], rows of all workers in order."""
+    context = tf.distribute.get_replica_context()
+    # Without tf.identity some have no device, which all_gather asks for.
+    gathered = context.all_gather(tf.identity(rows), axis=0)
+    # It forgets which sizes are known.
+    return tf.ensure_shape(gathered, [None, *rows.shape[1:]])
 
 
 def _filled(values, full_length, filling):

@@ -52,9 +52,9 @@ def two_addresses():
     return [f"localhost:{port}" for port in ports]
 
 
-def start(root, flags, environment=None):
+def start(root, flags, environment=None, tool="run_pretraining"):
     return subprocess.Popen(
-        [sys.executable, os.path.join(root, "tools", "run_pretraining.py"), *flags],
+        [sys.executable, os.path.join(root, "tools", f"{tool}.py"), *flags],
         cwd=root,
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -63,11 +63,11 @@ def start(root, flags, environment=None):
     )
 
 
-def start_by_flags(root, flags):
+def start_by_flags(root, flags, tool="run_pretraining"):
     hosts = ",".join(two_addresses())
     of_worker = ["--device=multi_worker", f"--worker_hosts={hosts}"]
     return [
-        start(root, [*flags, *of_worker, f"--worker_index={index}"])
+        start(root, [*flags, *of_worker, f"--worker_index={index}"], tool=tool)
         for index in range(2)
     ]
 
@@ -169,3 +169,54 @@ def test_two_workers_go_the_way_of_one_device_even_when_one_is_killed(
     assert_same_weights(run, reference)
     # Every worker evaluates its share; the chief writes what all found.
     assert scores(run) == pytest.approx(scores(reference), rel=RELATIVE)
+
+
+@pytest.mark.slow
+def test_two_workers_fine_tune_score_and_predict_as_one_device(
+    golden, tmp_path, project_root, run_tool
+):
+    words = {"rain": ("wet", "rain and a cloud"), "sun": ("dry", "heat and the light")}
+    rows = [f"{text}\t{label}" for label, texts in words.items() for text in texts]
+    (tmp_path / "train.tsv").write_text("\n".join(["text\tlabel", *rows * 4]))
+
+    def flags(output_dir):
+        given = {
+            "output_dir": output_dir,
+            "bert_config_file": golden / "model" / "bert_config.json",
+            "vocab_file": golden / "vocab.txt",
+            "train_file": tmp_path / "train.tsv",
+            "eval_file": tmp_path / "train.tsv",
+            "predict_file": tmp_path / "train.tsv",
+            "do_train": True,
+            "do_eval": True,
+            "do_predict": True,
+            "max_seq_length": 24,
+            # A batch of each worker alone would have a shorter bucket.
+            "length_buckets": "6,8,12,16",
+            "train_batch_size": 2,
+            "learning_rate": 1e-3,
+            "num_train_epochs": 2,
+            "eval_every_steps": 6,
+            "log_every_steps": 1,
+        }
+        return [f"--{name}={value}" for name, value in given.items()]
+
+    one, two = tmp_path / "one", tmp_path / "two"
+    done = run_tool("run_classifier", *flags(one))
+    assert done.exit_code == 0, done.stderr
+    processes = start_by_flags(project_root, flags(two), tool="run_classifier")
+    for process, (_, stderr) in zip(processes, outputs_of(processes), strict=True):
+        assert process.returncode == 0, stderr
+    for name in ("loss", "eval_loss"):
+        found, expected = (
+            [line[name] for line in metrics(folder) if name in line]
+            for folder in (two, one)
+        )
+        assert found == pytest.approx(expected, rel=RELATIVE)
+    assert scores(two) == pytest.approx(scores(one), rel=RELATIVE)
+    found, expected = (np.loadtxt(folder / "test_results.tsv") for folder in (two, one))
+    assert found.shape == (16, 2)
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    assert sorted(path.name for path in (two / "best").iterdir()) == sorted(
+        path.name for path in (one / "best").iterdir()
+    )
