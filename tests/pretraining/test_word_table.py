@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from bert_tf.pretraining import word_table
+from bert_tf.tokenization import basic
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabularies
 
@@ -34,6 +35,18 @@ def test_ids_are_those_of_the_tokenizer_on_recorded_texts(shared, name, do_lower
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         texts = [json.loads(line)["text"] for line in lines]
     assert_same(vocabulary, do_lower_case, texts)
+
+
+def test_plain_text_is_split_at_blanks_as_any_text_is():
+    plain = [
+        chr(code)
+        for code in range(0x3000)
+        if word_table._PLAIN_TEXT.fullmatch(chr(code)) and code != ord(" ")
+    ]
+    assert {"é", "ß", "Ω", "ж", "–", "“"} <= set(plain)
+    text = " ".join(f"a{character}b" for character in plain)
+    assert text.split() == basic.split_words(text)
+    assert len(text.split()) == len(plain)
 
 
 def test_words_are_forgotten_when_they_are_too_many(golden, monkeypatch):
