@@ -158,10 +158,17 @@ def _estimate(
     forward = sequences * forward_flops(
         config, padded_length or sequence_length, num_predictions=num_predictions
     )
-    flops = (1 + BACKWARD_COST * learns) * forward
+    recomputed = 1 if options.recompute_layers else 0
+    flops = (1 + (BACKWARD_COST + recomputed) * learns) * forward
     parts = num_replicas * options.gradient_accumulation_steps
     num_kept = num_predictions if keeps_logits else 0
-    kept = sequences / parts * _activations(config, sequence_length, num_kept)
+    kept = (
+        sequences
+        / parts
+        * _activations(
+            config, sequence_length, num_kept, recomputes=options.recompute_layers
+        )
+    )
     num_floats = num_parameters + FLOATS_PER_TRAINED_PARAMETER * num_trained
     speed = matrix_product_speed(config, options.dtype)
     return Estimate(
@@ -183,7 +190,7 @@ def forward_flops(config, sequence_length, *, num_predictions=0):
     return encoder + head + 2 * hidden**2
 
 
-def _activations(config, sequence_length, num_predictions):
+def _activations(config, sequence_length, num_predictions, *, recomputes):
     """Returns the floats that the backward pass keeps of one sequence."""
     # By layer: input, three projections, context, two sums, two norms and the input
     # of each dropout, all of width H; two of the inner width; scores, their softmax
@@ -192,12 +199,16 @@ def _activations(config, sequence_length, num_predictions):
     tokens = sequence_length * (11 * hidden + 2 * inner)
     scores = 3 * config.num_attention_heads * sequence_length**2
     logits = 2 * num_predictions * config.vocab_size
-    return config.num_hidden_layers * (tokens + scores) + logits
+    num_layers = config.num_hidden_layers
+    if recomputes:
+        # The inputs of all layers, and of one layer at a time all that it computes.
+        return num_layers * sequence_length * hidden + tokens + scores + logits
+    return num_layers * (tokens + scores) + logits
 
 
 def matrix_product_speed(config, dtype, *, seconds=0.3):
     """Returns FLOPs per second of the encoder's widest matrix product, measured."""
-    dtype = tf.bfloat16 if dtype == "mixed_bfloat16" else tf.float32
+    dtype = tf.as_dtype(dtype.removeprefix("mixed_"))
     rows = 4096
     left = tf.ones([rows, config.hidden_size], dtype)
     right = tf.ones([config.hidden_size, config.intermediate_size], dtype)

@@ -277,6 +277,12 @@ def test_best_folder_can_be_used_like_a_run(pretrain, golden, tmp_path, run_tool
     assert len(done.stdout.splitlines()) == 2
 
 
+def amount(done, name):
+    """Returns the number behind a name in a dry run's report."""
+    [line] = [line for line in done.stdout.splitlines() if line.startswith(name)]
+    return float(line.removeprefix(name).split()[0])
+
+
 def test_dry_run_tells_the_size_and_writes_nothing(pretrain, golden, tmp_path):
     checkpoint = tf.train.load_checkpoint(str(golden / "model" / "bert_model.ckpt"))
     shapes = checkpoint.get_variable_to_shape_map()
@@ -286,7 +292,10 @@ def test_dry_run_tells_the_size_and_writes_nothing(pretrain, golden, tmp_path):
     assert done.exit_code == 0, done.stderr
     assert f"parameters        {num_parameters:,}" in done.stdout
     assert "steps             1,000" in done.stdout
-    assert "FLOPs per step" in done.stdout
+    again = pretrain(dry_run=True, num_train_steps=1000, recompute_layers=True)
+    assert amount(again, "FLOPs per step") > amount(done, "FLOPs per step")
+    memory = "memory per device"
+    assert amount(again, memory) <= amount(done, memory)
     assert not (tmp_path / "run").exists()
 
 
