@@ -15,10 +15,12 @@ from concurrent.futures import process
 
 from bert_tf import progress as progress_protocol
 from bert_tf.data import corpus
+from bert_tf.data import execution
 from bert_tf.data import tfrecord
 from bert_tf.pretraining import counts as pretraining_counts
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import shard_journal
+from bert_tf.pretraining import shard_tasks
 from bert_tf.pretraining import shard_worker
 from bert_tf.tokenization import vocabulary as vocabularies
 
@@ -90,6 +92,13 @@ def write_shards(work: ShardWork, progress: progress_protocol.Progress) -> float
             told = num_bytes
             progress(_STAGE, told / _MEGABYTE, total / _MEGABYTE, unit="MB")
 
+    if work.options.runner != execution.LOCAL and len(work.shards) > 1:
+        results = shard_tasks.do_all(
+            work.tasks(), work.options, stage=_STAGE, progress=progress
+        )
+        for result in results:
+            work.append(result)
+        return shard_worker.peak_memory_mb()
     num_workers = min(_num_workers(work.options, total), len(work.shards))
     peaks = []
     if len(work.shards) == 1:
