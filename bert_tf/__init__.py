@@ -2,16 +2,17 @@
 
 Read in this order; it is the way the text flows:
 
-1. `tokenization`: raw text to word pieces to ids, and learning a vocabulary.
-2. `data`: text to packed rows to TFRecord files to batches.
-3. `modeling`: ids to vectors; the encoder and its heads, in `keras.ops`.
-4. `optimization`: the schedule and the optimizers.
-5. `checkpoints`: weights on disk, in the release's own format.
-6. `training`: the loop, distribution, evaluation and the run folder.
-7. `pretraining`, `classification`, `question_answering`, `token_classification`,
+1. `preparation`: raw text of any kind to a sentence a line.
+2. `tokenization`: raw text to word pieces to ids, and learning a vocabulary.
+3. `data`: text to packed rows to TFRecord files to batches.
+4. `modeling`: ids to vectors; the encoder and its heads, in `keras.ops`.
+5. `optimization`: the schedule and the optimizers.
+6. `checkpoints`: weights on disk, in the release's own format.
+7. `training`: the loop, distribution, evaluation and the run folder.
+8. `pretraining`, `classification`, `question_answering`, `token_classification`,
    `multiple_choice`, `retrieval`, `feature_extraction`: one folder a task, each with
    the same files.
-8. `serving`: a run folder to a SavedModel to an answer.
+9. `serving`: a run folder to a SavedModel to an answer.
 
 `files`, `options`, `progress` and `command_line` belong to all of them. Names below
 are loaded on first use, so that `import bert_tf` is quick and works where TensorFlow
