@@ -118,3 +118,16 @@ def test_text_that_is_not_utf8_is_an_error_with_file_and_line(
 def test_a_missing_file_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere"):
         corpus.shards([str(tmp_path / "nowhere")], 1)
+
+
+def test_shards_may_end_early_once_they_have_documents_enough(tmp_path):
+    path = write(tmp_path / "a", ("a" * 98 + "\n\n") * 60)  # 100 bytes each.
+    sizes = [shard.num_bytes for shard in corpus.shards([path], 1, target_mb=0.002)]
+    assert sizes == [2000, 2000, 2000]
+    # A smaller target would leave too few documents to draw from.
+    sizes = [shard.num_bytes for shard in corpus.shards([path], 1, target_mb=0.001)]
+    assert sizes == [1600, 1600, 1600, 1200]
+    # And it cuts no document that is not cut without it.
+    assert documents_of(corpus.shards([path], 1, target_mb=0.0001)) == documents_of(
+        corpus.shards([path], 1)
+    )

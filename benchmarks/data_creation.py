@@ -1,0 +1,106 @@
+"""How fast create_pretraining_data is: the default sampler beside the plain path.
+
+Plain is FullTokenizer and the release's sampler in one process. Both read the same text
+with the same vocabulary, each run is a process of its own with start-up included, and
+they take turns.
+
+    python benchmarks/data_creation.py --input_file=wiki.txt --vocab_file=vocab.txt
+"""
+
+import argparse
+import os
+import pathlib
+import platform
+import re
+import resource
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TOOL = ROOT / "tools" / "create_pretraining_data.py"
+FLAGS = {
+    "plain": ("--sampler=release", "--num_workers=1", "--shard_mb=100000"),
+    "default": (),
+}
+
+
+def arguments():
+    """Returns what the command line says."""
+    parser = argparse.ArgumentParser(
+        description=__doc__.split("\n")[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--input_file", required=True, help="text, a sentence a line")
+    add("--vocab_file", required=True, help="a word piece a line")
+    add("--dupe_factor", type=int, default=10, help="passes over the text")
+    add("--rounds", type=int, default=5, help="runs of each")
+    return parser.parse_args()
+
+
+def run(options, flags, folder):
+    """Returns wall seconds, CPU seconds and the peak memory in MB of one run."""
+    command = [
+        sys.executable,
+        str(TOOL),
+        f"--input_file={options.input_file}",
+        f"--output_file={folder}/records",
+        f"--vocab_file={options.vocab_file}",
+        f"--dupe_factor={options.dupe_factor}",
+        *flags,
+    ]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    started = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    wall = time.perf_counter() - started
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    memory = re.search(r"peak memory: +([\d,]+) MB", done.stdout)[1]
+    return wall, cpu, float(memory.replace(",", ""))
+
+
+def main():
+    """Measures and prints."""
+    options = arguments()
+    runs = {name: [] for name in FLAGS}
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(options.rounds):
+            for name, flags in FLAGS.items():
+                runs[name].append(run(options, flags, folder))
+                wall, cpu, memory = runs[name][-1]
+                print(
+                    f"round {number + 1} {name:8} {wall:8.2f} s {cpu:8.2f} CPU s "
+                    f"{memory:6.0f} MB",
+                    flush=True,
+                )
+    print(f"\n{shlex.join([sys.executable, *sys.argv])}")
+    print(
+        f"Python {platform.python_version()}, NumPy {np.__version__}, "
+        f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}"
+    )
+    megabytes = os.path.getsize(options.input_file) * options.dupe_factor / 1e6
+    medians = {}
+    for name, values in runs.items():
+        walls, cpus, memories = zip(*values, strict=True)
+        medians[name] = (statistics.median(walls), statistics.median(cpus))
+        print(
+            f"{name:8} median {medians[name][0]:7.2f} s ({min(walls):.2f} to "
+            f"{max(walls):.2f}), {medians[name][1]:7.2f} CPU s, "
+            f"{megabytes / medians[name][0]:6.1f} MB of text and pass a second, "
+            f"peak {max(memories):,.0f} MB"
+        )
+    wall, cpu = (
+        plain / ours
+        for plain, ours in zip(medians["plain"], medians["default"], strict=True)
+    )
+    print(f"plain / default: {wall:.1f} in time, {cpu:.1f} in CPU time")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""How fast training is fed: records to batches, beside what BERT-Base takes.
+
+For every kind of records and masks: examples a second of the pipeline alone. Then
+BERT-Base trains some steps on this machine, and the table says how many times faster
+the pipeline is.
+
+    python benchmarks/input_pipeline.py --input_file=wiki.txt --vocab_file=vocab.txt
+"""
+
+import argparse
+import json
+import os
+import platform
+import re
+import shlex
+import statistics
+import sys
+import tempfile
+import time
+
+import tensorflow as tf
+
+from bert_tf.data import tfrecord
+from bert_tf.pretraining import creation
+from bert_tf.pretraining import inputs
+from bert_tf.pretraining import options as pretraining_options
+from bert_tf.pretraining import run_options
+from bert_tf.pretraining import workflow
+from bert_tf.tokenization import vocabulary as vocabularies
+
+BATCH_SIZE = 32
+# Name -> flags of create_pretraining_data, flags of run_pretraining.
+KINDS = {
+    "masked records": ({}, {}),
+    "packed records": ({"packed_rows": True}, {}),
+    "masked in training": ({"dynamic_masking": True}, {}),
+    "whole words": ({"dynamic_masking": True}, {"do_whole_word_mask": True}),
+    "spans": ({"dynamic_masking": True}, {"masking": "span"}),
+    "packed, whole words": (
+        {"dynamic_masking": True, "packed_rows": True},
+        {"do_whole_word_mask": True},
+    ),
+}
+
+
+def arguments():
+    """Returns what the command line says."""
+    parser = argparse.ArgumentParser(
+        description=__doc__.split("\n")[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--input_file", required=True, help="text, a sentence a line; 1 MB is enough")
+    add("--vocab_file", required=True, help="a word piece a line")
+    add("--num_batches", type=int, default=200, help=f"batches of {BATCH_SIZE} timed")
+    add("--rounds", type=int, default=5, help="measurements of each")
+    add("--train_steps", type=int, default=4, help="steps of BERT-Base; 0: none")
+    return parser.parse_args()
+
+
+def create(options, name, flags, folder):
+    """Returns the path of records of a kind."""
+    path = os.path.join(folder, re.sub(r"\W+", "_", name))
+    creation.create_data(
+        pretraining_options.CreatePretrainingDataOptions(
+            input_file=options.input_file,
+            output_file=path,
+            vocab_file=options.vocab_file,
+            dupe_factor=2,
+            num_workers=1,
+            **flags,
+        )
+    )
+    return path
+
+
+def source_of(path, options, flags):
+    """Returns what training reads."""
+    run = run_options.RunPretrainingOptions(
+        input_file=path, output_dir="unused", **flags
+    )
+    vocabulary = vocabularies.Vocabulary.load(options.vocab_file)
+    return inputs.create_source(tfrecord.RecordFiles([path]), vocabulary, run)
+
+
+def examples_per_second(source, num_batches):
+    """Returns the speed of the pipeline alone, its start left out."""
+    batches = source.training_batches(
+        batch_size=BATCH_SIZE, num_steps=num_batches + 20, seed=1
+    )
+    iterator = iter(batches)
+    for _ in range(20):
+        next(iterator)
+    started = time.perf_counter()
+    for _ in range(num_batches):
+        next(iterator)
+    return num_batches * BATCH_SIZE / (time.perf_counter() - started)
+
+
+def consumption(options, path, folder):
+    """Returns the examples a second that BERT-Base learns from, batch 8."""
+    output_dir = os.path.join(folder, "base")
+    config_file = os.path.join(folder, "bert_config.json")
+    size = len(vocabularies.Vocabulary.load(options.vocab_file))
+    with open(config_file, "w", encoding="utf-8") as file:
+        json.dump({"vocab_size": size}, file)  # All else is Base by default.
+    workflow.train(
+        run_options.RunPretrainingOptions(
+            input_file=path,
+            output_dir=output_dir,
+            bert_config_file=config_file,
+            train_batch_size=8,
+            num_train_steps=options.train_steps,
+            num_warmup_steps=1,
+            iterations_per_loop=1,
+            log_every_steps=1,
+        )
+    )
+    with open(os.path.join(output_dir, "metrics.jsonl"), encoding="utf-8") as file:
+        speeds = [json.loads(line)["examples_per_second"] for line in file]
+    return statistics.median(speeds[1:])  # The first step was traced.
+
+
+def main():
+    """Measures and prints."""
+    options = arguments()
+    speeds = {name: [] for name in KINDS}
+    base = None
+    with tempfile.TemporaryDirectory() as folder:
+        sources = {}
+        for name, (create_flags, train_flags) in KINDS.items():
+            path = create(options, name, create_flags, folder)
+            sources[name] = source_of(path, options, train_flags)
+        for _ in range(options.rounds):
+            for name, source in sources.items():
+                speeds[name].append(examples_per_second(source, options.num_batches))
+        if options.train_steps:
+            path = os.path.join(folder, "masked_records")
+            base = consumption(options, path, folder)
+    print(f"\n{shlex.join([sys.executable, *sys.argv])}")
+    print(
+        f"Python {platform.python_version()}, TensorFlow {tf.__version__}, "
+        f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}"
+    )
+    if base:
+        print(f"BERT-Base, 8 x 128, float32: {base:.2f} examples/s")
+    for name, values in speeds.items():
+        median = statistics.median(values)
+        times = f", {median / base:,.0f} times BERT-Base" if base else ""
+        print(
+            f"{name:20} {median:8,.0f} examples/s ({min(values):,.0f} to "
+            f"{max(values):,.0f}){times}"
+        )
+
+
+if __name__ == "__main__":
+    main()
