@@ -11,6 +11,11 @@ from bert_tf.modeling import numerics
 
 # hidden_act of modeling.py, 2018.
 _ACTIVATIONS_OF_2018 = ("linear", "relu", "gelu", "tanh")
+_LABELS = {
+    "single_label": "one class",
+    "multi_label": "any number of classes",
+    "regression": "a number",
+}
 _NUMBER = re.compile(r"(?<=[/._])\d+(?=[/._])")
 
 
@@ -72,12 +77,15 @@ def _numbers(differences):
 def _model(source):
     config = source.config
     casing = {True: ", lower-cased", False: ", cased", None: ""}[source.do_lower_case]
-    labels = f" ({source.head.num_labels} classes)" if source.head.num_labels else ""
+    head = source.head
+    labels = f" ({head.num_labels} classes)" if head.num_labels else ""
+    if head.label_kind != "single_label":
+        labels = f" ({head.num_labels} outputs, a label is {_LABELS[head.label_kind]})"
     pieces = "no vocabulary"
     if source.vocabulary is not None:
         pieces = f"{len(source.vocabulary):,} word pieces"
     return (
-        f"{source.head.kind}{labels}, {config.num_hidden_layers} layers of "
+        f"{head.kind}{labels}, {config.num_hidden_layers} layers of "
         f"{config.hidden_size}, {config.hidden_act}, {pieces}{casing}"
     )
 
@@ -137,6 +145,8 @@ def _notes(conversion):
             f"output_weights were taken for a {kept.head.kind} head, as in 2018; "
             "--head says otherwise"
         )
+    if kept.head.label_kind != written.head.label_kind:
+        yield f"the target does not say that a label is {_LABELS[kept.head.label_kind]}"
     if kept.vocabulary is not None and written.vocabulary is None:
         yield "the target has no place for the vocabulary"
     if kept.do_lower_case is not None and written.do_lower_case is None:

@@ -42,7 +42,8 @@ def open_source(options, *, progress):
 
 def is_head(name):
     """Returns whether a weight is a head's."""
-    return name.startswith("cls/") or name in _OUTPUT
+    is_between = bool(head_module.between([name]))
+    return name.startswith("cls/") or name in _OUTPUT or is_between
 
 
 def with_head(source, kind):
@@ -53,8 +54,14 @@ def with_head(source, kind):
         kind: of the head; None leaves everything.
 
     Raises:
-        ValueError: the source has no such head.
+        ValueError: the source has no such head, or one on layers that no format has.
     """
+    between = head_module.between((*source.shapes, *source.unmapped))
+    if between and kind != "encoder":
+        raise ValueError(
+            f"{source.path} has a BiLSTM between encoder and head ({between[0]}), for "
+            "which no format has a place; give --head=encoder for the encoder alone."
+        )
     if kind is None:
         return source, ()
     for start in _NAMES[kind]:
@@ -78,6 +85,7 @@ def with_head(source, kind):
         kept.shapes,
         kind=kind,
         labels=source.head.labels if source.head.num_labels else None,
+        label_kind=source.head.label_kind,
     )
     return dataclasses.replace(kept, head=head), tuple(removed)
 

@@ -1,5 +1,6 @@
 """The format "keras": `.keras` and `.weights.h5` files, opened and written."""
 
+import dataclasses
 import json
 import os
 import shutil
@@ -60,7 +61,7 @@ def open_source(path):
         format=NAME,
         shapes=shapes,
         read_each=lambda wanted: _read_each(path, places, wanted),
-        head=_head(shapes, kinds, settings.labels),
+        head=_head(shapes, kinds, settings),
         config=settings.config,
         vocabulary=settings.vocabulary,
         do_lower_case=settings.do_lower_case,
@@ -155,11 +156,14 @@ def _read_each(path, places, wanted):
         yield name, array
 
 
-def _head(shapes, kinds, labels):
-    head = head_module.head_of(shapes, kind=kinds[0] if len(kinds) == 1 else None)
+def _head(shapes, kinds, settings):
+    kind = kinds[0] if len(kinds) == 1 else None
+    label_kind = settings.label_kind or head_module.LABEL_KINDS[0]
+    head = head_module.head_of(shapes, kind=kind, label_kind=label_kind)
+    labels = settings.labels
     if labels is None or len(labels) != head.num_labels:
         return head
-    return head_module.head_of(shapes, kind=head.kind, labels=labels)
+    return dataclasses.replace(head, labels=tuple(labels), is_known=True)
 
 
 def _notes(settings):

@@ -23,9 +23,16 @@ KIND_OF_CLASS = {
     "BertPretrainer": "pretraining",
     "BertLeftToRight": "masked_lm",
     "BertClassifier": "classification",
+    "BertMultiLabelClassifier": "classification",
+    "BertRegressor": "classification",
     "BertSpanPredictor": "question_answering",
     "BertTokenClassifier": "token_classification",
     "BertMultipleChoice": "multiple_choice",
+}
+# What a label is, where it is not one class.
+_LABEL_KIND_OF_CLASS = {
+    "BertMultiLabelClassifier": "multi_label",
+    "BertRegressor": "regression",
 }
 _CLASSES = ", ".join(KIND_OF_CLASS)
 
@@ -40,6 +47,7 @@ class Settings:
     vocabulary: vocabulary_module.Vocabulary | None = None
     do_lower_case: bool | None = None
     labels: tuple[str, ...] | None = None  # Names of classes or tags.
+    label_kind: str | None = None  # What a classifier's label is.
 
 
 def read(path):
@@ -64,6 +72,7 @@ def values_of(source, *, with_vocabulary):
         "head": source.head.kind,
         "do_lower_case": source.do_lower_case,
         "labels": source.head.labels and list(source.head.labels),
+        "label_kind": source.head.label_kind,
     }
     if with_vocabulary and source.vocabulary is not None:
         values["vocabulary"] = list(source.vocabulary.tokens)
@@ -75,9 +84,15 @@ def _of_archive(path):
     class_name = description.config.get("class_name")
     registered = description.config.get("registered_name")
     if class_name not in KIND_OF_CLASS or registered != f"{_PACKAGE}>{class_name}":
+        advice = "save the BERT model itself."
+        if str(registered).startswith(f"{_PACKAGE}>"):
+            advice = (
+                "give the folder of its run; keras.saving.load_model reads the file, "
+                "too, after import bert_tf.modeling."
+            )
         raise ValueError(
             f"{path} holds a model of the class {registered or class_name}, expected "
-            f"one of this package's: {_CLASSES}; save the BERT model itself."
+            f"one of {_CLASSES}; {advice}"
         )
     arguments = description.config.get("config")
     values = arguments.get("config") if isinstance(arguments, dict) else None
@@ -87,7 +102,9 @@ def _of_archive(path):
     if kind == "pretraining" and arguments.get("next_sentence") is False:
         kind = "masked_lm"
     own = description.metadata.get(keras_archive.OWN_KEY)
-    return _own(path, own, kind=kind, config=_config(path, values))
+    settings = _own(path, own, kind=kind, config=_config(path, values))
+    label_kind = _LABEL_KIND_OF_CLASS.get(class_name, "single_label")
+    return dataclasses.replace(settings, label_kind=label_kind)
 
 
 def _of_weights(path):
@@ -127,6 +144,7 @@ def _own(path, own, *, kind, config):
         vocabulary=vocabulary,
         do_lower_case=_boolean(own.get("do_lower_case")),
         labels=tuple(map(str, labels)) if isinstance(labels, list) else None,
+        label_kind=own.get("label_kind"),
     )
 
 
@@ -144,6 +162,8 @@ def _with_those_beside(path, settings):
         )
     if settings.do_lower_case is None:
         found["do_lower_case"] = _boolean(task.get("do_lower_case"))
+    if settings.label_kind is None:
+        found["label_kind"] = task.get("label_kind")
     if settings.labels is None and isinstance(task.get("labels"), list):
         found["labels"] = tuple(map(str, task["labels"]))
     return dataclasses.replace(settings, **found)

@@ -11,6 +11,9 @@ from bert_tf.modeling import numerics
 
 logger = logging.getLogger(__name__)
 
+# Weights of heads whose shapes follow from the task, not from the model's size.
+_HEADS = (head_module.OUTPUT_WEIGHTS, "output_bias", "cls/squad/")
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LoadReport:
@@ -98,12 +101,20 @@ def create_model(source, **kwargs):
     """Returns the model that a `Source` describes, newly initialized.
 
     Raises:
-        ValueError: the model's size is not known.
+        ValueError: the model's size is not known, or it has layers that only the
+            folder of its run describes.
     """
     if source.config is None:
         raise ValueError(
             f"The size of the model of {source.path} is not known; put its "
             "bert_config.json beside it."
+        )
+    between = head_module.between((*source.shapes, *source.unmapped))
+    if between:
+        raise ValueError(
+            f"{source.path} has a BiLSTM between encoder and head ({between[0]}), "
+            "which no checkpoint describes; use bert_tf.load with the folder of its "
+            "run, or give a BertModel to load_checkpoint for the encoder alone."
         )
     return head_module.create_model(source.config, source.head, **kwargs)
 
@@ -164,8 +175,11 @@ def _check(found, source):
         if shape == expected:
             continue
         advice = "give the bert_config.json that belongs to the checkpoint."
-        if name in (head_module.OUTPUT_WEIGHTS, "output_bias"):
-            advice = "its head is of another task; start from the encoder alone."
+        if name.startswith(_HEADS):
+            advice = (
+                "its head is another one: make a checkpoint of the encoder alone by "
+                "convert_checkpoint --head=encoder, and start from that."
+            )
         raise ValueError(
             f"{name} has shape {shape} in the checkpoint {source.path}, expected "
             f"{expected}; {advice}"

@@ -5,6 +5,7 @@ A released model is a folder with `bert_model.ckpt.*`, `bert_config.json` and
 checkpoint does: casing, kind of head, names of classes.
 """
 
+import dataclasses
 import json
 import os
 
@@ -26,6 +27,8 @@ VOCAB_FILE = "vocab.txt"
 TASK_FILE = "task.json"
 # The prefix of the checkpoint in every released folder.
 PREFIX = "bert_model.ckpt"
+# In the task.json of a retrieval run: its head gives a pair of texts a number.
+_CROSS_ENCODER = "cross_encoder"
 # In a TF2 object checkpoint, whose tensors are not named as in 2018.
 _OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
@@ -111,6 +114,8 @@ def write(source, folder, *, name=PREFIX):
     task = {"task": source.head.kind, "do_lower_case": source.do_lower_case}
     if source.head.labels is not None:
         task["labels"] = list(source.head.labels)
+    if source.head.label_kind != head_module.LABEL_KINDS[0]:
+        task["label_kind"] = source.head.label_kind
     if source.pooling is not None:
         task["pooling"] = source.pooling
     with files.complete_or_absent(os.path.join(folder, TASK_FILE)) as file:
@@ -155,15 +160,18 @@ def _read_task(path):
 def _head(shapes, task):
     head = head_module.head_of(shapes)
     kind, labels = task.get("task"), task.get("labels")
+    label_kind = task.get("label_kind", head_module.LABEL_KINDS[0])
+    if task.get("model") == _CROSS_ENCODER:
+        kind, label_kind = "classification", "regression"
     if head_module.OUTPUT_WEIGHTS not in shapes:
         return head
     if kind not in head_module.KINDS_WITH_OUTPUT_WEIGHTS:
         return head
-    head = head_module.head_of(shapes, kind=kind)
+    head = head_module.head_of(shapes, kind=kind, label_kind=label_kind)
     # A regression has one output and no names.
     if not isinstance(labels, list) or len(labels) != head.num_labels:
-        labels = None
-    return head_module.head_of(shapes, kind=kind, labels=labels)
+        return head
+    return dataclasses.replace(head, labels=tuple(labels))
 
 
 def _do_lower_case(prefix, task):

@@ -148,7 +148,10 @@ def _head(assets, shapes):
         try:
             values = json.load(file)
             return head_module.head_of(
-                shapes, kind=values["kind"], labels=values["labels"]
+                shapes,
+                kind=values["kind"],
+                labels=values["labels"],
+                label_kind=values.get("label_kind", head_module.LABEL_KINDS[0]),
             )
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(f"{path} does not describe its head: {error}.") from error

@@ -119,7 +119,11 @@ class _Module(tf.Module):
     def add_assets(self, source, folder):
         """Writes the files that go with the weights into a folder, and takes them."""
         texts = {CONFIG_FILE: source.config.to_json_string()}
-        head = {"kind": source.head.kind, "labels": source.head.labels}
+        head = {
+            "kind": source.head.kind,
+            "labels": source.head.labels,
+            "label_kind": source.head.label_kind,
+        }
         if source.head.is_known:
             texts[HEAD_FILE] = json.dumps(head, ensure_ascii=False) + "\n"
         for name, text in texts.items():

@@ -229,6 +229,67 @@ def test_to_another_format_and_back_a_head_and_its_labels_are_the_same(
     assert (head.kind, head.labels) == (kind, labels and tuple(labels))
 
 
+@pytest.mark.parametrize(
+    "label_kind, num_labels", [("multi_label", 3), ("regression", 1)]
+)
+@pytest.mark.parametrize(
+    "target_format, name",
+    [("hugging_face", "new"), ("keras", "new.keras"), ("saved_model", "new")],
+)
+def test_what_a_label_is_goes_along_there_and_back(
+    fine_tuned, tmp_path, label_kind, num_labels, target_format, name
+):
+    task = {"task": "classification", "label_kind": label_kind, "do_lower_case": True}
+    prefix = fine_tuned("classification", num_labels=num_labels, task=task)
+    given = options(prefix, tmp_path / name, target_format=target_format)
+    report = conversion.run(given)
+    assert f"{num_labels} outputs, a label is a" in report
+    conversion.convert(options(tmp_path / name, tmp_path / "back"))
+    for path in (tmp_path / name, tmp_path / "back"):
+        assert formats.open_source(path).head.label_kind == label_kind
+    if target_format == "hugging_face":
+        written = json.loads((tmp_path / name / "config.json").read_text())
+        known = {"multi_label": "multi_label_classification"}
+        assert written["problem_type"] == known.get(label_kind, label_kind)
+    if target_format == "saved_model":
+        batch = probe.features(formats.open_source(prefix).config)
+        loaded = tf.saved_model.load(str(tmp_path / name)).signatures["ids"]
+        found = loaded(
+            **{
+                n: tf.constant(batch[n])
+                for n in ("input_ids", "input_mask", "segment_ids")
+            }
+        )
+        answers = {
+            "multi_label": lambda logits: {"probabilities": tf.sigmoid(logits)},
+            "regression": lambda logits: {"values": logits[:, 0]},
+        }[label_kind](found["logits"])
+        for answer, expected in answers.items():
+            np.testing.assert_allclose(found[answer], expected, atol=1e-6)
+
+
+def test_of_a_run_with_a_bilstm_the_encoder_alone_is_converted(golden, tmp_path):
+    tensors = native.read(
+        golden / "model" / "bert_model.ckpt",
+        native.read_names_and_shapes(golden / "model" / "bert_model.ckpt"),
+    )
+    tensors |= {
+        "bilstm/layer_0_forward/kernel": np.ones((16, 64), "float32"),
+        "cls/squad/output_weights": np.ones((2, 32), "float32"),
+        "cls/squad/output_bias": np.ones(2, "float32"),
+    }
+    native.save(tmp_path / "run" / "model.ckpt-1", tensors)
+    shutil.copy(golden / "model" / "bert_config.json", tmp_path / "run")
+    prefix = tmp_path / "run" / "model.ckpt-1"
+    for head in (None, "question_answering"):
+        with pytest.raises(ValueError, match=r"a BiLSTM .* give --head=encoder"):
+            conversion.convert(options(prefix, tmp_path / "new", head=head))
+    done = conversion.convert(options(prefix, tmp_path / "new", head="encoder"))
+    assert "bilstm/layer_0_forward/kernel" in done.dropped
+    found = everything(tmp_path / "new")
+    assert all(name.startswith("bert/") for name in found)
+
+
 def test_what_a_source_computes_and_the_target_cannot_say_has_to_be_allowed(tmp_path):
     pytest.importorskip("keras_hub")
     # KerasHub's masked-word head has an activation and an epsilon of its own.

@@ -362,13 +362,22 @@ LAMBDA = {
     [
         (
             lambda m: _changed_config(m, lambda v: v.update(LAMBDA)),
-            "a model of the class Lambda, expected one of this package's: BertModel",
+            "a model of the class Lambda, expected one of BertModel, .*; save the BE",
         ),
         (
             lambda m: _changed_config(
                 m, lambda v: v.update(registered_name="keras_hub>BertBackbone")
             ),
             "a model of the class keras_hub>BertBackbone",
+        ),
+        (
+            lambda m: _changed_config(
+                m,
+                lambda v: v.update(
+                    class_name="BertBiEncoder", registered_name="bert_tf>BertBiEncoder"
+                ),
+            ),
+            "give the folder of its run; keras.saving.load_model reads the file, too",
         ),
         (
             lambda m: _changed_config(

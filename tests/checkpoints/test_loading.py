@@ -15,6 +15,7 @@ from bert_tf.classification import model as classification
 from bert_tf.modeling import bert
 from bert_tf.modeling import config
 from bert_tf.pretraining import model as pretraining
+from bert_tf.token_classification import model as token_classification
 
 
 @pytest.fixture
@@ -155,8 +156,76 @@ def test_a_head_of_another_task_is_left_over(fine_tuned, released):
 def test_a_head_of_other_classes_is_refused(fine_tuned, released):
     read = config.BertConfig.from_json_file(released / "bert_config.json")
     classifier = classification.BertClassifier(read, num_labels=2)
-    with pytest.raises(ValueError, match=r"output_.* expected \[2.*start from the enc"):
+    with pytest.raises(
+        ValueError, match=r"output_.* expected \[2.*--head=encoder, and"
+    ):
         loading.load_checkpoint(classifier, fine_tuned("classification"))
+
+
+@pytest.mark.parametrize(
+    "task, num_labels, class_name",
+    [
+        ({"task": "classification"}, 3, "BertClassifier"),
+        (
+            {"task": "classification", "label_kind": "multi_label"},
+            3,
+            "BertMultiLabelClassifier",  # Else its answers went through a softmax.
+        ),
+        (
+            {"task": "classification", "label_kind": "regression"},
+            1,
+            "BertRegressor",
+        ),
+        # A number for a pair of texts; a class of one would always have probability 1.
+        ({"task": "retrieval", "model": "cross_encoder"}, 1, "BertRegressor"),
+    ],
+)
+def test_a_head_answers_as_the_runs_own_model_does(
+    fine_tuned, task, num_labels, class_name
+):
+    prefix = fine_tuned("classification", num_labels=num_labels, task=task)
+    model = loading.load_model(prefix)
+    assert type(model).__name__ == class_name
+    # The same weights start another classifier, as those of the release do.
+    assert loading.load_checkpoint(model, prefix).missing == ()
+
+
+@pytest.mark.parametrize(
+    "task, num_labels, message",
+    [
+        (
+            {"label_kind": "regression"},
+            3,
+            "regression has 1 output, but the head has 3",
+        ),
+        ({"label_kind": ["ranks"]}, 3, "Unknown kind of label"),
+    ],
+)
+def test_a_task_that_says_another_head_is_refused(
+    fine_tuned, task, num_labels, message
+):
+    task = {"task": "classification", **task}
+    prefix = fine_tuned("classification", num_labels=num_labels, task=task)
+    with pytest.raises(ValueError, match=message):
+        loading.load_model(prefix)
+
+
+# NumPy 2 about TensorFlow's variables, while Keras writes its own files.
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+def test_a_bilstm_is_named_and_its_encoder_can_be_read(released, tmp_path, model):
+    read = config.BertConfig.from_json_file(released / "bert_config.json")
+    tagger = token_classification.BertTokenClassifier(
+        read, num_labels=2, feature_based="weighted_sum_all"
+    )
+    weights = names.checkpoint_variables(tagger)
+    native.save(tmp_path / "model.ckpt-1", weights)
+    shutil.copy(released / "bert_config.json", tmp_path)
+    tagger.save(tmp_path / "tagger.keras")
+    for path in (tmp_path / "model.ckpt-1", tmp_path / "tagger.keras"):
+        with pytest.raises(ValueError, match=r"has a BiLSTM .* use bert_tf\.load with"):
+            loading.load_model(path)
+        report = loading.load_checkpoint(model, path)
+        assert not [name for name in report.missing if name.startswith("bert/")]
 
 
 @pytest.mark.parametrize(

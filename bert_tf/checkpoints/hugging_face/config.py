@@ -51,6 +51,12 @@ _ACTIVATIONS_BACK = {
     "tanh": "tanh",
     "linear": "linear",
 }
+# What a label is -> Hugging Face's word for it: what its losses and pipelines go by.
+_PROBLEM_TYPES = {
+    "single_label": "single_label_classification",
+    "multi_label": "multi_label_classification",
+    "regression": "regression",
+}
 # Fields of both; their defaults are the same there.
 _SHARED_FIELDS = (
     "vocab_size",
@@ -74,6 +80,7 @@ class Description:
     class_name: str  # Class of transformers, such as "BertForMaskedLM".
     kind: str | None  # Kind of head of that class; None: a class not known here.
     labels: tuple[str, ...] | None  # None: none, or LABEL_0, LABEL_1, ...
+    label_kind: str | None = None  # Of a classifier; None: not said.
 
 
 def read(folder):
@@ -102,6 +109,7 @@ def read(folder):
         class_name=class_name,
         kind=kinds.get(class_name),
         labels=_labels(values, path),
+        label_kind=_label_kind(values, path),
     )
 
 
@@ -148,6 +156,8 @@ def to_dict(config, head, pad_id):
         labels = head.labels or [f"LABEL_{i}" for i in range(head.num_labels)]
         values["id2label"] = {str(i): label for i, label in enumerate(labels)}
         values["label2id"] = {label: i for i, label in enumerate(labels)}
+    if head.label_kind != "single_label":
+        values["problem_type"] = _PROBLEM_TYPES[head.label_kind]
     return values
 
 
@@ -217,6 +227,19 @@ def _activation(name, path):
             f"compute; it reads {', '.join(_ACTIVATIONS)}."
         )
     return _ACTIVATIONS[name]
+
+
+def _label_kind(values, path):
+    problem_type = values.get("problem_type")
+    if problem_type is None:
+        return None
+    kinds = {word: kind for kind, word in _PROBLEM_TYPES.items()}
+    if problem_type not in list(kinds):  # It may be no text.
+        raise ValueError(
+            f"{path} has problem_type {json.dumps(problem_type)}, expected one of "
+            f"{', '.join(kinds)}; correct or remove it."
+        )
+    return kinds[problem_type]
 
 
 def _labels(values, path):

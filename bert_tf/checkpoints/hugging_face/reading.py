@@ -199,7 +199,19 @@ def _head(by_name, described):
         )
     if labels is not None and head.num_labels == len(labels):
         head = dataclasses.replace(head, labels=labels)
-    return head, notes
+    return _with_label_kind(head, described.label_kind, notes)
+
+
+def _with_label_kind(head, label_kind, notes):
+    if head.kind != "classification" or label_kind is None:
+        return head, notes
+    if label_kind == "regression" and head.num_labels != 1:
+        sentence = (
+            f"{config_file.NAME} says problem_type regression of {head.num_labels} "
+            "numbers; bert_tf has a regression of one, so logits alone say them here."
+        )
+        return head, [*notes, sentence]
+    return dataclasses.replace(head, label_kind=label_kind), notes
 
 
 def _check_weights(folder, by_name, config, head):
