@@ -113,6 +113,30 @@ def test_json_lines_are_documents_of_the_field_that_is_named(prepare, tmp_path):
     assert report["read"]["empty_documents"] == 1
 
 
+def test_remote_paths_are_read_and_written_as_local_ones(prepare, run_tool, tmp_path):
+    """file:// stands for any store that TensorFlow knows."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt.gz").write_bytes(gzip.compress(STORY.encode()))
+    _zip(tmp_path / "in" / "b.zip", **{"c.txt": STORY})
+    rows = "".join(json.dumps({"text": f"Row {n}."}) + "\n" for n in range(5))
+    (tmp_path / "in" / "d.jsonl").write_text(rows)
+    (tmp_path / "in" / "e.xml.bz2").write_bytes(bz2.compress(_dump(3).encode()))
+    flags = ["--deduplicate_paragraphs", "--near_duplicates", "--shard_mb=0.0002"]
+    expected, _ = prepare(f"--input_file={tmp_path / 'in'}", *flags)
+    out = tmp_path / "remote"
+    result = run_tool(
+        "prepare_corpus",
+        f"--input_file=file://{tmp_path / 'in'}",
+        f"--output_dir=file://{out}",
+        *flags,
+    )
+    assert result.exit_code == 0, result.stderr
+    names = json.loads((out / "report.json").read_text())["output_files"]
+    assert "".join((out / name).read_text() for name in names) == expected
+    # Object stores have no folders; on a disk an empty one stays.
+    assert not any(path.is_file() for path in (out / ".prepare_corpus").iterdir())
+
+
 def test_the_format_can_be_told(prepare, tmp_path):
     path = tmp_path / "lines.txt"
     path.write_text("a. b\nc d\n\n \ne\n", encoding="utf-8")
