@@ -110,7 +110,10 @@ def _do(work, task):
         with _SHARED[0].get_lock():
             _SHARED[0].value += more
 
-    work(task, on_bytes)
+    try:
+        work(task, on_bytes)
+    except SystemExit:  # Of `_leave`. The pool would take it for a result, and go on.
+        os._exit(1)
 
 
 def _leave(signal_number, frame):
