@@ -211,7 +211,7 @@ def test_endings_of_multiple_choice(check, table):
         f"reading dev: {dev}:2: the label is '2'; expected the number of the right "
         "ending, 0 to 1."
     ]
-    assert "endings: train: 1 examples have one ending twice (train-2)" in lines_of(
+    assert f"endings: train: 1 examples have one ending twice ({train}:3)" in lines_of(
         findings, "warning"
     )
 
@@ -227,6 +227,20 @@ def test_tags_that_break_their_scheme_have_file_and_line(check, tmp_path):
     assert errors[1].startswith(f"tags: {tmp_path}/dev.txt:5: ")
     assert all(error.endswith("so it is not IOB2") for error in errors)
     assert "label balance: train: PER 50.0%, LOC 50.0%" in lines_of(findings, "ok")
+
+
+def test_a_type_that_only_dev_has_is_told_with_file_and_line(check, tmp_path):
+    (tmp_path / "train.txt").write_text("Anna B-PER\nran O\n")
+    (tmp_path / "dev.txt").write_text("Bert B-PER\n\nto O\nOslo B-LOC\n")
+    findings = check("token_classification", data_dir=str(tmp_path))
+    assert lines_of(findings, "error") == [
+        f"label sets: {tmp_path}/dev.txt:4: 'LOC', in dev 1 times, is not in train"
+    ]
+    # One sentence is less than a batch, and the run would stop there.
+    assert (
+        "estimate: 1 examples give not one batch of --train_batch_size=32: training "
+        "will be refused" in lines_of(findings, "warning")
+    )
 
 
 def test_a_file_without_tags_is_an_error(check, tmp_path):
@@ -265,11 +279,11 @@ def test_answers_that_are_elsewhere_have_file_and_line(check, tmp_path):
     )
     findings = check("question_answering", train_file=train, **SMALL)
     lines = (tmp_path / "train.json").read_text().splitlines()
-    place = {name: lines.index(f'       "id": "{name}",') + 1 for name in ("q2", "q3")}
+    line = lines.index('       "id": "q2",') + 1
     assert lines_of(findings, "error") == [
-        f"answers: {train}:{place['q2']}: question q2: the answer 'the sea' is not at "
+        f"answers: {train}:{line}: question q2: the answer 'the sea' is not at "
         "character 4, where 'old hou' stands",
-        f"answers: {train}:{place['q3']}: question q3: it has no answer; give "
+        f"answers: {train}: 1 of 3 questions have no answer; give "
         "--version_2_with_negative",
     ]
     findings = check(
@@ -352,15 +366,26 @@ def test_flags_of_another_task_are_refused(check, flags, message):
                 "doc_stride": 4,
             },
         ),
-        ("classification", {"train_file": "a.tsv", "regression": True}),
-        ("classification", {"train_file": "a.tsv", "label_separator": ";"}),
         (
             "classification",
-            {"tfds_name": "a/b", "tfds_splits": ("train", "test", "test")},
+            {"init_checkpoint": "m", "train_file": "a.tsv", "regression": True},
+        ),
+        (
+            "classification",
+            {"init_checkpoint": "m", "train_file": "a.tsv", "label_separator": ";"},
         ),
         (
             "classification",
             {
+                "init_checkpoint": "m",
+                "tfds_name": "a/b",
+                "tfds_splits": ("train", "test", "test"),
+            },
+        ),
+        (
+            "classification",
+            {
+                "init_checkpoint": "m",
                 "task_name": "XNLI",
                 "data_dir": "folder",
                 "train_language": ("en",),
