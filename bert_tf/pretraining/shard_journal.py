@@ -19,6 +19,7 @@ import numpy as np
 from bert_tf import files
 from bert_tf.data import corpus
 from bert_tf.pretraining import counts as pretraining_counts
+from bert_tf.pretraining import segmentation
 from bert_tf.tokenization import vocabulary as vocabularies
 
 _LOG = logging.getLogger(__name__)
@@ -179,7 +180,10 @@ def fingerprint(
     values["version"] = _RECORDS_VERSION
     values["shards"] = [shard.num_bytes for shard in shards]
     digest = hashlib.blake2b(json.dumps(values, sort_keys=True).encode())
-    for path in inputs:
+    paths = list(inputs)
+    if options.whole_word_segmenter not in (None, segmentation.JIEBA):
+        paths.append(options.whole_word_segmenter)
+    for path in paths:
         with files.open_file(path, "rb") as file:
             while block := file.read(1 << 22):
                 digest.update(block)
