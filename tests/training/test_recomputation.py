@@ -113,7 +113,7 @@ def gradients(recomputes_layers, *, jit_compile=False, replicas=1, dtype="float3
         {},
         {"jit_compile": True},
         {"replicas": 2},
-        {"replicas": 2, "jit_compile": True},
+        pytest.param({"replicas": 2, "jit_compile": True}, marks=pytest.mark.slow),
         {"dtype": "mixed_bfloat16"},
     ],
     ids=str,
