@@ -333,7 +333,7 @@ def test_text_for_pretraining(check, sample_data):
             "--train_file: --task=classification takes one, got 2",
         ),
         ({"task": "pretraining", "input_file": "x", "header": "a"}, "--header does"),
-        ({"task": "retrieval"}, "expected one of classification, multiple_choice"),
+        ({"task": "parsing"}, "expected one of classification, multiple_choice"),
         ({"task": "multiple_choice"}, "Nothing to do"),
     ],
 )
