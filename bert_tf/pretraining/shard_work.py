@@ -27,6 +27,7 @@ from bert_tf.tokenization import vocabulary as vocabularies
 _MEGABYTE = 1_000_000
 _STAGE = "create"
 _SECONDS_BETWEEN_PROGRESS = 0.2
+_TASKS_AHEAD = 4  # For each worker, so that none waits until this process looks.
 # Packages with threads of their own, which would not survive a fork.
 _THREADED = frozenset({"jax", "tensorflow", "torch"})
 
@@ -180,7 +181,7 @@ def _in_order(pool, tasks, num_workers, shared, tell):
     """Yields results in the order of the tasks, a few tasks ahead of the reader."""
     tasks = iter(tasks)
     try:
-        ahead = itertools.islice(tasks, num_workers + 1)
+        ahead = itertools.islice(tasks, _TASKS_AHEAD * num_workers)
         pending = collections.deque(_started(pool, task, shared) for task in ahead)
         # Not earlier: whoever draws a bar may start a thread, and then no more forks.
         tell(0)
