@@ -182,7 +182,7 @@ def _read_object(path):
     with files.open_file(path) as file:
         try:
             values = json.load(file)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{path} is not JSON: {error}.") from None
     if not isinstance(values, dict):
         raise ValueError(f"{path} holds no JSON object; remove or correct it.")

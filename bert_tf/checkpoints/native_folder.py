@@ -150,7 +150,7 @@ def _read_task(path):
     with files.open_file(path) as file:
         try:
             task = json.load(file)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{path} is not JSON: {error}.") from None
     if not isinstance(task, dict):
         raise ValueError(f"{path} holds no JSON object; remove or correct it.")

@@ -46,7 +46,8 @@ def of(path, target_format, *, overwrite=False) -> Target:
     Raises:
         ValueError: it has not the ending of that format's files.
     """
-    path = os.fspath(path).rstrip("/")
+    path = os.fspath(path)
+    path = path.rstrip("/") or path[:1]
     if target_format == "keras" and not path.endswith(_KERAS_SUFFIXES):
         raise ValueError(
             f"--target={path}: expected a name that ends with "
@@ -74,7 +75,12 @@ def check(target: Target, source_path: str) -> None:
             "--target."
         )
     if not files.is_remote(target.path):
-        _remove_leftovers(os.path.abspath(target.path))
+        if os.path.islink(target.path) and not os.path.exists(target.path):
+            raise ValueError(
+                f"{target.path} is a link to {os.readlink(target.path)}, where nothing "
+                "is; remove the link, or give another --target."
+            )
+        _remove_leftovers(_own_path(target))
     if not target.is_folder and files.is_folder(target.path):
         raise ValueError(f"{target.path} is a folder; expected the name of a file.")
     if target.is_folder and files.exists(target.path):
@@ -100,7 +106,7 @@ def complete_or_absent(target: Target):
             yield folder
             _copy(folder, target)
         return
-    path = os.path.abspath(target.path)
+    path = _own_path(target)
     folder = _beside(path, _PARTIAL)
     try:
         files.make_folders(folder)
@@ -128,6 +134,13 @@ def _is_within(source_path, target):
     source = os.path.realpath(source_path)
     path = os.path.realpath(target.path)
     return source == path or (target.is_folder and source.startswith(f"{path}{os.sep}"))
+
+
+def _own_path(target):
+    """Returns where a target is; a folder may be known by a link, which stays."""
+    if target.is_folder:
+        return os.path.realpath(target.path)
+    return os.path.abspath(target.path)
 
 
 def _beside(path, ending):

@@ -111,7 +111,7 @@ class BertConfig:
             text = file.read()
         try:
             values = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{path} is not JSON: {error}.") from error
         if not isinstance(values, dict):
             raise ValueError(

@@ -346,6 +346,19 @@ def test_an_empty_folder_may_be_the_target(released_folder, tmp_path):
     assert names_in(tmp_path / "new") == RELEASED
 
 
+def test_a_link_to_a_folder_stays_and_one_to_nowhere_is_refused(
+    released_folder, tmp_path
+):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    conversion.convert(options(released_folder, tmp_path / "link"))
+    assert (tmp_path / "link").is_symlink()
+    assert names_in(tmp_path / "real") == RELEASED
+    (tmp_path / "lost").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match=r"lost is a link to .*nowhere, where nothing"):
+        conversion.convert(options(released_folder, tmp_path / "lost"))
+
+
 def test_another_models_files_beside_a_prefix_are_not_replaced(
     released_folder, tmp_path
 ):

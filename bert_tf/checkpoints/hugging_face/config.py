@@ -124,7 +124,7 @@ def read_json(path):
         text = file.read()
     try:
         values = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not JSON: {error}; copy it again.") from error
     if not isinstance(values, dict):
         raise ValueError(

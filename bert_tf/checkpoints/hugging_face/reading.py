@@ -64,6 +64,13 @@ def open_source(path):
     folder = _folder(path)
     described = config_file.read(folder)
     stored = shards.stored_tensors(folder, described.class_name)
+    num_layers = described.config.num_hidden_layers
+    if num_layers > len(stored):  # Before anything is made for each of them.
+        raise ValueError(
+            f"{folder}: {config_file.NAME} means {num_layers} layers, but there are "
+            f"only {len(stored)} tensors; it belongs to another model, or a file is "
+            "missing."
+        )
     weights = _sorted_weights(stored, described.config)
     head, head_notes = _head(weights.by_name, described)
     _check_weights(folder, weights.by_name, described.config, head)

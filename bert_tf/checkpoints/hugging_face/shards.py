@@ -35,6 +35,8 @@ _ADAPTERS = ("adapter_model.safetensors", "adapter_model.bin")
 _FLOATS = {"F16", "BF16", "F32", "F64"}
 # The data of a safetensors file starts at a multiple of this.
 _ALIGNMENT = 8
+# Ends the names of files that browsers and hub clients have not downloaded whole.
+_UNFINISHED = (".part", ".incomplete", ".crdownload", ".download")
 _LFS_POINTER = b"version https://git-lfs"
 
 
@@ -82,7 +84,11 @@ def stored_tensors(folder, class_name):
             f"{folder} has shards such as model-00001-of-00002.safetensors, but no "
             f"{INDEX_NAME}; copy it from where the shards are from."
         )
-    raise FileNotFoundError(f"{folder} has no {NAME} and no {INDEX_NAME}.")
+    unfinished = [name for name in names if name.endswith(_UNFINISHED)]
+    told = ""
+    if unfinished:
+        told = f", but {unfinished[0]}, a download that did not finish: go on with it"
+    raise FileNotFoundError(f"{folder} has no {NAME} and no {INDEX_NAME}{told}.")
 
 
 def read_each(tensors):
@@ -192,12 +198,12 @@ def _tensors_of_shards(folder, names):
 
 
 def _weight_map(path):
-    with files.open_file(path) as file:
+    with files.open_file(path, "rb") as file:
         text = file.read()
     try:
         weight_map = json.loads(text)["weight_map"]
         shards = set(weight_map.values())
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(
             f"{path} is no index of shards: expected JSON with a weight_map from "
             "tensors to files."
@@ -229,6 +235,10 @@ def _opened(path):
                 yield file
         except safetensors.SafetensorError as error:
             raise ValueError(_what_is_wrong(path, error)) from error
+        except FileNotFoundError:
+            raise
+        except OSError as error:  # Such as a folder, which it does not name.
+            raise OSError(f"{path} cannot be read: {error}.") from error
 
 
 @contextlib.contextmanager

@@ -19,6 +19,8 @@ ADDED_NAME = "added_tokens.json"
 # Classes of transformers that tokenize as the release does, options apart.
 _CLASSES = ("BertTokenizer", "PreTrainedTokenizer", "TokenizersBackend")
 _MAX_NAMED = 5
+# Of options that are read.
+_TYPES = {"do_lower_case": bool, "tokenizer_class": str, "never_split": list}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -48,6 +50,12 @@ def read(folder):
     added = _added(whole, os.path.join(folder, NAME)) | read_json(ADDED_NAME)
     tokens, more = _with_added(tokens, added)
     notes += more
+    for name, kind in _TYPES.items():
+        if not isinstance(options.get(name), kind | None):
+            raise ValueError(
+                f"{os.path.join(folder, OPTIONS_NAME)}: {name} is {options[name]!r}, "
+                f"expected a {kind.__name__}; copy it again."
+            )
     normalizer = _part(whole, "normalizer")
     do_lower_case = options.get("do_lower_case", normalizer.get("lowercase"))
     notes += _differences(options, whole, do_lower_case)
@@ -94,9 +102,12 @@ def _tokens(folder, names, whole):
 
 
 def _in_order(ids, path):
-    if not isinstance(ids, dict) or sorted(ids.values()) != list(range(len(ids))):
+    is_whole = isinstance(ids, dict) and set(map(repr, ids.values())) == set(
+        map(repr, range(len(ids)))
+    )
+    if not is_whole:
         raise ValueError(
-            f"{path}: the ids of its vocabulary are not 0 to {len(ids) - 1}; copy it "
+            f"{path}: the ids of its vocabulary are not 0, 1, 2 and so on; copy it "
             f"again, or give {VOCABULARY_NAME}."
         )
     return tuple(sorted(ids, key=ids.get))

@@ -50,7 +50,7 @@ def test_every_size_is_taken_and_given_back(copied):
     assert dataclasses.asdict(read) == {
         **sizes,
         "layer_norm_epsilon": 1e-7,
-        "hidden_act": "gelu_erf",
+        "hidden_act": "gelu_erf",        "attention": "bidirectional",
     }
     written = config_file.to_dict(read, head.Head(kind="masked_lm"), 3)
     assert written == {
@@ -123,6 +123,7 @@ def test_labels_are_read_in_the_order_of_their_ids(copied, id2label, expected):
             'has hidden_act "silu", which bert_tf does not compute; it reads gelu, ',
         ),
         ({"hidden_act": {"of": "lists"}}, "which bert_tf does not compute"),
+        ({"problem_type": ["ranks"]}, r'problem_type \["ranks"\], expected one of sin'),
         ({"vocab_size": None}, r"config\.json: .* has no vocab_size"),
         ({"hidden_size": "16"}, "hidden_size of the model .* whole number"),
         ({"num_attention_heads": 5}, "is not a multiple of num_attention_heads 5"),
@@ -165,6 +166,7 @@ def test_configurations_of_all_years_are_read(copied, changes):
         (b"", r"config\.json is not JSON"),
         (b"[1]", r"config\.json holds a JSON list, expected an object"),
         (b"\xff\xfe\x00", r"config\.json is not JSON"),
+        (b"[" * 200_000, r"config\.json is not JSON: maximum recursion depth"),
     ],
 )
 def test_a_file_that_is_no_configuration_is_refused(copied, text, message):

@@ -315,6 +315,30 @@ def test_a_configuration_of_more_layers_than_there_are(copied):
         hugging_face.open_source(folder)
 
 
+def test_more_layers_than_tensors_are_refused_before_they_take_memory(copied):
+    folder = copied("encoder", num_hidden_layers=10**9)
+    with pytest.raises(ValueError, match=r"means 1000000000 layers, but there are"):
+        hugging_face.open_source(folder)
+
+
+@pytest.mark.parametrize(
+    "problem_type, label_kind",
+    [
+        (None, "single_label"),
+        ("single_label_classification", "single_label"),
+        ("multi_label_classification", "multi_label"),
+        # Of several numbers, which is no model of ours: logits say them.
+        ("regression", "single_label"),
+    ],
+)
+def test_what_a_label_is_follows_the_problem_type(copied, problem_type, label_kind):
+    folder = copied("classification", problem_type=problem_type)
+    source = hugging_face.open_source(folder)
+    assert source.head.label_kind == label_kind
+    is_told = any("says problem_type regression of" in note for note in source.notes)
+    assert is_told is (problem_type == "regression")
+
+
 def test_a_vocabulary_longer_than_the_table_is_refused_a_shorter_one_is_told(
     copied, change
 ):

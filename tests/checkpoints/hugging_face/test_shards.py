@@ -134,6 +134,28 @@ def test_missing_shards_are_named(copied):
         hugging_face.open_source(folder)
 
 
+def test_a_download_that_did_not_finish_is_named(copied):
+    folder = copied("encoder")
+    (folder / "model.safetensors").rename(folder / "model.safetensors.part")
+    with pytest.raises(FileNotFoundError, match=r"but model\.safetensors\.part, a "):
+        hugging_face.open_source(folder)
+
+
+def test_a_folder_in_the_place_of_the_weights_is_named(copied):
+    folder = copied("encoder")
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors").mkdir()
+    with pytest.raises(OSError, match=r"encoder/model\.safetensors cannot be read"):
+        hugging_face.open_source(folder)
+
+
+def test_an_index_that_is_no_text_is_named(copied):
+    folder = copied("sharded")
+    (folder / "model.safetensors.index.json").write_bytes(b"\xff\xfe{}")
+    with pytest.raises(ValueError, match=r"index\.json is no index of shards"):
+        hugging_face.open_source(folder)
+
+
 def test_a_shard_cut_short_is_named(copied):
     folder = copied("sharded")
     cut_to(-1)(folder / "model-00003-of-00004.safetensors")

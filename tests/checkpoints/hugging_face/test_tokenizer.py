@@ -195,13 +195,25 @@ def test_another_kind_of_tokenizer_is_told_and_not_taken(tmp_path):
         ),
         (
             {"tokenizer__json": json_of("", model__vocab={"[PAD]": 0, "a": 2})},
-            r"tokenizer\.json: the ids of its vocabulary are not 0 to 1",
+            r"tokenizer\.json: the ids of its vocabulary are not 0, 1, 2 and so on",
+        ),
+        (
+            {"tokenizer__json": json_of("", model__vocab={"[PAD]": 0, "a": "1"})},
+            r"tokenizer\.json: the ids of its vocabulary are not 0, 1, 2 and so on",
         ),
         (
             {"tokenizer__json": json_of(VOCABULARY, added_tokens=["<e>"])},
             r"tokenizer\.json: added_tokens is not a list of tokens with id",
         ),
         ({"tokenizer__json": "{"}, r"tokenizer\.json is not JSON"),
+        (
+            {"tokenizer_config__json": '{"never_split": 7}'},
+            r"tokenizer_config\.json: never_split is 7, expected a list",
+        ),
+        (
+            {"tokenizer_config__json": '{"do_lower_case": "no"}'},
+            r"tokenizer_config\.json: do_lower_case is 'no', expected a bool",
+        ),
         ({"tokenizer_config__json": "[]"}, r"tokenizer_config\.json holds a JSON list"),
         ({"vocab__txt": "[PAD]\r\n"}, r"vocab\.txt:1: the line ends with CRLF"),
     ],
