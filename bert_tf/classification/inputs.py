@@ -116,6 +116,7 @@ def _from_options(options, progress):
         label_separator=columns.separator,
         threshold=_threshold(options.threshold) if is_multi else None,
         doc_stride=options.doc_stride,
+        bilstm_on_top=options.bilstm_on_top,
     )
     return Inputs(
         task=task,

@@ -1,6 +1,7 @@
 """The encoder with one head: for one class, for any number of classes, for a number.
 
-All three have the release's weights, output_weights [C, H] and output_bias [C].
+All three have the release's weights, output_weights [C, H] and output_bias [C]; on a
+BiLSTM output_weights is [C, 2 H].
 
 Shape letters: B batch, S sequence, H hidden, C classes.
 """
@@ -11,6 +12,7 @@ from keras import ops
 from bert_tf.modeling import bert
 from bert_tf.modeling import heads
 from bert_tf.modeling import numerics
+from bert_tf.modeling import recurrent
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -20,6 +22,8 @@ class BertClassifier(heads.TaskModel):
     Args:
         config: BertConfig.
         num_labels: int, C.
+        bilstm_on_top: whether a BiLSTM of one layer, of width H in each direction,
+            reads the encoder's vectors in the pooler's place (Table 5 of the paper).
         name: as for every Keras model.
         dtype: as for every Keras model.
 
@@ -37,20 +41,34 @@ class BertClassifier(heads.TaskModel):
     task_dropout_rate = numerics.TASK_DROPOUT_RATE
 
     def __init__(
-        self, config, *, num_labels, name="bert_classifier", dtype=None, **kwargs
+        self,
+        config,
+        *,
+        num_labels,
+        bilstm_on_top=False,
+        name="bert_classifier",
+        dtype=None,
+        **kwargs,
     ):
         if num_labels < 1:
             raise ValueError(f"num_labels must be at least 1, got {num_labels}.")
         super().__init__(config, name=name, dtype=dtype, **kwargs)
         self.num_labels = num_labels
+        self.bilstm_on_top = bilstm_on_top
         self.bert = bert.BertModel(config, name="bert", dtype=self.dtype_policy)
+        if bilstm_on_top:
+            self.bilstm = recurrent.BiLSTM(config.hidden_size, 1)
 
     def build(self, input_shape=None):
         """Creates all weights; needs no data."""
         self.bert.build()
+        width = self.config.hidden_size
+        if self.bilstm_on_top:
+            self.bilstm.build(width)
+            width = 2 * width
         self.output_weights = self.add_weight(
             name="output_weights",
-            shape=(self.num_labels, self.config.hidden_size),
+            shape=(self.num_labels, width),
             initializer=numerics.initializer(self.config),
         )
         self.output_bias = self.add_weight(
@@ -76,8 +94,13 @@ class BertClassifier(heads.TaskModel):
         """
         keys = self.dropout_keys_in_use(features, training, dropout_keys)
         encoded = self.bert(features, training=training, dropout_keys=keys)
+        vectors = encoded["pooled_output"]
+        if self.bilstm_on_top:
+            vectors = self.bilstm.vector_of_text(
+                encoded["sequence_output"], features.get("input_mask")
+            )
         pooled = numerics.dropout(
-            encoded["pooled_output"],
+            vectors,
             self.task_dropout_rate,
             keys,
             heads.TASK_DROPOUT_SITE,
@@ -157,7 +180,8 @@ class BertClassifier(heads.TaskModel):
 
     def get_config(self):
         """Returns what the constructor takes."""
-        return {**super().get_config(), "num_labels": self.num_labels}
+        own = {"num_labels": self.num_labels, "bilstm_on_top": self.bilstm_on_top}
+        return {**super().get_config(), **own}
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -268,7 +292,7 @@ def create(config, kind, num_labels, **kwargs):
         config: BertConfig.
         kind: a key of `MODELS`.
         num_labels: int, C; not read for a number.
-        **kwargs: name and dtype, as for every Keras model.
+        **kwargs: bilstm_on_top; name and dtype, as for every Keras model.
     """
     if kind != "regression":
         kwargs["num_labels"] = num_labels

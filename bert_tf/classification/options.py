@@ -54,6 +54,11 @@ class RunClassifierOptions(data_options.DataOptions):
         help="Share of steps in which the rate rises.",
     )
 
+    bilstm_on_top: bool = option(
+        False,
+        help="Put a newly initialized BiLSTM between encoder and head, as in Table 5 "
+        "of the paper for left-to-right models.",
+    )
     teacher: str | None = option(
         None,
         help="Folder of a trained run with the same classes, whose logits the model "

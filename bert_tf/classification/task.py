@@ -24,6 +24,7 @@ class Task:
     label_separator: str | None = None  # Between the classes of one cell.
     threshold: float | None = None  # Of several classes: the least that counts as one.
     doc_stride: int = 0  # Pieces between the windows of a long text; 0: it is cut.
+    bilstm_on_top: bool = False  # Whether a BiLSTM stands between encoder and head.
 
     @property
     def num_outputs(self) -> int:

@@ -41,7 +41,10 @@ class TrainedClassifier:
             self.vocabulary, do_lower_case=self.task.do_lower_case
         )
         self.model = model_module.create(
-            self.config, self.task.label_kind, self.task.num_outputs
+            self.config,
+            self.task.label_kind,
+            self.task.num_outputs,
+            bilstm_on_top=self.task.bilstm_on_top,
         )
         self.model.build()
         _load(self.model, run_dir)

@@ -149,11 +149,13 @@ class Classification:
                 self.inputs.config,
                 task.label_kind,
                 task.num_outputs,
+                bilstm_on_top=task.bilstm_on_top,
                 dtype=options.dtype,
             )
         return distillation.DistilledClassifier(
             self.inputs.config,
             num_labels=task.num_outputs,
+            bilstm_on_top=task.bilstm_on_top,
             temperature=options.distillation_temperature,
             weight=options.distillation_weight,
             dtype=options.dtype,

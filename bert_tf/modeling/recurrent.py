@@ -64,6 +64,23 @@ class BiLSTM(keras.layers.Layer):
             vectors = ops.concatenate(both, axis=-1)  # [B, S, 2 U]
         return vectors
 
+    def vector_of_text(self, inputs, input_mask=None):
+        """Returns one vector a text: what each direction says when it has read it all.
+
+        Args:
+            inputs, input_mask: as for `call`; None: every piece is real.
+
+        Returns:
+            float32 [B, 2 U]: forward at the last real piece, backward at the first.
+        """
+        if input_mask is None:
+            input_mask = ops.ones(ops.shape(inputs)[:2], dtype="int32")
+        outputs = self(inputs, input_mask)  # [B, S, 2 U]
+        num_pieces = ops.sum(ops.cast(input_mask, "int32"), axis=1)  # [B]
+        last = ops.maximum(num_pieces - 1, 0)[:, None, None]
+        forward = ops.take_along_axis(outputs[:, :, : self.units], last, axis=1)
+        return ops.concatenate([forward[:, 0], outputs[:, 0, self.units :]], axis=-1)
+
 
 class LSTM(keras.layers.Layer):
     """One layer in one direction: [B, S, H] to float32 [B, S, U]."""

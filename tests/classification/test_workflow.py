@@ -4,11 +4,14 @@ import shutil
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints import native
 from bert_tf.checkpoints import rotation
 from bert_tf.classification import workflow
+from bert_tf.serving import export
+from bert_tf.serving import runs
 from bert_tf.training import distribution
 
 
@@ -323,6 +326,34 @@ def test_a_run_with_another_vocabulary_is_not_continued(
     options = weather_options(weather_run, vocab_file=str(swapped))
     with pytest.raises(ValueError, match="with another vocabulary"):
         workflow.run(options)
+
+
+def test_a_bilstm_on_top_is_trained_kept_and_exported(
+    tmp_path, weather_options, weather
+):
+    run_dir = tmp_path / "run"
+    workflow.run(
+        weather_options(
+            run_dir, bilstm_on_top=True, do_predict=True, num_train_epochs=2.0
+        )
+    )
+    prefix = rotation.latest(str(run_dir))
+    shapes = native.read_names_and_shapes(prefix)
+    hidden = json.loads((run_dir / "bert_config.json").read_text())["hidden_size"]
+    assert list(shapes["output_weights"]) == [2, 2 * hidden]
+    moved = native.read(prefix, ["bilstm/layer_0_backward/input/kernel/adam_v"])
+    assert all(np.any(values > 0) for values in moved.values())
+
+    # Neither the flag nor anything else has to be said again.
+    texts = (weather / "test.tsv").read_text().splitlines()[1:]
+    answers = runs.load(str(run_dir)).predict(texts)
+    found = [list(answer["probabilities"].values()) for answer in answers]
+    predicted = np.loadtxt(run_dir / "test_results.tsv", delimiter="\t")
+    np.testing.assert_allclose(found, predicted, atol=1e-5)
+    export_dir = export.export_saved_model(str(run_dir), str(tmp_path / "export"))
+    signature = tf.saved_model.load(export_dir).signatures["serving_default"]
+    exported = signature(text=tf.constant(texts))["probabilities"]
+    np.testing.assert_allclose(exported, predicted, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["eval_batch_size", "predict_batch_size"])

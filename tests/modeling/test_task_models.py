@@ -82,6 +82,9 @@ MODELS = {
         CAUSAL, num_labels=3, **kw
     ),
     "classifier": lambda **kw: classification.BertClassifier(SMALL, num_labels=3, **kw),
+    "classifier_with_bilstm": lambda **kw: classification.BertClassifier(
+        CAUSAL, num_labels=3, bilstm_on_top=True, **kw
+    ),
     "multi_label_classifier": lambda **kw: classification.BertMultiLabelClassifier(
         SMALL, num_labels=3, **kw
     ),
