@@ -288,13 +288,9 @@ def _last_stage(options, progress):
             inputs_module.read_training_examples(options, path)
     for number, path in enumerate(options.train_file[:-1], start=1):
         stage_dir = os.path.join(options.output_dir, f"stage_{number}")
-        stage = dataclasses.replace(
-            options,
-            output_dir=stage_dir,
-            train_file=(path,),
-            do_eval=False,
-            do_predict=False,
-        )
+        values = {"output_dir": stage_dir, "train_file": (path,)}
+        values |= {"do_eval": False, "do_predict": False}
+        stage = dataclasses.replace(options, **values)
         if rotation.latest(options.output_dir) is None:
             logger.info("Stage %d of %d: %s", number, len(options.train_file), path)
             QuestionAnswering(stage, progress=progress).train()
