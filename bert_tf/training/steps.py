@@ -6,8 +6,6 @@ differentiates sum / global weight, so gradients simply add, and the result does
 depend on how the global batch is divided.
 """
 
-import functools
-
 import tensorflow as tf
 
 from bert_tf.training import updates
@@ -15,6 +13,8 @@ from bert_tf.training import updates
 # Columns of a batch that are not features of an example.
 EXAMPLE_INDEX = "example_index"
 STEP = "step"
+# Beside the weights of the loss terms, in float16.
+LOSS_SCALE = "loss_scale"
 # The logit of a place that a length bucket cut off: numerics.ATTENTION_MASK_BIAS.
 CUT_LOGIT = -10000.0
 
@@ -47,9 +47,9 @@ def build_train_steps(model, optimizer, strategy, *, random_seed, options):
         }
         scale = {}
         if loss_scale is not None:
-            scale = {"loss_scale": tf.convert_to_tensor(loss_scale.scale)}
+            scale = {LOSS_SCALE: tf.convert_to_tensor(loss_scale.scale)}
         terms, gradients = _accumulate(
-            functools.partial(gradients_of, **scale), batch, weights, micro_batches
+            gradients_of, batch, weights | scale, micro_batches
         )
         terms = updates.sum_over_replicas(terms)
         rate = tf.cast(optimizer.learning_rate, tf.float32)
@@ -64,7 +64,7 @@ def build_train_steps(model, optimizer, strategy, *, random_seed, options):
         }
 
     names = ["loss", *model.loss_names, "learning_rate", "global_grad_norm"]
-    names += ["loss_scale"] if loss_scale is not None else []
+    names += [LOSS_SCALE] if loss_scale is not None else []
 
     @tf.function
     def train_steps(iterator, num_steps):
@@ -179,7 +179,7 @@ def _features(batch):
 def _gradient_function(model, random_seed, jit_compile=False):
     """Returns a function (micro-batch, global weights) -> (loss terms, gradients).
 
-    With `loss_scale`, a scalar, gradients are those of the loss times it.
+    Where the weights have a `loss_scale`, gradients are those of the loss times it.
     Gradients are a dict from a variable's place in `model.trainable_variables`.
     Weights that no loss reaches are left out: they stay as they are, without decay,
     as in the release.
@@ -194,7 +194,7 @@ def _gradient_function(model, random_seed, jit_compile=False):
     if jit_compile and not is_whole:
         outputs_of = tf.function(outputs_of, jit_compile=True, autograph=False)
 
-    def gradients_of(batch, weights, loss_scale=1.0):
+    def gradients_of(batch, weights):
         keys = model.dropout_keys(random_seed, batch[STEP], batch[EXAMPLE_INDEX])
         features = _features(batch)
         # Watching no others ends the backward pass where frozen layers begin.
@@ -205,7 +205,9 @@ def _gradient_function(model, random_seed, jit_compile=False):
                 name: term / weights[name]
                 for name, term in model.loss_sums(features, outputs).items()
             }
-            loss = tf.add_n(list(terms.values())) * loss_scale
+            loss = tf.add_n(list(terms.values()))
+            if LOSS_SCALE in weights:
+                loss = loss * weights[LOSS_SCALE]
         gradients = tape.gradient(loss, variables)
         return terms, {
             place: tf.convert_to_tensor(gradient)
