@@ -16,10 +16,12 @@ from bert_tf.pretraining import shard_journal
 from bert_tf.pretraining import shard_work
 from bert_tf.tokenization import vocabulary as vocabularies
 
-# A corpus that is smaller than so many shards is cut into as many, or half as many and
-# so on, for several processes; each has at least some megabytes.
-_MOST_SHARDS_OF_A_SMALL_CORPUS = 16
+# Shards that a small corpus is cut into for several processes; half as many, and so on,
+# where each would have less than the fewest megabytes. More than the most would only
+# take more memory.
+_SHARDS_OF_A_SMALL_CORPUS = 16
 _FEWEST_MEGABYTES = 1.5
+_MOST_MEGABYTES = 8.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -144,15 +146,12 @@ def _shards(paths, options):
     if options.sampler == "release":  # As in 2018, a corpus is drawn from as a whole.
         return corpus.shards(paths, options.shard_mb)
     megabytes = sum(files.size(path) for path in paths) / 1e6
-    num_shards = _MOST_SHARDS_OF_A_SMALL_CORPUS
+    num_shards = _SHARDS_OF_A_SMALL_CORPUS
     while num_shards > 1 and megabytes / num_shards < _FEWEST_MEGABYTES:
         num_shards //= 2
-    return corpus.shards(
-        paths,
-        options.shard_mb,
-        # A little more, so that no small rest makes a shard of its own.
-        target_mb=min(options.shard_mb, 1.02 * megabytes / num_shards),
-    )
+    # A little more, so that no small rest makes a shard of its own.
+    target_mb = min(options.shard_mb, _MOST_MEGABYTES, 1.02 * megabytes / num_shards)
+    return corpus.shards(paths, options.shard_mb, target_mb=target_mb)
 
 
 def _writer(path, options, vocabulary):

@@ -145,8 +145,8 @@ class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
         64.0,
         minimum=0.0001,
         help="The most MB of text sampled together; memory grows with it. Unless "
-        "--sampler=release they are smaller where a corpus is, so that several "
-        "processes share the work.",
+        "--sampler=release it is 8 MB, or less of a small corpus, once there are 16 "
+        "documents to draw from.",
     )
 
     def __post_init__(self):
