@@ -1,6 +1,7 @@
 """A run folder to a SavedModel that needs TensorFlow and TensorFlow Text alone."""
 
 import contextlib
+import json
 import os
 import shutil
 import tempfile
@@ -16,6 +17,7 @@ from bert_tf.question_answering import trained as trained_question_answering
 from bert_tf.retrieval import trained as trained_retrieval
 from bert_tf.serving import choice_signatures
 from bert_tf.serving import class_signatures
+from bert_tf.serving import encoders
 from bert_tf.serving import runs
 from bert_tf.serving import span_signatures
 from bert_tf.serving import tag_signatures
@@ -29,6 +31,7 @@ MODEL_FILE = "saved_model.pb"
 RUN_FILES = ("task.json", "vocab.txt", "bert_config.json")
 # What the model of a task answers to.
 SIGNATURES = {
+    encoders.Encoder: vector_signatures.VectorSignatures,
     trained_classification.TrainedClassifier: class_signatures.ClassSignatures,
     trained_multiple_choice.TrainedMultipleChoice: choice_signatures.ChoiceSignatures,
     trained_question_answering.TrainedSpanPredictor: span_signatures.SpanSignatures,
@@ -68,14 +71,47 @@ def export_saved_model(
             f"{output_dir} is a run of {type(model).__name__}, which has no "
             "SavedModel; bert_tf.load answers with the model of any run."
         )
+    kept = {}
+    for name in RUN_FILES:
+        with files.open_file(os.path.join(output_dir, name), "rb") as file:
+            kept[name] = file.read()
+    return _write(model, kept, export_dir, progress)
+
+
+def export_encoder(options, *, progress=progress_module.silent) -> str:
+    """Writes an encoder as the SavedModel of a bi-encoder: text to `embedding`.
+
+    Args:
+        options: `serving.options.ExportSavedModelOptions` with an init_checkpoint.
+        progress: told about the stages.
+
+    Returns:
+        The folder that was written.
+
+    Raises:
+        OSError: something cannot be read or written.
+        ValueError: there is no such encoder, or the folder is not empty.
+    """
+    _check_absent(options.export_dir)
+    files.check_can_be_made(options.export_dir)
+    encoder = encoders.Encoder(options, progress=progress)
+    progress("export", 1, 3, unit="stages")
+    kept = {
+        "task.json": json.dumps(encoder.task.to_dict(), indent=2) + "\n",
+        "vocab.txt": "".join(f"{token}\n" for token in encoder.vocabulary.tokens),
+        "bert_config.json": encoder.config.to_json_string(),
+    }
+    kept = {name: text.encode() for name, text in kept.items()}
+    return _write(encoder, kept, options.export_dir, progress)
+
+
+def _write(model, kept, export_dir, progress):
+    """Writes the SavedModel of a model, and the files that lie beside it."""
     module = SIGNATURES[type(model)](model)
     with _complete_or_absent_folder(export_dir) as folder:
         _save(module, folder, export_dir)
         progress("export", 2, 3, unit="stages")
-        for name in RUN_FILES:
-            source = os.path.join(output_dir, name)
-            with files.open_file(source, "rb") as file:
-                content = file.read()
+        for name, content in kept.items():
             target = os.path.join(folder, EXTRA_FOLDER, name)
             with files.complete_or_absent(target, "wb") as file:
                 file.write(content)
@@ -85,7 +121,10 @@ def export_saved_model(
 
 def run(options, *, progress=progress_module.silent) -> str:
     """Exports as `serving.options.ExportSavedModelOptions` say; returns a report."""
-    export_saved_model(options.output_dir, options.export_dir, progress=progress)
+    if options.init_checkpoint is not None:
+        export_encoder(options, progress=progress)
+    else:
+        export_saved_model(options.output_dir, options.export_dir, progress=progress)
     names = ", ".join(files.list_folder(options.export_dir))
     return f"The SavedModel is in {options.export_dir} ({names})."
 

@@ -3,6 +3,7 @@
 import dataclasses
 
 from bert_tf import options
+from bert_tf.modeling import pooling as pooling_module
 from bert_tf.options import option
 
 FROM_STDIN = "-"
@@ -10,13 +11,54 @@ FROM_STDIN = "-"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExportSavedModelOptions(options.Options):
-    """Writes the model of a run as a SavedModel: text in, answers out, of any task."""
+    """Writes a model as a SavedModel: text in, answers out, of any task's run.
 
-    output_dir: str = option(help="Folder of the training run.")
+    With --init_checkpoint in place of a run's --output_dir: text in, vectors of an
+    encoder out, of length 1.
+    """
+
     export_dir: str = option(
         help="New folder for the SavedModel. TensorFlow Serving wants a number as its "
         "last part: models/topics/1."
     )
+    output_dir: str | None = option(None, help="Folder of the training run.")
+    init_checkpoint: str | None = option(
+        None, help="Or a checkpoint of any format, whose encoder gives vectors."
+    )
+    pooling: str = option(
+        "mean",
+        choices=pooling_module.KINDS,
+        help="What the vector of a text is: that of [CLS], or the mean or the maximum "
+        "of its pieces'.",
+    )
+    max_seq_length: int = option(
+        128, minimum=3, help="The most pieces of a text with [CLS] and [SEP]."
+    )
+    bert_config_file: str | None = option(
+        None, help="JSON file with the model's size; default: that of init_checkpoint."
+    )
+    vocab_file: str | None = option(
+        None, help="Vocabulary of the checkpoint; default: its own."
+    )
+    do_lower_case: bool | None = option(
+        None, help="Default: as init_checkpoint says, or else True."
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if (self.output_dir is None) == (self.init_checkpoint is None):
+            raise options.OptionError(
+                "Expected --output_dir of a run, or --init_checkpoint of an encoder."
+            )
+        if self.output_dir is None:
+            return
+        for field in dataclasses.fields(self):
+            is_given = getattr(self, field.name) != field.default
+            if is_given and field.name not in ("export_dir", "output_dir"):
+                raise options.OptionError(
+                    f"--{field.name} goes with --init_checkpoint; the run in "
+                    "--output_dir says it itself."
+                )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,12 +1,18 @@
 """Vectors and scores from a SavedModel are those of Python."""
 
+import json
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
+import bert_tf
+from bert_tf import options as options_module
+from bert_tf.modeling import pooling
 from bert_tf.retrieval import task as retrieval_task
 from bert_tf.serving import client
 from bert_tf.serving import export
+from bert_tf.serving import options
 from bert_tf.serving import runs
 
 TEXTS = ["", "the rain", "crème brûlée, 中文", "rain in spain " * 5, "the bread " * 40]
@@ -30,6 +36,60 @@ def test_a_saved_model_of_a_bi_encoder_gives_its_vectors(
     np.testing.assert_allclose(
         queries["embedding"], trained.encoder.queries(TEXTS), atol=1e-5
     )
+
+
+def test_an_encoder_is_served_without_fine_tuning(golden, tmp_path):
+    given = {
+        "init_checkpoint": str(golden / "model" / "bert_model.ckpt"),
+        "bert_config_file": str(golden / "model" / "bert_config.json"),
+        "vocab_file": str(golden / "vocab.txt"),
+    }
+    found = {}
+    for name, flags in {
+        "mean": {},
+        "short": {"pooling": "max", "max_seq_length": 8, "do_lower_case": False},
+    }.items():
+        export.run(
+            options.ExportSavedModelOptions(
+                export_dir=str(tmp_path / name),
+                **{"max_seq_length": 16} | given | flags,
+            )
+        )
+        answers = client.open_saved_model(str(tmp_path / name)).ask(text=TEXTS)
+        found[name] = [answer["embedding"] for answer in answers]
+    task = json.loads((tmp_path / "short/assets.extra/task.json").read_text())
+    assert (task["pooling"], task["max_seq_length"]) == ("max", 8)
+    assert task["do_lower_case"] is False
+    assert (tmp_path / "mean/assets.extra/vocab.txt").read_text() == (
+        golden / "vocab.txt"
+    ).read_text()
+
+    model = bert_tf.BertModel(
+        bert_tf.BertConfig.from_json_file(given["bert_config_file"])
+    )
+    bert_tf.load_checkpoint(model, given["init_checkpoint"])
+    for name, kind, length in (("mean", "mean", 16), ("short", "max", 8)):
+        tokenizer = bert_tf.FullTokenizer(
+            given["vocab_file"], do_lower_case=name == "mean"
+        )
+        features = bert_tf.pack(tokenizer, TEXTS, max_seq_length=length)
+        vectors = pooling.pool(model(features), features["input_mask"], kind)
+        np.testing.assert_allclose(
+            found[name], pooling.normalize(vectors), atol=1e-5, err_msg=name
+        )
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({}, "Expected --output_dir of a run, or --init_checkpoint"),
+        ({"output_dir": "a", "init_checkpoint": "b"}, "Expected --output_dir of a"),
+        ({"output_dir": "a", "pooling": "max"}, "--pooling goes with --init_checkp"),
+    ],
+)
+def test_a_run_or_an_encoder_is_exported(values, message):
+    with pytest.raises(options_module.OptionError, match=message):
+        options.ExportSavedModelOptions(export_dir="x", **values)
 
 
 def test_a_saved_model_of_a_cross_encoder_gives_its_scores(write_model, tmp_path):
