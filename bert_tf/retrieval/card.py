@@ -43,16 +43,24 @@ def card_of(
         pipeline_tag=pipeline_tag,
         summary=summary,
         options=options,
-        data=tuple(
-            model_card.data_file(part, inputs.paths[part], len(rows))
-            for part, rows in inputs.examples.items()
-        ),
+        data=_data(inputs),
         scores={name: (value,) for name, value in (results or {}).items()},
         wrong_examples=tuple(wrong),
         num_wrong=None if firsts is None else len(wrong),
         num_evaluated=None if firsts is None else len(firsts),
         training=training,
     )
+
+
+def _data(inputs):
+    data = [
+        model_card.data_file(part, inputs.paths[part], len(rows))
+        for part, rows in inputs.examples.items()
+    ]
+    if inputs.corpus is not None:
+        path, count = inputs.corpus.path, len(inputs.corpus)
+        data.append(model_card.data_file("corpus", path, count))
+    return tuple(data)
 
 
 def _wrong_examples(inputs, firsts):

@@ -22,6 +22,8 @@ FACTS_FILE = "model_card.json"
 CARD_FILE = "README.md"
 MAX_WRONG_EXAMPLES = 10
 _BYTES_PER_READ = 1 << 20
+# In the order of the card; "corpus" is what is searched.
+_PARTS = ("train", "dev", "test", "corpus")
 # The last line of a card says what was written, so that edits by hand are seen.
 _SEAL = "<!-- bert_tf wrote all of the above: sha256 {} -->\n"
 
@@ -30,7 +32,8 @@ _SEAL = "<!-- bert_tf wrote all of the above: sha256 {} -->\n"
 class DataFile:
     """A file that the run read."""
 
-    part: str  # "train", "dev", "test", or one that starts with "dev_" or "test_".
+    # One of `_PARTS`, or one that starts with "dev_" or "test_".
+    part: str
     name: str  # The file's name, without folders.
     num_examples: int
     sha256: str  # Of its bytes.
@@ -196,7 +199,7 @@ def _merged_data(earlier, data):
     now = {file["part"] for file in data}
     return sorted(
         [*data, *(file for file in earlier if file["part"] not in now)],
-        key=lambda file: ("train", "dev", "test").index(file["part"].split("_")[0]),
+        key=lambda file: _PARTS.index(file["part"].split("_")[0]),
     )
 
 

@@ -96,6 +96,8 @@ def test_the_run_has_a_model_card_with_what_is_wrong(
     text = (run_dir / "README.md").read_text()
     assert "pipeline_tag: sentence-similarity" in text
     assert "eval_mrr" in text
+    [corpus] = [line for line in text.splitlines() if line.startswith("| corpus |")]
+    assert retrieval_options(run_dir).corpus_file.endswith(corpus.split(" | ")[1])
     wrong = write("wrong.jsonl", [{"query": "the bee", "passage": "cold water"}])
     run = shutil.copytree(run_dir, tmp_path / "run")
     workflow.evaluate(retrieval_options(run, eval_file=wrong))
