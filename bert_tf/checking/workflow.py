@@ -166,6 +166,13 @@ def _estimate(findings, start, options, workload):
         )
         return
     found = estimates.before_building(start.config, options, workload)
+    if not found.num_train_steps:
+        findings.warning(
+            "estimate",
+            f"{workload.num_examples:,} examples give not one batch of "
+            f"--train_batch_size={options.train_batch_size}: training will be refused",
+        )
+        return
     findings.note(
         "estimate",
         f"{found.num_train_steps:,} steps of {options.train_batch_size} take "

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import types
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -52,13 +53,17 @@ def check_texts(
 
 
 def check_labels(
-    findings: findings_module.Findings, parts: Mapping[str, Sequence[str]]
+    findings: findings_module.Findings,
+    parts: Mapping[str, Sequence[str]],
+    *,
+    places: Mapping[str, str] = types.MappingProxyType({}),
 ) -> None:
     """Adds balance, rare classes, and classes that are missing in a part.
 
     Args:
         findings: to add to.
         parts: "train", "dev" -> the class of each example.
+        places: class -> where it stands first in dev, as far as known.
     """
     counts = {part: collections.Counter(labels) for part, labels in parts.items()}
     for part, found in counts.items():
@@ -76,7 +81,7 @@ def check_labels(
     if "train" in counts:
         _check_rare(findings, counts["train"])
     if {"train", "dev"} <= counts.keys():
-        _check_seen(findings, counts)
+        _check_seen(findings, counts, places)
 
 
 def check_lengths(
@@ -267,19 +272,19 @@ def _check_rare(findings, counts):
         findings.passed("rare labels", f"none of the {len(counts)} is rare in train")
 
 
-def _check_seen(findings, counts):
+def _check_seen(findings, counts, places):
     unseen = sorted(counts["dev"].keys() - counts["train"].keys())
     for label in unseen:
         findings.error(
             "label sets",
-            f"{label!r}, which {counts['dev'][label]:,} examples of dev have, is not "
-            "in train",
+            f"{label!r}, in dev {counts['dev'][label]:,} times, is not in train",
+            places.get(label),
         )
     unscored = sorted(counts["train"].keys() - counts["dev"].keys())
     if unscored:
         shown = ", ".join(map(repr, unscored[:5]))
         findings.warning(
-            "label sets", f"{len(unscored)} labels of train are not in dev: {shown}"
+            "label sets", f"of train and not in dev ({len(unscored)}): {shown}"
         )
     if not (unseen or unscored):
         findings.passed("label sets", "train and dev have the same labels")

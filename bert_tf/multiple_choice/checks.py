@@ -92,13 +92,13 @@ def _read(options, findings):
 def _item(example):
     label = None if example.label is None else str(example.label)
     return text_checks.Item(
-        texts=(example.start, *example.endings), label=label, place=example.guid
+        texts=(example.start, *example.endings), label=label, place=example.place
     )
 
 
 def _check_endings(findings, part, examples):
     equal = [
-        example.guid
+        example.place
         for example in examples
         if len(set(example.endings)) < len(example.endings)
     ]

@@ -18,6 +18,8 @@ class ChoiceExample:
     start: str
     endings: tuple[str, ...]  # Two or more.
     label: int | None = None  # Index of the right one; None where it is to be found.
+    # "file:line", for messages; None where it is of no file.
+    place: str | None = dataclasses.field(default=None, compare=False)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -101,6 +103,7 @@ def _example(row, columns, default_guid):
         start=start,
         endings=endings,
         label=label,
+        place=row.place,
     )
 
 

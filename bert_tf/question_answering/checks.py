@@ -37,7 +37,7 @@ def check(
         return None
     number_of = {}  # Equal contexts have one number, in all files.
     items = {
-        part: [_item(example, number_of) for example in squad_file.examples]
+        part: [_item(example, squad_file, number_of) for example in squad_file.examples]
         for part, squad_file in parts.items()
     }
     text_checks.check_texts(findings, items)
@@ -89,12 +89,12 @@ def _read(options, findings):
     return parts
 
 
-def _item(example, number_of):
+def _item(example, squad_file, number_of):
     number = number_of.setdefault(example.context.text, len(number_of))
     return text_checks.Item(
         texts=(example.question_text, f"{number}"),
         label=None,  # One question may have several true answers.
-        place=example.qas_id,
+        place=f"{squad_file.path}: question {example.qas_id}",
     )
 
 
@@ -103,7 +103,7 @@ def _check_answers(options, findings, part, squad_file):
     text = None
     num_wrong = 0
     for example in squad_file.examples:
-        for reason, is_error in _faults(options, part, example):
+        for reason, is_error in _faults(part, example):
             if text is None:
                 with files.open_file(squad_file.path) as file:
                     text = file.read()
@@ -115,16 +115,21 @@ def _check_answers(options, findings, part, squad_file):
     if not num_wrong:
         findings.passed("answers", f"{part}: all stand where they are said to")
     without = sum(example.is_impossible for example in squad_file.examples)
+    if without and part.startswith("train") and not options.version_2_with_negative:
+        findings.error(
+            "answers",
+            f"{without:,} of {len(squad_file.examples):,} questions have no answer; "
+            "give --version_2_with_negative",
+            squad_file.path,
+        )
     if squad_file.is_version_2:
         share = without / len(squad_file.examples)
         findings.passed("answers", f"{part}: {share:.1%} of the questions have none")
 
 
-def _faults(options, part, example):
+def _faults(part, example):
     """Yields (what is wrong, whether training would stop there)."""
     is_training = part.startswith("train")
-    if example.is_impossible and is_training and not options.version_2_with_negative:
-        yield "it has no answer; give --version_2_with_negative", True
     if example.is_impossible:
         return
     if is_training and not example.answers:

@@ -121,8 +121,20 @@ def _check_tags(options, findings, parts):
         if part != "test"
     }
     text_checks.check_labels(
-        findings, {part: found for part, found in types.items() if found}
+        findings,
+        {part: found for part, found in types.items() if found},
+        places=_first_places(options, tagged.get("dev", ()), scheme),
     )
+
+
+def _first_places(options, sentences, scheme):
+    """Returns for each type, or tag without a scheme, where dev has it first."""
+    places = {}
+    for sentence in sentences:
+        for tag, line in zip(sentence.tags, sentence.lines, strict=True):
+            for kind in _types([tag], scheme):
+                places.setdefault(kind, _place(options, "dev", line))
+    return places
 
 
 def _types(tags, scheme):

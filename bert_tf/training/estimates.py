@@ -222,6 +222,8 @@ def matrix_product_speed(config, dtype, *, seconds=0.3):
 
 
 def clock(seconds) -> str:
-    """Returns a time in words: "1 h 2 min 3 s"."""
+    """Returns a time in words: "1 h 2 min 3 s", "under a second"."""
+    if seconds < 1:
+        return "under a second"
     hours, rest = divmod(int(seconds), 3600)
     return f"{hours} h {rest // 60} min {rest % 60} s"
