@@ -53,12 +53,7 @@ def find(
         ImportError: the checkpoint's format needs a package that is not installed.
 
     Example:
-        start = starting_point.find(
-            options.init_checkpoint,
-            bert_config_file=options.bert_config_file,
-            vocab_file=options.vocab_file,
-            do_lower_case=options.do_lower_case,
-        )
+        start = starting_point.find("bert-base-uncased")
         start.config, start.vocabulary, start.do_lower_case
     """
     if init_checkpoint is not None:
@@ -74,6 +69,33 @@ def find(
         vocab_file=vocab_file,
         do_lower_case=do_lower_case,
         needs_vocabulary=needs_vocabulary,
+    )
+
+
+def of_options(options, *, progress=progress_module.silent) -> StartingPoint:
+    """Returns what a new run of a fine-tuning tool starts from.
+
+    Args:
+        options: has `output_dir`, `init_checkpoint`, `bert_config_file`, `vocab_file`
+            and `do_lower_case`.
+        progress: told about a download.
+
+    Raises:
+        OSError, ValueError, ImportError: as `find`; or neither a checkpoint nor both
+            files are given.
+    """
+    for name in ("bert_config_file", "vocab_file"):
+        if options.init_checkpoint is None and getattr(options, name) is None:
+            raise ValueError(
+                f"{options.output_dir} holds no task.json, so --{name} is needed; or "
+                "give --init_checkpoint, or the output_dir of a training run."
+            )
+    return find(
+        options.init_checkpoint,
+        bert_config_file=options.bert_config_file,
+        vocab_file=options.vocab_file,
+        do_lower_case=options.do_lower_case,
+        progress=progress,
     )
 
 

@@ -7,6 +7,7 @@ from bert_tf import files
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import rotation
+from bert_tf.checkpoints import run_files
 from bert_tf.checkpoints import starting_point
 from bert_tf.classification import examples
 from bert_tf.classification import label_kinds
@@ -71,35 +72,12 @@ def read_task(run_dir: str) -> task_module.Task:
     return task_module.Task.from_dict(values, os.path.join(run_dir, "task.json"))
 
 
-def read_config(run_dir: str) -> modeling_config.BertConfig:
-    """Returns the model's size of a training run's folder."""
-    path = os.path.join(run_dir, "bert_config.json")
-    return modeling_config.BertConfig.from_json_file(path)
-
-
-def read_vocabulary(run_dir: str) -> vocabulary_module.Vocabulary:
-    """Returns the vocabulary of a training run's folder."""
-    return vocabulary_module.Vocabulary.load(os.path.join(run_dir, "vocab.txt"))
-
-
 def _is_run(output_dir):
     return files.exists(os.path.join(output_dir, "task.json"))
 
 
 def _from_options(options, progress):
-    for name in ("bert_config_file", "vocab_file"):
-        if options.init_checkpoint is None and getattr(options, name) is None:
-            raise ValueError(
-                f"{options.output_dir} holds no task.json, so --{name} is needed; or "
-                "give the output_dir of a training run."
-            )
-    start = starting_point.find(
-        options.init_checkpoint,
-        bert_config_file=options.bert_config_file,
-        vocab_file=options.vocab_file,
-        do_lower_case=options.do_lower_case,
-        progress=progress,
-    )
+    start = starting_point.of_options(options, progress=progress)
     data = processors.data_of(options)
     columns = data.columns
     is_multi = columns.kind == label_kinds.MULTI_LABEL
@@ -156,8 +134,8 @@ def _from_run(options):
         task=task,
         processor=data.processor,
         task_name=data.task_name,
-        config=read_config(run_dir),
-        vocabulary=read_vocabulary(run_dir),
+        config=run_files.read_config(run_dir),
+        vocabulary=run_files.read_vocabulary(run_dir),
     )
 
 
@@ -193,7 +171,8 @@ def _check_same_run(inputs, output_dir):
                 f"{output_dir} holds a run with {name} {found[name]!r}, but "
                 f"this one has {value!r}; choose another --output_dir."
             )
-    if read_vocabulary(output_dir).fingerprint != inputs.vocabulary.fingerprint:
+    there = run_files.read_vocabulary(output_dir)
+    if there.fingerprint != inputs.vocabulary.fingerprint:
         raise ValueError(
             f"{output_dir} holds a run with another vocabulary than this one's; give "
             f"--vocab_file={os.path.join(output_dir, 'vocab.txt')}, or choose another "

@@ -5,6 +5,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import rotation
+from bert_tf.checkpoints import run_files
 from bert_tf.modeling import numerics
 from bert_tf.multiple_choice import examples as examples_module
 from bert_tf.multiple_choice import features
@@ -36,8 +37,8 @@ class TrainedMultipleChoice:
 
     def __init__(self, run_dir: str):
         self.task = run_inputs.read_task(run_dir)
-        self.config = run_inputs.read_config(run_dir)
-        self.vocabulary = run_inputs.read_vocabulary(run_dir)
+        self.config = run_files.read_config(run_dir)
+        self.vocabulary = run_files.read_vocabulary(run_dir)
         self.config.check_vocabulary_size(len(self.vocabulary))
         self.tokenizer = in_graph.InGraphTokenizer(
             self.vocabulary, do_lower_case=self.task.do_lower_case

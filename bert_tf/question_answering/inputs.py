@@ -7,6 +7,7 @@ from bert_tf import files
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import rotation
+from bert_tf.checkpoints import run_files
 from bert_tf.checkpoints import starting_point
 from bert_tf.modeling import config as modeling_config
 from bert_tf.question_answering import examples as examples_module
@@ -87,17 +88,6 @@ def read_task(run_dir: str) -> task_module.Task:
     return task_module.Task.from_dict(values, os.path.join(run_dir, "task.json"))
 
 
-def read_config(run_dir: str) -> modeling_config.BertConfig:
-    """Returns the model's size of a training run's folder."""
-    path = os.path.join(run_dir, "bert_config.json")
-    return modeling_config.BertConfig.from_json_file(path)
-
-
-def read_vocabulary(run_dir: str) -> vocabulary_module.Vocabulary:
-    """Returns the vocabulary of a training run's folder."""
-    return vocabulary_module.Vocabulary.load(os.path.join(run_dir, "vocab.txt"))
-
-
 def _read_predict_file(options):
     """Returns what is to be answered, and is to be scored where that is asked for."""
     is_scored = options.do_eval or (options.do_train and options.eval_every_steps > 0)
@@ -114,19 +104,7 @@ def _read_predict_file(options):
 
 
 def _from_options(options, progress):
-    for name in ("bert_config_file", "vocab_file"):
-        if options.init_checkpoint is None and getattr(options, name) is None:
-            raise ValueError(
-                f"{options.output_dir} holds no task.json, so --{name} is needed; or "
-                "give --init_checkpoint, or the output_dir of a training run."
-            )
-    start = starting_point.find(
-        options.init_checkpoint,
-        bert_config_file=options.bert_config_file,
-        vocab_file=options.vocab_file,
-        do_lower_case=options.do_lower_case,
-        progress=progress,
-    )
+    start = starting_point.of_options(options, progress=progress)
     names = [field.name for field in dataclasses.fields(task_module.Task)]
     values = {name: getattr(options, name) for name in names}
     task = task_module.Task(**values | {"do_lower_case": start.do_lower_case})
@@ -148,7 +126,7 @@ def _from_run(options):
             )
     chosen = {name: getattr(options, name) for name in task_module.FOR_PREDICTING}
     task = dataclasses.replace(task, **chosen)
-    return task, read_config(run_dir), read_vocabulary(run_dir)
+    return task, run_files.read_config(run_dir), run_files.read_vocabulary(run_dir)
 
 
 def _check_same_run(task, vocabulary, output_dir):
@@ -162,7 +140,7 @@ def _check_same_run(task, vocabulary, output_dir):
                 f"{output_dir} holds a run with {name} {found[name]!r}, but "
                 f"this one has {value!r}; choose another --output_dir."
             )
-    if read_vocabulary(output_dir).fingerprint != vocabulary.fingerprint:
+    if run_files.read_vocabulary(output_dir).fingerprint != vocabulary.fingerprint:
         raise ValueError(
             f"{output_dir} holds a run with another vocabulary than this one's; give "
             f"--vocab_file={os.path.join(output_dir, 'vocab.txt')}, or choose another "

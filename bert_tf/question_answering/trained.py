@@ -5,6 +5,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import rotation
+from bert_tf.checkpoints import run_files
 from bert_tf.question_answering import alignment
 from bert_tf.question_answering import examples as examples_module
 from bert_tf.question_answering import features
@@ -38,8 +39,8 @@ class TrainedSpanPredictor:
 
     def __init__(self, run_dir: str):
         self.task = run_inputs.read_task(run_dir)
-        self.config = run_inputs.read_config(run_dir)
-        self.vocabulary = run_inputs.read_vocabulary(run_dir)
+        self.config = run_files.read_config(run_dir)
+        self.vocabulary = run_files.read_vocabulary(run_dir)
         self.config.check_vocabulary_size(len(self.vocabulary))
         self.tokenizer = full.FullTokenizer(
             self.vocabulary, do_lower_case=self.task.do_lower_case

@@ -7,6 +7,7 @@ from bert_tf import files
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import rotation
+from bert_tf.checkpoints import run_files
 from bert_tf.checkpoints import starting_point
 from bert_tf.modeling import config as modeling_config
 from bert_tf.retrieval import corpus as corpus_module
@@ -87,17 +88,6 @@ def read_task(run_dir: str) -> task_module.Task:
     return task_module.Task.from_dict(values, os.path.join(run_dir, "task.json"))
 
 
-def read_config(run_dir: str) -> modeling_config.BertConfig:
-    """Returns the model's size of a training run's folder."""
-    path = os.path.join(run_dir, "bert_config.json")
-    return modeling_config.BertConfig.from_json_file(path)
-
-
-def read_vocabulary(run_dir: str) -> vocabulary_module.Vocabulary:
-    """Returns the vocabulary of a training run's folder."""
-    return vocabulary_module.Vocabulary.load(os.path.join(run_dir, "vocab.txt"))
-
-
 def paths_of(options) -> dict[str, str | None]:
     """Returns the paths of "train", "dev" and "test"; None where there is none."""
     given = (options.train_file, options.eval_file, options.predict_file)
@@ -115,19 +105,7 @@ def check_in_corpus(examples, corpus: corpus_module.Corpus) -> None:
 
 
 def _from_options(options, progress):
-    for name in ("bert_config_file", "vocab_file"):
-        if options.init_checkpoint is None and getattr(options, name) is None:
-            raise ValueError(
-                f"{options.output_dir} holds no task.json, so --{name} is needed; or "
-                "give --init_checkpoint, or the output_dir of a training run."
-            )
-    start = starting_point.find(
-        options.init_checkpoint,
-        bert_config_file=options.bert_config_file,
-        vocab_file=options.vocab_file,
-        do_lower_case=options.do_lower_case,
-        progress=progress,
-    )
+    start = starting_point.of_options(options, progress=progress)
     is_bi_encoder = options.model == task_module.BI_ENCODER
     known = start.source.pooling if start.source else None
     pooling = options.pooling or known or model.DEFAULT_POOLING
@@ -149,7 +127,7 @@ def _from_run(options):
         raise ValueError(
             f"{run_dir} holds a run of a {task.model}; give --model={task.model}."
         )
-    return task, read_config(run_dir), read_vocabulary(run_dir)
+    return task, run_files.read_config(run_dir), run_files.read_vocabulary(run_dir)
 
 
 def _read_examples(options):
@@ -177,7 +155,7 @@ def _check_same_run(task, vocabulary, output_dir):
                 f"{output_dir} holds a run with {name} {found[name]!r}, but "
                 f"this one has {value!r}; choose another --output_dir."
             )
-    if read_vocabulary(output_dir).fingerprint != vocabulary.fingerprint:
+    if run_files.read_vocabulary(output_dir).fingerprint != vocabulary.fingerprint:
         raise ValueError(
             f"{output_dir} holds a run with another vocabulary than this one's; give "
             f"--vocab_file={os.path.join(output_dir, 'vocab.txt')}, or choose another "

@@ -10,6 +10,7 @@ import tensorflow as tf
 from bert_tf import files
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import rotation
+from bert_tf.checkpoints import run_files
 from bert_tf.retrieval import corpus as corpus_module
 from bert_tf.retrieval import encoding
 from bert_tf.retrieval import inputs as run_inputs
@@ -43,8 +44,8 @@ class _Trained:
     def __init__(self, run_dir: str):
         self.run_dir = run_dir
         self.task = run_inputs.read_task(run_dir)
-        self.config = run_inputs.read_config(run_dir)
-        self.vocabulary = run_inputs.read_vocabulary(run_dir)
+        self.config = run_files.read_config(run_dir)
+        self.vocabulary = run_files.read_vocabulary(run_dir)
         self.config.check_vocabulary_size(len(self.vocabulary))
         self.tokenizer = in_graph.InGraphTokenizer(
             self.vocabulary, do_lower_case=self.task.do_lower_case

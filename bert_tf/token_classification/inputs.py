@@ -9,6 +9,7 @@ from bert_tf import files
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import rotation
+from bert_tf.checkpoints import run_files
 from bert_tf.checkpoints import starting_point
 from bert_tf.modeling import config as modeling_config
 from bert_tf.token_classification import examples
@@ -94,17 +95,6 @@ def read_task(run_dir: str) -> task_module.Task:
     return task_module.Task.from_dict(values, os.path.join(run_dir, "task.json"))
 
 
-def read_config(run_dir: str) -> modeling_config.BertConfig:
-    """Returns the model's size of a training run's folder."""
-    path = os.path.join(run_dir, "bert_config.json")
-    return modeling_config.BertConfig.from_json_file(path)
-
-
-def read_vocabulary(run_dir: str) -> vocabulary_module.Vocabulary:
-    """Returns the vocabulary of a training run's folder."""
-    return vocabulary_module.Vocabulary.load(os.path.join(run_dir, "vocab.txt"))
-
-
 def _is_run(output_dir):
     return files.exists(os.path.join(output_dir, "task.json"))
 
@@ -126,19 +116,7 @@ def _read(options, set_type, columns):
 
 
 def _from_options(options, progress):
-    for name in ("bert_config_file", "vocab_file"):
-        if options.init_checkpoint is None and getattr(options, name) is None:
-            raise ValueError(
-                f"{options.output_dir} holds no task.json, so --{name} is needed; or "
-                "give the output_dir of a training run."
-            )
-    start = starting_point.find(
-        options.init_checkpoint,
-        bert_config_file=options.bert_config_file,
-        vocab_file=options.vocab_file,
-        do_lower_case=options.do_lower_case,
-        progress=progress,
-    )
+    start = starting_point.of_options(options, progress=progress)
     columns = _columns(options)
     if options.do_train or options.dry_run:
         path = path_of(options, "train")
@@ -229,8 +207,8 @@ def _from_run(options):
     }
     return Inputs(
         task=dataclasses.replace(task, **given),
-        config=read_config(run_dir),
-        vocabulary=read_vocabulary(run_dir),
+        config=run_files.read_config(run_dir),
+        vocabulary=run_files.read_vocabulary(run_dir),
         sentences={},
     )
 
@@ -262,7 +240,8 @@ def _check_same_run(inputs, output_dir):
                 f"{output_dir} holds a run with {name} {found[name]!r:.200}, but "
                 f"this one has {value!r:.200}; choose another --output_dir."
             )
-    if read_vocabulary(output_dir).fingerprint != inputs.vocabulary.fingerprint:
+    there = run_files.read_vocabulary(output_dir)
+    if there.fingerprint != inputs.vocabulary.fingerprint:
         raise ValueError(
             f"{output_dir} holds a run with another vocabulary than this one's; give "
             f"--vocab_file={os.path.join(output_dir, 'vocab.txt')}, or choose another "

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import rotation
+from bert_tf.checkpoints import run_files
 from bert_tf.token_classification import examples
 from bert_tf.token_classification import features as features_module
 from bert_tf.token_classification import inputs as run_inputs
@@ -49,8 +50,8 @@ class TrainedTagger:
 
     def __init__(self, run_dir: str):
         self.task = run_inputs.read_task(run_dir)
-        self.config = run_inputs.read_config(run_dir)
-        self.vocabulary = run_inputs.read_vocabulary(run_dir)
+        self.config = run_files.read_config(run_dir)
+        self.vocabulary = run_files.read_vocabulary(run_dir)
         self.config.check_vocabulary_size(len(self.vocabulary))
         self.tokenizer = in_graph.InGraphTokenizer(
             self.vocabulary, do_lower_case=self.task.do_lower_case
