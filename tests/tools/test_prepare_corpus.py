@@ -548,6 +548,16 @@ if __name__ == "__main__":
 """
 
 
+def _wait_for_the_end_of(process_group):
+    for _ in range(600):
+        try:
+            os.killpg(process_group, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.1)
+    pytest.fail("The workers of a killed run are still there after a minute.")
+
+
 @pytest.mark.parametrize("stage", ["read", "write"])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_killed_run_goes_on_with_what_is_done(
@@ -563,12 +573,13 @@ def test_a_killed_run_goes_on_with_what_is_done(
     flags = [f"--input_file={folder}", "--shard_mb=0.002"]
     whole = prepare(*flags, folder="whole")
     (tmp_path / "killed.py").write_text(KILLED)
-    done = subprocess.run(
+    done = subprocess.Popen(
         [sys.executable, tmp_path / "killed.py", stage, str(workers), folder, out],
         env={**os.environ, "PYTHONPATH": str(project_root)},
+        start_new_session=True,
     )
-    assert done.returncode == -signal.SIGKILL
-    time.sleep(1)  # The workers see that they are alone.
+    assert done.wait() == -signal.SIGKILL
+    _wait_for_the_end_of(done.pid)  # The workers see that they are alone.
     assert not (out / "report.json").exists()
     num_parts = len(list((out / ".prepare_corpus").glob("*.txt")))
     num_files = len(list(out.glob("corpus-*")))
