@@ -608,6 +608,7 @@ def test_a_killed_run_goes_on_with_what_is_done(
     assert made["parts"] + num_parts - len(units) in range(workers + 1)
     num_all = len(whole[1]["output_files"])
     assert made["files"] + num_files - num_all in range(workers + 1)
-    assert made["files" if stage == "write" else "parts"] > 0
+    # Workers that outlive their parent for a moment may have ended what was begun.
+    assert workers > 1 or made["files" if stage == "write" else "parts"] > 0
     if stage == "write":
         assert made["parts"] == 0
