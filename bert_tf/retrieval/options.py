@@ -3,7 +3,6 @@
 import dataclasses
 
 from bert_tf import options
-from bert_tf.modeling import pooling as pooling_module
 from bert_tf.options import option
 from bert_tf.retrieval import search
 from bert_tf.retrieval import task
@@ -83,7 +82,7 @@ class RunRetrievalOptions(training_options.FineTuningOptions):
     )
     pooling: str | None = option(
         None,
-        choices=pooling_module.KINDS,
+        choices=task.POOLINGS,
         help="What a bi_encoder's vector is: that of [CLS], or mean or maximum of all "
         "pieces; default: as init_checkpoint says, or else mean.",
     )

@@ -2,12 +2,12 @@
 
 import dataclasses
 
-from bert_tf.retrieval import model
-
 KIND = "retrieval"
 BI_ENCODER = "bi_encoder"
 CROSS_ENCODER = "cross_encoder"
 MODELS = (BI_ENCODER, CROSS_ENCODER)
+# Those of modeling.pooling.
+POOLINGS = ("cls", "mean", "max")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -28,6 +28,9 @@ class Task:
 
     def create_model(self, config, *, dtype=None):
         """Returns the model, not built yet, for a `BertConfig`."""
+        # Needs Keras, which takes seconds; the names above do not.
+        from bert_tf.retrieval import model
+
         if not self.is_bi_encoder:
             return model.BertCrossEncoder(config, dtype=dtype)
         return model.BertBiEncoder(

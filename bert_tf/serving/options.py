@@ -3,8 +3,8 @@
 import dataclasses
 
 from bert_tf import options
-from bert_tf.modeling import pooling as pooling_module
 from bert_tf.options import option
+from bert_tf.retrieval import task as retrieval_task
 
 FROM_STDIN = "-"
 
@@ -27,7 +27,7 @@ class ExportSavedModelOptions(options.Options):
     )
     pooling: str = option(
         "mean",
-        choices=pooling_module.KINDS,
+        choices=retrieval_task.POOLINGS,
         help="What the vector of a text is: that of [CLS], or the mean or the maximum "
         "of its pieces'.",
     )

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from bert_tf.modeling import config
+from bert_tf.modeling import pooling
 from bert_tf.retrieval import model
+from bert_tf.retrieval import task
 
 SMALL = config.BertConfig(
     vocab_size=30,
@@ -106,3 +108,7 @@ def test_a_cross_encoder_scores_pairs_and_candidates_alike():
 def test_what_a_bi_encoder_cannot_be_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         model.BertBiEncoder(SMALL, **arguments)
+
+
+def test_the_names_of_poolings_are_those_of_the_model():
+    assert task.POOLINGS == pooling.KINDS
