@@ -73,7 +73,8 @@ def test_a_graph_answers_as_python(write_squad_run, tmp_path, task):
 
 
 def test_a_blank_context_has_no_answer(squad_run):
-    found = ask(runs.load(squad_run), [("who?", " \n"), ("who?", ""), ("who?", "rain")])
+    trained = runs.load(squad_run)
+    found = ask(trained, [("who?", " \n"), ("who?", ""), ("who?", "rain")])
     assert found["answer"][:2] == ["", ""]
     assert found["start"].tolist()[:2] == found["end"].tolist()[:2] == [0, 0]
-    assert found["answer"][2] in ("rain", "ra", "in")
+    assert found["answer"][2] == trained.predict([("who?", "rain")])[0]["answer"] != ""
