@@ -74,6 +74,8 @@ def _summary(task):
 
 def _data(options, inputs, examples):
     paths = inputs.processor.get_files(options.data_dir)
+    if not paths:
+        return _named_data(inputs, examples)
     counts = {}
     for part, rows in examples.items():
         # Several sets may be in one file, as XNLI's languages.
@@ -83,6 +85,17 @@ def _data(options, inputs, examples):
         model_card.data_file(part, paths[part], count)
         for part, count in counts.items()
         if part in paths
+    )
+
+
+def _named_data(inputs, examples):
+    names = {part: inputs.processor.get_set_name(part) for part in examples}
+    return tuple(
+        model_card.DataFile(
+            part=part, name=names[part], num_examples=len(rows), sha256=None
+        )
+        for part, rows in examples.items()
+        if names[part] is not None
     )
 
 

@@ -183,12 +183,3 @@ class DataOptions(trial_options.TrialOptions):
     def _check_tfds_splits(self):
         if self.tfds_splits != SPLITS:
             raise options.OptionError("--tfds_splits goes with --tfds_name.")
-
-    def _refuse(self, names, reason):
-        given = [name for name in names if getattr(self, name)]
-        if given:
-            raise options.OptionError(f"--{given[0]} {reason}.")
-
-    def _require(self, name, reason):
-        if not getattr(self, name):
-            raise options.OptionError(f"{reason} needs --{name}.")

@@ -97,6 +97,10 @@ class DataProcessor:
         """Returns the paths of "train" and all sets, where they are files."""
         return {}
 
+    def get_set_name(self, part: str) -> str | None:
+        """Returns what "train" or a set is called elsewhere, where it is no file."""
+        return None
+
 
 class TableProcessor(DataProcessor):
     """The user's own tables, by the names of their columns.

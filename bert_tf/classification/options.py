@@ -17,14 +17,6 @@ class RunClassifierOptions(data_options.DataOptions):
     the names of their columns).
     """
 
-    bert_config_file: str | None = option(
-        None,
-        help="JSON file with the model's size; default: that of init_checkpoint.",
-    )
-    vocab_file: str | None = option(
-        None,
-        help="Vocabulary of the checkpoint; default: its own.",
-    )
     do_lower_case: bool = option(
         True, help="True for uncased checkpoints, False for cased ones."
     )
@@ -40,20 +32,9 @@ class RunClassifierOptions(data_options.DataOptions):
         help="Texts that are too long are read in windows that start so many pieces "
         "apart, and their logits averaged; 0: they are cut.",
     )
-    do_predict: bool = option(
-        False, help="Predict test.tsv, or predict_file, with the last checkpoint."
+    predict_batch_size: int = option(
+        8, minimum=1, help="Examples a step when predicting."
     )
-    predict_batch_size: int = option(8, minimum=1, help="Examples a step there.")
-    num_train_epochs: float = option(
-        3.0, minimum=0.0, help="How often training goes over the examples."
-    )
-    warmup_proportion: float = option(
-        0.1,
-        minimum=0.0,
-        maximum=1.0,
-        help="Share of steps in which the rate rises.",
-    )
-
     bilstm_on_top: bool = option(
         False,
         help="Put a newly initialized BiLSTM between encoder and head, as in Table 5 "
@@ -79,7 +60,7 @@ class RunClassifierOptions(data_options.DataOptions):
 
     def __post_init__(self):
         super().__post_init__()
-        self._check_what_to_do()
+        self._check_start()
         self._check_teacher()
         if self.doc_stride > self.max_seq_length - 2:
             raise options.OptionError(
@@ -88,12 +69,7 @@ class RunClassifierOptions(data_options.DataOptions):
                 f"{self.max_seq_length - 2}."
             )
 
-    def _check_what_to_do(self):
-        if not (self.do_train or self.do_eval or self.do_predict or self.dry_run):
-            raise options.OptionError(
-                "Nothing to do; expected --do_train, --do_eval or --do_predict, or "
-                "several."
-            )
+    def _check_start(self):
         if (self.do_train or self.dry_run) and self.init_checkpoint is None:
             for name in ("bert_config_file", "vocab_file"):
                 self._require(name, "Training without --init_checkpoint")

@@ -118,8 +118,13 @@ class TfdsProcessor(examples.DataProcessor):
             )
         return list(names)
 
+    def get_set_name(self, part):
+        """Returns dataset, version and split, such as "glue/mrpc/2.0.0 test"."""
+        split = self._sets(part.split("_")[0])[part]
+        return f"{self._builder.info.full_name} {split}"
+
     def _sets(self, part):
-        """Returns the splits of "dev" or "test": MNLI's, "dev" and "dev_mismatched"."""
+        """Returns the splits of a part, of MNLI's dev "dev" and "dev_mismatched"."""
         split = self._splits[part]
         matched = f"{split}_matched"
         if split in self._builder.info.splits or matched not in (

@@ -1,7 +1,6 @@
 """Classification on one page: train, evaluate, predict, report."""
 
 import dataclasses
-import logging
 import os
 
 from bert_tf import progress as progress_module
@@ -13,14 +12,10 @@ from bert_tf.classification import model
 from bert_tf.classification import parts as parts_module
 from bert_tf.classification import predictions
 from bert_tf.classification import trained
-from bert_tf.training import distribution
 from bert_tf.training import estimates
-from bert_tf.training import evaluation as training_evaluation
-from bert_tf.training import loop
+from bert_tf.training import fine_tuning
 from bert_tf.training import model_card
 from bert_tf.training import trials
-
-logger = logging.getLogger(__name__)
 
 
 def run(options, *, progress=progress_module.silent) -> str:
@@ -40,37 +35,22 @@ def run(options, *, progress=progress_module.silent) -> str:
     if options.has_trials() and not options.dry_run:
         lines.append(_run_trials(options, progress))
         if not options.do_predict:
-            return "\n".join([*lines, f"The run is in {options.output_dir}."])
+            return "\n".join([*lines, fine_tuning.place_line(options)])
         # The best run is where a single one would be.
         options = options.alone(do_train=False, do_eval=False)
-    classification = Classification(options, progress=progress)
-    if options.dry_run:
-        return classification.dry_run_report()
-    if options.do_train:
-        reached = classification.train()
-        lines.append(
-            f"Trained to step {reached['global_step']}, loss {reached['loss']:.4f}."
-        )
-    if options.do_eval:
-        results = classification.evaluate()
-        lines += [f"{name} = {results[name]}" for name in sorted(results)]
-    if options.do_predict:
-        paths = classification.predict()
-        lines.append(f"Predictions are in {' and '.join(paths)}.")
-    return "\n".join([*lines, f"The run is in {options.output_dir}."])
+    one = Classification(options, progress=progress)
+    return "\n".join([*lines, fine_tuning.run(one, options)])
 
 
 def train(options, *, progress=progress_module.silent) -> dict[str, float]:
     """Trains; returns {"loss", "global_step"}. See `run`."""
-    only = {"do_train": True, "do_eval": False, "do_predict": False}
-    options = options.alone(**only)
+    options = fine_tuning.only_training(options.alone())
     return Classification(options, progress=progress).train()
 
 
 def evaluate(options, *, progress=progress_module.silent) -> dict[str, float]:
     """Evaluates the last checkpoint; returns what eval_results.txt holds. See `run`."""
-    only = {"do_train": False, "do_eval": True, "do_predict": False}
-    options = options.alone(**only)
+    options = fine_tuning.only_evaluation(options.alone())
     return Classification(options, progress=progress).evaluate()
 
 
@@ -129,18 +109,9 @@ class Classification:
         self.teacher = None
         if options.teacher and options.do_train:
             self.teacher = distillation.Teacher(options.teacher, self.inputs.task)
-        num_steps = self._num_train_steps()
-        self.trainer = loop.Trainer(
-            self._create_model,
-            options,
-            num_train_steps=num_steps,
-            num_warmup_steps=int(num_steps * options.warmup_proportion),
-            progress=progress,
+        self.trainer = fine_tuning.create_trainer(
+            self._create_model, options, self._num_train_steps(), progress=progress
         )
-        if options.do_predict:
-            distribution.check_batch_size(
-                "predict_batch_size", options.predict_batch_size, self.trainer.strategy
-            )
 
     def _create_model(self):
         options, task = self.options, self.inputs.task
@@ -163,22 +134,13 @@ class Classification:
 
     def train(self) -> dict[str, float]:
         """Trains to the last step; returns {"loss", "global_step"}."""
-        if self.trainer.resumed:
-            self.trainer.folder.check_same_run(self.inputs.config, self.options)
-        self.trainer.folder.create()
-        self.trainer.folder.write_settings(
-            task=self.inputs.task.to_dict(),
-            config=self.inputs.config,
-            vocabulary=self.inputs.vocabulary,
-            options=self.options,
-        )
-        logger.info("***** Running training *****")
-        logger.info("  Num examples = %d", len(self.examples["train"]))
-        logger.info("  Batch size = %d", self.options.train_batch_size)
-        logger.info("  Num steps = %d", self.trainer.num_train_steps)
         self._parts.log_weights()
-        reached = self.trainer.train(
-            self._training_source(), evaluate=self._eval_scores
+        reached = fine_tuning.train(
+            self.trainer,
+            self.inputs,
+            self._training_source,
+            counts={"Num examples": len(self.examples["train"])},
+            evaluate=self._eval_scores,
         )
         self._write_card(training=self.trainer.facts())
         return reached
@@ -189,23 +151,13 @@ class Classification:
         `loss` is the release's key for the mean over batches; here it is the mean over
         examples, as `eval_loss`.
         """
-        results = self._eval_scores()
-        results |= {"loss": results["eval_loss"], "global_step": self.trainer.step}
-        self.trainer.folder.create()
-        self.trainer.folder.write_eval_results(results)
+        results = fine_tuning.write_results(self.trainer, self._eval_scores())
         self._write_card(results=results, evaluated=self._evaluated)
         return results
 
     def predict(self) -> list[str]:
-        """Predicts all test examples; returns the paths of the files written."""
-        evaluation = training_evaluation.Evaluation(
-            self.trainer.model,
-            self.trainer.strategy,
-            dataclasses.replace(
-                self.options, eval_batch_size=self.options.predict_batch_size
-            ),
-            progress=self.progress,
-        )
+        """Predicts all test examples; returns lines that tell where they are."""
+        evaluation = fine_tuning.prediction(self.trainer, progress=self.progress)
         self.trainer.folder.create()
         folder = self.options.output_dir
         submission_files = self.inputs.processor.get_submission_files()
@@ -221,7 +173,7 @@ class Classification:
                 path = os.path.join(folder, submission_files[part])
                 indices = [example.index for example in examples]
                 paths.append(predictions.write_submission(path, indices, answers))
-        return paths
+        return [f"Predictions are in {' and '.join(paths)}."]
 
     def dry_run_report(self) -> str:
         """Returns what the training would take."""
@@ -254,19 +206,9 @@ class Classification:
         )
 
     def _num_train_steps(self):
-        """As in 2018: whole steps of the epochs laid end to end."""
         if "train" not in self.examples:
             return 0
-        num_rows = self._parts.num_train_rows()
-        batch_size = self.options.train_batch_size
-        epochs = self.options.num_train_epochs
-        num_steps = int(num_rows / batch_size * epochs)
-        if num_steps == 0:
-            raise ValueError(
-                f"{num_rows} examples × {epochs:g} epochs give not one batch of "
-                f"{batch_size}; lower --train_batch_size or raise --num_train_epochs."
-            )
-        return num_steps
+        return fine_tuning.num_train_steps(self._parts.num_train_rows(), self.options)
 
     def _training_source(self):
         if self.teacher is None:

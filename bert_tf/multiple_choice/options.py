@@ -4,7 +4,7 @@ import dataclasses
 
 from bert_tf import options
 from bert_tf.options import option
-from bert_tf.training import options as training_options
+from bert_tf.training import task_options
 
 _OWN = (
     "train_file",
@@ -18,7 +18,7 @@ _OWN = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunSwagOptions(training_options.FineTuningOptions):
+class RunSwagOptions(task_options.TaskOptions):
     """Trains, evaluates and applies a model that chooses one of several endings.
 
     The data are a folder as SWAG or CODAH is published (--data_dir), or tables of your
@@ -38,12 +38,6 @@ class RunSwagOptions(training_options.FineTuningOptions):
     )
     learning_rate: float = option(
         2e-5, minimum=0.0, help="Rate that the warm-up rises to; decays linearly to 0."
-    )
-    bert_config_file: str | None = option(
-        None, help="JSON file with the model's size; default: as init_checkpoint says."
-    )
-    vocab_file: str | None = option(
-        None, help="Vocabulary of the checkpoint; default: as init_checkpoint has it."
     )
     data_dir: str | None = option(
         None,
@@ -86,27 +80,12 @@ class RunSwagOptions(training_options.FineTuningOptions):
         help="The most word pieces of a start and an ending with [CLS] and two [SEP]; "
         "what is longer is cut.",
     )
-    do_predict: bool = option(
-        False, help="Predict the test file, or predict_file, with the last checkpoint."
-    )
-    predict_batch_size: int = option(8, minimum=1, help="Examples a step there.")
-    num_train_epochs: float = option(
-        3.0, minimum=0.0, help="How often training goes over the examples."
-    )
-    warmup_proportion: float = option(
-        0.1,
-        minimum=0.0,
-        maximum=1.0,
-        help="Share of steps in which the rate rises.",
+    predict_batch_size: int = option(
+        8, minimum=1, help="Examples a step when predicting."
     )
 
     def __post_init__(self):
         super().__post_init__()
-        if not (self.do_train or self.do_eval or self.do_predict or self.dry_run):
-            raise options.OptionError(
-                "Nothing to do; expected --do_train, --do_eval or --do_predict, or "
-                "several."
-            )
         if len(set(self.ending_columns)) != len(self.ending_columns):
             raise options.OptionError(
                 f"--ending_columns={','.join(self.ending_columns)}: expected every "
@@ -128,7 +107,3 @@ class RunSwagOptions(training_options.FineTuningOptions):
             self._require("eval_file", "Evaluating without --data_dir")
         if self.do_predict:
             self._require("predict_file", "Predicting without --data_dir")
-
-    def _require(self, name, reason):
-        if not getattr(self, name):
-            raise options.OptionError(f"{reason} needs --{name}.")

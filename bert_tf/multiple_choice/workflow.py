@@ -1,8 +1,6 @@
 """Multiple choice on one page: train, evaluate, predict, report."""
 
-import dataclasses
 import functools
-import logging
 
 import numpy as np
 
@@ -17,13 +15,9 @@ from bert_tf.multiple_choice import predictions
 from bert_tf.multiple_choice import scores
 from bert_tf.multiple_choice import trained
 from bert_tf.tokenization import in_graph
-from bert_tf.training import distribution
 from bert_tf.training import estimates
-from bert_tf.training import evaluation as evaluation_module
-from bert_tf.training import loop
+from bert_tf.training import fine_tuning
 from bert_tf.training import model_card
-
-logger = logging.getLogger(__name__)
 
 
 def run(options, *, progress=progress_module.silent) -> str:
@@ -39,35 +33,18 @@ def run(options, *, progress=progress_module.silent) -> str:
     Raises:
         ValueError, OSError: options, data or checkpoint do not fit together.
     """
-    choice = MultipleChoice(options, progress=progress)
-    if options.dry_run:
-        return choice.dry_run_report()
-    lines = []
-    if options.do_train:
-        reached = choice.train()
-        lines.append(
-            f"Trained to step {reached['global_step']}, loss {reached['loss']:.4f}."
-        )
-    if options.do_eval:
-        results = choice.evaluate()
-        lines += [f"{name} = {results[name]}" for name in sorted(results)]
-    if options.do_predict:
-        paths = choice.predict()
-        lines.append(f"Predictions are in {' and '.join(paths)}.")
-    return "\n".join([*lines, f"The run is in {options.output_dir}."])
+    return fine_tuning.run(MultipleChoice(options, progress=progress), options)
 
 
 def train(options, *, progress=progress_module.silent) -> dict[str, float]:
     """Trains; returns {"loss", "global_step"}. See `run`."""
-    only = {"do_train": True, "do_eval": False, "do_predict": False}
-    options = dataclasses.replace(options, **only)
+    options = fine_tuning.only_training(options)
     return MultipleChoice(options, progress=progress).train()
 
 
 def evaluate(options, *, progress=progress_module.silent) -> dict[str, float]:
     """Evaluates the last checkpoint; returns what eval_results.txt holds. See `run`."""
-    only = {"do_train": False, "do_eval": True, "do_predict": False}
-    options = dataclasses.replace(options, **only)
+    options = fine_tuning.only_evaluation(options)
     return MultipleChoice(options, progress=progress).evaluate()
 
 
@@ -105,66 +82,45 @@ class MultipleChoice:
         self.progress = progress
         self.inputs = inputs_module.prepare(options, progress=progress)
         self.examples = self.inputs.examples
-        num_steps = self._num_train_steps()
-        self.trainer = loop.Trainer(
+        self.trainer = fine_tuning.create_trainer(
             lambda: model.BertMultipleChoice(self.inputs.config, dtype=options.dtype),
             options,
-            num_train_steps=num_steps,
-            num_warmup_steps=int(num_steps * options.warmup_proportion),
+            self._num_train_steps(),
             progress=progress,
         )
-        if options.do_predict:
-            distribution.check_batch_size(
-                "predict_batch_size", options.predict_batch_size, self.trainer.strategy
-            )
         self._columns = {}
 
     def train(self) -> dict[str, float]:
         """Trains to the last step; returns {"loss", "global_step"}."""
-        if self.trainer.resumed:
-            self.trainer.folder.check_same_run(self.inputs.config, self.options)
-        self.trainer.folder.create()
-        self.trainer.folder.write_settings(
-            task=self.inputs.task.to_dict(),
-            config=self.inputs.config,
-            vocabulary=self.inputs.vocabulary,
-            options=self.options,
-        )
-        logger.info("***** Running training *****")
-        logger.info("  Num examples = %d", len(self.examples["train"]))
-        logger.info("  Num endings = %d", self.inputs.task.num_endings)
-        logger.info("  Batch size = %d", self.options.train_batch_size)
-        logger.info("  Num steps = %d", self.trainer.num_train_steps)
-        reached = self.trainer.train(
-            self._source("train"), evaluate=lambda: self._eval_scores()[0]
+        reached = fine_tuning.train(
+            self.trainer,
+            self.inputs,
+            lambda: self._source("train"),
+            counts={
+                "Num examples": len(self.examples["train"]),
+                "Num endings": self.inputs.task.num_endings,
+            },
+            evaluate=lambda: self._eval_scores()[0],
         )
         self._write_card(training=self.trainer.facts())
         return reached
 
     def evaluate(self) -> dict[str, float]:
         """Evaluates, writes eval_results.txt and returns its numbers."""
-        results, chosen = self._eval_scores()
-        results |= {"loss": results["eval_loss"], "global_step": self.trainer.step}
-        self.trainer.folder.create()
-        self.trainer.folder.write_eval_results(results)
+        scores_found, chosen = self._eval_scores()
+        results = fine_tuning.write_results(self.trainer, scores_found)
         self._write_card(results=results, predicted=chosen)
         return results
 
     def predict(self) -> list[str]:
-        """Predicts the test examples; returns the paths of the files written."""
-        evaluation = evaluation_module.Evaluation(
-            self.trainer.model,
-            self.trainer.strategy,
-            dataclasses.replace(
-                self.options, eval_batch_size=self.options.predict_batch_size
-            ),
-            progress=self.progress,
-        )
+        """Predicts the test examples; returns lines that tell where they are."""
+        evaluation = fine_tuning.prediction(self.trainer, progress=self.progress)
         outputs = evaluation.predict(self._source("test"), keys=("probabilities",))
         self.trainer.folder.create()
-        return predictions.write_predictions(
+        paths = predictions.write_predictions(
             self.options.output_dir, self.examples["test"], outputs["probabilities"]
         )
+        return [f"Predictions are in {' and '.join(paths)}."]
 
     def dry_run_report(self) -> str:
         """Returns what the training would take."""
@@ -194,21 +150,9 @@ class MultipleChoice:
         return results, chosen
 
     def _num_train_steps(self):
-        """As the release's classifier: whole steps of the epochs laid end to end."""
         if "train" not in self.examples:
             return 0
-        num_examples = len(self.examples["train"])
-        batch_size, epochs = (
-            self.options.train_batch_size,
-            self.options.num_train_epochs,
-        )
-        num_steps = int(num_examples / batch_size * epochs)
-        if num_steps == 0:
-            raise ValueError(
-                f"{num_examples} examples × {epochs:g} epochs give not one batch of "
-                f"{batch_size}; lower --train_batch_size or raise --num_train_epochs."
-            )
-        return num_steps
+        return fine_tuning.num_train_steps(len(self.examples["train"]), self.options)
 
     def _features(self, set_type):
         if set_type not in self._columns:

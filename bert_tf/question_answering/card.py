@@ -1,5 +1,6 @@
 """What a run of question answering hands to its model card."""
 
+import dataclasses
 from collections.abc import Mapping
 
 from bert_tf.question_answering import answers as answers_module
@@ -27,10 +28,17 @@ def card_of(
         answers: after evaluating, the answers that were scored.
 
     Raises:
-        OSError: a file of the data cannot be read.
+        OSError: a file of the data, or the card of an earlier stage, cannot be read.
     """
     data = []
     if inputs.train_examples is not None:
+        # The card is about all stages; what they started from is the first one's.
+        stages = [model_card.recorded(path) for path in options.stage_dirs]
+        for stage in filter(None, stages):
+            data += stage.data
+        if stages and stages[0]:
+            start = stages[0].base_model
+            options = dataclasses.replace(options, init_checkpoint=start)
         path = options.train_file[-1]
         data.append(model_card.data_file("train", path, len(inputs.train_examples)))
     if answers is not None:

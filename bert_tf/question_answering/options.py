@@ -1,16 +1,17 @@
 """Options of run_squad and evaluate_squad."""
 
 import dataclasses
+import os
 
 from bert_tf import options
 from bert_tf.options import option
-from bert_tf.training import options as training_options
+from bert_tf.training import task_options
 
 NUM_SPECIAL = 3  # [CLS] and two [SEP] in every window.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunSquadOptions(training_options.FineTuningOptions):
+class RunSquadOptions(task_options.TaskOptions):
     """Trains, evaluates and applies a model that finds answers in a text.
 
     The data are files in the format of SQuAD 1.1 or 2.0.
@@ -25,12 +26,6 @@ class RunSquadOptions(training_options.FineTuningOptions):
         8,
         minimum=1,
         help="Windows a step, over all replicas, of evaluations without --do_predict.",
-    )
-    bert_config_file: str | None = option(
-        None, help="JSON file with the model's size; default: as init_checkpoint says."
-    )
-    vocab_file: str | None = option(
-        None, help="Vocabulary of the checkpoint; default: as init_checkpoint has it."
     )
     train_file: tuple[str, ...] = option(
         (),
@@ -62,9 +57,6 @@ class RunSquadOptions(training_options.FineTuningOptions):
     num_train_epochs: float = option(
         3.0, minimum=0.0, help="How often training goes over each train_file."
     )
-    warmup_proportion: float = option(
-        0.1, minimum=0.0, maximum=1.0, help="Share of steps in which the rate rises."
-    )
     n_best_size: int = option(
         20, minimum=1, help="Answers a question in nbest_predictions.json."
     )
@@ -93,11 +85,6 @@ class RunSquadOptions(training_options.FineTuningOptions):
 
     def __post_init__(self):
         super().__post_init__()
-        if not (self.do_train or self.do_eval or self.do_predict or self.dry_run):
-            raise options.OptionError(
-                "Nothing to do; expected --do_train, --do_eval or --do_predict, or "
-                "several."
-            )
         if self.do_train or self.dry_run:
             self._require("train_file", "Training")
         if self.do_predict:
@@ -114,6 +101,14 @@ class RunSquadOptions(training_options.FineTuningOptions):
         if self.ensemble:
             self._check_ensemble()
 
+    @property
+    def stage_dirs(self) -> tuple[str, ...]:
+        """The runs of all files but the last, each started from the one before."""
+        return tuple(
+            os.path.join(self.output_dir, f"stage_{number}")
+            for number in range(1, len(self.train_file))
+        )
+
     def _check_ensemble(self):
         for name in ("do_train", "dry_run", "init_checkpoint"):
             if getattr(self, name):
@@ -124,10 +119,6 @@ class RunSquadOptions(training_options.FineTuningOptions):
             raise options.OptionError(
                 f"--ensemble={','.join(self.ensemble)}: expected every folder once."
             )
-
-    def _require(self, name, reason):
-        if not getattr(self, name):
-            raise options.OptionError(f"{reason} needs --{name}.")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import logging
-import os
 
 from bert_tf import files
 from bert_tf import progress as progress_module
@@ -19,10 +18,8 @@ from bert_tf.question_answering import spans
 from bert_tf.question_answering import trained
 from bert_tf.question_answering import windows as windows_module
 from bert_tf.tokenization import full
-from bert_tf.training import distribution
 from bert_tf.training import estimates
-from bert_tf.training import evaluation as evaluation_module
-from bert_tf.training import loop
+from bert_tf.training import fine_tuning
 from bert_tf.training import model_card
 
 logger = logging.getLogger(__name__)
@@ -49,10 +46,7 @@ def run(options, *, progress=progress_module.silent) -> str:
     else:
         answering = _last_stage(options, progress)
         if options.do_train:
-            reached = answering.train()
-            lines.append(
-                f"Trained to step {reached['global_step']}, loss {reached['loss']:.4f}."
-            )
+            lines.append(fine_tuning.trained_line(answering.train()))
         if options.do_eval or options.do_predict:
             answers = answering.answers()
     if options.do_predict:
@@ -63,20 +57,18 @@ def run(options, *, progress=progress_module.silent) -> str:
             results = answers.write_scores(options.output_dir)
         else:
             results = answering.evaluate(answers)
-        lines += [f"{name} = {results[name]}" for name in sorted(results)]
-    return "\n".join([*lines, f"The run is in {options.output_dir}."])
+        lines += fine_tuning.score_lines(results)
+    return "\n".join([*lines, fine_tuning.place_line(options)])
 
 
 def train(options, *, progress=progress_module.silent) -> dict[str, float]:
     """Trains; returns {"loss", "global_step"} of the last stage. See `run`."""
-    only = {"do_train": True, "do_eval": False, "do_predict": False}
-    return _last_stage(dataclasses.replace(options, **only), progress).train()
+    return _last_stage(fine_tuning.only_training(options), progress).train()
 
 
 def evaluate(options, *, progress=progress_module.silent) -> dict[str, float]:
     """Evaluates the last checkpoint; returns what eval_results.txt holds. See `run`."""
-    only = {"do_train": False, "do_eval": True, "do_predict": False}
-    options = dataclasses.replace(options, **only)
+    options = fine_tuning.only_evaluation(options)
     answering = QuestionAnswering(options, progress=progress)
     return answering.evaluate(answering.answers())
 
@@ -154,22 +146,16 @@ class QuestionAnswering:
         self.options = options
         self.progress = progress
         self.inputs = inputs_module.prepare(options, progress=progress)
-        num_steps = self._num_train_steps()
-        self.trainer = loop.Trainer(
+        self.trainer = fine_tuning.create_trainer(
             lambda: model.BertSpanPredictor(
                 self.inputs.config,
                 bilstm_on_top=self.inputs.task.bilstm_on_top,
                 dtype=options.dtype,
             ),
             options,
-            num_train_steps=num_steps,
-            num_warmup_steps=int(num_steps * options.warmup_proportion),
+            self._num_train_steps(),
             progress=progress,
         )
-        if options.do_predict:
-            distribution.check_batch_size(
-                "predict_batch_size", options.predict_batch_size, self.trainer.strategy
-            )
         self._tokenizer = full.FullTokenizer(
             self.inputs.vocabulary, do_lower_case=self.inputs.task.do_lower_case
         )
@@ -177,23 +163,12 @@ class QuestionAnswering:
 
     def train(self) -> dict[str, float]:
         """Trains to the last step; returns {"loss", "global_step"}."""
-        if self.trainer.resumed:
-            self.trainer.folder.check_same_run(self.inputs.config, self.options)
-        self.trainer.folder.create()
-        self.trainer.folder.write_settings(
-            task=self.inputs.task.to_dict(),
-            config=self.inputs.config,
-            vocabulary=self.inputs.vocabulary,
-            options=self.options,
-        )
-        windows = self.training_windows()
-        logger.info("***** Running training *****")
-        logger.info("  Num orig examples = %d", len(self.inputs.train_examples))
-        logger.info("  Num split examples = %d", len(windows))
-        logger.info("  Batch size = %d", self.options.train_batch_size)
-        logger.info("  Num steps = %d", self.trainer.num_train_steps)
-        reached = self.trainer.train(
-            source.WindowSource(windows), evaluate=lambda: self.answers().scores()
+        reached = fine_tuning.train(
+            self.trainer,
+            self.inputs,
+            lambda: source.WindowSource(self.training_windows()),
+            counts={"Num orig examples": len(self.inputs.train_examples)},
+            evaluate=lambda: self.answers().scores(),
         )
         self._write_card(training=self.trainer.facts())
         return reached
@@ -237,13 +212,9 @@ class QuestionAnswering:
         )
 
     def _logits(self):
-        options = self.options
-        if options.do_predict:
-            options = dataclasses.replace(
-                options, eval_batch_size=options.predict_batch_size
-            )
-        evaluation = evaluation_module.Evaluation(
-            self.trainer.model, self.trainer.strategy, options, progress=self.progress
+        flag = "predict_batch_size" if self.options.do_predict else "eval_batch_size"
+        evaluation = fine_tuning.prediction(
+            self.trainer, batch_size=getattr(self.options, flag), progress=self.progress
         )
         keys = ("start_logits", "end_logits")
         found = evaluation.predict(source.WindowSource(self._windows), keys=keys)
@@ -262,16 +233,10 @@ class QuestionAnswering:
         """As in 2018: of questions, not of their windows."""
         if self.inputs.train_examples is None:
             return 0
-        num_examples = len(self.inputs.train_examples)
-        batch_size = self.options.train_batch_size
-        epochs = self.options.num_train_epochs
-        num_steps = int(num_examples / batch_size * epochs)
-        if num_steps == 0:
-            raise ValueError(
-                f"{num_examples} questions × {epochs:g} epochs give not one batch of "
-                f"{batch_size}; lower --train_batch_size or raise --num_train_epochs."
-            )
-        return num_steps
+        num_questions = len(self.inputs.train_examples)
+        return fine_tuning.num_train_steps(
+            num_questions, self.options, unit="questions"
+        )
 
 
 def _last_stage(options, progress):
@@ -286,8 +251,8 @@ def _last_stage(options, progress):
         # A mistake in the last file is to show before the first one is trained on.
         for path in options.train_file:
             inputs_module.read_training_examples(options, path)
-    for number, path in enumerate(options.train_file[:-1], start=1):
-        stage_dir = os.path.join(options.output_dir, f"stage_{number}")
+    stages = zip(options.stage_dirs, options.train_file[:-1], strict=True)
+    for number, (stage_dir, path) in enumerate(stages, start=1):
         values = {"output_dir": stage_dir, "train_file": (path,)}
         values |= {"do_eval": False, "do_predict": False}
         stage = dataclasses.replace(options, **values)

@@ -7,13 +7,14 @@ from bert_tf.options import option
 from bert_tf.retrieval import search
 from bert_tf.retrieval import task
 from bert_tf.training import options as training_options
+from bert_tf.training import task_options
 
 _OF_BI_ENCODER = ("pooling", "temperature")
 _OF_CROSS_ENCODER = ("retrieve_with", "num_candidates")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunRetrievalOptions(training_options.FineTuningOptions):
+class RunRetrievalOptions(task_options.TaskOptions):
     """Trains, evaluates and applies a model that finds passages for queries.
 
     A bi_encoder makes one vector a text and searches a whole corpus; a cross_encoder
@@ -41,12 +42,6 @@ class RunRetrievalOptions(training_options.FineTuningOptions):
     best_metric: str = option(
         "eval_mrr",
         help="Score that picks the checkpoint kept in best/, the highest.",
-    )
-    bert_config_file: str | None = option(
-        None, help="JSON file with the model's size; default: as init_checkpoint says."
-    )
-    vocab_file: str | None = option(
-        None, help="Vocabulary of the checkpoint; default: as init_checkpoint has it."
     )
     train_file: str | None = option(
         None,
@@ -104,9 +99,6 @@ class RunRetrievalOptions(training_options.FineTuningOptions):
     num_train_epochs: float = option(
         1.0, minimum=0.0, help="How often training goes over the examples."
     )
-    warmup_proportion: float = option(
-        0.1, minimum=0.0, maximum=1.0, help="Share of steps in which the rate rises."
-    )
     recall_at: tuple[int, ...] = option(
         (1, 5, 10, 100), minimum=1, help="First places whose recall is told."
     )
@@ -127,11 +119,6 @@ class RunRetrievalOptions(training_options.FineTuningOptions):
 
     def __post_init__(self):
         super().__post_init__()
-        if not (self.do_train or self.do_eval or self.do_predict or self.dry_run):
-            raise options.OptionError(
-                "Nothing to do; expected --do_train, --do_eval or --do_predict, or "
-                "several."
-            )
         self._check_files()
         is_bi_encoder = self.model == task.BI_ENCODER
         for name in _OF_CROSS_ENCODER if is_bi_encoder else _OF_BI_ENCODER:
@@ -174,7 +161,3 @@ class RunRetrievalOptions(training_options.FineTuningOptions):
             self._require("corpus_file", "Ranking passages")
         if self.ranks and self.model == task.CROSS_ENCODER:
             self._require("retrieve_with", "Ranking passages with a cross_encoder")
-
-    def _require(self, name, reason):
-        if not getattr(self, name):
-            raise options.OptionError(f"{reason} needs --{name}.")

@@ -1,8 +1,6 @@
 """Retrieval on one page: train, evaluate, predict, report."""
 
-import dataclasses
 import functools
-import logging
 
 import numpy as np
 
@@ -16,12 +14,9 @@ from bert_tf.retrieval import scores
 from bert_tf.retrieval import source
 from bert_tf.retrieval import trained
 from bert_tf.tokenization import in_graph
-from bert_tf.training import distribution
 from bert_tf.training import estimates
-from bert_tf.training import loop
+from bert_tf.training import fine_tuning
 from bert_tf.training import model_card
-
-logger = logging.getLogger(__name__)
 
 NEGATIVES_OF_CROSS_ENCODER = 4
 
@@ -40,34 +35,18 @@ def run(options, *, progress=progress_module.silent) -> str:
         ValueError, OSError: options, data or checkpoint do not fit together.
         ImportError: the library of `options.search` is not installed.
     """
-    retrieval = Retrieval(options, progress=progress)
-    if options.dry_run:
-        return retrieval.dry_run_report()
-    lines = []
-    if options.do_train:
-        reached = retrieval.train()
-        lines.append(
-            f"Trained to step {reached['global_step']}, loss {reached['loss']:.4f}."
-        )
-    if options.do_eval:
-        results = retrieval.evaluate()
-        lines += [f"{name} = {results[name]}" for name in sorted(results)]
-    if options.do_predict:
-        lines.append(f"Predictions are in {retrieval.predict()}.")
-    return "\n".join([*lines, f"The run is in {options.output_dir}."])
+    return fine_tuning.run(Retrieval(options, progress=progress), options)
 
 
 def train(options, *, progress=progress_module.silent) -> dict[str, float]:
     """Trains; returns {"loss", "global_step"}. See `run`."""
-    only = {"do_train": True, "do_eval": False, "do_predict": False}
-    options = dataclasses.replace(options, **only)
+    options = fine_tuning.only_training(options)
     return Retrieval(options, progress=progress).train()
 
 
 def evaluate(options, *, progress=progress_module.silent) -> dict[str, float]:
     """Evaluates the last checkpoint; returns what eval_results.txt holds. See `run`."""
-    only = {"do_train": False, "do_eval": True, "do_predict": False}
-    options = dataclasses.replace(options, **only)
+    options = fine_tuning.only_evaluation(options)
     return Retrieval(options, progress=progress).evaluate()
 
 
@@ -106,18 +85,13 @@ class Retrieval:
         self.inputs = inputs_module.prepare(options, progress=progress)
         self.task = self.inputs.task
         self.examples = self.inputs.examples
-        num_steps = self._num_train_steps()
-        self.trainer = loop.Trainer(
+        self.trainer = fine_tuning.create_trainer(
             lambda: self.task.create_model(self.inputs.config, dtype=options.dtype),
             options,
-            num_train_steps=num_steps,
-            num_warmup_steps=int(num_steps * options.warmup_proportion),
+            self._num_train_steps(),
+            prediction_flag="eval_batch_size",
             progress=progress,
         )
-        if options.do_predict:
-            distribution.check_batch_size(
-                "eval_batch_size", options.eval_batch_size, self.trainer.strategy
-            )
         self._ranking = corpus_ranking.CorpusRanking(
             self.trainer,
             self.inputs,
@@ -128,22 +102,15 @@ class Retrieval:
     def train(self) -> dict[str, float]:
         """Trains to the last step; returns {"loss", "global_step"}."""
         training_source = self.source()
-        if self.trainer.resumed:
-            self.trainer.folder.check_same_run(self.inputs.config, self.options)
-        self.trainer.folder.create()
-        self.trainer.folder.write_settings(
-            task=self.task.to_dict(),
-            config=self.inputs.config,
-            vocabulary=self.inputs.vocabulary,
-            options=self.options,
-        )
-        logger.info("***** Running training *****")
-        logger.info("  Num examples = %d", len(self.examples["train"]))
-        logger.info("  Num negatives = %d", self._num_negatives)
-        logger.info("  Batch size = %d", self.options.train_batch_size)
-        logger.info("  Num steps = %d", self.trainer.num_train_steps)
-        reached = self.trainer.train(
-            training_source, evaluate=lambda: self._eval_scores()[0]
+        reached = fine_tuning.train(
+            self.trainer,
+            self.inputs,
+            lambda: training_source,
+            counts={
+                "Num examples": len(self.examples["train"]),
+                "Num negatives": self._num_negatives,
+            },
+            evaluate=lambda: self._eval_scores()[0],
         )
         self._write_card(training=self.trainer.facts())
         return reached
@@ -151,14 +118,13 @@ class Retrieval:
     def evaluate(self) -> dict[str, float]:
         """Evaluates, writes eval_results.txt and returns its numbers."""
         self.trainer.folder.create()
-        results, firsts = self._eval_scores()
-        results |= {"global_step": self.trainer.step}
-        self.trainer.folder.write_eval_results(results)
+        scores_found, firsts = self._eval_scores()
+        results = fine_tuning.write_results(self.trainer, scores_found)
         self._write_card(results=results, firsts=firsts)
         return results
 
-    def predict(self) -> str:
-        """Ranks passages for the test queries; returns the path of the file written."""
+    def predict(self) -> list[str]:
+        """Ranks passages for the test queries; returns a line that tells where."""
         self.trainer.folder.create()
         queries = [example.query for example in self.examples["test"]]
         top_k = self.options.top_k
@@ -176,9 +142,10 @@ class Retrieval:
                 queries, found.numbers, found.scores, strict=True
             )
         ]
-        return predictions.write_predictions(
+        path = predictions.write_predictions(
             self.options.output_dir, self.examples["test"], rankings
         )
+        return [f"Predictions are in {path}."]
 
     def dry_run_report(self) -> str:
         """Returns what the training would take."""
@@ -237,21 +204,9 @@ class Retrieval:
         return NEGATIVES_OF_CROSS_ENCODER
 
     def _num_train_steps(self):
-        """As the release's classifier: whole steps of the epochs laid end to end."""
         if "train" not in self.examples:
             return 0
-        num_examples = len(self.examples["train"])
-        batch_size, epochs = (
-            self.options.train_batch_size,
-            self.options.num_train_epochs,
-        )
-        num_steps = int(num_examples / batch_size * epochs)
-        if num_steps == 0:
-            raise ValueError(
-                f"{num_examples} examples × {epochs:g} epochs give not one batch of "
-                f"{batch_size}; lower --train_batch_size or raise --num_train_epochs."
-            )
-        return num_steps
+        return fine_tuning.num_train_steps(len(self.examples["train"]), self.options)
 
     @functools.cached_property
     def _training_data(self):

@@ -5,7 +5,7 @@ import dataclasses
 from bert_tf import options
 from bert_tf.options import option
 from bert_tf.token_classification import schemes
-from bert_tf.training import options as training_options
+from bert_tf.training import task_options
 
 AUTO = "auto"
 # As `model.FEATURE_BASED`, which a tool that only shows its flags need not import.
@@ -20,7 +20,7 @@ FEATURE_BASED = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunNerOptions(training_options.FineTuningOptions):
+class RunNerOptions(task_options.TaskOptions):
     """Trains, evaluates and applies a model that gives every word a tag.
 
     For named entities, parts of speech, and whatever stands in a column of tags:
@@ -63,13 +63,6 @@ class RunNerOptions(training_options.FineTuningOptions):
     label_list: str | None = option(
         None, help="Or a file of all tags, in this order, a tag a line."
     )
-    bert_config_file: str | None = option(
-        None,
-        help="JSON file with the model's size; default: as init_checkpoint says.",
-    )
-    vocab_file: str | None = option(
-        None, help="Vocabulary of the checkpoint; default: that of init_checkpoint."
-    )
     do_lower_case: bool = option(
         True,
         help="True for uncased checkpoints, False for cased ones, which find names "
@@ -110,26 +103,12 @@ class RunNerOptions(training_options.FineTuningOptions):
     num_train_epochs: float = option(
         3.0, minimum=0.0, help="How often training goes over the rows."
     )
-    warmup_proportion: float = option(
-        0.1,
-        minimum=0.0,
-        maximum=1.0,
-        help="Share of steps in which the rate rises.",
-    )
 
     def __post_init__(self):
         super().__post_init__()
-        if not (self.do_train or self.do_eval or self.do_predict or self.dry_run):
-            raise options.OptionError(
-                "Nothing to do; expected --do_train, --do_eval or --do_predict, or "
-                "several."
-            )
         if (self.do_train or self.dry_run) and self.init_checkpoint is None:
             for name in ("bert_config_file", "vocab_file"):
-                if not getattr(self, name):
-                    raise options.OptionError(
-                        f"Training without --init_checkpoint needs --{name}."
-                    )
+                self._require(name, "Training without --init_checkpoint")
         self._check_files()
         if len(set(self.labels)) != len(self.labels) or len(self.labels) == 1:
             raise options.OptionError(

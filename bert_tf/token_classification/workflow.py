@@ -1,6 +1,5 @@
 """Token classification on one page: train, evaluate, predict, report."""
 
-import dataclasses
 import functools
 import itertools
 import logging
@@ -21,10 +20,8 @@ from bert_tf.token_classification import scores
 from bert_tf.token_classification import trained
 from bert_tf.token_classification import true_casing
 from bert_tf.tokenization import in_graph
-from bert_tf.training import distribution
 from bert_tf.training import estimates
-from bert_tf.training import evaluation as evaluation_module
-from bert_tf.training import loop
+from bert_tf.training import fine_tuning
 from bert_tf.training import model_card
 
 logger = logging.getLogger(__name__)
@@ -47,36 +44,18 @@ def run(options, *, progress=progress_module.silent) -> str:
         ValueError, OSError: options, data or checkpoint do not fit together.
         ImportError: entities are to be scored, and seqeval is not installed.
     """
-    tagging = Tagging(options, progress=progress)
-    if options.dry_run:
-        return tagging.dry_run_report()
-    lines = []
-    if options.do_train:
-        reached = tagging.train()
-        lines.append(
-            f"Trained to step {reached['global_step']}, loss {reached['loss']:.4f}."
-        )
-    if options.do_eval:
-        results = tagging.evaluate()
-        lines += [f"{name} = {results[name]}" for name in sorted(results)]
-    if options.do_predict:
-        path, found = tagging.predict()
-        lines += [f"test_{name} = {found[name]}" for name in sorted(found)]
-        lines.append(f"Predictions are in {path}.")
-    return "\n".join([*lines, f"The run is in {options.output_dir}."])
+    return fine_tuning.run(Tagging(options, progress=progress), options)
 
 
 def train(options, *, progress=progress_module.silent) -> dict[str, float]:
     """Trains; returns {"loss", "global_step"}. See `run`."""
-    only = {"do_train": True, "do_eval": False, "do_predict": False}
-    options = dataclasses.replace(options, **only)
+    options = fine_tuning.only_training(options)
     return Tagging(options, progress=progress).train()
 
 
 def evaluate(options, *, progress=progress_module.silent) -> dict[str, float]:
     """Evaluates the last checkpoint; returns what eval_results.txt holds. See `run`."""
-    only = {"do_train": False, "do_eval": True, "do_predict": False}
-    options = dataclasses.replace(options, **only)
+    options = fine_tuning.only_evaluation(options)
     return Tagging(options, progress=progress).evaluate()
 
 
@@ -114,8 +93,7 @@ class Tagging:
         self._features_of = {}
         if "dev" in self.sentences or self._has_tags("test"):
             scores.check_available(self.inputs.task.tag_scheme)
-        num_steps = self._num_train_steps()
-        self.trainer = loop.Trainer(
+        self.trainer = fine_tuning.create_trainer(
             lambda: model.BertTokenClassifier(
                 self.inputs.config,
                 num_labels=len(self.inputs.task.labels),
@@ -123,38 +101,27 @@ class Tagging:
                 dtype=options.dtype,
             ),
             options,
-            num_train_steps=num_steps,
-            num_warmup_steps=int(num_steps * options.warmup_proportion),
+            self._num_train_steps(),
             progress=progress,
         )
-        if options.do_predict:
-            distribution.check_batch_size(
-                "predict_batch_size", options.predict_batch_size, self.trainer.strategy
-            )
 
     def train(self) -> dict[str, float]:
         """Trains to the last step; returns {"loss", "global_step"}."""
-        if self.trainer.resumed:
-            self.trainer.folder.check_same_run(self.inputs.config, self.options)
-        self.trainer.folder.create()
-        self.trainer.folder.write_settings(
-            task=self.inputs.task.to_dict(),
-            config=self.inputs.config,
-            vocabulary=self.inputs.vocabulary,
-            options=self.options,
-        )
         advice = true_casing.advice(self.inputs.task, self.sentences["train"])
         if advice:
             logger.warning("%s", advice)
+        logger.info("Tag scheme: %s", self.inputs.task.tag_scheme)
         rows = self._features("train").columns
-        logger.info("***** Running training *****")
-        logger.info("  Tag scheme = %s", self.inputs.task.tag_scheme)
-        logger.info("  Num sentences = %d", len(self.sentences["train"]))
-        logger.info("  Num rows = %d", len(rows["input_ids"]))
-        logger.info("  Batch size = %d", self.options.train_batch_size)
-        logger.info("  Num steps = %d", self.trainer.num_train_steps)
-        source = batching.ArraySource(rows)
-        reached = self.trainer.train(source, evaluate=self._eval_scores)
+        reached = fine_tuning.train(
+            self.trainer,
+            self.inputs,
+            lambda: batching.ArraySource(rows),
+            counts={
+                "Num sentences": len(self.sentences["train"]),
+                "Num rows": len(rows["input_ids"]),
+            },
+            evaluate=self._eval_scores,
+        )
         self._write_card(training=self.trainer.facts())
         return reached
 
@@ -164,26 +131,16 @@ class Tagging:
         `eval_loss` is the mean over words, and `loss` the same, for the release's
         name.
         """
-        results = self._eval_scores()
-        results |= {"loss": results["eval_loss"], "global_step": self.trainer.step}
-        self.trainer.folder.create()
-        self.trainer.folder.write_eval_results(results)
+        results = fine_tuning.write_results(self.trainer, self._eval_scores())
         self._write_card(results=results, predicted=self._predicted)
         return results
 
-    def predict(self) -> tuple[str, dict[str, float]]:
-        """Writes the tags of the test sentences; returns the file's path and scores.
+    def predict(self) -> list[str]:
+        """Writes the tags of the test sentences; returns lines about them.
 
-        There are no scores where the test file has no tags.
+        They tell the scores, where the test file has tags, and the predictions' place.
         """
-        evaluation = evaluation_module.Evaluation(
-            self.trainer.model,
-            self.trainer.strategy,
-            dataclasses.replace(
-                self.options, eval_batch_size=self.options.predict_batch_size
-            ),
-            progress=self.progress,
-        )
+        evaluation = fine_tuning.prediction(self.trainer, progress=self.progress)
         task = self.inputs.task
         logits = self._word_logits("test", evaluation.predict)
         tags = predictions.best_tags(logits, task.labels)
@@ -195,9 +152,12 @@ class Tagging:
             path = predictions.write_predictions(
                 self.options.output_dir, path, task.tag_column, tags
             )
+        lines = [f"Predictions are in {path}."]
         if not self._has_tags("test"):
-            return path, {}
-        return path, self._scores("test", self._by_sentence("test", tags))
+            return lines
+        found = self._scores("test", self._by_sentence("test", tags))
+        found = {f"test_{name}": value for name, value in found.items()}
+        return fine_tuning.score_lines(found) + lines
 
     def dry_run_report(self) -> str:
         """Returns what the training would take."""
@@ -250,21 +210,10 @@ class Tagging:
         return np.concatenate(logits)
 
     def _num_train_steps(self):
-        """As in 2018: whole steps of the epochs laid end to end."""
         if "train" not in self.sentences:
             return 0
         num_rows = len(self._features("train").columns["input_ids"])
-        batch_size, epochs = (
-            self.options.train_batch_size,
-            self.options.num_train_epochs,
-        )
-        num_steps = int(num_rows / batch_size * epochs)
-        if num_steps == 0:
-            raise ValueError(
-                f"{num_rows} rows × {epochs:g} epochs give not one batch of "
-                f"{batch_size}; lower --train_batch_size or raise --num_train_epochs."
-            )
-        return num_steps
+        return fine_tuning.num_train_steps(num_rows, self.options, unit="rows")
 
     def _features(self, set_type):
         if set_type not in self._features_of:

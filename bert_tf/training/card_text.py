@@ -121,7 +121,12 @@ def _data(facts):
     if not facts["data"]:
         return "The files of the data were not recorded."
     rows = [
-        (file["part"], file["name"], f"{file['num_examples']:,}", file["sha256"])
+        (
+            file["part"],
+            file["name"],
+            f"{file['num_examples']:,}",
+            file["sha256"] or "no file",
+        )
         for file in facts["data"]
     ]
     return _table(("part", "file", "examples", "SHA-256"), rows)

@@ -30,13 +30,13 @@ _SEAL = "<!-- bert_tf wrote all of the above: sha256 {} -->\n"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DataFile:
-    """A file that the run read."""
+    """A file that the run read, or a part of a data set known by its name."""
 
     # One of `_PARTS`, or one that starts with "dev_" or "test_".
     part: str
     name: str  # The file's name, without folders.
     num_examples: int
-    sha256: str  # Of its bytes.
+    sha256: str | None  # Of its bytes; None of a data set known by its name.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -59,6 +59,14 @@ class TrainingFacts:
     devices: str  # See `hardware.description`.
     versions: Mapping[str, str | None]  # Package -> version.
     date: str  # Day of the last step, such as "2024-05-31".
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """What the card of a run says that another run started from."""
+
+    base_model: str | None  # Its init_checkpoint.
+    data: tuple[DataFile, ...]  # Of its training.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -94,6 +102,24 @@ def data_file(part: str, path: str, num_examples: int) -> DataFile:
         name=os.path.basename(path),
         num_examples=num_examples,
         sha256=digest.hexdigest(),
+    )
+
+
+def recorded(run_dir: str) -> Recorded | None:
+    """Returns what the card of a trained run says; None where there is no card.
+
+    Raises:
+        ValueError: model_card.json is damaged.
+        OSError: it cannot be read.
+    """
+    facts = _read(os.path.join(run_dir, FACTS_FILE))
+    if facts is None:
+        return None
+    return Recorded(
+        base_model=facts["base_model"],
+        data=tuple(
+            DataFile(**file) for file in facts["data"] if file["part"] == "train"
+        ),
     )
 
 

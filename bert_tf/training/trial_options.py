@@ -7,7 +7,7 @@ import re
 
 from bert_tf import options
 from bert_tf.options import option
-from bert_tf.training import options as training_options
+from bert_tf.training import task_options
 
 FOLDER = "trials"
 # A sweep over these would not be one: they say where and what, not how.
@@ -37,7 +37,7 @@ class Trial:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TrialOptions(training_options.FineTuningOptions):
+class TrialOptions(task_options.TaskOptions):
     """What a fine-tuning run needs that may be many."""
 
     num_restarts: int = option(

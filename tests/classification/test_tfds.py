@@ -80,6 +80,10 @@ def test_a_dataset_is_trained_on_scored_and_predicted(named, weather_dataset, tm
     assert "eval_accuracy = 1.0" in results
     lines = (tmp_path / "run" / "predictions.jsonl").read_text().splitlines()
     assert [json.loads(line)["label"] for line in lines] == ["rain", "sun", "rain"]
+    card = (tmp_path / "run" / "README.md").read_text()
+    name = "weather_texts/default/2.0.0"
+    assert f"| train | {name} train | {len(ROWS)} | no file |" in card
+    assert f"| dev | {name} validation |" in card
 
 
 def test_splits_are_those_that_are_named(named, weather_dataset):

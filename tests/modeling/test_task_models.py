@@ -238,8 +238,11 @@ def test_one_step_of_plain_descent_lowers_the_loss(create_model, features):
 
 
 def test_loss_and_gradients_are_the_same_eager_in_a_graph_and_under_xla(
-    create_model, features, keys
+    task, create_model, features, keys
 ):
+    # A bi-encoder divides its scores by 0.05, and so multiplies what is rounded.
+    atol = 1e-5 if task == "bi_encoder" else 2e-6
+    keras.utils.set_random_seed(1)
     model = create_model()
     model.build()
     loss, gradients = train_step(model, tensors(features), keys)
@@ -249,7 +252,7 @@ def test_loss_and_gradients_are_the_same_eager_in_a_graph_and_under_xla(
         np.testing.assert_allclose(computed, loss, rtol=1e-5)
         assert len(others) == len(gradients)
         for other, gradient in zip(others, gradients, strict=True):
-            np.testing.assert_allclose(other, gradient, rtol=2e-5, atol=2e-6)
+            np.testing.assert_allclose(other, gradient, rtol=1e-7, atol=atol)
 
 
 def test_the_step_compiles_in_mixed_precision(keys):

@@ -1,5 +1,6 @@
 import json
 import logging
+import os
 import shutil
 
 import pytest
@@ -283,6 +284,13 @@ def test_several_files_are_trained_on_one_after_the_other(
     assert native.read(rotation.latest(str(stage)), ["global_step"])["global_step"] == 1
     recorded = json.loads((run_dir / "run.json").read_text())["flags"]
     assert recorded["init_checkpoint"] == str(stage)
+    card = (run_dir / "README.md").read_text()
+    trained_on = [line for line in card.splitlines() if line.startswith("| train |")]
+    assert [line.split(" | ")[1:3] for line in trained_on] == [
+        [os.path.basename(other), "8"],
+        [os.path.basename(quiz), "24"],
+    ]
+    assert "stage_1" not in card
     # The second stage starts from the first one's weights: without a step of its own,
     # it would have them still.
     again = quiz_options(tmp_path / "again", init_checkpoint=str(stage))

@@ -530,12 +530,13 @@ KILLED = """
 import os, signal, sys
 from bert_tf.preparation import options, sources, workflow
 
-STAGE, WORKERS, INPUT, OUTPUT = sys.argv[1:]
+STAGE, WORKERS, KILLED, INPUT, OUTPUT = sys.argv[1:]
 sources._UNIT_BYTES = 2000
 
 def stop(stage, done, total, **_):
     if stage == STAGE and done > 0.3 * total:
-        os.kill(os.getpid(), signal.SIGKILL)
+        kill = os.kill if KILLED == "parent" else os.killpg
+        kill(os.getpid(), signal.SIGKILL)
 
 if __name__ == "__main__":
     workflow.prepare_corpus(
@@ -559,9 +560,11 @@ def _wait_for_the_end_of(process_group):
 
 
 @pytest.mark.parametrize("stage", ["read", "write"])
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(
+    ("workers", "killed"), [(1, "parent"), (2, "parent"), (2, "all")]
+)
 def test_a_killed_run_goes_on_with_what_is_done(
-    prepare, project_root, tmp_path, monkeypatch, stage, workers
+    prepare, project_root, tmp_path, monkeypatch, stage, workers, killed
 ):
     from bert_tf.preparation import extraction
     from bert_tf.preparation import parts
@@ -574,7 +577,8 @@ def test_a_killed_run_goes_on_with_what_is_done(
     whole = prepare(*flags, folder="whole")
     (tmp_path / "killed.py").write_text(KILLED)
     done = subprocess.Popen(
-        [sys.executable, tmp_path / "killed.py", stage, str(workers), folder, out],
+        [sys.executable, "killed.py", stage, str(workers), killed, folder, out],
+        cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(project_root)},
         start_new_session=True,
     )
@@ -609,6 +613,7 @@ def test_a_killed_run_goes_on_with_what_is_done(
     num_all = len(whole[1]["output_files"])
     assert made["files"] + num_files - num_all in range(workers + 1)
     # Workers that outlive their parent for a moment may have ended what was begun.
-    assert workers > 1 or made["files" if stage == "write" else "parts"] > 0
+    outlived = workers > 1 and killed == "parent"
+    assert outlived or made["files" if stage == "write" else "parts"] > 0
     if stage == "write":
         assert made["parts"] == 0
