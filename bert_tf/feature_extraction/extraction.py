@@ -74,6 +74,8 @@ class Extractor:
         self.vocabulary = start.vocabulary
         self.config.check_sequence_length(options.max_seq_length)
         self._check_layers()
+        if options.pooling != "none":
+            pooling.check(options.pooling, self.config)
         self._tokenizer = in_graph.InGraphTokenizer(
             self.vocabulary, do_lower_case=start.do_lower_case
         )

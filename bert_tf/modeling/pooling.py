@@ -38,6 +38,27 @@ def pool(outputs, input_mask, kind):
     return _KINDS[kind](vectors, input_mask)
 
 
+def check(kind, config):
+    """Refuses a kind of pooling that tells nothing about a text.
+
+    Args:
+        kind: see `pool`.
+        config: `BertConfig` of the encoder.
+
+    Raises:
+        ValueError: there is no such kind, or it is "cls" under causal attention.
+    """
+    if kind not in _KINDS:
+        raise ValueError(
+            f"Unknown kind of pooling {kind!r}; expected one of {', '.join(KINDS)}."
+        )
+    if kind == "cls" and config.is_causal:
+        raise ValueError(
+            "pooling cls: in a left-to-right model [CLS] sees nothing of the text; "
+            "expected mean or max."
+        )
+
+
 def normalize(vectors):
     """Returns vectors of length 1, float32 [B, H]; a zero vector stays one.
 

@@ -58,11 +58,7 @@ class BertBiEncoder(heads.TaskModel):
         **kwargs,
     ):
         super().__init__(config, name=name, dtype=dtype, **kwargs)
-        if pooling not in pooling_module.KINDS:
-            raise ValueError(
-                f"pooling is {pooling!r}; expected one of "
-                f"{', '.join(pooling_module.KINDS)}."
-            )
+        pooling_module.check(pooling, config)
         if not temperature > 0:
             raise ValueError(f"temperature: expected more than 0, got {temperature}.")
         self.pooling = pooling

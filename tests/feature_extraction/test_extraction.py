@@ -1,5 +1,8 @@
 """What is extracted is what the encoder says, whatever batch it was in."""
 
+import json
+import shutil
+
 import numpy as np
 import pytest
 
@@ -223,6 +226,16 @@ def test_no_texts_give_no_vectors(checkpoint):
 def test_what_does_not_fit_is_refused(checkpoint, texts, values, message):
     with pytest.raises((ValueError, OSError), match=message):
         extract(checkpoint, texts, **values)
+
+
+def test_cls_of_a_left_to_right_model_is_refused(released, tmp_path):
+    shutil.copytree(released, tmp_path / "causal")
+    path = tmp_path / "causal" / "bert_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"attention": "causal"}))
+    checkpoint = str(tmp_path / "causal" / "bert_model.ckpt")
+    with pytest.raises(ValueError, match="\\[CLS\\] sees nothing of the text"):
+        extract(checkpoint, ["the bee"], pooling="cls")
+    assert extract(checkpoint, ["the bee"], pooling="mean").shape == (1, 32)
 
 
 def test_flags_without_effect_are_refused(extraction_options):

@@ -1,5 +1,7 @@
 """What the loss of a bi-encoder compares, with numbers on the screen."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -101,13 +103,20 @@ def test_a_cross_encoder_scores_pairs_and_candidates_alike():
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ({"pooling": "sum"}, "pooling is 'sum'; expected one of cls, mean, max"),
+        ({"pooling": "sum"}, "pooling 'sum'; expected one of cls, mean, max"),
         ({"temperature": 0}, "expected more than 0, got 0"),
     ],
 )
 def test_what_a_bi_encoder_cannot_be_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         model.BertBiEncoder(SMALL, **arguments)
+
+
+def test_cls_of_a_left_to_right_model_is_no_vector_of_a_text():
+    causal = dataclasses.replace(SMALL, attention="causal")
+    with pytest.raises(ValueError, match="\\[CLS\\] sees nothing of the text"):
+        model.BertBiEncoder(causal, pooling="cls")
+    assert model.BertBiEncoder(causal, pooling="mean").pooling == "mean"
 
 
 def test_the_names_of_poolings_are_those_of_the_model():
