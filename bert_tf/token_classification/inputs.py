@@ -122,14 +122,14 @@ def _from_options(options, progress):
         path = path_of(options, "train")
         sentences = {"train": examples.read_sentences(path, columns)}
         tags = [sentence.tags for sentence in sentences["train"]]
-        scheme = _scheme(options, tags)
+        scheme = _scheme(options, schemes.recognized, tags)
         labels = labels_module.given(options) or labels_module.of_training(
             path, tags, scheme
         )
     else:
         sentences = {}
         labels = _known_labels(options, start)
-        scheme = _scheme(options, [[label] for label in labels])
+        scheme = _scheme(options, schemes.of_labels, labels)
     task = task_module.Task(
         labels=tuple(labels),
         tag_scheme=scheme,
@@ -164,10 +164,11 @@ def _columns(options):
     return examples.resolved_columns(path_of(options, "train"), columns)
 
 
-def _scheme(options, tags):
+def _scheme(options, recognized, tags):
+    """Returns the scheme of --tag_scheme, or the one that is recognized in tags."""
     if options.tag_scheme != ner_options.AUTO:
         return options.tag_scheme
-    return schemes.recognized(tags)
+    return recognized(tags)
 
 
 def _known_labels(options, start):

@@ -11,8 +11,11 @@ Everything else has the tag O. Tags without such prefixes, as parts of speech ha
 are of the scheme "none".
 """
 
+import collections
 import dataclasses
+import itertools
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 
 OUTSIDE = "O"
@@ -28,6 +31,11 @@ SCHEMES = (*PREFIXES, NONE)
 _ALL_PREFIXES = frozenset("BIESLU")
 # BILOU is IOBES with two letters changed.
 _AS_IOBES = {"L": "E", "U": "S"}
+# The first of two that fit equally well is taken.
+_TRIED = ("iob2", "iob1", "iobes", "bilou")
+# Of the words not tagged O: so few without a prefix are slips of the pen.
+_STRAY_SHARE = 0.1
+_END = None  # What follows the last tag of a sentence.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -60,40 +68,57 @@ def breach(tags: Sequence[str], scheme: str) -> Breach | None:
     """
     if scheme == NONE:
         return None
-    before = OUTSIDE
-    for index, tag in enumerate(tags):
+    for index, (before, tag) in enumerate(_steps(tags)):
         reason = _reason_against(before, tag, scheme)
         if reason is not None:
             return Breach(index=index, reason=reason)
-        before = tag
-    if scheme in ("iobes", "bilou") and _goes_on(before):
-        reason = f"the sentence ends within the entity that {before!r} belongs to"
-        return Breach(index=len(tags), reason=reason)
     return None
 
 
 def recognized(sentences: Iterable[Sequence[str]]) -> str:
     """Returns the scheme of the tags of some sentences.
 
-    A scheme is chosen by the prefixes that occur. Between IOB1 and IOB2, which have
-    the same, by which of the two fewer sentences break; IOB2 where that is equal.
+    It is the one that the fewest tags break, so that a tag that was mistyped shows as
+    the breach that it is, and does not make all others one.
 
     Args:
         sentences: the tags of each sentence.
 
     Returns:
-        One of `SCHEMES`. "none" where a tag other than O has no prefix, or all are O.
+        One of `SCHEMES`. "none" where all tags are O, or more than a tenth of the
+        others have no prefix.
     """
-    sentences = list(sentences)
-    tags = {tag for sentence in sentences for tag in sentence} - {OUTSIDE}
-    prefixes = {split_tag(tag)[0] for tag in tags}
+    steps = collections.Counter()
+    for tags in sentences:
+        steps.update(_steps(tags))
+    prefixes = collections.Counter()
+    for (_, tag), count in steps.items():
+        if tag not in (OUTSIDE, _END):
+            prefixes[split_tag(tag)[0]] += count
+    if not prefixes or prefixes[""] > _STRAY_SHARE * prefixes.total():
+        return NONE
+    return min(_TRIED, key=lambda scheme: _num_breaches(steps, scheme))
+
+
+def of_labels(labels: Iterable[str]) -> str:
+    """Returns the scheme of the tags that a model knows, by the prefixes they have.
+
+    Args:
+        labels: each tag once.
+
+    Returns:
+        One of `SCHEMES`. "none" where a tag other than O has no prefix, or all are O.
+        Between IOB1 and IOB2, IOB1 where more types have I- than B-.
+    """
+    prefixes = collections.Counter(split_tag(tag)[0] for tag in labels)
+    del prefixes[OUTSIDE]
     if not prefixes or "" in prefixes:
         return NONE
-    if prefixes & {"L", "U"}:
+    if prefixes["L"] or prefixes["U"]:
         return "bilou"
-    if prefixes & {"E", "S"}:
+    if prefixes["E"] or prefixes["S"]:
         return "iobes"
-    return min(("iob2", "iob1"), key=lambda name: _num_breaking(sentences, name))
+    return "iob1" if prefixes["I"] > prefixes["B"] else "iob2"
 
 
 def labels_of(tags: Iterable[str], scheme: str) -> list[str]:
@@ -129,16 +154,29 @@ def _renamed(tag):
     return f"{_AS_IOBES[prefix]}-{kind}" if prefix in _AS_IOBES else tag
 
 
-def _num_breaking(sentences: list[Sequence[str]], scheme: str) -> int:
-    return sum(breach(tags, scheme) is not None for tags in sentences)
+def _steps(tags: Sequence[str]) -> Iterable[tuple[str, str | None]]:
+    """Returns each tag after the one before it, and the end after the last."""
+    return itertools.pairwise([OUTSIDE, *tags, _END])
+
+
+def _num_breaches(steps: Mapping[tuple, int], scheme: str) -> int:
+    return sum(
+        count
+        for (before, tag), count in steps.items()
+        if _reason_against(before, tag, scheme) is not None
+    )
 
 
 def _goes_on(tag):
     return split_tag(tag)[0] in ("B", "I")
 
 
-def _reason_against(before: str, tag: str, scheme: str) -> str | None:
+def _reason_against(before: str, tag: str | None, scheme: str) -> str | None:
     """Returns why a tag cannot follow another one, or None where it can."""
+    if tag is _END:
+        if scheme in ("iobes", "bilou") and _goes_on(before):
+            return f"the sentence ends within the entity that {before!r} belongs to"
+        return None
     prefix, kind = split_tag(tag)
     if prefix != OUTSIDE and prefix not in PREFIXES[scheme]:
         expected = ", ".join(f"{letter}-…" for letter in PREFIXES[scheme])

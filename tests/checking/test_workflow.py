@@ -229,6 +229,23 @@ def test_tags_that_break_their_scheme_have_file_and_line(check, tmp_path):
     assert "label balance: train: PER 50.0%, LOC 50.0%" in lines_of(findings, "ok")
 
 
+@pytest.mark.parametrize(
+    "stray, reason",
+    [
+        ("LOC", "the tag 'LOC' is none of B-…, I-… and O, so it is not IOB2"),
+        ("S-LOC", "the tag 'S-LOC' is none of B-…, I-… and O, so it is not IOB2"),
+    ],
+)
+def test_one_mistyped_tag_is_the_error_and_not_the_scheme(
+    check, tmp_path, stray, reason
+):
+    good = "Anna B-PER\nran O\n\nin O\nRome B-LOC\n\n"
+    (tmp_path / "train.txt").write_text(good * 30 + f"to O\nOslo {stray}\n")
+    findings = check("token_classification", data_dir=str(tmp_path))
+    assert "tag scheme: iob2" in lines_of(findings, "note")
+    assert lines_of(findings, "error") == [f"tags: {tmp_path}/train.txt:182: {reason}"]
+
+
 def test_a_type_that_only_dev_has_is_told_with_file_and_line(check, tmp_path):
     (tmp_path / "train.txt").write_text("Anna B-PER\nran O\n")
     (tmp_path / "dev.txt").write_text("Bert B-PER\n\nto O\nOslo B-LOC\n")

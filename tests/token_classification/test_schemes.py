@@ -18,7 +18,7 @@ from bert_tf.token_classification import schemes
         ("NN VBZ NN-TL", "none"),
         ("O PER LOC", "none"),
         ("O O", "none"),
-        # One sentence in three breaks IOB2, two break IOB1.
+        # One tag breaks IOB2, two break IOB1.
         ("B-PER I-PER / B-LOC / I-LOC", "iob2"),
         ("I-PER / I-LOC I-LOC / B-LOC", "iob1"),
     ],
@@ -26,6 +26,52 @@ from bert_tf.token_classification import schemes
 def test_the_scheme_is_recognized(sentences, scheme):
     tags = [sentence.split() for sentence in sentences.split(" / ")]
     assert schemes.recognized(tags) == scheme
+
+
+@pytest.mark.parametrize(
+    "sentence, stray, scheme",
+    [
+        ("B-PER I-PER O B-LOC", "LOC", "iob2"),  # Its prefix was left out.
+        ("I-PER I-PER O I-LOC", "LOC", "iob1"),
+        ("B-PER I-PER O B-LOC", "S-PER", "iob2"),
+        ("B-PER I-PER O B-LOC", "E-PER", "iob2"),
+        ("B-PER I-PER O B-LOC", "U-LOC", "iob2"),
+        ("B-PER E-PER O S-LOC", "U-LOC", "iobes"),
+        ("B-PER L-PER O U-LOC", "S-LOC", "bilou"),
+        # Entities so long that E- and S- are as rare as slips are.
+        (" ".join(["B-PRO", *["I-PRO"] * 40, "E-PRO"]), "L-PRO", "iobes"),
+    ],
+)
+def test_one_mistyped_tag_does_not_change_the_scheme(sentence, stray, scheme):
+    tags = [sentence.split()] * 60
+    assert schemes.recognized([*tags, ["O", stray]]) == scheme
+    found = schemes.breach(["O", stray], scheme)
+    assert found.index == 1
+    assert repr(stray) in found.reason
+
+
+@pytest.mark.parametrize(
+    "num_plain, scheme",
+    [(10, "iob2"), (11, "none")],  # Of 100 words with a tag other than O.
+)
+def test_more_than_a_tenth_without_prefix_are_plain_tags(num_plain, scheme):
+    tags = ["NN"] * num_plain + ["B-X"] * (100 - num_plain) + ["O"] * 1000
+    assert schemes.recognized([tags]) == scheme
+
+
+@pytest.mark.parametrize(
+    "labels, scheme",
+    [
+        ("O B-A I-A B-B I-B", "iob2"),
+        ("O I-A I-B B-B", "iob1"),
+        ("O B-A I-A E-A", "iobes"),  # No entity of one word was ever seen.
+        ("B-A I-A L-A U-A O", "bilou"),
+        ("O B-A I-A [CLS]", "none"),
+        ("O", "none"),
+    ],
+)
+def test_the_scheme_of_a_models_tags_is_that_of_their_prefixes(labels, scheme):
+    assert schemes.of_labels(labels.split()) == scheme
 
 
 @pytest.mark.parametrize(

@@ -250,6 +250,11 @@ def test_parts_of_speech_are_scored_by_accuracy(small, tmp_path, monkeypatch):
             {"train": conll("a/B-X b/O", "c/O d/I-X", "e/B-X")},
             r"train\.txt:5: 'I-X' at the start does not go on .* not IOB2",
         ),
+        (
+            {},  # Lines 1 to 180, of 60 sentences; then the slip.
+            {"train": conll(*["a/B-X b/O"] * 60, "c/O d/X")},
+            r"train\.txt:182: the tag 'X' is none of B-…, I-… and O, so it is not IOB2",
+        ),
         ({}, {"train": "a O\nb\n"}, r"train\.txt:2: expected 2 columns"),
         ({}, {"train": ""}, r"train\.txt has no words"),
         ({}, {"train": conll("a/O b/O")}, "every word has the tag 'O'"),
