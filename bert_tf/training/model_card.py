@@ -202,10 +202,11 @@ def _merged(earlier, facts):
     training, before = facts["training"], earlier.get("training")
     if training is None:
         # Evaluating has other settings than the training that the card is about.
-        kept = ("training", "settings", "base_model", "data")
+        kept = ("training", "settings", "base_model", "data", "languages")
         merged = earlier | {key: value for key, value in facts.items() if value}
         merged |= {key: earlier[key] for key in kept}
         merged["data"] = _merged_data(earlier["data"], facts["data"])
+        merged["scores"] = _merged_scores(earlier, facts)
     else:
         if before and before["num_steps"] != training["num_steps"]:
             for key in ("scores", "wrong_examples", "num_wrong", "num_evaluated"):
@@ -218,6 +219,22 @@ def _merged(earlier, facts):
     if facts["num_evaluated"]:  # None wrong is news too.
         merged |= {key: facts[key] for key in ("wrong_examples", "num_wrong")}
     return {key: merged.get(key) for key in facts}
+
+
+def _merged_scores(earlier, facts):
+    """Returns the scores of now; of several restarts', if they are no other ones.
+
+    Their model is the best of the restarts, whose score says less than all of them.
+    """
+    scores, before = facts["scores"], earlier["scores"] or {}
+    is_same_step = scores.get("global_step") == [earlier["training"]["num_steps"]]
+    if not is_same_step or _dev_files(earlier) != _dev_files(facts):
+        return scores or before
+    return scores | {name: v for name, v in before.items() if len(v) > 1}
+
+
+def _dev_files(facts):
+    return [file for file in facts["data"] if file["part"].startswith("dev")]
 
 
 def _merged_data(earlier, data):

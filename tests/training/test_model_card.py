@@ -158,6 +158,31 @@ def test_scores_of_an_earlier_step_are_dropped(run_dir):
     assert "Wrong examples" not in text
 
 
+def test_evaluating_the_best_restart_again_keeps_the_scores_of_all(run_dir, data):
+    [train] = data
+    dev = dataclasses.replace(train, part="dev")
+    model_card.write(str(run_dir), evaluated(training=TRAINING, data=(train, dev)))
+    restarts = {"eval_accuracy": (0.8, 0.9), "eval_loss": (0.7, 0.5)}
+    model_card.rewrite_scores(str(run_dir), restarts)
+    more = evaluated().scores | {"eval_f1": (0.3,)}
+    model_card.write(str(run_dir), evaluated(data=(dev,), scores=more))
+    text = (run_dir / "README.md").read_text()
+    assert "| eval_accuracy | 0.8500 ± 0.0707 over 2 runs (0.8000, 0.9000) |" in text
+    assert "| eval_f1 | 0.3000 |" in text
+    # Another file has other scores, as another number of steps has.
+    other = dataclasses.replace(dev, sha256="0")
+    model_card.write(str(run_dir), evaluated(data=(other,)))
+    assert "| eval_accuracy | 0.9000 |" in (run_dir / "README.md").read_text()
+
+
+def test_scores_of_restarts_are_not_those_of_another_step(run_dir):
+    model_card.write(str(run_dir), evaluated(training=TRAINING))
+    model_card.rewrite_scores(str(run_dir), {"eval_accuracy": (0.8, 0.9)})
+    later = evaluated().scores | {"global_step": (90,)}
+    model_card.write(str(run_dir), evaluated(scores=later))
+    assert "| eval_accuracy | 0.9000 |" in (run_dir / "README.md").read_text()
+
+
 def test_no_wrong_examples_any_more_is_news_too(run_dir):
     model_card.write(str(run_dir), evaluated(training=TRAINING))
     model_card.write(str(run_dir), evaluated(wrong_examples=(), num_wrong=0))
