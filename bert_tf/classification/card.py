@@ -1,5 +1,6 @@
 """What a run of classification hands to its model card."""
 
+import collections
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -44,7 +45,7 @@ def card_of(
         pipeline_tag=PIPELINE_TAG,
         summary=_summary(inputs.task),
         labels=inputs.task.labels,
-        languages=tuple(options.train_language),
+        languages=tuple(inputs.processor.get_languages()),
         options=options,
         data=_data(options, inputs, examples),
         scores={name: (value,) for name, value in (results or {}).items()},
@@ -76,16 +77,30 @@ def _data(options, inputs, examples):
     paths = inputs.processor.get_files(options.data_dir)
     if not paths:
         return _named_data(inputs, examples)
+    evaluated = {part: rows for part, rows in examples.items() if part != "train"}
     counts = {}
-    for part, rows in examples.items():
+    for part, rows in evaluated.items():
         # Several sets may be in one file, as XNLI's languages.
         name = part if part in paths else part.split("_")[0]
         counts[name] = counts.get(name, 0) + len(rows)
-    return tuple(
+    data = [
         model_card.data_file(part, paths[part], count)
         for part, count in counts.items()
         if part in paths
-    )
+    ]
+    trained = _training_data(options, inputs, examples.get("train", ()))
+    return (*trained, *data)
+
+
+def _training_data(options, inputs, rows):
+    """Returns the record of each training file, as XNLI has one a language."""
+    if not rows:
+        return []
+    paths = inputs.processor.get_train_files(options.data_dir)
+    if len(paths) < 2:
+        return [model_card.data_file("train", path, len(rows)) for path in paths]
+    counts = collections.Counter(row.place.rpartition(":")[0] for row in rows)
+    return [model_card.data_file("train", path, counts[path]) for path in paths]
 
 
 def _named_data(inputs, examples):

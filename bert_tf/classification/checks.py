@@ -68,6 +68,7 @@ def check(
 def _read(options, processor, findings):
     """Returns the examples of all sets that can be read."""
     paths = processor.get_files(options.data_dir)
+    train_files = processor.get_train_files(options.data_dir)
     is_folder = options.task_name is not None
     readers = {
         "train": lambda folder: {"train": processor.get_train_examples(folder)},
@@ -89,6 +90,8 @@ def _read(options, processor, findings):
         parts |= found
         for name in found:
             path = paths.get(name, paths.get(part, options.tfds_name))
+            if len(train_files) > 1 and name == "train":
+                path = ", ".join(train_files)
             findings.passed("files", f"{name}: {path}")
     return parts
 

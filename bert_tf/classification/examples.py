@@ -97,6 +97,15 @@ class DataProcessor:
         """Returns the paths of "train" and all sets, where they are files."""
         return {}
 
+    def get_train_files(self, data_dir: str) -> list[str]:
+        """Returns the paths of all files to train on; most often it is one."""
+        paths = self.get_files(data_dir)
+        return [paths["train"]] if "train" in paths else []
+
+    def get_languages(self) -> list[str]:
+        """Returns the ISO codes of what is trained on; none where not known."""
+        return []
+
     def get_set_name(self, part: str) -> str | None:
         """Returns what "train" or a set is called elsewhere, where it is no file."""
         return None

@@ -80,6 +80,10 @@ class GlueProcessor(examples.DataProcessor):
         """Returns the paths of the task's files."""
         return {part: os.path.join(data_dir, name) for part, name in self.parts.items()}
 
+    def get_languages(self):
+        """Returns the code of English."""
+        return ["en"]
+
     def read_labelled(self, data_dir, part):
         """Returns the examples of one file, with labels."""
         return examples.read_examples(

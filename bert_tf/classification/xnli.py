@@ -50,8 +50,7 @@ class XnliProcessor(examples.DataProcessor):
     def get_train_examples(self, data_dir):
         """Returns the examples of all training languages."""
         found = []
-        for language in self._train_languages:
-            path = _find(data_dir, f"multinli.train.{language}.tsv")
+        for path in self.get_train_files(data_dir):
             labels = [*glue.ENTAILMENT_LABELS, _CONTRADICTORY]
             read = examples.read_examples(path, _TRAIN_COLUMNS, "train", labels=labels)
             found += [_as_contradiction(example) for example in read]
@@ -80,13 +79,23 @@ class XnliProcessor(examples.DataProcessor):
         return list(glue.ENTAILMENT_LABELS)
 
     def get_files(self, data_dir):
-        """Returns the paths of the training file and of dev and test."""
-        language = self._train_languages[0]
+        """Returns the paths of the first training file and of dev and test."""
         return {
-            "train": _find(data_dir, f"multinli.train.{language}.tsv"),
+            "train": self.get_train_files(data_dir)[0],
             "dev": _find(data_dir, "xnli.dev.tsv"),
             "test": _find(data_dir, "xnli.test.tsv"),
         }
+
+    def get_train_files(self, data_dir):
+        """Returns the path of each training language's file."""
+        return [
+            _find(data_dir, f"multinli.train.{language}.tsv")
+            for language in self._train_languages
+        ]
+
+    def get_languages(self):
+        """Returns the languages of the training."""
+        return list(self._train_languages)
 
     def _sets(self, path, columns, part, labels):
         rows_of = {}

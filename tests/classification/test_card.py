@@ -64,3 +64,4 @@ def test_a_glue_task_names_itself_and_shows_pairs(tmp_path, weather_options):
     assert "Tells which of 2 classes a pair of texts has (MRPC)." in text
     assert "| one \\|\\|\\| other |" in text  # One of the two equal pairs is wrong.
     assert "metrics:\n- accuracy\n- f1\n" in text
+    assert 'language:\n- "en"\nlicense:' in text

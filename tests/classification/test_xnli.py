@@ -58,3 +58,14 @@ def test_one_language_is_one_set_and_several_are_several(folder, languages, sets
 def test_training_languages_follow_one_another(folder):
     rows = xnli.XnliProcessor(("en", "zh")).get_train_examples(folder)
     assert [row.text_a for row in rows] == ["Yes.", "Yes.", "是。", "是。"]
+
+
+@pytest.mark.parametrize(
+    "given, languages",
+    [((), ["zh"]), (("en", "zh"), ["en", "zh"])],  # Without a word, that of 2018.
+)
+def test_languages_and_files_of_the_training_are_known(folder, given, languages):
+    processor = xnli.XnliProcessor(given)
+    assert processor.get_languages() == languages
+    names = [f"{folder}/multinli/multinli.train.{name}.tsv" for name in languages]
+    assert processor.get_train_files(folder) == names
