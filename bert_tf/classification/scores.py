@@ -123,6 +123,11 @@ SCORES_OF_KIND = {
 }
 
 
+def names_of(task_name: str | None, kind: str) -> tuple[str, ...]:
+    """Returns the names of a task's scores; arguments as of `task_scores`."""
+    return SCORES_OF_TASK.get(task_name, SCORES_OF_KIND[kind])
+
+
 def task_scores(
     task_name: str | None,
     truth: np.ndarray,
@@ -139,7 +144,7 @@ def task_scores(
         predicted: likewise.
         kind: which of these; one of `label_kinds.KINDS`.
     """
-    names = SCORES_OF_TASK.get(task_name, SCORES_OF_KIND[kind])
+    names = names_of(task_name, kind)
     return {name: SCORES[name](truth, predicted) for name in names}
 
 

@@ -11,10 +11,13 @@ from bert_tf.classification import inputs as inputs_module
 from bert_tf.classification import model
 from bert_tf.classification import parts as parts_module
 from bert_tf.classification import predictions
+from bert_tf.classification import scores
 from bert_tf.classification import trained
 from bert_tf.training import estimates
 from bert_tf.training import fine_tuning
 from bert_tf.training import model_card
+from bert_tf.training import selection
+from bert_tf.training import trial_estimates
 from bert_tf.training import trials
 
 
@@ -32,7 +35,9 @@ def run(options, *, progress=progress_module.silent) -> str:
         ValueError, OSError: options, data or checkpoint do not fit together.
     """
     lines = []
-    if options.has_trials() and not options.dry_run:
+    if options.has_trials() and options.dry_run:
+        return _trials_report(options, progress)
+    if options.has_trials():
         lines.append(_run_trials(options, progress))
         if not options.do_predict:
             return "\n".join([*lines, fine_tuning.place_line(options)])
@@ -71,6 +76,14 @@ def predict(run_dir, inputs) -> list[dict]:
     return trained.TrainedClassifier(run_dir).predict(inputs)
 
 
+def _trials_report(options, progress):
+    """Returns what the training of every restart and combination would take."""
+    return trial_estimates.report(
+        options.trials(),
+        lambda trial_options: Classification(trial_options, progress=progress).estimate,
+    )
+
+
 def _run_trials(options, progress):
     """Runs every restart and every combination of a sweep; returns a report."""
 
@@ -78,6 +91,7 @@ def _run_trials(options, progress):
         one = Classification(
             dataclasses.replace(trial_options, do_predict=False), progress=progress
         )
+        selection.check_metric(options.best_metric, one.score_names())
         one.train()
         return one.evaluate()
 
@@ -110,7 +124,11 @@ class Classification:
         if options.teacher and options.do_train:
             self.teacher = distillation.Teacher(options.teacher, self.inputs.task)
         self.trainer = fine_tuning.create_trainer(
-            self._create_model, options, self._num_train_steps(), progress=progress
+            self._create_model,
+            options,
+            self._num_train_steps(),
+            score_names=self.score_names,
+            progress=progress,
         )
 
     def _create_model(self):
@@ -130,6 +148,16 @@ class Classification:
             temperature=options.distillation_temperature,
             weight=options.distillation_weight,
             dtype=options.dtype,
+        )
+
+    def score_names(self) -> list[str]:
+        """Returns the names of all scores that an evaluation has."""
+        kind = self.inputs.task.label_kind
+        names = (*scores.names_of(self.inputs.task_name, kind), "loss")
+        return list(
+            evaluation_module.named(
+                {part: dict.fromkeys(names, 0.0) for part in self._parts.dev}
+            )
         )
 
     def train(self) -> dict[str, float]:
@@ -179,6 +207,21 @@ class Classification:
         """Returns what the training would take."""
         length = self.inputs.task.max_seq_length
         return str(estimates.estimate(self.trainer, sequence_length=length))
+
+    def estimate(self, options) -> estimates.Estimate:
+        """Returns what another training of this model would take, from its start.
+
+        Args:
+            options: with another rate, seed, batch size or number of epochs.
+        """
+        return estimates.estimate(
+            self.trainer,
+            sequence_length=self.inputs.task.max_seq_length,
+            options=options,
+            num_steps=fine_tuning.num_train_steps(
+                self._parts.num_train_rows(), options
+            ),
+        )
 
     def _logits(self, part, evaluation):
         source = self._parts.source(part)

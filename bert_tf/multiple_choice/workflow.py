@@ -19,6 +19,8 @@ from bert_tf.training import estimates
 from bert_tf.training import fine_tuning
 from bert_tf.training import model_card
 
+SCORE_NAMES = ("eval_accuracy", "eval_loss")
+
 
 def run(options, *, progress=progress_module.silent) -> str:
     """Trains, evaluates and predicts as the options say.
@@ -86,6 +88,7 @@ class MultipleChoice:
             lambda: model.BertMultipleChoice(self.inputs.config, dtype=options.dtype),
             options,
             self._num_train_steps(),
+            score_names=lambda: SCORE_NAMES,
             progress=progress,
         )
         self._columns = {}
@@ -143,11 +146,9 @@ class MultipleChoice:
         label_ids = self._features("dev")["label_ids"]
         losses = np.asarray(numerics.cross_entropy(logits, label_ids))
         chosen = np.argmax(logits, axis=-1)
-        results = {
-            "eval_accuracy": scores.accuracy(label_ids, chosen),
-            "eval_loss": float(np.mean(losses, dtype=np.float64)),
-        }
-        return results, chosen
+        accuracy = scores.accuracy(label_ids, chosen)
+        loss = float(np.mean(losses, dtype=np.float64))
+        return dict(zip(SCORE_NAMES, (accuracy, loss), strict=True)), chosen
 
     def _num_train_steps(self):
         if "train" not in self.examples:

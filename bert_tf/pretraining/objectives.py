@@ -55,6 +55,14 @@ def check_records(config: config_module.BertConfig, records) -> None:
         )
 
 
+def loss_names(config: config_module.BertConfig, records) -> tuple[str, ...]:
+    """Returns the names of what the model of `create_model` learns."""
+    if config.is_causal:
+        return left_to_right.BertLeftToRight.loss_names
+    sentence_loss = ("next_sentence_loss",) if _NEXT_SENTENCE in records.schema else ()
+    return ("masked_lm_loss", *sentence_loss)
+
+
 def create_model(config: config_module.BertConfig, records, dtype: str):
     """Returns the model that learns from records: a `heads.TaskModel`, not built."""
     if config.is_causal:

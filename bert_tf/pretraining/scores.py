@@ -26,6 +26,17 @@ def release_scores(means, global_step):
     return kept | {"global_step": global_step}
 
 
+def names_of(loss_names):
+    """Returns the names of the scores that `evaluation_scores` gives.
+
+    Args:
+        loss_names: of the model: ("masked_lm_loss", "next_sentence_loss").
+    """
+    accuracies = [name.removesuffix("loss") + "accuracy" for name in loss_names]
+    names = ("loss", *loss_names, *accuracies, "perplexity")
+    return [f"eval_{name}" for name in names]
+
+
 def evaluation_scores(means):
     """Returns the scores of an evaluation while training, each named eval_NAME.
 

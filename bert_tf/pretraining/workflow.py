@@ -17,6 +17,7 @@ from bert_tf.pretraining import sizes
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import estimates
 from bert_tf.training import loop
+from bert_tf.training import selection
 from bert_tf.training import time_budget
 
 logger = logging.getLogger(__name__)
@@ -100,6 +101,8 @@ class Pretraining:
         self._check_same_tasks()
         objectives.check_records(self.config, self.records)
         inputs.check_masking(self.records, options)
+        if options.do_train and options.eval_every_steps:
+            selection.check_metric(options.best_metric, self._score_names())
         num_train_steps = options.num_train_steps
         if options.max_train_minutes is not None:
             num_train_steps = time_budget.NO_STEP_LIMIT
@@ -176,6 +179,9 @@ class Pretraining:
 
     def _source(self, records):
         return inputs.create_source(records, self.vocabulary, self.options)
+
+    def _score_names(self):
+        return scores.names_of(objectives.loss_names(self.config, self.records))
 
     def _evaluation_scores(self):
         return scores.evaluation_scores(self._evaluate())

@@ -8,6 +8,21 @@ from bert_tf.question_answering import scores
 from bert_tf.training import run_folder
 
 
+def score_names(squad_file: examples.SquadFile, *, may_be_none: bool) -> list[str]:
+    """Returns the names of all scores that answers to a file's questions have.
+
+    Args:
+        squad_file: what `read_squad` returned.
+        may_be_none: whether there may be no answer.
+
+    Raises:
+        ValueError: a question has no true answer.
+    """
+    texts = {example.qas_id: "" for example in squad_file.examples}
+    null_odds = dict.fromkeys(texts, 0.0) if may_be_none else None
+    return list(_named(scores.squad_scores(squad_file, texts, null_odds)))
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Answers:
     """What is said about the questions of a file."""
@@ -34,10 +49,7 @@ class Answers:
         null_odds = None
         if self.threshold is not None:
             null_odds = {one.qas_id: one.null_odds for one in self.predictions}
-        found = scores.squad_scores(self.squad_file, self.texts, null_odds)
-        if "exact" in found:  # Version 2.0's word for what 1.1 calls exact_match.
-            found["exact_match"] = found.pop("exact")
-        return {f"eval_{name}": value for name, value in found.items()}
+        return _named(scores.squad_scores(self.squad_file, self.texts, null_odds))
 
     def write_scores(self, output_dir) -> dict[str, float]:
         """Writes eval_results.txt; returns what it holds."""
@@ -48,3 +60,9 @@ class Answers:
         folder.create()
         folder.write_eval_results(results)
         return results
+
+
+def _named(found):
+    if "exact" in found:  # Version 2.0's word for what 1.1 calls exact_match.
+        found["exact_match"] = found.pop("exact")
+    return {f"eval_{name}": value for name, value in found.items()}

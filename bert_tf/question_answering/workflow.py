@@ -154,12 +154,19 @@ class QuestionAnswering:
             ),
             options,
             self._num_train_steps(),
+            score_names=self.score_names,
             progress=progress,
         )
         self._tokenizer = full.FullTokenizer(
             self.inputs.vocabulary, do_lower_case=self.inputs.task.do_lower_case
         )
         self._windows = None
+
+    def score_names(self) -> list[str]:
+        """Returns the names of all scores that an evaluation has."""
+        return answers_module.score_names(
+            self.inputs.squad_file, may_be_none=self.inputs.task.threshold is not None
+        )
 
     def train(self) -> dict[str, float]:
         """Trains to the last step; returns {"loss", "global_step"}."""

@@ -48,11 +48,16 @@ def mean_reciprocal_rank(
     return sum(reciprocals) / len(reciprocals)
 
 
+def names_of(ks: Sequence[int], prefix: str = "eval_") -> list[str]:
+    """Returns the names of the scores that `all_scores` gives."""
+    return [f"{prefix}{name}" for name in (*(f"recall_at_{k}" for k in ks), "mrr")]
+
+
 def all_scores(rankings, positives, ks: Sequence[int], prefix: str = "eval_") -> dict:
     """Returns `recall_at_K` for each K, and `mrr`, with a prefix before the names."""
-    found = {f"recall_at_{k}": recall_at(rankings, positives, k) for k in ks}
-    found["mrr"] = mean_reciprocal_rank(rankings, positives)
-    return {prefix + name: value for name, value in found.items()}
+    found = [recall_at(rankings, positives, k) for k in ks]
+    found.append(mean_reciprocal_rank(rankings, positives))
+    return dict(zip(names_of(ks, prefix), found, strict=True))
 
 
 def _check(rankings, positives):

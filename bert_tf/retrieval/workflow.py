@@ -19,6 +19,8 @@ from bert_tf.training import fine_tuning
 from bert_tf.training import model_card
 
 NEGATIVES_OF_CROSS_ENCODER = 4
+# Before the scores of the passages that a cross-encoder is given to rank.
+RETRIEVED = "eval_retrieved_"
 
 
 def run(options, *, progress=progress_module.silent) -> str:
@@ -89,6 +91,7 @@ class Retrieval:
             lambda: self.task.create_model(self.inputs.config, dtype=options.dtype),
             options,
             self._num_train_steps(),
+            score_names=self.score_names,
             prediction_flag="eval_batch_size",
             progress=progress,
         )
@@ -98,6 +101,13 @@ class Retrieval:
             lambda: self._tokenizer,  # Not made where nothing is ranked.
             progress=progress,
         )
+
+    def score_names(self) -> list[str]:
+        """Returns the names of all scores that an evaluation has."""
+        names = scores.names_of(self.options.recall_at)
+        if not self.task.is_bi_encoder:
+            names += scores.names_of(self.options.recall_at, RETRIEVED)
+        return names
 
     def train(self) -> dict[str, float]:
         """Trains to the last step; returns {"loss", "global_step"}."""
@@ -186,9 +196,7 @@ class Retrieval:
         results = scores.all_scores(self._by_text(found), positives, ks)
         if not self.task.is_bi_encoder:
             retrieved = self._by_text(self._ranking.candidates(queries))
-            results |= scores.all_scores(
-                retrieved, positives, ks, prefix="eval_retrieved_"
-            )
+            results |= scores.all_scores(retrieved, positives, ks, prefix=RETRIEVED)
         return results, dict(zip(queries, found.numbers[:, 0].tolist(), strict=True))
 
     def _by_text(self, found):

@@ -50,6 +50,12 @@ def tag_scores(
     return accuracy | {name: float(value) for name, value in found.items()}
 
 
+def names_of(scheme: str) -> tuple[str, ...]:
+    """Returns the names of the scores that `tag_scores` gives of a scheme."""
+    of_entities = () if scheme == schemes.NONE else ("precision", "recall", "f1")
+    return ("accuracy", *of_entities)
+
+
 def report_by_type(tags, predicted, scheme) -> str:
     """Returns a table of the scores of each type of entity, for the reader.
 

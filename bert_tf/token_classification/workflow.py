@@ -102,8 +102,14 @@ class Tagging:
             ),
             options,
             self._num_train_steps(),
+            score_names=self.score_names,
             progress=progress,
         )
+
+    def score_names(self) -> list[str]:
+        """Returns the names of all scores that an evaluation has."""
+        names = (*scores.names_of(self.inputs.task.tag_scheme), "loss")
+        return [f"eval_{name}" for name in names]
 
     def train(self) -> dict[str, float]:
         """Trains to the last step; returns {"loss", "global_step"}."""

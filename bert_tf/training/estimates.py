@@ -69,6 +69,8 @@ def estimate(
     sequences_per_example=1,
     num_predictions=0,
     keeps_logits=True,
+    options=None,
+    num_steps=None,
 ):
     """Returns the `Estimate` of a `loop.Trainer`'s run.
 
@@ -79,11 +81,16 @@ def estimate(
         num_predictions: int, M; masked positions a sequence with a vocabulary-wide
             output.
         keeps_logits: bool; False where the backward pass computes them again.
+        options: of another run of the same model, default the trainer's.
+        num_steps: int, of that run; default those that are left of the trainer's.
     """
     model = trainer.model
+    options = options or trainer.options
+    if num_steps is None:
+        num_steps = max(trainer.num_train_steps - trainer.step, 0)
     estimated = _estimate(
         model.config,
-        trainer.options,
+        options,
         sequence_length,
         sequences_per_example=sequences_per_example,
         num_predictions=num_predictions,
@@ -91,10 +98,10 @@ def estimate(
         num_parameters=model.count_params(),
         num_trained=sum(math.prod(v.shape) for v in model.trainable_variables),
         learns=freezing.trained_share(model),
-        num_steps=max(trainer.num_train_steps - trainer.step, 0),
+        num_steps=num_steps,
         num_replicas=trainer.strategy.num_replicas_in_sync,
     )
-    minutes = trainer.options.max_train_minutes
+    minutes = options.max_train_minutes
     return estimated if minutes is None else _in_time(estimated, 60.0 * minutes)
 
 

@@ -7,6 +7,7 @@ from bert_tf import progress as progress_module
 from bert_tf.training import distribution
 from bert_tf.training import evaluation
 from bert_tf.training import loop
+from bert_tf.training import selection
 
 logger = logging.getLogger(__name__)
 
@@ -85,6 +86,7 @@ def create_trainer(
     options,
     num_steps,
     *,
+    score_names,
     prediction_flag="predict_batch_size",
     progress=progress_module.silent,
 ) -> loop.Trainer:
@@ -95,12 +97,17 @@ def create_trainer(
             `TaskModel`.
         options: `task_options.TaskOptions`.
         num_steps: int, see `num_train_steps`; 0 for a run that does not train.
+        score_names: called without arguments where training is interrupted by
+            evaluations; returns the names of their scores.
         prediction_flag: name of the option with the batch size of predictions.
         progress: see `bert_tf.progress`.
 
     Raises:
-        ValueError: a batch cannot be divided among the replicas.
+        ValueError: a batch cannot be divided among the replicas, or the evaluations
+            do not have the best_metric.
     """
+    if options.do_train and options.eval_every_steps:
+        selection.check_metric(options.best_metric, score_names())
     trainer = loop.Trainer(
         create_model,
         options,

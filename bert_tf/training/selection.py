@@ -4,6 +4,23 @@
 LOWER_IS_BETTER = ("loss", "perplexity")
 
 
+def check_metric(metric, names):
+    """Refuses a metric that the evaluations of a run do not have.
+
+    Args:
+        metric: str, of --best_metric.
+        names: of all scores of an evaluation.
+
+    Raises:
+        ValueError: the metric is none of them.
+    """
+    if metric not in names:
+        raise ValueError(
+            f"--best_metric={metric} is not among the scores of this run: "
+            f"{', '.join(sorted(names))}."
+        )
+
+
 class Selection:
     """Follows one score over the evaluations of a run.
 
@@ -33,11 +50,7 @@ class Selection:
         Raises:
             ValueError: the scores do not have the metric.
         """
-        if self.metric not in scores:
-            raise ValueError(
-                f"--best_metric={self.metric} is not among the scores of this run: "
-                f"{', '.join(sorted(scores))}."
-            )
+        check_metric(self.metric, scores)
         score = scores[self.metric]
         sign = -1 if self.metric.endswith(LOWER_IS_BETTER) else 1
         if self.best is None or sign * score > sign * self.best:

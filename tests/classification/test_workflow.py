@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import bert_tf
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints import native
 from bert_tf.checkpoints import rotation
@@ -51,6 +52,41 @@ def test_evaluation_while_training_is_logged(weather_run):
     assert evaluated == [30, 60]
     assert "classification_loss" in lines[0]
     assert rotation.latest(str(weather_run / "best")) is not None
+
+
+def test_the_best_checkpoint_evaluates_and_predicts_by_itself(
+    tmp_path, weather, weather_options
+):
+    # The more is learned, the worse is a table with all labels swapped.
+    swapped = {"rain": "sun", "sun": "rain", "label": "label"}
+    lines = (weather / "dev.tsv").read_text().splitlines()
+    rows = [line.split("\t") for line in lines]
+    dev = tmp_path / "dev.tsv"
+    dev.write_text("".join(f"{text}\t{swapped[label]}\n" for text, label in rows))
+    run, values = tmp_path / "run", {"eval_file": str(dev), "do_eval": True}
+    workflow.run(
+        weather_options(run, eval_every_steps=15, early_stopping_evals=2, **values)
+    )
+    logged = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
+    losses = {line["step"]: line["eval_loss"] for line in logged if "eval_loss" in line}
+    last, best = max(losses), min(losses, key=losses.get)
+    assert best < last
+    assert read_results(run)["global_step"] == last
+
+    alone = {"do_train": False, "do_predict": True, "vocab_file": None}
+    alone["bert_config_file"] = None
+    workflow.run(weather_options(run / "best", **values, **alone))
+    results = read_results(run / "best")
+    assert results["global_step"] == best
+    assert results["eval_loss"] == pytest.approx(losses[best], rel=1e-5)
+    records = (run / "best" / "predictions.jsonl").read_text().splitlines()
+    texts = (weather / "test.tsv").read_text().splitlines()[1:]
+    answers = bert_tf.load(str(run / "best")).predict(texts)
+    for record, answer in zip(map(json.loads, records), answers, strict=True):
+        assert answer["label"] == record["label"]
+        assert answer["probabilities"] == pytest.approx(
+            record["probabilities"], abs=1e-5
+        )
 
 
 def test_both_files_of_predictions_say_the_same(weather_run):
@@ -192,6 +228,22 @@ def test_a_dry_run_writes_nothing(tmp_path, weather_options):
     assert not (tmp_path / "run").exists()
 
 
+def test_a_dry_run_of_a_search_counts_all_of_its_runs(tmp_path, weather_options):
+    report = workflow.run(
+        weather_options(
+            tmp_path / "run",
+            do_train=False,
+            dry_run=True,
+            num_restarts=2,
+            sweep="train_batch_size=8,4;learning_rate=1e-3,1e-2",
+        )
+    ).splitlines()
+    assert report[0] == "runs              8"
+    # Of 24 examples, 20 epochs.
+    assert report[2] == "steps             60 to 120 a run, 720 in all"
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_glue_task_reads_its_folder_and_has_its_scores(tmp_path, weather_options):
     header = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
     for name in ("train", "dev", "test"):
@@ -223,6 +275,15 @@ def test_a_glue_task_reads_its_folder_and_has_its_scores(tmp_path, weather_optio
         ),
         ({"num_train_epochs": 0.1}, "give not one batch of 8"),
         ({"max_seq_length": 65}, "max_position_embeddings"),
+        (
+            {"eval_every_steps": 1, "best_metric": "eval_f2"},
+            "--best_metric=eval_f2 is not among the scores of this run: eval_accuracy, "
+            "eval_loss.",
+        ),
+        (
+            {"num_restarts": 2, "do_eval": True, "best_metric": "eval_f2"},
+            "of this run: eval_accuracy, eval_loss.",
+        ),
         ({"labels": "rain,snow"}, r"train\.tsv:3: the label 'sun' is not one of"),
         ({"text_column": "words"}, "no column words; the columns are text, label"),
         ({"init_checkpoint": "nowhere/model.ckpt"}, "nowhere/model.ckpt"),
@@ -241,6 +302,7 @@ def test_what_does_not_fit_is_refused_before_training(
 ):
     with pytest.raises((ValueError, OSError), match=message):
         workflow.run(weather_options(tmp_path / "run", **values))
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_vocabulary_larger_than_the_model_is_refused(

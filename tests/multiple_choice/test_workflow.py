@@ -45,12 +45,15 @@ def test_the_evaluation_has_the_usual_keys(run_dir):
     assert results["global_step"] == 80  # int(32 / 8 * 20)
 
 
-def test_training_and_evaluation_are_logged_and_the_best_is_kept(run_dir):
+def test_training_and_evaluation_are_logged_and_the_best_is_kept(
+    run_dir, choice_options
+):
     text = (run_dir / "metrics.jsonl").read_text()
     lines = [json.loads(line) for line in text.splitlines()]
     assert [line["step"] for line in lines if "eval_accuracy" in line] == [40, 80]
     assert "choice_loss" in lines[0]
-    assert rotation.latest(str(run_dir / "best")) is not None
+    best = workflow.evaluate(choice_options(run_dir / "best"))
+    assert best["global_step"] in (40, 80)
 
 
 def test_both_files_of_predictions_say_the_same(run_dir):
@@ -289,6 +292,11 @@ def test_a_dry_run_counts_every_endings_sequence_and_writes_nothing(
         ({"num_train_epochs": 0.1}, "give not one batch of 8"),
         ({"train_batch_size": 1000}, "give not one batch of 1000"),
         ({"max_seq_length": 65}, "max_position_embeddings"),
+        (
+            {"eval_every_steps": 1, "best_metric": "eval_f2"},
+            "--best_metric=eval_f2 is not among the scores of this run: eval_accuracy, "
+            "eval_loss.",
+        ),
         ({"start_column": "words"}, "no column words; the columns are startphrase"),
         ({"ending_columns": "endings"}, "is to hold lists, which a .tsv file has not"),
         ({"init_checkpoint": "nowhere/model.ckpt"}, "nowhere/model.ckpt"),
@@ -302,6 +310,7 @@ def test_what_does_not_fit_is_refused_before_training(
         values = values | dict.fromkeys(("train_file", "predict_file"))
     with pytest.raises((ValueError, OSError), match=message):
         workflow.run(choice_options(tmp_path / "run", **values))
+    assert not (tmp_path / "run").exists()
 
 
 def test_files_with_another_number_of_endings_are_refused(

@@ -11,6 +11,7 @@ from bert_tf.checkpoints import native
 from bert_tf.classification import workflow as classification
 from bert_tf.modeling import config
 from bert_tf.pretraining import objectives
+from bert_tf.pretraining import scores
 
 LENGTHS = ("--max_seq_length=32", "--max_predictions_per_seq=5")
 
@@ -131,6 +132,8 @@ def test_the_next_piece_has_a_perplexity_while_training(tmp_path, pretrain):
     assert [line["step"] for line in evaluated] == [2, 4]
     for line in evaluated:
         assert line["eval_perplexity"] == pytest.approx(np.exp(line["eval_loss"]))
+        found = {name for name in line if name.startswith("eval_")}
+        assert found == set(scores.names_of(("next_piece_loss",)))
 
 
 def test_replicas_learn_what_one_device_learns(tmp_path, left_to_right_run, pretrain):

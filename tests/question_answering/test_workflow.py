@@ -70,14 +70,15 @@ def quiz_2_run(tmp_path_factory, quiz_options, quiz_2):
     return run_dir
 
 
-def test_what_was_learned_is_scored(quiz_run):
+def test_what_was_learned_is_scored(quiz_run, quiz_options):
     results = read_results(quiz_run)
     assert list(results) == ["eval_exact_match", "eval_f1", "global_step"]
     assert results["eval_f1"] > 60  # About 7 before training.
     assert results["global_step"] == 60  # int(24 / 8 * 20)
     lines = read_lines(quiz_run / "metrics.jsonl")
     assert [line["step"] for line in lines if "eval_f1" in line] == [30, 60]
-    assert rotation.latest(str(quiz_run / "best")) is not None
+    best = workflow.evaluate(quiz_options(quiz_run / "best"))
+    assert best["global_step"] in (30, 60)
 
 
 def test_training_and_evaluating_write_a_model_card(quiz_run):
@@ -456,6 +457,35 @@ def test_questions_without_answers_cannot_be_evaluated_on(
         tmp_path / "run", predict_file=str(tmp_path / "test.json"), **values
     )
     with pytest.raises(ValueError, match="has questions without their answers"):
+        workflow.run(options)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "version, names",
+    [
+        (1, "eval_exact_match, eval_f1."),
+        (
+            2,
+            "eval_HasAns_exact, eval_HasAns_f1, eval_HasAns_total, eval_NoAns_exact, "
+            "eval_NoAns_f1, eval_NoAns_total, eval_best_exact, eval_best_exact_thresh, "
+            "eval_best_f1, eval_best_f1_thresh, eval_exact_match, eval_f1, eval_total.",
+        ),
+    ],
+)
+def test_a_best_metric_that_no_evaluation_has_is_refused_before_training(
+    tmp_path, quiz, quiz_2, quiz_options, version, names
+):
+    path = quiz if version == 1 else quiz_2
+    options = quiz_options(
+        tmp_path / "run",
+        train_file=path,
+        predict_file=path,
+        version_2_with_negative=version == 2,
+        eval_every_steps=1,
+        best_metric="eval_f2",
+    )
+    with pytest.raises(ValueError, match=f"eval_f2 is not among .* this run: {names}"):
         workflow.run(options)
     assert not (tmp_path / "run").exists()
 

@@ -70,11 +70,14 @@ def test_the_evaluation_has_recall_and_reciprocal_rank(run_dir):
     }
 
 
-def test_training_and_evaluation_are_logged_and_the_best_is_kept(run_dir):
+def test_training_and_evaluation_are_logged_and_the_best_is_kept(
+    run_dir, retrieval_options
+):
     lines = read_lines(run_dir / "metrics.jsonl")
     assert [line["step"] for line in lines if "eval_mrr" in line] == [20, 40]
     assert "ranking_loss" in lines[0]
-    assert rotation.latest(str(run_dir / "best")) is not None
+    best = workflow.evaluate(retrieval_options(run_dir / "best"))
+    assert best["global_step"] in (20, 40)
 
 
 def test_predictions_are_rankings_of_the_corpus(run_dir):
@@ -350,6 +353,11 @@ def test_a_dry_run_counts_all_sequences_and_writes_nothing(tmp_path, retrieval_o
         ({"train_batch_size": 1000}, "give not one batch of 1000"),
         ({"max_seq_length": 65}, "max_position_embeddings"),
         ({"max_query_length": 65}, "max_position_embeddings"),
+        (
+            {"eval_every_steps": 1, "best_metric": "eval_f2"},
+            "--best_metric=eval_f2 is not among the scores of this run: eval_mrr, "
+            "eval_recall_at_1, eval_recall_at_3.",
+        ),
         ({"init_checkpoint": "nowhere/model.ckpt"}, "nowhere/model.ckpt"),
         ({"frozen_layers": "2"}, "leaves nothing to train"),
         ({"corpus_file": "nowhere.txt"}, "nowhere.txt"),
@@ -367,6 +375,7 @@ def test_what_does_not_fit_is_refused_before_training(
         values = values | {"train_file": write("train.jsonl", rows)}
     with pytest.raises((ValueError, OSError), match=message):
         workflow.run(retrieval_options(tmp_path / "run", **values))
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_passage_that_is_not_in_the_corpus_is_refused(

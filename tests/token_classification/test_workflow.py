@@ -54,12 +54,13 @@ def test_names_are_found_again_in_new_sentences(names_run):
     assert results["global_step"] == 120  # int(240 / 16 * 8)
 
 
-def test_evaluation_while_training_keeps_the_best(names_run):
+def test_evaluation_while_training_keeps_the_best(names_run, names_options):
     text = (names_run / "metrics.jsonl").read_text()
     lines = [json.loads(line) for line in text.splitlines()]
     assert [line["step"] for line in lines if "eval_f1" in line] == [60, 120]
     assert "tag_loss" in lines[0]
-    assert rotation.latest(str(names_run / "best")) is not None
+    best = workflow.evaluate(names_options(names_run / "best"))
+    assert best["global_step"] in (60, 120)
     assert bert_tf.load(str(names_run / "best")).task.tag_scheme == "iob2"
 
 
@@ -257,6 +258,17 @@ def test_parts_of_speech_are_scored_by_accuracy(small, tmp_path, monkeypatch):
         ),
         ({}, {"train": "a O\nb\n"}, r"train\.txt:2: expected 2 columns"),
         ({}, {"train": ""}, r"train\.txt has no words"),
+        (
+            {"eval_every_steps": 1, "best_metric": "eval_f2"},
+            {"train": conll("a/B-X b/O"), "dev": conll("a/B-X b/O")},
+            "--best_metric=eval_f2 is not among the scores of this run: eval_accuracy, "
+            "eval_f1, eval_loss, eval_precision, eval_recall.",
+        ),
+        (
+            {"eval_every_steps": 1, "best_metric": "eval_f1"},
+            {"train": conll("a/DT b/NN"), "dev": conll("a/DT b/NN")},
+            "of this run: eval_accuracy, eval_loss.",
+        ),
         ({}, {"train": conll("a/O b/O")}, "every word has the tag 'O'"),
         (
             {"do_eval": True},

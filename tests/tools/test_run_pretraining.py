@@ -382,6 +382,16 @@ def test_a_mistake_ends_in_one_clear_line(pretrain, flags, code, said):
     assert "Traceback" not in done.stderr
 
 
+def test_an_unknown_metric_is_refused_before_training(pretrain, tmp_path):
+    done = pretrain(do_train=True, best_metric="eval_f9", eval_every_steps=2)
+    assert done.exit_code == 1
+    names = "loss masked_lm_accuracy masked_lm_loss next_sentence_accuracy "
+    names = f"{names}next_sentence_loss perplexity".split()
+    expected = f"of this run: {', '.join(f'eval_{name}' for name in names)}."
+    assert done.stderr.strip().endswith(expected)
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_truncated_tfrecord_is_named(pretrain, golden, tmp_path):
     whole = (golden / "model" / "examples.tfrecord").read_bytes()
     cut = tmp_path / "cut.tfrecord"

@@ -33,3 +33,6 @@ def test_state_is_replayed_from_the_log():
 def test_an_unknown_metric_is_refused_with_the_ones_there_are():
     with pytest.raises(ValueError, match=r"eval_f2.*eval_accuracy, eval_loss"):
         selection.Selection("eval_f2", 0).is_best({"eval_loss": 1, "eval_accuracy": 1})
+    with pytest.raises(ValueError, match=r"eval_f2.*eval_accuracy, eval_loss"):
+        selection.check_metric("eval_f2", ["eval_loss", "eval_accuracy"])
+    selection.check_metric("eval_loss", ["eval_loss"])
