@@ -44,13 +44,14 @@ class TrialOptions(task_options.TaskOptions):
         1,
         minimum=1,
         help="Train so many times, from random_seed and the numbers after it, and keep "
-        "the run with the best best_metric; for small data, whose runs differ much.",
+        "the one whose last checkpoint has the best best_metric; for small data, whose "
+        "runs differ much.",
     )
     sweep: str | None = option(
         None,
         help="Train with every combination of some values, such as "
         "'learning_rate=5e-5,3e-5;train_batch_size=16,32', list them in sweep.tsv and "
-        "keep the run with the best best_metric.",
+        "keep the run whose last checkpoint has the best best_metric.",
     )
 
     def __post_init__(self):

@@ -2,7 +2,9 @@
 
 Each run has a folder of its own below `trials/`. What is finished is recorded there
 (`trial.json`), so that a search that was killed goes on where it was. Only the best
-run so far keeps its weights, and in the end they are moved to the output_dir.
+run so far keeps its weights, and in the end they are moved to the output_dir. Runs are
+compared by their last checkpoints, which their results are of; what a run has in best/
+comes along and is not looked at.
 
 Source: section 4.1 and appendix A.3 of the paper: restarts for small data sets, the
 best of a few rates, batch sizes and numbers of epochs on the dev set.
