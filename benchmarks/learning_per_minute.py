@@ -78,7 +78,6 @@ def prepare(given):
     """Writes records, arrays and task.json; returns the path of the last."""
     lengths = [
         f"--max_seq_length={given.max_seq_length}",
-        f"--max_predictions_per_seq={given.max_predictions_per_seq}",
         f"--vocab_file={given.vocab_file}",
         "--nonext_sentence",
         "--short_seq_prob=0",
@@ -91,7 +90,8 @@ def prepare(given):
         texts = sorted(p for t in given.train_text.split(",") for p in glob.glob(t))
         create(f"--input_file={','.join(texts)}", train, *lengths, "--dynamic_masking")
     if not os.path.exists(heldout):
-        create(f"--input_file={given.heldout_text}", heldout, *lengths)
+        masks = f"--max_predictions_per_seq={given.max_predictions_per_seq}"
+        create(f"--input_file={given.heldout_text}", heldout, *lengths, masks)
     with open(given.vocab_file, encoding="utf-8") as file:
         vocabulary = file.read().split("\n")[:-1]
     task = {

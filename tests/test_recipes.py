@@ -1,5 +1,6 @@
 """Every recipe is a command that the tool takes, and says what to expect of it."""
 
+import fnmatch
 import pathlib
 import re
 import shutil
@@ -7,25 +8,47 @@ import shutil
 import pytest
 
 from bert_tf import command_line
+from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import phases
 from bert_tf.pretraining import run_options
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RECIPES = sorted((ROOT / "recipes").glob("*.flags"))
+DATA_RECIPES = sorted((ROOT / "recipes" / "data").glob("*.flags"))
 HEADINGS = ("Command:", "Data:", "Hardware:", "Duration:", "Expected:")
 
 
 def options_of(recipe, *flags):
     """Returns the options that the tool makes of a recipe and more flags."""
-    seen = []
-    code = command_line.run(
+    return parsed(
         "run_pretraining",
         run_options.RunPretrainingOptions,
-        lambda options, progress: seen.append(options),
         [f"--flagfile={recipe}", "--output_dir=run", *flags],
+    )
+
+
+def data_options_of(recipe):
+    """Returns the options that create_pretraining_data makes of a recipe."""
+    return parsed(
+        "create_pretraining_data",
+        pretraining_options.CreatePretrainingDataOptions,
+        [f"--flagfile={recipe}"],
+    )
+
+
+def parsed(tool, options_class, flags):
+    seen = []
+    code = command_line.run(
+        tool, options_class, lambda options, progress: seen.append(options), flags
     )
     assert code == 0
     return seen[0]
+
+
+def runs_of(recipe):
+    """Returns the options of every run of a recipe: its phases, or itself."""
+    options = options_of(recipe)
+    return phases.options_of(options) or [options]
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.stem)
@@ -42,7 +65,48 @@ def test_the_tool_takes_every_flag_of_a_recipe(recipe):
     assert len(phases.options_of(options)) == recipe.read_text().count("\n--phase=")
 
 
-@pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.stem)
+def test_no_recipe_trains_on_what_another_one_evaluates():
+    runs = [run for recipe in RECIPES for run in runs_of(recipe)]
+    held_out = {run.eval_input_file for run in runs} - {None}
+    assert held_out
+    for run in runs:
+        assert not fnmatch.filter(held_out, run.input_file), run.input_file
+
+
+def test_a_pattern_of_a_recipe_takes_no_records_of_another_kind():
+    runs = [run for recipe in RECIPES for run in runs_of(recipe)]
+    patterns = {run.input_file for run in runs if "*" in run.input_file}
+    unmasked = {"data/128/unmasked.tfrecord", "data/128/domain.tfrecord"}
+    assert unmasked <= {run.input_file for run in runs}
+    assert patterns
+    for pattern in patterns:
+        assert not fnmatch.filter(unmasked, pattern), pattern
+
+
+@pytest.mark.parametrize("recipe", DATA_RECIPES, ids=lambda path: path.stem)
+def test_data_recipes_make_what_the_phases_read(recipe):
+    made = data_options_of(recipe)
+    assert len(DATA_RECIPES) == 2
+    named = f"create_pretraining_data --flagfile=recipes/data/{recipe.name}"
+    readers = [r for r in RECIPES if named in r.read_text()]
+    assert len(readers) == 3
+    for reader in readers:
+        [phase] = [
+            run
+            for run in runs_of(reader)
+            if fnmatch.filter(made.output_file, run.input_file)
+        ]
+        assert phase.max_seq_length == made.max_seq_length
+        assert phase.max_predictions_per_seq == made.max_predictions_per_seq
+        wanted = round(made.max_seq_length * made.masked_lm_prob)
+        assert wanted <= made.max_predictions_per_seq
+        # Adam's slots are empty, and its first steps too large without a warm-up.
+        assert phase.num_warmup_steps > 0
+
+
+@pytest.mark.parametrize(
+    "recipe", [*RECIPES, *DATA_RECIPES], ids=lambda path: path.stem
+)
 def test_a_recipe_says_what_it_needs_and_gives(recipe):
     comments = [
         line.removeprefix("# ")
@@ -51,7 +115,8 @@ def test_a_recipe_says_what_it_needs_and_gives(recipe):
     ]
     for heading in HEADINGS:
         assert any(line.startswith(heading) for line in comments), heading
-    assert f"--flagfile=recipes/{recipe.name}" in "\n".join(comments)
+    path = recipe.relative_to(ROOT).as_posix()
+    assert f"--flagfile={path}" in "\n".join(comments)
 
 
 @pytest.mark.parametrize("name", ["base_paper", "large_paper", "large_lamb"])
@@ -91,22 +156,23 @@ def test_a_recipe_that_is_not_there_is_one_line(capsys):
 def data(golden, sample_data, tmp_path_factory, run_tool):
     """Folder with the files that the recipes name, of a small text."""
     folder = tmp_path_factory.mktemp("recipes")
-    for length, num_masks in ((128, 20), (512, 77)):
-        path = folder / "data" / str(length) / "train.tfrecord"
+    for name, flags in {
+        "128/train": ["--max_seq_length=128", "--max_predictions_per_seq=20"],
+        "128/unmasked": ["--max_seq_length=128", "--dynamic_masking"],
+        "512/train": ["--max_seq_length=512", "--max_predictions_per_seq=77"],
+    }.items():
         done = run_tool(
             "create_pretraining_data",
             f"--input_file={sample_data / 'corpus_heldout.txt'}",
-            f"--output_file={path}",
+            f"--output_file={folder / 'data' / name}.tfrecord",
             f"--vocab_file={golden / 'vocab.txt'}",
-            f"--max_seq_length={length}",
-            f"--max_predictions_per_seq={num_masks}",
             "--dupe_factor=1",
+            *flags,
         )
         assert done.exit_code == 0, done.stderr
-        for name in ("heldout", "unmasked", "domain"):
-            for part in path.parent.glob("train.tfrecord*"):
-                other = part.name.replace("train", name)
-                shutil.copy(part, path.parent / other)
+    for name, same in {"heldout": "train", "domain": "unmasked"}.items():
+        for part in (folder / "data" / "128").glob(f"{same}.tfrecord*"):
+            shutil.copy(part, part.parent / part.name.replace(same, name))
     return folder
 
 

@@ -81,6 +81,27 @@ def check_masking(record_files: tfrecord.RecordFiles, options) -> None:
             )
 
 
+def check_num_predictions(record_files: tfrecord.RecordFiles, options) -> None:
+    """Checks that a whole example has room for the masks that its length asks for.
+
+    Args:
+        record_files: records without masks.
+        options: `RunPretrainingOptions`.
+
+    Raises:
+        ValueError: it has not.
+    """
+    length, given = options.max_seq_length, options.max_predictions_per_seq
+    wanted = round(length * options.masked_lm_prob)
+    if wanted > given:
+        raise ValueError(
+            f"--max_predictions_per_seq={given} masks {given / length:.1%} of the "
+            f"{length} pieces of an example of {record_files.paths[0]}, and "
+            f"--masked_lm_prob is {options.masked_lm_prob:g}; give "
+            f"--max_predictions_per_seq={wanted}, or a smaller --masked_lm_prob."
+        )
+
+
 class MaskingSource(batching.Source):
     """Rows of unmasked records, masked whenever they are read.
 

@@ -151,12 +151,13 @@ class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.max_predictions_per_seq > self.max_seq_length:
+        self._check_masking()
+        most = self.max_predictions_per_seq
+        if most > self.max_seq_length and not self.dynamic_masking:
             raise options.OptionError(
                 f"--max_predictions_per_seq: expected at most max_seq_length "
-                f"({self.max_seq_length}), got {self.max_predictions_per_seq}."
+                f"({self.max_seq_length}), got {most}."
             )
-        self._check_masking()
         if self.sampler == "release" and not self.next_sentence:
             raise options.OptionError(
                 "--sampler: expected vectorized with --next_sentence=false, got "
@@ -171,7 +172,8 @@ class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
                 )
 
     def _check_masking(self):
-        for name in MASKING_OPTIONS if self.dynamic_masking else ():
+        how_to_mask = (*MASKING_OPTIONS, "max_predictions_per_seq")
+        for name in how_to_mask if self.dynamic_masking else ():
             if not self._is_default(name):
                 raise options.OptionError(
                     f"--{name} does not go with --dynamic_masking; give it to "

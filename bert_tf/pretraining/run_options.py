@@ -118,9 +118,11 @@ class RunPretrainingOptions(
                 "--input_file is required: the TFRecord files to train on."
             )
         if self.device == "multi_worker":
-            # The processes have clocks of their own, and meet once in their lives.
-            for name in ("max_train_minutes", "phase"):
-                self._refuse(name, "does not go with --device=multi_worker")
+            self._refuse(  # The processes meet once in their lives.
+                "phase",
+                "does not go with --device=multi_worker; start each phase by itself, "
+                "with the folder of the one before as --init_checkpoint",
+            )
         if self.max_train_minutes is None:
             self._refuse("warmup_proportion", "goes with --max_train_minutes")
         else:

@@ -157,6 +157,8 @@ class Pretraining:
         max_predictions = None
         if inputs.is_masked(records.schema):
             max_predictions = self.options.max_predictions_per_seq
+        elif not self.config.is_causal:
+            inputs.check_num_predictions(records, self.options)
         records.check(
             max_seq_length=self.options.max_seq_length,
             max_predictions_per_seq=max_predictions,

@@ -6,15 +6,16 @@ import tensorflow as tf
 # As keras.mixed_precision and tf.keras have them.
 START = 2.0**15
 STEPS_TO_GROW = 2000
+LEAST = 1.0  # Below it float16 would hold less than without scaling.
 _FACTOR = 2.0
 
 
 class LossScale:
     """What a loss is multiplied by before its gradient is taken.
 
-    It is halved where a gradient is not finite, and doubled after 2,000 steps without
-    one. Both happen to the gradient that is added up over all replicas, so all of them
-    take a step or leave it out together.
+    It is halved where a gradient is not finite, down to 1, and doubled after 2,000
+    steps without one. Both happen to the gradient that is added up over all replicas,
+    so all of them take a step or leave it out together.
 
     Create it in the strategy's scope.
 
@@ -38,7 +39,7 @@ class LossScale:
 
         def set_scale(scale, is_finite, steps):
             grown = tf.where(steps + 1 >= STEPS_TO_GROW, scale * _FACTOR, scale)
-            smaller = tf.maximum(scale / _FACTOR, 1.0)
+            smaller = tf.maximum(scale / _FACTOR, LEAST)
             scale.assign(tf.where(is_finite, grown, smaller))
 
         def set_steps(steps, is_finite):

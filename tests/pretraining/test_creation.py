@@ -169,7 +169,7 @@ def test_two_runs_give_the_same_bytes_and_other_seeds_other_records(make, tmp_pa
         {"short_seq_prob": 1.0},
         {"sampler": "release"},
         {"masking": "span"},
-        {"dynamic_masking": True},
+        {"dynamic_masking": True, "max_predictions_per_seq": 20},
         {"packed_rows": True},
         {"next_sentence": False},
         {"shard_mb": 0.0007},

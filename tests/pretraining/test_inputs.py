@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf import options
 from bert_tf.data import tfrecord
 from bert_tf.pretraining import inputs
+from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import run_options
 from bert_tf.tokenization import vocabulary as vocabularies
 
@@ -24,7 +26,7 @@ def unmasked(golden, run_tool, tmp_path_factory):
         f"--input_file={golden / 'text.txt'}",
         f"--output_file={path}",
         f"--vocab_file={golden / 'vocab.txt'}",
-        *(f"--{name}={value}" for name, value in LENGTHS.items()),
+        f"--max_seq_length={LENGTHS['max_seq_length']}",
         "--dupe_factor=3",
         "--dynamic_masking",
     )
@@ -39,13 +41,13 @@ def vocabulary(golden):
 
 
 def source_of(path, vocabulary, **flags):
-    options = run_options.RunPretrainingOptions(
+    given = run_options.RunPretrainingOptions(
         input_file=str(path),
         output_dir="none",
         random_seed=SEED,
         **{**LENGTHS, **flags},
     )
-    return inputs.create_source(tfrecord.RecordFiles([path]), vocabulary, options)
+    return inputs.create_source(tfrecord.RecordFiles([path]), vocabulary, given)
 
 
 def training(source, **arguments):
@@ -191,6 +193,31 @@ def test_masks_are_asked_for_only_where_there_are_none(pretrain, golden):
     )
     assert done.exit_code == 1
     assert "--masked_lm_prob needs examples without masks" in done.stderr
+
+
+def test_how_many_masks_is_said_where_they_are_drawn():
+    def created(**flags):
+        return pretraining_options.CreatePretrainingDataOptions(
+            input_file="a", output_file="b", vocab_file="c", **flags
+        )
+
+    with pytest.raises(options.OptionError, match="give it to run_pretraining"):
+        created(dynamic_masking=True, max_predictions_per_seq=77)
+    # Its default, which nothing uses there, does not stand in the way of short ones.
+    assert created(dynamic_masking=True, max_seq_length=16).max_seq_length == 16
+
+
+def test_masks_that_have_no_room_are_refused(pretrain):
+    done = pretrain(max_predictions_per_seq=9)
+    assert done.exit_code == 1
+    [line] = [line for line in done.stderr.splitlines() if "run_pretraining:" in line]
+    assert "--max_predictions_per_seq=9 masks 14.1% of the 64 pieces" in line
+    assert "--masked_lm_prob is 0.15; give --max_predictions_per_seq=10" in line
+    # They have room where fewer are wanted, and none is needed from left to right.
+    done = pretrain(max_predictions_per_seq=9, masked_lm_prob=0.14)
+    assert done.exit_code == 0, done.stderr
+    done = pretrain(max_predictions_per_seq=9, objective="left_to_right")
+    assert "--max_predictions_per_seq" not in done.stderr
 
 
 def test_masks_need_the_vocabulary(unmasked, pretrain, tmp_path):

@@ -148,3 +148,16 @@ def test_a_mistake_in_a_phase_is_one_line(run_tool, tmp_path, phase, sentence):
     assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
     assert "number 1" in done.stderr
     assert sentence in done.stderr
+
+
+def test_several_machines_take_one_phase_at_a_time(run_tool, tmp_path):
+    done = run_tool(
+        "run_pretraining",
+        f"--output_dir={tmp_path}",
+        "--do_train",
+        "--device=multi_worker",
+        "--phase=input_file=a",
+    )
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert "start each phase by itself" in done.stderr
+    assert "--init_checkpoint" in done.stderr

@@ -64,7 +64,11 @@ def records(golden, tmp_path_factory):
     for name, flags in {
         "padded": {},
         "packed": {"packed_rows": True},
-        "unmasked": {"packed_rows": True, "dynamic_masking": True},
+        "unmasked": {
+            "packed_rows": True,
+            "dynamic_masking": True,
+            "max_predictions_per_seq": 20,  # Whoever masks says how many.
+        },
     }.items():
         options = pretraining_options.CreatePretrainingDataOptions(
             input_file=str(golden / "text.txt"),
@@ -72,8 +76,7 @@ def records(golden, tmp_path_factory):
             vocab_file=str(golden / "vocab.txt"),
             short_seq_prob=1.0,
             dupe_factor=6,
-            **LENGTHS,
-            **flags,
+            **{**LENGTHS, **flags},
         )
         found[name] = (creation.create_data(options), folder / name)
     return found

@@ -70,6 +70,9 @@ def inputs(tmp_path_factory):
 
 def sampled(inputs, sampler, **changes):
     """Returns the records of RUNS runs, each with draws of its own."""
+    masks = {"max_predictions_per_seq": MOST_MASKED}
+    if changes.get("dynamic_masking"):
+        masks = {}
     options = pretraining_options.CreatePretrainingDataOptions(
         input_file=str(inputs / "text.txt"),
         output_file="none",
@@ -77,8 +80,8 @@ def sampled(inputs, sampler, **changes):
         sampler=sampler,
         **{
             "max_seq_length": LENGTH,
-            "max_predictions_per_seq": MOST_MASKED,
             "dupe_factor": 8,
+            **masks,
             **changes,
         },
     )

@@ -58,7 +58,6 @@ def created(tmp_path, **flags):
         output_file=str(tmp_path / "records"),
         vocab_file=str(tmp_path / "vocab.txt"),
         max_seq_length=48,
-        max_predictions_per_seq=8,
         dupe_factor=4,
         **flags,
     )

@@ -12,8 +12,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.training import state
+
 NUM_TRAIN_STEPS = 50
 RELATIVE = 1e-5
+# run_pretraining with a clock that goes some seconds further at every look.
+WITH_CLOCK = """
+import itertools, runpy
+from bert_tf.training import time_budget
+ticks = itertools.count(step={seconds})
+time_budget._now = lambda: float(next(ticks))
+runpy.run_path("tools/run_pretraining.py", run_name="__main__")
+"""
 
 
 @pytest.fixture
@@ -52,9 +62,12 @@ def two_addresses():
     return [f"localhost:{port}" for port in ports]
 
 
-def start(root, flags, environment=None, tool="run_pretraining"):
+def start(root, flags, environment=None, tool="run_pretraining", program=None):
+    given = [os.path.join(root, "tools", f"{tool}.py")]
+    if program is not None:
+        given = ["-c", program]
     return subprocess.Popen(
-        [sys.executable, os.path.join(root, "tools", f"{tool}.py"), *flags],
+        [sys.executable, *given, *flags],
         cwd=root,
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -72,7 +85,7 @@ def start_by_flags(root, flags, tool="run_pretraining"):
     ]
 
 
-def start_by_environment(root, flags):
+def start_by_environment(root, flags, programs=(None, None)):
     cluster = {"worker": two_addresses()}
     tasks = [{"type": "worker", "index": index} for index in range(2)]
     return [
@@ -80,8 +93,9 @@ def start_by_environment(root, flags):
             root,
             [*flags, "--device=multi_worker"],
             {"TF_CONFIG": json.dumps({"cluster": cluster, "task": task})},
+            program=program,
         )
-        for task in tasks
+        for task, program in zip(tasks, programs, strict=True)
     ]
 
 
@@ -169,6 +183,33 @@ def test_two_workers_go_the_way_of_one_device_even_when_one_is_killed(
     assert_same_weights(run, reference)
     # Every worker evaluates its share; the chief writes what all found.
     assert scores(run) == pytest.approx(scores(reference), rel=RELATIVE)
+
+
+@pytest.mark.slow
+def test_two_workers_end_together_when_the_time_of_the_first_is_up(
+    flags, tmp_path, project_root
+):
+    run = tmp_path / "run"
+    given = [
+        flag
+        for flag in flags(run, max_train_minutes=1, warmup_proportion=0.2)
+        if not flag.startswith(("--num_train_steps", "--num_warmup_steps"))
+    ]
+    # The other worker's clock is not asked; by it the time is up at the second look.
+    programs = [WITH_CLOCK.format(seconds=seconds) for seconds in (1, 1000)]
+    processes = start_by_environment(project_root, given, programs)
+    for process, (_, stderr) in zip(processes, outputs_of(processes), strict=True):
+        assert process.returncode == 0, stderr
+    lines = metrics(run)
+    rates = [line["learning_rate"] for line in lines]
+    # Three looks at the clock a step: 60 seconds are some 20 steps.
+    assert 10 < len(lines) < 40
+    top = rates.index(max(rates))
+    assert rates[: top + 1] == sorted(rates[: top + 1])
+    assert rates[top:] == sorted(rates[top:], reverse=True)
+    assert top / len(rates) == pytest.approx(0.2, abs=0.1)
+    assert state.read_train_seconds(run) >= 60
+    assert (run / "eval_results.txt").exists()
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.training import non_finite
+from bert_tf.training import steps
 
 CHECKPOINT_BYTES = 131_000  # One of the recorded model, with Adam's slots.
 
@@ -73,21 +74,51 @@ def test_a_loss_that_is_no_number_stops_the_run_and_its_batch_is_kept(
 NAN, INF = float("nan"), float("inf")
 
 
+def test_a_gradient_that_no_scale_makes_finite_stops_a_float16_run(
+    pretrain, tmp_path, monkeypatch
+):
+    gradient_function = steps._gradient_function
+
+    def without_numbers(*arguments):
+        compute = gradient_function(*arguments)
+
+        def gradients_of(batch, weights):
+            terms, gradients = compute(batch, weights)
+            return terms, {place: NAN * value for place, value in gradients.items()}
+
+        return gradients_of
+
+    monkeypatch.setattr(steps, "_gradient_function", without_numbers)
+    done = pretrain(dtype="mixed_float16", num_train_steps=20)
+    assert done.exit_code == 1
+    # The scale falls from 2 ** 15 to 1 in fifteen steps, all of which are left out.
+    assert np.load(tmp_path / "run" / "non_finite_batch_16.npz")["input_ids"].size
+    [line] = [line for line in done.stderr.splitlines() if "run_pretraining:" in line]
+    assert "the norm of its gradient nan" in line
+    assert "--dtype=mixed_bfloat16" in line
+
+
 @pytest.mark.parametrize(
-    "losses, norms, dtype, expected",
+    "losses, norms, dtype, scales, expected",
     [
-        ([1, 2, 3], [1, 1, 1], "float32", 3),
-        ([1, NAN, 3], [1, 1, 1], "float32", 1),
-        ([1, 2, INF], [1, 1, 1], "mixed_bfloat16", 2),
-        ([1, 2, 3], [INF, 1, 1], "float32", 0),  # The weights are NaN from here on.
-        ([1, 2, 3], [INF, 1, 1], "mixed_float16", 3),  # Loss scaling sees to it.
-        ([1, NAN, 3], [INF, 1, 1], "mixed_float16", 1),
+        ([1, 2, 3], [1, 1, 1], "float32", None, 3),
+        ([1, NAN, 3], [1, 1, 1], "float32", None, 1),
+        ([1, 2, INF], [1, 1, 1], "mixed_bfloat16", None, 2),
+        # The weights are NaN from here on.
+        ([1, 2, 3], [INF, 1, 1], "float32", None, 0),
+        # Loss scaling sees to it, as long as there is something left to take away.
+        ([1, 2, 3], [INF, 1, 1], "mixed_float16", [4, 2, 2], 3),
+        ([1, 2, 3], [NAN, NAN, NAN], "mixed_float16", [4, 2, 1], 2),
+        ([1, 2, 3], [1, 1, 1], "mixed_float16", [1, 1, 1], 3),
+        ([1, NAN, 3], [INF, 1, 1], "mixed_float16", [4, 2, 2], 1),
     ],
 )
 def test_steps_before_the_first_without_a_number_are_counted(
-    losses, norms, dtype, expected
+    losses, norms, dtype, scales, expected
 ):
     history = {"loss": np.float32(losses), "global_grad_norm": np.float32(norms)}
+    if scales:
+        history["loss_scale"] = np.float32(scales)
     assert non_finite.num_finite(history, dtype) == expected
 
 

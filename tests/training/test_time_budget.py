@@ -124,10 +124,6 @@ def test_the_time_expected_is_the_time_given(pretrain):
         ({"max_train_minutes": 1, "num_train_steps": 9}, "--num_train_steps does not"),
         ({"max_train_minutes": 1, "num_warmup_steps": 9}, "--num_warmup_steps does"),
         ({"warmup_proportion": 0.2}, "--warmup_proportion goes with"),
-        (
-            {"max_train_minutes": 1, "device": "multi_worker"},
-            "--max_train_minutes does not go with --device=multi_worker",
-        ),
         ({"max_train_minutes": 0}, "--max_train_minutes: expected at least 0.001"),
     ],
 )
