@@ -37,6 +37,19 @@ def test_rows_of_json_lines_are_examples(write):
     assert (second.guid, second.negatives) == ("train-2", ())
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 1, 0)])
+def test_every_row_says_for_itself_whether_it_has_negatives(write, order):
+    rows = [
+        {"query": "who", "passage": "me"},
+        {"query": "where", "passage": "there", "negatives": ["here"]},
+        {"query": "when", "passage": "then", "negatives": []},
+    ]
+    negatives = [(), ("here",), ()]
+    path = write("a.jsonl", [rows[place] for place in order])
+    found = [example.negatives for example in examples.read_examples(path, "train")]
+    assert found == [negatives[place] for place in order]
+
+
 def test_tables_and_texts_are_read_too(write):
     path = write("a.tsv", "passage\tquery\nme\twho\n")
     [example] = examples.read_examples(path, "dev")
@@ -83,6 +96,12 @@ def test_files_of_squad_are_queries_and_passages(write):
             "a.jsonl",
             '{"query": "a", "passage": "b", "negatives": "c"}\n',
             r"a\.jsonl:1: column negatives is \"c\"; expected a list",
+        ),
+        (
+            "a.jsonl",
+            '{"query": "a", "passage": "b"}\n'
+            '{"query": "c", "passage": "d", "negatives": "c"}\n',
+            r"a\.jsonl:2: column negatives is \"c\"; expected a list",
         ),
         (
             "a.jsonl",
