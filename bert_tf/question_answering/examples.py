@@ -5,14 +5,12 @@ import dataclasses
 import json
 import logging
 import re
-from collections.abc import Mapping
 
 from bert_tf import files
+from bert_tf.data import squad_json
 
 logger = logging.getLogger(__name__)
 
-# Longer contexts are no paragraphs; a file that holds one is not what was meant.
-MAX_CONTEXT_CHARACTERS = 100_000
 # What stands between white space, as run_squad.py of 2018 sees it: fewer characters
 # than the tokenizer's white space, and the narrow no-break space.
 WORD_SEPARATORS = tuple(map(ord, " \t\r\n\u202f"))
@@ -81,9 +79,10 @@ def read_squad(path: str) -> SquadFile:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is not in this format, an id occurs twice, or a context is
-            blank or longer than `MAX_CONTEXT_CHARACTERS`; the message has the file and
-            the place in it.
+        ValueError: it is not in this format, an id occurs twice, a question or a
+            context is blank, or a context is longer than
+            `squad_json.MAX_CONTEXT_CHARACTERS`; the message has the file and the place
+            in it.
     """
     reader = _Reader(path)
     examples = reader.examples()
@@ -153,17 +152,10 @@ def checked_context(text: str, place: str) -> Context:
         place: where it is from, for messages.
 
     Raises:
-        ValueError: it is blank, or longer than `MAX_CONTEXT_CHARACTERS`.
+        ValueError: it is blank, or longer than `squad_json.MAX_CONTEXT_CHARACTERS`.
     """
-    if len(text) > MAX_CONTEXT_CHARACTERS:
-        raise ValueError(
-            f"{place}: its context has {len(text)} characters, at most "
-            f"{MAX_CONTEXT_CHARACTERS} are allowed; cut it into paragraphs."
-        )
-    context = Context(text)
-    if not context.words:
-        raise ValueError(f"{place}: its context is blank.")
-    return context
+    squad_json.check_context(text, place)
+    return Context(text)
 
 
 def _is_found_again(example, place):
@@ -201,39 +193,33 @@ class _Reader:
 
     def examples(self):
         """Returns all questions in order."""
-        examples = []
-        for number, article in enumerate(self._articles(), start=1):
-            place = f"{self._path}: article {number}"
-            if isinstance(article, dict) and article.get("title"):
-                place += f" ({article['title']})"
-            for index, paragraph in enumerate(
-                _value(article, "paragraphs", list, place), start=1
-            ):
-                examples += self._paragraph(paragraph, f"{place}, paragraph {index}")
-        return examples
+        return [
+            example
+            for paragraph in squad_json.paragraphs(self._content(), self._path)
+            for example in self._paragraph(paragraph.record, paragraph.place)
+        ]
 
-    def _articles(self):
+    def _content(self):
         with files.open_file(self._path) as file:
             try:
-                content = json.load(file)
+                return json.load(file)
             except ValueError as error:
                 raise ValueError(
                     f"{self._path}: not JSON ({error}); expected a file in SQuAD's "
                     "format."
                 ) from None
-        return _value(content, "data", list, self._path)
 
     def _paragraph(self, paragraph, place):
-        text = _value(paragraph, "context", str, place)
+        text = squad_json.value(paragraph, "context", str, place)
         context = checked_context(text, place)
-        questions = _value(paragraph, "qas", list, place)
+        questions = squad_json.value(paragraph, "qas", list, place)
         return [
             self._question(question, context, f"{place}, question {number}")
             for number, question in enumerate(questions, start=1)
         ]
 
     def _question(self, question, context, place):
-        qas_id = _value(question, "id", str, place)
+        qas_id = squad_json.value(question, "id", str, place)
         place += f" ({qas_id})"
         if qas_id in self._places:
             raise ValueError(
@@ -243,15 +229,15 @@ class _Reader:
         self._places[qas_id] = place.removeprefix(f"{self._path}: ")
         answers = ()
         if "answers" in question:
-            given = _value(question, "answers", list, place)
+            given = squad_json.value(question, "answers", list, place)
             answers = tuple(_answer(answer, place) for answer in given)
         is_impossible = False
         if "is_impossible" in question:
-            is_impossible = _value(question, "is_impossible", bool, place)
+            is_impossible = squad_json.value(question, "is_impossible", bool, place)
             self.says_what_is_impossible = True
         return SquadExample(
             qas_id=qas_id,
-            question_text=_value(question, "question", str, place),
+            question_text=squad_json.question_text(question, place),
             context=context,
             answers=answers,
             is_impossible=is_impossible,
@@ -259,25 +245,8 @@ class _Reader:
 
 
 def _answer(answer, place):
-    text = _value(answer, "text", str, f"{place}, an answer")
+    text = squad_json.value(answer, "text", str, f"{place}, an answer")
     start = -1
     if "answer_start" in answer:
-        start = _value(answer, "answer_start", int, f"{place}, an answer")
+        start = squad_json.value(answer, "answer_start", int, f"{place}, an answer")
     return Answer(text=text, start=start)
-
-
-def _value(record, key, kind, place):
-    """Returns the value of a key, of which JSON's kind is known."""
-    if not isinstance(record, Mapping):
-        raise ValueError(f"{place}: expected an object with {key}, got {record!r:.60}.")
-    if key not in record:
-        raise ValueError(f"{place}: there is no {key}; expected SQuAD's format.")
-    value = record[key]
-    if not isinstance(value, kind):
-        raise ValueError(
-            f"{place}: expected {key} to be {_KINDS[kind]}, got {value!r:.60}."
-        )
-    return value
-
-
-_KINDS = {list: "a list", str: "text", bool: "true or false", int: "a whole number"}

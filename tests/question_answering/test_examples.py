@@ -138,11 +138,19 @@ def test_what_cannot_be_trained_on_is_refused(read, changes, version_2, message)
         ({"data": [{"paragraphs": [{"qas": []}]}]}, "paragraph 1: there is no context"),
         (content(question(id=None)), "paragraph 1, question 1: there is no id"),
         (content(question(question=None)), "question 1 (a): there is no question"),
+        (
+            content(question(question="\u00a0")),
+            "question 1 (a): its question is blank; expected text.",
+        ),
         (content(question(question=7)), "expected question to be text, got 7"),
         (content(question(answers=["x"])), "an answer: expected an object with text"),
         (
             content(question(answers=[{"text": "x", "answer_start": "0"}])),
             "expected answer_start to be a whole number",
+        ),
+        (
+            content(question(answers=[{"text": "x", "answer_start": True}])),
+            "expected answer_start to be a whole number, got True",
         ),
         (content(question(is_impossible="no")), "is_impossible to be true or false"),
         (

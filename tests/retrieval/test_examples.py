@@ -23,6 +23,12 @@ SQUAD = {
 }
 
 
+def squad_of(context, **changes):
+    question = {"id": "q", "question": "Who?"} | changes
+    paragraph = {"context": context, "qas": [question]}
+    return json.dumps({"data": [{"title": "x", "paragraphs": [paragraph]}]})
+
+
 def test_rows_of_json_lines_are_examples(write):
     path = write(
         "a.jsonl",
@@ -72,6 +78,25 @@ def test_files_of_squad_are_queries_and_passages(write):
     assert found.passages == ("The river was cold.", "A lamp.")
 
 
+def test_articles_without_a_title_of_their_own_are_numbered(write):
+    titles = ({"title": "Rivers"}, {}, {"title": "Rivers"}, {"title": None})
+    articles = [
+        title | {"paragraphs": [{"context": f"{n}a"}, {"context": f"{n}b"}]}
+        for n, title in enumerate(titles)
+    ]
+    path = write("squad.json", json.dumps({"data": articles}))
+    assert corpus.read_corpus(path).ids == (
+        "Rivers/1",
+        "Rivers/2",
+        "article 2/1",
+        "article 2/2",
+        "Rivers (article 3)/1",
+        "Rivers (article 3)/2",
+        "article 4/1",
+        "article 4/2",
+    )
+
+
 @pytest.mark.parametrize(
     "name, content, message",
     [
@@ -109,14 +134,24 @@ def test_files_of_squad_are_queries_and_passages(write):
             r"a\.jsonl:1: a text of negatives is empty",
         ),
         ("a.jsonl", "", "has no rows"),
-        ("a.json", '{"data": [{"title": "x"}]}', "is not of SQuAD"),
+        (
+            "a.json",
+            '{"data": [{"title": "x"}]}',
+            r"a\.json: article 1 \(x\): there is no paragraphs",
+        ),
+        ("a.json", '{"rows": []}', r"a\.json: there is no data; expected SQuAD's"),
         ("a.json", '{"data": [', r"a\.json:1: not JSON"),
         ("a.json", '{"data": []}', "has no queries"),
         (
             "a.json",
             '{"data": [{"title": "x", "paragraphs": [{"context": "c"}]}]}',
-            "x/1 has questions without id or question",
+            r"article 1 \(x\), paragraph 1: there is no qas",
         ),
+        ("a.json", squad_of("c", question=None), r"1 \(q\): expected question to be"),
+        ("a.json", squad_of("c", question=" \n"), r"1 \(q\): its question is blank"),
+        ("a.json", squad_of("c", id=7), "question 1: expected id to be text, got 7"),
+        ("a.json", squad_of(None), "paragraph 1: expected context to be text"),
+        ("a.json", squad_of("c" * 100_001), "has 100001 characters, at most 100000"),
     ],
 )
 def test_what_is_wrong_with_queries_has_its_place(write, name, content, message):
@@ -155,8 +190,9 @@ def test_passages_of_one_text_have_one_number_and_another_corpus_other_digits(wr
         (
             "a.json",
             '{"data": [{"title": "x", "paragraphs": [{"context": ""}]}]}',
-            "a paragraph is empty",
+            r"article 1 \(x\), paragraph 1: its context is blank",
         ),
+        ("a.json", squad_of("c" * 100_001), "has 100001 characters, at most 100000"),
     ],
 )
 def test_what_is_wrong_with_a_corpus_has_its_place(write, name, content, message):
