@@ -11,6 +11,8 @@ from bert_tf.data import squad_json
 
 logger = logging.getLogger(__name__)
 
+# What training does with a question.
+KEPT, LEFT_OUT, REFUSED = "kept", "left out", "refused"
 # What stands between white space, as run_squad.py of 2018 sees it: fewer characters
 # than the tokenizer's white space, and the narrow no-break space.
 WORD_SEPARATORS = tuple(map(ord, " \t\r\n\u202f"))
@@ -69,6 +71,14 @@ class SquadFile:
     has_answers: bool  # Whether every question has its answers, or says it has none.
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What training does with a question."""
+
+    kind: str  # KEPT, LEFT_OUT or REFUSED.
+    reason: str = ""  # Why it is not kept: "its answer ...", without a full stop.
+
+
 def read_squad(path: str) -> SquadFile:
     """Returns the questions of a file in the format of SQuAD 1.1 or 2.0.
 
@@ -120,19 +130,59 @@ def training_examples(
     kept = []
     for example in squad_file.examples:
         place = f"{squad_file.path}: question {example.qas_id}"
-        if example.is_impossible and version_2_with_negative:
+        found = verdict(example, version_2_with_negative=version_2_with_negative)
+        if found.kind == REFUSED:
+            raise ValueError(f"{place}: {found.reason}.")
+        if found.kind == LEFT_OUT:
+            logger.warning("%s is left out: %s.", place, found.reason)
+        elif example.is_impossible and version_2_with_negative:
             kept.append(dataclasses.replace(example, answers=()))
-            continue
-        if not example.answers:
-            hint = "training needs one"
-            if example.is_impossible:
-                hint = "give --version_2_with_negative to train on such questions"
-            raise ValueError(f"{place} has no answer; {hint}.")
-        if _is_found_again(example, place):
+        else:
             kept.append(dataclasses.replace(example, is_impossible=False))
     if not kept:
         raise ValueError(f"{squad_file.path}: there is no question to train on.")
     return kept
+
+
+def verdict(example: SquadExample, *, version_2_with_negative: bool) -> Verdict:
+    """Returns whether a question can be trained on, by its first answer.
+
+    An answer is kept if it is found among the words that its place and length lead to,
+    as in 2018: a place inside a word is as good as the word's beginning.
+
+    Args:
+        example: a question of `read_squad`.
+        version_2_with_negative: whether there may be questions without an answer.
+    """
+    if example.is_impossible and version_2_with_negative:
+        return Verdict(kind=KEPT)
+    if not example.answers:
+        hint = "training needs one"
+        if example.is_impossible:
+            hint = "give --version_2_with_negative to train on such questions"
+        return Verdict(kind=REFUSED, reason=f"it has no answer; {hint}")
+    answer, text = example.answers[0], example.context.text
+    if answer.start < 0:
+        reason = (
+            f"its answer {answer.text!r:.80} has no answer_start of 0 or more; "
+            "training needs its first character's place in the context"
+        )
+        return Verdict(kind=REFUSED, reason=reason)
+    first, last = answer_words(example)
+    words = " ".join(example.context.words[first : last + 1])
+    if answer.text.strip() and " ".join(answer.text.split()) in words:
+        return Verdict(kind=KEPT)
+    if answer.text.strip() and text.startswith(answer.text, answer.start):
+        reason = (
+            f"its answer {answer.text!r} is not among the context's words {words!r}"
+        )
+        return Verdict(kind=LEFT_OUT, reason=reason)
+    found = text[answer.start : answer.start + len(answer.text)]
+    reason = (
+        f"its answer {answer.text!r:.80} is not in its context at character "
+        f"{answer.start}, where {found!r:.80} stands; correct text or answer_start"
+    )
+    return Verdict(kind=REFUSED, reason=reason)
 
 
 def answer_words(example: SquadExample) -> tuple[int, int]:
@@ -156,31 +206,6 @@ def checked_context(text: str, place: str) -> Context:
     """
     squad_json.check_context(text, place)
     return Context(text)
-
-
-def _is_found_again(example, place):
-    answer, text = example.answers[0], example.context.text
-    first, last = answer_words(example)
-    words = " ".join(example.context.words[first : last + 1])
-    if answer.text.strip() and " ".join(answer.text.split()) in words:
-        return True
-    if (
-        answer.start >= 0
-        and answer.text.strip()
-        and text.startswith(answer.text, answer.start)
-    ):
-        logger.warning(
-            "%s is left out: its answer %r is not among the context's words %r.",
-            place,
-            answer.text,
-            words,
-        )
-        return False
-    found = text[max(0, answer.start) : max(0, answer.start) + len(answer.text)]
-    raise ValueError(
-        f"{place}: its answer {answer.text!r:.80} is not in its context at character "
-        f"{answer.start}, where {found!r:.80} stands; correct text or answer_start."
-    )
 
 
 class _Reader:

@@ -7,6 +7,7 @@ import pytest
 from bert_tf import options as options_module
 from bert_tf.checking import options
 from bert_tf.checking import workflow
+from bert_tf.question_answering import examples as squad_examples
 
 
 @pytest.fixture
@@ -281,8 +282,8 @@ def test_answers_that_are_elsewhere_have_file_and_line(check, tmp_path):
     lines = (tmp_path / "train.json").read_text().splitlines()
     line = lines.index('       "id": "q2",') + 1
     assert lines_of(findings, "error") == [
-        f"answers: {train}:{line}: question q2: the answer 'the sea' is not at "
-        "character 4, where 'old hou' stands",
+        f"answers: {train}:{line}: question q2: its answer 'the sea' is not in its "
+        "context at character 4, where 'old hou' stands; correct text or answer_start",
         f"answers: {train}: 1 of 3 questions have no answer; give "
         "--version_2_with_negative",
     ]
@@ -290,6 +291,91 @@ def test_answers_that_are_elsewhere_have_file_and_line(check, tmp_path):
         "question_answering", train_file=train, version_2_with_negative=True, **SMALL
     )
     assert len(lines_of(findings, "error")) == 1
+
+
+ODD = {
+    # Inside "house", from where the release looks at its whole word.
+    "inside": ("house", 10, "ok"),
+    "no place": ("the", -1, "error"),
+    "elsewhere": ("sea", 4, "error"),
+    "empty": (" ", 3, "error"),
+    # Stands there, but not as words of the context: it is one word with "was".
+    "left out": ("house\u00a0was", 8, "warning"),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_answers_are_judged_as_training_does(check, tmp_path, name, caplog):
+    text, start, severity = ODD[name]
+    context = "the old house\u00a0was near the sea"
+    train = squad(
+        tmp_path / "train.json",
+        ("q1", "what was old", text, start),
+        ("q2", "where was it", "near", 18),
+        context=context,
+    )
+    findings = check("question_answering", train_file=train, **SMALL)
+    told = [
+        found.severity
+        for found in findings.all
+        if found.check == "answers" and "question q1" in found.message
+    ]
+    assert told == ([] if severity == "ok" else [severity])
+    squad_file = squad_examples.read_squad(train)
+    if severity == "error":
+        with pytest.raises(ValueError, match="question q1"):
+            squad_examples.training_examples(squad_file, version_2_with_negative=False)
+        return
+    kept = squad_examples.training_examples(squad_file, version_2_with_negative=False)
+    assert [one.qas_id for one in kept] == ["q1", "q2"][severity == "warning" :]
+
+
+def test_a_file_of_which_training_leaves_all_out_is_an_error(check, tmp_path):
+    context = "the old house\u00a0was near"
+    question = ("q1", "what", "house\u00a0was", 8)
+    train = squad(tmp_path / "train.json", question, context=context)
+    findings = check("question_answering", train_file=train, **SMALL)
+    assert lines_of(findings, "error") == [
+        f"answers: {train}: there is no question to train on"
+    ]
+
+
+def test_answers_of_dev_need_no_place(check, tmp_path):
+    dev = squad(
+        tmp_path / "dev.json",
+        ("q1", "what was old", "the", -1),
+        ("q2", "where was it", "sea", 4),
+    )
+    findings = check("question_answering", predict_file=dev, **SMALL)
+    told = [li for li in lines_of(findings, "warning") if li.startswith("answers")]
+    assert [line.split(": ")[2] for line in told] == ["question q2"]
+
+
+@pytest.mark.parametrize(
+    "own_id, question, line",
+    [
+        ("f\u00fc\u00df", "who", 2),  # Raw in the file, not as \u00fc.
+        ("who", "who", 2),  # An earlier text is the same.
+        ("a", '"id": "a"', 2),  # The question looks like an id.
+        ("p", "who", None),  # The paragraph has this id, too.
+    ],
+)
+def test_the_line_of_a_question_is_that_of_its_own_id(
+    check, tmp_path, own_id, question, line
+):
+    answers = [{"text": "sea", "answer_start": 4}]
+    qas = [{"question": question, "answers": answers, "id": own_id}]
+    context = "the old house was near the sea"
+    paragraph = {"id": "p", "context": context, "qas": qas}
+    text = json.dumps(
+        {"data": [{"title": "t", "paragraphs": [paragraph]}]}, ensure_ascii=False
+    )
+    path = tmp_path / "train.json"
+    path.write_text("\n".join(text.rsplit('"id"', 1)).replace("\n", '\n"id"'))
+    findings = check("question_answering", train_file=str(path), **SMALL)
+    [found] = [one for one in findings.all if one.severity == "error"][:1]
+    assert (found.file, found.line) == (str(path), line)
+    assert found.message.startswith(f"question {own_id}: its answer 'sea' is not in")
 
 
 def test_contexts_of_dev_in_training_are_seen_and_windows_counted(check, tmp_path):
