@@ -7,7 +7,12 @@ import pytest
 from bert_tf import options as options_module
 from bert_tf.checking import options
 from bert_tf.checking import workflow
+from bert_tf.checkpoints import starting_point
+from bert_tf.data import findings as findings_module
 from bert_tf.question_answering import examples as squad_examples
+from bert_tf.retrieval import checks as retrieval_checks
+
+CROSS = {"model": "cross_encoder"}
 
 
 @pytest.fixture
@@ -121,6 +126,62 @@ def test_queries_passages_and_their_corpus(check, tmp_path):
         f"reading dev: {dev}:1: there is no column passage; the columns are query.",
         f"reading corpus: {files['corpus_file']} has no passages; expected one a line.",
     ]
+
+
+@pytest.mark.parametrize(
+    "flags, num_sequences, judged",
+    [
+        # The most that a row gives, and the query: half as long as a passage may be.
+        ({}, 1 + 2 + 0.5, ("passages of train", 4, True)),
+        ({"num_negatives": 1}, 1 + 1 + 0.5, ("passages of train", 4, True)),
+        # Two pieces of the query and four of the passage leave no room for [SEP].
+        (CROSS, 1 + 4, ("passages of train with a query", 6, False)),
+        (CROSS | {"num_negatives": 0}, 1, ("passages of train with a query", 6, False)),
+    ],
+)
+def test_a_cross_encoder_is_judged_by_its_pairs(
+    golden, tmp_path, flags, num_sequences, judged
+):
+    rows = [
+        {
+            "query": "a the a the",
+            "passage": "a the a the",
+            "negatives": ["the", "the the"],
+        },
+        {"query": "the a the a", "passage": "the a the a"},
+    ]
+    train, corpus = tmp_path / "train.jsonl", tmp_path / "corpus.txt"
+    train.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    corpus.write_text("the the the\na the a the\nthe a the a\n")
+    values = {"train_file": str(train), "corpus_file": str(corpus)}
+    values |= {"eval_file": str(train), "max_seq_length": 8, "max_query_length": 4}
+    record = workflow.task_options(
+        options.CheckDataOptions(task="retrieval", train_batch_size=2, **values | flags)
+    )
+    start = starting_point.find(
+        None,
+        bert_config_file=str(golden / "model" / "bert_config.json"),
+        vocab_file=str(golden / "vocab.txt"),
+    )
+    found = findings_module.Findings()
+    workload = retrieval_checks.check(record, start, found)
+    assert workload.sequences_per_example == num_sequences
+    name, pieces, fits = judged
+    severity = "ok" if fits else "warning"
+    lines = [li for li in lines_of(found, severity) if f"length: {name}:" in li]
+    assert [f"half have at most {pieces} pieces" in line for line in lines] == [True]
+
+
+def test_a_diagnostic_set_is_checked_without_training(check, tmp_path):
+    (tmp_path / "diagnostic.tsv").write_text("index\tsentence1\tsentence2\n3\ta\tb\n")
+    findings = check("classification", task_name="AX", data_dir=str(tmp_path))
+    assert lines_of(findings, "error") == []
+    assert lines_of(findings, "note") == [
+        "files: there is no train",
+        "files: there is no dev",
+    ]
+    path = tmp_path / "diagnostic.tsv"
+    assert f"files: test: {path}" in lines_of(findings, "ok")
 
 
 @pytest.mark.parametrize(
@@ -510,6 +571,16 @@ def test_flags_of_another_task_are_refused(check, flags, message):
         (
             "retrieval",
             {"train_file": "a.jsonl", "corpus_file": "b.txt", "max_query_length": 9},
+        ),
+        (
+            "retrieval",
+            {
+                "model": "cross_encoder",
+                "num_negatives": 0,
+                "train_file": "a.jsonl",
+                "eval_file": "c.jsonl",
+                "corpus_file": "b.txt",
+            },
         ),
         (
             "pretraining",
