@@ -553,6 +553,10 @@ OBSERVED = {
         "task_name": CHECKED + "test_glue_and_pairs",
         "version_2_with_negative": CHECKED
         + "test_answers_that_are_elsewhere_have_file_and_line",
+        **dict.fromkeys(
+            ("model", "num_negatives"),
+            CHECKED + "test_a_cross_encoder_is_judged_by_its_pairs",
+        ),
         "dupe_factor": CHECKED + "test_text_for_pretraining",
     },
     "plot_run": {

@@ -122,6 +122,14 @@ class CheckDataOptions(options.Options):
     corpus_file: str | None = option(
         None, help="retrieval: the passages that are searched."
     )
+    model: str | None = option(
+        None, help="retrieval: bi_encoder (default) or cross_encoder."
+    )
+    num_negatives: int | None = option(
+        None,
+        minimum=0,
+        help="retrieval: wrong passages of each query, for the estimate.",
+    )
     version_2_with_negative: bool | None = option(
         None, help="question_answering: there may be questions without an answer."
     )

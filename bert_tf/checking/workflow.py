@@ -9,6 +9,7 @@ from bert_tf import progress as progress_module
 from bert_tf.checking import options as checking_options
 from bert_tf.checkpoints import starting_point
 from bert_tf.classification import checks as classification_checks
+from bert_tf.classification import data_options
 from bert_tf.classification import options as classification_options
 from bert_tf.data import findings as findings_module
 from bert_tf.multiple_choice import checks as choice_checks
@@ -19,6 +20,7 @@ from bert_tf.question_answering import checks as squad_checks
 from bert_tf.question_answering import options as squad_options
 from bert_tf.retrieval import checks as retrieval_checks
 from bert_tf.retrieval import options as retrieval_options
+from bert_tf.retrieval import task as retrieval_task
 from bert_tf.token_classification import checks as ner_checks
 from bert_tf.token_classification import options as ner_options
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -38,6 +40,22 @@ class Task:
     unread: Mapping[str, object]
     # Flag of the tool -> flags of which one being given means that it is set.
     implied: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    # What else follows from the given flags, by name.
+    follows: Callable[[Mapping], Mapping[str, object]] = lambda given: {}
+
+
+def _follows_for_classifier(given):
+    """A task that is only evaluated and predicted is checked all the same."""
+    if str(given.get("task_name")).lower() in data_options.WITHOUT_TRAINING:
+        return {"do_train": False, "do_predict": True}
+    return {}
+
+
+def _follows_for_retrieval(given):
+    """A cross-encoder ranks what another run finds, which no check reads."""
+    if given.get("model") == retrieval_task.CROSS_ENCODER:
+        return {"retrieve_with": "unread"}
+    return {}
 
 
 _OF_A_RUN = {"output_dir": "."}
@@ -52,6 +70,7 @@ TASKS = {
         check=classification_checks.check,
         unread=_OF_A_RUN,
         implied=_FILES,
+        follows=_follows_for_classifier,
     ),
     "multiple_choice": Task(
         options=choice_options.RunSwagOptions,
@@ -75,6 +94,7 @@ TASKS = {
         check=retrieval_checks.check,
         unread=_OF_A_RUN,
         implied=_FILES,
+        follows=_follows_for_retrieval,
     ),
     "token_classification": Task(
         options=ner_options.RunNerOptions,
@@ -153,7 +173,7 @@ def task_options(options: checking_options.CheckDataOptions):
             given[name] = value[0]
     for flag, reasons in task.implied.items():
         given[flag] = any(reason in given for reason in reasons)
-    return task.options(**task.unread | given)
+    return task.options(**task.unread | given | task.follows(given))
 
 
 def _estimate(findings, start, options, workload):

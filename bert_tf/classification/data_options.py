@@ -19,6 +19,7 @@ TASK_NAMES = (
     "ax",
     "xnli",
 )
+WITHOUT_TRAINING = ("ax",)
 SPLITS = ("train", "validation", "test")
 _FILES = ("train_file", "eval_file", "predict_file")
 _COLUMNS = ("text_column", "text_b_column", "label_column")
@@ -144,7 +145,7 @@ class DataOptions(trial_options.TrialOptions):
             self._refuse_languages()
         if name == "sts-b":
             self._refuse(("class_weights",), "is of classes, and STS-B has numbers")
-        if name == "ax" and (self.do_train or self.dry_run):
+        if name in WITHOUT_TRAINING and (self.do_train or self.dry_run):
             raise options.OptionError(
                 "--task_name=AX has nothing to train on; train with --task_name=MNLI, "
                 "then give that run's --output_dir with --task_name=AX."

@@ -26,6 +26,7 @@ def read_table(
     *,
     header: Sequence[str] | None = None,
     list_columns: Sequence[str] = (),
+    optional_lists: Sequence[str] = (),
     broken_rows: list[str] | None = None,
 ) -> Iterator[Row]:
     """Yields the rows of a table.
@@ -42,6 +43,7 @@ def read_table(
             already; None where the first line is the header.
         list_columns: names of further columns that the rows must have, with a list of
             texts in each cell; for JSON lines.
+        optional_lists: names of columns with such lists that a row may lack.
         broken_rows: a list for what is wrong with TSV rows that have too many or too
             few cells, which are then left out; None refuses them.
 
@@ -57,13 +59,16 @@ def read_table(
             f"{path}: the name says no known kind of table; expected it to end in "
             f"{', '.join('.' + known for known in _READERS)}."
         )
-    if list_columns and suffix not in ("jsonl", "json"):
+    lists = [*list_columns, *optional_lists]
+    if lists and suffix not in ("jsonl", "json"):
         raise ValueError(
-            f"{path}: the column {list_columns[0]} is to hold lists, which a "
+            f"{path}: the column {lists[0]} is to hold lists, which a "
             f".{suffix} file has not; give JSON lines (.jsonl)."
         )
     row = None
     more = {} if broken_rows is None else {"broken_rows": broken_rows}
+    if optional_lists:
+        more["optional_lists"] = optional_lists
     for row in _READERS[suffix](path, columns, header, list_columns, **more):
         yield row
     if row is None:
@@ -101,7 +106,7 @@ def _csv_records(path):
         yield reader.line_num, cells or [""]
 
 
-def _read_json_lines(path, columns, header, list_columns):
+def _read_json_lines(path, columns, header, list_columns, *, optional_lists=()):
     del header  # Every row names its columns.
     for number, line in _without_blank_end(files.read_lines(path)):
         place = f"{path}:{number}"
@@ -122,7 +127,8 @@ def _read_json_lines(path, columns, header, list_columns):
                     f"{place}: column {name} is {json.dumps(record[name])[:40]}; "
                     "expected text or a number."
                 )
-        lists = {name: _json_texts(place, name, record[name]) for name in list_columns}
+        there = [*list_columns, *(name for name in optional_lists if name in record)]
+        lists = {name: _json_texts(place, name, record[name]) for name in there}
         yield Row(place=place, cells=cells, lists=lists)
 
 

@@ -1,6 +1,8 @@
 """Checks of questions and answers, before anyone trains on them."""
 
+import dataclasses
 import json
+import re
 
 import numpy as np
 
@@ -12,6 +14,8 @@ from bert_tf.question_answering import examples as examples_module
 from bert_tf.question_answering import windows
 from bert_tf.tokenization import in_graph
 from bert_tf.training import estimates
+
+_ID = re.compile(r'"id"\s*:\s*("(?:[^"\\]|\\.)*")')
 
 
 def check(
@@ -99,54 +103,85 @@ def _item(example, squad_file, number_of):
 
 
 def _check_answers(options, findings, part, squad_file):
-    """Adds each answer that does not stand where it is said to."""
-    text = None
-    num_wrong = 0
-    for example in squad_file.examples:
-        for reason, is_error in _faults(part, example):
-            if text is None:
-                with files.open_file(squad_file.path) as file:
-                    text = file.read()
-            line = text.count("\n", 0, text.find(json.dumps(example.qas_id))) + 1
-            add = findings.error if is_error else findings.warning
-            message = f"question {example.qas_id}: {reason}"
-            add("answers", message, f"{squad_file.path}:{line}")
-            num_wrong += 1
-    if not num_wrong:
-        findings.passed("answers", f"{part}: all stand where they are said to")
-    without = sum(example.is_impossible for example in squad_file.examples)
-    if without and part.startswith("train") and not options.version_2_with_negative:
+    """Adds what training leaves out or refuses, and odd answers of dev."""
+    examples = squad_file.examples
+    is_training = part.startswith("train")
+    faults = list(
+        _faults_of_training(options, examples)
+        if is_training
+        else _faults_of_dev(examples)
+    )
+    lines = _lines_of_ids(squad_file.path) if faults else {}
+    for own_id, reason, is_error in faults:
+        add = findings.error if is_error else findings.warning
+        line = lines.get(own_id)
+        place = squad_file.path if line is None else f"{squad_file.path}:{line}"
+        add("answers", f"question {own_id}: {reason}", place)
+    if not faults:
+        findings.passed("answers", f"{part}: all are found in their contexts")
+    elif is_training and sum(not bad for *_, bad in faults) == len(examples):
+        findings.error("answers", "there is no question to train on", squad_file.path)
+    without = sum(_lacks_flag(options, example) for example in examples)
+    if without and is_training:
         findings.error(
             "answers",
-            f"{without:,} of {len(squad_file.examples):,} questions have no answer; "
+            f"{without:,} of {len(examples):,} questions have no answer; "
             "give --version_2_with_negative",
             squad_file.path,
         )
     if squad_file.is_version_2:
-        share = without / len(squad_file.examples)
+        share = sum(example.is_impossible for example in examples) / len(examples)
         findings.passed("answers", f"{part}: {share:.1%} of the questions have none")
 
 
-def _faults(part, example):
-    """Yields (what is wrong, whether training would stop there)."""
-    is_training = part.startswith("train")
-    if example.is_impossible:
-        return
-    if is_training and not example.answers:
-        yield "it has no answer, and does not say that there is none", True
-    for answer in example.answers[: 1 if is_training else None]:
-        text = example.context.text
-        if not answer.text.strip():
-            yield "an answer is empty", is_training
-        elif answer.start < 0 and is_training:
-            yield f"the answer {answer.text!r:.60} has no answer_start", True
-        elif answer.start >= 0 and not text.startswith(answer.text, answer.start):
-            found = text[answer.start : answer.start + len(answer.text)]
-            yield (
-                f"the answer {answer.text!r:.60} is not at character {answer.start}, "
-                f"where {found!r:.60} stands",
-                is_training,
+def _lacks_flag(options, example):
+    return (
+        example.is_impossible
+        and not example.answers
+        and not options.version_2_with_negative
+    )
+
+
+def _faults_of_training(options, examples):
+    """Yields (id, what is wrong, whether training would stop there)."""
+    for example in examples:
+        if _lacks_flag(options, example):
+            continue  # There are many, and they are one finding.
+        found = examples_module.verdict(
+            example, version_2_with_negative=options.version_2_with_negative
+        )
+        if found.kind == examples_module.LEFT_OUT:
+            yield example.qas_id, f"training leaves it out: {found.reason}", False
+        elif found.kind == examples_module.REFUSED:
+            yield example.qas_id, found.reason, True
+
+
+def _faults_of_dev(examples):
+    """Yields (id, what is wrong, False) for answers that are not in their context."""
+    for example in examples:
+        for answer in () if example.is_impossible else example.answers:
+            found = examples_module.verdict(
+                dataclasses.replace(example, answers=(answer,)),
+                version_2_with_negative=False,
             )
+            # Scores are counted without places.
+            says_where = answer.start >= 0 or not answer.text.strip()
+            if found.kind == examples_module.REFUSED and says_where:
+                yield example.qas_id, found.reason, False
+
+
+def _lines_of_ids(path):
+    """Returns {value of a key `id`: its line}; None where several objects have it."""
+    with files.open_file(path) as file:
+        text = file.read()
+    lines, line, end = {}, 1, 0
+    # Within a text quotation marks are escaped, so this is never met there.
+    for match in _ID.finditer(text):
+        line += text.count("\n", end, match.start(1))
+        end = match.start(1)
+        own_id = json.loads(match[1])
+        lines[own_id] = None if own_id in lines else line
+    return lines
 
 
 def _check_contexts(findings, parts):

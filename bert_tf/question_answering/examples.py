@@ -5,14 +5,14 @@ import dataclasses
 import json
 import logging
 import re
-from collections.abc import Mapping
 
 from bert_tf import files
+from bert_tf.data import squad_json
 
 logger = logging.getLogger(__name__)
 
-# Longer contexts are no paragraphs; a file that holds one is not what was meant.
-MAX_CONTEXT_CHARACTERS = 100_000
+# What training does with a question.
+KEPT, LEFT_OUT, REFUSED = "kept", "left out", "refused"
 # What stands between white space, as run_squad.py of 2018 sees it: fewer characters
 # than the tokenizer's white space, and the narrow no-break space.
 WORD_SEPARATORS = tuple(map(ord, " \t\r\n\u202f"))
@@ -71,6 +71,14 @@ class SquadFile:
     has_answers: bool  # Whether every question has its answers, or says it has none.
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What training does with a question."""
+
+    kind: str  # KEPT, LEFT_OUT or REFUSED.
+    reason: str = ""  # Why it is not kept: "its answer ...", without a full stop.
+
+
 def read_squad(path: str) -> SquadFile:
     """Returns the questions of a file in the format of SQuAD 1.1 or 2.0.
 
@@ -81,9 +89,10 @@ def read_squad(path: str) -> SquadFile:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is not in this format, an id occurs twice, or a context is
-            blank or longer than `MAX_CONTEXT_CHARACTERS`; the message has the file and
-            the place in it.
+        ValueError: it is not in this format, an id occurs twice, a question or a
+            context is blank, or a context is longer than
+            `squad_json.MAX_CONTEXT_CHARACTERS`; the message has the file and the place
+            in it.
     """
     reader = _Reader(path)
     examples = reader.examples()
@@ -121,19 +130,59 @@ def training_examples(
     kept = []
     for example in squad_file.examples:
         place = f"{squad_file.path}: question {example.qas_id}"
-        if example.is_impossible and version_2_with_negative:
+        found = verdict(example, version_2_with_negative=version_2_with_negative)
+        if found.kind == REFUSED:
+            raise ValueError(f"{place}: {found.reason}.")
+        if found.kind == LEFT_OUT:
+            logger.warning("%s is left out: %s.", place, found.reason)
+        elif example.is_impossible and version_2_with_negative:
             kept.append(dataclasses.replace(example, answers=()))
-            continue
-        if not example.answers:
-            hint = "training needs one"
-            if example.is_impossible:
-                hint = "give --version_2_with_negative to train on such questions"
-            raise ValueError(f"{place} has no answer; {hint}.")
-        if _is_found_again(example, place):
+        else:
             kept.append(dataclasses.replace(example, is_impossible=False))
     if not kept:
         raise ValueError(f"{squad_file.path}: there is no question to train on.")
     return kept
+
+
+def verdict(example: SquadExample, *, version_2_with_negative: bool) -> Verdict:
+    """Returns whether a question can be trained on, by its first answer.
+
+    An answer is kept if it is found among the words that its place and length lead to,
+    as in 2018: a place inside a word is as good as the word's beginning.
+
+    Args:
+        example: a question of `read_squad`.
+        version_2_with_negative: whether there may be questions without an answer.
+    """
+    if example.is_impossible and version_2_with_negative:
+        return Verdict(kind=KEPT)
+    if not example.answers:
+        hint = "training needs one"
+        if example.is_impossible:
+            hint = "give --version_2_with_negative to train on such questions"
+        return Verdict(kind=REFUSED, reason=f"it has no answer; {hint}")
+    answer, text = example.answers[0], example.context.text
+    if answer.start < 0:
+        reason = (
+            f"its answer {answer.text!r:.80} has no answer_start of 0 or more; "
+            "training needs its first character's place in the context"
+        )
+        return Verdict(kind=REFUSED, reason=reason)
+    first, last = answer_words(example)
+    words = " ".join(example.context.words[first : last + 1])
+    if answer.text.strip() and " ".join(answer.text.split()) in words:
+        return Verdict(kind=KEPT)
+    if answer.text.strip() and text.startswith(answer.text, answer.start):
+        reason = (
+            f"its answer {answer.text!r} is not among the context's words {words!r}"
+        )
+        return Verdict(kind=LEFT_OUT, reason=reason)
+    found = text[answer.start : answer.start + len(answer.text)]
+    reason = (
+        f"its answer {answer.text!r:.80} is not in its context at character "
+        f"{answer.start}, where {found!r:.80} stands; correct text or answer_start"
+    )
+    return Verdict(kind=REFUSED, reason=reason)
 
 
 def answer_words(example: SquadExample) -> tuple[int, int]:
@@ -153,42 +202,10 @@ def checked_context(text: str, place: str) -> Context:
         place: where it is from, for messages.
 
     Raises:
-        ValueError: it is blank, or longer than `MAX_CONTEXT_CHARACTERS`.
+        ValueError: it is blank, or longer than `squad_json.MAX_CONTEXT_CHARACTERS`.
     """
-    if len(text) > MAX_CONTEXT_CHARACTERS:
-        raise ValueError(
-            f"{place}: its context has {len(text)} characters, at most "
-            f"{MAX_CONTEXT_CHARACTERS} are allowed; cut it into paragraphs."
-        )
-    context = Context(text)
-    if not context.words:
-        raise ValueError(f"{place}: its context is blank.")
-    return context
-
-
-def _is_found_again(example, place):
-    answer, text = example.answers[0], example.context.text
-    first, last = answer_words(example)
-    words = " ".join(example.context.words[first : last + 1])
-    if answer.text.strip() and " ".join(answer.text.split()) in words:
-        return True
-    if (
-        answer.start >= 0
-        and answer.text.strip()
-        and text.startswith(answer.text, answer.start)
-    ):
-        logger.warning(
-            "%s is left out: its answer %r is not among the context's words %r.",
-            place,
-            answer.text,
-            words,
-        )
-        return False
-    found = text[max(0, answer.start) : max(0, answer.start) + len(answer.text)]
-    raise ValueError(
-        f"{place}: its answer {answer.text!r:.80} is not in its context at character "
-        f"{answer.start}, where {found!r:.80} stands; correct text or answer_start."
-    )
+    squad_json.check_context(text, place)
+    return Context(text)
 
 
 class _Reader:
@@ -201,39 +218,33 @@ class _Reader:
 
     def examples(self):
         """Returns all questions in order."""
-        examples = []
-        for number, article in enumerate(self._articles(), start=1):
-            place = f"{self._path}: article {number}"
-            if isinstance(article, dict) and article.get("title"):
-                place += f" ({article['title']})"
-            for index, paragraph in enumerate(
-                _value(article, "paragraphs", list, place), start=1
-            ):
-                examples += self._paragraph(paragraph, f"{place}, paragraph {index}")
-        return examples
+        return [
+            example
+            for paragraph in squad_json.paragraphs(self._content(), self._path)
+            for example in self._paragraph(paragraph.record, paragraph.place)
+        ]
 
-    def _articles(self):
+    def _content(self):
         with files.open_file(self._path) as file:
             try:
-                content = json.load(file)
+                return json.load(file)
             except ValueError as error:
                 raise ValueError(
                     f"{self._path}: not JSON ({error}); expected a file in SQuAD's "
                     "format."
                 ) from None
-        return _value(content, "data", list, self._path)
 
     def _paragraph(self, paragraph, place):
-        text = _value(paragraph, "context", str, place)
+        text = squad_json.value(paragraph, "context", str, place)
         context = checked_context(text, place)
-        questions = _value(paragraph, "qas", list, place)
+        questions = squad_json.value(paragraph, "qas", list, place)
         return [
             self._question(question, context, f"{place}, question {number}")
             for number, question in enumerate(questions, start=1)
         ]
 
     def _question(self, question, context, place):
-        qas_id = _value(question, "id", str, place)
+        qas_id = squad_json.value(question, "id", str, place)
         place += f" ({qas_id})"
         if qas_id in self._places:
             raise ValueError(
@@ -243,15 +254,15 @@ class _Reader:
         self._places[qas_id] = place.removeprefix(f"{self._path}: ")
         answers = ()
         if "answers" in question:
-            given = _value(question, "answers", list, place)
+            given = squad_json.value(question, "answers", list, place)
             answers = tuple(_answer(answer, place) for answer in given)
         is_impossible = False
         if "is_impossible" in question:
-            is_impossible = _value(question, "is_impossible", bool, place)
+            is_impossible = squad_json.value(question, "is_impossible", bool, place)
             self.says_what_is_impossible = True
         return SquadExample(
             qas_id=qas_id,
-            question_text=_value(question, "question", str, place),
+            question_text=squad_json.question_text(question, place),
             context=context,
             answers=answers,
             is_impossible=is_impossible,
@@ -259,25 +270,8 @@ class _Reader:
 
 
 def _answer(answer, place):
-    text = _value(answer, "text", str, f"{place}, an answer")
+    text = squad_json.value(answer, "text", str, f"{place}, an answer")
     start = -1
     if "answer_start" in answer:
-        start = _value(answer, "answer_start", int, f"{place}, an answer")
+        start = squad_json.value(answer, "answer_start", int, f"{place}, an answer")
     return Answer(text=text, start=start)
-
-
-def _value(record, key, kind, place):
-    """Returns the value of a key, of which JSON's kind is known."""
-    if not isinstance(record, Mapping):
-        raise ValueError(f"{place}: expected an object with {key}, got {record!r:.60}.")
-    if key not in record:
-        raise ValueError(f"{place}: there is no {key}; expected SQuAD's format.")
-    value = record[key]
-    if not isinstance(value, kind):
-        raise ValueError(
-            f"{place}: expected {key} to be {_KINDS[kind]}, got {value!r:.60}."
-        )
-    return value
-
-
-_KINDS = {list: "a list", str: "text", bool: "true or false", int: "a whole number"}

@@ -2,12 +2,16 @@
 
 import collections
 
+import numpy as np
+
 from bert_tf import progress as progress_module
 from bert_tf.data import findings as findings_module
 from bert_tf.data import text_checks
 from bert_tf.retrieval import corpus as corpus_module
 from bert_tf.retrieval import examples as examples_module
 from bert_tf.retrieval import inputs
+from bert_tf.retrieval import source
+from bert_tf.retrieval import task as task_module
 from bert_tf.tokenization import in_graph
 from bert_tf.training import estimates
 
@@ -63,23 +67,19 @@ def check(
         start.vocabulary, do_lower_case=start.do_lower_case
     )
 
-    def count(texts):
-        return text_checks.count_pieces(tokenizer, texts, progress=progress)
-
-    lengths = {
-        name: _check_pieces(options, findings, name, found, count)
-        for name, found in texts.items()
-    }
+    lengths = {}
+    for name, found in texts.items():
+        lengths[name], unknown = text_checks.count_pieces(
+            tokenizer, found, progress=progress
+        )
+        text_checks.check_unknown(
+            findings, name, lengths=lengths[name], num_unknown=unknown
+        )
+    sequences = _check_lengths(options, findings, lengths)
     if "train" not in parts:
         return None
-    return estimates.Workload(
-        num_examples=len(parts["train"]),
-        sequence_length=options.max_seq_length,
-        sequences_per_example=1 + (options.num_negatives or 0),
-        padded_length=estimates.padded_length(
-            lengths["passages of train"] + NUM_SPECIAL, options
-        ),
-    )
+    places = sequences["passages of train"] + _num_special(options)
+    return _workload(options, parts["train"], places)
 
 
 def _read(options, findings):
@@ -140,17 +140,65 @@ def _check_corpus(findings, corpus, examples):
             )
 
 
-def _check_pieces(options, findings, name, texts, count):
-    """Returns the pieces of each text."""
-    flag = "max_query_length" if name.startswith("queries") else "max_seq_length"
-    limit = getattr(options, flag)
-    lengths, unknown = count(texts)
-    text_checks.check_lengths(
-        findings,
-        name,
-        lengths,
-        room=limit - NUM_SPECIAL,
-        limit=f"--{flag}={limit}",
+def _check_lengths(options, findings, lengths):
+    """Adds what is cut; returns the pieces of what the model reads, by its name."""
+    for name, found in lengths.items():
+        if name.startswith("queries"):
+            text_checks.check_lengths(
+                findings,
+                name,
+                found,
+                room=options.max_query_length - NUM_SPECIAL,
+                limit=f"--max_query_length={options.max_query_length}",
+            )
+    sequences = _sequences(options, lengths)
+    beside = "" if options.model == task_module.BI_ENCODER else " with a query"
+    for name, found in sequences.items():
+        text_checks.check_lengths(
+            findings,
+            name + beside,
+            found,
+            room=options.max_seq_length - _num_special(options),
+            limit=f"--max_seq_length={options.max_seq_length}",
+        )
+    return sequences
+
+
+def _sequences(options, lengths):
+    """Returns the pieces of passages; for a cross-encoder with their queries'.
+
+    A passage of the corpus has a query of usual length there.
+    """
+    passages = {n: v for n, v in lengths.items() if not n.startswith("queries")}
+    if options.model == task_module.BI_ENCODER:
+        return passages
+    queries = {
+        name.replace("queries", "passages"): np.minimum(
+            found, options.max_query_length - NUM_SPECIAL
+        )
+        for name, found in lengths.items()
+        if name not in passages
+    }
+    usual = 0
+    if queries:
+        usual = int(np.median(np.concatenate(list(queries.values()))))
+    return {name: found + queries.get(name, usual) for name, found in passages.items()}
+
+
+def _num_special(options):
+    if options.model == task_module.BI_ENCODER:
+        return NUM_SPECIAL
+    return source.NUM_SPECIAL_OF_PAIR
+
+
+def _workload(options, examples, places):
+    """Returns what training on examples has to do; places are those of sequences."""
+    num_negatives = options.negatives_per_query(
+        lambda: max(len(example.negatives) for example in examples)
     )
-    text_checks.check_unknown(findings, name, lengths=lengths, num_unknown=unknown)
-    return lengths
+    return estimates.Workload(
+        num_examples=len(examples),
+        sequence_length=options.max_seq_length,
+        sequences_per_example=options.sequences_per_example(num_negatives),
+        padded_length=estimates.padded_length(places, options),
+    )

@@ -1,7 +1,6 @@
 """Examples: a query and its passage, from tables with named columns."""
 
 import dataclasses
-import json
 
 from bert_tf import files
 from bert_tf.data import tables
@@ -75,10 +74,9 @@ def read_examples(
 
 def _rows(path, set_type, with_passages):
     columns = [QUERY_COLUMN, PASSAGE_COLUMN] if with_passages else [QUERY_COLUMN]
-    lists = ()
-    if with_passages and path.endswith(".jsonl") and _has_negatives(path):
-        lists = (NEGATIVES_COLUMN,)
-    rows = tables.read_table(path, columns, list_columns=lists)
+    has_lists = with_passages and path.endswith(".jsonl")
+    lists = (NEGATIVES_COLUMN,) if has_lists else ()
+    rows = tables.read_table(path, columns, optional_lists=lists)
     for number, row in enumerate(rows, start=1):
         for name in columns:
             if not row.cells[name].strip():
@@ -92,17 +90,6 @@ def _rows(path, set_type, with_passages):
         )
         _check_negatives(example)
         yield example
-
-
-def _has_negatives(path):
-    """Returns whether the first row has some: then every row needs the list."""
-    for line in files.read_lines(path):
-        try:
-            record = json.loads(line)
-        except ValueError:
-            return False  # The reader says where, and what is wrong.
-        return isinstance(record, dict) and NEGATIVES_COLUMN in record
-    return False
 
 
 def _check_negatives(example):

@@ -1,6 +1,7 @@
 """Options of run_retrieval."""
 
 import dataclasses
+from collections.abc import Callable
 
 from bert_tf import options
 from bert_tf.options import option
@@ -11,6 +12,7 @@ from bert_tf.training import task_options
 
 _OF_BI_ENCODER = ("pooling", "temperature")
 _OF_CROSS_ENCODER = ("retrieve_with", "num_candidates")
+_NEGATIVES_OF_CROSS_ENCODER = 4
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -149,6 +151,30 @@ class RunRetrievalOptions(task_options.TaskOptions):
     def evaluates_in_training(self) -> bool:
         """Whether training stops for evaluations."""
         return self.do_train and self.eval_every_steps > 0
+
+    def negatives_per_query(self, most_given: Callable[[], int]) -> int:
+        """Returns how many wrong passages each query has in training.
+
+        Args:
+            most_given: returns the most that a row of train_file gives; called only
+                where it decides.
+        """
+        if self.num_negatives is not None:
+            return self.num_negatives
+        if self.model == task.CROSS_ENCODER:
+            return _NEGATIVES_OF_CROSS_ENCODER
+        return most_given()
+
+    def sequences_per_example(self, num_negatives: int) -> float:
+        """Returns how many sequences of max_seq_length an example of training is.
+
+        Args:
+            num_negatives: what `negatives_per_query` returned.
+        """
+        sequences = 1 + num_negatives
+        if self.model == task.BI_ENCODER:
+            sequences += self.max_query_length / self.max_seq_length
+        return sequences
 
     def _check_files(self):
         if self.do_train or self.dry_run:

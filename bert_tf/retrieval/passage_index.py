@@ -115,6 +115,9 @@ def write(
 ) -> None:
     """Writes passages and vectors, a block at a time.
 
+    The vectors come last, and those that were there go first: wherever this is
+    interrupted, there are no vectors beside passages that are not theirs.
+
     Args:
         folder: path of a folder; is made.
         corpus: N passages.
@@ -132,14 +135,16 @@ def write(
     text = json.dumps(header, ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)  # So that the numbers are aligned.
     path = os.path.join(folder, VECTORS_FILE)
-    with files.complete_or_absent(path, "wb") as file:
-        file.write(_LENGTH.pack(len(text)) + text)
-        for block in blocks:
-            file.write(np.ascontiguousarray(block, "<f4").tobytes())
+    if files.exists(path):
+        files.remove(path)
     with files.complete_or_absent(os.path.join(folder, PASSAGES_FILE)) as file:
         for own_id, passage in zip(corpus.ids, corpus.passages, strict=True):
             record = {"id": own_id, "passage": passage}
             file.write(json.dumps(record, ensure_ascii=False) + "\n")
+    with files.complete_or_absent(path, "wb") as file:
+        file.write(_LENGTH.pack(len(text)) + text)
+        for block in blocks:
+            file.write(np.ascontiguousarray(block, "<f4").tobytes())
 
 
 def _size(shape):

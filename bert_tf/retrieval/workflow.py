@@ -18,7 +18,6 @@ from bert_tf.training import estimates
 from bert_tf.training import fine_tuning
 from bert_tf.training import model_card
 
-NEGATIVES_OF_CROSS_ENCODER = 4
 # Before the scores of the passages that a cross-encoder is given to rank.
 RETRIEVED = "eval_retrieved_"
 
@@ -159,13 +158,12 @@ class Retrieval:
 
     def dry_run_report(self) -> str:
         """Returns what the training would take."""
-        sequences = 1 + self._num_negatives
-        if self.task.is_bi_encoder:
-            sequences += self.task.max_query_length / self.task.max_seq_length
         estimate = estimates.estimate(
             self.trainer,
             sequence_length=self.task.max_seq_length,
-            sequences_per_example=sequences,
+            sequences_per_example=self.options.sequences_per_example(
+                self._num_negatives
+            ),
         )
         return str(estimate)
 
@@ -205,11 +203,9 @@ class Retrieval:
 
     @property
     def _num_negatives(self):
-        if self.options.num_negatives is not None:
-            return self.options.num_negatives
-        if self.task.is_bi_encoder:
-            return self._training_data.max_negatives
-        return NEGATIVES_OF_CROSS_ENCODER
+        return self.options.negatives_per_query(
+            lambda: self._training_data.max_negatives
+        )
 
     def _num_train_steps(self):
         if "train" not in self.examples:

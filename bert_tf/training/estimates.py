@@ -46,7 +46,7 @@ class Workload:
     num_examples: int  # Of an epoch.
     sequence_length: int  # S, of the longest batch: decides on the memory.
     padded_length: int  # Of a usual batch: decides on the time.
-    sequences_per_example: int = 1  # 4 for a choice of four endings.
+    sequences_per_example: float = 1  # 4 for a choice of four endings.
 
 
 def padded_length(lengths, options) -> int:

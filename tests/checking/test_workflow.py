@@ -7,6 +7,12 @@ import pytest
 from bert_tf import options as options_module
 from bert_tf.checking import options
 from bert_tf.checking import workflow
+from bert_tf.checkpoints import starting_point
+from bert_tf.data import findings as findings_module
+from bert_tf.question_answering import examples as squad_examples
+from bert_tf.retrieval import checks as retrieval_checks
+
+CROSS = {"model": "cross_encoder"}
 
 
 @pytest.fixture
@@ -120,6 +126,62 @@ def test_queries_passages_and_their_corpus(check, tmp_path):
         f"reading dev: {dev}:1: there is no column passage; the columns are query.",
         f"reading corpus: {files['corpus_file']} has no passages; expected one a line.",
     ]
+
+
+@pytest.mark.parametrize(
+    "flags, num_sequences, judged",
+    [
+        # The most that a row gives, and the query: half as long as a passage may be.
+        ({}, 1 + 2 + 0.5, ("passages of train", 4, True)),
+        ({"num_negatives": 1}, 1 + 1 + 0.5, ("passages of train", 4, True)),
+        # Two pieces of the query and four of the passage leave no room for [SEP].
+        (CROSS, 1 + 4, ("passages of train with a query", 6, False)),
+        (CROSS | {"num_negatives": 0}, 1, ("passages of train with a query", 6, False)),
+    ],
+)
+def test_a_cross_encoder_is_judged_by_its_pairs(
+    golden, tmp_path, flags, num_sequences, judged
+):
+    rows = [
+        {
+            "query": "a the a the",
+            "passage": "a the a the",
+            "negatives": ["the", "the the"],
+        },
+        {"query": "the a the a", "passage": "the a the a"},
+    ]
+    train, corpus = tmp_path / "train.jsonl", tmp_path / "corpus.txt"
+    train.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    corpus.write_text("the the the\na the a the\nthe a the a\n")
+    values = {"train_file": str(train), "corpus_file": str(corpus)}
+    values |= {"eval_file": str(train), "max_seq_length": 8, "max_query_length": 4}
+    record = workflow.task_options(
+        options.CheckDataOptions(task="retrieval", train_batch_size=2, **values | flags)
+    )
+    start = starting_point.find(
+        None,
+        bert_config_file=str(golden / "model" / "bert_config.json"),
+        vocab_file=str(golden / "vocab.txt"),
+    )
+    found = findings_module.Findings()
+    workload = retrieval_checks.check(record, start, found)
+    assert workload.sequences_per_example == num_sequences
+    name, pieces, fits = judged
+    severity = "ok" if fits else "warning"
+    lines = [li for li in lines_of(found, severity) if f"length: {name}:" in li]
+    assert [f"half have at most {pieces} pieces" in line for line in lines] == [True]
+
+
+def test_a_diagnostic_set_is_checked_without_training(check, tmp_path):
+    (tmp_path / "diagnostic.tsv").write_text("index\tsentence1\tsentence2\n3\ta\tb\n")
+    findings = check("classification", task_name="AX", data_dir=str(tmp_path))
+    assert lines_of(findings, "error") == []
+    assert lines_of(findings, "note") == [
+        "files: there is no train",
+        "files: there is no dev",
+    ]
+    path = tmp_path / "diagnostic.tsv"
+    assert f"files: test: {path}" in lines_of(findings, "ok")
 
 
 @pytest.mark.parametrize(
@@ -298,8 +360,8 @@ def test_answers_that_are_elsewhere_have_file_and_line(check, tmp_path):
     lines = (tmp_path / "train.json").read_text().splitlines()
     line = lines.index('       "id": "q2",') + 1
     assert lines_of(findings, "error") == [
-        f"answers: {train}:{line}: question q2: the answer 'the sea' is not at "
-        "character 4, where 'old hou' stands",
+        f"answers: {train}:{line}: question q2: its answer 'the sea' is not in its "
+        "context at character 4, where 'old hou' stands; correct text or answer_start",
         f"answers: {train}: 1 of 3 questions have no answer; give "
         "--version_2_with_negative",
     ]
@@ -307,6 +369,91 @@ def test_answers_that_are_elsewhere_have_file_and_line(check, tmp_path):
         "question_answering", train_file=train, version_2_with_negative=True, **SMALL
     )
     assert len(lines_of(findings, "error")) == 1
+
+
+ODD = {
+    # Inside "house", from where the release looks at its whole word.
+    "inside": ("house", 10, "ok"),
+    "no place": ("the", -1, "error"),
+    "elsewhere": ("sea", 4, "error"),
+    "empty": (" ", 3, "error"),
+    # Stands there, but not as words of the context: it is one word with "was".
+    "left out": ("house\u00a0was", 8, "warning"),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_answers_are_judged_as_training_does(check, tmp_path, name, caplog):
+    text, start, severity = ODD[name]
+    context = "the old house\u00a0was near the sea"
+    train = squad(
+        tmp_path / "train.json",
+        ("q1", "what was old", text, start),
+        ("q2", "where was it", "near", 18),
+        context=context,
+    )
+    findings = check("question_answering", train_file=train, **SMALL)
+    told = [
+        found.severity
+        for found in findings.all
+        if found.check == "answers" and "question q1" in found.message
+    ]
+    assert told == ([] if severity == "ok" else [severity])
+    squad_file = squad_examples.read_squad(train)
+    if severity == "error":
+        with pytest.raises(ValueError, match="question q1"):
+            squad_examples.training_examples(squad_file, version_2_with_negative=False)
+        return
+    kept = squad_examples.training_examples(squad_file, version_2_with_negative=False)
+    assert [one.qas_id for one in kept] == ["q1", "q2"][severity == "warning" :]
+
+
+def test_a_file_of_which_training_leaves_all_out_is_an_error(check, tmp_path):
+    context = "the old house\u00a0was near"
+    question = ("q1", "what", "house\u00a0was", 8)
+    train = squad(tmp_path / "train.json", question, context=context)
+    findings = check("question_answering", train_file=train, **SMALL)
+    assert lines_of(findings, "error") == [
+        f"answers: {train}: there is no question to train on"
+    ]
+
+
+def test_answers_of_dev_need_no_place(check, tmp_path):
+    dev = squad(
+        tmp_path / "dev.json",
+        ("q1", "what was old", "the", -1),
+        ("q2", "where was it", "sea", 4),
+    )
+    findings = check("question_answering", predict_file=dev, **SMALL)
+    told = [li for li in lines_of(findings, "warning") if li.startswith("answers")]
+    assert [line.split(": ")[2] for line in told] == ["question q2"]
+
+
+@pytest.mark.parametrize(
+    "own_id, question, line",
+    [
+        ("f\u00fc\u00df", "who", 2),  # Raw in the file, not as \u00fc.
+        ("who", "who", 2),  # An earlier text is the same.
+        ("a", '"id": "a"', 2),  # The question looks like an id.
+        ("p", "who", None),  # The paragraph has this id, too.
+    ],
+)
+def test_the_line_of_a_question_is_that_of_its_own_id(
+    check, tmp_path, own_id, question, line
+):
+    answers = [{"text": "sea", "answer_start": 4}]
+    qas = [{"question": question, "answers": answers, "id": own_id}]
+    context = "the old house was near the sea"
+    paragraph = {"id": "p", "context": context, "qas": qas}
+    text = json.dumps(
+        {"data": [{"title": "t", "paragraphs": [paragraph]}]}, ensure_ascii=False
+    )
+    path = tmp_path / "train.json"
+    path.write_text("\n".join(text.rsplit('"id"', 1)).replace("\n", '\n"id"'))
+    findings = check("question_answering", train_file=str(path), **SMALL)
+    [found] = [one for one in findings.all if one.severity == "error"][:1]
+    assert (found.file, found.line) == (str(path), line)
+    assert found.message.startswith(f"question {own_id}: its answer 'sea' is not in")
 
 
 def test_contexts_of_dev_in_training_are_seen_and_windows_counted(check, tmp_path):
@@ -441,6 +588,16 @@ def test_flags_of_another_task_are_refused(check, flags, message):
         (
             "retrieval",
             {"train_file": "a.jsonl", "corpus_file": "b.txt", "max_query_length": 9},
+        ),
+        (
+            "retrieval",
+            {
+                "model": "cross_encoder",
+                "num_negatives": 0,
+                "train_file": "a.jsonl",
+                "eval_file": "c.jsonl",
+                "corpus_file": "b.txt",
+            },
         ),
         (
             "pretraining",

@@ -108,9 +108,15 @@ def test_an_answer_that_words_do_not_show_is_left_out_with_a_warning(read, caplo
             "is not in its context at character 99, where '' stands",
         ),
         ({"answers": [{"text": "", "answer_start": 0}]}, False, "its answer '' is not"),
-        ({"answers": [{"text": "Ida"}]}, False, "not in its context at character -1"),
-        ({"answers": []}, False, "question a has no answer; training needs one"),
-        ({"answers": []}, True, "question a has no answer; training needs one"),
+        # A place that is missing is not the first one.
+        ({"answers": [{"text": "Anna"}]}, False, "'Anna' has no answer_start of 0 or"),
+        (
+            {"answers": [{"text": "Anna", "answer_start": -1}]},
+            False,
+            "question a: its answer 'Anna' has no answer_start of 0 or more",
+        ),
+        ({"answers": []}, False, "question a: it has no answer; training needs one"),
+        ({"answers": []}, True, "question a: it has no answer; training needs one"),
         (
             {"answers": [], "is_impossible": True},
             False,
@@ -138,11 +144,19 @@ def test_what_cannot_be_trained_on_is_refused(read, changes, version_2, message)
         ({"data": [{"paragraphs": [{"qas": []}]}]}, "paragraph 1: there is no context"),
         (content(question(id=None)), "paragraph 1, question 1: there is no id"),
         (content(question(question=None)), "question 1 (a): there is no question"),
+        (
+            content(question(question="\u00a0")),
+            "question 1 (a): its question is blank; expected text.",
+        ),
         (content(question(question=7)), "expected question to be text, got 7"),
         (content(question(answers=["x"])), "an answer: expected an object with text"),
         (
             content(question(answers=[{"text": "x", "answer_start": "0"}])),
             "expected answer_start to be a whole number",
+        ),
+        (
+            content(question(answers=[{"text": "x", "answer_start": True}])),
+            "expected answer_start to be a whole number, got True",
         ),
         (content(question(is_impossible="no")), "is_impossible to be true or false"),
         (

@@ -23,6 +23,12 @@ SQUAD = {
 }
 
 
+def squad_of(context, **changes):
+    question = {"id": "q", "question": "Who?"} | changes
+    paragraph = {"context": context, "qas": [question]}
+    return json.dumps({"data": [{"title": "x", "paragraphs": [paragraph]}]})
+
+
 def test_rows_of_json_lines_are_examples(write):
     path = write(
         "a.jsonl",
@@ -35,6 +41,19 @@ def test_rows_of_json_lines_are_examples(write):
     assert (first.guid, first.query, first.passage) == ("x", "who", "me")
     assert first.negatives == ("you", "him")
     assert (second.guid, second.negatives) == ("train-2", ())
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 1, 0)])
+def test_every_row_says_for_itself_whether_it_has_negatives(write, order):
+    rows = [
+        {"query": "who", "passage": "me"},
+        {"query": "where", "passage": "there", "negatives": ["here"]},
+        {"query": "when", "passage": "then", "negatives": []},
+    ]
+    negatives = [(), ("here",), ()]
+    path = write("a.jsonl", [rows[place] for place in order])
+    found = [example.negatives for example in examples.read_examples(path, "train")]
+    assert found == [negatives[place] for place in order]
 
 
 def test_tables_and_texts_are_read_too(write):
@@ -57,6 +76,25 @@ def test_files_of_squad_are_queries_and_passages(write):
     found = corpus.read_corpus(path)
     assert found.ids == ("Rivers/1", "Rivers/2")
     assert found.passages == ("The river was cold.", "A lamp.")
+
+
+def test_articles_without_a_title_of_their_own_are_numbered(write):
+    titles = ({"title": "Rivers"}, {}, {"title": "Rivers"}, {"title": None})
+    articles = [
+        title | {"paragraphs": [{"context": f"{n}a"}, {"context": f"{n}b"}]}
+        for n, title in enumerate(titles)
+    ]
+    path = write("squad.json", json.dumps({"data": articles}))
+    assert corpus.read_corpus(path).ids == (
+        "Rivers/1",
+        "Rivers/2",
+        "article 2/1",
+        "article 2/2",
+        "Rivers (article 3)/1",
+        "Rivers (article 3)/2",
+        "article 4/1",
+        "article 4/2",
+    )
 
 
 @pytest.mark.parametrize(
@@ -86,18 +124,34 @@ def test_files_of_squad_are_queries_and_passages(write):
         ),
         (
             "a.jsonl",
+            '{"query": "a", "passage": "b"}\n'
+            '{"query": "c", "passage": "d", "negatives": "c"}\n',
+            r"a\.jsonl:2: column negatives is \"c\"; expected a list",
+        ),
+        (
+            "a.jsonl",
             '{"query": "a", "passage": "b", "negatives": [""]}\n',
             r"a\.jsonl:1: a text of negatives is empty",
         ),
         ("a.jsonl", "", "has no rows"),
-        ("a.json", '{"data": [{"title": "x"}]}', "is not of SQuAD"),
+        (
+            "a.json",
+            '{"data": [{"title": "x"}]}',
+            r"a\.json: article 1 \(x\): there is no paragraphs",
+        ),
+        ("a.json", '{"rows": []}', r"a\.json: there is no data; expected SQuAD's"),
         ("a.json", '{"data": [', r"a\.json:1: not JSON"),
         ("a.json", '{"data": []}', "has no queries"),
         (
             "a.json",
             '{"data": [{"title": "x", "paragraphs": [{"context": "c"}]}]}',
-            "x/1 has questions without id or question",
+            r"article 1 \(x\), paragraph 1: there is no qas",
         ),
+        ("a.json", squad_of("c", question=None), r"1 \(q\): expected question to be"),
+        ("a.json", squad_of("c", question=" \n"), r"1 \(q\): its question is blank"),
+        ("a.json", squad_of("c", id=7), "question 1: expected id to be text, got 7"),
+        ("a.json", squad_of(None), "paragraph 1: expected context to be text"),
+        ("a.json", squad_of("c" * 100_001), "has 100001 characters, at most 100000"),
     ],
 )
 def test_what_is_wrong_with_queries_has_its_place(write, name, content, message):
@@ -136,8 +190,9 @@ def test_passages_of_one_text_have_one_number_and_another_corpus_other_digits(wr
         (
             "a.json",
             '{"data": [{"title": "x", "paragraphs": [{"context": ""}]}]}',
-            "a paragraph is empty",
+            r"article 1 \(x\), paragraph 1: its context is blank",
         ),
+        ("a.json", squad_of("c" * 100_001), "has 100001 characters, at most 100000"),
     ],
 )
 def test_what_is_wrong_with_a_corpus_has_its_place(write, name, content, message):

@@ -81,6 +81,38 @@ def test_a_file_that_is_cut_off_is_refused_and_made_anew(index, tmp_path, size):
     assert not passage_index.is_made_by(str(tmp_path), MADE_BY)
 
 
+class KilledError(Exception):
+    """Stands for a process that ends there."""
+
+
+@pytest.mark.parametrize("place", ["vectors removed", "passages written", "half way"])
+def test_vectors_never_stand_beside_passages_that_are_not_theirs(
+    index, tmp_path, monkeypatch, place
+):
+    whole = passage_index.files.complete_or_absent
+
+    def killed(path, mode="w"):
+        if mode == {"vectors removed": "w", "passages written": "wb"}.get(place):
+            raise KilledError
+        return whole(path, mode)
+
+    def blocks():
+        yield unit(1, 8, 1)
+        raise KilledError
+
+    corpus = corpus_module.of_texts(["one", "two"], "other.txt")
+    made_by = MADE_BY | {"corpus_sha256": "other"}
+    monkeypatch.setattr(passage_index.files, "complete_or_absent", killed)
+    with pytest.raises(KilledError):
+        passage_index.write(str(tmp_path), corpus, blocks(), width=8, made_by=made_by)
+    monkeypatch.undo()
+    # Neither of the new passages nor of the old: whoever asks has them made again.
+    assert not passage_index.is_made_by(str(tmp_path), made_by)
+    assert not passage_index.is_made_by(str(tmp_path), MADE_BY)
+    found = corpus_module.read_corpus(str(tmp_path / passage_index.PASSAGES_FILE))
+    assert len(found) == (50 if place == "vectors removed" else 2)
+
+
 @pytest.mark.parametrize("top_k", [1, 3, 7, 20, 50, 80])
 def test_exact_search_is_that_of_all_scores_sorted(monkeypatch, top_k):
     monkeypatch.setattr(search, "QUERIES_PER_BLOCK", 4)

@@ -72,7 +72,7 @@ def test_questions_in_scores_and_answers_out(answer, tmp_path):
             json.dumps(article(answers=[{"text": "Berta", "answer_start": 3}])),
             "question a: its answer 'Berta' is not in its context at character 3",
         ),
-        (json.dumps(article(answers=[])), "question a has no answer"),
+        (json.dumps(article(answers=[])), "question a: it has no answer"),
         (json.dumps(article(question=None)), "question 1 (a): expected question to be"),
     ],
 )
