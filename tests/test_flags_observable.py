@@ -542,6 +542,7 @@ OBSERVED = {
                 "tag_column",
                 "tag_scheme",
                 "doc_stride",
+                "document_context",
                 "max_query_length",
                 "corpus_file",
                 "input_file",

@@ -114,6 +114,9 @@ class CheckDataOptions(options.Options):
         minimum=1,
         help="classification, question_answering, token_classification: see there.",
     )
+    document_context: bool | None = option(
+        None, help="token_classification: windows go over whole documents."
+    )
     max_query_length: int | None = option(
         None,
         minimum=1,

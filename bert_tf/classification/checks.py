@@ -66,7 +66,8 @@ def check(
 
 
 def _read(options, processor, findings):
-    """Returns the examples of all sets that can be read."""
+    """Returns the examples of all sets that can be read, without broken rows."""
+    processor.broken_rows = []
     paths = processor.get_files(options.data_dir)
     train_files = processor.get_train_files(options.data_dir)
     is_folder = options.task_name is not None
@@ -75,7 +76,7 @@ def _read(options, processor, findings):
         "dev": processor.get_dev_sets,
         "test": processor.get_test_sets,
     }
-    parts = {}
+    parts, failures = {}, set()
     for part, read in readers.items():
         # The folder of a task need not hold all of its files.
         is_there = options.tfds_name is not None or part in paths
@@ -85,9 +86,14 @@ def _read(options, processor, findings):
         try:
             found = read(options.data_dir)
         except (OSError, ValueError) as error:
-            findings.failure(f"reading {part}", error)
-            continue
-        parts |= found
+            if str(error) in failures:  # As train gives dev its labels.
+                findings.note("files", f"{part} is not checked, for want of train")
+            else:
+                findings.failure(f"reading {part}", error)
+            failures.add(str(error))
+            found = {}
+        findings.broken_rows(f"reading {part}", processor.broken_rows)
+        parts |= {name: examples for name, examples in found.items() if examples}
         for name in found:
             path = paths.get(name, paths.get(part, options.tfds_name))
             if len(train_files) > 1 and name == "train":

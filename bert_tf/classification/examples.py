@@ -65,6 +65,9 @@ class DataProcessor:
     Source: DataProcessor of run_classifier.py, 2018.
     """
 
+    # A list for what is wrong with rows, which are then left out; None refuses them.
+    broken_rows: list[str] | None = None
+
     def get_train_examples(self, data_dir: str) -> list[InputExample]:
         """Returns the examples to train on, labelled."""
         raise NotImplementedError
@@ -144,12 +147,12 @@ class TableProcessor(DataProcessor):
     def get_dev_examples(self, data_dir=None):
         """Returns the examples of the evaluation file; `data_dir` is not used."""
         path = _given(self._eval_file, "eval_file")
-        return read_examples(path, self._columns, "dev", labels=self.get_labels())
+        return self._read(path, self._columns, "dev", labels=self.get_labels())
 
     def get_test_examples(self, data_dir=None):
         """Returns the examples of the file to predict; `data_dir` is not used."""
         path = _given(self._predict_file, "predict_file")
-        return read_examples(path, self._columns.without_label(), "test")
+        return self._read(path, self._columns.without_label(), "test")
 
     def get_labels(self):
         """Returns the names of the classes; none of numbers.
@@ -178,10 +181,15 @@ class TableProcessor(DataProcessor):
         }
         return {part: path for part, path in paths.items() if path is not None}
 
+    def _read(self, path, columns, set_type, *, labels=()):
+        return read_examples(
+            path, columns, set_type, labels=labels, broken_rows=self.broken_rows
+        )
+
     @functools.cached_property
     def _train_examples(self):
         path = _given(self._train_file, "train_file")
-        return read_examples(path, self._columns, "train", labels=self._given_labels)
+        return self._read(path, self._columns, "train", labels=self._given_labels)
 
     @functools.cached_property
     def _collected_labels(self):
@@ -193,7 +201,7 @@ class TableProcessor(DataProcessor):
             }
         )
         if len(labels) < 2:
-            if self._columns.kind == label_kinds.MULTI_LABEL:
+            if self._columns.kind == label_kinds.MULTI_LABEL or not labels:
                 found = f"all labels together name {len(labels)} classes"
             else:
                 found = f"every row has the label {labels[0]!r}"
@@ -210,6 +218,7 @@ def read_examples(
     *,
     labels: Sequence[str] = (),
     header: Sequence[str] | None = None,
+    broken_rows: list[str] | None = None,
 ) -> list[InputExample]:
     """Returns the examples of a table; logs how many of them have an empty text.
 
@@ -220,15 +229,20 @@ def read_examples(
             being row 0, it names an example, as in 2018; a column `id` does it better.
         labels: names of the classes; empty allows every label.
         header: names of the columns of a file without a header.
+        broken_rows: a list for what is wrong with rows, which are then left out; None
+            refuses them.
 
     Raises:
         OSError: the file cannot be read.
         ValueError: the file is not such a table, a label is not in the list, or an id
             is there twice; the message has file and line.
     """
-    rows = tables.read_table(path, columns.names(), header=header)
+    rows = tables.read_table(
+        path, columns.names(), header=header, broken_rows=broken_rows
+    )
+    first = 1 if header is None else 0
     return examples_of(
-        rows, columns, set_type, labels=labels, first_row=1 if header is None else 0
+        rows, columns, set_type, labels=labels, first_row=first, broken_rows=broken_rows
     )
 
 
@@ -239,22 +253,24 @@ def examples_of(
     *,
     labels: Sequence[str] = (),
     first_row: int = 0,
+    broken_rows: list[str] | None = None,
 ) -> list[InputExample]:
     """Returns the examples in some `tables.Row`s; else as `read_examples`."""
     examples, place_of_id = [], {}
     for number, row in enumerate(rows, start=first_row):
-        guid = None if columns.index else row.cells.get(ID_COLUMN)
-        if guid:
-            _check_new(guid, place_of_id, row.place)
-        example = InputExample(
-            guid=guid or f"{set_type}-{number}",
-            text_a=row.cells[columns.text],
-            text_b=None if columns.text_b is None else row.cells[columns.text_b],
-            label=None if columns.label is None else _label(row, columns, labels),
-            place=row.place,
-            index=columns.index and row.cells.get(columns.index),
-        )
-        examples.append(example)
+        with tables.row_faults(broken_rows):
+            guid = None if columns.index else row.cells.get(ID_COLUMN)
+            if guid:
+                _check_new(guid, place_of_id, row.place)
+            example = InputExample(
+                guid=guid or f"{set_type}-{number}",
+                text_a=row.cells[columns.text],
+                text_b=None if columns.text_b is None else row.cells[columns.text_b],
+                label=None if columns.label is None else _label(row, columns, labels),
+                place=row.place,
+                index=columns.index and row.cells.get(columns.index),
+            )
+            examples.append(example)
     _warn_of_empty(examples)
     return examples
 

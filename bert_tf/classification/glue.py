@@ -92,11 +92,14 @@ class GlueProcessor(examples.DataProcessor):
             part,
             labels=self.get_labels(),
             header=self.header,
+            broken_rows=self.broken_rows,
         )
 
     def _read_unlabelled(self, data_dir, part):
         path = self.get_files(data_dir)[part]
-        return examples.read_examples(path, self.columns.without_label(), part)
+        return examples.read_examples(
+            path, self.columns.without_label(), part, broken_rows=self.broken_rows
+        )
 
 
 class ColaProcessor(GlueProcessor):
@@ -155,11 +158,16 @@ class QqpProcessor(GlueProcessor):
         broken = []
         rows = tables.read_table(path, self.columns.names(), broken_rows=broken)
         found = examples.examples_of(
-            rows, self.columns, part, labels=self.get_labels(), first_row=1
+            rows,
+            self.columns,
+            part,
+            labels=self.get_labels(),
+            first_row=1,
+            broken_rows=self.broken_rows,
         )
         if broken:
             logger.warning(
-                "%s; %d rows of this kind are left out.", broken[0], len(broken)
+                "%s %d rows of this kind are left out.", broken[0], len(broken)
             )
         return found
 
@@ -234,7 +242,13 @@ class AxProcessor(GlueProcessor):
             text="Premise", text_b="Hypothesis", label="Label", index=_INDEX
         )
         path = self.get_files(data_dir)[part]
-        return examples.read_examples(path, columns, part, labels=self.get_labels())
+        return examples.read_examples(
+            path,
+            columns,
+            part,
+            labels=self.get_labels(),
+            broken_rows=self.broken_rows,
+        )
 
 
 PROCESSORS = {

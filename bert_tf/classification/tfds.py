@@ -157,7 +157,11 @@ class TfdsProcessor(examples.DataProcessor):
                 cells[examples.ID_COLUMN] = _text(features[ids[0]], record[ids[0]])
             rows.append(tables.Row(place=f"{self._name}:{split}:{number}", cells=cells))
         return examples.examples_of(
-            rows, columns, part, labels=self.get_labels() if columns.label else ()
+            rows,
+            columns,
+            part,
+            labels=self.get_labels() if columns.label else (),
+            broken_rows=self.broken_rows,
         )
 
 

@@ -52,7 +52,13 @@ class XnliProcessor(examples.DataProcessor):
         found = []
         for path in self.get_train_files(data_dir):
             labels = [*glue.ENTAILMENT_LABELS, _CONTRADICTORY]
-            read = examples.read_examples(path, _TRAIN_COLUMNS, "train", labels=labels)
+            read = examples.read_examples(
+                path,
+                _TRAIN_COLUMNS,
+                "train",
+                labels=labels,
+                broken_rows=self.broken_rows,
+            )
             found += [_as_contradiction(example) for example in read]
         return found
 
@@ -99,7 +105,8 @@ class XnliProcessor(examples.DataProcessor):
 
     def _sets(self, path, columns, part, labels):
         rows_of = {}
-        for row in tables.read_table(path, [*columns.names(), _LANGUAGE]):
+        names = [*columns.names(), _LANGUAGE]
+        for row in tables.read_table(path, names, broken_rows=self.broken_rows):
             rows_of.setdefault(row.cells[_LANGUAGE], []).append(row)
         languages = self._eval_languages
         if languages == (ALL_LANGUAGES,):
@@ -113,7 +120,12 @@ class XnliProcessor(examples.DataProcessor):
         is_one = len(languages) == 1
         return {
             part if is_one else f"{part}_{language}": examples.examples_of(
-                rows_of[language], columns, part, labels=labels, first_row=1
+                rows_of[language],
+                columns,
+                part,
+                labels=labels,
+                first_row=1,
+                broken_rows=self.broken_rows,
             )
             for language in languages
         }

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 PASSED, NOTE, WARNING, ERROR = "ok", "note", "warning", "error"
 # Of one check, so that a thousand wrong rows do not hide another finding.
-MAX_SHOWN = 20
+MAX_SHOWN = 10
 _PLACE = re.compile(r"(?s)(?P<file>.+?):(?P<line>\d+): (?P<message>.+)")
 
 
@@ -59,13 +59,19 @@ class Findings:
         """Adds what has to be put right; arguments as those of `warning`."""
         self.all.append(_placed(ERROR, check, message, place))
 
-    def failure(self, check: str, error: Exception) -> None:
+    def failure(self, check: str, error: Exception | str) -> None:
         """Adds what a reader raised; "file:line: " at its start becomes the place."""
         found = _PLACE.fullmatch(str(error))
         if found is None:
             self.error(check, str(error))
             return
         self.error(check, found["message"], f"{found['file']}:{found['line']}")
+
+    def broken_rows(self, check: str, faults: list[str]) -> None:
+        """Adds what is wrong with each row that a reader left out; empties the list."""
+        for fault in faults:
+            self.failure(check, fault)
+        faults.clear()
 
     def judge(self, check: str, message: str, *, is_good: bool) -> None:
         """Adds a check that passed, or a warning of the same words."""

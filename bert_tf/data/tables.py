@@ -1,5 +1,6 @@
 """Tables of text: TSV, CSV and JSON lines, row by row, with their line numbers."""
 
+import contextlib
 import csv
 import dataclasses
 import json
@@ -44,8 +45,8 @@ def read_table(
         list_columns: names of further columns that the rows must have, with a list of
             texts in each cell; for JSON lines.
         optional_lists: names of columns with such lists that a row may lack.
-        broken_rows: a list for what is wrong with TSV rows that have too many or too
-            few cells, which are then left out; None refuses them.
+        broken_rows: a list for what is wrong with rows, which are then left out; None
+            refuses them.
 
     Raises:
         OSError: the file cannot be read.
@@ -66,27 +67,43 @@ def read_table(
             f".{suffix} file has not; give JSON lines (.jsonl)."
         )
     row = None
-    more = {} if broken_rows is None else {"broken_rows": broken_rows}
-    if optional_lists:
-        more["optional_lists"] = optional_lists
-    for row in _READERS[suffix](path, columns, header, list_columns, **more):
+    more = {"optional_lists": optional_lists} if optional_lists else {}
+    for row in _READERS[suffix](
+        path, columns, header, list_columns, broken_rows, **more
+    ):
         yield row
-    if row is None:
+    if row is None and not broken_rows:
         raise ValueError(f"{path} has no rows; expected at least one example.")
 
 
-def _read_tsv(path, columns, header, list_columns, *, broken_rows=None):
+@contextlib.contextmanager
+def row_faults(broken_rows: list[str] | None):
+    """Keeps what is wrong with a row, for a reader to go on with the next one.
+
+    Args:
+        broken_rows: a list for the message of a ValueError that is raised within, which
+            ends it; None lets the error through.
+    """
+    try:
+        yield
+    except ValueError as error:
+        if broken_rows is None:
+            raise
+        broken_rows.append(str(error))
+
+
+def _read_tsv(path, columns, header, list_columns, broken_rows):
     del list_columns  # There are none.
     records = (
         (number, line.split("\t"))
         for number, line in _without_blank_end(files.read_lines(path))
     )
-    return _named(path, records, columns, header, broken_rows=broken_rows)
+    return _named(path, records, columns, header, broken_rows)
 
 
-def _read_csv(path, columns, header, list_columns):
+def _read_csv(path, columns, header, list_columns, broken_rows):
     del list_columns  # There are none.
-    return _named(path, _csv_records(path), columns, header)
+    return _named(path, _csv_records(path), columns, header, broken_rows)
 
 
 def _csv_records(path):
@@ -106,33 +123,43 @@ def _csv_records(path):
         yield reader.line_num, cells or [""]
 
 
-def _read_json_lines(path, columns, header, list_columns, *, optional_lists=()):
+def _read_json_lines(
+    path, columns, header, list_columns, broken_rows, *, optional_lists=()
+):
     del header  # Every row names its columns.
     for number, line in _without_blank_end(files.read_lines(path)):
-        place = f"{path}:{number}"
-        try:
-            record = json.loads(line)
-        except ValueError as error:
-            raise ValueError(f"{place}: not JSON ({error}).") from None
-        if not isinstance(record, dict):
+        row = None
+        with row_faults(broken_rows):
+            place = f"{path}:{number}"
+            row = _json_row(place, line, columns, list_columns, optional_lists)
+        if row is not None:
+            yield row
+
+
+def _json_row(place, line, columns, list_columns, optional_lists):
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise ValueError(f"{place}: not JSON ({error}).") from None
+    if not isinstance(record, dict):
+        raise ValueError(
+            f"{place}: expected a JSON object with the columns "
+            f"{', '.join([*columns, *list_columns])}, got {line[:40]!r}."
+        )
+    _check_columns(place, [*columns, *list_columns], record)
+    cells = {name: _json_text(value) for name, value in record.items()}
+    for name in columns:
+        if cells[name] is None:
             raise ValueError(
-                f"{place}: expected a JSON object with the columns "
-                f"{', '.join([*columns, *list_columns])}, got {line[:40]!r}."
+                f"{place}: column {name} is {json.dumps(record[name])[:40]}; "
+                "expected text or a number."
             )
-        _check_columns(place, [*columns, *list_columns], record)
-        cells = {name: _json_text(value) for name, value in record.items()}
-        for name in columns:
-            if cells[name] is None:
-                raise ValueError(
-                    f"{place}: column {name} is {json.dumps(record[name])[:40]}; "
-                    "expected text or a number."
-                )
-        there = [*list_columns, *(name for name in optional_lists if name in record)]
-        lists = {name: _json_texts(place, name, record[name]) for name in there}
-        yield Row(place=place, cells=cells, lists=lists)
+    there = [*list_columns, *(name for name in optional_lists if name in record)]
+    lists = {name: _json_texts(place, name, record[name]) for name in there}
+    return Row(place=place, cells=cells, lists=lists)
 
 
-def _named(path, records, columns, header, *, broken_rows=None):
+def _named(path, records, columns, header, broken_rows):
     """Yields a Row for each (line number, cells), checked against the header."""
     for number, cells in records:
         place = f"{path}:{number}"
@@ -141,13 +168,11 @@ def _named(path, records, columns, header, *, broken_rows=None):
             _check_columns(place, columns, header)
             continue
         if len(cells) != len(header):
-            fault = (
-                f"{place}: expected {len(header)} columns ({', '.join(header)}), got "
-                f"{len(cells)}"
-            )
-            if broken_rows is None:
-                raise ValueError(f"{fault}.")
-            broken_rows.append(fault)
+            with row_faults(broken_rows):
+                raise ValueError(
+                    f"{place}: expected {len(header)} columns ({', '.join(header)}), "
+                    f"got {len(cells)}."
+                )
             continue
         yield Row(place=place, cells=dict(zip(header, cells, strict=True)))
 

@@ -69,23 +69,27 @@ def check(
 
 
 def _read(options, findings):
-    """Returns the examples of all parts that can be read, with as many endings."""
+    """Returns the examples of all parts that can be read, without broken rows."""
     columns = inputs.columns_of(options, examples_module.Columns())
-    parts, num_endings = {}, None
+    parts, num_endings, broken = {}, None, []
     for part, path in inputs.paths_of(options).items():
         if path is None or (options.data_dir and not files.exists(path)):
             findings.note("files", f"there is no {part}")
             continue
         own = columns.without_label() if part == "test" else columns
         try:
-            parts[part] = examples_module.read_examples(
-                path, own, part, num_endings=num_endings
+            found = examples_module.read_examples(
+                path, own, part, num_endings=num_endings, broken_rows=broken
             )
         except (OSError, ValueError) as error:
             findings.failure(f"reading {part}", error)
+            found = []
         else:
-            num_endings = len(parts[part][0].endings)
             findings.passed("files", f"{part}: {path}")
+        findings.broken_rows(f"reading {part}", broken)
+        if found:
+            parts[part] = found
+            num_endings = len(found[0].endings)
     return parts
 
 

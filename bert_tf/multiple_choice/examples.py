@@ -44,6 +44,7 @@ def read_examples(
     set_type: str,
     *,
     num_endings: int | None = None,
+    broken_rows: list[str] | None = None,
 ) -> list[ChoiceExample]:
     """Returns the examples of a table.
 
@@ -53,6 +54,8 @@ def read_examples(
         set_type: "train", "dev" or "test". With the number of the row, counted from 1,
             it names an example; a column `id` does it better.
         num_endings: how many endings every row must have; None: as many as the first.
+        broken_rows: a list for what is wrong with rows, which are then left out; None
+            refuses them.
 
     Raises:
         OSError: the file cannot be read.
@@ -61,31 +64,37 @@ def read_examples(
             message has file and line.
     """
     examples, place_of = [], {}
-    for number, row in enumerate(_rows(path, columns), start=1):
-        example = _example(row, columns, f"{set_type}-{number}")
-        num_endings = num_endings or len(example.endings)
-        if len(example.endings) != num_endings:
-            raise ValueError(
-                f"{row.place}: there are {len(example.endings)} endings, but expected "
-                f"{num_endings}, as other rows have; every row needs as many."
-            )
-        first_place = place_of.setdefault(example.guid, row.place)
-        if first_place != row.place:
-            raise ValueError(
-                f"{row.place}: the id {example.guid!r} is that of {first_place} too; "
-                "every row needs its own."
-            )
-        examples.append(example)
+    for number, row in enumerate(_rows(path, columns, broken_rows), start=1):
+        with tables.row_faults(broken_rows):
+            example = _example(row, columns, f"{set_type}-{number}")
+            num_endings = num_endings or len(example.endings)
+            if len(example.endings) != num_endings:
+                raise ValueError(
+                    f"{row.place}: there are {len(example.endings)} endings, but "
+                    f"expected {num_endings}, as other rows have; every row needs as "
+                    "many."
+                )
+            first_place = place_of.setdefault(example.guid, row.place)
+            if first_place != row.place:
+                raise ValueError(
+                    f"{row.place}: the id {example.guid!r} is that of {first_place} "
+                    "too; every row needs its own."
+                )
+            examples.append(example)
     return examples
 
 
-def _rows(path, columns):
+def _rows(path, columns, broken_rows):
     needed = [columns.start] + ([columns.label] if columns.label else [])
     endings, list_columns = columns.endings, ()
     if len(endings) == 1:
         endings, list_columns = (), endings
     return tables.read_table(
-        path, [*needed, *endings], header=columns.header, list_columns=list_columns
+        path,
+        [*needed, *endings],
+        header=columns.header,
+        list_columns=list_columns,
+        broken_rows=broken_rows,
     )
 
 

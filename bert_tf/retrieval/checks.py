@@ -84,26 +84,31 @@ def check(
 
 def _read(options, findings):
     """Returns the examples of all parts, and the corpus, as far as they can be read."""
-    parts, corpus = {}, None
+    parts, corpus, broken = {}, None, []
     for part, path in inputs.paths_of(options).items():
         if path is None:
             findings.note("files", f"there is no {part}")
             continue
         try:
-            parts[part] = examples_module.read_examples(
-                path, part, with_passages=part != "test"
+            found = examples_module.read_examples(
+                path, part, with_passages=part != "test", broken_rows=broken
             )
         except (OSError, ValueError) as error:
             findings.failure(f"reading {part}", error)
+            found = []
         else:
             findings.passed("files", f"{part}: {path}")
+        findings.broken_rows(f"reading {part}", broken)
+        if found:
+            parts[part] = found
     if options.corpus_file is not None:
         try:
-            corpus = corpus_module.read_corpus(options.corpus_file)
+            corpus = corpus_module.read_corpus(options.corpus_file, broken_rows=broken)
         except (OSError, ValueError) as error:
             findings.failure("reading corpus", error)
         else:
             findings.passed("files", f"corpus: {options.corpus_file}")
+        findings.broken_rows("reading corpus", broken)
     return parts, corpus
 
 

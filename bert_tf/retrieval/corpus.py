@@ -68,13 +68,18 @@ def of_texts(texts, path: str) -> Corpus:
     return Corpus(path=path, ids=ids, passages=passages)
 
 
-def read_corpus(path: str) -> Corpus:
+def read_corpus(path: str, *, broken_rows: list[str] | None = None) -> Corpus:
     """Returns the passages of a file.
 
     The name says how to read it: `.jsonl` has an object with `passage`, and `id` where
     there is one, a line; `.tsv` and `.csv` have these columns; `.json` is a file of
     SQuAD, whose paragraphs are the passages. Any other is text with a passage a line,
     blank lines being none. Without ids the number of the line is it.
+
+    Args:
+        path: the file.
+        broken_rows: a list for what is wrong with rows of a table, which are then left
+            out; None refuses them.
 
     Raises:
         OSError: the file cannot be read.
@@ -84,7 +89,7 @@ def read_corpus(path: str) -> Corpus:
     if path.endswith(".json"):
         found = squad_files.read_paragraphs(path)
     elif path.endswith(_TABLES):
-        found = list(_rows(path))
+        found = _rows(path, broken_rows)
     else:
         lines = enumerate(files.read_lines(path), start=1)
         found = [(str(number), text) for number, text in lines if text.strip()]
@@ -94,17 +99,19 @@ def read_corpus(path: str) -> Corpus:
     return Corpus(path=path, ids=ids, passages=passages)
 
 
-def _rows(path):
-    place_of = {}
-    for row in tables.read_table(path, [PASSAGE_COLUMN]):
-        passage = row.cells[PASSAGE_COLUMN]
-        if not passage.strip():
-            raise ValueError(f"{row.place}: the passage is empty; expected text.")
-        own_id = row.cells.get(ID_COLUMN) or row.place.rpartition(":")[2]
-        first_place = place_of.setdefault(own_id, row.place)
-        if first_place != row.place:
-            raise ValueError(
-                f"{row.place}: the id {own_id!r} is that of {first_place} too; every "
-                "passage needs its own."
-            )
-        yield own_id, passage
+def _rows(path, broken_rows):
+    found, place_of = [], {}
+    for row in tables.read_table(path, [PASSAGE_COLUMN], broken_rows=broken_rows):
+        with tables.row_faults(broken_rows):
+            passage = row.cells[PASSAGE_COLUMN]
+            if not passage.strip():
+                raise ValueError(f"{row.place}: the passage is empty; expected text.")
+            own_id = row.cells.get(ID_COLUMN) or row.place.rpartition(":")[2]
+            first_place = place_of.setdefault(own_id, row.place)
+            if first_place != row.place:
+                raise ValueError(
+                    f"{row.place}: the id {own_id!r} is that of {first_place} too; "
+                    "every passage needs its own."
+                )
+            found.append((own_id, passage))
+    return found

@@ -25,7 +25,11 @@ class RankingExample:
 
 
 def read_examples(
-    path: str, set_type: str, *, with_passages: bool = True
+    path: str,
+    set_type: str,
+    *,
+    with_passages: bool = True,
+    broken_rows: list[str] | None = None,
 ) -> list[RankingExample]:
     """Returns the examples of a file.
 
@@ -41,6 +45,8 @@ def read_examples(
         set_type: "train", "dev" or "test". With the number of the row, counted from 1,
             it names an example.
         with_passages: False: only the queries are read.
+        broken_rows: a list for what is wrong with rows, which are then left out; None
+            refuses them.
 
     Raises:
         OSError: the file cannot be read.
@@ -54,7 +60,7 @@ def read_examples(
             for guid, question, context in squad_files.read_questions(path)
         ]
     elif with_passages or path.endswith((".jsonl", ".tsv", ".csv")):
-        examples = list(_rows(path, set_type, with_passages))
+        examples = _rows(path, set_type, with_passages, broken_rows)
     else:
         examples = [
             RankingExample(
@@ -66,30 +72,36 @@ def read_examples(
             for number, text in enumerate(files.read_lines(path), start=1)
             if text.strip()
         ]
-    if not examples:
+    if not examples and not broken_rows:
         raise ValueError(f"{path} has no queries; expected at least one.")
-    _check_ids(examples)
-    return examples
+    return _with_own_ids(examples, broken_rows)
 
 
-def _rows(path, set_type, with_passages):
+def _rows(path, set_type, with_passages, broken_rows):
     columns = [QUERY_COLUMN, PASSAGE_COLUMN] if with_passages else [QUERY_COLUMN]
     has_lists = with_passages and path.endswith(".jsonl")
     lists = (NEGATIVES_COLUMN,) if has_lists else ()
-    rows = tables.read_table(path, columns, optional_lists=lists)
+    rows = tables.read_table(
+        path, columns, optional_lists=lists, broken_rows=broken_rows
+    )
+    examples = []
     for number, row in enumerate(rows, start=1):
-        for name in columns:
-            if not row.cells[name].strip():
-                raise ValueError(f"{row.place}: the {name} is empty; expected text.")
-        example = RankingExample(
-            guid=row.cells.get(ID_COLUMN) or f"{set_type}-{number}",
-            query=row.cells[QUERY_COLUMN],
-            passage=row.cells[PASSAGE_COLUMN] if with_passages else None,
-            negatives=row.lists.get(NEGATIVES_COLUMN, ()),
-            place=row.place,
-        )
-        _check_negatives(example)
-        yield example
+        with tables.row_faults(broken_rows):
+            for name in columns:
+                if not row.cells[name].strip():
+                    raise ValueError(
+                        f"{row.place}: the {name} is empty; expected text."
+                    )
+            example = RankingExample(
+                guid=row.cells.get(ID_COLUMN) or f"{set_type}-{number}",
+                query=row.cells[QUERY_COLUMN],
+                passage=row.cells[PASSAGE_COLUMN] if with_passages else None,
+                negatives=row.lists.get(NEGATIVES_COLUMN, ()),
+                place=row.place,
+            )
+            _check_negatives(example)
+            examples.append(example)
+    return examples
 
 
 def _check_negatives(example):
@@ -105,12 +117,15 @@ def _check_negatives(example):
         )
 
 
-def _check_ids(examples):
-    place_of = {}
+def _with_own_ids(examples, broken_rows):
+    """Returns the examples whose id no earlier one has."""
+    first = {}
     for example in examples:
-        if example.guid in place_of:
-            raise ValueError(
-                f"{example.place}: the id {example.guid!r} is that of "
-                f"{place_of[example.guid]} too; every row needs its own."
-            )
-        place_of[example.guid] = example.place
+        with tables.row_faults(broken_rows):
+            if example.guid in first:
+                raise ValueError(
+                    f"{example.place}: the id {example.guid!r} is that of "
+                    f"{first[example.guid].place} too; every row needs its own."
+                )
+            first[example.guid] = example
+    return list(first.values())

@@ -7,12 +7,11 @@ from bert_tf import progress as progress_module
 from bert_tf.data import findings as findings_module
 from bert_tf.data import text_checks
 from bert_tf.token_classification import examples as examples_module
+from bert_tf.token_classification import features
 from bert_tf.token_classification import inputs
 from bert_tf.token_classification import schemes
 from bert_tf.tokenization import in_graph
 from bert_tf.training import estimates
-
-NUM_SPECIAL = 2  # [CLS] and [SEP].
 
 
 def check(
@@ -48,6 +47,7 @@ def check(
         for part, sentences in parts.items()
     }
     text_checks.check_texts(findings, items)
+    _check_documents(options, findings, parts)
     _check_tags(options, findings, parts)
     text_checks.check_casing(
         findings,
@@ -67,18 +67,18 @@ def check(
     if "train" not in parts:
         return None
     return estimates.Workload(
-        num_examples=len(parts["train"]),
+        num_examples=len(lengths["train"]),
         sequence_length=options.max_seq_length,
         padded_length=estimates.padded_length(lengths["train"], options),
     )
 
 
 def _read(options, findings):
-    """Returns the sentences of all parts that can be read."""
+    """Returns the sentences of all parts that can be read, without broken rows."""
     columns = examples_module.Columns(
         word=options.word_column or 0, tag=options.tag_column
     )
-    parts = {}
+    parts, broken = {}, []
     for part in ("train", "dev", "test"):
         path = inputs.path_of(options, part)
         if not files.exists(path):
@@ -87,13 +87,29 @@ def _read(options, findings):
         try:
             if columns.tag is None:  # As in the first file that there is.
                 columns = examples_module.resolved_columns(path, columns)
-            parts[part] = examples_module.read_sentences(path, columns)
+            found = examples_module.read_sentences(path, columns, broken_rows=broken)
         except (OSError, ValueError) as error:
             findings.failure(f"reading {part}", error)
+            found = []
         else:
-            num_words = sum(len(sentence.words) for sentence in parts[part])
+            num_words = sum(len(sentence.words) for sentence in found)
             findings.passed("files", f"{part}: {path}, {num_words:,} words")
+        findings.broken_rows(f"reading {part}", broken)
+        if found:
+            parts[part] = found
     return parts
+
+
+def _check_documents(options, findings, parts):
+    """Adds each file without marked documents, where windows go over these."""
+    for part, sentences in parts.items() if options.document_context else ():
+        if not examples_module.has_documents(sentences):
+            findings.error(
+                "documents",
+                "there is no line that starts with -DOCSTART-, as --document_context "
+                "needs",
+                inputs.path_of(options, part),
+            )
 
 
 def _check_tags(options, findings, parts):
@@ -161,28 +177,34 @@ def _check_scheme(options, findings, part, sentences, scheme):
 
 
 def _check_pieces(options, findings, part, sentences, tokenizer, *, progress):
-    """Returns the places that each sentence's row uses."""
+    """Returns the places that each row of the sentences or documents uses."""
     words = [word for sentence in sentences for word in sentence.words]
     different = sorted(set(words))
     lengths, unknown = text_checks.count_pieces(tokenizer, different, progress=progress)
     # A word of which nothing is left is [UNK], as in training.
     unknown, lengths = unknown + (lengths == 0), np.maximum(lengths, 1)
+    windowing = features.Windowing(
+        max_seq_length=options.max_seq_length,
+        doc_stride=options.stride,
+        document_context=options.document_context,
+    )
+    num_pieces = dict(zip(different, lengths, strict=True))
+    rows = features.row_lengths(sentences, num_pieces, windowing)
     number_of = {word: number for number, word in enumerate(different)}
     numbers = np.array([number_of[word] for word in words])
     starts = np.cumsum([0, *(len(one.words) for one in sentences)])[:-1]
     lengths = np.add.reduceat(lengths[numbers], starts)
     unknown = np.add.reduceat(unknown[numbers], starts)
-    room = options.max_seq_length - NUM_SPECIAL
-    several = float(np.mean(lengths > room))
+    several = float(np.mean(lengths > windowing.capacity))
     findings.judge(
         "length",
         f"{part}: {several:.1%} of the sentences need several windows of "
         f"--max_seq_length={options.max_seq_length}; the longest has "
-        f"{np.max(lengths)} pieces",
+        f"{np.max(lengths)} pieces; {len(rows):,} rows in all",
         is_good=several <= text_checks.TRUNCATED_SHARE,
     )
     text_checks.check_unknown(findings, part, lengths=lengths, num_unknown=unknown)
-    return np.minimum(lengths, room) + NUM_SPECIAL
+    return rows
 
 
 def _place(options, part, line):

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 
 from bert_tf import files
+from bert_tf.data import tables
 
 DOCUMENT_START = "-DOCSTART-"
 # Only these: a no-break space may be part of a word.
@@ -20,6 +21,7 @@ class Line:
     cells: tuple[str, ...] = ()  # Columns of a word's line; empty for others.
     starts_document: bool = False
     has_tabs: bool = False  # Whether tabs stand between the columns.
+    is_broken: bool = False  # A word's line with other columns than it should have.
 
     @property
     def is_word(self) -> bool:
@@ -38,7 +40,7 @@ class Line:
         return self.text[:start] + value + self.text[end:]
 
 
-def read_lines(path: str) -> Iterator[Line]:
+def read_lines(path: str, *, broken_rows: list[str] | None = None) -> Iterator[Line]:
     """Yields the lines of a column file.
 
     Columns have tabs between them where the first word's line has one, and then words
@@ -46,6 +48,8 @@ def read_lines(path: str) -> Iterator[Line]:
 
     Args:
         path: the file; UTF-8, with or without a byte order mark.
+        broken_rows: a list for what is wrong with rows, which are then marked so; None
+            refuses them.
 
     Raises:
         OSError: the file cannot be read.
@@ -64,8 +68,11 @@ def read_lines(path: str) -> Iterator[Line]:
             cells = _cells(text, has_tabs=has_tabs)
             line = Line(number=number, text=text, cells=cells, has_tabs=has_tabs)
             first = first or line
-            _check(path, line, first)
-            yield line
+            is_broken = True
+            with tables.row_faults(broken_rows):
+                _check(path, line, first)
+                is_broken = False
+            yield dataclasses.replace(line, is_broken=True) if is_broken else line
     if first is None:
         raise ValueError(
             f"{path} has no words; expected a word and its tag in a line, and a blank "

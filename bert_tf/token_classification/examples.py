@@ -35,22 +35,26 @@ class Columns:
     tag: int | None = None  # None: the last one.
 
 
-def read_sentences(path: str, columns: Columns) -> list[Sentence]:
+def read_sentences(
+    path: str, columns: Columns, *, broken_rows: list[str] | None = None
+) -> list[Sentence]:
     """Returns the sentences of a file.
 
     Args:
         path: the file; see `column_files.read_lines`.
         columns: which column holds what. Sentences have no tags where the file has no
             such column.
+        broken_rows: a list for what is wrong with rows, whose sentences are then left
+            out; None refuses them.
 
     Raises:
         OSError: the file cannot be read.
         ValueError: it is no column file, or has no column of words.
     """
     sentences, rows, document = [], [], 0
-    for line in column_files.read_lines(path):
+    for line in column_files.read_lines(path, broken_rows=broken_rows):
         if line.is_word:
-            if columns.word >= len(line.cells):
+            if columns.word >= len(line.cells) and not line.is_broken:
                 raise ValueError(
                     f"{path}:{line.number}: there is no column {columns.word} for the "
                     f"words, counted from 0, but {len(line.cells)} in all; give "
@@ -58,13 +62,10 @@ def read_sentences(path: str, columns: Columns) -> list[Sentence]:
                 )
             rows.append(line)
             continue
-        if rows:
-            sentences.append(_sentence(rows, columns, document))
-            rows = []
+        sentences += _sentence(rows, columns, document)
+        rows = []
         document += line.starts_document
-    if rows:
-        sentences.append(_sentence(rows, columns, document))
-    return sentences
+    return sentences + _sentence(rows, columns, document)
 
 
 def resolved_columns(path: str, columns: Columns) -> Columns:
@@ -139,12 +140,16 @@ def check_known(
 
 
 def _sentence(rows, columns, document):
+    """Returns a list of the sentence in some rows, if there is one, and none broken."""
+    if not rows or any(row.is_broken for row in rows):
+        return []
     tags = None
     if columns.tag is not None and columns.tag < len(rows[0].cells):
         tags = tuple(row.cells[columns.tag] for row in rows)
-    return Sentence(
+    sentence = Sentence(
         words=tuple(row.cells[columns.word] for row in rows),
         tags=tags,
         document=document,
         lines=tuple(row.number for row in rows),
     )
+    return [sentence]

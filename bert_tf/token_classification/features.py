@@ -115,6 +115,26 @@ def convert_sentences_to_features(
     return _packed(windows, windowing, cls=vocabulary.cls_id, sep=vocabulary.sep_id)
 
 
+def row_lengths(
+    sentences: Sequence[examples_module.Sentence],
+    num_pieces: Mapping[str, int],
+    windowing: Windowing,
+) -> np.ndarray:
+    """Returns the places that each row would use, with [CLS] and [SEP]; int64 [N].
+
+    Args:
+        sentences: at least one.
+        num_pieces: word -> how many pieces it has; 1 or more.
+        windowing: how words become rows; `true_cases` are not applied.
+    """
+    found = []
+    for unit in _units(sentences, windowing):
+        words = [word for index in unit for word in sentences[index].words]
+        lengths = np.array([num_pieces[word] for word in words])
+        found += [end - start + 2 for start, end, _ in _spans(lengths, windowing)]
+    return np.array(found, np.int64)
+
+
 def words_to_tokenize(words: Sequence[str], cases: Mapping[str, str] | None):
     """Returns a sentence's words, true-cased where there are usual forms of words."""
     return list(words) if cases is None else true_casing.true_cased(words, cases)
@@ -165,15 +185,29 @@ def _ids_of_words(sentences, tokenizer, progress):
 def _windows(ids, tag_ids, windowing):
     """Returns the windows of a sentence or document that have a word's tag."""
     lengths = np.array([len(pieces) for pieces in ids])
-    first = np.cumsum(lengths) - lengths  # Of each word: the place of its first piece.
+    first = np.cumsum(lengths) - lengths
     pieces = np.concatenate(ids)
+    return [
+        _Window(
+            piece_ids=pieces[start:end],
+            positions=first[is_here] - start,
+            tag_ids=tag_ids[is_here],
+        )
+        for start, end, is_here in _spans(lengths, windowing)
+    ]
+
+
+def _spans(lengths, windowing):
+    """Returns (start, end, which words have their tag there) of each such window."""
+    first = np.cumsum(lengths) - lengths  # Of each word: the place of its first piece.
+    num_pieces = int(np.sum(lengths))
     capacity = windowing.capacity
-    last_start = max(len(pieces) - capacity, 0)
+    last_start = max(num_pieces - capacity, 0)
     starts = range(0, last_start + windowing.doc_stride, windowing.doc_stride)
-    best = np.full(len(ids), -1.0)
-    chosen = np.zeros(len(ids), np.int64)
+    best = np.full(len(lengths), -1.0)
+    chosen = np.zeros(len(lengths), np.int64)
     for number, start in enumerate(starts):
-        end = min(start + capacity, len(pieces))
+        end = min(start + capacity, num_pieces)
         here = slice(*np.searchsorted(first, [start, end]))
         context = np.minimum(first[here] - start, end - 1 - first[here])
         context = context + _LENGTH_WEIGHT * (end - start)
@@ -181,11 +215,7 @@ def _windows(ids, tag_ids, windowing):
         best[here][is_better] = context[is_better]
         chosen[here][is_better] = number
     return [
-        _Window(
-            piece_ids=pieces[start : start + capacity],
-            positions=first[chosen == number] - start,
-            tag_ids=tag_ids[chosen == number],
-        )
+        (start, min(start + capacity, num_pieces), chosen == number)
         for number, start in enumerate(starts)
         if np.any(chosen == number)
     ]

@@ -121,11 +121,70 @@ def test_queries_passages_and_their_corpus(check, tmp_path):
     [estimate] = [line for line in lines_of(findings, "note") if "estimate" in line]
     assert estimate.startswith("estimate: 3 steps of 2 take ")
     (tmp_path / "corpus.txt").write_text("")
-    (tmp_path / "dev.jsonl").write_text('{"query": "who"}\n')
+    (tmp_path / "dev.jsonl").write_text('{"query": "who"}\n{"query"')
     assert lines_of(check("retrieval", **files), "error") == [
         f"reading dev: {dev}:1: there is no column passage; the columns are query.",
+        f"reading dev: {dev}:2: not JSON (Expecting ':' delimiter: line 1 column 9 "
+        "(char 8)).",
         f"reading corpus: {files['corpus_file']} has no passages; expected one a line.",
     ]
+
+
+def test_every_row_that_is_none_is_named_and_the_others_are_checked(check, table):
+    train = table("train.tsv", HEAD, ("a", "home"), ("b", "town"), ("c",))
+    dev = table(
+        "dev.tsv", HEAD, ("d", "sea"), ("a", "home"), ("e", "air"), ("f", "home", "x")
+    )
+    test = table("test.tsv", HEAD, ("b", "?"))
+    findings = check(
+        "classification", train_file=train, eval_file=dev, predict_file=test
+    )
+    assert lines_of(findings, "error") == [
+        f"reading train: {train}:4: expected 2 columns (text, label), got 1.",
+        f"reading dev: {dev}:2: the label 'sea' is not one of home, town.",
+        f"reading dev: {dev}:4: the label 'air' is not one of home, town.",
+        f"reading dev: {dev}:5: expected 2 columns (text, label), got 3.",
+    ]
+    assert "examples: 2 in train, 1 in dev, 1 in test" in lines_of(findings, "ok")
+    warnings = " ".join(lines_of(findings, "warning"))
+    assert f"overlap: 1 of 1 texts of dev are in train too ({dev}:3 as" in warnings
+    assert f"overlap: 1 of 1 texts of test are in train too ({test}:2 as" in warnings
+    assert "label sets: of train and not in dev (1): 'town'" in warnings
+
+
+def test_of_many_broken_rows_ten_are_named_and_the_others_counted(check, table):
+    train = table("train.tsv", HEAD, ("a", "x"), ("b", "y"), *[("c",)] * 25)
+    findings = check("classification", train_file=train)
+    named = [line for line in findings.report().splitlines() if "reading" in line]
+    assert len(named) == 11
+    assert named[-1] == "error   reading train: and 15 more"
+    assert findings.count("error") == 25
+
+
+def test_what_train_lacks_is_told_once(check, table, tmp_path):
+    train = str(tmp_path / "none.tsv")
+    dev = table("dev.tsv", HEAD, ("a", "x"))
+    findings = check("classification", train_file=train, eval_file=dev)
+    [error] = lines_of(findings, "error")
+    assert error.startswith("reading train: ")
+    assert "files: dev is not checked, for want of train" in lines_of(findings, "note")
+    # With the names of the classes given, dev needs nothing of train.
+    findings = check(
+        "classification", train_file=train, eval_file=dev, labels=("x", "y")
+    )
+    assert len(lines_of(findings, "error")) == 1
+    assert "examples: 1 in dev" in lines_of(findings, "ok")
+
+
+def test_not_one_good_row_is_an_error(check, table):
+    train = table("train.tsv", HEAD, ("a", ""), ("b", ""))
+    dev = table("dev.tsv", HEAD, ("a", "x"))
+    findings = check("classification", train_file=train, eval_file=dev)
+    errors = lines_of(findings, "error")
+    assert errors[:2] == [
+        f"reading train: {train}:{line}: the label is empty." for line in (2, 3)
+    ]
+    assert errors[2].startswith(f"reading dev: {train}: all labels together name 0")
 
 
 @pytest.mark.parametrize(
@@ -267,12 +326,22 @@ def test_endings_of_multiple_choice(check, table):
         ("he ran", "home", "away", "1"),
         ("she ran", "home", "home", "0"),
     )
-    dev = table("dev.tsv", head, ("it ran", "home", "away", "2"))
+    dev = table(
+        "dev.tsv",
+        head,
+        ("it ran", "home", "away", "2"),
+        ("he ran", "home", "away", "1"),
+        ("it sat", "home", "", "1"),
+    )
     findings = check("multiple_choice", train_file=train, eval_file=dev)
     assert lines_of(findings, "error") == [
         f"reading dev: {dev}:2: the label is '2'; expected the number of the right "
-        "ending, 0 to 1."
+        "ending, 0 to 1.",
+        f"reading dev: {dev}:4: ending 1 is empty; expected text.",
     ]
+    assert "overlap: 1 of 1 texts of dev are in train too" in " ".join(
+        lines_of(findings, "warning")
+    )
     assert f"endings: train: 1 examples have one ending twice ({train}:3)" in lines_of(
         findings, "warning"
     )
@@ -306,6 +375,50 @@ def test_one_mistyped_tag_is_the_error_and_not_the_scheme(
     findings = check("token_classification", data_dir=str(tmp_path))
     assert "tag scheme: iob2" in lines_of(findings, "note")
     assert lines_of(findings, "error") == [f"tags: {tmp_path}/train.txt:182: {reason}"]
+
+
+def test_sentences_with_a_broken_line_are_left_out(check, tmp_path):
+    (tmp_path / "train.txt").write_text("Anna B-PER\nran O\n\nto O\nOslo B-PER\n")
+    (tmp_path / "dev.txt").write_text(
+        "Bert B-PER\nran\n\nto O\nOslo B-LOC\n\nnear O\nRome B-ORG x\n"
+    )
+    dev = tmp_path / "dev.txt"
+    findings = check("token_classification", data_dir=str(tmp_path))
+    assert lines_of(findings, "error") == [
+        f"reading dev: {dev}:2: expected 2 columns as in line 1, got 1: 'ran'.",
+        f"reading dev: {dev}:8: expected 2 columns as in line 1, got 3: "
+        "'Rome B-ORG x'.",
+        f"label sets: {dev}:5: 'LOC', in dev 1 times, is not in train",
+    ]
+    assert "examples: 2 in train, 1 in dev" in lines_of(findings, "ok")
+
+
+def test_rows_of_words_are_windows_as_training_has_them(check, tmp_path):
+    sentence = "a O\n" * 40 + "\n"
+    (tmp_path / "train.txt").write_text(f"-DOCSTART- O\n\n{sentence}a O\n\na O\n")
+
+    def rows(**flags):
+        findings = check(
+            "token_classification",
+            data_dir=str(tmp_path),
+            max_seq_length=12,
+            doc_stride=10,
+            train_batch_size=1,
+            num_train_epochs=1.0,
+            **flags,
+        )
+        return " ".join(lines_of(findings))
+
+    # Forty pieces in windows of ten, and two sentences of one piece.
+    assert "estimate: 6 steps of 1 take " in rows()
+    assert "6 rows in all" in rows()
+    # Forty-two pieces of one document.
+    assert "estimate: 5 steps of 1 take " in rows(document_context=True)
+    (tmp_path / "train.txt").write_text(sentence)
+    assert (
+        f"documents: {tmp_path}/train.txt: there is no line that starts with "
+        "-DOCSTART-, as --document_context needs" in rows(document_context=True)
+    )
 
 
 def test_a_type_that_only_dev_has_is_told_with_file_and_line(check, tmp_path):
@@ -575,6 +688,7 @@ def test_flags_of_another_task_are_refused(check, flags, message):
                 "tag_column": 2,
                 "tag_scheme": "iobes",
                 "doc_stride": 5,
+                "document_context": True,
             },
         ),
         (

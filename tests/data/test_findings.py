@@ -25,8 +25,8 @@ def test_many_findings_of_one_check_do_not_hide_others():
         findings.error("tags", "wrong", f"a.txt:{line}")
     findings.passed("examples", "30")
     *shown, more, other, summary = findings.report().splitlines()
-    assert [line.split(":")[2] for line in shown] == [str(n) for n in range(1, 21)]
-    assert more == "error   tags: and 10 more"
+    assert [line.split(":")[2] for line in shown] == [str(n) for n in range(1, 11)]
+    assert more == "error   tags: and 20 more"
     assert other == "ok      examples: 30"
     assert summary == "1 check passed, 0 warnings, 30 errors"
 

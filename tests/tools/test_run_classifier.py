@@ -34,17 +34,18 @@ def classify(run_tool, arguments):
 
 def test_csv_in_scores_and_predictions_out(classify, tmp_path):
     (tmp_path / "all.csv").write_text('id,text,label\na,"wet, wet",rain\nb,dry,sun\n')
+    (tmp_path / "new.csv").write_text('id,text\nc,"wet, wet"\nd,dry\n')
     result = classify(
         train_file=tmp_path / "all.csv",
         eval_file=tmp_path / "all.csv",
-        predict_file=tmp_path / "all.csv",
+        predict_file=tmp_path / "new.csv",
         do_eval="true",
         do_predict="true",
     )
     assert result.exit_code == 0, result.stderr
     assert "eval_accuracy = " in result.stdout
     lines = (tmp_path / "run" / "predictions.jsonl").read_text().splitlines()
-    assert [json.loads(line)["id"] for line in lines] == ["a", "b"]
+    assert [json.loads(line)["id"] for line in lines] == ["c", "d"]
     assert "Traceback" not in result.stderr
 
 

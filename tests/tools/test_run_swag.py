@@ -36,15 +36,19 @@ def choose(run_tool, arguments):
 
 
 def test_a_table_in_scores_and_predictions_out(choose, tmp_path):
-    path = tmp_path / "train.tsv"
+    new = tmp_path / "new.tsv"
+    new.write_text(TABLE.replace("\tlabel", "") + "c\tthe bee\tis warm\tball ball\n")
     result = choose(
-        eval_file=path, predict_file=path, do_eval="true", do_predict="true"
+        eval_file=tmp_path / "train.tsv",
+        predict_file=new,
+        do_eval="true",
+        do_predict="true",
     )
     assert result.exit_code == 0, result.stderr
     assert "Trained to step 2" in result.stdout
     assert "eval_accuracy = " in result.stdout
     lines = (tmp_path / "run" / "predictions.jsonl").read_text().splitlines()
-    assert [json.loads(line)["id"] for line in lines] == ["a", "b"]
+    assert [json.loads(line)["id"] for line in lines] == ["c"]
     assert "Traceback" not in result.stderr
 
 

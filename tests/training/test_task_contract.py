@@ -18,6 +18,12 @@ from bert_tf.training import options
 MODELS_FILE = pathlib.Path(__file__).parents[1] / "modeling" / "test_task_models.py"
 NUM_EXAMPLES = 8
 NUM_STEPS = 4
+# The others take minutes together.
+FAST = "classifier"
+# Of the gradient of a matrix, in bfloat16 with its 8 bits: 0.04 is the most measured.
+BFLOAT16_ERROR = 0.1
+# Gradients of biases are sums that may cancel to nothing; of the size of all gradients.
+BFLOAT16_NOISE = 0.05
 
 
 def _models():
@@ -69,12 +75,16 @@ def checkpoint(output_dir):
     return native.read(prefix, sorted(native.read_names_and_shapes(prefix)))
 
 
-@pytest.fixture(params=task_models.MODELS)
+@pytest.fixture(
+    params=[
+        name if name == FAST else pytest.param(name, marks=pytest.mark.slow)
+        for name in task_models.MODELS
+    ]
+)
 def task(request):
     return request.param
 
 
-@pytest.mark.slow
 def test_the_weights_do_not_depend_on_the_number_of_replicas(task, tmp_path):
     one = train(task, tmp_path / "1")
     for replicas in (2, 4):
@@ -90,7 +100,6 @@ def test_the_weights_do_not_depend_on_the_number_of_replicas(task, tmp_path):
             )
 
 
-@pytest.mark.slow
 def test_a_run_killed_between_two_checkpoints_ends_as_an_undisturbed_one(
     task, tmp_path
 ):
@@ -115,16 +124,22 @@ def test_a_run_killed_between_two_checkpoints_ends_as_an_undisturbed_one(
         np.testing.assert_array_equal(resumed[name], values, err_msg=name)
 
 
-@pytest.mark.slow
-def test_a_run_in_bfloat16_under_xla_stays_near_the_plain_one(task, tmp_path):
-    losses = {}
-    for name, values in {
-        "plain": {},
-        "other": {"dtype": "mixed_bfloat16", "jit_compile": True},
-    }.items():
-        trainer = trainer_of(task, tmp_path / name, **values)
-        reached = trainer.train(batching.ArraySource(columns_of(task)))
-        losses[name] = reached["loss"]
-        weights = checkpoint(tmp_path / name).values()
-        assert {str(values.dtype) for values in weights} <= {"float32", "int64"}
-    assert losses["other"] == pytest.approx(losses["plain"], rel=0.1, abs=0.05)
+def test_a_run_in_bfloat16_under_xla_has_the_gradients_of_the_plain_one(task, tmp_path):
+    # Weights stay where they are, so that Adam's first moments are the gradients' sum.
+    plain = train(task, tmp_path / "plain", learning_rate=1e-9)
+    other = train(
+        task,
+        tmp_path / "other",
+        learning_rate=1e-9,
+        dtype="mixed_bfloat16",
+        jit_compile=True,
+    )
+    assert {str(values.dtype) for values in other.values()} <= {"float32", "int64"}
+    moments = [name for name in plain if name.endswith("adam_m")]
+    size = np.sqrt(sum(np.sum(plain[name] ** 2) for name in moments))
+    assert size > 0
+    for name in moments:
+        near = BFLOAT16_ERROR * np.linalg.norm(plain[name])
+        if plain[name].ndim == 1:
+            near += BFLOAT16_NOISE * size
+        assert np.linalg.norm(other[name] - plain[name]) <= near, name
