@@ -3,13 +3,14 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: help demo test test-slow lint format notebooks lock
+.PHONY: help demo test test-slow test-beam lint format notebooks lock
 
 help:
 	@echo "make demo       raw text to a served answer, on the text of the package;"
 	@echo "                DEMO_CORPUS=path takes your own text"
 	@echo "make test       lint and all fast tests"
 	@echo "make test-slow  all tests, also those that take minutes or gigabytes"
+	@echo "make test-beam  the tests of Apache Beam's runners, in .venv-beam"
 	@echo "make lint       ruff: rules and format"
 	@echo "make format     ruff: mend what it can"
 	@echo "make notebooks  build colab/*.ipynb from colab/*.py"
@@ -23,6 +24,9 @@ test: lint
 
 test-slow: lint
 	$(BIN)/pytest --quiet --run-slow
+
+test-beam: .venv-beam/installed
+	.venv-beam/bin/pytest --quiet tests/data/test_beam_tasks.py
 
 lint: .venv/installed
 	$(BIN)/ruff check .
@@ -54,4 +58,11 @@ lock:
 # A new tool needs its command, so the package is installed again.
 .venv/installed: .venv/locked setup.py $(wildcard tools/*.py)
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@
+
+# Beam needs another protobuf than the lock file has.
+.venv-beam/installed: requirements/beam.txt setup.py
+	test -x .venv-beam/bin/python || $(PYTHON) -m venv .venv-beam
+	.venv-beam/bin/python -m pip install --quiet --requirement requirements/beam.txt
+	.venv-beam/bin/python -m pip install --quiet --no-deps --editable .
 	touch $@

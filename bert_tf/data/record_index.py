@@ -6,7 +6,10 @@ import io
 import json
 import os
 import struct
+import tempfile
 import zipfile
+from collections.abc import Iterator
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -15,6 +18,8 @@ from bert_tf.data import encoding
 from bert_tf.data import schema as schemas
 
 _BLOCK_BYTES = 1 << 24  # Read at a time while scanning.
+_SPOOL_BYTES = 1 << 20  # Held in memory by each `Recorder`.
+_SIZES_PER_BLOCK = 1 << 16
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -25,20 +30,107 @@ class RecordIndex:
     schema: schemas.Schema | None  # None: no side file, so not known yet.
     metadata: dict  # What the writer said; empty without a side file.
 
-    def save(self, path: str) -> None:
+
+class Recorder:
+    """Takes the sizes of a file's records as they come, and writes its side file.
+
+    Its memory does not grow with the records: beyond a megabyte their sizes are in a
+    temporary file. A context manager, which removes that file.
+
+    Attributes:
+        num_records: records so far.
+    """
+
+    def __init__(self):
+        self.num_records = 0
+        with contextlib.ExitStack() as stack:
+            self._sizes = stack.enter_context(
+                tempfile.SpooledTemporaryFile(_SPOOL_BYTES)
+            )
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> "Recorder":
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        self._stack.close()
+
+    def add(self, sizes: np.ndarray) -> None:
+        """Notes the next records.
+
+        Args:
+            sizes: int64 [R], bytes of each with header and footer.
+
+        Raises:
+            OSError: the temporary file cannot be written.
+        """
+        # A record is a protocol buffer, which has less than 2 GiB.
+        data = np.asarray(sizes).astype(np.uint32).tobytes()
+        try:
+            self._sizes.write(data)
+        except OSError as error:
+            raise OSError(f"{tempfile.gettempdir()}: {error.strerror}.") from None
+        self.num_records += len(sizes)
+
+    def save(self, path: str, schema: schemas.Schema, metadata: Mapping) -> None:
         """Writes the side file of the TFRecord file `path`.
+
+        Args:
+            path: the TFRecord file.
+            schema: its columns.
+            metadata: values for JSON that say how the records were made.
 
         Raises:
             OSError: it cannot be written.
         """
         if not files.is_remote(path) and not os.path.isfile(path):
             return  # A device such as /dev/null has no place beside it.
-        description = {"columns": self.schema.to_dicts(), "metadata": self.metadata}
-        text = json.dumps(description, sort_keys=True)
-        buffer = io.BytesIO()
-        np.savez(buffer, offsets=self.offsets, description=np.array(text))
-        with files.complete_or_absent(side_path(path), "wb") as file:
-            file.write(buffer.getvalue())
+        description = {"columns": schema.to_dicts(), "metadata": dict(metadata)}
+        text = np.array(json.dumps(description, sort_keys=True))
+        with (
+            files.complete_or_absent(side_path(path), "wb") as file,
+            zipfile.ZipFile(_Unseekable(file), "w") as archive,
+        ):
+            # A ZipInfo of its own has no time in it, so equal records have equal files.
+            with archive.open(_member("offsets"), "w", force_zip64=True) as member:
+                np.lib.format.write_array_header_1_0(member, self._offsets_header())
+                for offsets in self._offsets():
+                    member.write(offsets.tobytes())
+            with archive.open(_member("description"), "w") as member:
+                np.lib.format.write_array(member, text, allow_pickle=False)
+
+    def _offsets_header(self):
+        shape = (self.num_records + 1,)
+        return {"descr": "<i8", "fortran_order": False, "shape": shape}
+
+    def _offsets(self) -> Iterator[np.ndarray]:
+        """Yields int64 [N]: starts of the records in blocks, then the file's size."""
+        end = np.zeros(1, "<i8")
+        yield end
+        self._sizes.seek(0)
+        while block := self._sizes.read(4 * _SIZES_PER_BLOCK):
+            offsets = end + np.cumsum(np.frombuffer(block, np.uint32), dtype="<i8")
+            yield offsets
+            end = offsets[-1:]
+        self._sizes.seek(0, os.SEEK_END)
+
+
+class _Unseekable:
+    """A file for zipfile to write from start to end; remote ones do nothing else."""
+
+    def __init__(self, file):
+        self._file = file
+
+    def write(self, data):
+        self._file.write(bytes(data))
+        return len(data)
+
+    def flush(self):
+        self._file.flush()
+
+
+def _member(name):
+    return zipfile.ZipInfo(f"{name}.npy")
 
 
 def side_path(path: str) -> str:

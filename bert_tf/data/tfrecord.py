@@ -45,10 +45,9 @@ class Writer:
         self, path, schema: schemas.Schema, *, metadata: Mapping | None = None
     ):
         self.path = os.fspath(path)
-        self.num_records = 0
         self._schema = schema
         self._metadata = dict(metadata or {})
-        self._sizes = []
+        self._recorder = record_index.Recorder()
         self._stack = contextlib.ExitStack()
         self._file = None
 
@@ -59,15 +58,18 @@ class Writer:
         return self
 
     def __exit__(self, kind, error, traceback):
-        if kind is None:
-            # An old side file must never stand beside new records.
-            record_index.remove(self.path)
-        self._stack.__exit__(kind, error, traceback)
-        if kind is None:
-            sizes = np.concatenate([np.zeros(1, np.int64), *self._sizes])
-            record_index.RecordIndex(
-                offsets=np.cumsum(sizes), schema=self._schema, metadata=self._metadata
-            ).save(self.path)
+        with self._recorder:
+            if kind is None:
+                # An old side file must never stand beside new records.
+                record_index.remove(self.path)
+            self._stack.__exit__(kind, error, traceback)
+            if kind is None:
+                self._recorder.save(self.path, self._schema, self._metadata)
+
+    @property
+    def num_records(self) -> int:
+        """Records written so far."""
+        return self._recorder.num_records
 
     def write(self, columns: Mapping[str, np.ndarray]) -> None:
         """Appends rows.
@@ -81,7 +83,7 @@ class Writer:
         """
         data, sizes = encoding.framed_records(self._schema, columns)
         self._file.write(bytes(data))  # Remote files take nothing else.
-        self._count(sizes)
+        self._recorder.add(sizes)
 
     def append_part(self, path, sizes: np.ndarray) -> None:
         """Appends a file of framed records as it is.
@@ -95,11 +97,7 @@ class Writer:
         """
         with files.open_file(path, "rb") as part:
             _copy(part, self._file)
-        self._count(sizes)
-
-    def _count(self, sizes):
-        self._sizes.append(np.asarray(sizes, np.int64))
-        self.num_records += len(sizes)
+        self._recorder.add(sizes)
 
 
 class RecordFiles:

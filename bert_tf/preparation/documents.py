@@ -14,6 +14,7 @@ from bert_tf.preparation import lines as text_lines
 from bert_tf.preparation import options as preparation_options
 from bert_tf.preparation import prose
 from bert_tf.preparation import sources as preparation_sources
+from bert_tf.preparation import wiki40b
 from bert_tf.preparation import wikipedia
 
 
@@ -81,9 +82,6 @@ def _from_fields(fields, place, source, options, counts):
     language = source.language
     if options.language_field:
         language = json_lines.text_of(fields, options.language_field, place)
-    lines = text.strip().split("\n")
-    if len(lines) == 1:  # No heading of anything.
-        paragraphs = [" ".join(text.split())] if text.strip() else []
-    else:
-        paragraphs = prose.paragraphs(lines, counts)
+    lines = wiki40b.running_text(text, counts).split("\n")
+    paragraphs = filter(None, (" ".join(line.split()) for line in lines))
     return Document(language=language, paragraphs=paragraphs)

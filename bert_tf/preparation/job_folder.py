@@ -16,7 +16,7 @@ _SHARD = re.compile(r"corpus-\d{5}-of-\d{5}\.txt$")
 _UNFINISHED = re.compile(r"\.(?:corpus-\d{5}-of-\d{5}\.txt|report\.json)\..*\.partial$")
 # What a corpus does not depend on.
 _FREE = ("num_workers", "output_dir", "runner", "pipeline_options")
-_VERSION = 1  # Of the files in the folder; those of other versions are made anew.
+_VERSION = 2  # Of the files in the folder; those of other versions are made anew.
 
 
 class JobFolder:

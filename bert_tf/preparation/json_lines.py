@@ -32,10 +32,13 @@ def read(
     decoder = text_lines.Decoder(source.name, counts)
     for position, number, data in _owned_lines(source, on_bytes):
 
-        def place(position=position, number=number):
-            return f"{source.name}:{_line_number(source, position, number)}"
+        def line_number(position=position, number=number):
+            return _line_number(source, position, number)
 
-        line = decoder.decode(data, number).removeprefix("\ufeff")
+        def place(line_number=line_number):
+            return f"{source.name}:{line_number()}"
+
+        line = decoder.decode(data, line_number).removeprefix("\ufeff")
         if not line.strip():
             continue
         try:

@@ -1,6 +1,7 @@
 """Streams of bytes -> lines of text."""
 
 import logging
+from collections.abc import Callable
 from collections.abc import Iterator
 
 from bert_tf.preparation import counts as preparation_counts
@@ -29,7 +30,7 @@ def read_lines(
     """
     number, decoder = 1, Decoder(name, counts)
     for block in blocks_of_lines(stream, name):
-        text = decoder.decode(block, number)
+        text = decoder.decode(block, lambda number=number: number)
         # A byte order mark at the start of a file is none of its text.
         text = text.removeprefix("\ufeff") if number == 1 else text
         number += block.count(b"\n")
@@ -50,8 +51,8 @@ class Decoder:
         self._counts = counts
         self._was_told = False
 
-    def decode(self, data: bytes, first_line: int) -> str:
-        """Returns bytes as text; `first_line` is the number of their first line."""
+    def decode(self, data: bytes, first_line: Callable[[], int]) -> str:
+        """Returns bytes as text; `first_line` tells the number of their first line."""
         try:
             return data.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -62,7 +63,7 @@ class Decoder:
                     "%s:%d: not UTF-8 (byte 0x%02x); such bytes are dropped here and "
                     "further on.",
                     self._name,
-                    first_line + data.count(b"\n", 0, error.start),
+                    first_line() + data.count(b"\n", 0, error.start),
                     data[error.start],
                 )
                 self._was_told = True

@@ -61,7 +61,9 @@ class PrepareCorpusOptions(execution.RunnerOptions):
         "power, so that small ones weigh more; 0.7 as in 2018. The size stays.",
     )
     deduplicate_paragraphs: bool = option(
-        False, help="Keep the first only of paragraphs that are equal."
+        False,
+        help="Keep the first only of paragraphs that are equal; not with "
+        "--format=sentences, which has none.",
     )
     near_duplicates: bool = option(
         False,
@@ -89,6 +91,11 @@ class PrepareCorpusOptions(execution.RunnerOptions):
             raise options.OptionError(
                 "--input_file: expected text, or --tfds_name with a data set, got "
                 "neither."
+            )
+        if self.deduplicate_paragraphs and self.format == "sentences":
+            raise options.OptionError(
+                "--deduplicate_paragraphs: text of --format=sentences has no "
+                "paragraphs; expected --near_duplicates, which compares documents."
             )
         has_languages = self.language_folders or self.language_field
         if self.language_smoothing is not None and not has_languages:

@@ -35,7 +35,9 @@ class CreationReport:
     has_next_sentence: bool  # Whether the sequences are pairs.
     num_shards: int  # Shards of the corpus.
     num_resumed: int  # Of these, how many an earlier run had finished.
-    peak_memory_mb: float  # Of all processes together, each at its own peak.
+    # Of all processes together, each at its own peak; with a runner of Beam's, of this
+    # process alone.
+    peak_memory_mb: float
 
     @property
     def mean_fill(self) -> float:

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable
+from collections.abc import Iterator
 
 from bert_tf import progress as progress_protocol
 from bert_tf.data import execution
@@ -26,8 +27,8 @@ def do_all(
     *,
     stage: str,
     progress: progress_protocol.Progress,
-) -> list[shard_journal.Result]:
-    """Does all tasks on the runner that the options name, and returns their results.
+) -> Iterator[shard_journal.Result]:
+    """Does all tasks on the runner that the options name, and yields their results.
 
     Args:
         tasks: a task for each shard; their folder is one that all workers see.
@@ -48,15 +49,14 @@ def do_all(
         num_bytes=sum(task.shard.num_bytes for task in tasks),
         progress=progress,
     )
-    results = [
-        shard_journal.finished(task.folder, task.place.shard_index) for task in tasks
-    ]
-    if None in results:
-        raise OSError(
-            f"--runner={options.runner}: shard {results.index(None)} is not in "
-            f"{tasks[0].folder}; is that a folder that all workers share?"
-        )
-    return results
+    for task in tasks:
+        result = shard_journal.finished(task.folder, task.place.shard_index)
+        if result is None:
+            raise OSError(
+                f"--runner={options.runner}: shard {task.place.shard_index} is not in "
+                f"{task.folder}; is that a folder that all workers share?"
+            )
+        yield result
 
 
 def do(task: RunnerTask, on_bytes: Callable[[int], None]) -> None:

@@ -77,7 +77,8 @@ def write_shards(work: ShardWork, progress: progress_protocol.Progress) -> float
         progress: told how many MB of text are done.
 
     Returns:
-        Peak memory in MB, of all processes added up.
+        Peak memory in MB, of all processes added up; with a runner of Beam's, of this
+        process, without the workers.
 
     Raises:
         OSError: a file cannot be read or written, or a process was killed.

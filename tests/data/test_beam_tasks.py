@@ -1,6 +1,6 @@
 """Beam's runners do what local processes do; where apache-beam is missing, a skip.
 
-Run with `pip install -r requirements/beam.txt` in an environment of its own.
+`make test-beam` runs them in an environment of their own.
 """
 
 import json

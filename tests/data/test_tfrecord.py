@@ -1,9 +1,13 @@
 import dataclasses
+import errno
+import tempfile
+import tracemalloc
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.data import record_index
 from bert_tf.data import schema
 from bert_tf.data import tfrecord
 
@@ -78,6 +82,58 @@ def test_files_of_tensorflow_are_read(golden):
     records = tfrecord.RecordFiles([golden / "default.tfrecord"])
     assert records.num_records == 146
     assert set(records.schema.columns) == set(schema.pretraining(64, 10).columns)
+
+
+def test_the_side_file_of_millions_of_records_takes_no_memory(tmp_path):
+    path = tmp_path / "a"
+    sizes = np.resize([100, 200, 300], 30_000)
+    with open(path, "wb") as file:
+        file.truncate(3_000_000 * 200)
+    tracemalloc.start()
+    try:
+        with record_index.Recorder() as recorder:
+            for _ in range(100):
+                recorder.add(sizes)
+            recorder.save(str(path), SCHEMA, METADATA)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # Their offsets alone have 24 MB.
+    assert peak < 4_000_000
+    index = record_index.load_or_scan(str(path))
+    assert index.offsets.shape == (3_000_001,)
+    assert list(index.offsets[:5]) == [0, 100, 300, 600, 700]
+    assert list(index.offsets[-2:]) == [599_999_700, 600_000_000]
+    assert (np.diff(index.offsets).reshape(-1, 3) == [100, 200, 300]).all()
+    assert index.schema == SCHEMA
+    assert index.metadata == METADATA
+
+
+def test_a_side_file_is_what_numpy_reads(tmp_path):
+    write(tmp_path / "a", 1)
+    write(tmp_path / "b", 3)
+    size = (tmp_path / "a").stat().st_size
+    with np.load(tmp_path / "b.index.npz") as arrays:
+        assert sorted(arrays) == ["description", "offsets"]
+        assert arrays["offsets"].dtype == np.int64
+        assert arrays["offsets"].tolist() == [0, size, 2 * size, 3 * size]
+
+
+def test_records_of_an_object_store_have_a_side_file_too():
+    path = write("ram://test_tfrecord/a", 3)
+    records = tfrecord.RecordFiles([path])
+    assert records.num_records == 3
+    assert records.metadata == METADATA
+
+
+def test_a_temporary_folder_without_space_is_named(tmp_path, monkeypatch):
+    def is_full(self, data):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tempfile.SpooledTemporaryFile, "write", is_full)
+    with pytest.raises(OSError, match=f"{tempfile.gettempdir()}: No space left on"):
+        write(tmp_path / "a")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_two_writes_give_the_same_bytes(tmp_path):

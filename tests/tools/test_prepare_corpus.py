@@ -113,6 +113,56 @@ def test_json_lines_are_documents_of_the_field_that_is_named(prepare, tmp_path):
     assert report["read"]["empty_documents"] == 1
 
 
+WIKI40B = """
+_START_ARTICLE_
+Ada Lovelace
+_START_PARAGRAPH_
+Ada wrote of engines. She was a countess._NEWLINE_Her notes were long.
+_START_SECTION_
+Early Life
+_START_SECTION_
+Childhood
+_START_PARAGRAPH_
+She was often ill._NEWLINE__NEWLINE_She drew wings."""
+
+
+def test_the_marks_of_wiki40b_and_its_titles_are_left_out(prepare, tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(json.dumps({"text": t}) for t in (WIKI40B, WIKI40B)))
+    text, report = prepare(f"--input_file={path}", "--deduplicate_paragraphs")
+    assert text == (
+        "Ada wrote of engines.\nShe was a countess.\nHer notes were long.\n"
+        "She was often ill.\nShe drew wings.\n\n"
+    )
+    assert report["read"]["headings"] == 6
+    assert report["duplicate_paragraphs"] == 4
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        # In a file this would be a title page, a chapter and wrapped lines.
+        ("The Cat\n\nCHAPTER I\n\nIt sat.", ["The Cat", "CHAPTER I", "It sat."]),
+        (
+            "The cat sat on the mat\nin the old house and\nsaw the old dog\nof us",
+            [
+                "The cat sat on the mat",
+                "in the old house and",
+                "saw the old dog",
+                "of us",
+            ],
+        ),
+        ("A  _NEWLINE_ is\r\na word.", ["A _NEWLINE_ is", "a word."]),
+    ],
+)
+def test_a_line_of_a_json_text_is_a_paragraph(prepare, tmp_path, text, expected):
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps({"text": text}))
+    found, report = prepare(f"--input_file={path}")
+    assert found.split("\n") == [*expected, "", ""]
+    assert report["read"]["headings"] == 0
+
+
 def test_remote_paths_are_read_and_written_as_local_ones(prepare, run_tool, tmp_path):
     """file:// stands for any store that TensorFlow knows."""
     (tmp_path / "in").mkdir()
@@ -414,6 +464,24 @@ def test_bytes_that_are_no_utf8_are_dropped_counted_and_named(
     assert "2 bytes that are no UTF-8" in result.stdout
 
 
+@pytest.mark.parametrize("unit_bytes", [25, 40, 10**9])
+def test_bytes_in_any_part_of_a_json_file_are_named_by_their_line(
+    run_tool, tmp_path, monkeypatch, unit_bytes
+):
+    from bert_tf.preparation import sources
+
+    monkeypatch.setattr(sources, "_UNIT_BYTES", unit_bytes)
+    path = tmp_path / "a.jsonl"
+    rows = [b'{"text": "Row %d."}\n' % n for n in range(9)]
+    rows[6] = b'{"text": "Row \xff6."}\n'
+    path.write_bytes(b"".join(rows))
+    result = run_tool(
+        "prepare_corpus", f"--input_file={path}", f"--output_dir={tmp_path / 'o'}"
+    )
+    assert result.exit_code == 0
+    assert "a.jsonl:7: not UTF-8 (byte 0xff)" in result.stderr
+
+
 def _hostile(path):
     _zip(path, **{"../../evil.txt": "x"})
 
@@ -501,6 +569,11 @@ def test_bad_input_is_one_clear_line(run_tool, tmp_path, name, write, message):
         ([], "--input_file: expected text, or --tfds_name with a data set"),
         (["--input_file=x", "--language_smoothing=0.7"], "expected --language_folders"),
         (["--input_file=x", "--truncation_noise=2"], "--truncation_noise: expected at"),
+        # It would leave out every second "Yes."
+        (
+            ["--input_file=x", "--format=sentences", "--deduplicate_paragraphs"],
+            "--format=sentences has no paragraphs; expected --near_duplicates",
+        ),
     ],
 )
 def test_flags_that_do_not_go_together_are_wrong_usage(
