@@ -5,6 +5,7 @@ import dataclasses
 from bert_tf.classification import examples
 from bert_tf.classification import glue
 from bert_tf.classification import label_kinds
+from bert_tf.classification import own_tables
 from bert_tf.classification import tfds
 from bert_tf.classification import xnli
 
@@ -48,7 +49,7 @@ def data_of(options, trained=None) -> Data:
             processor = glue.PROCESSORS[name]()
         return Data(processor=processor, columns=processor.columns, task_name=name)
     columns = columns_of(options, trained.columns if trained else examples.Columns())
-    processor = examples.TableProcessor(
+    processor = own_tables.TableProcessor(
         train_file=options.train_file,
         eval_file=options.eval_file,
         predict_file=options.predict_file,

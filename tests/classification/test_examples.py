@@ -1,6 +1,7 @@
 import pytest
 
 from bert_tf.classification import examples
+from bert_tf.classification import own_tables
 
 COLUMNS = examples.Columns()
 PAIRS = examples.Columns(text="first", text_b="second", label="same")
@@ -55,18 +56,18 @@ def test_a_label_that_is_not_known_is_refused_with_file_and_line(write, text, me
 
 def test_labels_are_those_of_the_training_file_sorted(write):
     path = write("a.tsv", "text\tlabel\nx\tsun\ny\train\nz\tsun\n")
-    assert examples.TableProcessor(train_file=path).get_labels() == ["rain", "sun"]
+    assert own_tables.TableProcessor(train_file=path).get_labels() == ["rain", "sun"]
 
 
 def test_given_labels_keep_their_order(write):
     path = write("a.tsv", "text\tlabel\nx\tsun\n")
-    processor = examples.TableProcessor(train_file=path, labels=("sun", "rain"))
+    processor = own_tables.TableProcessor(train_file=path, labels=("sun", "rain"))
     assert processor.get_labels() == ["sun", "rain"]
     assert len(processor.get_train_examples()) == 1
 
 
 def test_labels_of_the_training_file_hold_for_the_evaluation_file(write):
-    processor = examples.TableProcessor(
+    processor = own_tables.TableProcessor(
         train_file=write("a.tsv", "text\tlabel\nx\tsun\ny\train\n"),
         eval_file=write("b.tsv", "text\tlabel\nx\tsnow\n"),
     )
@@ -84,7 +85,7 @@ def test_labels_of_the_training_file_hold_for_the_evaluation_file(write):
 def test_one_class_or_none_is_refused(write, train_text, message):
     path = None if train_text is None else write("a.tsv", train_text)
     with pytest.raises(ValueError, match=message):
-        examples.TableProcessor(train_file=path).get_labels()
+        own_tables.TableProcessor(train_file=path).get_labels()
 
 
 def test_an_id_that_is_there_twice_is_refused_with_both_lines(write):
@@ -113,10 +114,10 @@ def test_labels_that_are_needed_and_not_there_are_told(write):
 def test_classes_of_many_are_those_that_any_row_names(write):
     columns = examples.Columns(kind="multi_label", separator="|")
     path = write("a.tsv", "text\tlabel\nx\tsun|wind\ny\t\nz\train\n")
-    processor = examples.TableProcessor(train_file=path, columns=columns)
+    processor = own_tables.TableProcessor(train_file=path, columns=columns)
     assert processor.get_labels() == ["rain", "sun", "wind"]
     path = write("b.tsv", "text\tlabel\nx\t\ny\t\n")
-    processor = examples.TableProcessor(train_file=path, columns=columns)
+    processor = own_tables.TableProcessor(train_file=path, columns=columns)
     with pytest.raises(ValueError, match="all labels together name 0 classes"):
         processor.get_labels()
 
@@ -124,10 +125,10 @@ def test_classes_of_many_are_those_that_any_row_names(write):
 def test_numbers_have_no_names(write):
     columns = examples.Columns(kind="regression")
     path = write("a.tsv", "text\tlabel\nx\t1.5\n")
-    processor = examples.TableProcessor(train_file=path, columns=columns)
+    processor = own_tables.TableProcessor(train_file=path, columns=columns)
     assert processor.get_labels() == []
     path = write("b.tsv", "text\tlabel\nx\ta lot\n")
     with pytest.raises(
         ValueError, match=r"b\.tsv:2: the label 'a lot' is not a number"
     ):
-        examples.TableProcessor(train_file=path, columns=columns).get_train_examples()
+        own_tables.TableProcessor(train_file=path, columns=columns).get_train_examples()
