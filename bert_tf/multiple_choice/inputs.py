@@ -5,7 +5,6 @@ import os
 
 from bert_tf import files
 from bert_tf import progress as progress_module
-from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import rotation
 from bert_tf.checkpoints import run_files
 from bert_tf.checkpoints import starting_point
@@ -158,31 +157,15 @@ def _check_same_run(inputs, output_dir):
     if rotation.latest(output_dir) is None:
         return
     found = read_task(output_dir).to_dict()
-    for name, value in inputs.task.to_dict().items():
-        if found[name] != value:
-            raise ValueError(
-                f"{output_dir} holds a run with {name} {found[name]!r}, but "
-                f"this one has {value!r}; choose another --output_dir."
-            )
-    there = run_files.read_vocabulary(output_dir)
-    if there.fingerprint != inputs.vocabulary.fingerprint:
-        raise ValueError(
-            f"{output_dir} holds a run with another vocabulary than this one's; give "
-            f"--vocab_file={os.path.join(output_dir, 'vocab.txt')}, or choose another "
-            "--output_dir."
-        )
+    wanted = inputs.task.to_dict()
+    run_files.check_same_task(output_dir, found, wanted, inputs.vocabulary)
 
 
 def _check_trained(options):
     """Refuses to evaluate or to predict with a head that was never trained."""
-    if rotation.latest(options.output_dir) is not None:
+    head = run_files.head_to_apply(options)
+    if head is None:
         return
-    if options.init_checkpoint is None:
-        raise ValueError(
-            f"{options.output_dir} holds no checkpoint; train first (--do_train), or "
-            "give a fine-tuned one as --init_checkpoint."
-        )
-    head = formats.open_source(options.init_checkpoint).head
     # Without a task.json a head of one output is taken for a classifier's.
     if head.kind != task_module.KIND and (head.is_known or head.num_labels != 1):
         raise ValueError(

@@ -5,7 +5,6 @@ import os
 
 from bert_tf import files
 from bert_tf import progress as progress_module
-from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import rotation
 from bert_tf.checkpoints import run_files
 from bert_tf.checkpoints import starting_point
@@ -134,30 +133,19 @@ def _check_same_run(task, vocabulary, output_dir):
     if rotation.latest(output_dir) is None:
         return
     found = read_task(output_dir).to_dict()
-    for name, value in task.to_dict().items():
-        if found[name] != value and name not in task_module.FOR_PREDICTING:
-            raise ValueError(
-                f"{output_dir} holds a run with {name} {found[name]!r}, but "
-                f"this one has {value!r}; choose another --output_dir."
-            )
-    if run_files.read_vocabulary(output_dir).fingerprint != vocabulary.fingerprint:
-        raise ValueError(
-            f"{output_dir} holds a run with another vocabulary than this one's; give "
-            f"--vocab_file={os.path.join(output_dir, 'vocab.txt')}, or choose another "
-            "--output_dir."
-        )
+    wanted = {
+        name: value
+        for name, value in task.to_dict().items()
+        if name not in task_module.FOR_PREDICTING
+    }
+    run_files.check_same_task(output_dir, found, wanted, vocabulary)
 
 
 def _check_trained(options):
     """Refuses to evaluate or to predict with a head that was never trained."""
-    if rotation.latest(options.output_dir) is not None:
+    head = run_files.head_to_apply(options)
+    if head is None:
         return
-    if options.init_checkpoint is None:
-        raise ValueError(
-            f"{options.output_dir} holds no checkpoint; train first (--do_train), or "
-            "give a fine-tuned one as --init_checkpoint."
-        )
-    head = formats.open_source(options.init_checkpoint).head
     if head.kind != task_module.KIND:
         raise ValueError(
             f"{options.init_checkpoint} has no head for question answering, so it was "
