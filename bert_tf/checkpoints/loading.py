@@ -7,6 +7,7 @@ from bert_tf import progress as progress_module
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import head as head_module
 from bert_tf.checkpoints import names
+from bert_tf.checkpoints import rotation
 from bert_tf.modeling import numerics
 
 logger = logging.getLogger(__name__)
@@ -66,6 +67,34 @@ def load_checkpoint(model, path, *, progress=progress_module.silent) -> LoadRepo
         print(report)
     """
     return load_source(model, formats.open_source(path, progress=progress))
+
+
+def load_run(model, run_dir: str) -> str:
+    """Gives a model the last weights of the training run that it is of.
+
+    Args:
+        model: any task's model; is built if it is not.
+        run_dir: `output_dir` of the run.
+
+    Returns:
+        The checkpoint's prefix.
+
+    Raises:
+        OSError: the checkpoint cannot be read.
+        ValueError: there is none, or it lacks weights of the model.
+    """
+    prefix = rotation.latest(run_dir)
+    if prefix is None:
+        raise ValueError(
+            f"{run_dir} holds no checkpoint; train there first, or name another run."
+        )
+    report = load_checkpoint(model, prefix)
+    if report.missing:
+        raise ValueError(
+            f"{prefix} lacks {len(report.missing)} of the model's weights, the first "
+            f"{report.missing[0]}; expected a checkpoint of this run."
+        )
+    return prefix
 
 
 def load_model(path, *, progress=progress_module.silent, **kwargs):

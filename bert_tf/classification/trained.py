@@ -4,7 +4,6 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.checkpoints import loading
-from bert_tf.checkpoints import rotation
 from bert_tf.checkpoints import run_files
 from bert_tf.classification import inputs as run_inputs
 from bert_tf.classification import model as model_module
@@ -48,7 +47,7 @@ class TrainedClassifier:
             bilstm_on_top=self.task.bilstm_on_top,
         )
         self.model.build()
-        _load(self.model, run_dir)
+        loading.load_run(self.model, run_dir)
         columns = ("input_ids", "input_mask", "segment_ids")
         self._logits = tf.function(
             lambda features: self.model(features)["logits"],
@@ -123,17 +122,3 @@ def split_pairs(inputs, *, is_pair: bool):
 def _is_pair_of_texts(item):
     is_sequence = isinstance(item, tuple | list) and len(item) == 2
     return is_sequence and all(isinstance(text, str) for text in item)
-
-
-def _load(model, run_dir):
-    prefix = rotation.latest(run_dir)
-    if prefix is None:
-        raise ValueError(
-            f"{run_dir} holds no checkpoint; train there first, or name another run."
-        )
-    report = loading.load_checkpoint(model, prefix)
-    if report.missing:
-        raise ValueError(
-            f"{prefix} lacks {len(report.missing)} of the model's weights, the first "
-            f"{report.missing[0]}; expected a checkpoint of this run."
-        )

@@ -4,7 +4,6 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.checkpoints import loading
-from bert_tf.checkpoints import rotation
 from bert_tf.checkpoints import run_files
 from bert_tf.modeling import numerics
 from bert_tf.multiple_choice import examples as examples_module
@@ -45,7 +44,7 @@ class TrainedMultipleChoice:
         )
         self.model = model_module.BertMultipleChoice(self.config)
         self.model.build()
-        _load(self.model, run_dir)
+        loading.load_run(self.model, run_dir)
         columns = ("input_ids", "input_mask", "segment_ids")
         # Endings are scored one by one: their number is the inputs' own.
         self._scores = tf.function(
@@ -124,17 +123,3 @@ def _is_choice(item):
     texts = [start, *endings]
     is_text = all(isinstance(text, str) and text.strip() for text in texts)
     return is_text and len(endings) >= examples_module.MIN_ENDINGS
-
-
-def _load(model, run_dir):
-    prefix = rotation.latest(run_dir)
-    if prefix is None:
-        raise ValueError(
-            f"{run_dir} holds no checkpoint; train there first, or name another run."
-        )
-    report = loading.load_checkpoint(model, prefix)
-    if report.missing:
-        raise ValueError(
-            f"{prefix} lacks {len(report.missing)} of the model's weights, the first "
-            f"{report.missing[0]}; expected a checkpoint of this run."
-        )

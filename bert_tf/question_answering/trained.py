@@ -4,7 +4,6 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.checkpoints import loading
-from bert_tf.checkpoints import rotation
 from bert_tf.checkpoints import run_files
 from bert_tf.question_answering import alignment
 from bert_tf.question_answering import examples as examples_module
@@ -49,7 +48,7 @@ class TrainedSpanPredictor:
             self.config, bilstm_on_top=self.task.bilstm_on_top
         )
         self.model.build()
-        _load(self.model, run_dir)
+        loading.load_run(self.model, run_dir)
         columns = ("input_ids", "input_mask", "segment_ids")
         self._logits = tf.function(
             lambda features: self.model(features),
@@ -133,17 +132,3 @@ def examples_of(inputs) -> list[examples_module.SquadExample]:
             )
         )
     return examples
-
-
-def _load(model, run_dir):
-    prefix = rotation.latest(run_dir)
-    if prefix is None:
-        raise ValueError(
-            f"{run_dir} holds no checkpoint; train there first, or name another run."
-        )
-    report = loading.load_checkpoint(model, prefix)
-    if report.missing:
-        raise ValueError(
-            f"{prefix} lacks {len(report.missing)} of the model's weights, the first "
-            f"{report.missing[0]}; expected a checkpoint of this run."
-        )

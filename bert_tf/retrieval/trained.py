@@ -9,7 +9,6 @@ import tensorflow as tf
 
 from bert_tf import files
 from bert_tf.checkpoints import loading
-from bert_tf.checkpoints import rotation
 from bert_tf.checkpoints import run_files
 from bert_tf.retrieval import corpus as corpus_module
 from bert_tf.retrieval import encoding
@@ -52,7 +51,7 @@ class _Trained:
         )
         self.model = self.task.create_model(self.config)
         self.model.build()
-        self.checkpoint = _load(self.model, run_dir)
+        self.checkpoint = loading.load_run(self.model, run_dir)
         self._outputs = tf.function(
             lambda features: self.model(features)[self._output],
             input_signature=[
@@ -229,19 +228,3 @@ def _split(inputs):
         query, *passages = _texts([item[0], *item[1]])
         found.append((query, passages))
     return found
-
-
-def _load(model, run_dir):
-    """Gives a model the run's last weights, and returns their prefix."""
-    prefix = rotation.latest(run_dir)
-    if prefix is None:
-        raise ValueError(
-            f"{run_dir} holds no checkpoint; train there first, or name another run."
-        )
-    report = loading.load_checkpoint(model, prefix)
-    if report.missing:
-        raise ValueError(
-            f"{prefix} lacks {len(report.missing)} of the model's weights, the first "
-            f"{report.missing[0]}; expected a checkpoint of this run."
-        )
-    return prefix

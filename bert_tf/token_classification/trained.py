@@ -8,7 +8,6 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.checkpoints import loading
-from bert_tf.checkpoints import rotation
 from bert_tf.checkpoints import run_files
 from bert_tf.token_classification import examples
 from bert_tf.token_classification import features as features_module
@@ -62,7 +61,7 @@ class TrainedTagger:
             feature_based=self.task.feature_based,
         )
         self.model.build()
-        _load(self.model, run_dir)
+        loading.load_run(self.model, run_dir)
         columns = ("input_ids", "input_mask", "segment_ids")
         self._logits = tf.function(
             lambda features: self.model(features)["logits"],
@@ -175,17 +174,3 @@ def _word_pattern():
 
 
 _WORD = _word_pattern()
-
-
-def _load(model, run_dir):
-    prefix = rotation.latest(run_dir)
-    if prefix is None:
-        raise ValueError(
-            f"{run_dir} holds no checkpoint; train there first, or name another run."
-        )
-    report = loading.load_checkpoint(model, prefix)
-    if report.missing:
-        raise ValueError(
-            f"{prefix} lacks {len(report.missing)} of the model's weights, the first "
-            f"{report.missing[0]}; expected a checkpoint of this run."
-        )
