@@ -47,14 +47,15 @@ class Writer:
         self.path = os.fspath(path)
         self._schema = schema
         self._metadata = dict(metadata or {})
-        self._recorder = record_index.Recorder()
         self._stack = contextlib.ExitStack()
         self._file = None
+        self._recorder = None
 
     def __enter__(self) -> "Writer":
         self._file = self._stack.enter_context(
             files.complete_or_absent(self.path, "wb")
         )
+        self._recorder = record_index.Recorder()
         return self
 
     def __exit__(self, kind, error, traceback):
