@@ -173,7 +173,7 @@ class QuestionAnswering:
         reached = fine_tuning.train(
             self.trainer,
             self.inputs,
-            lambda: source.WindowSource(self.training_windows()),
+            self._training_source,
             counts={"Num orig examples": len(self.inputs.train_examples)},
             evaluate=lambda: self.answers().scores(),
         )
@@ -185,6 +185,11 @@ class QuestionAnswering:
         results = answers.write_scores(self.options.output_dir)
         self._write_card(results=results, answers=answers)
         return results
+
+    def _training_source(self):
+        windows = self.training_windows()
+        logger.info("  Num split examples = %d", len(windows))
+        return source.WindowSource(windows)
 
     def training_windows(self) -> windows_module.Windows:
         """Returns the windows of train_file."""

@@ -600,11 +600,20 @@ def test_a_corpus_of_somebody_else_is_not_overwritten(run_tool, prepare, tmp_pat
 
 
 KILLED = """
-import os, signal, sys
-from bert_tf.preparation import options, sources, workflow
+import os, signal, sys, time
+from bert_tf.preparation import options, parts, shards, sources, workflow
 
 STAGE, WORKERS, KILLED, INPUT, OUTPUT = sys.argv[1:]
 sources._UNIT_BYTES = 2000
+
+def slow(function):
+    def run(*arguments, **named):
+        time.sleep(0.3)  # So that something is left to do, however fast all else is.
+        return function(*arguments, **named)
+    return run
+
+parts.Writer = slow(parts.Writer)
+shards.text_statistics.Statistics.save = slow(shards.text_statistics.Statistics.save)
 
 def stop(stage, done, total, **_):
     if stage == STAGE and done > 0.3 * total:

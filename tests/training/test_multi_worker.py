@@ -155,10 +155,10 @@ def test_two_workers_go_the_way_of_one_device_even_when_one_is_killed(
     flags, tmp_path, project_root, run_tool
 ):
     reference, run = tmp_path / "one", tmp_path / "two"
-    # One device takes the first steps, so the run moves to workers in its middle.
-    first = start(project_root, flags(run, save_checkpoints_steps=1))
     done = run_tool("run_pretraining", *flags(reference))
     assert done.exit_code == 0, done.stderr
+    # One device takes the first steps, so the run moves to workers in its middle.
+    first = start(project_root, flags(run, save_checkpoints_steps=1))
     wait_until(lambda: len(metrics(run)) >= 8 or first.poll() is not None)
     first.send_signal(signal.SIGTERM)
     outputs_of([first])
