@@ -175,7 +175,14 @@ def write_results(trainer, scores) -> dict[str, float]:
 def prediction(
     trainer, *, batch_size=None, progress=progress_module.silent
 ) -> evaluation.Evaluation:
-    """Returns what applies the model; default batch_size: predict_batch_size."""
+    """Returns what applies a run's model to the examples to predict.
+
+    Args:
+        trainer: `loop.Trainer`.
+        batch_size: int, rows per step over all replicas; None: `predict_batch_size` of
+            the options.
+        progress: see `bert_tf.progress`.
+    """
     batch_size = batch_size or trainer.options.predict_batch_size
     options = dataclasses.replace(trainer.options, eval_batch_size=batch_size)
     return evaluation.Evaluation(
