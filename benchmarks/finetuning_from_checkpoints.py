@@ -61,6 +61,7 @@ def arguments():
     add("--learning_rate", type=float, default=1e-4)
     add("--train_batch_size", type=int, default=32)
     add("--max_seq_length", type=int, default=128)
+    add("--dtype", default="float32", help="or mixed_bfloat16")
     return parser.parse_args()
 
 
@@ -151,6 +152,7 @@ def fine_tune(given, checkpoints, name, task, seed):
         train_batch_size=given.train_batch_size,
         eval_batch_size=64,
         max_seq_length=given.max_seq_length,
+        dtype=given.dtype,
         save_checkpoints_steps=10**9,  # One at the end.
         **start,
     )

@@ -259,6 +259,9 @@ def _dataset(batch, steps, source, length_buckets):
         dataset = buckets_module.cut(dataset, length_buckets=length_buckets)
     options = tf.data.Options()
     options.deterministic = True
+    # Nothing here is left to tf.data's tuner. Its thread sleeps up to a minute at a
+    # time, and an iterator does not end before the thread has woken.
+    options.autotune.enabled = False
     return dataset.prefetch(_BATCHES_AHEAD).with_options(options)
 
 

@@ -149,6 +149,9 @@ def distribute_shares(batches_of, batch_size, strategy):
 
 def _iterator(strategy, share_of):
     """Returns the iterator over parts of what each host gets: share_of(host, hosts)."""
+    on_cpus = all("CPU" in device for device in strategy.extended.worker_devices)
+    if on_cpus and strategy.num_replicas_in_sync == 1:
+        return iter(share_of(0, 1))
     runs_on_hosts = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
     servers = []
 
@@ -168,7 +171,10 @@ def _iterator(strategy, share_of):
             )
         )
 
-    iterator = iter(strategy.distribute_datasets_from_function(per_replica))
+    # Fetching ahead to a device brings a tuner that cannot be switched off and can keep
+    # an iterator from ending for up to a minute; a CPU has no use for it.
+    fetching = tf.distribute.InputOptions(experimental_fetch_to_device=not on_cpus)
+    iterator = iter(strategy.distribute_datasets_from_function(per_replica, fetching))
     if servers:
         # It serves as long as it is read.
         weakref.finalize(iterator, servers.clear)

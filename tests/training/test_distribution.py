@@ -85,6 +85,27 @@ def test_a_batch_that_does_not_divide_is_refused():
         distribution.check_batch_size("train_batch_size", 12, strategy, micro_batches=2)
 
 
+@pytest.mark.parametrize("distributed", [True, False])
+def test_batches_leave_nothing_to_the_tuner_of_tf_data(distributed, monkeypatch):
+    """Its thread can keep an iterator from ending for up to a minute."""
+    strategy = distribution.create_strategy("mirrored", num_replicas=2)
+    if not distributed:
+        strategy = distribution.create_strategy("cpu")
+    fetched = []
+    distributed_by = type(strategy).distribute_datasets_from_function
+
+    def recorded(self, dataset_of, options):
+        fetched.append(options)
+        return distributed_by(self, dataset_of, options)
+
+    monkeypatch.setattr(type(strategy), distributed_by.__name__, recorded)
+    dataset = tf.data.Dataset.range(4).batch(2).map(lambda row: {"a": row})
+    iterator = distribution.distribute(dataset, strategy)
+    next(iterator)
+    assert all(not options.experimental_fetch_to_device for options in fetched)
+    assert len(fetched) == distributed
+
+
 @pytest.mark.parametrize("replicas", [1, 2, 4])
 def test_replicas_get_contiguous_parts_of_the_global_batch(replicas):
     strategy = distribution.create_strategy("mirrored", num_replicas=replicas)
@@ -162,8 +183,10 @@ class PodSlice:
     """Two hosts of two replicas each: every host is asked for its own dataset."""
 
     num_replicas_in_sync = 4
+    extended = types.SimpleNamespace(worker_devices=("/device:TPU:0",))
 
-    def distribute_datasets_from_function(self, dataset_of):
+    def distribute_datasets_from_function(self, dataset_of, options):
+        assert options.experimental_fetch_to_device
         contexts = [
             tf.distribute.InputContext(
                 num_input_pipelines=2, input_pipeline_id=host, num_replicas_in_sync=4
