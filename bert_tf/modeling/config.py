@@ -21,6 +21,8 @@ IGNORED_KEYS = frozenset(
 # What a position may look at: all real pieces, or those up to itself ("LTR" of the
 # paper's Table 5).
 ATTENTION = ("bidirectional", "causal")
+# What the table of positions is at first: drawn like all others, or waves.
+POSITION_INITIALIZERS = ("normal", "sinusoidal")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -31,7 +33,7 @@ class BertConfig:
         ValueError: a value is out of its range.
 
     Source: BertConfig of modeling.py, 2018; `layer_norm_epsilon` was a constant there,
-    and `attention` is ours.
+    `attention` and `position_initializer` are ours.
     """
 
     vocab_size: int  # V, rows of the word embedding table.
@@ -45,8 +47,9 @@ class BertConfig:
     max_position_embeddings: int = 512  # The longest sequence.
     type_vocab_size: int = 2  # Number of segment ids.
     initializer_range: float = 0.02  # Deviation of the truncated normal.
-    layer_norm_epsilon: float = 1e-12
+    layer_norm_epsilon: float = numerics.LAYER_NORM_EPSILON
     attention: str = "bidirectional"  # One of `ATTENTION`.
+    position_initializer: str = "normal"  # One of `POSITION_INITIALIZERS`.
 
     def __post_init__(self):
         for field in _SIZES:
@@ -61,11 +64,10 @@ class BertConfig:
                 f"num_attention_heads {self.num_attention_heads}; change one of them."
             )
         numerics.activation(self.hidden_act)
-        if self.attention not in ATTENTION:
-            raise ValueError(
-                f"Unknown attention {self.attention!r} in the model configuration; "
-                f"expected one of {', '.join(ATTENTION)}."
-            )
+        _check_choice("attention", self.attention, ATTENTION)
+        _check_choice(
+            "position_initializer", self.position_initializer, POSITION_INITIALIZERS
+        )
 
     @property
     def is_causal(self):
@@ -175,14 +177,12 @@ class BertConfig:
     def to_json_string(self):
         """Returns the text of a `bert_config.json`.
 
-        `layer_norm_epsilon` and `attention` are left out where they are the release's,
-        whose own reader ignores both.
+        What the release's own reader ignores is left out where it is as in the release.
         """
         values = self.to_dict()
-        if values["layer_norm_epsilon"] == numerics.LAYER_NORM_EPSILON:
-            del values["layer_norm_epsilon"]
-        if not self.is_causal:
-            del values["attention"]
+        for name in ("layer_norm_epsilon", "attention", "position_initializer"):
+            if values[name] == getattr(BertConfig, name):
+                del values[name]
         return json.dumps(values, indent=2, sort_keys=True) + "\n"
 
     def check_vocabulary_size(self, num_pieces):
@@ -223,6 +223,14 @@ def _check_size(field, value):
         raise ValueError(
             f"{field} of the model configuration must be a whole number of at least "
             f"1, got {value!r}."
+        )
+
+
+def _check_choice(field, value, choices):
+    if value not in choices:
+        raise ValueError(
+            f"Unknown {field} {value!r} in the model configuration; expected one of "
+            f"{', '.join(choices)}."
         )
 
 

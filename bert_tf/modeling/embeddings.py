@@ -4,12 +4,15 @@ Shape letters: B batch, S sequence, H hidden, V vocabulary.
 """
 
 import keras
+import numpy as np
 from keras import ops
 
 from bert_tf.modeling import numerics
 
 # Every place where dropout acts has a number; it chooses the place's masks.
 EMBEDDINGS_DROPOUT_SITE = 0
+# Vaswani et al., 2017, section 3.5: the longest of their waves, over 2 pi.
+_LONGEST_WAVE = 10000.0
 
 
 class LayerNorm(keras.layers.Layer):
@@ -70,12 +73,14 @@ class Embeddings(keras.layers.Layer):
             "token_type_embeddings", config.type_vocab_size
         )
         self.position_embeddings = self._table(
-            "position_embeddings", config.max_position_embeddings
+            "position_embeddings",
+            config.max_position_embeddings,
+            initialize=position_initializer(config),
         )
         self.normalization.build((None, config.hidden_size))
 
-    def _table(self, name, num_rows, *, num_padding=0):
-        initialize = numerics.initializer(self.config)
+    def _table(self, name, num_rows, *, initialize=None, num_padding=0):
+        initialize = initialize or numerics.initializer(self.config)
 
         def initialize_padded(shape, dtype=None):
             # The draws of a table without padding.
@@ -122,3 +127,30 @@ class Embeddings(keras.layers.Layer):
             dropout_keys,
             EMBEDDINGS_DROPOUT_SITE,
         )
+
+
+def position_initializer(config):
+    """Returns the initializer of the table of positions, as `config` names it.
+
+    "normal" is the release's: rows drawn independently, so that what one position
+    learns of its neighbour helps no other. "sinusoidal" begins with waves of the mean
+    square initializer_range ** 2: "the piece before" is then one linear map, the same
+    at every position. The table is trained either way.
+
+    Source: Vaswani et al., 2017, section 3.5, which does not train them.
+    """
+    if config.position_initializer == "normal":
+        return numerics.initializer(config)
+
+    def waves(shape, dtype=None):
+        num_positions, hidden_size = shape
+        columns = np.arange(hidden_size)
+        wavelengths = _LONGEST_WAVE ** (columns // 2 * 2 / hidden_size)
+        angles = np.arange(num_positions)[:, None] / wavelengths
+        table = np.where(columns % 2, np.cos(angles), np.sin(angles))
+        # The mean square of a wave is 1/2.
+        return ops.convert_to_tensor(
+            table * np.sqrt(2) * config.initializer_range, dtype=dtype or "float32"
+        )
+
+    return waves

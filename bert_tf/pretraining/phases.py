@@ -18,6 +18,7 @@ _SHARED = (
     "init_checkpoint",
     "bert_config_file",
     "model_size",
+    "config_overrides",
     "objective",
     "vocab_file",
     "do_train",
@@ -45,6 +46,7 @@ def options_of(options) -> list:
                 "init_checkpoint": phases[-1].output_dir,
                 "bert_config_file": None,
                 "model_size": None,
+                "config_overrides": (),
             }
         try:
             changes |= _values(type(options), text)

@@ -41,6 +41,11 @@ class RunPretrainingOptions(
         "and width as in L-6_H-768, heads too as in L-6_H-768_A-3. The size of the "
         "vocabulary is that of the examples.",
     )
+    config_overrides: tuple[str, ...] = option(
+        (),
+        help="Values of the model's configuration to change, as in "
+        "hidden_dropout_prob=0,position_initializer=sinusoidal.",
+    )
     objective: str | None = option(
         None,
         choices=("masked_lm", "left_to_right"),

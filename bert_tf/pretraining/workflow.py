@@ -9,6 +9,7 @@ from bert_tf import options as options_module
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.data import tfrecord
+from bert_tf.pretraining import config_overrides
 from bert_tf.pretraining import inputs
 from bert_tf.pretraining import objectives
 from bert_tf.pretraining import phases
@@ -88,7 +89,8 @@ class Pretraining:
     def __init__(self, options, *, progress=progress_module.silent):
         self.options = options
         start = _starting_point(options, progress)
-        self.config = objectives.with_attention(start.config, options.objective)
+        config = config_overrides.apply(start.config, options.config_overrides)
+        self.config = objectives.with_attention(config, options.objective)
         self.vocabulary = start.vocabulary
         self.config.check_sequence_length(options.max_seq_length)
         self.records = self._open(options.input_file)

@@ -11,6 +11,7 @@ import tensorflow as tf
 from bert_tf.checkpoints import loading
 from bert_tf.modeling import bert
 from bert_tf.modeling import config
+from bert_tf.modeling import embeddings
 from bert_tf.modeling import numerics
 
 SMALL = config.BertConfig(
@@ -188,6 +189,22 @@ def test_kernels_are_drawn_within_two_deviations():
         # The release's truncated normal is not scaled up: its deviation is 0.88.
         assert 0.80 < values.std() / 0.02 < 0.96
     assert np.all(np.asarray(layer.intermediate.dense.bias) == 0)
+
+
+def test_positions_that_begin_as_waves_make_an_offset_one_linear_map():
+    waves = dataclasses.replace(
+        SMALL, initializer_range=0.07, position_initializer="sinusoidal"
+    )
+    layer = embeddings.Embeddings(waves)
+    layer.build()
+    table = np.asarray(layer.position_embeddings)
+    np.testing.assert_allclose((table**2).mean(axis=1), 0.07**2, rtol=1e-5)
+    here, there = table[:-3], table[3:]
+    offset = np.linalg.lstsq(here, there, rcond=None)[0]
+    np.testing.assert_allclose(here @ offset, there, atol=1e-4)
+    assert layer.position_embeddings.trainable
+    # All other tables are drawn as ever.
+    assert np.abs(np.asarray(layer.word_embeddings)).max() <= 0.14
 
 
 def test_attention_weights_on_request_are_the_softmax_of_the_scores():

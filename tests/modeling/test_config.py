@@ -45,12 +45,15 @@ def test_a_configuration_survives_its_own_text():
     assert "layer_norm_epsilon" not in text  # The release's reader does not know it.
 
 
-def test_causal_attention_is_written_and_read_and_the_usual_one_left_out():
-    causal = config.BertConfig(vocab_size=9, attention="causal")
-    text = causal.to_json_string()
-    assert json.loads(text)["attention"] == "causal"
-    assert config.BertConfig.from_dict(json.loads(text)) == causal
-    assert 'attention"' not in config.BertConfig(vocab_size=9).to_json_string()
+@pytest.mark.parametrize(
+    "name, value", [("attention", "causal"), ("position_initializer", "sinusoidal")]
+)
+def test_what_the_release_does_not_know_is_written_only_where_it_differs(name, value):
+    changed = config.BertConfig(vocab_size=9, **{name: value})
+    text = changed.to_json_string()
+    assert json.loads(text)[name] == value
+    assert config.BertConfig.from_dict(json.loads(text)) == changed
+    assert f'{name}"' not in config.BertConfig(vocab_size=9).to_json_string()
 
 
 def test_another_epsilon_is_written():
@@ -75,6 +78,7 @@ def test_another_epsilon_is_written():
         ({"hidden_act": "swish"}, "Unknown activation 'swish'.* gelu_erf"),
         ({"hidden_act": None}, "Unknown activation None"),
         ({"attention": "both"}, "Unknown attention 'both'.* bidirectional, causal"),
+        ({"position_initializer": "wave"}, "Unknown position_initializer .* normal, s"),
     ],
 )
 def test_a_wrong_value_is_named(change, sentence):

@@ -329,6 +329,37 @@ def test_a_named_size_trains_with_the_vocabulary_of_the_examples(tmp_path, pretr
     assert done.exit_code == 0, done.stderr
 
 
+def test_values_of_the_configuration_can_be_changed_and_stay_with_the_run(
+    tmp_path, pretrain
+):
+    changed = "--config_overrides=hidden_dropout_prob=0,position_initializer=sinusoidal"
+    flags = ["--do_train", changed]
+    done = pretrain(tmp_path, *flags, size="--model_size=L-1_H-16_A-2")
+    assert done.exit_code == 0, done.stderr
+    read = config.BertConfig.from_json_file(tmp_path / "bert_config.json")
+    assert (read.hidden_dropout_prob, read.position_initializer) == (0, "sinusoidal")
+    assert read.attention_probs_dropout_prob == 0.1
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        ("dropout=0", "'dropout=0', expected NAME=VALUE with one of vocab_size, hid"),
+        ("hidden_size", "'hidden_size', expected NAME=VALUE"),
+        ("num_hidden_layers=2.5", "num_hidden_layers=2.5, expected a whole number"),
+        ("hidden_dropout_prob=none", "hidden_dropout_prob=none, expected a number"),
+        ("position_initializer=waves", "expected one of normal, sinusoidal"),
+        ("hidden_dropout_prob=2", "less than 1, got 2.0"),
+    ],
+)
+def test_a_change_that_cannot_be_ends_in_one_line(tmp_path, pretrain, change, said):
+    flags = ["--do_train", f"--config_overrides={change}"]
+    done = pretrain(tmp_path / "run", *flags, size="--model_size=tiny")
+    assert done.exit_code == 2, done.stderr
+    assert said in done.stderr.strip().splitlines()[-1]
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize(
     "flags, code, said",
     [
