@@ -2,7 +2,8 @@
 
 Every peer trains a model of the same size on the same rows of word pieces for the same
 wall time, one after the other, each in a process of its own and in its fastest mode,
-with the same batch, learning rate, dropout and clipping. The time runs from the call
+with the same batch, learning rate, dropout and clipping; only how the weights begin is
+as this package's recipes have it (`--config_overrides`). The time runs from the call
 that trains until the time is up, tracing and compiling included; loading libraries and
 data, finding the fastest mode, and evaluating are left out. All are then measured on
 the same held-out rows with the same hidden positions, in float32.
@@ -42,11 +43,16 @@ def arguments():
     add("--num_hidden_layers", type=int, default=4)
     add("--hidden_size", type=int, default=256)
     add("--batch_size", type=int, default=32)
-    add("--learning_rate", type=float, default=1e-3)
+    add("--learning_rate", type=float, default=5e-4)
     add("--dropout", type=float, default=0.0, help="too short a time to overfit")
     add("--max_seq_length", type=int, default=128)
     add("--max_predictions_per_seq", type=int, default=20)
     add("--max_heldout_rows", type=int, default=2048, help="the first ones")
+    add(
+        "--config_overrides",
+        default="initializer_range=0.06,position_initializer=sinusoidal",
+        help="how bert_tf's weights begin; empty: as the peers' do",
+    )
     add("--peers", default=",".join(PEERS), help="which, in which order")
     add("--hugging_face_python", default=sys.executable, help="an interpreter with it")
     return parser.parse_args()
