@@ -48,10 +48,11 @@ def framed_records(
         values = np.asarray(columns[column.name]).reshape(num_rows, -1)
         message.extend(_feature_entry(column, values))
     message.prepend_length(_FEATURES_TAG)
-    message.prepend(bytes(HEADER_BYTES))
+    lengths = message.lengths.copy()
+    message.prepend(_headers(lengths))
     message.append(_repeated(bytes(FOOTER_BYTES), num_rows))
     data = message.flat()
-    _fill_frames(data, message.lengths)
+    _fill_footers(data, np.cumsum(message.lengths) - FOOTER_BYTES, lengths)
     return data, message.lengths
 
 
@@ -159,16 +160,20 @@ def _fields(message):
         yield tag >> 3, value
 
 
-def _fill_frames(data, sizes):
-    starts = np.cumsum(sizes) - sizes
-    lengths = sizes - HEADER_BYTES - FOOTER_BYTES
-    data[starts[:, None] + np.arange(8)] = lengths.astype("<u8")[:, None].view(np.uint8)
-    eight = np.full(len(starts), 8, np.int64)
-    crc = crc32c.masked_crc32c(data, starts, eight).astype("<u4")
-    data[starts[:, None] + np.arange(8, 12)] = crc[:, None].view(np.uint8)
-    crc = crc32c.masked_crc32c(data, starts + HEADER_BYTES, lengths).astype("<u4")
-    footers = (starts + HEADER_BYTES + lengths)[:, None] + np.arange(FOOTER_BYTES)
-    data[footers] = crc[:, None].view(np.uint8)
+def _headers(lengths):
+    """Returns uint8 [B, HEADER_BYTES] of payloads of some lengths."""
+    # Rows of few lengths: a checksum for each length and not for each row.
+    different, row_of = np.unique(lengths, return_inverse=True)
+    data = different.astype("<u8").view(np.uint8)
+    starts = 8 * np.arange(len(different))
+    crc = crc32c.masked_crc32c(data, starts, np.full(len(different), 8))
+    crc = crc.astype("<u4").view(np.uint8).reshape(-1, 4)
+    return np.concatenate([data.reshape(-1, 8), crc], axis=1)[row_of]
+
+
+def _fill_footers(data, ends, lengths):
+    crc = crc32c.masked_crc32c(data, ends - lengths, lengths).astype("<u4")
+    data[ends[:, None] + np.arange(FOOTER_BYTES)] = crc[:, None].view(np.uint8)
 
 
 def _feature_entry(column, values):
@@ -186,7 +191,8 @@ def _feature_entry(column, values):
     name = column.name.encode()
     if len(name) > 127:
         raise ValueError(f"Expected column names of at most 127 bytes, got {name}.")
-    entry.prepend(bytes([_KEY_TAG, len(name)]) + name)
+    key = bytes([_KEY_TAG, len(name)]) + name
+    entry.prepend(_repeated(key, len(values)))
     entry.prepend_length(_FEATURES_TAG)
     return entry
 
@@ -211,14 +217,14 @@ class _Slots:
         """Puts bytes after what is here."""
         self._insert(len(self.parts), matrix, used)
 
-    def prepend(self, data):
-        """Puts the same bytes before what is here in every row."""
-        self._insert(0, _repeated(data, self.num_rows))
+    def prepend(self, matrix):
+        """Puts bytes before what is here."""
+        self._insert(0, matrix)
 
     def prepend_length(self, tag):
         """Puts a tag and the length of all that is here so far before it."""
         self._insert(0, *_varints(self.lengths[:, None]))
-        self.prepend(bytes([tag]))
+        self.prepend(_repeated(bytes([tag]), self.num_rows))
 
     def flat(self):
         """Returns all rows' bytes one after another."""
