@@ -149,7 +149,7 @@ def distribute_shares(batches_of, batch_size, strategy):
 
 def _iterator(strategy, share_of):
     """Returns the iterator over parts of what each host gets: share_of(host, hosts)."""
-    on_cpus = all("CPU" in device for device in strategy.extended.worker_devices)
+    on_cpus = _is_on_cpus(strategy)
     if on_cpus and strategy.num_replicas_in_sync == 1:
         return iter(share_of(0, 1))
     runs_on_hosts = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
@@ -179,6 +179,13 @@ def _iterator(strategy, share_of):
         # It serves as long as it is read.
         weakref.finalize(iterator, servers.clear)
     return iterator
+
+
+def _is_on_cpus(strategy):
+    try:
+        return all("CPU" in device for device in strategy.extended.worker_devices)
+    except RuntimeError:  # TensorFlow's default: it fetches nothing ahead either.
+        return True
 
 
 def _split(column, parts):
