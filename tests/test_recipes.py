@@ -60,6 +60,8 @@ def test_the_tool_takes_every_flag_of_a_recipe(recipe):
         value = getattr(options, name)
         if name == "phase":
             assert text in value
+        elif isinstance(value, tuple):
+            assert value == tuple(text.split(",")), name
         elif text:
             assert type(value)(text) == value, name
     assert len(phases.options_of(options)) == recipe.read_text().count("\n--phase=")
