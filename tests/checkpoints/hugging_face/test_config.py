@@ -52,6 +52,7 @@ def test_every_size_is_taken_and_given_back(copied):
         "layer_norm_epsilon": 1e-7,
         "hidden_act": "gelu_erf",
         "attention": "bidirectional",
+        "position_initializer": "normal",
     }
     written = config_file.to_dict(read, head.Head(kind="masked_lm"), 3)
     assert written == {
