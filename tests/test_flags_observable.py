@@ -221,6 +221,8 @@ OBSERVED = {
         **TRAINING,
         "input_file": MISTAKE,
         "bert_config_file": PRETRAIN + "test_a_run_of_another_model_is_not_continued",
+        "config_overrides": ABLATIONS
+        + "test_values_of_the_configuration_can_be_changed_and_stay_with_the_run",
         "model_size": ABLATIONS
         + "test_a_named_size_trains_with_the_vocabulary_of_the_examples",
         "objective": ABLATIONS + "test_left_to_right_trains_and_scores_the_next_piece",
