@@ -447,14 +447,14 @@ if __name__ == "__main__":
 
 # A worker imports the main module before anything of ours is run in it.
 SLOW_TO_START = """
-import signal, sys, threading, time
+import os, signal, sys, threading, time
 if __name__ == "__main__":
     # A process that has threads is not forked, so workers take their time.
     threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     from tools import create_pretraining_data
     sys.exit(create_pretraining_data.main())
-print("a worker starts", flush=True)
+os.write(1, b"a worker starts\\n")  # Both at once stay two lines.
 time.sleep(1)
 """
 
