@@ -43,7 +43,7 @@ def arguments():
     add("--num_hidden_layers", type=int, default=4)
     add("--hidden_size", type=int, default=256)
     add("--batch_size", type=int, default=16)
-    add("--learning_rate", type=float, default=7e-4)
+    add("--learning_rate", type=float, default=3e-4)
     add("--dropout", type=float, default=0.0, help="too short a time to overfit")
     add("--max_seq_length", type=int, default=128)
     add("--max_predictions_per_seq", type=int, default=20)
