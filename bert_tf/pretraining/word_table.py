@@ -113,7 +113,7 @@ class WordTable:
         if word.isascii():
             tokens = tokenizer.wordpiece_tokenizer.tokenize_word(word)
         else:
-            tokens = tokenizer.tokenize(word)
+            tokens = tokenizer.tokenize_word(word)
             is_chinese = len(word) == 1 and characters.is_chinese(word)
         self._ids.extend(map(tokenizer.vocab.__getitem__, tokens))
         self._starts.append(len(self._ids))

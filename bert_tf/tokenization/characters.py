@@ -37,6 +37,10 @@ WHITESPACE = unicode_14.SPACE | LINE_SEPARATORS | frozenset(map(ord, "\t\n\r"))
 # Deleted without a trace, so that what stood on both sides joins.
 DELETED = (unicode_14.CONTROL | {0, REPLACEMENT_CHARACTER}) - WHITESPACE
 
+# Marks that have an order among themselves, and what `str.translate` drops marks by.
+_COMBINING = frozenset(map(chr, unicode_14.COMBINING_CLASS))
+_NO_MARKS = dict.fromkeys(unicode_14.NONSPACING_MARK)
+
 
 def is_whitespace(character):
     """Returns whether a character separates words."""
@@ -91,8 +95,11 @@ def decompose(word):
     """Returns a word in normalization form D under Unicode 14.0."""
     if word.isascii():
         return word
+    decomposed = word.translate(unicode_14.DECOMPOSITION)
+    if _COMBINING.isdisjoint(decomposed):
+        return decomposed
     ordered, marks = [], []
-    for character in word.translate(unicode_14.DECOMPOSITION):
+    for character in decomposed:
         combining_class = unicode_14.COMBINING_CLASS.get(ord(character), 0)
         if combining_class == 0:
             ordered += _in_canonical_order(marks)
@@ -107,9 +114,11 @@ def strip_accents(word):
     """Returns a word decomposed and without its nonspacing marks."""
     if word.isascii():
         return word
-    decomposed = decompose(word)
-    kept = (c for c in decomposed if ord(c) not in unicode_14.NONSPACING_MARK)
-    return "".join(kept)
+    stripped = word.translate(unicode_14.DECOMPOSITION).translate(_NO_MARKS)
+    # The rare marks that stay stand in an order that those dropped have a say in.
+    if _COMBINING.isdisjoint(stripped):
+        return stripped
+    return decompose(word).translate(_NO_MARKS)
 
 
 def _first_that_counts(characters):

@@ -60,6 +60,13 @@ class FullTokenizer:
                 pieces += self._remembered.get(word) or self._pieces(word)
         return pieces
 
+    def tokenize_word(self, word):
+        """Returns the list of word pieces of one word that `basic.split_words` gave."""
+        pieces = []
+        for token in self.basic_tokenizer.tokenize_word(word):
+            pieces += self.wordpiece_tokenizer.tokenize_word(token)
+        return pieces
+
     def convert_tokens_to_ids(self, tokens):
         """Returns the list of ids of tokens.
 
@@ -77,9 +84,7 @@ class FullTokenizer:
         return [self.inv_vocab[token_id] for token_id in ids]
 
     def _pieces(self, word):
-        pieces = []
-        for token in self.basic_tokenizer.tokenize_word(word):
-            pieces += self.wordpiece_tokenizer.tokenize_word(token)
+        pieces = self.tokenize_word(word)
         if len(word) <= MAX_REMEMBERED_LENGTH:
             if len(self._remembered) >= MAX_REMEMBERED_WORDS:
                 self._remembered.clear()
