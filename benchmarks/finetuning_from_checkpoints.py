@@ -8,9 +8,11 @@ once, so that a run that was ended goes on where it was.
         --checkpoints=1000=run/model.ckpt-1000,2000=run/model.ckpt-2000,random=random \\
         --glue_dir=glue --tasks=SST-2,MRPC,CoLA --seeds=1,2,3 --max_train_rows=10000
 
-`random` stands for random weights of the size of the first checkpoint. Checkpoints with
-the names of the paper's ablations (`PUBLISHED`, `PUBLISHED_MASKS`) have its figures
-beside them.
+`random` stands for random weights with the first checkpoint's configuration: those that
+its run began with, as a rule. Fine-tuning has the dropout of each checkpoint's
+configuration. Scores of other settings in the same folder are left alone. Checkpoints
+with the names of the paper's ablations (`PUBLISHED`, `PUBLISHED_MASKS`) have its
+figures beside them.
 """
 
 import argparse
@@ -27,6 +29,15 @@ from bert_tf.checkpoints import starting_point
 from bert_tf.classification import options as classification_options
 from bert_tf.classification import workflow
 
+# What tells the scores of one call from those of another.
+SETTINGS = (
+    "max_train_rows",
+    "num_train_epochs",
+    "learning_rate",
+    "train_batch_size",
+    "max_seq_length",
+    "dtype",
+)
 # The score that stands for a task.
 SCORES = {"CoLA": "eval_matthews", "STS-B": "eval_pearson"}
 RANDOM = "random"
@@ -77,7 +88,8 @@ def main():
     os.makedirs(given.output_dir, exist_ok=True)
     path = os.path.join(given.output_dir, "scores.jsonl")
     rows = {task: prepare(given, task) for task in tasks}
-    done = read(path)
+    settings = {name: getattr(given, name) for name in SETTINGS}
+    done = [line for line in read(path) if line.get("settings") == settings]
     # Seeds outermost: whoever ends it early has every cell, from fewer seeds.
     for seed, task, name in itertools.product(seeds, tasks, checkpoints):
         if any(key(line) == (name, task, seed) for line in done):
@@ -90,6 +102,7 @@ def main():
             "seed": seed,
             **scores,
             "seconds": time.monotonic() - started,
+            "settings": settings,
         }
         with open(path, "a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
@@ -180,7 +193,8 @@ def report(given, names, rows, done):
     tasks = list(rows)
     lines = [
         f"Fine-tuned for {given.num_train_epochs:g} epochs, rate "
-        f"{given.learning_rate:g}, batch {given.train_batch_size}; dev sets, mean ± "
+        f"{given.learning_rate:g}, batch {given.train_batch_size}, {given.dtype}; dev "
+        "sets, mean ± "
         "standard deviation over the seeds. Rows trained on: "
         + ", ".join(f"{task} {rows[task]:,}" for task in tasks)
         + (

@@ -2,8 +2,9 @@
 
 Every peer trains a model of the same size on the same rows of word pieces for the same
 wall time, one after the other, each in a process of its own and in its fastest mode,
-with the same batch, learning rate, dropout and clipping; only how the weights begin is
-as this package's recipes have it (`--config_overrides`). The time runs from the call
+with the same batch, learning rate, dropout and clipping. These are the ones of this
+package's recipe, and how its weights begin is too (`--config_overrides`); those of the
+peers begin as their libraries have it. The time runs from the call
 that trains until the time is up, tracing and compiling included; loading libraries and
 data, finding the fastest mode, and evaluating are left out. All are then measured on
 the same held-out rows with the same hidden positions, in float32.
@@ -174,7 +175,9 @@ def table(given, peers):
     """Returns the results as a table in Markdown."""
     lines = [
         f"{given.num_hidden_layers} layers, width {given.hidden_size}, batch "
-        f"{given.batch_size} × {given.max_seq_length}, {given.minutes:g} minutes each:",
+        f"{given.batch_size} × {given.max_seq_length}, rate {given.learning_rate:g}, "
+        f"{given.minutes:g} minutes each; bert_tf with "
+        f"{given.config_overrides or 'the configuration of the others'}:",
         "",
         f"| | {' | '.join(COLUMNS).replace('_', ' ')} |",
         f"|---|{'---|' * len(COLUMNS)}",

@@ -44,7 +44,8 @@ class RunPretrainingOptions(
     config_overrides: tuple[str, ...] = option(
         (),
         help="Values of the model's configuration to change, as in "
-        "hidden_dropout_prob=0,position_initializer=sinusoidal.",
+        "hidden_dropout_prob=0,position_initializer=sinusoidal; of a checkpoint's, "
+        "dropout rates only. A size that is changed leaves the others as they are.",
     )
     objective: str | None = option(
         None,

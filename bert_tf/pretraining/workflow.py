@@ -89,7 +89,11 @@ class Pretraining:
     def __init__(self, options, *, progress=progress_module.silent):
         self.options = options
         start = _starting_point(options, progress)
-        config = config_overrides.apply(start.config, options.config_overrides)
+        config = config_overrides.apply(
+            start.config,
+            options.config_overrides,
+            has_weights=start.source is not None,
+        )
         self.config = objectives.with_attention(config, options.objective)
         self.vocabulary = start.vocabulary
         self.config.check_sequence_length(options.max_seq_length)
@@ -139,6 +143,8 @@ class Pretraining:
                 "the scores of random weights.",
                 self.options.output_dir,
             )
+        if self.trainer.resumed:
+            self.trainer.folder.check_same_model(self.config)
         results = scores.release_scores(self._evaluate(), self.trainer.step)
         self.trainer.folder.create()
         self.trainer.folder.write_eval_results(results)

@@ -21,6 +21,7 @@ from bert_tf.training import model_card
 from bert_tf.training import non_finite
 from bert_tf.training import optimizers
 from bert_tf.training import pace
+from bert_tf.training import provenance
 from bert_tf.training import run_folder
 from bert_tf.training import selection
 from bert_tf.training import state
@@ -278,16 +279,15 @@ class Trainer:
 
         Its speed is that of the median step of this process.
         """
-        model = self.model
         return model_card.TrainingFacts(
-            num_parameters=model.count_params(),
+            num_parameters=self.model.count_params(),
             num_trained_parameters=sum(
-                math.prod(variable.shape) for variable in model.trainable_variables
+                math.prod(variable.shape) for variable in self.model.trainable_variables
             ),
             num_steps=self.step,
             examples_per_second=self._pace.median_speed,
             devices=hardware.description(self.strategy),
-            versions=run_folder.versions(),
+            versions=provenance.versions(),
             date=model_card.today(),
         )
 

@@ -2,15 +2,14 @@
 
 import contextlib
 import dataclasses
-import importlib.metadata
 import json
 import logging
 import os
-import subprocess
 
 import tensorflow as tf
 
 from bert_tf import files
+from bert_tf.training import provenance
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +32,13 @@ WITHOUT_EFFECT = (
     "worker_hosts",
     "worker_index",
 )
-VERSIONS_OF = ("bert_tf", "tensorflow", "tensorflow-text", "keras", "numpy")
+# Values of a model that weights which are there already do not depend on.
+_FREE_VALUES = (
+    "attention_probs_dropout_prob",
+    "hidden_dropout_prob",
+    "initializer_range",
+    "position_initializer",
+)
 
 
 class RunFolder:
@@ -81,8 +86,8 @@ class RunFolder:
             {
                 "flags": dataclasses.asdict(options),
                 "seed": options.random_seed,
-                "versions": versions(),
-                "commit": _commit(),
+                "versions": provenance.versions(),
+                "commit": provenance.commit(),
             },
         )
 
@@ -94,26 +99,42 @@ class RunFolder:
             options: the tool's options record.
 
         Raises:
-            ValueError: the run has another model. Dropout rates may differ, and so
-                may flags; what differs is logged.
+            ValueError: as `check_same_model`. What differs and may is logged.
         """
-        recorded = self._read_json("bert_config.json")
-        current = json.loads(config.to_json_string())
-        differing = _differing(recorded, current) if recorded else {}
-        refused = [name for name in differing if not name.endswith("_dropout_prob")]
-        if refused:
-            name = refused[0]
-            raise ValueError(
-                f"{self.path} holds a run of another model: {name} is "
-                f"{recorded.get(name)} there, {current.get(name)} in "
-                "--bert_config_file; give the run's own, or another --output_dir."
-            )
+        differing = self.check_same_model(config)
         flags = (self._read_json("run.json") or {}).get("flags", {})
         # As they would be read back: tuples are lists in JSON.
         now = json.loads(json.dumps(dataclasses.asdict(options)))
         differing |= _differing(flags, now, ignored=WITHOUT_EFFECT) if flags else {}
         for name, (before, after) in differing.items():
             logger.warning("%s: %s was %s, now %s.", self.path, name, before, after)
+
+    def check_same_model(self, config):
+        """Checks that a configuration computes what the run in the folder did.
+
+        Args:
+            config: `BertConfig` of the model that gets the run's weights.
+
+        Returns:
+            {name: (there, now)} of what differs and may: dropout rates and how weights
+            begin. Empty where there is no run.
+
+        Raises:
+            ValueError: something else differs.
+        """
+        recorded = self._read_json("bert_config.json")
+        if recorded is None:
+            return {}
+        there = type(config).from_dict(recorded)
+        differing = _differing(there.to_dict(), config.to_dict())
+        for name, (before, now) in differing.items():
+            if name not in _FREE_VALUES:
+                raise ValueError(
+                    f"{self.path} holds a run of another model: {name} is {before} "
+                    f"there, {now} now; give the run's own (--bert_config_file and "
+                    "other flags of the model), or another --output_dir."
+                )
+        return differing
 
     def copy_settings_to(self, folder):
         """Copies what predicting and exporting need beside another checkpoint."""
@@ -260,29 +281,3 @@ def _write_scalar(name, value, step):
         plugin_data=tf.compat.v1.SummaryMetadata.PluginData(plugin_name="scalars")
     )
     tf.summary.write(name, tf.constant(value, tf.float32), step, metadata)
-
-
-def versions():
-    """Returns {package: its version, or None where it is not installed}."""
-    found = {}
-    for name in VERSIONS_OF:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            found[name] = None
-    return found
-
-
-def _commit():
-    """Returns the commit of the checkout that runs, or None outside of one."""
-    folder = os.path.dirname(os.path.abspath(__file__))
-    try:
-        done = subprocess.run(
-            ["git", "-C", folder, "rev-parse", "HEAD"],
-            capture_output=True,
-            text=True,
-            timeout=10,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() if done.returncode == 0 else None

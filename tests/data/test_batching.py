@@ -126,6 +126,20 @@ def test_evaluation_fills_the_last_batch_with_zeros():
     assert last["is_real_example"].dtype == np.float32
 
 
+@pytest.mark.parametrize("buckets", [(), (4,)])
+def test_nothing_is_left_to_the_tuner_of_tf_data(buckets):
+    """Its thread can keep an iterator from ending for up to a minute."""
+    columns = {"input_ids": np.ones((4, 6), int), "input_mask": np.ones((4, 6), int)}
+    source = batching.ArraySource(columns)
+    for dataset in (
+        batching.training_batches(
+            source, batch_size=2, num_steps=1, seed=0, length_buckets=buckets
+        ),
+        batching.evaluation_batches(source, batch_size=2, length_buckets=buckets),
+    ):
+        assert dataset.options().autotune.enabled is False
+
+
 @pytest.mark.parametrize(
     "longest, bucket",
     [(1, 4), (4, 4), (5, 6), (7, 10)],  # The whole length is always a bucket.

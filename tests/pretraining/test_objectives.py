@@ -339,6 +339,37 @@ def test_values_of_the_configuration_can_be_changed_and_stay_with_the_run(
     read = config.BertConfig.from_json_file(tmp_path / "bert_config.json")
     assert (read.hidden_dropout_prob, read.position_initializer) == (0, "sinusoidal")
     assert read.attention_probs_dropout_prob == 0.1
+    # How the weights began does not matter to who evaluates them.
+    done = pretrain(tmp_path, "--do_eval", size="--model_size=L-1_H-16_A-2")
+    assert done.exit_code == 0, done.stderr
+
+
+def test_weights_are_not_evaluated_as_another_model(tmp_path, pretrain):
+    size = "--model_size=L-1_H-16_A-2"
+    done = pretrain(
+        tmp_path, "--do_train", "--config_overrides=hidden_act=relu", size=size
+    )
+    assert done.exit_code == 0, done.stderr
+    done = pretrain(tmp_path, "--do_eval", size=size)
+    assert done.exit_code == 1
+    said = "holds a run of another model: hidden_act is relu there, gelu now"
+    assert said in done.stderr.strip().splitlines()[-1]
+    assert not (tmp_path / "eval_results.txt").exists()
+
+
+def test_of_a_checkpoint_dropout_alone_is_changed(tmp_path, pretrain, words_only_run):
+    start = f"--init_checkpoint={words_only_run}"
+    flags = ["--do_train", "--config_overrides=num_attention_heads=1"]
+    done = pretrain(tmp_path / "run", *flags, size=start)
+    assert done.exit_code == 2, done.stderr
+    said = "num_attention_heads is what the weights of --init_checkpoint were made with"
+    assert said in done.stderr.strip().splitlines()[-1]
+    assert not (tmp_path / "run").exists()
+    flags = ["--do_train", "--config_overrides=hidden_dropout_prob=0.3"]
+    done = pretrain(tmp_path / "run", *flags, size=start)
+    assert done.exit_code == 0, done.stderr
+    read = config.BertConfig.from_json_file(tmp_path / "run" / "bert_config.json")
+    assert read.hidden_dropout_prob == 0.3
 
 
 @pytest.mark.parametrize(
@@ -350,6 +381,9 @@ def test_values_of_the_configuration_can_be_changed_and_stay_with_the_run(
         ("hidden_dropout_prob=none", "hidden_dropout_prob=none, expected a number"),
         ("position_initializer=waves", "expected one of normal, sinusoidal"),
         ("hidden_dropout_prob=2", "less than 1, got 2.0"),
+        ("hidden_act=relu,hidden_act=gelu", "hidden_act is there twice"),
+        ("attention=causal", "attention cannot be changed here; give --objective"),
+        ("vocab_size=99", "vocab_size cannot be changed here; it is that of the voc"),
     ],
 )
 def test_a_change_that_cannot_be_ends_in_one_line(tmp_path, pretrain, change, said):

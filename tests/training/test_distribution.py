@@ -86,8 +86,8 @@ def test_a_batch_that_does_not_divide_is_refused():
 
 
 @pytest.mark.parametrize("distributed", [True, False])
-def test_batches_leave_nothing_to_the_tuner_of_tf_data(distributed, monkeypatch):
-    """Its thread can keep an iterator from ending for up to a minute."""
+def test_batches_are_not_fetched_ahead_to_cpus(distributed, monkeypatch):
+    """The dataset of it would be left to tf.data's tuner, which ends late."""
     strategy = distribution.create_strategy("mirrored", num_replicas=2)
     if not distributed:
         strategy = distribution.create_strategy("cpu")
