@@ -14,8 +14,8 @@ from bert_tf.modeling import numerics
 ROWS_AT_A_TIME = 512
 
 
-def losses_and_hits(vectors, table, bias, labels, *, rows_at_a_time=ROWS_AT_A_TIME):
-    """Returns each row's cross-entropy, and whether its highest logit is the label's.
+def losses(vectors, table, bias, labels, *, rows_at_a_time=ROWS_AT_A_TIME):
+    """Returns each row's cross-entropy, float32 [R].
 
     Logits are vectors @ transposed table + bias; the products are of the vectors'
     dtype, softmax and sums of gradients are float32.
@@ -26,9 +26,6 @@ def losses_and_hits(vectors, table, bias, labels, *, rows_at_a_time=ROWS_AT_A_TI
         bias: [V], a tensor of the same dtype.
         labels: int32 [R].
         rows_at_a_time: int, C.
-
-    Returns:
-        A pair of float32 [R]: losses, and 1 for a hit, else 0 (without a gradient).
     """
 
     @ops.custom_gradient
@@ -37,12 +34,28 @@ def losses_and_hits(vectors, table, bias, labels, *, rows_at_a_time=ROWS_AT_A_TI
 
         def backward(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream
-            return _gradients(chunks, table, bias, upstream[:, 0])
+            return _gradients(chunks, table, bias, upstream)
 
-        return _forward(chunks, table, bias), backward
+        return _row_by_row(numerics.cross_entropy, chunks, table, bias), backward
 
-    scores = compute(vectors, table, bias)  # [R, 2]
-    return scores[:, 0], ops.stop_gradient(scores[:, 1])
+    return compute(vectors, table, bias)
+
+
+def hits(vectors, table, bias, labels, *, rows_at_a_time=ROWS_AT_A_TIME):
+    """Returns float32 [R]: 1 where a row's highest logit is the label's, else 0.
+
+    It has no gradient. A graph that makes no use of it does not compute it.
+
+    Args:
+        vectors, table, bias, labels, rows_at_a_time: as for `losses`.
+    """
+
+    def is_hit(logits, labels):
+        return ops.cast(ops.equal(ops.argmax(logits, axis=-1), labels), "float32")
+
+    chunks = _Chunks(ops.stop_gradient(vectors), labels, rows_at_a_time)
+    table, bias = ops.stop_gradient(table), ops.stop_gradient(bias)
+    return _row_by_row(is_hit, chunks, table, bias)
 
 
 class _Chunks:
@@ -78,16 +91,15 @@ class _Chunks:
         return ops.cast(logits, "float32")
 
 
-def _forward(chunks, table, bias):
+def _row_by_row(score, chunks, table, bias):
+    """Returns float32 [R]: score(logits, labels) of every part's rows."""
+
     def add_part(index, scores):
         logits = chunks.logits(index, table, bias)
-        labels = chunks.take(chunks.labels, index)
-        losses = numerics.cross_entropy(logits, labels)
-        hits = ops.equal(ops.argmax(logits, axis=-1), labels)
-        part = ops.stack([losses, ops.cast(hits, "float32")], axis=1)
+        part = score(logits, chunks.take(chunks.labels, index))
         return chunks.put(scores, index, part)
 
-    scores = ops.zeros((chunks.num_rows + chunks.size, 2), dtype="float32")
+    scores = ops.zeros((chunks.num_rows + chunks.size,), dtype="float32")
     return ops.fori_loop(0, chunks.count, add_part, scores)[: chunks.num_rows]
 
 

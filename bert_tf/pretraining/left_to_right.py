@@ -87,7 +87,7 @@ class BertLeftToRight(heads.TaskModel):
         vectors = ops.reshape(vectors, (-1, self.config.hidden_size))  # [B * S, H]
         head = self.cls.predictions
         vectors = head.transform(vectors)
-        losses, hits = vocabulary_losses.losses_and_hits(
+        rows = (
             vectors,
             # Rows that pad the table for the hardware are of no piece.
             ops.cast(
@@ -100,8 +100,8 @@ class BertLeftToRight(heads.TaskModel):
         return {
             "sequence_output": encoded["sequence_output"],
             "pooled_output": encoded["pooled_output"],
-            "next_piece_losses": ops.reshape(losses, shape),
-            "next_piece_hits": ops.reshape(hits, shape),
+            "next_piece_losses": ops.reshape(vocabulary_losses.losses(*rows), shape),
+            "next_piece_hits": ops.reshape(vocabulary_losses.hits(*rows), shape),
         }
 
     def loss_weights(self, features):

@@ -36,9 +36,9 @@ def at_once(vectors, table, bias):
 @pytest.mark.parametrize("how", ["eager", "graph", "xla"])
 def test_losses_and_gradients_are_those_of_all_rows_at_once(rows, how):
     def in_parts(vectors, table, bias):
-        return vocabulary_losses.losses_and_hits(
+        return vocabulary_losses.losses(
             vectors, table, bias, LABELS, rows_at_a_time=rows
-        )[0]
+        )
 
     def compute(*inputs):
         return weighted(in_parts, *inputs)
@@ -54,7 +54,7 @@ def test_losses_and_gradients_are_those_of_all_rows_at_once(rows, how):
 
 def test_hits_are_rows_whose_highest_logit_is_the_labels():
     for labels, hit in [(LOGITS.argmax(axis=1), 1.0), (LOGITS.argmin(axis=1), 0.0)]:
-        _, hits = vocabulary_losses.losses_and_hits(
+        hits = vocabulary_losses.hits(
             tf.constant(VECTORS), TABLE, BIAS, labels.astype("int32")
         )
         assert hits.numpy().tolist() == [hit] * 7
@@ -64,7 +64,7 @@ def test_the_number_of_rows_may_be_unknown_to_the_graph():
     @tf.function(input_signature=[tf.TensorSpec([None, 4])])
     def total(vectors):
         labels = tf.zeros(tf.shape(vectors)[:1], "int32")
-        losses, _ = vocabulary_losses.losses_and_hits(
+        losses = vocabulary_losses.losses(
             vectors, TABLE, BIAS, labels, rows_at_a_time=2
         )
         return tf.reduce_sum(losses)
@@ -77,7 +77,7 @@ def test_bfloat16_vectors_have_float32_losses_and_bfloat16_gradients():
     inputs = [tf.cast(tensor, "bfloat16") for tensor in (VECTORS, TABLE, BIAS)]
 
     def in_parts(*inputs):
-        return vocabulary_losses.losses_and_hits(*inputs, LABELS)[0]
+        return vocabulary_losses.losses(*inputs, LABELS)
 
     losses, gradients = weighted(in_parts, *inputs)
     assert losses.dtype == tf.float32
