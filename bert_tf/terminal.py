@@ -4,8 +4,6 @@ import contextlib
 import logging
 import time
 
-import tqdm
-
 from bert_tf import progress
 
 SECONDS_BETWEEN_LINES = 10.0
@@ -77,11 +75,11 @@ class TerminalProgress:
 
     def print_line(self, line):
         """Prints a line above the bars."""
-        tqdm.tqdm.write(line, file=self._stream)
+        _tqdm().write(line, file=self._stream)
         self._stream.flush()
 
     def _new_bar(self, stage, done, total, unit):
-        return tqdm.tqdm(
+        return _tqdm()(
             desc=stage,
             total=_rounded(total),
             # A resumed stage's speed is that of the steps done now.
@@ -91,6 +89,13 @@ class TerminalProgress:
             bar_format=None if self._is_terminal else _LINE_FORMAT,
             dynamic_ncols=True,
         )
+
+
+def _tqdm():
+    """Returns the class of bars; loading it takes time, and not all draw one."""
+    import tqdm
+
+    return tqdm.tqdm
 
 
 class _Nowhere:

@@ -21,10 +21,11 @@ _CUT = (
     "%s:%d: this document is larger than half a shard, and is cut here and further on; "
     "its parts count as documents. Raise shard_mb, or part documents by blank lines."
 )
-# A line that str.strip() leaves nothing of, white space beyond ASCII included.
-_BLANK_LINE = re.compile(
-    rb"(?m)^(?:[\t\v\f\r\x1c-\x1f ]|\xc2[\x85\xa0]|\xe1\x9a\x80|\xe2\x80[\x80-\x8a\xa8"
-    rb"\xa9\xaf]|\xe2\x81\x9f|\xe3\x80\x80)*\n"
+# Lines that str.strip() leaves nothing of, white space beyond ASCII included, after the
+# end of a line: that is found many times faster than the beginning of one.
+_BLANK_LINES = re.compile(
+    rb"\n(?:(?:[\t\v\f\r\x1c-\x1f ]|\xc2[\x85\xa0]|\xe1\x9a\x80|\xe2\x80[\x80-\x8a\xa8"
+    rb"\xa9\xaf]|\xe2\x81\x9f|\xe3\x80\x80)*\n)+"
 )
 
 
@@ -172,8 +173,7 @@ def _pieces(paths):
     for path in paths:
         for start, first_line, block in _blocks(path):
             place, line = 0, first_line
-            for match in [*_BLANK_LINE.finditer(block), None]:
-                begin, end = match.span() if match else (len(block), len(block))
+            for begin, end in [*_blank_lines(block), (len(block), len(block))]:
                 for piece_start, piece_end, is_blank in (
                     (place, begin, False),
                     (begin, end, True),
@@ -189,6 +189,16 @@ def _pieces(paths):
                         yield span, is_blank
                         line += block.count(b"\n", piece_start, piece_end)
                 place = end
+
+
+def _blank_lines(block):
+    """Yields (first byte, byte after the end) of every blank line."""
+    for match in _BLANK_LINES.finditer(b"\n" + block):
+        begin, end = match.start(), match.end() - 1
+        while begin < end:
+            line_end = block.index(b"\n", begin) + 1
+            yield begin, line_end
+            begin = line_end
 
 
 def _cut(span, room, most_bytes):
