@@ -194,8 +194,7 @@ def report(given, names, rows, done):
     lines = [
         f"Fine-tuned for {given.num_train_epochs:g} epochs, rate "
         f"{given.learning_rate:g}, batch {given.train_batch_size}, {given.dtype}; dev "
-        "sets, mean ± "
-        "standard deviation over the seeds. Rows trained on: "
+        "sets, mean ± standard deviation over the seeds. Rows trained on: "
         + ", ".join(f"{task} {rows[task]:,}" for task in tasks)
         + (
             f" (at most the first {given.max_train_rows:,})."

@@ -105,7 +105,10 @@ class RunFolder:
         flags = (self._read_json("run.json") or {}).get("flags", {})
         # As they would be read back: tuples are lists in JSON.
         now = json.loads(json.dumps(dataclasses.asdict(options)))
-        differing |= _differing(flags, now, ignored=WITHOUT_EFFECT) if flags else {}
+        if flags:
+            # A flag that there was not yet had no effect, as its default has none.
+            flags = json.loads(json.dumps(_defaults(options))) | flags
+            differing |= _differing(flags, now, ignored=WITHOUT_EFFECT)
         for name, (before, after) in differing.items():
             logger.warning("%s: %s was %s, now %s.", self.path, name, before, after)
 
@@ -266,6 +269,15 @@ class RunFolder:
     def _write_text(self, name, text):
         with files.complete_or_absent(self._file(name)) as file:
             file.write(text)
+
+
+def _defaults(options):
+    """Returns {name: default} of the fields of a record that have one."""
+    return {
+        field.name: field.default
+        for field in dataclasses.fields(options)
+        if field.default is not dataclasses.MISSING
+    }
 
 
 def _differing(before, after, ignored=()):
