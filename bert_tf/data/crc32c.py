@@ -8,6 +8,7 @@ and a XOR over the record, which NumPy does for thousands of records at once.
 
 import functools
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -31,17 +32,28 @@ def masked_crc32c(
     Returns:
         uint32 [R].
     """
-    value = _compiled()
-    if value is not None:
+    if _compiled() is not None:
         everything, ends = data.tobytes(), (starts + lengths).tolist()
         pieces = zip(starts.tolist(), ends, strict=True)
-        crcs = (value(everything[start:end]) for start, end in pieces)
-        crc = np.fromiter(crcs, np.uint32, len(starts))
-    else:
-        crc = np.empty(len(starts), np.uint32)
-        for begin, end in _groups(lengths):
-            group = slice(begin, end)
-            crc[group] = _crc32c(data, starts[group], lengths[group])
+        return masked_crc32c_of([everything[start:end] for start, end in pieces])
+    crc = np.empty(len(starts), np.uint32)
+    for begin, end in _groups(lengths):
+        group = slice(begin, end)
+        crc[group] = _crc32c(data, starts[group], lengths[group])
+    return _masked(crc)
+
+
+def masked_crc32c_of(pieces: Sequence[bytes]) -> np.ndarray:
+    """Returns the masked CRC-32C of R pieces: uint32 [R]."""
+    value = _compiled()
+    if value is not None:
+        return _masked(np.fromiter(map(value, pieces), np.uint32, len(pieces)))
+    lengths = np.array([len(piece) for piece in pieces], np.int64)
+    data = np.frombuffer(b"".join(pieces), np.uint8)
+    return masked_crc32c(data, np.cumsum(lengths) - lengths, lengths)
+
+
+def _masked(crc):
     return ((crc >> np.uint32(15)) | (crc << np.uint32(17))) + np.uint32(_MASK_DELTA)
 
 

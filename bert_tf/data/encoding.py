@@ -6,6 +6,7 @@ rows give equal bytes, and thousands of rows take one pass.
 """
 
 import functools
+import itertools
 from collections.abc import Mapping
 
 import numpy as np
@@ -26,7 +27,7 @@ _TABLE_BITS = 18  # Smaller numbers are looked up: all ids of usual vocabularies
 
 def framed_records(
     schema: schemas.Schema, columns: Mapping[str, np.ndarray]
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[bytes, np.ndarray]:
     """Returns rows as the bytes of a TFRecord file.
 
     Args:
@@ -34,26 +35,30 @@ def framed_records(
         columns: an array [B] or [B, length] for each column; integers not negative.
 
     Returns:
-        uint8 [N], the framed records one after another, and int64 [B], their sizes
-        with header and footer.
+        The framed records one after another, and int64 [B], their sizes with header
+        and footer.
 
     Raises:
         ValueError: arrays that do not fit the schema, or a negative integer.
     """
     num_rows = schema.rows(columns)
     if num_rows == 0:
-        return np.zeros(0, np.uint8), np.zeros(0, np.int64)
-    message = _Slots(num_rows)
+        return b"", np.zeros(0, np.int64)
+    message = _Rows(num_rows)
     for column in schema.columns:
         values = np.asarray(columns[column.name]).reshape(num_rows, -1)
         message.extend(_feature_entry(column, values))
     message.prepend_length(_FEATURES_TAG)
-    lengths = message.lengths.copy()
-    message.prepend(_headers(lengths))
-    message.append(_repeated(bytes(FOOTER_BYTES), num_rows))
-    data = message.flat()
-    _fill_footers(data, np.cumsum(message.lengths) - FOOTER_BYTES, lengths)
-    return data, message.lengths
+    records = message.joined()
+    footers = crc32c.masked_crc32c_of(records).astype("<u4").view(np.uint8)
+    framed = zip(
+        _cut(_headers(message.lengths)),
+        records,
+        _cut(footers.reshape(num_rows, FOOTER_BYTES)),
+        strict=True,
+    )
+    data = b"".join(itertools.chain.from_iterable(framed))
+    return data, message.lengths + (HEADER_BYTES + FOOTER_BYTES)
 
 
 def frame_parts(data: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -171,14 +176,9 @@ def _headers(lengths):
     return np.concatenate([data.reshape(-1, 8), crc], axis=1)[row_of]
 
 
-def _fill_footers(data, ends, lengths):
-    crc = crc32c.masked_crc32c(data, ends - lengths, lengths).astype("<u4")
-    data[ends[:, None] + np.arange(FOOTER_BYTES)] = crc[:, None].view(np.uint8)
-
-
 def _feature_entry(column, values):
-    """Returns the slots of one entry of the Features map."""
-    entry = _Slots(len(values))
+    """Returns the rows of one entry of the Features map."""
+    entry = _Rows(len(values))
     if column.dtype == "float32":
         entry.append(np.ascontiguousarray(values, "<f4").view(np.uint8))
         list_tag = _FLOAT_LIST_TAG
@@ -197,10 +197,10 @@ def _feature_entry(column, values):
     return entry
 
 
-class _Slots:
-    """Rows of bytes of different lengths: byte matrices, some places unused.
+class _Rows:
+    """Rows of bytes of different lengths, put together from parts.
 
-    Each part is (uint8 [B, W], bool [B, W] or None where every place is used).
+    A part is uint8 [B, W] where all rows have the same length, else B bytes objects.
     """
 
     def __init__(self, num_rows):
@@ -213,34 +213,34 @@ class _Slots:
         self.parts += other.parts
         self.lengths += other.lengths
 
-    def append(self, matrix, used=None):
-        """Puts bytes after what is here."""
-        self._insert(len(self.parts), matrix, used)
+    def append(self, part, lengths=None):
+        """Puts a part after what is here; of bytes objects their lengths too."""
+        self._insert(len(self.parts), part, lengths)
 
-    def prepend(self, matrix):
-        """Puts bytes before what is here."""
-        self._insert(0, matrix)
+    def prepend(self, part, lengths=None):
+        """Puts a part before what is here; of bytes objects their lengths too."""
+        self._insert(0, part, lengths)
 
     def prepend_length(self, tag):
         """Puts a tag and the length of all that is here so far before it."""
-        self._insert(0, *_varints(self.lengths[:, None]))
+        self.prepend(*_varints(self.lengths[:, None]))
         self.prepend(_repeated(bytes([tag]), self.num_rows))
 
-    def flat(self):
-        """Returns all rows' bytes one after another."""
-        matrix = np.concatenate([matrix for matrix, _ in self.parts], axis=1)
-        if all(used is None for _, used in self.parts):
-            return matrix.ravel()
-        masks = [
-            np.ones(matrix.shape, bool) if used is None else used
-            for matrix, used in self.parts
-        ]
-        # Faster than the mask itself as an index.
-        return matrix.ravel().take(np.flatnonzero(np.concatenate(masks, axis=1)))
+    def joined(self):
+        """Returns the rows as bytes objects."""
+        columns = []
+        for is_list, parts in itertools.groupby(
+            self.parts, lambda part: isinstance(part, list)
+        ):
+            if is_list:
+                columns += parts
+            else:
+                columns.append(_cut(np.concatenate(list(parts), axis=1)))
+        return list(map(b"".join, zip(*columns, strict=True)))
 
-    def _insert(self, place, matrix, used=None):
-        self.parts.insert(place, (matrix, used))
-        self.lengths += matrix.shape[1] if used is None else used.sum(axis=1)
+    def _insert(self, place, part, lengths):
+        self.parts.insert(place, part)
+        self.lengths += part.shape[1] if lengths is None else lengths
 
 
 def _repeated(data, num_rows):
@@ -248,8 +248,14 @@ def _repeated(data, num_rows):
     return np.broadcast_to(row, (num_rows, len(row)))
 
 
+def _cut(matrix):
+    """Returns the rows of uint8 [B, W] as bytes objects."""
+    data, width = matrix.tobytes(), matrix.shape[1]
+    return [data[start : start + width] for start in range(0, len(data), width)]
+
+
 def _varints(values):
-    """Returns (uint8 [B, L * width], bool of that shape or None) for ints [B, L]."""
+    """Returns ints [B, L] as a part of `_Rows`, and its rows' lengths as it wants."""
     if values.size and values.min() < 0:
         raise ValueError(f"Expected no negative integers, got {values.min()}.")
     most = int(values.max()) if values.size else 0
@@ -259,7 +265,13 @@ def _varints(values):
         matrix, used = _varints_computed(values)
     else:
         matrix, used = (t.take(values).view(np.uint8) for t in _varint_tables())
-    return matrix, None if used.all() else used.view(bool)
+    if (used == used[0]).all():
+        return matrix[:, used[0].view(bool)], None
+    lengths = used.sum(axis=1, dtype=np.min_scalar_type(used.shape[1]))
+    ends = np.cumsum(lengths, dtype=np.int64).tolist()
+    # Faster than the mask itself as an index.
+    data = matrix.ravel().take(np.flatnonzero(used.view(bool))).tobytes()
+    return [data[i:j] for i, j in itertools.pairwise([0, *ends])], lengths
 
 
 def _varints_computed(values):

@@ -83,7 +83,7 @@ class Writer:
             OSError: the file cannot be written, for example when the disk is full.
         """
         data, sizes = encoding.framed_records(self._schema, columns)
-        self._file.write(bytes(data))  # Remote files take nothing else.
+        self._file.write(data)
         self._recorder.add(sizes)
 
     def append_part(self, path, sizes: np.ndarray) -> None:

@@ -85,7 +85,7 @@ def _tfrecord(options, vocabulary):
                 columns[name] = getattr(extracted, name).ravel()
         rows = {name: values[None] for name, values in columns.items()}
         data, _ = encoding.framed_records(schemas.of_arrays(columns), rows)
-        file.write(data.tobytes())
+        file.write(data)
 
     with files.complete_or_absent(options.output_file, "wb") as file:
         yield write

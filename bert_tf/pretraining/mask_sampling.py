@@ -12,7 +12,7 @@ from bert_tf.pretraining import mask_shares
 from bert_tf.pretraining import span_sampling
 from bert_tf.tokenization import vocabulary as vocabularies
 
-_LAST = np.uint64(2**64 - 1)  # Sorts what is no candidate to the end.
+_LAST = np.uint32(2**32 - 1)  # Sorts what is no candidate to the end.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -108,32 +108,32 @@ class MaskSampler:
         `together`, int64 [B, S], has one value for places that share their fate.
         """
         # Twice as fast as np.nonzero of two axes.
-        rows, columns = np.divmod(np.flatnonzero(is_chosen), is_chosen.shape[1])
+        places = np.flatnonzero(is_chosen)
+        rows, columns = np.divmod(places, is_chosen.shape[1])
         counts = np.bincount(rows, minlength=len(ids))
-        rank = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-        positions = np.zeros((len(ids), self.max_predictions), np.int32)
+        is_used = np.arange(self.max_predictions) < counts[:, None]
+        positions = np.zeros(is_used.shape, np.int32)
         labels = np.zeros_like(positions)
-        weights = np.zeros(positions.shape, np.float32)
-        originals = ids[rows, columns]
-        positions[rows, rank] = columns
-        labels[rows, rank] = originals
-        weights[rows, rank] = 1.0
+        originals = ids.take(places)
+        positions[is_used] = columns
+        labels[is_used] = originals
         chance = draws.uniform_at(rows, columns)
         if together is not None:
-            groups = rows * ids.shape[1] + together[rows, columns]
+            groups = rows * ids.shape[1] + together.take(places)
             _, first, group = np.unique(groups, return_index=True, return_inverse=True)
             chance = chance[first][group]
         random_ids = (draws.uniform_at(rows, columns) * self._vocab_size).astype(
-            np.int64
+            np.int32
         )
+        replaced = np.where(chance < 1 - self._shares.random, originals, random_ids)
+        replaced[chance < self._shares.mask] = self._mask_id
         masked = ids.copy()
-        masked[rows, columns] = np.select(
-            [chance < self._shares.mask, chance < 1 - self._shares.random],
-            [self._mask_id, originals],
-            random_ids,
-        )
+        np.put(masked, places, replaced)
         return MaskedRows(
-            ids=masked, positions=positions, labels=labels, weights=weights
+            ids=masked,
+            positions=positions,
+            labels=labels,
+            weights=is_used.astype(np.float32),
         )
 
 
@@ -184,9 +184,10 @@ def _choose_places(is_candidate, num_wanted, draws):
 
 
 def _shuffle_keys(is_item, draws):
-    """Returns uint64 [B, S] to sort by: random for items, and no two equal."""
+    """Returns uint32 [B, S] to sort by: random for items, and no two equal."""
     num_rows, length = is_item.shape
-    bits = np.uint64(length.bit_length())
-    keys = draws.words(num_rows * length).reshape(num_rows, length)
-    keys = (keys >> bits << bits) | np.arange(length, dtype=np.uint64)
+    words = draws.words(num_rows * -(-length // 2))  # Two keys each.
+    keys = words.view(np.uint32).reshape(num_rows, -1)[:, :length]
+    bits = np.uint32(length.bit_length())
+    keys = (keys >> bits << bits) | np.arange(length, dtype=np.uint32)
     return np.where(is_item, keys, _LAST)

@@ -25,7 +25,7 @@ from bert_tf.tokenization import vocabulary as vocabularies
 _LOG = logging.getLogger(__name__)
 _FINGERPRINT = "fingerprint"
 # Changes whenever the same command makes other records than before.
-_RECORDS_VERSION = 1
+_RECORDS_VERSION = 2
 # Options that the records do not depend on, or not by their names.
 _OF_NO_EFFECT = (
     "input_file",

@@ -162,7 +162,7 @@ def _write_in_processes(work, num_workers, tell):
             num_workers,
             mp_context=context,
             initializer=shard_worker.start,
-            initargs=(work.options, shared),
+            initargs=(work.options, work.vocabulary, shared),
         )
         stack.callback(pool.shutdown, wait=True, cancel_futures=True)
         stack.callback(shared.stop.set)
@@ -189,11 +189,15 @@ def _in_order(pool, tasks, num_workers, shared, tell):
         while pending:
             failed = None
             while not (failed or pending[0].done()):
-                done, _ = futures.wait(
-                    pending, _SECONDS_BETWEEN_PROGRESS, futures.FIRST_EXCEPTION
+                futures.wait(
+                    [task for task in pending if not task.done()],
+                    _SECONDS_BETWEEN_PROGRESS,
+                    futures.FIRST_COMPLETED,
                 )
                 tell(shared.num_bytes.value)
-                failed = next((task for task in done if task.exception()), None)
+                failed = next(
+                    (task for task in pending if task.done() and task.exception()), None
+                )
             if failed:
                 failed.result()
             yield pending.popleft().result()

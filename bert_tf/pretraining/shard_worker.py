@@ -79,27 +79,28 @@ class StoppedError(Exception):
     """The main process wants nothing more."""
 
 
-# Of this process: (options, what is shared, its sampler or None). Set by `start`.
+# Of this process: (options, vocabulary, what is shared, its sampler or None). Set by
+# `start`.
 _STATE: list = []
 
 
 def start(
-    options: pretraining_options.CreatePretrainingDataOptions, shared: Shared
+    options: pretraining_options.CreatePretrainingDataOptions,
+    vocabulary: vocabularies.Vocabulary,
+    shared: Shared,
 ) -> None:
     """Prepares a new process."""
     # The main process is interrupted too, and then says stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _STATE[:] = [options, shared, None]
+    _STATE[:] = [options, vocabulary, shared, None]
 
 
 def write_parts(task: Task) -> shard_journal.Result:
     """Does a task, as `parts_of`, in a process that `start` has prepared."""
-    options, shared, sampler = _STATE
+    options, vocabulary, shared, sampler = _STATE
     if sampler is None:
-        vocabulary = vocabularies.Vocabulary.load(options.vocab_file)
-        sampler = create_sampler(options, vocabulary)
-        _STATE[2] = sampler
+        sampler = _STATE[-1] = create_sampler(options, vocabulary)
     return parts_of(task, options, sampler, _adding_to(shared))
 
 
@@ -192,7 +193,7 @@ class _PartWriter:
 
     def write(self, columns):
         data, sizes = encoding.framed_records(self._schema, columns)
-        self._output.write(bytes(data))  # Remote files take nothing else.
+        self._output.write(data)
         self._sizes.append(sizes)
 
     def close(self):

@@ -19,11 +19,12 @@ from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabularies
 
 # The end of a sentence, and what stands for a word that is not ASCII. Neither can be
-# in a sentence of printable characters.
-_END = "\n"
+# in a sentence of printable characters, and neither is white space.
+_END = "\2"
 _OTHER_WORD = "\1"
-# Words of ASCII text, and punctuation marks, which are words of their own.
-_ASCII_WORDS = re.compile(r"[0-9A-Za-z]+|[\n\1!-/:-@\[-`{-~]")
+# Characters of ASCII that are words of their own: these two, and punctuation marks.
+_IS_MARK = np.array([chr(c) > " " and not chr(c).isalnum() for c in range(128)])
+_IS_MARK[[ord(_END), ord(_OTHER_WORD)]] = True
 # Text of these letters and marks alone has no white space but blanks, and nothing that
 # is deleted or stands alone: Latin, Greek, Cyrillic, dashes, quotation marks.
 _PLAIN_TEXT = re.compile(
@@ -71,7 +72,7 @@ class WordTable:
             self._clear()
         text, others = _as_ascii(sentences)
         # In ASCII, what becomes of a letter does not depend on its neighbours.
-        words = _ASCII_WORDS.findall(text.lower() if self._do_lower_case else text)
+        words = _split_ascii(text.lower() if self._do_lower_case else text)
         numbers = self._numbers_of(words)
         if others:
             numbers[numbers == self._numbers[_OTHER_WORD]] = self._numbers_of(others)
@@ -136,6 +137,16 @@ def _as_ascii(sentences):
             )
         lines.append(sentence)
     return _END.join([*lines, ""]), others
+
+
+def _split_ascii(text):
+    """Returns the words of ASCII text."""
+    codes = np.frombuffer(text.encode("ascii"), np.uint8)
+    marks = np.flatnonzero(_IS_MARK.take(codes))
+    # Blanks around marks, and then no more is to be known than blanks: half the time
+    # of a regular expression.
+    spaced = np.insert(codes, np.concatenate([marks, marks + 1]), ord(" "))
+    return spaced.tobytes().decode("ascii").split()
 
 
 class _Numbers(dict):

@@ -28,6 +28,12 @@ class WordpieceTokenizer:
         self.unk_token = unk_token
         self.max_input_chars_per_word = max_input_chars_per_word
         self._longest = max((len(piece) for piece in vocab), default=0)
+        # Pieces inside a word, by what they are without "##".
+        self._inside = {
+            piece.removeprefix(CONTINUATION): piece
+            for piece in vocab
+            if piece.startswith(CONTINUATION)
+        }
 
     def tokenize(self, text):
         """Returns the word pieces of a text whose words stand between white space.
@@ -44,13 +50,13 @@ class WordpieceTokenizer:
         if word in self.vocab:
             return [word]
         pieces = []
-        start, prefix = 0, ""
+        start, known = 0, self.vocab
         while start < len(word):
             end = min(len(word), start + self._longest)
-            while prefix + word[start:end] not in self.vocab:
+            while (piece := word[start:end]) not in known:
                 end -= 1
                 if end == start:
                     return [self.unk_token]
-            pieces.append(prefix + word[start:end])
-            start, prefix = end, CONTINUATION
+            pieces.append(self._inside[piece] if start else piece)
+            start, known = end, self._inside
         return pieces

@@ -30,7 +30,7 @@ def test_tensorflow_reads_the_records_and_their_checksums(tmp_path):
     columns = example_columns()
     data, sizes = encoding.framed_records(SCHEMA, columns)
     path = tmp_path / "x.tfrecord"
-    path.write_bytes(data.tobytes())
+    path.write_bytes(data)
     records = list(tf.data.TFRecordDataset(str(path)).as_numpy_iterator())
     assert [len(record) + 16 for record in records] == sizes.tolist()
     for row, record in enumerate(records):
