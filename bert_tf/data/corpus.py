@@ -171,8 +171,9 @@ def _document_spans(paths, most_bytes):
 def _pieces(paths):
     """Yields (span, is_blank): text without blank lines in it, and blank lines."""
     for path in paths:
-        for start, first_line, block in _blocks(path):
-            place, line = 0, first_line
+        line = 1
+        for start, block in _blocks(path):
+            place = 0
             for begin, end in [*_blank_lines(block), (len(block), len(block))]:
                 for piece_start, piece_end, is_blank in (
                     (place, begin, False),
@@ -230,21 +231,22 @@ def _cut(span, room, most_bytes):
 
 
 def _line_sizes(span):
-    for _, _, block in _blocks(span.path, span.start, span.end, span.first_line):
+    for _, block in _blocks(span.path, span.start, span.end):
         yield from (len(line) for line in io.BytesIO(block))
 
 
 def _lines(span):
-    """Yields a span's lines as text, line ends included."""
-    for _, first_line, block in _blocks(
-        span.path, span.start, span.end, span.first_line
-    ):
+    """Yields a span's lines as text, without line ends."""
+    first_line = span.first_line
+    for _, block in _blocks(span.path, span.start, span.end):
         try:
             text = block.decode("utf-8")
         except UnicodeDecodeError as error:
             raise ValueError(_not_utf8(span.path, first_line, block, error)) from None
         # Not splitlines(): it also splits at form feeds and U+2028.
-        yield from text.removesuffix("\n").split("\n")
+        lines = text.removesuffix("\n").split("\n")
+        yield from lines
+        first_line += len(lines)
 
 
 def _not_utf8(path, first_line, block, error):
@@ -256,8 +258,8 @@ def _not_utf8(path, first_line, block, error):
     )
 
 
-def _blocks(path, start=0, end=None, first_line=1):
-    """Yields (first byte, number of the first line, bytes): blocks of whole lines."""
+def _blocks(path, start=0, end=None):
+    """Yields (first byte, bytes): blocks of whole lines."""
     with files.open_file(path, "rb") as file:
         file.seek(start)
         position, rest = start, b""
@@ -270,8 +272,7 @@ def _blocks(path, start=0, end=None, first_line=1):
             cut = block.rfind(b"\n") + 1 if data else len(block)
             block, rest = block[:cut], block[cut:]
             if block:
-                yield position, first_line, block
+                yield position, block
             position += len(block)
-            first_line += block.count(b"\n")
             if not data:
                 return

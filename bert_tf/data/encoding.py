@@ -22,7 +22,9 @@ _VALUE_TAG = 0x12
 _FLOAT_LIST_TAG = 0x12
 _INT64_LIST_TAG = 0x1A
 _PACKED_TAG = 0x0A
-_TABLE_BITS = 18  # Smaller numbers are looked up: all ids of usual vocabularies.
+# Smaller numbers are looked up, all ids of usual vocabularies among them: in uint32.
+_MOST_TABLE_BITS = 18
+_TABLE_WIDTH = 4
 
 
 def framed_records(
@@ -261,38 +263,35 @@ def _varints(values):
     most = int(values.max()) if values.size else 0
     if most < 128:
         return values.astype(np.uint8), None
-    if most >= 1 << _TABLE_BITS:
-        matrix, used = _varints_computed(values)
+    bits = most.bit_length()
+    if bits > _MOST_TABLE_BITS:
+        matrix, width = _varints_computed(values)
     else:
-        matrix, used = (t.take(values).view(np.uint8) for t in _varint_tables())
+        matrix, width = _varint_table(bits).take(values).view(np.uint8), _TABLE_WIDTH
+    # Of a varint, only the first byte can be 0 and be used.
+    used = matrix != 0
+    used[:, ::width] = True
     if (used == used[0]).all():
-        return matrix[:, used[0].view(bool)], None
+        return matrix[:, used[0]], None
     lengths = used.sum(axis=1, dtype=np.min_scalar_type(used.shape[1]))
     ends = np.cumsum(lengths, dtype=np.int64).tolist()
     # Faster than the mask itself as an index.
-    data = matrix.ravel().take(np.flatnonzero(used.view(bool))).tobytes()
+    data = matrix.ravel().take(np.flatnonzero(used)).tobytes()
     return [data[i:j] for i, j in itertools.pairwise([0, *ends])], lengths
 
 
 def _varints_computed(values):
-    """Returns uint8 [B, L * width] twice: the bytes, and 1 for those that are used."""
+    """Returns uint8 [B, L * width], unused bytes 0, and the width for ints [B, L]."""
     width = -(-int(values.max()).bit_length() // 7)
     rest = values.astype(np.uint64)[..., np.newaxis]
     rest = rest >> (np.uint64(7) * np.arange(width, dtype=np.uint64))
     goes_on = rest > 127
     matrix = (rest & np.uint64(127)).astype(np.uint8) | (goes_on * np.uint8(128))
-    used = rest > 0
-    used[..., 0] = True
-    shape = (len(values), -1)
-    return matrix.reshape(shape), used.view(np.uint8).reshape(shape)
+    return matrix.reshape(len(values), -1), width
 
 
 @functools.cache
-def _varint_tables():
-    """Returns the bytes, and which of them are used, of small numbers as uint32."""
-    matrix, used = _varints_computed(np.arange(1 << _TABLE_BITS)[:, np.newaxis])
-    # Four bytes each, of which three are used.
-    return [
-        np.pad(table, ((0, 0), (0, 1))).view(np.uint32).ravel()
-        for table in (matrix, used)
-    ]
+def _varint_table(bits):
+    """Returns the varints of numbers of so many bits, each as one uint32."""
+    matrix, width = _varints_computed(np.arange(1 << bits)[:, np.newaxis])
+    return np.pad(matrix, ((0, 0), (0, _TABLE_WIDTH - width))).view(np.uint32).ravel()

@@ -107,10 +107,13 @@ def columns_of_table(
     input_mask = place <= end  # [B, S]
     is_second = (place > end_a) & input_mask
     is_candidate = candidates(place, end_a, end)
-    start_a = pairs.start_a[:, None] - 1
-    start_b = pairs.start_b[:, None] - end_a - 1
-    source = np.where(is_second, start_b, start_a) + place
-    ids = np.where(is_candidate, text.ids.take(source, mode="clip"), 0)
+    # Places up to the first [SEP] count on from A's first piece, the others from B's.
+    starts = np.stack([pairs.start_a - 1, pairs.start_b - end_a[:, 0] - 1], axis=1)
+    runs = np.concatenate([end_a + 1, max_seq_length - 1 - end_a], axis=1)
+    source = np.repeat(starts.ravel(), runs.ravel()).reshape(input_mask.shape)
+    source += place
+    ids = text.ids.take(source, mode="clip")
+    np.copyto(ids, 0, where=~is_candidate)
     rows = np.arange(len(pairs))
     ids[:, 0] = vocabulary.cls_id
     ids[rows, end_a[:, 0]] = vocabulary.sep_id

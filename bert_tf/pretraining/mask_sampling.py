@@ -190,4 +190,5 @@ def _shuffle_keys(is_item, draws):
     keys = words.view(np.uint32).reshape(num_rows, -1)[:, :length]
     bits = np.uint32(length.bit_length())
     keys = (keys >> bits << bits) | np.arange(length, dtype=np.uint32)
-    return np.where(is_item, keys, _LAST)
+    np.copyto(keys, _LAST, where=~is_item)
+    return keys

@@ -5,7 +5,9 @@ is faster than TensorFlow's operations, whose import alone takes seconds.
 """
 
 import array
+import collections
 import dataclasses
+import itertools
 import re
 from collections.abc import Sequence
 
@@ -26,10 +28,12 @@ _OTHER_WORD = "\1"
 _IS_MARK = np.array([chr(c) > " " and not chr(c).isalnum() for c in range(128)])
 _IS_MARK[[ord(_END), ord(_OTHER_WORD)]] = True
 # Text of these letters and marks alone has no white space but blanks, and nothing that
-# is deleted or stands alone: Latin, Greek, Cyrillic, dashes, quotation marks.
+# is deleted or stands alone: Latin, Greek, Cyrillic, dashes, quotation marks, arrows
+# and other signs.
 _PLAIN_TEXT = re.compile(
     "[ -~\u00a1-\u00ac\u00ae-\u0377\u0384-\u038a"
-    "\u0391-\u03a1\u03a3-\u052f\u2010-\u2027]*"
+    "\u0391-\u03a1\u03a3-\u052f\u1e00-\u1eff\u2010-\u2027\u2030-\u205e\u20a0-\u20bf"
+    "\u2190-\u23ff]*"
 )
 # Bounds the memory of a corpus whose words never repeat.
 _MOST_WORDS = 1 << 20
@@ -63,7 +67,6 @@ class WordTable:
         self._do_lower_case = do_lower_case
         self._segmenter = segmenter
         self._is_inside_word = mask_sampling.is_inside_word(vocabulary)
-        self._numbers = _Numbers(self._add)
         self._clear()
 
     def tokenize(self, sentences: Sequence[str]) -> Pieces:
@@ -80,7 +83,10 @@ class WordTable:
 
     def _numbers_of(self, words):
         numbers = map(self._numbers.__getitem__, words)
-        return np.fromiter(numbers, np.int64, len(words))
+        numbers = np.fromiter(numbers, np.int64, len(words))
+        num_new = len(self._numbers) - len(self._chinese)
+        self._add([*itertools.islice(reversed(self._numbers), num_new)][::-1])
+        return numbers
 
     def _looked_up(self, numbers, sentences):
         starts = np.array(self._starts, np.int64)
@@ -99,27 +105,28 @@ class WordTable:
         return Pieces(ids=ids, counts=np.diff(ends, prepend=0), starts_word=starts_word)
 
     def _clear(self):
-        self._numbers.clear()
+        # A word that is not there gets the next number. The first two have no pieces.
+        self._numbers = collections.defaultdict(
+            itertools.count(2).__next__, {_END: 0, _OTHER_WORD: 1}
+        )
         self._ids = array.array("i")  # Of the words' pieces, one word after another.
-        self._starts = array.array("q", [0])  # First of each word; end of the last.
-        self._chinese = array.array("b")  # 1 for a word that is a Chinese character.
-        for number, word in enumerate((_END, _OTHER_WORD)):
-            self._numbers[word] = number
-            self._starts.append(0)
-            self._chinese.append(False)
+        self._starts = array.array("q", [0, 0, 0])  # First of each; end of the last.
+        self._chinese = array.array("b", [0, 0])  # 1 for a Chinese character.
 
-    def _add(self, word):
-        # Words of ASCII come here lower-cased and without marks.
-        tokenizer, is_chinese = self._tokenizer, False
-        if word.isascii():
-            tokens = tokenizer.wordpiece_tokenizer.tokenize_word(word)
-        else:
-            tokens = tokenizer.tokenize_word(word)
-            is_chinese = len(word) == 1 and characters.is_chinese(word)
-        self._ids.extend(map(tokenizer.vocab.__getitem__, tokens))
-        self._starts.append(len(self._ids))
-        self._chinese.append(is_chinese)
-        return len(self._chinese) - 1
+    def _add(self, words):
+        """Looks for the pieces of words that have numbers and no pieces yet."""
+        tokenizer = self._tokenizer
+        ids, starts, chinese = self._ids, self._starts, self._chinese
+        of_ascii = tokenizer.wordpiece_tokenizer.tokenize_word
+        for word in words:
+            # Words of ASCII come here lower-cased and without marks.
+            is_ascii = word.isascii()
+            tokens = of_ascii(word) if is_ascii else tokenizer.tokenize_word(word)
+            ids.extend([tokenizer.vocab[token] for token in tokens])
+            starts.append(len(ids))
+            chinese.append(
+                not is_ascii and len(word) == 1 and characters.is_chinese(word)
+            )
 
 
 def _as_ascii(sentences):
@@ -147,15 +154,3 @@ def _split_ascii(text):
     # of a regular expression.
     spaced = np.insert(codes, np.concatenate([marks, marks + 1]), ord(" "))
     return spaced.tobytes().decode("ascii").split()
-
-
-class _Numbers(dict):
-    """Numbers of words; a word that is not there is added first."""
-
-    def __init__(self, add):
-        super().__init__()
-        self._add_word = add
-
-    def __missing__(self, word):
-        number = self[word] = self._add_word(word)
-        return number

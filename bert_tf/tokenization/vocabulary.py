@@ -30,7 +30,9 @@ class Vocabulary:
         self.tokens = tuple(tokens)
         self.ids = collections.OrderedDict()
         for index, token in enumerate(self.tokens):
-            self._add(index, token, source)
+            if not token or token in self.ids or "\n" in token or "\r" in token:
+                raise ValueError(f"{source}:{index + 1}: {self._fault(token)}")
+            self.ids[token] = index
         missing = [token for token in SPECIAL_TOKENS if token not in self.ids]
         if missing:
             raise ValueError(
@@ -102,18 +104,13 @@ class Vocabulary:
     sep_id = property(lambda self: self.ids[SEP], doc="Id of [SEP].")
     mask_id = property(lambda self: self.ids[MASK], doc="Id of [MASK].")
 
-    def _add(self, index, token, source):
-        place = f"{source}:{index + 1}"
+    def _fault(self, token):
         if not token:
-            raise ValueError(f"{place}: empty line; expected a token on every line.")
+            return "empty line; expected a token on every line."
         if token in self.ids:
-            raise ValueError(
-                f"{place}: token {token!r} is already on line {self.ids[token] + 1}; "
-                "each may occur once."
-            )
-        if "\n" in token or "\r" in token:
-            raise ValueError(f"{place}: token {token!r} has a line end in it.")
-        self.ids[token] = index
+            line = self.ids[token] + 1
+            return f"token {token!r} is already on line {line}; each may occur once."
+        return f"token {token!r} has a line end in it."
 
 
 def _read_tokens(path):
@@ -124,19 +121,16 @@ def _read_tokens(path):
     if not lines:
         raise ValueError(f"{path}: the file is empty; expected one token a line.")
     for number, line in enumerate(lines, start=1):
-        yield _token(line, place=f"{path}:{number}")
-
-
-def _token(line, *, place):
-    if line.endswith(b"\r"):
-        raise ValueError(
-            f"{place}: the line ends with CRLF; convert the file's line ends to LF."
-        )
-    try:
-        # Not all white space: a line of the Chinese vocabulary is U+2028 alone.
-        return line.decode("utf-8").strip(" \t")
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{place}: not UTF-8 (byte {error.start + 1} of the line); expected a "
-            "text file with one token a line."
-        ) from None
+        if line.endswith(b"\r"):
+            raise ValueError(
+                f"{path}:{number}: the line ends with CRLF; convert the file's line "
+                "ends to LF."
+            )
+        try:
+            # Not all white space: a line of the Chinese vocabulary is U+2028 alone.
+            yield line.decode("utf-8").strip(" \t")
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{path}:{number}: not UTF-8 (byte {error.start + 1} of the line); "
+                "expected a text file with one token a line."
+            ) from None

@@ -49,7 +49,7 @@ class WordpieceTokenizer:
             return [self.unk_token]
         if word in self.vocab:
             return [word]
-        pieces = []
+        pieces, inside = [], self._inside
         start, known = 0, self.vocab
         while start < len(word):
             end = min(len(word), start + self._longest)
@@ -57,6 +57,6 @@ class WordpieceTokenizer:
                 end -= 1
                 if end == start:
                     return [self.unk_token]
-            pieces.append(self._inside[piece] if start else piece)
-            start, known = end, self._inside
+            pieces.append(inside[piece] if start else piece)
+            start, known = end, inside
         return pieces

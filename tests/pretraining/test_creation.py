@@ -394,7 +394,7 @@ def test_a_worker_that_is_killed_is_a_clear_error(make, tmp_path):
     killer = threading.Thread(target=kill_a_worker, daemon=True)
     killer.start()
     with pytest.raises(OSError, match="A worker process was killed"):
-        make(num_workers=2, **{**THREE_SHARDS, "dupe_factor": 1000})
+        make(num_workers=2, **{**THREE_SHARDS, "dupe_factor": 20_000})
     killer.join()
     assert list(tmp_path.iterdir()) == []
 
@@ -427,7 +427,7 @@ if __name__ == "__main__":
     creation.create_data(options.CreatePretrainingDataOptions(
         input_file={[TEXT, TEXT]!r}, output_file={str(tmp_path / "out")!r},
         vocab_file={str(golden / "vocab.txt")!r}, num_workers=2, shard_mb=0.0016,
-        dupe_factor=1000), progress=progress)
+        dupe_factor=20_000), progress=progress)
 """
     (tmp_path / "program.py").write_text(program)
     root = pathlib.Path(creation.__file__).parents[2]
