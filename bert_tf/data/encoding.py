@@ -257,7 +257,10 @@ def _cut(matrix):
 
 
 def _varints(values):
-    """Returns ints [B, L] as a part of `_Rows`, and its rows' lengths as it wants."""
+    """Returns ints [B, L] as a part of `_Rows`, and int [B]: its rows' lengths.
+
+    Where these are all equal, they are None.
+    """
     if values.size and values.min() < 0:
         raise ValueError(f"Expected no negative integers, got {values.min()}.")
     most = int(values.max()) if values.size else 0

@@ -9,8 +9,7 @@ import numpy as np
 
 from bert_tf.pretraining import word_table
 
-_CHARACTERS_A_BATCH = 1 << 20  # Tokenized in one call, and the rest of these:
-_SENTENCES_AT_A_TIME = 256
+_CHARACTERS_A_BATCH = 1 << 20  # Tokenized in one call.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -90,11 +89,10 @@ def _batches(documents) -> Iterator[tuple[list[str], list[int]]]:
     """Yields batches of sentences with the numbers of their documents."""
     sentences, numbers, size = [], [], 0
     for number, document in enumerate(documents):
-        for start in range(0, len(document), _SENTENCES_AT_A_TIME):
-            part = document[start : start + _SENTENCES_AT_A_TIME]
-            sentences += part
-            numbers += [number] * len(part)
-            size += sum(map(len, part))
+        for sentence in document:
+            sentences.append(sentence)
+            numbers.append(number)
+            size += len(sentence)
             if size >= _CHARACTERS_A_BATCH:
                 yield sentences, numbers
                 sentences, numbers, size = [], [], 0

@@ -25,8 +25,8 @@ from bert_tf.tokenization import vocabulary as vocabularies
 _END = "\2"
 _OTHER_WORD = "\1"
 # Characters of ASCII that are words of their own: these two, and punctuation marks.
-_IS_MARK = np.array([chr(c) > " " and not chr(c).isalnum() for c in range(128)])
-_IS_MARK[[ord(_END), ord(_OTHER_WORD)]] = True
+_IS_MARK = np.zeros(128, bool)
+_IS_MARK[[*characters.ASCII_PUNCTUATION, ord(_END), ord(_OTHER_WORD)]] = True
 # Text of these letters and marks alone has no white space but blanks, and nothing that
 # is deleted or stands alone: Latin, Greek, Cyrillic, dashes, quotation marks, arrows
 # and other signs.
@@ -84,6 +84,7 @@ class WordTable:
     def _numbers_of(self, words):
         numbers = map(self._numbers.__getitem__, words)
         numbers = np.fromiter(numbers, np.int64, len(words))
+        # New words are the last keys: a dict keeps the order in which they came.
         num_new = len(self._numbers) - len(self._chinese)
         self._add([*itertools.islice(reversed(self._numbers), num_new)][::-1])
         return numbers

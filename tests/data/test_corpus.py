@@ -115,6 +115,20 @@ def test_text_that_is_not_utf8_is_an_error_with_file_and_line(
         list(corpus.read_shard(shard))
 
 
+@pytest.mark.parametrize("block_bytes", [4, 1 << 20])
+def test_line_numbers_of_a_later_shard_count_from_the_start_of_the_file(
+    tmp_path, monkeypatch, block_bytes
+):
+    monkeypatch.setattr(corpus, "_BLOCK_BYTES", block_bytes)
+    text = b"one\ntwo\n\nthree\n\nfour\n\nfive\nsi\xffx\n\nseven\n"
+    path = write(tmp_path / "a", text)
+    first, *_, last = corpus.shards([path], 22e-6)
+    assert next(corpus.read_shard(first)) == ["one", "two"]
+    assert last.spans[0].start > 0
+    with pytest.raises(ValueError, match="/a:9: not UTF-8"):
+        list(corpus.read_shard(last))
+
+
 def test_a_missing_file_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere"):
         corpus.shards([str(tmp_path / "nowhere")], 1)

@@ -26,7 +26,12 @@ def example_columns(num_rows=50):
     }
 
 
-def test_tensorflow_reads_the_records_and_their_checksums(tmp_path):
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_tensorflow_reads_the_records_and_their_checksums(
+    tmp_path, monkeypatch, is_compiled
+):
+    if not is_compiled:
+        monkeypatch.setattr(crc32c, "_compiled", lambda: None)
     columns = example_columns()
     data, sizes = encoding.framed_records(SCHEMA, columns)
     path = tmp_path / "x.tfrecord"
@@ -40,6 +45,23 @@ def test_tensorflow_reads_the_records_and_their_checksums(tmp_path):
         np.testing.assert_array_equal(
             feature["weights"].float_list.value, columns["weights"][row]
         )
+
+
+# Each in turn the largest number of a column: one to nine bytes, looked up or computed.
+@pytest.mark.parametrize("most", [0, 127, 128, 16383, 16384, 2**18 - 1, 2**18, 2**62])
+@pytest.mark.parametrize("rows_differ", [True, False])
+def test_numbers_of_every_size_are_read_back(most, rows_differ):
+    numbers = np.random.default_rng(most % 1000)
+    ids = most >> numbers.integers(0, 63, (20, 40))
+    ids[:, 0] = most
+    if not rows_differ:
+        ids[:] = ids[0]
+    data, sizes = encoding.framed_records(SCHEMA, {**example_columns(20), "ids": ids})
+    ends = np.cumsum(sizes)
+    for row, (start, end) in enumerate(zip(ends - sizes, ends, strict=True)):
+        record = data[start + encoding.HEADER_BYTES : end - encoding.FOOTER_BYTES]
+        feature = tf.train.Example.FromString(record).features.feature
+        assert feature["ids"].int64_list.value == ids[row].tolist()
 
 
 def test_decode_reads_what_tensorflow_writes():

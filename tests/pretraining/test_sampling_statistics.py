@@ -281,6 +281,17 @@ def test_whole_words_of_training_are_drawn_as_in_the_release(inputs):
     assert violations(runs, reference, make_vocabulary(), whole_words=True) == set()
 
 
+@pytest.mark.parametrize("length, rows", [(511, 4000), (65_536, 300)])
+def test_places_are_chosen_evenly(length, rows):
+    is_candidate = np.ones((rows, length), bool)
+    wanted = np.ones(rows, np.int64)
+    chosen = mask_sampling._choose_places(is_candidate, wanted, draws.Draws(3))
+    assert (chosen.sum(axis=1) == 1).all()
+    mean = np.nonzero(chosen)[1].mean() / (length - 1)
+    # The variance of what is even from 0 to 1 is 1/12.
+    assert abs(mean - 0.5) < TOLERANCE * np.sqrt(1 / 12 / rows)
+
+
 def masks_a_sep(place, end_a, end):
     return (place > 0) & (place < end)
 

@@ -4,6 +4,7 @@ import json
 import numpy as np
 import pytest
 
+from bert_tf.pretraining import tokenized_text
 from bert_tf.pretraining import word_table
 from bert_tf.tokenization import basic
 from bert_tf.tokenization import full
@@ -43,7 +44,7 @@ def test_plain_text_is_split_at_blanks_as_any_text_is():
         for code in range(0x3000)
         if word_table._PLAIN_TEXT.fullmatch(chr(code)) and code != ord(" ")
     ]
-    assert {"é", "ß", "Ω", "ж", "–", "“"} <= set(plain)
+    assert set("éßΩжế–“‰€→") <= set(plain)
     text = " ".join(f"a{character}b" for character in plain)
     assert text.split() == basic.split_words(text)
     assert len(text.split()) == len(plain)
@@ -58,6 +59,16 @@ def test_words_are_forgotten_when_they_are_too_many(golden, monkeypatch):
     second = table.tokenize(sentences)
     np.testing.assert_array_equal(first.ids, second.ids)
     assert len(table._numbers) == 6 + 2  # The end of a sentence and others.
+
+
+def test_a_batch_ends_with_the_sentence_that_fills_it(golden, monkeypatch):
+    monkeypatch.setattr(tokenized_text, "_CHARACTERS_A_BATCH", 10)
+    vocabulary = vocabularies.Vocabulary.load(golden / "vocab.txt")
+    table, told = word_table.WordTable(vocabulary, True), []
+    documents = [["one two"] * 300, ["three"]]
+    text = tokenized_text.tokenize_documents(documents, table, told.append)
+    assert told == [*range(14, 2100, 14), 2100, 2105]
+    assert text.document_starts.tolist() == [0, 300, 301]
 
 
 def test_no_sentences_and_sentences_without_words_are_fine(golden):

@@ -26,3 +26,19 @@ def test_the_longest_pieces_come_first(text, pieces):
 def test_the_unknown_token_and_the_limit_can_be_given():
     tokenizer = wordpiece.WordpieceTokenizer(VOCAB, "?", 3)
     assert tokenizer.tokenize("aaa aaaa") == ["a", "##a", "##a", "?"]
+
+
+@pytest.mark.parametrize(
+    "word, pieces",
+    [
+        ("##a", ["##a"]),  # As a whole it is in the vocabulary.
+        ("##aa", ["##a", "##a"]),
+        ("##b", ["[UNK]"]),
+        ("a##a", ["a", "####a"]),
+        ("a#", ["[UNK]"]),
+        ("a##", ["[UNK]"]),  # The piece "##" has nothing inside a word.
+    ],
+)
+def test_marks_of_pieces_inside_words_may_be_text(word, pieces):
+    vocab = ["[UNK]", "a", "##a", "####a", "##"]
+    assert wordpiece.WordpieceTokenizer(vocab).tokenize_word(word) == pieces
