@@ -9,15 +9,16 @@ import pytest
 # A step of BERT-Large in memory, then written, or read and compared. Prints the
 # seconds and the memory that it took beyond the variables themselves.
 MEASURED = """
-import resource, sys, time
+import sys, time
 import numpy as np
 import tensorflow as tf
 from bert_tf.checkpoints import names, native, rotation
 from bert_tf.modeling import config
 from bert_tf.pretraining import model as pretraining
+from bert_tf.pretraining import shard_worker
 
 def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return shard_worker.peak_memory_mb() / 1000
 
 folder, action = sys.argv[1:]
 model = pretraining.BertPretrainer(config.BertConfig.named("bert-large-uncased"))
@@ -37,9 +38,9 @@ seconds, after = time.time() - start, peak()
 for number, name in enumerate(sorted(state)):
     value = state[name]
     assert float(tf.reduce_min(value)) == float(tf.reduce_max(value)) == number
-size = sum(4 * v.shape.num_elements() for v in state.values()) / 2**30
-print(f"{action}: {size:.2f} GiB in {seconds:.0f} s,", end=" ")
-print(f"peak memory {before:.2f} GiB before and {after:.2f} GiB after")
+size = sum(4 * v.shape.num_elements() for v in state.values()) / 1e9
+print(f"{action}: {size:.2f} GB in {seconds:.0f} s,", end=" ")
+print(f"peak memory {before:.2f} GB before and {after:.2f} GB after")
 assert after - before < 1, "all tensors were copied at once"
 """
 
