@@ -26,8 +26,8 @@ import time
 import keras
 
 from bert_tf.checkpoints import starting_point
-from bert_tf.classification import options as classification_options
-from bert_tf.classification import workflow
+from bert_tf.tasks.classification import options as classification_options
+from bert_tf.tasks.classification import workflow as classification_workflow
 
 # What tells the scores of one call from those of another.
 SETTINGS = (
@@ -169,8 +169,8 @@ def fine_tune(given, checkpoints, name, task, seed):
         save_checkpoints_steps=10**9,  # One at the end.
         **start,
     )
-    workflow.train(options)
-    results = workflow.evaluate(options)
+    classification_workflow.train(options)
+    results = classification_workflow.evaluate(options)
     shutil.rmtree(run_dir)
     keras.backend.clear_session()
     return {k: float(v) for k, v in results.items() if k.startswith("eval_")}

@@ -21,12 +21,12 @@ import time
 import tensorflow as tf
 
 from bert_tf.data import tfrecord
-from bert_tf.pretraining import creation
 from bert_tf.pretraining import inputs
 from bert_tf.pretraining import options as pretraining_options
-from bert_tf.pretraining import run_options
-from bert_tf.pretraining import workflow
-from bert_tf.tokenization import vocabulary as vocabularies
+from bert_tf.pretraining import workflow as pretraining_workflow
+from bert_tf.pretraining_data import options as pretraining_data_options
+from bert_tf.pretraining_data import workflow as pretraining_data_workflow
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
 BATCH_SIZE = 32
 # Name -> flags of create_pretraining_data, flags of run_pretraining.
@@ -61,8 +61,8 @@ def arguments():
 def create(options, name, flags, folder):
     """Returns the path of records of a kind."""
     path = os.path.join(folder, re.sub(r"\W+", "_", name))
-    creation.create_data(
-        pretraining_options.CreatePretrainingDataOptions(
+    pretraining_data_workflow.create_data(
+        pretraining_data_options.CreatePretrainingDataOptions(
             input_file=options.input_file,
             output_file=path,
             vocab_file=options.vocab_file,
@@ -76,10 +76,10 @@ def create(options, name, flags, folder):
 
 def source_of(path, options, flags):
     """Returns what training reads."""
-    run = run_options.RunPretrainingOptions(
+    run = pretraining_options.RunPretrainingOptions(
         input_file=path, output_dir="unused", **flags
     )
-    vocabulary = vocabularies.Vocabulary.load(options.vocab_file)
+    vocabulary = vocabulary_module.Vocabulary.load(options.vocab_file)
     return inputs.create_source(tfrecord.RecordFiles([path]), vocabulary, run)
 
 
@@ -101,11 +101,11 @@ def consumption(options, path, folder):
     """Returns the examples a second that BERT-Base learns from, batch 8."""
     output_dir = os.path.join(folder, "base")
     config_file = os.path.join(folder, "bert_config.json")
-    size = len(vocabularies.Vocabulary.load(options.vocab_file))
+    size = len(vocabulary_module.Vocabulary.load(options.vocab_file))
     with open(config_file, "w", encoding="utf-8") as file:
         json.dump({"vocab_size": size}, file)  # All else is Base by default.
-    workflow.train(
-        run_options.RunPretrainingOptions(
+    pretraining_workflow.train(
+        pretraining_options.RunPretrainingOptions(
             input_file=path,
             output_dir=output_dir,
             bert_config_file=config_file,

@@ -13,8 +13,8 @@ import learning_task
 import tensorflow as tf
 
 import bert_tf
-from bert_tf.pretraining import run_options
-from bert_tf.pretraining import workflow
+from bert_tf.pretraining import options as pretraining_options
+from bert_tf.pretraining import workflow as pretraining_workflow
 
 MODES = ("float32", "mixed_bfloat16", "float32 XLA", "mixed_bfloat16 XLA")
 
@@ -25,7 +25,7 @@ def main():
     config_file = os.path.join(task.output_dir, "bert_config.json")
     with open(config_file, "w", encoding="utf-8") as file:
         json.dump(task.config, file)
-    probed = run_options.RunPretrainingOptions(
+    probed = pretraining_options.RunPretrainingOptions(
         output_dir=os.path.join(task.output_dir, "probe"),
         input_file=task.train_records,
         eval_input_file=task.heldout_records,
@@ -49,16 +49,18 @@ def main():
         probed,
         output_dir=output_dir,
         **flags_of(mode),
-        num_train_steps=run_options.RunPretrainingOptions.num_train_steps,
+        num_train_steps=pretraining_options.RunPretrainingOptions.num_train_steps,
         max_train_minutes=task.minutes,
         warmup_proportion=learning_task.WARMUP_PROPORTION,
     )
-    pretraining = workflow.Pretraining(dataclasses.replace(options, do_train=True))
+    pretraining = pretraining_workflow.Pretraining(
+        dataclasses.replace(options, do_train=True)
+    )
     started = time.monotonic()
     steps = pretraining.train()["global_step"]
     seconds = time.monotonic() - started
     precise = dataclasses.replace(options, dtype="float32", jit_compile=False)
-    scores = workflow.evaluate(precise)
+    scores = pretraining_workflow.evaluate(precise)
     task.write(
         "bert_tf",
         mode=mode,
@@ -81,7 +83,9 @@ def flags_of(mode):
 def probe(options, mode):
     """Returns the seconds of five steps, in the calls that a run would take."""
     shutil.rmtree(options.output_dir, ignore_errors=True)
-    workflow.train(dataclasses.replace(options, log_every_steps=1, **flags_of(mode)))
+    pretraining_workflow.train(
+        dataclasses.replace(options, log_every_steps=1, **flags_of(mode))
+    )
     with open(os.path.join(options.output_dir, "metrics.jsonl")) as file:
         speeds = [json.loads(line)["examples_per_second"] for line in file]
     shutil.rmtree(options.output_dir)

@@ -1,22 +1,21 @@
 """BERT of 2018 for TensorFlow 2 and Keras 3, from raw text to a served answer.
 
-Read in this order; it is the way the text flows:
+Read in this order, which is the order in which text flows through the package:
 
-1. `preparation`: raw text of any kind to a sentence a line.
-2. `tokenization`: raw text to word pieces to ids, and learning a vocabulary.
-3. `data`: text to packed rows to TFRecord files to batches.
-4. `modeling`: ids to vectors; the encoder and its heads, in `keras.ops`.
-5. `optimization`: the schedule and the optimizers.
-6. `checkpoints`: weights on disk, in the release's own format.
-7. `training`: the loop, distribution, evaluation and the run folder.
-8. `pretraining`, `classification`, `question_answering`, `token_classification`,
-   `multiple_choice`, `retrieval`, `feature_extraction`: one folder a task, each with
-   the same files.
-9. `serving`: a run folder to a SavedModel to an answer.
+1. `preparation`: raw text of any kind to one sentence per line.
+2. `tokenization`: text to word pieces to ids, and learning a vocabulary.
+3. `pretraining_data`: sentences to masked TFRecord examples.
+4. `data`: TFRecord files and tables to batches.
+5. `modeling`: ids to vectors to outputs; the encoder and every model, in `keras.ops`.
+6. `optimization`: the learning rate schedule and the optimizers.
+7. `checkpoints`: weights in the release's format and in those of other libraries.
+8. `training`: the loop, distribution, evaluation and the run folder.
+9. `pretraining`: training and using the pretraining model.
+10. `fine_tuning`: what all fine-tuning tasks share; `tasks`: one folder per task.
+11. `serving`: a run folder to a SavedModel to an answer.
 
-`files`, `options`, `progress` and `command_line` belong to all of them. Names below
-are loaded on first use, so that `import bert_tf` is quick and works where TensorFlow
-is not installed.
+Names below are loaded on first use, so `import bert_tf` is quick and works without
+TensorFlow.
 """
 
 import importlib
@@ -25,17 +24,17 @@ __version__ = "0.1.0"
 
 _MODULE_OF = {
     "BasicTokenizer": "bert_tf.tokenization.basic",
-    "BertBiEncoder": "bert_tf.retrieval.model",
-    "BertClassifier": "bert_tf.classification.model",
+    "BertBiEncoder": "bert_tf.modeling.rankers",
+    "BertClassifier": "bert_tf.modeling.classifier",
     "BertConfig": "bert_tf.modeling.config",
-    "BertCrossEncoder": "bert_tf.retrieval.model",
+    "BertCrossEncoder": "bert_tf.modeling.rankers",
     "BertModel": "bert_tf.modeling.bert",
-    "BertMultiLabelClassifier": "bert_tf.classification.model",
-    "BertMultipleChoice": "bert_tf.multiple_choice.model",
-    "BertPretrainer": "bert_tf.pretraining.model",
-    "BertRegressor": "bert_tf.classification.model",
-    "BertSpanPredictor": "bert_tf.question_answering.model",
-    "BertTokenClassifier": "bert_tf.token_classification.model",
+    "BertMultiLabelClassifier": "bert_tf.modeling.classifier",
+    "BertMultipleChoice": "bert_tf.modeling.multiple_choice",
+    "BertPretrainer": "bert_tf.modeling.pretrainer",
+    "BertRegressor": "bert_tf.modeling.classifier",
+    "BertSpanPredictor": "bert_tf.modeling.span_predictor",
+    "BertTokenClassifier": "bert_tf.modeling.token_classifier",
     "FullTokenizer": "bert_tf.tokenization.full",
     "InGraphTokenizer": "bert_tf.tokenization.in_graph",
     "Vocabulary": "bert_tf.tokenization.vocabulary",
@@ -47,17 +46,15 @@ _MODULE_OF = {
 }
 _SUBPACKAGES = (
     "checkpoints",
-    "classification",
     "data",
-    "feature_extraction",
+    "fine_tuning",
     "modeling",
-    "multiple_choice",
     "optimization",
+    "preparation",
     "pretraining",
-    "question_answering",
-    "retrieval",
+    "pretraining_data",
     "serving",
-    "token_classification",
+    "tasks",
     "tokenization",
     "training",
 )

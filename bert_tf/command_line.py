@@ -17,8 +17,8 @@ from collections.abc import Callable
 
 from absl import flags
 
-from bert_tf import options
-from bert_tf import progress
+from bert_tf import options as options_module
+from bert_tf import progress as progress_module
 from bert_tf import terminal
 
 DONE = 0
@@ -49,8 +49,10 @@ class BadNews:
 
 def run(
     tool_name: str,
-    options_class: type[options.Options],
-    work: Callable[[options.Options, progress.Progress], str | BadNews | None],
+    options_class: type[options_module.Options],
+    work: Callable[
+        [options_module.Options, progress_module.Progress], str | BadNews | None
+    ],
     argv: list[str] | None = None,
 ) -> int:
     """Runs a tool and returns its exit code.
@@ -77,12 +79,12 @@ def run(
     try:
         values, shows_traceback = _parse(options_class, argv)
         record = options_class(**values)
-    except options.OptionError as error:
+    except options_module.OptionError as error:
         return _complain(tool_name, error, WRONG_USAGE)
     try:
         with terminal.progress_and_logging(sys.stderr) as shown:
             report = work(record, shown)
-    except options.OptionError as error:
+    except options_module.OptionError as error:
         return _complain(tool_name, error, WRONG_USAGE)
     except (ValueError, OSError, ImportError) as error:
         # Python's own ImportError carries a module's name and is a defect; ours says
@@ -100,9 +102,9 @@ def run(
     return _print_report(report) if report else DONE
 
 
-def help_text(tool_name: str, options_class: type[options.Options]) -> str:
+def help_text(tool_name: str, options_class: type[options_module.Options]) -> str:
     """Returns what `--help` prints: description, usage, and every flag."""
-    declared = sorted(options.declarations(options_class), key=_is_not_required)
+    declared = sorted(options_module.declarations(options_class), key=_is_not_required)
     required = [f"--{d.name}=..." for d in declared if not _is_not_required(d)]
     usage = " ".join([tool_name, *required, "[--flag=value ...]"])
     paragraphs = [
@@ -116,30 +118,36 @@ def help_text(tool_name: str, options_class: type[options.Options]) -> str:
 
 
 def _parse(options_class, argv):
-    declared = {d.name: d for d in options.declarations(options_class)}
+    declared = {d.name: d for d in options_module.declarations(options_class)}
     flag_values = _define(declared.values())
     try:
         left_over = flag_values(["tool", *argv])[1:]
     except flags.UnrecognizedFlagError as error:
-        raise options.OptionError(_unknown_flag(error.flagname, declared)) from None
+        raise options_module.OptionError(
+            _unknown_flag(error.flagname, declared)
+        ) from None
     except flags.IllegalFlagValueError as error:
-        raise options.OptionError(_wrong_boolean(str(error))) from None
+        raise options_module.OptionError(_wrong_boolean(str(error))) from None
     except flags.Error as error:
-        raise options.OptionError(str(error).rstrip(".") + ".") from None
+        raise options_module.OptionError(str(error).rstrip(".") + ".") from None
     if left_over:
         sentence = f"Unexpected {left_over[0]!r}; write every option as --name=value."
-        raise options.OptionError(sentence)
+        raise options_module.OptionError(sentence)
     values = {}
     for name, declaration in declared.items():
         given = flag_values[name].value
         if declaration.is_repeated and given:
-            items = [options.parse(declaration, text) for text in given]
+            items = [options_module.parse(declaration, text) for text in given]
             values[name] = tuple(itertools.chain.from_iterable(items))
         elif flag_values[name].present:
             is_parsed = declaration.kind is bool
-            values[name] = given if is_parsed else options.parse(declaration, given)
+            values[name] = (
+                given if is_parsed else options_module.parse(declaration, given)
+            )
         elif not _is_not_required(declaration):
-            raise options.OptionError(f"--{name} is required: {declaration.help}")
+            raise options_module.OptionError(
+                f"--{name} is required: {declaration.help}"
+            )
     return values, flag_values["traceback"].value
 
 
@@ -176,7 +184,7 @@ def _wrong_boolean(message):
 
 
 def _is_not_required(declaration):
-    return declaration.default is not options.REQUIRED
+    return declaration.default is not options_module.REQUIRED
 
 
 def _filled(paragraph):
@@ -203,7 +211,7 @@ def _flag_help(declaration):
 
 def _default_text(declaration):
     default = declaration.default
-    if default is options.REQUIRED:
+    if default is options_module.REQUIRED:
         return "required"
     if declaration.kind is tuple and default:
         default = ",".join(str(item) for item in default)

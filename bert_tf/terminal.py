@@ -4,7 +4,7 @@ import contextlib
 import logging
 import time
 
-from bert_tf import progress
+from bert_tf import progress as progress_module
 
 SECONDS_BETWEEN_LINES = 10.0
 _LINE_FORMAT = (
@@ -49,7 +49,9 @@ class TerminalProgress:
         self._bars = {}
         self._last_line = {}
 
-    def __call__(self, stage, done, total, *, unit="", values=progress.NO_VALUES):
+    def __call__(
+        self, stage, done, total, *, unit="", values=progress_module.NO_VALUES
+    ):
         """Shows how much of a stage is done."""
         if stage not in self._bars:
             self._bars[stage] = self._new_bar(stage, done, total, unit)

@@ -83,8 +83,8 @@ in_graph.tokenize(["The baker kneaded the sourdough."]).to_list()
 
 # %%
 from bert_tf.data import tfrecord
-from bert_tf.pretraining import creation
-from bert_tf.pretraining import options as pretraining_options
+from bert_tf.pretraining_data import options as pretraining_data_options
+from bert_tf.pretraining_data import workflow as pretraining_data_workflow
 
 lengths = {
     "max_seq_length": recipe.max_seq_length,
@@ -95,7 +95,7 @@ lengths = {
 def create_examples(text_file, name, dupe_factor):
     """Masks a text; returns the TFRecord file."""
     record_file = os.path.join(folder, f"{name}.tfrecord")
-    options = pretraining_options.CreatePretrainingDataOptions(
+    options = pretraining_data_options.CreatePretrainingDataOptions(
         input_file=text_file,
         output_file=record_file,
         vocab_file=vocab_file,
@@ -103,7 +103,7 @@ def create_examples(text_file, name, dupe_factor):
         next_sentence=recipe.next_sentence,
         **lengths,
     )
-    print(creation.create_data(options))
+    print(pretraining_data_workflow.create_data(options))
     return record_file
 
 
@@ -128,14 +128,14 @@ print("hidden:", " ".join(token for token in hidden if token != "[PAD]"))
 # %%
 import json
 
-from bert_tf.pretraining import run_options
-from bert_tf.pretraining import workflow as pretraining
+from bert_tf.pretraining import options as pretraining_options
+from bert_tf.pretraining import workflow as pretraining_workflow
 
 config_file = os.path.join(folder, "bert_config.json")
 with open(config_file, "w", encoding="utf-8") as file:
     json.dump(recipe.bert_config(len(vocabulary)), file)
 
-options = run_options.RunPretrainingOptions(
+options = pretraining_options.RunPretrainingOptions(
     input_file=train_records,
     eval_input_file=heldout_records,
     bert_config_file=config_file,
@@ -153,10 +153,10 @@ options = run_options.RunPretrainingOptions(
     eval_every_steps=max(1, recipe.pretraining_steps // 10),
     **lengths,
 )
-pretraining.train(options)
+pretraining_workflow.train(options)
 
 # %%
-pretraining.evaluate(options)
+pretraining_workflow.evaluate(options)
 
 # %%
 # %matplotlib inline
@@ -173,7 +173,9 @@ curves.figure({"pretraining": options.output_dir})
 from bert_tf.pretraining import predictions
 
 filler = predictions.load(
-    run_options.FillMaskOptions(init_checkpoint=options.output_dir, text="[MASK]")
+    pretraining_options.FillMaskOptions(
+        init_checkpoint=options.output_dir, text="[MASK]"
+    )
 )
 for masked in text.masked_texts(corpus.heldout_file, 5):
     (likeliest,) = filler.fill(masked.text, top_k=5)
@@ -203,8 +205,8 @@ outputs["sequence_output"].shape, outputs["pooled_output"].shape
 # the text above is a very small one to pretrain on.
 
 # %%
-from bert_tf.classification import options as classification_options
-from bert_tf.classification import workflow as classification
+from bert_tf.tasks.classification import options as classification_options
+from bert_tf.tasks.classification import workflow as classification_workflow
 
 test_file = text.sample_file("topics_test.tsv")
 
@@ -225,8 +227,8 @@ def fine_tune(name, checkpoint):
         num_train_epochs=recipe.fine_tuning_epochs,
         learning_rate=recipe.fine_tuning_rate,
     )
-    classification.train(options)
-    return classification.evaluate(options)
+    classification_workflow.train(options)
+    return classification_workflow.evaluate(options)
 
 
 scores = {

@@ -95,13 +95,13 @@ data
 
 # %%
 from bert_tf.checking import options as checking_options
-from bert_tf.checking import workflow as checking
+from bert_tf.checking import workflow as checking_workflow
 
 max_seq_length = 32 if tiny else 128
 given = {
     name: (value,) if name == "train_file" else value for name, value in data.items()
 }
-findings = checking.run(
+findings = checking_workflow.run(
     checking_options.CheckDataOptions(
         task="classification", max_seq_length=max_seq_length, **start, **given
     )
@@ -117,8 +117,8 @@ print(findings.report())
 # `dtype="mixed_bfloat16"` is faster on both.
 
 # %%
-from bert_tf.classification import options as classification_options
-from bert_tf.classification import workflow as classification
+from bert_tf.tasks.classification import options as classification_options
+from bert_tf.tasks.classification import workflow as classification_workflow
 
 options = classification_options.RunClassifierOptions(
     **start,
@@ -134,7 +134,7 @@ options = classification_options.RunClassifierOptions(
     log_every_steps=1 if tiny else 10,
     eval_every_steps=5 if tiny else 100,
 )
-classification.train(options)
+classification_workflow.train(options)
 
 # %%
 # %matplotlib inline
@@ -149,7 +149,7 @@ curves.figure({"fine-tuning": options.output_dir})
 # seeds: `num_restarts=5` keeps the best one, and tells mean and spread.
 
 # %%
-scores = classification.evaluate(options)
+scores = classification_workflow.evaluate(options)
 scores
 
 # %% [markdown]

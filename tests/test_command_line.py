@@ -8,24 +8,24 @@ import sys
 import pytest
 
 from bert_tf import command_line
-from bert_tf import options
+from bert_tf import options as options_module
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PackOptions(options.Options):
+class PackOptions(options_module.Options):
     """Packs text into rows.
 
     A second paragraph, which is folded when it is longer than a line of a terminal
     that has its usual width.
     """
 
-    input_file: tuple[str, ...] = options.option(help="Text files.")
-    max_seq_length: int = options.option(128, help="Row length.", minimum=1)
-    learning_rate: float = options.option(5e-5, help="Rate.")
-    do_train: bool = options.option(False, help="Whether to train.")
-    init_checkpoint: str | None = options.option(None, help="Weights.")
-    layers: tuple[int, ...] = options.option((-1, -2), help="Layers.")
-    text: tuple[str, ...] = options.option((), help="Texts.", repeated=True)
+    input_file: tuple[str, ...] = options_module.option(help="Text files.")
+    max_seq_length: int = options_module.option(128, help="Row length.", minimum=1)
+    learning_rate: float = options_module.option(5e-5, help="Rate.")
+    do_train: bool = options_module.option(False, help="Whether to train.")
+    init_checkpoint: str | None = options_module.option(None, help="Weights.")
+    layers: tuple[int, ...] = options_module.option((-1, -2), help="Layers.")
+    text: tuple[str, ...] = options_module.option((), help="Texts.", repeated=True)
 
 
 def _run(*argv, work=None):
@@ -111,7 +111,7 @@ def test_wrong_usage_is_one_line_and_exit_code_2(capsys, argv, sentence):
         (ValueError("a.txt:3: two\n columns."), 1, "pack: a.txt:3: two columns.\n"),
         (FileNotFoundError("There is no file x."), 1, "pack: There is no file x.\n"),
         (ImportError("pip install 'bert_tf[plots]'"), 1, None),
-        (options.OptionError("--a: needs --b."), 2, "pack: --a: needs --b.\n"),
+        (options_module.OptionError("--a: needs --b."), 2, "pack: --a: needs --b.\n"),
         (KeyboardInterrupt(), 130, "pack: interrupted.\n"),
         (KeyboardInterrupt(2), 130, "pack: interrupted.\n"),  # SIGINT.
         (KeyboardInterrupt(15), 143, "pack: terminated; the run is saved.\n"),

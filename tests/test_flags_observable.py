@@ -9,7 +9,7 @@ import pathlib
 
 import pytest
 
-from bert_tf import options
+from bert_tf import options as options_module
 
 ROOT = pathlib.Path(__file__).resolve().parent
 
@@ -27,24 +27,24 @@ TIME = (
 )
 ORDER = PRETRAIN + "test_order_and_seed_follow_their_flags"
 MISTAKE = PRETRAIN + "test_a_mistake_ends_in_one_clear_line"
-CLASSIFY = "classification/test_workflow.py::"
+CLASSIFY = "tasks/classification/test_workflow.py::"
 CLASSIFY_TOOL = "tools/test_run_classifier.py::"
 RATE = CLASSIFY + "test_model_and_rate_follow_their_flags"
 INDIVISIBLE = CLASSIFY + "test_a_batch_that_does_not_divide_is_refused_before_training"
-EXTRACT = "feature_extraction/test_extraction.py::"
+EXTRACT = "tasks/feature_extraction/test_extraction.py::"
 EXTRACT_TOOL = "tools/test_extract_features.py::"
-CHOOSE = "multiple_choice/test_workflow.py::"
+CHOOSE = "tasks/multiple_choice/test_workflow.py::"
 CHOOSE_TOOL = "tools/test_run_swag.py::"
 GLUE = CLASSIFY + "test_a_glue_task_reads_its_folder_and_has_its_scores"
 ANOTHER_TASK = CLASSIFY + "test_a_run_of_another_task_is_not_continued"
-SQUAD = "question_answering/test_workflow.py::"
+SQUAD = "tasks/question_answering/test_workflow.py::"
 SQUAD_TOOL = "tools/test_run_squad.py::"
 SQUAD_RATE = SQUAD + "test_model_and_rate_follow_their_flags"
 SQUAD_WINDOWS = SQUAD + "test_windows_follow_their_flags"
 SQUAD_DIVIDES = SQUAD + "test_a_batch_that_does_not_divide_is_refused_before_training"
 EVALUATE_SQUAD = "tools/test_evaluate_squad.py::"
 ABLATIONS = "pretraining/test_objectives.py::"
-CREATE = "pretraining/test_creation.py::"
+CREATE = "pretraining_data/test_workflow.py::"
 RECORDS = CREATE + "test_every_flag_changes_the_records"
 MASKED_IN_TRAINING = (
     "pretraining/test_inputs.py::test_masks_of_training_follow_their_flags"
@@ -66,17 +66,17 @@ QUESTIONS = "serving/test_query.py::"
 NOT_EXPORTED = (
     "tools/test_export_saved_model.py::test_what_cannot_be_exported_ends_in_one_line"
 )
-KINDS = "classification/test_kinds_of_labels.py::"
-TRIALS = "training/test_trials.py::"
+KINDS = "tasks/classification/test_kinds_of_labels.py::"
+TRIALS = "fine_tuning/test_trials.py::"
 XNLI_STORY = (
-    "classification/test_glue_workflow.py::"
+    "tasks/classification/test_glue_workflow.py::"
     "test_a_model_trained_in_one_language_is_asked_in_others"
 )
-TFDS = "classification/test_tfds.py::"
+TFDS = "tasks/classification/test_tfds.py::"
 GLUE_TABLE = "tools/test_evaluate_glue.py::"
-DISTILL = "classification/test_distillation.py::"
+DISTILL = "tasks/classification/test_distillation.py::"
 CHECKED = "checking/test_workflow.py::"
-RUNNERS = "data/test_beam_tasks.py::"
+RUNNERS = "data/parallel/test_beam.py::"
 ON_RUNNERS = {
     "runner": RUNNERS + "test_runners_write_what_one_process_writes",
     "pipeline_options": RUNNERS + "test_flags_of_another_place_are_wrong_usage",
@@ -90,7 +90,7 @@ CORPUS_NOISE = CORPUS + "test_noise_cuts_the_share_of_sentences_that_is_told"
 CORPUS_WORKERS = (
     CORPUS + "test_what_is_written_does_not_depend_on_the_number_of_workers"
 )
-TAG = "token_classification/test_workflow.py::"
+TAG = "tasks/token_classification/test_workflow.py::"
 TAG_TOOL = "tools/test_run_ner.py::"
 TAG_COLUMNS = TAG + "test_tags_are_those_of_the_column_in_the_scheme"
 TAG_WINDOWS = TAG + "test_windows_follow_length_stride_and_documents"
@@ -100,7 +100,7 @@ TAG_OTHER_MODEL = TAG + "test_another_model_or_vocabulary_is_not_continued"
 TAG_TOOL_STORY = (
     TAG_TOOL + "test_a_folder_of_tagged_words_in_scores_and_predictions_out"
 )
-RETRIEVE = "retrieval/test_workflow.py::"
+RETRIEVE = "tasks/retrieval/test_workflow.py::"
 RETRIEVE_TOOL = "tools/test_run_retrieval.py::"
 RETRIEVED = RETRIEVE_TOOL + "test_queries_and_a_corpus_in_scores_and_rankings_out"
 NOT_RETRIEVED = RETRIEVE + "test_what_does_not_fit_is_refused_before_training"
@@ -194,7 +194,7 @@ OBSERVED = {
         "masking": RECORDS,
         "dynamic_masking": RECORDS,
         "packed_rows": RECORDS,
-        "whole_word_segmenter": "pretraining/test_segmentation.py::"
+        "whole_word_segmenter": "pretraining_data/test_segmentation.py::"
         "test_characters_of_a_chinese_word_are_masked_together",
     },
     "prepare_corpus": {
@@ -486,7 +486,7 @@ OBSERVED = {
         "normalize": EXTRACT
         + "test_normalized_vectors_have_length_1_and_their_direction",
         "attention_weights": EXTRACT + "test_attention_weights_are_the_encoders",
-        "output_format": "feature_extraction/test_formats.py::"
+        "output_format": "tasks/feature_extraction/test_formats.py::"
         "test_arrays_lie_end_to_end",
     },
     "export_saved_model": {
@@ -607,7 +607,7 @@ def test_every_tool_is_in_the_table():
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_every_flag_has_a_test_that_shows_its_effect(tool, options_of_tool):
-    declared = [d.name for d in options.declarations(options_of_tool(tool))]
+    declared = [d.name for d in options_module.declarations(options_of_tool(tool))]
     assert faults(declared, OBSERVED.get(tool, {})) == []
 
 

@@ -4,25 +4,31 @@ import pathlib
 
 import pytest
 
-from bert_tf import options
+from bert_tf import options as options_module
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PackOptions(options.Options):
+class PackOptions(options_module.Options):
     """Packs text."""
 
-    input_file: tuple[str, ...] = options.option(help="Text files.")
-    vocab_file: str = options.option(help="Vocabulary.")
-    max_seq_length: int = options.option(128, help="Length.", minimum=1, maximum=512)
-    learning_rate: float = options.option(5e-5, help="Rate.", minimum=0.0)
-    dtype: str = options.option(
+    input_file: tuple[str, ...] = options_module.option(help="Text files.")
+    vocab_file: str = options_module.option(help="Vocabulary.")
+    max_seq_length: int = options_module.option(
+        128, help="Length.", minimum=1, maximum=512
+    )
+    learning_rate: float = options_module.option(5e-5, help="Rate.", minimum=0.0)
+    dtype: str = options_module.option(
         "float32", help="Type.", choices=("float32", "bfloat16")
     )
-    do_train: bool = options.option(False, help="Whether to train.")
-    init_checkpoint: str | None = options.option(None, help="Weights to begin with.")
-    max_steps: int | None = options.option(None, help="Stop after.", minimum=1)
-    layers: tuple[int, ...] = options.option((-1, -2), help="Layers.", maximum=-1)
-    text: tuple[str, ...] = options.option((), help="Texts.", repeated=True)
+    do_train: bool = options_module.option(False, help="Whether to train.")
+    init_checkpoint: str | None = options_module.option(
+        None, help="Weights to begin with."
+    )
+    max_steps: int | None = options_module.option(None, help="Stop after.", minimum=1)
+    layers: tuple[int, ...] = options_module.option(
+        (-1, -2), help="Layers.", maximum=-1
+    )
+    text: tuple[str, ...] = options_module.option((), help="Texts.", repeated=True)
 
 
 def _pack_options(**changes):
@@ -74,7 +80,7 @@ def test_values_come_into_their_declared_kind():
     ],
 )
 def test_a_wrong_value_is_refused_with_flag_and_expectation(changes, sentence):
-    with pytest.raises(options.OptionError) as raised:
+    with pytest.raises(options_module.OptionError) as raised:
         _pack_options(**changes)
     assert str(raised.value) == sentence
 
@@ -94,8 +100,8 @@ def test_a_wrong_value_is_refused_with_flag_and_expectation(changes, sentence):
     ],
 )
 def test_parse_reads_what_the_command_line_gives(name, text, value):
-    declared = {d.name: d for d in options.declarations(PackOptions)}
-    assert options.parse(declared[name], text) == value
+    declared = {d.name: d for d in options_module.declarations(PackOptions)}
+    assert options_module.parse(declared[name], text) == value
 
 
 def test_a_derived_record_adds_options_and_changes_defaults():
@@ -103,10 +109,14 @@ def test_a_derived_record_adds_options_and_changes_defaults():
     class LongOptions(PackOptions):
         """Packs long text."""
 
-        max_seq_length: int = options.option(384, help="Length.", maximum=512)
-        doc_stride: int = options.option(128, help="Step between windows.", minimum=1)
+        max_seq_length: int = options_module.option(384, help="Length.", maximum=512)
+        doc_stride: int = options_module.option(
+            128, help="Step between windows.", minimum=1
+        )
 
-    names = [declaration.name for declaration in options.declarations(LongOptions)]
+    names = [
+        declaration.name for declaration in options_module.declarations(LongOptions)
+    ]
     assert names[0] == "input_file"
     assert names[-1] == "doc_stride"
     assert names.count("max_seq_length") == 1

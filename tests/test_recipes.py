@@ -10,7 +10,7 @@ import pytest
 from bert_tf import command_line
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import phases
-from bert_tf.pretraining import run_options
+from bert_tf.pretraining_data import options as pretraining_data_options
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RECIPES = sorted((ROOT / "recipes").glob("*.flags"))
@@ -22,7 +22,7 @@ def options_of(recipe, *flags):
     """Returns the options that the tool makes of a recipe and more flags."""
     return parsed(
         "run_pretraining",
-        run_options.RunPretrainingOptions,
+        pretraining_options.RunPretrainingOptions,
         [f"--flagfile={recipe}", "--output_dir=run", *flags],
     )
 
@@ -31,7 +31,7 @@ def data_options_of(recipe):
     """Returns the options that create_pretraining_data makes of a recipe."""
     return parsed(
         "create_pretraining_data",
-        pretraining_options.CreatePretrainingDataOptions,
+        pretraining_data_options.CreatePretrainingDataOptions,
         [f"--flagfile={recipe}"],
     )
 
@@ -145,7 +145,7 @@ def test_a_flag_of_the_command_line_overrides_the_recipe():
 def test_a_recipe_that_is_not_there_is_one_line(capsys):
     code = command_line.run(
         "run_pretraining",
-        run_options.RunPretrainingOptions,
+        pretraining_options.RunPretrainingOptions,
         lambda options, progress: None,
         ["--flagfile=/no/such.flags"],
     )

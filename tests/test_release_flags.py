@@ -7,10 +7,10 @@ import pathlib
 
 import pytest
 
-from bert_tf import options
+from bert_tf import options as options_module
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-REQUIRED = options.REQUIRED
+REQUIRED = options_module.REQUIRED
 OPTIONAL = (None, "", ())  # The release's None: nothing given.
 
 _TRAINING = {
@@ -111,7 +111,7 @@ def _tools_of_the_release():
 
 @pytest.mark.parametrize("tool", _tools_of_the_release())
 def test_the_releases_flags_have_their_names_and_defaults(tool, options_of_tool):
-    declared = {d.name: d for d in options.declarations(options_of_tool(tool))}
+    declared = {d.name: d for d in options_module.declarations(options_of_tool(tool))}
     for flag, released in RELEASED[tool].items():
         assert flag in declared, f"{tool} has no --{flag}"
         default = declared[flag].default
@@ -129,5 +129,5 @@ def test_the_releases_flags_have_their_names_and_defaults(tool, options_of_tool)
 def test_every_tool_runs_under_its_own_name_and_explains_every_flag(
     tool, options_of_tool
 ):
-    for declaration in options.declarations(options_of_tool(tool)):
+    for declaration in options_module.declarations(options_of_tool(tool)):
         assert declaration.help.rstrip().endswith("."), declaration.name

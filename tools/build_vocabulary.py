@@ -7,9 +7,9 @@ from bert_tf.tokenization import options as tokenization_options
 
 
 def work(options, progress):
-    from bert_tf.tokenization import workflow
+    from bert_tf.tokenization import workflow as tokenization_workflow
 
-    return str(workflow.build_vocabulary(options, progress=progress))
+    return str(tokenization_workflow.build_vocabulary(options, progress=progress))
 
 
 def main(argv=None):

@@ -3,19 +3,19 @@
 import sys
 
 from bert_tf import command_line
-from bert_tf.checking import options
+from bert_tf.checking import options as checking_options
 
 
 def work(options, progress):
-    from bert_tf.checking import workflow
+    from bert_tf.checking import workflow as checking_workflow
 
-    findings = workflow.run(options, progress=progress)
+    findings = checking_workflow.run(options, progress=progress)
     report = findings.report()
     return command_line.BadNews(report=report) if findings.has_errors else report
 
 
 def main(argv=None):
-    return command_line.run("check_data", options.CheckDataOptions, work, argv)
+    return command_line.run("check_data", checking_options.CheckDataOptions, work, argv)
 
 
 if __name__ == "__main__":

@@ -3,13 +3,13 @@
 import sys
 
 from bert_tf import command_line
-from bert_tf.checkpoints import conversion_options
+from bert_tf.checkpoints.conversion import options as conversion_options
 
 
 def work(options, progress):
-    from bert_tf.checkpoints import conversion
+    from bert_tf.checkpoints.conversion import workflow as conversion_workflow
 
-    return conversion.run(options, progress=progress)
+    return conversion_workflow.run(options, progress=progress)
 
 
 def main(argv=None):

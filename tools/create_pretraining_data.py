@@ -3,19 +3,19 @@
 import sys
 
 from bert_tf import command_line
-from bert_tf.pretraining import options as pretraining_options
+from bert_tf.pretraining_data import options as pretraining_data_options
 
 
 def work(options, progress):
-    from bert_tf.pretraining import creation
+    from bert_tf.pretraining_data import workflow as pretraining_data_workflow
 
-    return str(creation.create_data(options, progress=progress))
+    return str(pretraining_data_workflow.create_data(options, progress=progress))
 
 
 def main(argv=None):
     return command_line.run(
         "create_pretraining_data",
-        pretraining_options.CreatePretrainingDataOptions,
+        pretraining_data_options.CreatePretrainingDataOptions,
         work,
         argv,
     )

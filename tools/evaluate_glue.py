@@ -3,17 +3,19 @@
 import sys
 
 from bert_tf import command_line
-from bert_tf.classification import options
+from bert_tf.tasks.classification import options as classification_options
 
 
 def work(options, progress):
-    from bert_tf.classification import glue_table
+    from bert_tf.tasks.classification import glue_table
 
     return glue_table.run(options)
 
 
 def main(argv=None):
-    return command_line.run("evaluate_glue", options.EvaluateGlueOptions, work, argv)
+    return command_line.run(
+        "evaluate_glue", classification_options.EvaluateGlueOptions, work, argv
+    )
 
 
 if __name__ == "__main__":

@@ -3,17 +3,19 @@
 import sys
 
 from bert_tf import command_line
-from bert_tf.question_answering import options
+from bert_tf.tasks.question_answering import options as question_answering_options
 
 
 def work(options, progress):
-    from bert_tf.question_answering import scores
+    from bert_tf.tasks.question_answering import scores as question_answering_scores
 
-    return scores.report(options)
+    return question_answering_scores.report(options)
 
 
 def main(argv=None):
-    return command_line.run("evaluate_squad", options.EvaluateSquadOptions, work, argv)
+    return command_line.run(
+        "evaluate_squad", question_answering_options.EvaluateSquadOptions, work, argv
+    )
 
 
 if __name__ == "__main__":

@@ -3,18 +3,21 @@
 import sys
 
 from bert_tf import command_line
-from bert_tf.feature_extraction import options
+from bert_tf.tasks.feature_extraction import options as feature_extraction_options
 
 
 def work(options, progress):
-    from bert_tf.feature_extraction import workflow
+    from bert_tf.tasks.feature_extraction import workflow as feature_extraction_workflow
 
-    return workflow.run(options, progress=progress)
+    return feature_extraction_workflow.run(options, progress=progress)
 
 
 def main(argv=None):
     return command_line.run(
-        "extract_features", options.ExtractFeaturesOptions, work, argv
+        "extract_features",
+        feature_extraction_options.ExtractFeaturesOptions,
+        work,
+        argv,
     )
 
 

@@ -3,7 +3,7 @@
 import sys
 
 from bert_tf import command_line
-from bert_tf.pretraining import run_options
+from bert_tf.pretraining import options as pretraining_options
 
 
 def work(options, progress):
@@ -13,7 +13,9 @@ def work(options, progress):
 
 
 def main(argv=None):
-    return command_line.run("fill_mask", run_options.FillMaskOptions, work, argv)
+    return command_line.run(
+        "fill_mask", pretraining_options.FillMaskOptions, work, argv
+    )
 
 
 if __name__ == "__main__":

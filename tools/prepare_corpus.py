@@ -7,9 +7,9 @@ from bert_tf.preparation import options as preparation_options
 
 
 def work(options, progress):
-    from bert_tf.preparation import workflow
+    from bert_tf.preparation import workflow as preparation_workflow
 
-    return str(workflow.prepare_corpus(options, progress=progress))
+    return str(preparation_workflow.prepare_corpus(options, progress=progress))
 
 
 def main(argv=None):

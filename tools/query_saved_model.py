@@ -3,7 +3,7 @@
 import sys
 
 from bert_tf import command_line
-from bert_tf.serving import options
+from bert_tf.serving import options as serving_options
 
 
 def work(options, progress):
@@ -14,7 +14,7 @@ def work(options, progress):
 
 def main(argv=None):
     return command_line.run(
-        "query_saved_model", options.QuerySavedModelOptions, work, argv
+        "query_saved_model", serving_options.QuerySavedModelOptions, work, argv
     )
 
 

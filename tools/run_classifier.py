@@ -3,17 +3,19 @@
 import sys
 
 from bert_tf import command_line
-from bert_tf.classification import options
+from bert_tf.tasks.classification import options as classification_options
 
 
 def work(options, progress):
-    from bert_tf.classification import workflow
+    from bert_tf.tasks.classification import workflow as classification_workflow
 
-    return workflow.run(options, progress=progress)
+    return classification_workflow.run(options, progress=progress)
 
 
 def main(argv=None):
-    return command_line.run("run_classifier", options.RunClassifierOptions, work, argv)
+    return command_line.run(
+        "run_classifier", classification_options.RunClassifierOptions, work, argv
+    )
 
 
 if __name__ == "__main__":

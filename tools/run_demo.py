@@ -8,10 +8,10 @@ from bert_tf.demo import options as demo_options
 
 
 def work(options, progress):
-    from bert_tf.demo import workflow
+    from bert_tf.demo import workflow as demo_workflow
 
     # Shown at once, so that commands and the bars of their tools keep their order.
-    return workflow.run(options, show=functools.partial(print, flush=True))
+    return demo_workflow.run(options, show=functools.partial(print, flush=True))
 
 
 def main(argv=None):

@@ -3,17 +3,21 @@
 import sys
 
 from bert_tf import command_line
-from bert_tf.token_classification import options
+from bert_tf.tasks.token_classification import options as token_classification_options
 
 
 def work(options, progress):
-    from bert_tf.token_classification import workflow
+    from bert_tf.tasks.token_classification import (
+        workflow as token_classification_workflow,
+    )
 
-    return workflow.run(options, progress=progress)
+    return token_classification_workflow.run(options, progress=progress)
 
 
 def main(argv=None):
-    return command_line.run("run_ner", options.RunNerOptions, work, argv)
+    return command_line.run(
+        "run_ner", token_classification_options.RunNerOptions, work, argv
+    )
 
 
 if __name__ == "__main__":

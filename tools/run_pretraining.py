@@ -3,18 +3,18 @@
 import sys
 
 from bert_tf import command_line
-from bert_tf.pretraining import run_options
+from bert_tf.pretraining import options as pretraining_options
 
 
 def work(options, progress):
-    from bert_tf.pretraining import workflow
+    from bert_tf.pretraining import workflow as pretraining_workflow
 
-    return workflow.run(options, progress=progress)
+    return pretraining_workflow.run(options, progress=progress)
 
 
 def main(argv=None):
     return command_line.run(
-        "run_pretraining", run_options.RunPretrainingOptions, work, argv
+        "run_pretraining", pretraining_options.RunPretrainingOptions, work, argv
     )
 
 

@@ -3,17 +3,19 @@
 import sys
 
 from bert_tf import command_line
-from bert_tf.retrieval import options
+from bert_tf.tasks.retrieval import options as retrieval_options
 
 
 def work(options, progress):
-    from bert_tf.retrieval import workflow
+    from bert_tf.tasks.retrieval import workflow as retrieval_workflow
 
-    return workflow.run(options, progress=progress)
+    return retrieval_workflow.run(options, progress=progress)
 
 
 def main(argv=None):
-    return command_line.run("run_retrieval", options.RunRetrievalOptions, work, argv)
+    return command_line.run(
+        "run_retrieval", retrieval_options.RunRetrievalOptions, work, argv
+    )
 
 
 if __name__ == "__main__":

@@ -3,17 +3,19 @@
 import sys
 
 from bert_tf import command_line
-from bert_tf.question_answering import options
+from bert_tf.tasks.question_answering import options as question_answering_options
 
 
 def work(options, progress):
-    from bert_tf.question_answering import workflow
+    from bert_tf.tasks.question_answering import workflow as question_answering_workflow
 
-    return workflow.run(options, progress=progress)
+    return question_answering_workflow.run(options, progress=progress)
 
 
 def main(argv=None):
-    return command_line.run("run_squad", options.RunSquadOptions, work, argv)
+    return command_line.run(
+        "run_squad", question_answering_options.RunSquadOptions, work, argv
+    )
 
 
 if __name__ == "__main__":

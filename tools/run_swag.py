@@ -3,17 +3,19 @@
 import sys
 
 from bert_tf import command_line
-from bert_tf.multiple_choice import options
+from bert_tf.tasks.multiple_choice import options as multiple_choice_options
 
 
 def work(options, progress):
-    from bert_tf.multiple_choice import workflow
+    from bert_tf.tasks.multiple_choice import workflow as multiple_choice_workflow
 
-    return workflow.run(options, progress=progress)
+    return multiple_choice_workflow.run(options, progress=progress)
 
 
 def main(argv=None):
-    return command_line.run("run_swag", options.RunSwagOptions, work, argv)
+    return command_line.run(
+        "run_swag", multiple_choice_options.RunSwagOptions, work, argv
+    )
 
 
 if __name__ == "__main__":

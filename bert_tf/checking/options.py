@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from bert_tf import options
+from bert_tf import options as options_module
 from bert_tf.options import option
 
 TASKS = (
@@ -16,7 +16,7 @@ TASKS = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class CheckDataOptions(options.Options):
+class CheckDataOptions(options_module.Options):
     """Checks the data of a task, in seconds, before anyone trains on them.
 
     Counts, balance and rare labels, duplicates and overlap, what is cut, unknown words,

@@ -8,21 +8,21 @@ from bert_tf import options as options_module
 from bert_tf import progress as progress_module
 from bert_tf.checking import options as checking_options
 from bert_tf.checkpoints import starting_point
-from bert_tf.classification import checks as classification_checks
-from bert_tf.classification import data_options
-from bert_tf.classification import options as classification_options
 from bert_tf.data import findings as findings_module
-from bert_tf.multiple_choice import checks as choice_checks
-from bert_tf.multiple_choice import options as choice_options
-from bert_tf.pretraining import checks as pretraining_checks
-from bert_tf.pretraining import options as pretraining_options
-from bert_tf.question_answering import checks as squad_checks
-from bert_tf.question_answering import options as squad_options
-from bert_tf.retrieval import checks as retrieval_checks
-from bert_tf.retrieval import options as retrieval_options
-from bert_tf.retrieval import task as retrieval_task
-from bert_tf.token_classification import checks as ner_checks
-from bert_tf.token_classification import options as ner_options
+from bert_tf.pretraining_data import checks as pretraining_data_checks
+from bert_tf.pretraining_data import options as pretraining_data_options
+from bert_tf.tasks.classification import checks as classification_checks
+from bert_tf.tasks.classification import data_options
+from bert_tf.tasks.classification import options as classification_options
+from bert_tf.tasks.multiple_choice import checks as multiple_choice_checks
+from bert_tf.tasks.multiple_choice import options as multiple_choice_options
+from bert_tf.tasks.question_answering import checks as question_answering_checks
+from bert_tf.tasks.question_answering import options as question_answering_options
+from bert_tf.tasks.retrieval import checks as retrieval_checks
+from bert_tf.tasks.retrieval import options as retrieval_options
+from bert_tf.tasks.retrieval import task as retrieval_task
+from bert_tf.tasks.token_classification import checks as token_classification_checks
+from bert_tf.tasks.token_classification import options as token_classification_options
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import estimates
 
@@ -73,19 +73,19 @@ TASKS = {
         follows=_follows_for_classifier,
     ),
     "multiple_choice": Task(
-        options=choice_options.RunSwagOptions,
-        check=choice_checks.check,
+        options=multiple_choice_options.RunSwagOptions,
+        check=multiple_choice_checks.check,
         unread=_OF_A_RUN,
         implied=_FILES,
     ),
     "pretraining": Task(
-        options=pretraining_options.CreatePretrainingDataOptions,
-        check=pretraining_checks.check,
+        options=pretraining_data_options.CreatePretrainingDataOptions,
+        check=pretraining_data_checks.check,
         unread={"output_file": "unwritten", "vocab_file": "known otherwise"},
     ),
     "question_answering": Task(
-        options=squad_options.RunSquadOptions,
-        check=squad_checks.check,
+        options=question_answering_options.RunSquadOptions,
+        check=question_answering_checks.check,
         unread=_OF_A_RUN,
         implied={"do_train": ("train_file",), "do_predict": ("predict_file",)},
     ),
@@ -97,8 +97,8 @@ TASKS = {
         follows=_follows_for_retrieval,
     ),
     "token_classification": Task(
-        options=ner_options.RunNerOptions,
-        check=ner_checks.check,
+        options=token_classification_options.RunNerOptions,
+        check=token_classification_checks.check,
         unread=_OF_A_RUN,
         implied={"do_train": ("data_dir",)},
     ),

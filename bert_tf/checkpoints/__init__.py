@@ -15,5 +15,5 @@ import importlib
 def __getattr__(name):
     # Loaded on first use: whoever imports this package needs no Keras yet.
     if name == "fetch":
-        return importlib.import_module("bert_tf.checkpoints.fetching").fetch
+        return importlib.import_module("bert_tf.checkpoints.catalogue.fetching").fetch
     raise AttributeError(f"module 'bert_tf.checkpoints' has no attribute {name!r}")

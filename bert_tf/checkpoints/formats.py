@@ -6,9 +6,9 @@ import os
 
 from bert_tf import files
 from bert_tf import progress as progress_module
-from bert_tf.checkpoints import catalogue
-from bert_tf.checkpoints import fetching
 from bert_tf.checkpoints import source as source_module
+from bert_tf.checkpoints.catalogue import fetching
+from bert_tf.checkpoints.catalogue import models
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class Format:
 # needed: some need a package that is not there without an extra.
 FORMATS = {
     "bert": Format(
-        module="bert_tf.checkpoints.native_folder",
+        module="bert_tf.checkpoints.release.folder",
         shown_by="bert_model.ckpt.index, or a file named checkpoint",
     ),
     "hugging_face": Format(
@@ -31,18 +31,18 @@ FORMATS = {
         shown_by="config.json with model.safetensors",
     ),
     "keras_hub": Format(
-        module="bert_tf.checkpoints.keras_hub_preset",
+        module="bert_tf.checkpoints.keras_hub.preset",
         shown_by="config.json with model.weights.h5",
     ),
     "keras": Format(
-        module="bert_tf.checkpoints.keras_files",
+        module="bert_tf.checkpoints.keras_files.reading",
         shown_by="a file that ends in .keras or .weights.h5",
     ),
     "saved_model": Format(
-        module="bert_tf.checkpoints.saved_model", shown_by="saved_model.pb"
+        module="bert_tf.checkpoints.tf2.saved_model", shown_by="saved_model.pb"
     ),
     "model_garden": Format(
-        module="bert_tf.checkpoints.model_garden",
+        module="bert_tf.checkpoints.tf2.model_garden",
         shown_by="an object-based TensorFlow 2 checkpoint",
     ),
 }
@@ -71,7 +71,7 @@ def module_of(name):
 def is_catalogue_name(path):
     """Returns whether a path is the name of a released model, and nothing is there."""
     path = os.fspath(path)
-    is_name = catalogue.is_name(path)
+    is_name = models.is_name(path)
     return is_name and not files.exists(path) and not files.exists(f"{path}.index")
 
 
@@ -119,7 +119,7 @@ def open_source(path, format_name=None, *, progress=progress_module.silent):
     if is_catalogue_name(path):
         folder = fetching.fetch(path, progress=progress)
         source = open_source(folder, "bert")
-        do_lower_case = catalogue.find(path).model.do_lower_case
+        do_lower_case = models.find(path).model.do_lower_case
         return dataclasses.replace(source, do_lower_case=do_lower_case)
     return module_of(format_name or detect(path)).open_source(path)
 

@@ -5,15 +5,15 @@ import logging
 
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import formats
-from bert_tf.checkpoints import head as head_module
-from bert_tf.checkpoints import names
-from bert_tf.checkpoints import rotation
+from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.checkpoints import names as checkpoint_names
+from bert_tf.checkpoints.release import rotation
 from bert_tf.modeling import numerics
 
 logger = logging.getLogger(__name__)
 
 # Weights of heads whose shapes follow from the task, not from the model's size.
-_HEADS = (head_module.OUTPUT_WEIGHTS, "output_bias", "cls/squad/")
+_HEADS = (checkpoint_heads.OUTPUT_WEIGHTS, "output_bias", "cls/squad/")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -138,14 +138,14 @@ def create_model(source, **kwargs):
             f"The size of the model of {source.path} is not known; put its "
             "bert_config.json beside it."
         )
-    between = head_module.between((*source.shapes, *source.unmapped))
+    between = checkpoint_heads.between((*source.shapes, *source.unmapped))
     if between:
         raise ValueError(
             f"{source.path} has a BiLSTM between encoder and head ({between[0]}), "
             "which no checkpoint describes; use bert_tf.load with the folder of its "
             "run, or give a BertModel to load_checkpoint for the encoder alone."
         )
-    return head_module.create_model(source.config, source.head, **kwargs)
+    return checkpoint_heads.create_model(source.config, source.head, **kwargs)
 
 
 def load_source(model, source) -> LoadReport:
@@ -162,7 +162,7 @@ def assign(model, source) -> LoadReport:
 
     Shapes are compared before anything is assigned. One tensor is in memory at a time.
     """
-    variables = names.checkpoint_variables(model)
+    variables = checkpoint_names.checkpoint_variables(model)
     offered = _offered(model, source)
     found = {name: variables[name] for name in offered if name in variables}
     _check(found, source)
@@ -185,14 +185,14 @@ def _offered(model, source):
 
     A classifier, a tagger and a chooser of endings call their weights the same.
     """
-    kind = head_module.kind_of(model)
+    kind = checkpoint_heads.kind_of(model)
     is_other = source.head.is_known and None is not kind != source.head.kind
     shared = ("output_weights", "output_bias") if is_other else ()
     return [name for name in source.shapes if name not in shared]
 
 
 def _check(found, source):
-    if not any(name.startswith(f"{names.ENCODER_SCOPE}/") for name in found):
+    if not any(name.startswith(f"{checkpoint_names.ENCODER_SCOPE}/") for name in found):
         example = min((*source.shapes, *source.unmapped), default="none")
         raise ValueError(
             f"Nothing of the encoder was found in the checkpoint {source.path}: "

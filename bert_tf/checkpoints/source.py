@@ -9,7 +9,7 @@ import dataclasses
 
 import numpy as np
 
-from bert_tf.checkpoints import head as head_module
+from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.modeling import config as config_module
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
@@ -27,7 +27,7 @@ class Source:
         [collections.abc.Iterable[str]],
         collections.abc.Iterator[tuple[str, np.ndarray]],
     ]
-    head: head_module.Head  # What stands on the encoder.
+    head: checkpoint_heads.Head  # What stands on the encoder.
     config: config_module.BertConfig | None = None  # None: not beside the weights.
     vocabulary: vocabulary_module.Vocabulary | None = None
     do_lower_case: bool | None = None  # None: not known.

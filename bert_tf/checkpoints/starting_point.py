@@ -10,8 +10,8 @@ import os
 from bert_tf import files
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import formats
-from bert_tf.checkpoints import native_folder
 from bert_tf.checkpoints import source as source_module
+from bert_tf.checkpoints.release import folder as release_folder
 from bert_tf.modeling import config as config_module
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -119,7 +119,7 @@ def _config(bert_config_file, source):
     if bert_config_file is not None:
         return config_module.BertConfig.from_json_file(bert_config_file)
     if source is None or source.config is None:
-        raise _not_found("bert_config_file", native_folder.CONFIG_FILE, source)
+        raise _not_found("bert_config_file", release_folder.CONFIG_FILE, source)
     return source.config
 
 
@@ -128,7 +128,7 @@ def _vocabulary(vocab_file, source, *, is_needed):
         return vocabulary_module.Vocabulary.load(vocab_file)
     if source is None or source.vocabulary is None:
         if is_needed:
-            raise _not_found("vocab_file", native_folder.VOCAB_FILE, source)
+            raise _not_found("vocab_file", release_folder.VOCAB_FILE, source)
         return None
     if not _is_of_run(source):
         formats.check_vocabulary(source)
@@ -138,8 +138,8 @@ def _vocabulary(vocab_file, source, *, is_needed):
 def _is_of_run(source):
     """Returns whether it was checked when it was written: a table may be padded."""
     folder = os.path.dirname(source.path)
-    return source.format == native_folder.NAME and files.exists(
-        os.path.join(folder, native_folder.TASK_FILE)
+    return source.format == release_folder.NAME and files.exists(
+        os.path.join(folder, release_folder.TASK_FILE)
     )
 
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data import length_buckets as buckets_module
+from bert_tf.data import length_buckets as length_buckets_module
 from bert_tf.data import ordering
 from bert_tf.data import read_errors
-from bert_tf.data import schema as schemas
+from bert_tf.data import schema as schema_module
 from bert_tf.data import tfrecord
 
 _BATCHES_AHEAD = 4
@@ -55,7 +55,7 @@ class TFRecordSource(Source):
     def __init__(
         self,
         record_files: tfrecord.RecordFiles,
-        schema: schemas.Schema | None = None,
+        schema: schema_module.Schema | None = None,
     ):
         self.num_examples = record_files.num_records
         self.columns = (schema or record_files.schema).columns
@@ -113,7 +113,7 @@ class ArraySource(Source):
             )
         self.num_examples = next(iter(lengths.values()))
         self.columns = tuple(
-            schemas.Column(
+            schema_module.Column(
                 name=name,
                 length=array.shape[-1] if array.ndim > 1 else None,
                 dtype=array.dtype.name,
@@ -256,7 +256,7 @@ def _dataset(batch, steps, source, length_buckets):
     dataset = tf.data.Dataset.range(steps.start, max(steps.start, steps.stop))
     dataset = dataset.map(batch, num_parallel_calls=_PARALLEL_READS, deterministic=True)
     if length_buckets:
-        dataset = buckets_module.cut(dataset, length_buckets=length_buckets)
+        dataset = length_buckets_module.cut(dataset, length_buckets=length_buckets)
     options = tf.data.Options()
     options.deterministic = True
     # Nothing here is left to tf.data's tuner. Its thread sleeps up to a minute at a
@@ -282,7 +282,7 @@ def _as_rows(name, array):
 def _check_sizes(batch_size, length_buckets):
     if batch_size < 1:
         raise ValueError(f"batch_size: expected at least 1, got {batch_size}.")
-    buckets_module.check(length_buckets)
+    length_buckets_module.check(length_buckets)
 
 
 _RECORD_DTYPES = {"int32": tf.int64, "float32": tf.float32}

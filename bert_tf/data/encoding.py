@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from bert_tf.data import crc32c
-from bert_tf.data import schema as schemas
+from bert_tf.data import schema as schema_module
 
 HEADER_BYTES = 12  # Before a record: length as uint64, and the length's checksum.
 FOOTER_BYTES = 4  # After a record: its checksum.
@@ -28,7 +28,7 @@ _TABLE_WIDTH = 4
 
 
 def framed_records(
-    schema: schemas.Schema, columns: Mapping[str, np.ndarray]
+    schema: schema_module.Schema, columns: Mapping[str, np.ndarray]
 ) -> tuple[bytes, np.ndarray]:
     """Returns rows as the bytes of a TFRecord file.
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from bert_tf.data import schema as schemas
+from bert_tf.data import schema as schema_module
 
 
 def check(length_buckets: Sequence[int]) -> None:
@@ -59,6 +59,6 @@ def _bucket(is_used, length_buckets):
 
 
 _COLUMNS_OF_MASK = {
-    "input_mask": schemas.SEQUENCE_COLUMNS,
-    "query_input_mask": schemas.QUERY_COLUMNS,
+    "input_mask": schema_module.SEQUENCE_COLUMNS,
+    "query_input_mask": schema_module.QUERY_COLUMNS,
 }

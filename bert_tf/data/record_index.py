@@ -14,8 +14,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from bert_tf import files
-from bert_tf.data import encoding
-from bert_tf.data import schema as schemas
+from bert_tf.data import encoding as data_encoding
+from bert_tf.data import schema as schema_module
 
 _BLOCK_BYTES = 1 << 24  # Read at a time while scanning.
 _SPOOL_BYTES = 1 << 20  # Held in memory by each `Recorder`.
@@ -27,7 +27,7 @@ class RecordIndex:
     """What is known of one TFRecord file without reading its records."""
 
     offsets: np.ndarray  # int64 [R + 1]: starts of the records, then the file's size.
-    schema: schemas.Schema | None  # None: no side file, so not known yet.
+    schema: schema_module.Schema | None  # None: no side file, so not known yet.
     metadata: dict  # What the writer said; empty without a side file.
 
 
@@ -72,7 +72,7 @@ class Recorder:
             raise OSError(f"{tempfile.gettempdir()}: {error.strerror}.") from None
         self.num_records += len(sizes)
 
-    def save(self, path: str, schema: schemas.Schema, metadata: Mapping) -> None:
+    def save(self, path: str, schema: schema_module.Schema, metadata: Mapping) -> None:
         """Writes the side file of the TFRecord file `path`.
 
         Args:
@@ -176,7 +176,7 @@ def _load(path):
             description = json.loads(str(arrays["description"]))
             return RecordIndex(
                 offsets=arrays["offsets"].astype(np.int64),
-                schema=schemas.Schema.from_dicts(description["columns"]),
+                schema=schema_module.Schema.from_dicts(description["columns"]),
                 metadata=description["metadata"],
             )
     except (ValueError, KeyError, TypeError, EOFError, OSError, zipfile.BadZipFile):
@@ -192,7 +192,7 @@ def _scan(path, size):
     position = 0
     with files.open_file(path, "rb") as file:
         while position < size:
-            if position + encoding.HEADER_BYTES > size:
+            if position + data_encoding.HEADER_BYTES > size:
                 raise ValueError(_truncated(path, position, size))
             file.seek(position)
             block = file.read(_BLOCK_BYTES)
@@ -208,8 +208,8 @@ def _scan(path, size):
 def _walk(block):
     """Returns where records start in a block, and where the next one would."""
     places, place = [], 0
-    last = len(block) - encoding.HEADER_BYTES
-    frame_bytes = encoding.HEADER_BYTES + encoding.FOOTER_BYTES
+    last = len(block) - data_encoding.HEADER_BYTES
+    frame_bytes = data_encoding.HEADER_BYTES + data_encoding.FOOTER_BYTES
     while place <= last:
         places.append(place)
         place += struct.unpack_from("<Q", block, place)[0] + frame_bytes
@@ -218,7 +218,7 @@ def _walk(block):
 
 
 def _check_headers(path, position, block, places):
-    _, intact = encoding.frame_parts(np.frombuffer(block, np.uint8), places)
+    _, intact = data_encoding.frame_parts(np.frombuffer(block, np.uint8), places)
     if not intact.all():
         offset = position + int(places[np.argmin(intact)])
         raise ValueError(

@@ -11,7 +11,7 @@ import numpy as np
 from bert_tf import progress as progress_module
 from bert_tf.data import findings as findings_module
 from bert_tf.data import packing
-from bert_tf.tokenization import vocabulary as vocabularies
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
 # Of a class: fewer examples are hardly learned, and hardly scored.
 RARE_COUNT = 10
@@ -165,7 +165,7 @@ def count_pieces(
 def check_casing(
     findings: findings_module.Findings,
     texts: Sequence[str],
-    vocabulary: vocabularies.Vocabulary,
+    vocabulary: vocabulary_module.Vocabulary,
     *,
     do_lower_case: bool,
 ) -> None:

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from bert_tf import files
-from bert_tf.data import encoding
+from bert_tf.data import encoding as data_encoding
 from bert_tf.data import record_checks
 from bert_tf.data import record_index
-from bert_tf.data import schema as schemas
+from bert_tf.data import schema as schema_module
 
 # Open files kept; the usual limit of a process is 1,024.
 _FILES_KEPT_OPEN = 256
@@ -42,7 +42,7 @@ class Writer:
     """
 
     def __init__(
-        self, path, schema: schemas.Schema, *, metadata: Mapping | None = None
+        self, path, schema: schema_module.Schema, *, metadata: Mapping | None = None
     ):
         self.path = os.fspath(path)
         self._schema = schema
@@ -82,7 +82,7 @@ class Writer:
             ValueError: arrays that do not fit the schema.
             OSError: the file cannot be written, for example when the disk is full.
         """
-        data, sizes = encoding.framed_records(self._schema, columns)
+        data, sizes = data_encoding.framed_records(self._schema, columns)
         self._file.write(data)
         self._recorder.add(sizes)
 
@@ -153,7 +153,10 @@ class RecordFiles:
                 for file, index in zip(which, indices, strict=True)
             ]
         self._verify(framed, indices)
-        return [data[encoding.HEADER_BYTES : -encoding.FOOTER_BYTES] for data in framed]
+        return [
+            data[data_encoding.HEADER_BYTES : -data_encoding.FOOTER_BYTES]
+            for data in framed
+        ]
 
     def decoded(self, index: int) -> dict[str, np.ndarray]:
         """Returns one record's values: int64 or float32 [N] by column name.
@@ -167,7 +170,7 @@ class RecordFiles:
         """
         [record] = self.read([index])
         try:
-            return encoding.decode(record)
+            return data_encoding.decode(record)
         except ValueError as error:
             path, offset = self._place(index)
             raise ValueError(
@@ -208,7 +211,7 @@ class RecordFiles:
         for file, index in enumerate(indices):
             if len(index.offsets) > 1:
                 first = int(self._ends[file]) - len(index.offsets) + 1
-                schema = index.schema or schemas.of_arrays(self.decoded(first))
+                schema = index.schema or schema_module.of_arrays(self.decoded(first))
                 found[self.paths[file]] = (schema, index.metadata)
         (path, (schema, metadata)), *others = found.items()
         for other, (other_schema, other_metadata) in others:
@@ -253,14 +256,14 @@ class RecordFiles:
         data = np.frombuffer(b"".join(framed), np.uint8)
         sizes = np.array([len(record) for record in framed], np.int64)
         starts = np.cumsum(sizes) - sizes
-        payload = sizes - encoding.HEADER_BYTES - encoding.FOOTER_BYTES
+        payload = sizes - data_encoding.HEADER_BYTES - data_encoding.FOOTER_BYTES
         if (payload < 0).any():
             bad = int(indices[np.argmax(payload < 0)])
             raise ValueError(_damaged(*self._place(bad)))
-        lengths, intact = encoding.frame_parts(data, starts)
+        lengths, intact = data_encoding.frame_parts(data, starts)
         intact &= lengths == payload.astype(np.uint64)
-        intact &= encoding.payloads_are_intact(
-            data, starts + encoding.HEADER_BYTES, payload
+        intact &= data_encoding.payloads_are_intact(
+            data, starts + data_encoding.HEADER_BYTES, payload
         )
         if not intact.all():
             raise ValueError(_damaged(*self._place(int(indices[np.argmin(intact)]))))

@@ -2,12 +2,12 @@
 
 import dataclasses
 
-from bert_tf import options
+from bert_tf import options as options_module
 from bert_tf.options import option
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunDemoOptions(options.Options):
+class RunDemoOptions(options_module.Options):
     """Runs every tool in turn, from raw text to a served answer, in minutes on a CPU.
 
     Each command is shown as you would type it. At the end comes a report, and

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from bert_tf import files
 from bert_tf.demo import commands
-from bert_tf.demo import recipe as recipes
+from bert_tf.demo import recipe
 from bert_tf.demo import report
 from bert_tf.demo import text
 
@@ -70,7 +70,7 @@ class Demo:
         self._output_dir = options.output_dir
         self._show = show
         self._shell = commands.Shell(show)
-        self._recipe = recipes.TINY if options.tiny else recipes.FULL
+        self._recipe = recipe.TINY if options.tiny else recipe.FULL
         self._corpus = text.prepare_corpus(options.corpus_file, options.output_dir)
         self._topics = {
             part: text.sample_file(f"topics_{part}.tsv") for part in ("train", "test")

@@ -1,31 +1,30 @@
-"""The encoder and its heads in `keras.ops`: ids -> vectors.
+"""The encoder and every model built on it, written in `keras.ops`.
 
-Read in this order: config, numerics, embeddings, attention, encoder, bert, heads,
-pooling, recurrent, vocabulary_losses.
+Read in this order: config, numerics, embeddings, attention, encoder, bert, heads. Then
+one file per model: pretrainer, left_to_right, classifier, span_predictor,
+token_classifier, multiple_choice, rankers.
 
-Importing this package registers every model of `bert_tf` with Keras, so that
+Importing this package registers every model with Keras, so that
 `keras.saving.load_model` needs no `custom_objects`.
 """
 
-import importlib
+# Keras finds a serialized class only if the module that registers it was imported.
+from bert_tf.modeling import bert
+from bert_tf.modeling import classifier
+from bert_tf.modeling import left_to_right
+from bert_tf.modeling import multiple_choice
+from bert_tf.modeling import pretrainer
+from bert_tf.modeling import rankers
+from bert_tf.modeling import span_predictor
+from bert_tf.modeling import token_classifier
 
-# Keras looks serialized classes up among those that are registered, which happens
-# where a class is defined; of modules that are not imported it knows nothing. The
-# encoder knows no task, so these are names of modules and not imports: nothing here
-# uses what is in them, and each of them imports nothing but keras and this package.
-_MODULES_WITH_SERIALIZED_CLASSES = (
-    "bert_tf.modeling.bert",
-    "bert_tf.pretraining.model",
-    "bert_tf.pretraining.left_to_right",
-    "bert_tf.classification.model",
-    "bert_tf.question_answering.model",
-    "bert_tf.token_classification.model",
-    "bert_tf.multiple_choice.model",
-    "bert_tf.retrieval.model",
-    # A compiled model's file names its optimizer and its schedule.
-    "bert_tf.optimization.adam_weight_decay",
-    "bert_tf.optimization.schedules",
-)
-
-for _name in _MODULES_WITH_SERIALIZED_CLASSES:
-    importlib.import_module(_name)
+__all__ = [
+    "bert",
+    "classifier",
+    "left_to_right",
+    "multiple_choice",
+    "pretrainer",
+    "rankers",
+    "span_predictor",
+    "token_classifier",
+]

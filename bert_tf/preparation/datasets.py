@@ -7,12 +7,12 @@ from collections.abc import Callable
 from collections.abc import Iterator
 
 from bert_tf.preparation import options as preparation_options
-from bert_tf.preparation import sources as preparation_sources
+from bert_tf.preparation import sources as sources_module
 
 
 def sources(
     options: preparation_options.PrepareCorpusOptions, examples_a_unit: int
-) -> list[preparation_sources.Source]:
+) -> list[sources_module.Source]:
     """Returns the parts of the data set that the options name.
 
     Raises:
@@ -29,7 +29,7 @@ def sources(
         )
     split = splits[options.tfds_split]
     return [
-        preparation_sources.Source(
+        sources_module.Source(
             path=options.tfds_name,
             format="tfds",
             language=options.language,
@@ -42,7 +42,7 @@ def sources(
 
 
 def read(
-    source: preparation_sources.Source,
+    source: sources_module.Source,
     options: preparation_options.PrepareCorpusOptions,
 ) -> Iterator[tuple[dict, Callable[[], str]]]:
     """Yields (features, who tells the example's number) of a part of a data set."""

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 
 from bert_tf.preparation import archives
-from bert_tf.preparation import counts as preparation_counts
+from bert_tf.preparation import counts as counts_module
 from bert_tf.preparation import datasets
 from bert_tf.preparation import json_lines
-from bert_tf.preparation import lines as text_lines
+from bert_tf.preparation import lines as lines_module
 from bert_tf.preparation import options as preparation_options
 from bert_tf.preparation import prose
-from bert_tf.preparation import sources as preparation_sources
+from bert_tf.preparation import sources as sources_module
 from bert_tf.preparation import wiki40b
 from bert_tf.preparation import wikipedia
 
@@ -28,9 +28,9 @@ class Document:
 
 
 def read(
-    source: preparation_sources.Source,
+    source: sources_module.Source,
     options: preparation_options.PrepareCorpusOptions,
-    counts: preparation_counts.ReadCounts,
+    counts: counts_module.ReadCounts,
     on_bytes: Callable[[int], None],
 ) -> Iterator[Document]:
     """Yields the documents of a source; some may have no paragraphs.
@@ -62,7 +62,7 @@ def read(
         with archives.open_stream(
             source.path, member=source.member, on_bytes=on_bytes
         ) as stream:
-            lines = text_lines.read_lines(stream, source.name, counts)
+            lines = lines_module.read_lines(stream, source.name, counts)
             if source.format == "sentences":
                 yield from _split_documents(lines, source.language)
             else:

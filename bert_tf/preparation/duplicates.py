@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bert_tf.preparation import minhash
-from bert_tf.preparation import parts as corpus_parts
+from bert_tf.preparation import parts as parts_module
 
 # What is sorted at a time, in hashes of 8 bytes; memory is about five times that.
 _HASHES_AT_ONCE = 1 << 23
@@ -15,7 +15,7 @@ _PAIRS_AT_ONCE = 1 << 16
 
 
 def first_paragraphs(
-    parts: Sequence[corpus_parts.Part], kept_documents: np.ndarray
+    parts: Sequence[parts_module.Part], kept_documents: np.ndarray
 ) -> np.ndarray:
     """Returns which paragraphs no equal one comes before, bool [P] of all parts.
 
@@ -42,7 +42,7 @@ def first_paragraphs(
     return kept
 
 
-def first_documents(parts: Sequence[corpus_parts.Part]) -> np.ndarray:
+def first_documents(parts: Sequence[parts_module.Part]) -> np.ndarray:
     """Returns which documents no document like them comes before, bool [D].
 
     Documents that are alike, directly or over others, are a cluster; its first one

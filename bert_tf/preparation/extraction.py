@@ -4,18 +4,18 @@ import dataclasses
 from collections.abc import Callable
 
 from bert_tf.data import sentences
-from bert_tf.preparation import counts as preparation_counts
+from bert_tf.preparation import counts as counts_module
 from bert_tf.preparation import documents
 from bert_tf.preparation import options as preparation_options
-from bert_tf.preparation import parts
-from bert_tf.preparation import sources as preparation_sources
+from bert_tf.preparation import parts as parts_module
+from bert_tf.preparation import sources as sources_module
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Task:
     """A unit to read."""
 
-    unit: preparation_sources.Unit  # What to read.
+    unit: sources_module.Unit  # What to read.
     options: preparation_options.PrepareCorpusOptions  # How.
     folder: str  # Where the part is written.
 
@@ -30,12 +30,12 @@ def extract(task: Task, on_bytes: Callable[[int], None]) -> None:
     Raises:
         ImportError, OSError, ValueError: as `documents.read`.
     """
-    stem = parts.stem(task.folder, task.unit.number)
-    if parts.load(stem) is not None:
+    stem = parts_module.stem(task.folder, task.unit.number)
+    if parts_module.load(stem) is not None:
         on_bytes(task.unit.num_bytes)
         return
-    counts = preparation_counts.ReadCounts(bytes=task.unit.num_bytes)
-    with parts.Writer(stem, counts, task.options.near_duplicates) as writer:
+    counts = counts_module.ReadCounts(bytes=task.unit.num_bytes)
+    with parts_module.Writer(stem, counts, task.options.near_duplicates) as writer:
         for source in task.unit.sources:
             for document in documents.read(source, task.options, counts, on_bytes):
                 writer.start_document(document.language)

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 from bert_tf import files
 from bert_tf.preparation import archives
-from bert_tf.preparation import counts as preparation_counts
-from bert_tf.preparation import lines as text_lines
-from bert_tf.preparation import sources as preparation_sources
+from bert_tf.preparation import counts as counts_module
+from bert_tf.preparation import lines as lines_module
+from bert_tf.preparation import sources as sources_module
 
 _BLOCK_BYTES = 1 << 22
 
 
 def read(
-    source: preparation_sources.Source,
-    counts: preparation_counts.ReadCounts,
+    source: sources_module.Source,
+    counts: counts_module.ReadCounts,
     on_bytes: Callable[[int], None],
 ) -> Iterator[tuple[dict, Callable[[], str]]]:
     """Yields (fields, who tells file and line) of the objects of a source.
@@ -29,7 +29,7 @@ def read(
         OSError: the file cannot be read.
         ValueError: a line is no JSON object; the message has file and line.
     """
-    decoder = text_lines.Decoder(source.name, counts)
+    decoder = lines_module.Decoder(source.name, counts)
     for position, number, data in _owned_lines(source, on_bytes):
 
         def line_number(position=position, number=number):
@@ -84,7 +84,7 @@ def _owned_lines(source, on_bytes):
     with archives.open_stream(
         source.path, member=source.member, start=position, on_bytes=on_bytes
     ) as stream:
-        for block in text_lines.blocks_of_lines(stream, source.name):
+        for block in lines_module.blocks_of_lines(stream, source.name):
             for line in block.removesuffix(b"\n").split(b"\n"):
                 if source.end is not None and position >= source.end:
                     return

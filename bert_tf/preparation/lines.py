@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from collections.abc import Iterator
 
-from bert_tf.preparation import counts as preparation_counts
+from bert_tf.preparation import counts as counts_module
 
 _LOG = logging.getLogger(__name__)
 _BLOCK_BYTES = 1 << 20
@@ -12,9 +12,7 @@ _LONGEST_LINE = 1 << 28  # Bytes; more is no text with lines.
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
-def read_lines(
-    stream, name: str, counts: preparation_counts.ReadCounts
-) -> Iterator[str]:
+def read_lines(stream, name: str, counts: counts_module.ReadCounts) -> Iterator[str]:
     """Yields the lines of a stream as text, without their ends.
 
     Bytes that are no UTF-8 are dropped, as `bytes.decode("utf-8", "ignore")` does;
@@ -46,7 +44,7 @@ class Decoder:
         counts: dropped bytes are added to it.
     """
 
-    def __init__(self, name: str, counts: preparation_counts.ReadCounts):
+    def __init__(self, name: str, counts: counts_module.ReadCounts):
         self._name = name
         self._counts = counts
         self._was_told = False

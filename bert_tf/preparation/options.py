@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from bert_tf import options
-from bert_tf.data import execution
+from bert_tf import options as options_module
+from bert_tf.data.parallel import execution
 from bert_tf.options import option
 
 
@@ -88,18 +88,18 @@ class PrepareCorpusOptions(execution.RunnerOptions):
     def __post_init__(self):
         super().__post_init__()
         if not self.input_file and not self.tfds_name:
-            raise options.OptionError(
+            raise options_module.OptionError(
                 "--input_file: expected text, or --tfds_name with a data set, got "
                 "neither."
             )
         if self.deduplicate_paragraphs and self.format == "sentences":
-            raise options.OptionError(
+            raise options_module.OptionError(
                 "--deduplicate_paragraphs: text of --format=sentences has no "
                 "paragraphs; expected --near_duplicates, which compares documents."
             )
         has_languages = self.language_folders or self.language_field
         if self.language_smoothing is not None and not has_languages:
-            raise options.OptionError(
+            raise options_module.OptionError(
                 "--language_smoothing: expected --language_folders or "
                 "--language_field, which tell the languages apart, got neither."
             )

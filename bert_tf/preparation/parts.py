@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bert_tf import files
-from bert_tf.preparation import counts as preparation_counts
+from bert_tf.preparation import counts as counts_module
 from bert_tf.preparation import minhash
 
 PARAGRAPH = np.dtype([("bytes", "<u4"), ("hash", "<u8")])
@@ -37,7 +37,7 @@ class Part:
 
     stem: str  # Path of its files without their endings.
     languages: tuple[str, ...]  # Codes, which the table of documents numbers.
-    counts: preparation_counts.ReadCounts  # What was read and left out.
+    counts: counts_module.ReadCounts  # What was read and left out.
 
     def documents(self) -> np.ndarray:
         """Returns the table of documents, `DOCUMENT` [D]."""
@@ -72,7 +72,7 @@ def load(stem: str) -> Part | None:
     return Part(
         stem=stem,
         languages=tuple(saved["languages"]),
-        counts=preparation_counts.ReadCounts(**saved["counts"]),
+        counts=counts_module.ReadCounts(**saved["counts"]),
     )
 
 
@@ -85,7 +85,7 @@ class Writer:
         has_signatures: whether near duplicates are looked for.
     """
 
-    def __init__(self, stem, counts: preparation_counts.ReadCounts, has_signatures):
+    def __init__(self, stem, counts: counts_module.ReadCounts, has_signatures):
         self._stem = stem
         self._counts = counts
         self._languages = {}

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from bert_tf import files
-from bert_tf.preparation import counts as preparation_counts
+from bert_tf.preparation import counts as counts_module
 from bert_tf.preparation import duplicates
 from bert_tf.preparation import options as preparation_options
-from bert_tf.preparation import parts as corpus_parts
+from bert_tf.preparation import parts as parts_module
 from bert_tf.preparation import smoothing
 
 _MEGABYTE = 1_000_000
@@ -32,14 +32,14 @@ class Plan:
     shards: tuple[tuple[Run, ...], ...]  # The files, in order.
     num_bytes: int  # Of all files together, about.
     kept_paths: dict[int, str]  # Part -> file that says which paragraphs are kept.
-    read: preparation_counts.ReadCounts  # Of all parts.
+    read: counts_module.ReadCounts  # Of all parts.
     duplicate_paragraphs: int  # Left out, those of near duplicates apart.
     near_duplicates: int  # Documents left out.
     languages: dict[str, tuple[int, int]]  # Code -> characters found and written.
 
 
 def make(
-    parts: Sequence[corpus_parts.Part],
+    parts: Sequence[parts_module.Part],
     options: preparation_options.PrepareCorpusOptions,
 ) -> Plan:
     """Returns what is to be written of some parts.
@@ -55,7 +55,7 @@ def make(
         OSError: a part cannot be read.
     """
     tables = [part.documents() for part in parts]
-    documents = np.concatenate([np.zeros(0, corpus_parts.DOCUMENT), *tables])
+    documents = np.concatenate([np.zeros(0, parts_module.DOCUMENT), *tables])
     kept = np.ones(len(documents), bool)
     if options.near_duplicates:
         kept = duplicates.first_documents(parts)
@@ -78,7 +78,7 @@ def make(
         )
     found = np.bincount(languages, characters, minlength=len(codes))
     taken = np.bincount(languages, characters * copies, minlength=len(codes))
-    read = preparation_counts.ReadCounts()
+    read = counts_module.ReadCounts()
     for part in parts:
         read.add(part.counts)
     return Plan(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bert_tf.preparation import counts as preparation_counts
+from bert_tf.preparation import counts as counts_module
 
 _SAMPLE_LINES = 4096  # What the shape of a text is judged by.
 _WIDEST_WRAP = 120  # Nobody wraps lines at more columns.
@@ -45,9 +45,7 @@ _NO_SPACE = re.compile(
 )
 
 
-def paragraphs(
-    lines: Iterable[str], counts: preparation_counts.ReadCounts
-) -> Iterator[str]:
+def paragraphs(lines: Iterable[str], counts: counts_module.ReadCounts) -> Iterator[str]:
     """Yields the running text of a document, a paragraph at a time.
 
     Text that is wrapped at a width is joined again, also where no blank line stands

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 
-from bert_tf.preparation import plan as plans
+from bert_tf.preparation import plan as plan_module
 from bert_tf.preparation import text_statistics
 
 _SHOWN_SCRIPTS = 6
@@ -81,7 +81,7 @@ class CorpusReport:
 
 
 def make(
-    plan: plans.Plan,
+    plan: plan_module.Plan,
     statistics: text_statistics.Statistics,
     *,
     skipped_files,

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from bert_tf import files
-from bert_tf.preparation import parts as corpus_parts
-from bert_tf.preparation import plan as plans
+from bert_tf.preparation import parts as parts_module
+from bert_tf.preparation import plan as plan_module
 from bert_tf.preparation import text_statistics
 
 _BLOCK_BYTES = 1 << 22  # Of text, written at a time.
@@ -22,7 +22,7 @@ class Task:
     number: int  # From 0.
     path: str  # The file.
     statistics_path: str  # Written last: where it is, the file is whole.
-    runs: tuple[plans.Run, ...]  # Its documents.
+    runs: tuple[plan_module.Run, ...]  # Its documents.
     stems: Mapping[int, str]  # Part -> path of its files without their endings.
     kept_paths: Mapping[int, str]  # Part -> file of the paragraphs kept, where some go.
     truncation_noise: float  # Share of the sentences that is cut.
@@ -63,13 +63,13 @@ def shard_path(folder: str, number: int, num_shards: int) -> str:
 
 def _documents(task, run):
     """Yields documents as iterators of blocks of whole lines."""
-    part = corpus_parts.load(task.stems[run.part])
+    part = parts_module.load(task.stems[run.part])
     table = part.documents()
     sizes = table["paragraphs"].astype(np.int64)
     first_row = int(sizes[: run.first].sum())
     kept = None
     if run.part in task.kept_paths:
-        kept = plans.load_kept(task.kept_paths[run.part])
+        kept = plan_module.load_kept(task.kept_paths[run.part])
     with part.open_text() as text:
         text.seek(int(table["bytes"][: run.first].sum(dtype=np.int64)))
         for number in range(run.first, run.end):

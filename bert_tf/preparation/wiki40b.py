@@ -7,13 +7,13 @@ paragraphs (Guo et al. 2020).
 
 import re
 
-from bert_tf.preparation import counts as preparation_counts
+from bert_tf.preparation import counts as counts_module
 
 _MARK = re.compile(r"_START_(ARTICLE|SECTION|PARAGRAPH)_")
 _LINE_END = "_NEWLINE_"
 
 
-def running_text(text: str, counts: preparation_counts.ReadCounts) -> str:
+def running_text(text: str, counts: counts_module.ReadCounts) -> str:
     """Returns a text without its marks and titles, a line for each paragraph.
 
     Args:

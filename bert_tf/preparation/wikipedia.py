@@ -13,8 +13,8 @@ from xml.etree import ElementTree
 
 from bert_tf import files
 from bert_tf.preparation import archives
-from bert_tf.preparation import counts as preparation_counts
-from bert_tf.preparation import sources as preparation_sources
+from bert_tf.preparation import counts as counts_module
+from bert_tf.preparation import sources as sources_module
 from bert_tf.preparation import wikitext
 
 _BLOCK_BYTES = 1 << 18
@@ -25,8 +25,8 @@ _LONGEST_PAGE = 1 << 28  # Bytes; a dump of one revision a page has a few MB.
 
 
 def articles(
-    source: preparation_sources.Source,
-    counts: preparation_counts.ReadCounts,
+    source: sources_module.Source,
+    counts: counts_module.ReadCounts,
     on_bytes: Callable[[int], None],
 ) -> Iterator[list[str]]:
     """Yields the paragraphs of every article of a dump, or of a part of one.

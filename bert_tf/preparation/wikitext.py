@@ -8,7 +8,7 @@ mwparserfromhell.
 import html
 import re
 
-from bert_tf.preparation import counts as preparation_counts
+from bert_tf.preparation import counts as counts_module
 
 # Tags whose content is no running text. Others, such as <b>, keep theirs.
 _DROPPED_TAGS = frozenset(
@@ -40,7 +40,7 @@ _AFTER_BRACKET = re.compile(r"([(（])\s*[,;:、；]+\s*")
 _SPACE_BEFORE = re.compile(r"\s+([,.;:!?)])")
 
 
-def paragraphs(text: str, counts: preparation_counts.ReadCounts) -> list[str]:
+def paragraphs(text: str, counts: counts_module.ReadCounts) -> list[str]:
     """Returns the running text of an article, white space as single spaces.
 
     Args:

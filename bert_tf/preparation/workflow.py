@@ -3,24 +3,24 @@
 import os
 
 from bert_tf import files
-from bert_tf import progress as progress_protocol
-from bert_tf.data import execution
+from bert_tf import progress as progress_module
+from bert_tf.data.parallel import execution
 from bert_tf.preparation import extraction
 from bert_tf.preparation import job_folder
 from bert_tf.preparation import options as preparation_options
-from bert_tf.preparation import parts as corpus_parts
-from bert_tf.preparation import plan as plans
-from bert_tf.preparation import report as reports
+from bert_tf.preparation import parts as parts_module
+from bert_tf.preparation import plan as plan_module
+from bert_tf.preparation import report as report_module
 from bert_tf.preparation import shards
-from bert_tf.preparation import sources
+from bert_tf.preparation import sources as sources_module
 from bert_tf.preparation import text_statistics
 
 
 def prepare_corpus(
     options: preparation_options.PrepareCorpusOptions,
     *,
-    progress: progress_protocol.Progress = progress_protocol.silent,
-) -> reports.CorpusReport:
+    progress: progress_module.Progress = progress_module.silent,
+) -> report_module.CorpusReport:
     """Writes raw text as `corpus-*.txt`: a sentence a line, a blank line a document.
 
     What is done is kept in `output_dir` until all is: when the run is killed, the same
@@ -39,7 +39,7 @@ def prepare_corpus(
         OSError: a file cannot be read or written, or a worker was killed.
         ValueError: input that is damaged or not what it should be, or no text.
     """
-    units, skipped = sources.units(options)
+    units, skipped = sources_module.units(options)
     job = job_folder.JobFolder(options, units)
     tasks = [
         extraction.Task(unit=unit, options=options, folder=job.path) for unit in units
@@ -52,8 +52,10 @@ def prepare_corpus(
         num_bytes=sum(unit.num_bytes for unit in units),
         progress=progress,
     )
-    stems = {unit.number: corpus_parts.stem(job.path, unit.number) for unit in units}
-    plan = plans.make([corpus_parts.load(stem) for stem in stems.values()], options)
+    stems = {unit.number: parts_module.stem(job.path, unit.number) for unit in units}
+    plan = plan_module.make(
+        [parts_module.load(stem) for stem in stems.values()], options
+    )
     if not plan.shards:
         raise ValueError(f"There is no running text in {_names(options)}.")
     tasks = _shard_tasks(plan, stems, options, job.path)
@@ -71,7 +73,7 @@ def prepare_corpus(
     for task in tasks:
         with files.open_file(task.statistics_path, "rb") as file:
             statistics.add_saved(file)
-    report = reports.make(
+    report = report_module.make(
         plan,
         statistics,
         skipped_files=skipped,

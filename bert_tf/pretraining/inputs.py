@@ -8,12 +8,12 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.data import batching
-from bert_tf.data import schema as schemas
+from bert_tf.data import schema as schema_module
 from bert_tf.data import tfrecord
-from bert_tf.pretraining import draws
-from bert_tf.pretraining import mask_sampling
-from bert_tf.pretraining import options as pretraining_options
-from bert_tf.tokenization import vocabulary as vocabularies
+from bert_tf.pretraining_data import draws as draws_module
+from bert_tf.pretraining_data import mask_sampling
+from bert_tf.pretraining_data import options as pretraining_data_options
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
 _MASKED_AT_A_TIME = 2  # Batches.
 _BATCHES_AHEAD = 4
@@ -21,14 +21,14 @@ _BATCHES_AHEAD = 4
 _EVALUATION_STEP = 2**63
 
 
-def is_masked(schema: schemas.Schema) -> bool:
+def is_masked(schema: schema_module.Schema) -> bool:
     """Returns whether records were masked when they were created."""
     return "word_starts" not in schema
 
 
 def create_source(
     record_files: tfrecord.RecordFiles,
-    vocabulary: vocabularies.Vocabulary | None,
+    vocabulary: vocabulary_module.Vocabulary | None,
     options,
 ) -> batching.Source:
     """Returns the source that training or evaluation reads.
@@ -71,7 +71,7 @@ def check_masking(record_files: tfrecord.RecordFiles, options) -> None:
     """
     if not is_masked(record_files.schema):
         return
-    for name in pretraining_options.MASKING_OPTIONS:
+    for name in pretraining_data_options.MASKING_OPTIONS:
         default = type(options).__dataclass_fields__[name].default
         if getattr(options, name) != default:
             raise ValueError(
@@ -119,7 +119,7 @@ class MaskingSource(batching.Source):
         self,
         record_files: tfrecord.RecordFiles,
         masks: mask_sampling.MaskSampler,
-        vocabulary: vocabularies.Vocabulary,
+        vocabulary: vocabulary_module.Vocabulary,
         *,
         seed: int,
     ):
@@ -179,7 +179,7 @@ class MaskingSource(batching.Source):
             ids,
             is_real & ~np.isin(ids, self._special_ids),
             is_real.sum(axis=1),
-            draws.RowDraws(draws.row_keys(self._seed, step, rows)),
+            draws_module.RowDraws(draws_module.row_keys(self._seed, step, rows)),
             (starts_word > 0) | follows_cls,
         )
         columns = masked.columns()

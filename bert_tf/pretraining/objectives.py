@@ -3,8 +3,8 @@
 import dataclasses
 
 from bert_tf.modeling import config as config_module
-from bert_tf.pretraining import left_to_right
-from bert_tf.pretraining import model
+from bert_tf.modeling import left_to_right
+from bert_tf.modeling import pretrainer
 
 MASKED_LM = "masked_lm"
 LEFT_TO_RIGHT = "left_to_right"
@@ -67,7 +67,7 @@ def create_model(config: config_module.BertConfig, records, dtype: str):
     """Returns the model that learns from records: a `heads.TaskModel`, not built."""
     if config.is_causal:
         return left_to_right.BertLeftToRight(config, dtype=dtype)
-    return model.BertPretrainer(
+    return pretrainer.BertPretrainer(
         config, next_sentence=_NEXT_SENTENCE in records.schema, dtype=dtype
     )
 

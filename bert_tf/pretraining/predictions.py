@@ -13,7 +13,7 @@ import tensorflow as tf
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import starting_point
-from bert_tf.pretraining import model as pretraining_model
+from bert_tf.modeling import pretrainer
 from bert_tf.tokenization import full
 
 MASK = "[MASK]"
@@ -212,7 +212,7 @@ def load(options, *, progress=progress_module.silent):
     tokenizer = full.FullTokenizer(
         start.vocabulary, do_lower_case=start.do_lower_case, never_split=(MASK,)
     )
-    model = pretraining_model.BertPretrainer(start.config, next_sentence=False)
+    model = pretrainer.BertPretrainer(start.config, next_sentence=False)
     report = loading.load_source(model, start.source)
     unread = [name for name in report.missing if name.startswith("cls/predictions")]
     if unread:

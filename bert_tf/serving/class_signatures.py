@@ -5,10 +5,10 @@ Shape letters: B batch, C classes.
 
 import tensorflow as tf
 
-from bert_tf.classification import label_kinds
-from bert_tf.classification import predictions
 from bert_tf.serving import rows
 from bert_tf.serving import signatures
+from bert_tf.tasks.classification import label_kinds
+from bert_tf.tasks.classification import predictions as classification_predictions
 
 
 class ClassSignatures(signatures.TaskSignatures):
@@ -81,7 +81,7 @@ class ClassSignatures(signatures.TaskSignatures):
         task = self.trained.task
         threshold = task.threshold
         if threshold is None:
-            threshold = predictions.DEFAULT_THRESHOLD
+            threshold = classification_predictions.DEFAULT_THRESHOLD
         counts = probabilities >= threshold
         names = tf.tile(tf.constant([task.labels]), [tf.shape(counts)[0], 1])
         chosen = tf.ragged.boolean_mask(names, counts)

@@ -3,7 +3,7 @@
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import starting_point
-from bert_tf.retrieval import task as retrieval_task
+from bert_tf.tasks.retrieval import task as retrieval_task
 from bert_tf.tokenization import in_graph
 
 # Of a checkpoint without a pooler, which no vector is made with.

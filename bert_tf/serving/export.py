@@ -11,10 +11,6 @@ import tensorflow as tf
 
 from bert_tf import files
 from bert_tf import progress as progress_module
-from bert_tf.classification import trained as trained_classification
-from bert_tf.multiple_choice import trained as trained_multiple_choice
-from bert_tf.question_answering import trained as trained_question_answering
-from bert_tf.retrieval import trained as trained_retrieval
 from bert_tf.serving import choice_signatures
 from bert_tf.serving import class_signatures
 from bert_tf.serving import encoders
@@ -22,7 +18,13 @@ from bert_tf.serving import runs
 from bert_tf.serving import span_signatures
 from bert_tf.serving import tag_signatures
 from bert_tf.serving import vector_signatures
-from bert_tf.token_classification import trained as trained_token_classification
+from bert_tf.tasks.classification import predictor as classification_predictor
+from bert_tf.tasks.multiple_choice import predictor as multiple_choice_predictor
+from bert_tf.tasks.question_answering import predictor as question_answering_predictor
+from bert_tf.tasks.retrieval import predictor as retrieval_predictor
+from bert_tf.tasks.token_classification import (
+    predictor as token_classification_predictor,
+)
 
 # A SavedModel's folder for files that its graph does not read.
 EXTRA_FOLDER = "assets.extra"
@@ -32,12 +34,12 @@ RUN_FILES = ("task.json", "vocab.txt", "bert_config.json")
 # What the model of a task answers to.
 SIGNATURES = {
     encoders.Encoder: vector_signatures.VectorSignatures,
-    trained_classification.TrainedClassifier: class_signatures.ClassSignatures,
-    trained_multiple_choice.TrainedMultipleChoice: choice_signatures.ChoiceSignatures,
-    trained_question_answering.TrainedSpanPredictor: span_signatures.SpanSignatures,
-    trained_retrieval.TrainedBiEncoder: vector_signatures.VectorSignatures,
-    trained_retrieval.TrainedCrossEncoder: vector_signatures.ScoreSignatures,
-    trained_token_classification.TrainedTagger: tag_signatures.TagSignatures,
+    classification_predictor.TrainedClassifier: class_signatures.ClassSignatures,
+    multiple_choice_predictor.TrainedMultipleChoice: choice_signatures.ChoiceSignatures,
+    question_answering_predictor.TrainedSpanPredictor: span_signatures.SpanSignatures,
+    retrieval_predictor.TrainedBiEncoder: vector_signatures.VectorSignatures,
+    retrieval_predictor.TrainedCrossEncoder: vector_signatures.ScoreSignatures,
+    token_classification_predictor.TrainedTagger: tag_signatures.TagSignatures,
 }
 
 

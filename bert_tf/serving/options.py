@@ -2,15 +2,15 @@
 
 import dataclasses
 
-from bert_tf import options
+from bert_tf import options as options_module
 from bert_tf.options import option
-from bert_tf.retrieval import task as retrieval_task
+from bert_tf.tasks.retrieval import task as retrieval_task
 
 FROM_STDIN = "-"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ExportSavedModelOptions(options.Options):
+class ExportSavedModelOptions(options_module.Options):
     """Writes a model as a SavedModel: text in, answers out, of any task's run.
 
     With --init_checkpoint in place of a run's --output_dir: text in, vectors of an
@@ -47,7 +47,7 @@ class ExportSavedModelOptions(options.Options):
     def __post_init__(self):
         super().__post_init__()
         if (self.output_dir is None) == (self.init_checkpoint is None):
-            raise options.OptionError(
+            raise options_module.OptionError(
                 "Expected --output_dir of a run, or --init_checkpoint of an encoder."
             )
         if self.output_dir is None:
@@ -55,14 +55,14 @@ class ExportSavedModelOptions(options.Options):
         for field in dataclasses.fields(self):
             is_given = getattr(self, field.name) != field.default
             if is_given and field.name not in ("export_dir", "output_dir"):
-                raise options.OptionError(
+                raise options_module.OptionError(
                     f"--{field.name} goes with --init_checkpoint; the run in "
                     "--output_dir says it itself."
                 )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class QuerySavedModelOptions(options.Options):
+class QuerySavedModelOptions(options_module.Options):
     """Asks an exported model, on disk or behind a server; prints a JSON line an answer.
 
     Classifiers and taggers are asked a --text, models of pairs with a --text_b each,
@@ -107,35 +107,39 @@ class QuerySavedModelOptions(options.Options):
     def __post_init__(self):
         super().__post_init__()
         if (self.export_dir is None) == (self.server is None):
-            raise options.OptionError("Expected one of --export_dir and --server.")
+            raise options_module.OptionError(
+                "Expected one of --export_dir and --server."
+            )
         if bool(self.text) == bool(self.question):
-            raise options.OptionError(
+            raise options_module.OptionError(
                 "Expected --text, or --question with --context, and not both."
             )
         self._check_companion("text_b", "text")
         self._check_companion("context", "question")
         if self.ending and (len(self.text) != 1 or len(self.ending) < 2 or self.text_b):
-            raise options.OptionError(
+            raise options_module.OptionError(
                 "Expected two or more --ending with one --text and no --text_b, got "
                 f"{len(self.ending)} with {len(self.text)}."
             )
         if self.ending and self.text == (FROM_STDIN,):
-            raise options.OptionError("--ending does not go with --text=-.")
+            raise options_module.OptionError("--ending does not go with --text=-.")
         if self.question and not self.context and self.question != (FROM_STDIN,):
-            raise options.OptionError("--question needs the --context of its answer.")
+            raise options_module.OptionError(
+                "--question needs the --context of its answer."
+            )
 
     def _check_companion(self, companion, name):
         values, given = getattr(self, companion), getattr(self, name)
         if not values:
             return
         if given == (FROM_STDIN,):
-            raise options.OptionError(
+            raise options_module.OptionError(
                 f"--{companion} does not go with --{name}=-; put it after a tab in "
                 "each line."
             )
         is_one_for_all = companion == "context" and len(values) == 1 and given
         if len(values) != len(given) and not is_one_for_all:
-            raise options.OptionError(
+            raise options_module.OptionError(
                 f"Expected a --{companion} for each --{name} ({len(given)}), got "
                 f"{len(values)}."
             )

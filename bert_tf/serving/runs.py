@@ -4,11 +4,13 @@ import json
 import os
 
 from bert_tf import files
-from bert_tf.classification import trained as trained_classification
-from bert_tf.multiple_choice import trained as trained_multiple_choice
-from bert_tf.question_answering import trained as trained_question_answering
-from bert_tf.retrieval import trained as trained_retrieval
-from bert_tf.token_classification import trained as trained_token_classification
+from bert_tf.tasks.classification import predictor as classification_predictor
+from bert_tf.tasks.multiple_choice import predictor as multiple_choice_predictor
+from bert_tf.tasks.question_answering import predictor as question_answering_predictor
+from bert_tf.tasks.retrieval import predictor as retrieval_predictor
+from bert_tf.tasks.token_classification import (
+    predictor as token_classification_predictor,
+)
 
 
 def load(run_dir: str):
@@ -62,9 +64,9 @@ def _kind(run_dir):
 
 
 _MODELS = {
-    "classification": trained_classification.TrainedClassifier,
-    "multiple_choice": trained_multiple_choice.TrainedMultipleChoice,
-    "question_answering": trained_question_answering.TrainedSpanPredictor,
-    "retrieval": trained_retrieval.load,
-    "token_classification": trained_token_classification.TrainedTagger,
+    "classification": classification_predictor.TrainedClassifier,
+    "multiple_choice": multiple_choice_predictor.TrainedMultipleChoice,
+    "question_answering": question_answering_predictor.TrainedSpanPredictor,
+    "retrieval": retrieval_predictor.load,
+    "token_classification": token_classification_predictor.TrainedTagger,
 }

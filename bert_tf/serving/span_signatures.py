@@ -5,13 +5,15 @@ Shape letters: B questions, W windows, S sequence.
 
 import tensorflow as tf
 
-from bert_tf.question_answering import examples
-from bert_tf.question_answering import predictions
 from bert_tf.serving import rows
 from bert_tf.serving import signatures
 from bert_tf.serving import span_text
 from bert_tf.serving import span_windows
 from bert_tf.serving import text_words
+from bert_tf.tasks.question_answering import examples as question_answering_examples
+from bert_tf.tasks.question_answering import (
+    predictions as question_answering_predictions,
+)
 from bert_tf.tokenization import in_graph
 from bert_tf.tokenization import wordpiece
 
@@ -49,7 +51,9 @@ class SpanSignatures(signatures.TaskSignatures):
         return {name: outputs[name] for name in LOGITS}
 
     def _of_texts(self, question, context):
-        contexts = text_words.split(context, separators=examples.WORD_SEPARATORS)
+        contexts = text_words.split(
+            context, separators=question_answering_examples.WORD_SEPARATORS
+        )
         pieces = contexts.words.with_values(
             self._tokenizer.tokenize(contexts.words.values)
         )  # [B, words, pieces]
@@ -123,7 +127,9 @@ class SpanSignatures(signatures.TaskSignatures):
     def _with_no_candidate(self, texts, may_be_empty):
         if self.trained.task.rules.version_2_with_negative:
             return texts
-        return tf.where(may_be_empty, texts, predictions.NO_CANDIDATE)
+        return tf.where(
+            may_be_empty, texts, question_answering_predictions.NO_CANDIDATE
+        )
 
     def _texts_of(self, ids, first, end):
         """Returns the texts that pieces are, as `alignment.joined`."""

@@ -11,9 +11,9 @@ import dataclasses
 
 import tensorflow as tf
 
-from bert_tf.question_answering import spans
-from bert_tf.question_answering import windows as windows_module
 from bert_tf.serving import rows
+from bert_tf.tasks.question_answering import spans
+from bert_tf.tasks.question_answering import windows as question_answering_windows
 
 # Weighs the length of a window; from _check_is_max_context of run_squad.py, 2018.
 LENGTH_WEIGHT = 0.01
@@ -51,7 +51,7 @@ def windows_of(question_ids, context_ids, sizes) -> Windows:
     """
     lengths = context_ids.row_lengths()
     room = sizes.max_seq_length - question_ids.row_lengths()
-    room -= windows_module.NUM_SPECIAL
+    room -= question_answering_windows.NUM_SPECIAL
     step = tf.minimum(room, tf.constant(sizes.doc_stride, tf.int64))
     # The first window that reaches the end is the last one.
     counts = 1 + tf.maximum(tf.constant(0, tf.int64), -(-(lengths - room) // step))

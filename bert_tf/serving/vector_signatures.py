@@ -5,9 +5,9 @@ Shape letters: B batch, H hidden.
 
 import tensorflow as tf
 
-from bert_tf.retrieval import source
 from bert_tf.serving import rows
 from bert_tf.serving import signatures
+from bert_tf.tasks.retrieval import source as retrieval_source
 
 
 class VectorSignatures(signatures.TaskSignatures):
@@ -83,7 +83,11 @@ class ScoreSignatures(signatures.TaskSignatures):
         queries = self._tokenizer.tokenize(text)[:, : task.max_query_length - 2]
         passages = self._tokenizer.tokenize(text_b)
         # A passage gives way before its query does, however short it is.
-        room = task.max_seq_length - source.NUM_SPECIAL_OF_PAIR - queries.row_lengths()
+        room = (
+            task.max_seq_length
+            - retrieval_source.NUM_SPECIAL_OF_PAIR
+            - queries.row_lengths()
+        )
         passages = rows.cut(passages, tf.minimum(passages.row_lengths(), room))
         return self.outputs(
             rows.pack_ragged(

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from bert_tf.tokenization import vocabulary as vocabularies
+from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.tokenization import wordpiece
 
 
@@ -25,12 +25,12 @@ class Coverage:
 
 def measure(vocabulary, counts):
     """Returns the `Coverage` of a vocabulary on words with counts."""
-    tokenizer = wordpiece.WordpieceTokenizer(vocabulary.ids, vocabularies.UNK)
+    tokenizer = wordpiece.WordpieceTokenizer(vocabulary.ids, vocabulary_module.UNK)
     num_pieces = num_unknown = 0
     for word, count in counts.items():
         pieces = tokenizer.tokenize_word(word)
         num_pieces += count * len(pieces)
-        num_unknown += count * pieces.count(vocabularies.UNK)
+        num_unknown += count * pieces.count(vocabulary_module.UNK)
     return Coverage(
         num_words=sum(counts.values()), num_pieces=num_pieces, num_unknown=num_unknown
     )

@@ -4,7 +4,7 @@ import os
 import re
 
 from bert_tf.tokenization import basic
-from bert_tf.tokenization import vocabulary as vocabularies
+from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.tokenization import wordpiece
 
 convert_to_unicode = basic.convert_to_unicode
@@ -99,10 +99,10 @@ def load_vocabulary(vocab_file):
         OSError: the file cannot be read.
         ValueError: it is no vocabulary.
     """
-    if isinstance(vocab_file, vocabularies.Vocabulary):
+    if isinstance(vocab_file, vocabulary_module.Vocabulary):
         return vocab_file
     if isinstance(vocab_file, str | os.PathLike):
-        return vocabularies.Vocabulary.load(vocab_file)
+        return vocabulary_module.Vocabulary.load(vocab_file)
     raise ValueError(
         f"vocab_file: expected a path or a Vocabulary, got {type(vocab_file).__name__}."
     )

@@ -10,7 +10,7 @@ import tensorflow_text as tf_text
 from bert_tf.tokenization import basic
 from bert_tf.tokenization import full
 from bert_tf.tokenization import in_graph_words
-from bert_tf.tokenization import vocabulary as vocabularies
+from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.tokenization import wordpiece
 
 # Without the control characters, which TensorFlow Text turns into spaces.
@@ -101,7 +101,7 @@ class InGraphTokenizer(tf.Module):
         options = {
             "vocab": list(map(_without_space, self.vocabulary.tokens)),
             "suffix_indicator": wordpiece.CONTINUATION,
-            "unknown_token": vocabularies.UNK,
+            "unknown_token": vocabulary_module.UNK,
             "token_out_type": tf.int32,
         }
         try:

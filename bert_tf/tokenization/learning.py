@@ -9,10 +9,10 @@ import functools
 import re
 
 from bert_tf import files
-from bert_tf import progress as progress_reports
+from bert_tf import progress as progress_module
 from bert_tf.tokenization import basic
 from bert_tf.tokenization import characters
-from bert_tf.tokenization import vocabulary as vocabularies
+from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.tokenization import wordpiece
 
 # Where the release's vocabularies have them: [PAD] at 0, then 99 unused ones, the other
@@ -35,7 +35,7 @@ def learn_vocabulary(
     num_unused=None,
     min_frequency=2,
     character_coverage=0.99995,
-    progress=progress_reports.silent,
+    progress=progress_module.silent,
 ):
     """Returns a `Vocabulary` learned from text files.
 
@@ -77,7 +77,7 @@ def count_words(
     *,
     do_lower_case=True,
     strip_accents=None,
-    progress=progress_reports.silent,
+    progress=progress_module.silent,
 ):
     """Returns a Counter of the basic tokens in text files.
 
@@ -114,7 +114,7 @@ def vocabulary_from_counts(
     num_unused=None,
     min_frequency=2,
     character_coverage=0.99995,
-    progress=progress_reports.silent,
+    progress=progress_module.silent,
 ):
     """Returns a `Vocabulary` for words with counts.
 
@@ -151,7 +151,7 @@ def vocabulary_from_counts(
     pieces = _learn_pieces(learnable, single, num_pieces, min_frequency)
     progress("learn pieces", 1, 1)
     taken = {*reserved, *single}
-    return vocabularies.Vocabulary(
+    return vocabulary_module.Vocabulary(
         [*reserved, *single, *(piece for piece in pieces if piece not in taken)]
     )
 
@@ -171,7 +171,7 @@ def default_num_unused(vocab_size):
 
 def _reserved_tokens(num_unused):
     unused = [f"[unused{number}]" for number in range(num_unused)]
-    pad, *others = vocabularies.SPECIAL_TOKENS
+    pad, *others = vocabulary_module.SPECIAL_TOKENS
     middle = NUM_UNUSED_BEFORE_SPECIAL
     return [pad, *unused[:middle], *others, *unused[middle:]]
 
@@ -221,7 +221,7 @@ def _learn_pieces(counts, single, num_pieces, min_frequency):
         continuing_subword_prefix=wordpiece.CONTINUATION,
         show_progress=False,
     )
-    model = tokenizers.models.WordPiece(unk_token=vocabularies.UNK)
+    model = tokenizers.models.WordPiece(unk_token=vocabulary_module.UNK)
     learner = tokenizers.Tokenizer(model)
     learner.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
     texts = (" ".join([word] * counts[word]) for word in sorted(counts))
@@ -263,7 +263,7 @@ def fill_unused(
         )
     for place, word in zip(places, new, strict=False):
         tokens[place] = word
-    return vocabularies.Vocabulary(tokens)
+    return vocabulary_module.Vocabulary(tokens)
 
 
 def unused_places(vocabulary):

@@ -2,12 +2,12 @@
 
 import dataclasses
 
-from bert_tf import options
+from bert_tf import options as options_module
 from bert_tf.options import option
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class BuildVocabularyOptions(options.Options):
+class BuildVocabularyOptions(options_module.Options):
     """Learns a WordPiece vocabulary from text, or adds words to one."""
 
     input_file: tuple[str, ...] = option(
@@ -53,12 +53,12 @@ class BuildVocabularyOptions(options.Options):
     def __post_init__(self):
         super().__post_init__()
         if not self.input_file and self.fill_unused is None:
-            raise options.OptionError(
+            raise options_module.OptionError(
                 "--input_file: expected text files to learn from, or --fill_unused "
                 "with words for an existing --vocab_file, got neither."
             )
         if self.input_file and self.output_file is not None:
-            raise options.OptionError(
+            raise options_module.OptionError(
                 "--output_file goes with --fill_unused alone; what is learned from "
                 "--input_file is written to --vocab_file."
             )
@@ -70,7 +70,7 @@ class BuildVocabularyOptions(options.Options):
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
         for name in names:
             if getattr(self, name) != defaults[name]:
-                raise options.OptionError(
+                raise options_module.OptionError(
                     f"--{name} has a meaning only where a vocabulary is learned; "
                     "leave it out, or give --input_file."
                 )

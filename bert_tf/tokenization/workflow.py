@@ -3,11 +3,11 @@
 import dataclasses
 
 from bert_tf import files
-from bert_tf import options as option_checks
-from bert_tf import progress as progress_reports
+from bert_tf import options as options_module
+from bert_tf import progress as progress_module
 from bert_tf.tokenization import coverage
 from bert_tf.tokenization import learning
-from bert_tf.tokenization import vocabulary as vocabularies
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -15,7 +15,7 @@ class VocabularyReport:
     """What `build_vocabulary` made."""
 
     path: str  # Where the vocabulary was written.
-    vocabulary: vocabularies.Vocabulary  # What was written.
+    vocabulary: vocabulary_module.Vocabulary  # What was written.
     asked_size: int | None  # --vocab_size, where one was learned.
     num_filled: int  # [unused] places that were given to words.
     coverage: coverage.Coverage | None  # On the text, where one was learned.
@@ -38,7 +38,7 @@ class VocabularyReport:
         return "\n".join(lines)
 
 
-def build_vocabulary(options, *, progress=progress_reports.silent):
+def build_vocabulary(options, *, progress=progress_module.silent):
     """Learns a vocabulary, or adds words to one, and writes it.
 
     Args:
@@ -70,7 +70,7 @@ def build_vocabulary(options, *, progress=progress_reports.silent):
             progress=progress,
         )
     else:
-        vocabulary = vocabularies.Vocabulary.load(options.vocab_file)
+        vocabulary = vocabulary_module.Vocabulary.load(options.vocab_file)
     num_unused = len(learning.unused_places(vocabulary))
     if options.fill_unused is not None:
         words = files.read_lines(options.fill_unused)
@@ -90,7 +90,7 @@ def build_vocabulary(options, *, progress=progress_reports.silent):
 def _check_output(options, inputs):
     """Finds out before the long work whether its result can be written."""
     words = [] if options.fill_unused is None else [options.fill_unused]
-    option_checks.check_not_overwritten(
+    options_module.check_not_overwritten(
         outputs={
             "output_file" if options.output_file else "vocab_file": [
                 options.written_file

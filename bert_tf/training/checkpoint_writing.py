@@ -3,7 +3,7 @@
 import os
 import threading
 
-from bert_tf.checkpoints import rotation
+from bert_tf.checkpoints.release import rotation
 from bert_tf.training import state
 
 BEST_FOLDER = "best"

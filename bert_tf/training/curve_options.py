@@ -2,12 +2,12 @@
 
 import dataclasses
 
-from bert_tf import options
+from bert_tf import options as options_module
 from bert_tf.options import option
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PlotRunOptions(options.Options):
+class PlotRunOptions(options_module.Options):
     """Draws losses, accuracies and learning rate of one run or several."""
 
     run_dir: tuple[str, ...] = option(

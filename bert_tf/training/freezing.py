@@ -5,7 +5,7 @@ gradient's norm, does not decay and has no slots. Dropout acts in it all the sam
 checkpoints hold it.
 """
 
-from bert_tf.checkpoints import names
+from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.training import options as training_options
 
 
@@ -23,7 +23,7 @@ def freeze(model, frozen_layers: str | None) -> None:
     if frozen_layers is None:
         return
     prefixes = _frozen_prefixes(model.config.num_hidden_layers, frozen_layers)
-    for name, variable in names.checkpoint_variables(model).items():
+    for name, variable in checkpoint_names.checkpoint_variables(model).items():
         if name.startswith(prefixes):
             variable.trainable = False
 
@@ -33,14 +33,15 @@ def trained_share(model) -> float:
     num_layers = model.config.num_hidden_layers
     scopes = {
         name.split("/")[2]
-        for name, variable in names.checkpoint_variables(model).items()
-        if name.startswith(f"{names.ENCODER_SCOPE}/encoder/") and variable.trainable
+        for name, variable in checkpoint_names.checkpoint_variables(model).items()
+        if name.startswith(f"{checkpoint_names.ENCODER_SCOPE}/encoder/")
+        and variable.trainable
     }
     return len(scopes) / num_layers
 
 
 def _frozen_prefixes(num_layers, frozen_layers):
-    scope = names.ENCODER_SCOPE
+    scope = checkpoint_names.ENCODER_SCOPE
     if frozen_layers == training_options.ALL_LAYERS:
         return (f"{scope}/",)
     count = int(frozen_layers)

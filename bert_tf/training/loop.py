@@ -14,10 +14,9 @@ from bert_tf.checkpoints import loading
 from bert_tf.training import building
 from bert_tf.training import checkpoint_writing
 from bert_tf.training import distribution
-from bert_tf.training import evaluation
+from bert_tf.training import evaluation as training_evaluation
 from bert_tf.training import hardware
 from bert_tf.training import interrupts
-from bert_tf.training import model_card
 from bert_tf.training import non_finite
 from bert_tf.training import optimizers
 from bert_tf.training import pace
@@ -27,6 +26,7 @@ from bert_tf.training import selection
 from bert_tf.training import state
 from bert_tf.training import steps
 from bert_tf.training import time_budget
+from bert_tf.training import training_facts
 from bert_tf.training import workers
 
 logger = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ class Trainer:
             distribution.check_batch_size(
                 "eval_batch_size", options.eval_batch_size, self.strategy
             )
-        self._evaluation = evaluation.Evaluation(
+        self._evaluation = training_evaluation.Evaluation(
             self.model, self.strategy, options, progress=progress
         )
         self.resumed = False
@@ -279,7 +279,7 @@ class Trainer:
 
         Its speed is that of the median step of this process.
         """
-        return model_card.TrainingFacts(
+        return training_facts.TrainingFacts(
             num_parameters=self.model.count_params(),
             num_trained_parameters=sum(
                 math.prod(variable.shape) for variable in self.model.trainable_variables
@@ -288,7 +288,7 @@ class Trainer:
             examples_per_second=self._pace.median_speed,
             devices=hardware.description(self.strategy),
             versions=provenance.versions(),
-            date=model_card.today(),
+            date=training_facts.today(),
         )
 
     def evaluate(self, source, *, max_examples=None):

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from bert_tf import options
+from bert_tf import options as options_module
 from bert_tf.options import option
 
 # Fine-tuning's. Lengths of max_seq_length and above are of no use and do no harm.
@@ -11,7 +11,7 @@ ALL_LAYERS = "all"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TrainingOptions(options.Options):
+class TrainingOptions(options_module.Options):
     """What a run needs whatever its task is."""
 
     # Options of fine-tuning only, as they are elsewhere.
@@ -137,20 +137,20 @@ class TrainingOptions(options.Options):
     def __post_init__(self):
         super().__post_init__()
         if list(self.length_buckets) != sorted(set(self.length_buckets)):
-            raise options.OptionError(
+            raise options_module.OptionError(
                 f"--length_buckets={','.join(map(str, self.length_buckets))}: expected "
                 "different lengths in ascending order."
             )
         if self.device == "tpu":
             self._keep_one_shape()
         if self.num_replicas is not None and self.device != "mirrored":
-            raise options.OptionError(
+            raise options_module.OptionError(
                 f"--num_replicas={self.num_replicas} goes with --device=mirrored, got "
                 f"--device={self.device}."
             )
         self._check_workers()
         if self.tpu_name is not None and self.device != "tpu":
-            raise options.OptionError("--tpu_name goes with --device=tpu.")
+            raise options_module.OptionError("--tpu_name goes with --device=tpu.")
         if self.eval_every_steps == 0:
             self._check_evaluations()
 
@@ -158,7 +158,9 @@ class TrainingOptions(options.Options):
         """Refuses what has no effect where training is not interrupted by them."""
         for name in ("early_stopping_evals", "best_metric"):
             if getattr(self, name) != self._default(name):
-                raise options.OptionError(f"--{name} needs --eval_every_steps above 0.")
+                raise options_module.OptionError(
+                    f"--{name} needs --eval_every_steps above 0."
+                )
 
     def _check_workers(self):
         hosts, index = self.worker_hosts, self.worker_index
@@ -166,11 +168,11 @@ class TrainingOptions(options.Options):
             return
         if self.device != "multi_worker":
             name = "worker_hosts" if hosts else "worker_index"
-            raise options.OptionError(
+            raise options_module.OptionError(
                 f"--{name} goes with --device=multi_worker, got --device={self.device}."
             )
         if index is None or not hosts or index >= len(hosts):
-            raise options.OptionError(
+            raise options_module.OptionError(
                 f"--worker_index={index} is no place among the {len(hosts)} of "
                 "--worker_hosts; expected one from 0, different for every process."
             )
@@ -181,7 +183,7 @@ class TrainingOptions(options.Options):
     def _keep_one_shape(self):
         """Turns default length buckets off, as a TPU needs; refuses those given."""
         if self.length_buckets not in ((), self._default("length_buckets")):
-            raise options.OptionError(
+            raise options_module.OptionError(
                 "--length_buckets does not go with --device=tpu, which needs one shape."
             )
         # The record is frozen, and this is still a part of making it.
@@ -213,13 +215,13 @@ class FineTuningOptions(TrainingOptions):
     def __post_init__(self):
         super().__post_init__()
         if self.group_by_length and self.shuffle_buffer_size == 1:
-            raise options.OptionError(
+            raise options_module.OptionError(
                 "--group_by_length does not go with --shuffle_buffer_size=1, which "
                 "reads in order."
             )
         frozen = self.frozen_layers
         if frozen not in (None, ALL_LAYERS) and not frozen.isdecimal():
-            raise options.OptionError(
+            raise options_module.OptionError(
                 f"--frozen_layers={frozen}: expected a number of layers or "
                 f"{ALL_LAYERS!r}."
             )

@@ -5,9 +5,9 @@ import logging
 import numpy as np
 
 from bert_tf.checkpoints import cut_table
-from bert_tf.checkpoints import names
-from bert_tf.checkpoints import native
-from bert_tf.checkpoints import rotation
+from bert_tf.checkpoints import names as checkpoint_names
+from bert_tf.checkpoints.release import bundle
+from bert_tf.checkpoints.release import rotation
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ def state_variables(model, optimizer):
     Slots are called WEIGHT/adam_m and WEIGHT/adam_v, as in the release; those of LAMB
     WEIGHT/lamb_m and WEIGHT/lamb_v.
     """
-    weights = names.checkpoint_variables(model)
+    weights = checkpoint_names.checkpoint_variables(model)
     state = dict(weights)
     if optimizer is not None:
         name_of = {
@@ -35,8 +35,8 @@ def state_variables(model, optimizer):
                 slot_variable = cut_table.without_padding(variable, weights[name])
                 state[f"{name}/{slot}"] = slot_variable
         if optimizer.loss_scale is not None:
-            state[names.LOSS_SCALE] = optimizer.loss_scale.scale
-            state[names.LOSS_SCALE_STEPS] = optimizer.loss_scale.steps
+            state[checkpoint_names.LOSS_SCALE] = optimizer.loss_scale.scale
+            state[checkpoint_names.LOSS_SCALE_STEPS] = optimizer.loss_scale.steps
     return state
 
 
@@ -50,7 +50,7 @@ def copies(model, optimizer, step, *, train_seconds=None):
     arrays = {name: variable.value.numpy() for name, variable in state.items()}
     arrays[GLOBAL_STEP] = np.int64(step)
     if train_seconds is not None:
-        arrays[names.TRAIN_SECONDS] = np.float64(train_seconds)
+        arrays[checkpoint_names.TRAIN_SECONDS] = np.float64(train_seconds)
     return arrays
 
 
@@ -72,7 +72,7 @@ def restore(output_dir, model, optimizer):
     if prefix is None:
         return None
     state = state_variables(model, optimizer)
-    shapes = native.read_names_and_shapes(prefix)
+    shapes = bundle.read_names_and_shapes(prefix)
     missing = [name for name in state if name not in shapes]
     if missing:
         raise ValueError(
@@ -81,7 +81,7 @@ def restore(output_dir, model, optimizer):
             "it as --init_checkpoint to start from its weights in a new --output_dir."
         )
     step = _read_step(prefix, shapes)
-    native.assign(prefix, state)
+    bundle.assign(prefix, state)
     if optimizer is not None:
         optimizer.iterations.assign(step)
     logger.info("Restored %s at step %d.", prefix, step)
@@ -91,16 +91,21 @@ def restore(output_dir, model, optimizer):
 def read_train_seconds(output_dir):
     """Returns the seconds that a run has used; 0 where no checkpoint tells."""
     prefix = rotation.latest(output_dir)
-    if prefix is None or names.TRAIN_SECONDS not in native.read_names_and_shapes(
-        prefix
+    if (
+        prefix is None
+        or checkpoint_names.TRAIN_SECONDS not in bundle.read_names_and_shapes(prefix)
     ):
         return 0.0
-    return float(native.read(prefix, [names.TRAIN_SECONDS])[names.TRAIN_SECONDS])
+    return float(
+        bundle.read(prefix, [checkpoint_names.TRAIN_SECONDS])[
+            checkpoint_names.TRAIN_SECONDS
+        ]
+    )
 
 
 def _read_step(prefix, shapes):
     if GLOBAL_STEP in shapes:
-        return int(native.read(prefix, [GLOBAL_STEP])[GLOBAL_STEP])
+        return int(bundle.read(prefix, [GLOBAL_STEP])[GLOBAL_STEP])
     raise ValueError(
         f"{prefix} has no {GLOBAL_STEP}, so training cannot go on from it; give it as "
         "--init_checkpoint to start from its weights."

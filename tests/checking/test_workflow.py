@@ -5,12 +5,12 @@ import json
 import pytest
 
 from bert_tf import options as options_module
-from bert_tf.checking import options
-from bert_tf.checking import workflow
+from bert_tf.checking import options as checking_options
+from bert_tf.checking import workflow as checking_workflow
 from bert_tf.checkpoints import starting_point
 from bert_tf.data import findings as findings_module
-from bert_tf.question_answering import examples as squad_examples
-from bert_tf.retrieval import checks as retrieval_checks
+from bert_tf.tasks.question_answering import examples as question_answering_examples
+from bert_tf.tasks.retrieval import checks as retrieval_checks
 
 CROSS = {"model": "cross_encoder"}
 
@@ -24,7 +24,9 @@ def check(golden):
         if task != "pretraining":
             defaults["bert_config_file"] = str(golden / "model" / "bert_config.json")
             defaults["max_seq_length"] = 24
-        return workflow.run(options.CheckDataOptions(task=task, **defaults | flags))
+        return checking_workflow.run(
+            checking_options.CheckDataOptions(task=task, **defaults | flags)
+        )
 
     return run
 
@@ -214,8 +216,10 @@ def test_a_cross_encoder_is_judged_by_its_pairs(
     corpus.write_text("the the the\na the a the\nthe a the a\n")
     values = {"train_file": str(train), "corpus_file": str(corpus)}
     values |= {"eval_file": str(train), "max_seq_length": 8, "max_query_length": 4}
-    record = workflow.task_options(
-        options.CheckDataOptions(task="retrieval", train_batch_size=2, **values | flags)
+    record = checking_workflow.task_options(
+        checking_options.CheckDataOptions(
+            task="retrieval", train_batch_size=2, **values | flags
+        )
     )
     start = starting_point.find(
         None,
@@ -512,12 +516,16 @@ def test_answers_are_judged_as_training_does(check, tmp_path, name, caplog):
         if found.check == "answers" and "question q1" in found.message
     ]
     assert told == ([] if severity == "ok" else [severity])
-    squad_file = squad_examples.read_squad(train)
+    squad_file = question_answering_examples.read_squad(train)
     if severity == "error":
         with pytest.raises(ValueError, match="question q1"):
-            squad_examples.training_examples(squad_file, version_2_with_negative=False)
+            question_answering_examples.training_examples(
+                squad_file, version_2_with_negative=False
+            )
         return
-    kept = squad_examples.training_examples(squad_file, version_2_with_negative=False)
+    kept = question_answering_examples.training_examples(
+        squad_file, version_2_with_negative=False
+    )
     assert [one.qas_id for one in kept] == ["q1", "q2"][severity == "warning" :]
 
 
@@ -720,6 +728,8 @@ def test_flags_of_another_task_are_refused(check, flags, message):
     ],
 )
 def test_flags_are_those_of_the_tasks_own_tool(task, flags):
-    record = workflow.task_options(options.CheckDataOptions(task=task, **flags))
+    record = checking_workflow.task_options(
+        checking_options.CheckDataOptions(task=task, **flags)
+    )
     for name, value in flags.items():
         assert getattr(record, name) == value

@@ -20,7 +20,7 @@ def released_folder(golden, tmp_path):
 @pytest.fixture
 def fine_tuned(golden, tmp_path):
     """Writes the recorded encoder with a head of one's own: fine_tuned(kind)."""
-    from bert_tf.checkpoints import native
+    from bert_tf.checkpoints.release import bundle
 
     def write(kind, *, num_labels=3, task=None):
         folder = tmp_path / kind
@@ -28,8 +28,8 @@ def fine_tuned(golden, tmp_path):
         for path in (golden / "model" / "bert_config.json", golden / "vocab.txt"):
             shutil.copy(path, folder)
         prefix = golden / "model" / "bert_model.ckpt"
-        wanted = [n for n in native.read_names_and_shapes(prefix) if "bert/" in n]
-        tensors = native.read(prefix, wanted)
+        wanted = [n for n in bundle.read_names_and_shapes(prefix) if "bert/" in n]
+        tensors = bundle.read(prefix, wanted)
         scope = "cls/squad/" if kind == "question_answering" else ""
         rows = {"question_answering": 2, "multiple_choice": 1}.get(kind, num_labels)
         rng = np.random.default_rng(1)
@@ -37,7 +37,7 @@ def fine_tuned(golden, tmp_path):
             f"{scope}output_weights": rng.normal(size=(rows, 16)).astype("float32"),
             f"{scope}output_bias": rng.normal(size=rows).astype("float32"),
         }
-        native.save(folder / "model.ckpt-7", tensors)
+        bundle.save(folder / "model.ckpt-7", tensors)
         if task is not None:
             (folder / "task.json").write_text(json.dumps(task))
         return folder / "model.ckpt-7"

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints import conversion_options
 from bert_tf.checkpoints import formats
-from bert_tf.checkpoints import head
-from bert_tf.checkpoints import native
-from bert_tf.checkpoints import native_folder
+from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.checkpoints.conversion import options as conversion_options
+from bert_tf.checkpoints.release import bundle
+from bert_tf.checkpoints.release import folder as release_folder
 
 
 def test_every_format_has_a_reader_and_those_that_are_written_a_writer():
@@ -23,7 +23,7 @@ def test_every_format_has_a_reader_and_those_that_are_written_a_writer():
 
 def test_the_flags_name_the_formats_and_heads_that_there_are():
     assert conversion_options.TARGET_FORMATS == formats.WRITTEN_FORMATS
-    assert conversion_options.HEADS == head.KINDS
+    assert conversion_options.HEADS == checkpoint_heads.KINDS
 
 
 def test_a_released_folder_is_opened_with_everything_in_it(released_folder):
@@ -33,7 +33,7 @@ def test_a_released_folder_is_opened_with_everything_in_it(released_folder):
     assert source.config.num_hidden_layers == 2
     assert len(source.vocabulary) == 288
     assert source.do_lower_case is True  # Its name says so.
-    assert source.head == head.Head(kind="pretraining")
+    assert source.head == checkpoint_heads.Head(kind="pretraining")
     assert source.optimizer == ("global_step",)
     assert source.shapes["cls/seq_relationship/output_weights"] == (2, 16)
 
@@ -47,7 +47,7 @@ def test_slots_are_no_weights(golden):
 def test_weights_are_read_in_the_order_asked_for(released_folder):
     names = ["bert/pooler/dense/kernel", "bert/embeddings/word_embeddings"]
     source = formats.open_source(released_folder)
-    expected = native.read(released_folder / "bert_model.ckpt", names)
+    expected = bundle.read(released_folder / "bert_model.ckpt", names)
     for asked, (name, array) in zip(names, source.read_each(names), strict=True):
         assert name == asked
         np.testing.assert_array_equal(array, expected[name])
@@ -56,21 +56,27 @@ def test_weights_are_read_in_the_order_asked_for(released_folder):
 @pytest.mark.parametrize(
     "kind, task, expected",
     [
-        ("classification", None, head.Head(kind="classification", num_labels=3)),
+        (
+            "classification",
+            None,
+            checkpoint_heads.Head(kind="classification", num_labels=3),
+        ),
         (
             "classification",
             {"task": "classification", "labels": ["a", "b", "c"]},
-            head.Head(kind="classification", num_labels=3, labels=("a", "b", "c")),
+            checkpoint_heads.Head(
+                kind="classification", num_labels=3, labels=("a", "b", "c")
+            ),
         ),
         (
             "classification",  # A regression has no names.
             {"task": "classification", "labels": None},
-            head.Head(kind="classification", num_labels=3),
+            checkpoint_heads.Head(kind="classification", num_labels=3),
         ),
         (
             "token_classification",
             {"task": "token_classification", "labels": ["O", "B-PER", "I-PER"]},
-            head.Head(
+            checkpoint_heads.Head(
                 kind="token_classification",
                 num_labels=3,
                 labels=("O", "B-PER", "I-PER"),
@@ -79,9 +85,9 @@ def test_weights_are_read_in_the_order_asked_for(released_folder):
         (
             "multiple_choice",
             {"task": "multiple_choice"},
-            head.Head(kind="multiple_choice"),
+            checkpoint_heads.Head(kind="multiple_choice"),
         ),
-        ("question_answering", None, head.Head(kind="question_answering")),
+        ("question_answering", None, checkpoint_heads.Head(kind="question_answering")),
     ],
 )
 def test_the_head_of_a_fine_tuned_checkpoint(fine_tuned, kind, task, expected):
@@ -117,7 +123,7 @@ def test_the_casing_is_that_of_the_run_or_of_the_released_name(
 
 
 def test_a_released_model_is_fetched_by_its_name(released_folder, monkeypatch):
-    from bert_tf.checkpoints import fetching
+    from bert_tf.checkpoints.catalogue import fetching
 
     asked = []
 
@@ -169,7 +175,7 @@ def test_a_format_that_there_is_not_is_refused():
 
 def test_a_folder_with_two_checkpoints_has_to_be_told_which(released_folder):
     tensors = {"a": np.zeros(1, "float32")}
-    native.save(released_folder / "other.ckpt", tensors)
+    bundle.save(released_folder / "other.ckpt", tensors)
     with pytest.raises(ValueError, match=r"2 checkpoints; give the prefix of one, s.*"):
         formats.open_source(released_folder)
 
@@ -178,9 +184,9 @@ def test_an_object_based_checkpoint_is_not_one_of_2018(tmp_path):
     import tensorflow as tf
 
     prefix = tf.train.Checkpoint(a=tf.Variable(1.0)).write(str(tmp_path / "ckpt"))
-    assert not native_folder.is_at(prefix)
+    assert not release_folder.is_at(prefix)
     with pytest.raises(ValueError, match="object-based checkpoint of TensorFlow 2"):
-        native_folder.open_source(prefix)
+        release_folder.open_source(prefix)
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints import loading
-from bert_tf.checkpoints import names
-from bert_tf.checkpoints import native
-from bert_tf.classification import model as classification
+from bert_tf.checkpoints import names as checkpoint_names
+from bert_tf.checkpoints.release import bundle
 from bert_tf.modeling import bert
-from bert_tf.modeling import config
-from bert_tf.pretraining import model as pretraining
-from bert_tf.token_classification import model as token_classification
+from bert_tf.modeling import classifier as classification
+from bert_tf.modeling import config as config_module
+from bert_tf.modeling import pretrainer
+from bert_tf.modeling import token_classifier
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def released(golden):
 @pytest.fixture
 def model(released):
     return bert.BertModel(
-        config.BertConfig.from_json_file(released / "bert_config.json")
+        config_module.BertConfig.from_json_file(released / "bert_config.json")
     )
 
 
@@ -49,10 +49,10 @@ def test_slots_are_not_called_left_over(released, model):
 
 def test_weights_that_a_checkpoint_lacks_keep_their_values(tmp_path, released, model):
     prefix = released / "bert_model.ckpt"
-    everything = native.read(prefix, native.read_names_and_shapes(prefix))
+    everything = bundle.read(prefix, bundle.read_names_and_shapes(prefix))
     kernel = "bert/pooler/dense/kernel"
     del everything[kernel]
-    native.save(tmp_path / "part.ckpt", everything)
+    bundle.save(tmp_path / "part.ckpt", everything)
     model.build()
     before = np.asarray(model.pooler.dense.kernel)
     report = loading.load_checkpoint(model, tmp_path / "part.ckpt")
@@ -68,9 +68,9 @@ def test_the_report_is_logged(released, model, caplog):
 
 
 def test_a_model_survives_saving_and_loading_bit_by_bit(tmp_path, released):
-    read = config.BertConfig.from_json_file(released / "bert_config.json")
-    first, second = pretraining.BertPretrainer(read), pretraining.BertPretrainer(read)
-    native.save(tmp_path / "model.ckpt", names.checkpoint_variables(first))
+    read = config_module.BertConfig.from_json_file(released / "bert_config.json")
+    first, second = pretrainer.BertPretrainer(read), pretrainer.BertPretrainer(read)
+    bundle.save(tmp_path / "model.ckpt", checkpoint_names.checkpoint_variables(first))
     report = loading.load_checkpoint(second, tmp_path / "model.ckpt")
     assert (report.missing, report.left_over) == ((), ())
     for a, b in zip(first.weights, second.weights, strict=True):
@@ -78,24 +78,28 @@ def test_a_model_survives_saving_and_loading_bit_by_bit(tmp_path, released):
 
 
 def test_weights_under_a_strategy_are_saved_and_loaded(tmp_path, released):
-    read = config.BertConfig.from_json_file(released / "bert_config.json")
+    read = config_module.BertConfig.from_json_file(released / "bert_config.json")
     strategy = tf.distribute.MirroredStrategy(["CPU:0"])
     with strategy.scope():
         mirrored = bert.BertModel(read)
         mirrored.build()
     report = loading.load_checkpoint(mirrored, released / "bert_model.ckpt")
     assert not report.missing
-    native.save(tmp_path / "model.ckpt", names.checkpoint_variables(mirrored))
+    bundle.save(
+        tmp_path / "model.ckpt", checkpoint_names.checkpoint_variables(mirrored)
+    )
     name = "bert/embeddings/word_embeddings"
     np.testing.assert_array_equal(
-        native.read(tmp_path / "model.ckpt", [name])[name],
-        native.read(released / "bert_model.ckpt", [name])[name],
+        bundle.read(tmp_path / "model.ckpt", [name])[name],
+        bundle.read(released / "bert_model.ckpt", [name])[name],
     )
 
 
 def test_another_shape_is_refused_before_anything_is_assigned(released, golden):
-    read = config.BertConfig.from_json_file(released / "bert_config.json")
-    other = bert.BertModel(config.BertConfig(**{**read.to_dict(), "vocab_size": 99}))
+    read = config_module.BertConfig.from_json_file(released / "bert_config.json")
+    other = bert.BertModel(
+        config_module.BertConfig(**{**read.to_dict(), "vocab_size": 99})
+    )
     other.build()
     before = np.asarray(other.pooler.dense.kernel)
     with pytest.raises(
@@ -107,7 +111,7 @@ def test_another_shape_is_refused_before_anything_is_assigned(released, golden):
 
 
 def test_a_checkpoint_without_an_encoder_is_refused(tmp_path, model):
-    native.save(tmp_path / "model.ckpt", {"dense/kernel": np.zeros(3)})
+    bundle.save(tmp_path / "model.ckpt", {"dense/kernel": np.zeros(3)})
     with pytest.raises(
         ValueError, match=r"Nothing of the encoder .* got dense/kernel; give a BERT"
     ):
@@ -116,10 +120,10 @@ def test_a_checkpoint_without_an_encoder_is_refused(tmp_path, model):
 
 def test_a_model_is_built_from_what_a_folder_holds(released_folder):
     model = loading.load_model(released_folder, name="mine")
-    assert type(model) is pretraining.BertPretrainer
+    assert type(model) is pretrainer.BertPretrainer
     assert model.name == "mine"
-    weights = names.checkpoint_variables(model)
-    expected = native.read(released_folder / "bert_model.ckpt", weights)
+    weights = checkpoint_names.checkpoint_variables(model)
+    expected = bundle.read(released_folder / "bert_model.ckpt", weights)
     for name, weight in weights.items():
         np.testing.assert_array_equal(weight, expected[name])
 
@@ -137,13 +141,13 @@ def test_a_fine_tuned_model_is_built_with_its_head(fine_tuned, kind, class_name)
     prefix = fine_tuned(kind, task={"task": kind})
     model = loading.load_model(prefix)
     assert type(model).__name__ == class_name
-    weights = names.checkpoint_variables(model)
+    weights = checkpoint_names.checkpoint_variables(model)
     [head] = [name for name in weights if name.endswith("output_weights")]
-    np.testing.assert_array_equal(weights[head], native.read(prefix, [head])[head])
+    np.testing.assert_array_equal(weights[head], bundle.read(prefix, [head])[head])
 
 
 def test_a_head_of_another_task_is_left_over(fine_tuned, released):
-    read = config.BertConfig.from_json_file(released / "bert_config.json")
+    read = config_module.BertConfig.from_json_file(released / "bert_config.json")
     tagger = fine_tuned("token_classification", task={"task": "token_classification"})
     classifier = classification.BertClassifier(read, num_labels=3)
     report = loading.load_checkpoint(classifier, tagger)
@@ -154,7 +158,7 @@ def test_a_head_of_another_task_is_left_over(fine_tuned, released):
 
 
 def test_a_head_of_other_classes_is_refused(fine_tuned, released):
-    read = config.BertConfig.from_json_file(released / "bert_config.json")
+    read = config_module.BertConfig.from_json_file(released / "bert_config.json")
     classifier = classification.BertClassifier(read, num_labels=2)
     with pytest.raises(
         ValueError, match=r"output_.* expected \[2.*--head=encoder, and"
@@ -213,12 +217,12 @@ def test_a_task_that_says_another_head_is_refused(
 # NumPy 2 about TensorFlow's variables, while Keras writes its own files.
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 def test_a_bilstm_is_named_and_its_encoder_can_be_read(released, tmp_path, model):
-    read = config.BertConfig.from_json_file(released / "bert_config.json")
-    tagger = token_classification.BertTokenClassifier(
+    read = config_module.BertConfig.from_json_file(released / "bert_config.json")
+    tagger = token_classifier.BertTokenClassifier(
         read, num_labels=2, feature_based="weighted_sum_all"
     )
-    weights = names.checkpoint_variables(tagger)
-    native.save(tmp_path / "model.ckpt-1", weights)
+    weights = checkpoint_names.checkpoint_variables(tagger)
+    bundle.save(tmp_path / "model.ckpt-1", weights)
     shutil.copy(released / "bert_config.json", tmp_path)
     tagger.save(tmp_path / "tagger.keras")
     for path in (tmp_path / "model.ckpt-1", tmp_path / "tagger.keras"):
@@ -240,7 +244,7 @@ def test_a_bilstm_is_named_and_its_encoder_can_be_read(released, tmp_path, model
 def test_what_the_model_computes_otherwise_is_reported_and_logged(
     released, caplog, changes, sentence
 ):
-    read = config.BertConfig.from_json_file(released / "bert_config.json")
+    read = config_module.BertConfig.from_json_file(released / "bert_config.json")
     model = bert.BertModel(dataclasses.replace(read, **changes))
     with caplog.at_level(logging.WARNING, logger="bert_tf"):
         report = loading.load_checkpoint(model, released / "bert_model.ckpt")
@@ -261,8 +265,8 @@ def test_a_checkpoint_without_its_size_is_no_whole_model(released, tmp_path):
 
 def test_a_checkpoint_without_a_weight_is_no_whole_model(released_folder):
     prefix = released_folder / "bert_model.ckpt"
-    tensors = native.read(prefix, native.read_names_and_shapes(prefix))
+    tensors = bundle.read(prefix, bundle.read_names_and_shapes(prefix))
     del tensors["bert/encoder/layer_1/output/dense/kernel"]
-    native.save(prefix, tensors)
+    bundle.save(prefix, tensors)
     with pytest.raises(ValueError, match=r"lacks 1 .* bert/encoder/layer_1/output/de"):
         loading.load_model(prefix)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from bert_tf.checkpoints import names
-from bert_tf.classification import model as classification
+from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.modeling import bert
-from bert_tf.modeling import config
+from bert_tf.modeling import classifier
+from bert_tf.modeling import config as config_module
 
-TINY = config.BertConfig(
+TINY = config_module.BertConfig(
     vocab_size=5,
     hidden_size=4,
     num_hidden_layers=1,
@@ -19,15 +19,15 @@ TINY = config.BertConfig(
 
 @pytest.mark.parametrize("name", ["bert", "encoder", "layer_0"])
 def test_the_name_of_an_encoder_alone_does_not_matter(name):
-    written = names.checkpoint_variables(bert.BertModel(TINY, name=name))
+    written = checkpoint_names.checkpoint_variables(bert.BertModel(TINY, name=name))
     assert {key.partition("/")[0] for key in written} == {"bert"}
     assert "bert/encoder/layer_0/attention/self/query/kernel" in written
 
 
 @pytest.mark.parametrize("name", ["bert_classifier", "bert", "anything"])
 def test_the_name_of_a_tasks_model_is_left_out(name):
-    model = classification.BertClassifier(TINY, num_labels=2, name=name)
-    written = names.checkpoint_variables(model)
+    model = classifier.BertClassifier(TINY, num_labels=2, name=name)
+    written = checkpoint_names.checkpoint_variables(model)
     assert {key.partition("/")[0] for key in written} == {
         "bert",
         "output_weights",
@@ -47,4 +47,4 @@ def test_the_name_of_a_tasks_model_is_left_out(name):
     ],
 )
 def test_slots_and_step_belong_to_the_optimizer(name, expected):
-    assert names.is_of_optimizer(name) == expected
+    assert checkpoint_names.is_of_optimizer(name) == expected

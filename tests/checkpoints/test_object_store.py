@@ -10,8 +10,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import files
-from bert_tf.checkpoints import native
-from bert_tf.checkpoints import rotation
+from bert_tf.checkpoints.release import bundle
+from bert_tf.checkpoints.release import rotation
 
 
 class KilledError(Exception):
@@ -75,7 +75,7 @@ def write(store, step, keep_max=2):
 def latest(store):
     """Returns the step of the last checkpoint; its tensors are of that step."""
     prefix = rotation.latest(store.folder)
-    found = native.read(prefix, ["a", "global_step"])
+    found = bundle.read(prefix, ["a", "global_step"])
     assert set(found["a"]) == {found["global_step"]}
     assert prefix == tf.train.latest_checkpoint(store.folder)
     return int(found["global_step"])
@@ -154,7 +154,7 @@ def test_a_run_in_a_store_is_continued_and_ends_as_a_local_one(
         done = run_tool("run_pretraining", *(f"--{k}={v}" for k, v in given.items()))
         assert done.exit_code == 0, done.stderr
         prefix = rotation.latest(folder)
-        return native.read(prefix, native.read_names_and_shapes(prefix))
+        return bundle.read(prefix, bundle.read_names_and_shapes(prefix))
 
     expected = run(str(tmp_path / "run"))
     run(store.folder)

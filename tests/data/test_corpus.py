@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from bert_tf.data import corpus
+from bert_tf.data import corpus as data_corpus
 
 
 def write(path, text):
@@ -13,7 +13,7 @@ def write(path, text):
 
 
 def documents_of(shards):
-    return [document for shard in shards for document in corpus.read_shard(shard)]
+    return [document for shard in shards for document in data_corpus.read_shard(shard)]
 
 
 @pytest.mark.parametrize(
@@ -29,20 +29,20 @@ def documents_of(shards):
     ],
 )
 def test_documents_are_cut_at_blank_lines(tmp_path, text, documents):
-    assert list(corpus.read_documents([write(tmp_path / "a", text)])) == documents
+    assert list(data_corpus.read_documents([write(tmp_path / "a", text)])) == documents
 
 
 def test_a_document_goes_on_in_the_next_file(tmp_path):
     paths = [write(tmp_path / "a", "a\n\nb"), write(tmp_path / "b", "c\n\nd\n")]
-    assert list(corpus.read_documents(paths)) == [["a"], ["b", "c"], ["d"]]
-    assert documents_of(corpus.shards(paths, 1)) == [["a"], ["b", "c"], ["d"]]
+    assert list(data_corpus.read_documents(paths)) == [["a"], ["b", "c"], ["d"]]
+    assert documents_of(data_corpus.shards(paths, 1)) == [["a"], ["b", "c"], ["d"]]
 
 
 @pytest.mark.parametrize("block_bytes", [7, 64, 1 << 20])
 def test_shards_hold_every_document_once_and_in_order(
     tmp_path, monkeypatch, block_bytes
 ):
-    monkeypatch.setattr(corpus, "_BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(data_corpus, "_BLOCK_BYTES", block_bytes)
     numbers = random.Random(0)
     paths = []
     for name in "abc":
@@ -51,13 +51,13 @@ def test_shards_hold_every_document_once_and_in_order(
             for _ in range(20)
         )
         paths.append(write(tmp_path / name, text))
-    expected = list(corpus.read_documents(paths))
+    expected = list(data_corpus.read_documents(paths))
     assert len(expected) == 60
-    shards = corpus.shards(paths, 300e-6)
+    shards = data_corpus.shards(paths, 300e-6)
     assert len(shards) > 5
     assert documents_of(shards) == expected
     assert all(shard.num_bytes <= 300 for shard in shards[:-1])
-    assert all(len(list(corpus.read_shard(shard))) >= 2 for shard in shards)
+    assert all(len(list(data_corpus.read_shard(shard))) >= 2 for shard in shards)
     # Filled as far as they go: two neighbours never fit into one.
     sizes = [shard.num_bytes for shard in shards]
     assert all(a + b > 300 for a, b in itertools.pairwise(sizes))
@@ -65,24 +65,24 @@ def test_shards_hold_every_document_once_and_in_order(
 
 def test_a_last_shard_of_one_document_joins_the_one_before(tmp_path):
     document = "x" * 30 + "\n\n"
-    shards = corpus.shards([write(tmp_path / "a", document * 7)], 100e-6)
-    assert [len(list(corpus.read_shard(shard))) for shard in shards] == [3, 4]
+    shards = data_corpus.shards([write(tmp_path / "a", document * 7)], 100e-6)
+    assert [len(list(data_corpus.read_shard(shard))) for shard in shards] == [3, 4]
 
 
 @pytest.mark.parametrize("block_bytes", [16, 1 << 20])
 def test_a_large_document_is_cut_between_sentences_with_a_warning(
     tmp_path, monkeypatch, caplog, block_bytes
 ):
-    monkeypatch.setattr(corpus, "_BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(data_corpus, "_BLOCK_BYTES", block_bytes)
     lines = [f"{number:09d}" for number in range(30)]
     path = write(tmp_path / "a", "small\n\n" + "\n".join(lines) + "\n")
     with caplog.at_level(logging.WARNING):
-        shards = corpus.shards([path], 100e-6)
+        shards = data_corpus.shards([path], 100e-6)
     parts = documents_of(shards)
     assert parts[0] == ["small"]
     assert [line for part in parts[1:] for line in part] == lines
     assert all(shard.num_bytes <= 100 for shard in shards[:-1])
-    assert all(len(list(corpus.read_shard(shard))) >= 2 for shard in shards)
+    assert all(len(list(data_corpus.read_shard(shard))) >= 2 for shard in shards)
     [warning] = caplog.messages
     # After "small", a blank line and five lines of ten bytes.
     assert warning.startswith(f"{path}:8: this document is larger than half a shard")
@@ -90,7 +90,7 @@ def test_a_large_document_is_cut_between_sentences_with_a_warning(
 
 def test_a_line_longer_than_a_shard_stays_whole(tmp_path):
     path = write(tmp_path / "a", "x" * 500 + "\n" + "y" * 500 + "\nz\n")
-    assert documents_of(corpus.shards([path], 100e-6)) == [
+    assert documents_of(data_corpus.shards([path], 100e-6)) == [
         ["x" * 500],
         ["y" * 500],
         ["z"],
@@ -98,50 +98,54 @@ def test_a_line_longer_than_a_shard_stays_whole(tmp_path):
 
 
 def test_an_empty_corpus_has_no_shards(tmp_path):
-    assert corpus.shards([write(tmp_path / "a", "\n \n\n")], 1) == []
+    assert data_corpus.shards([write(tmp_path / "a", "\n \n\n")], 1) == []
 
 
 @pytest.mark.parametrize("block_bytes", [4, 1 << 20])
 def test_text_that_is_not_utf8_is_an_error_with_file_and_line(
     tmp_path, monkeypatch, block_bytes
 ):
-    monkeypatch.setattr(corpus, "_BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(data_corpus, "_BLOCK_BYTES", block_bytes)
     path = write(tmp_path / "a", b"one\n\nthr\xc3\xa9e\nfo\xffur\nfive\n")
     message = r"/a:4: not UTF-8 \(byte 3 of the line is 0xff\)"
     with pytest.raises(ValueError, match=message):
-        list(corpus.read_documents([path]))
-    [shard] = corpus.shards([path], 1)
+        list(data_corpus.read_documents([path]))
+    [shard] = data_corpus.shards([path], 1)
     with pytest.raises(ValueError, match=message):
-        list(corpus.read_shard(shard))
+        list(data_corpus.read_shard(shard))
 
 
 @pytest.mark.parametrize("block_bytes", [4, 1 << 20])
 def test_line_numbers_of_a_later_shard_count_from_the_start_of_the_file(
     tmp_path, monkeypatch, block_bytes
 ):
-    monkeypatch.setattr(corpus, "_BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(data_corpus, "_BLOCK_BYTES", block_bytes)
     text = b"one\ntwo\n\nthree\n\nfour\n\nfive\nsi\xffx\n\nseven\n"
     path = write(tmp_path / "a", text)
-    first, *_, last = corpus.shards([path], 22e-6)
-    assert next(corpus.read_shard(first)) == ["one", "two"]
+    first, *_, last = data_corpus.shards([path], 22e-6)
+    assert next(data_corpus.read_shard(first)) == ["one", "two"]
     assert last.spans[0].start > 0
     with pytest.raises(ValueError, match="/a:9: not UTF-8"):
-        list(corpus.read_shard(last))
+        list(data_corpus.read_shard(last))
 
 
 def test_a_missing_file_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere"):
-        corpus.shards([str(tmp_path / "nowhere")], 1)
+        data_corpus.shards([str(tmp_path / "nowhere")], 1)
 
 
 def test_shards_may_end_early_once_they_have_documents_enough(tmp_path):
     path = write(tmp_path / "a", ("a" * 98 + "\n\n") * 60)  # 100 bytes each.
-    sizes = [shard.num_bytes for shard in corpus.shards([path], 1, target_mb=0.002)]
+    sizes = [
+        shard.num_bytes for shard in data_corpus.shards([path], 1, target_mb=0.002)
+    ]
     assert sizes == [2000, 2000, 2000]
     # A smaller target would leave too few documents to draw from.
-    sizes = [shard.num_bytes for shard in corpus.shards([path], 1, target_mb=0.001)]
+    sizes = [
+        shard.num_bytes for shard in data_corpus.shards([path], 1, target_mb=0.001)
+    ]
     assert sizes == [1600, 1600, 1600, 1200]
     # And it cuts no document that is not cut without it.
-    assert documents_of(corpus.shards([path], 1, target_mb=0.0001)) == documents_of(
-        corpus.shards([path], 1)
-    )
+    assert documents_of(
+        data_corpus.shards([path], 1, target_mb=0.0001)
+    ) == documents_of(data_corpus.shards([path], 1))

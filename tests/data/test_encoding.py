@@ -3,14 +3,14 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data import crc32c
-from bert_tf.data import encoding
-from bert_tf.data import schema
+from bert_tf.data import encoding as data_encoding
+from bert_tf.data import schema as schema_module
 
-SCHEMA = schema.Schema(
+SCHEMA = schema_module.Schema(
     columns=(
-        schema.Column(name="ids", length=40, dtype="int32"),
-        schema.Column(name="weights", length=2, dtype="float32"),
-        schema.Column(name="label", length=None, dtype="int32"),
+        schema_module.Column(name="ids", length=40, dtype="int32"),
+        schema_module.Column(name="weights", length=2, dtype="float32"),
+        schema_module.Column(name="label", length=None, dtype="int32"),
     )
 )
 
@@ -33,7 +33,7 @@ def test_tensorflow_reads_the_records_and_their_checksums(
     if not is_compiled:
         monkeypatch.setattr(crc32c, "_compiled", lambda: None)
     columns = example_columns()
-    data, sizes = encoding.framed_records(SCHEMA, columns)
+    data, sizes = data_encoding.framed_records(SCHEMA, columns)
     path = tmp_path / "x.tfrecord"
     path.write_bytes(data)
     records = list(tf.data.TFRecordDataset(str(path)).as_numpy_iterator())
@@ -56,10 +56,14 @@ def test_numbers_of_every_size_are_read_back(most, rows_differ):
     ids[:, 0] = most
     if not rows_differ:
         ids[:] = ids[0]
-    data, sizes = encoding.framed_records(SCHEMA, {**example_columns(20), "ids": ids})
+    data, sizes = data_encoding.framed_records(
+        SCHEMA, {**example_columns(20), "ids": ids}
+    )
     ends = np.cumsum(sizes)
     for row, (start, end) in enumerate(zip(ends - sizes, ends, strict=True)):
-        record = data[start + encoding.HEADER_BYTES : end - encoding.FOOTER_BYTES]
+        record = data[
+            start + data_encoding.HEADER_BYTES : end - data_encoding.FOOTER_BYTES
+        ]
         feature = tf.train.Example.FromString(record).features.feature
         assert feature["ids"].int64_list.value == ids[row].tolist()
 
@@ -68,7 +72,7 @@ def test_decode_reads_what_tensorflow_writes():
     example = tf.train.Example()
     example.features.feature["ids"].int64_list.value.extend([0, 127, 128, 30522, -1])
     example.features.feature["weights"].float_list.value.extend([0.5, 1.5])
-    decoded = encoding.decode(example.SerializeToString())
+    decoded = data_encoding.decode(example.SerializeToString())
     assert decoded["ids"].tolist() == [0, 127, 128, 30522, -1]
     assert decoded["weights"].tolist() == [0.5, 1.5]
 
@@ -76,13 +80,13 @@ def test_decode_reads_what_tensorflow_writes():
 @pytest.mark.parametrize("record", [b"\x0a\x05ab", b"\x80", b"\x08\x01"])
 def test_decode_refuses_other_bytes(record):
     with pytest.raises(ValueError, match=r"not a tf.train.Example of numbers"):
-        encoding.decode(record)
+        data_encoding.decode(record)
 
 
 def test_negative_integers_are_refused():
     columns = {**example_columns(2), "label": np.array([0, -3])}
     with pytest.raises(ValueError, match="no negative integers, got -3"):
-        encoding.framed_records(SCHEMA, columns)
+        data_encoding.framed_records(SCHEMA, columns)
 
 
 # Around the block of the lookup table, and records shorter than the checksum.

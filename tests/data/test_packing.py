@@ -3,13 +3,13 @@ import pytest
 
 from bert_tf.data import packing
 from bert_tf.tokenization import full
-from bert_tf.tokenization import vocabulary
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
 
 @pytest.fixture
 def tokenizer():
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat", "##s"]
-    return full.FullTokenizer(vocabulary.Vocabulary(words))
+    return full.FullTokenizer(vocabulary_module.Vocabulary(words))
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from bert_tf.data import schema
+from bert_tf.data import schema as schema_module
 
 
 def test_pretraining_schema_has_the_columns_of_the_release():
-    columns = schema.pretraining(128, 20).columns
+    columns = schema_module.pretraining(128, 20).columns
     assert [(c.name, c.length, c.dtype) for c in columns] == [
         ("input_ids", 128, "int32"),
         ("input_mask", 128, "int32"),
@@ -15,17 +15,17 @@ def test_pretraining_schema_has_the_columns_of_the_release():
         ("masked_lm_weights", 20, "float32"),
         ("next_sentence_labels", 1, "int32"),
     ]
-    assert "next_sentence_labels" not in schema.pretraining(128, 20, False)
+    assert "next_sentence_labels" not in schema_module.pretraining(128, 20, False)
 
 
 def test_schema_survives_being_dicts():
-    columns = schema.pretraining(8, 2)
-    assert schema.Schema.from_dicts(columns.to_dicts()) == columns
+    columns = schema_module.pretraining(8, 2)
+    assert schema_module.Schema.from_dicts(columns.to_dicts()) == columns
 
 
 def test_rows_says_which_column_has_another_shape():
-    columns = schema.Schema(
-        columns=(schema.Column(name="ids", length=3, dtype="int32"),)
+    columns = schema_module.Schema(
+        columns=(schema_module.Column(name="ids", length=3, dtype="int32"),)
     )
     assert columns.rows({"ids": np.zeros((5, 3))}) == 5
     with pytest.raises(ValueError, match=r"Column ids: expected .*\(5, 3\), got"):
@@ -35,8 +35,8 @@ def test_rows_says_which_column_has_another_shape():
 
 
 def test_schema_refuses_a_name_twice_and_other_dtypes():
-    column = schema.Column(name="ids", length=3, dtype="int32")
+    column = schema_module.Column(name="ids", length=3, dtype="int32")
     with pytest.raises(ValueError, match="every column once, got ids, ids"):
-        schema.Schema(columns=(column, column))
+        schema_module.Schema(columns=(column, column))
     with pytest.raises(ValueError, match="expected dtype int32 or float32"):
-        schema.Column(name="ids", length=3, dtype="int64")
+        schema_module.Column(name="ids", length=3, dtype="int64")

@@ -3,7 +3,7 @@ import pytest
 from bert_tf.data import findings as findings_module
 from bert_tf.data import text_checks
 from bert_tf.tokenization import full
-from bert_tf.tokenization import vocabulary as vocabularies
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -90,7 +90,7 @@ def test_what_is_cut_is_a_share_of_the_examples(lengths, severity):
 
 
 def test_unknown_pieces_are_counted():
-    tokenizer = full.FullTokenizer(vocabularies.Vocabulary([*SPECIAL, "a", "##b"]))
+    tokenizer = full.FullTokenizer(vocabulary_module.Vocabulary([*SPECIAL, "a", "##b"]))
     lengths, unknown = text_checks.count_pieces(tokenizer, ["ab a", "a x", ""])
     assert lengths.tolist() == [3, 2, 0]
     assert unknown.tolist() == [0, 1, 0]
@@ -114,7 +114,7 @@ def test_unknown_pieces_are_counted():
     ],
 )
 def test_casing_has_to_agree(tokens, do_lower_case, texts, severity):
-    vocabulary = vocabularies.Vocabulary([*SPECIAL, *tokens])
+    vocabulary = vocabulary_module.Vocabulary([*SPECIAL, *tokens])
     found, _ = findings_of(
         text_checks.check_casing, texts, vocabulary, do_lower_case=do_lower_case
     )

@@ -8,10 +8,10 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data import record_index
-from bert_tf.data import schema
+from bert_tf.data import schema as schema_module
 from bert_tf.data import tfrecord
 
-SCHEMA = schema.pretraining(8, 2)
+SCHEMA = schema_module.pretraining(8, 2)
 METADATA = {
     "vocab_fingerprint": "f00",
     "vocab_file": "v.txt",
@@ -81,7 +81,7 @@ def test_without_a_side_file_the_records_are_found_and_no_side_file_is_written(
 def test_files_of_tensorflow_are_read(golden):
     records = tfrecord.RecordFiles([golden / "default.tfrecord"])
     assert records.num_records == 146
-    assert set(records.schema.columns) == set(schema.pretraining(64, 10).columns)
+    assert set(records.schema.columns) == set(schema_module.pretraining(64, 10).columns)
 
 
 def test_the_side_file_of_millions_of_records_takes_no_memory(tmp_path):

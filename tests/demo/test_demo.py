@@ -3,9 +3,9 @@ import re
 
 import pytest
 
-from bert_tf.demo import options
+from bert_tf.demo import options as demo_options
 from bert_tf.demo import report
-from bert_tf.demo import workflow
+from bert_tf.demo import workflow as demo_workflow
 
 SCORES = {
     "masked_lm_loss": 7.6,
@@ -79,18 +79,18 @@ def test_a_folder_with_something_else_is_not_replaced(tmp_path, run_tool):
 
 
 def test_an_earlier_demo_is_replaced(tmp_path, run_tool):
-    (tmp_path / workflow.MARKER_FILE).touch()
+    (tmp_path / demo_workflow.MARKER_FILE).touch()
     (tmp_path / "old").touch()
     flags = ["--tiny", f"--output_dir={tmp_path}", "--corpus_file=/nowhere/own.txt"]
     result = run_tool("run_demo", *flags)
     assert result.stderr == "run_demo: There is no file /nowhere/own.txt.\n"
-    assert os.listdir(tmp_path) == [workflow.MARKER_FILE]
+    assert os.listdir(tmp_path) == [demo_workflow.MARKER_FILE]
 
 
 def test_tiny_is_for_tests_and_trains_less(tmp_path):
     steps = [
-        workflow.Demo(
-            options.RunDemoOptions(output_dir=str(tmp_path), tiny=tiny), show=print
+        demo_workflow.Demo(
+            demo_options.RunDemoOptions(output_dir=str(tmp_path), tiny=tiny), show=print
         )._recipe.pretraining_steps
         for tiny in (True, False)
     ]

@@ -52,10 +52,10 @@ np.savez(
 )
 def test_jax_without_tensorflow_gives_the_same_numbers(tmp_path, golden, project_root):
     from bert_tf.checkpoints import loading
-    from bert_tf.checkpoints import native
-    from bert_tf.modeling import config
+    from bert_tf.checkpoints.release import bundle
+    from bert_tf.modeling import config as config_module
     from bert_tf.modeling import numerics
-    from bert_tf.pretraining import model as pretraining
+    from bert_tf.modeling import pretrainer
 
     folder = golden / "model"
     text = (folder / "bert_config.json").read_text(encoding="utf-8")
@@ -64,8 +64,8 @@ def test_jax_without_tensorflow_gives_the_same_numbers(tmp_path, golden, project
     features = {name[3:]: forward[name] for name in forward if name.startswith("in_")}
     np.savez(tmp_path / "features.npz", **features)
     prefix = folder / "bert_model.ckpt"
-    wanted = native.read_names_and_shapes(prefix)
-    np.savez(tmp_path / "weights.npz", **native.read(prefix, wanted))
+    wanted = bundle.read_names_and_shapes(prefix)
+    np.savez(tmp_path / "weights.npz", **bundle.read(prefix, wanted))
     subprocess.run(
         [sys.executable, "-c", ON_JAX, tmp_path],
         cwd=project_root,
@@ -74,8 +74,8 @@ def test_jax_without_tensorflow_gives_the_same_numbers(tmp_path, golden, project
     )
     computed = np.load(tmp_path / "jax.npz")
 
-    model = pretraining.BertPretrainer(
-        config.BertConfig.from_json_file(folder / "bert_config.json")
+    model = pretrainer.BertPretrainer(
+        config_module.BertConfig.from_json_file(folder / "bert_config.json")
     )
     loading.load_checkpoint(model, prefix)
     outputs = model(features)

@@ -10,11 +10,11 @@ import tensorflow as tf
 
 from bert_tf.checkpoints import loading
 from bert_tf.modeling import bert
-from bert_tf.modeling import config
+from bert_tf.modeling import config as config_module
 from bert_tf.modeling import embeddings
 from bert_tf.modeling import numerics
 
-SMALL = config.BertConfig(
+SMALL = config_module.BertConfig(
     vocab_size=30,
     hidden_size=8,
     num_hidden_layers=2,
@@ -45,7 +45,9 @@ def features_of(recorded):
 
 def load(folder):
     path = pathlib.Path(folder)
-    model = bert.BertModel(config.BertConfig.from_json_file(path / "bert_config.json"))
+    model = bert.BertModel(
+        config_module.BertConfig.from_json_file(path / "bert_config.json")
+    )
     report = loading.load_checkpoint(model, path / "bert_model.ckpt")
     assert not report.missing
     return model
@@ -69,7 +71,7 @@ def test_mixed_precision_stays_near_the_recorded_vectors(golden):
     forward, inputs = features_of(folder)
     path = folder / "bert_config.json"
     model = bert.BertModel(
-        config.BertConfig.from_json_file(path), dtype="mixed_bfloat16"
+        config_module.BertConfig.from_json_file(path), dtype="mixed_bfloat16"
     )
     loading.load_checkpoint(model, folder / "bert_model.ckpt")
     outputs = model(inputs)

@@ -7,10 +7,10 @@ import pytest
 
 from bert_tf.modeling import attention
 from bert_tf.modeling import bert
-from bert_tf.modeling import config
+from bert_tf.modeling import config as config_module
 from bert_tf.modeling import numerics
 
-CAUSAL = config.BertConfig(
+CAUSAL = config_module.BertConfig(
     vocab_size=30,
     hidden_size=8,
     num_hidden_layers=2,

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from bert_tf.modeling import config
+from bert_tf.modeling import config as config_module
 from bert_tf.modeling import released
 from bert_tf.training import estimates
 
@@ -34,14 +34,14 @@ CHINESE = {
 def test_a_released_file_with_keys_that_nothing_reads_is_accepted(tmp_path):
     path = tmp_path / "bert_config.json"
     path.write_text(json.dumps(CHINESE), encoding="utf-8")
-    read = config.BertConfig.from_json_file(path)
-    assert read == config.BertConfig.named("bert-base-chinese")
+    read = config_module.BertConfig.from_json_file(path)
+    assert read == config_module.BertConfig.named("bert-base-chinese")
 
 
 def test_a_configuration_survives_its_own_text():
-    original = config.BertConfig(vocab_size=9, hidden_act="gelu_erf")
+    original = config_module.BertConfig(vocab_size=9, hidden_act="gelu_erf")
     text = original.to_json_string()
-    assert config.BertConfig.from_dict(json.loads(text)) == original
+    assert config_module.BertConfig.from_dict(json.loads(text)) == original
     assert "layer_norm_epsilon" not in text  # The release's reader does not know it.
 
 
@@ -49,15 +49,15 @@ def test_a_configuration_survives_its_own_text():
     "name, value", [("attention", "causal"), ("position_initializer", "sinusoidal")]
 )
 def test_what_the_release_does_not_know_is_written_only_where_it_differs(name, value):
-    changed = config.BertConfig(vocab_size=9, **{name: value})
+    changed = config_module.BertConfig(vocab_size=9, **{name: value})
     text = changed.to_json_string()
     assert json.loads(text)[name] == value
-    assert config.BertConfig.from_dict(json.loads(text)) == changed
-    assert f'{name}"' not in config.BertConfig(vocab_size=9).to_json_string()
+    assert config_module.BertConfig.from_dict(json.loads(text)) == changed
+    assert f'{name}"' not in config_module.BertConfig(vocab_size=9).to_json_string()
 
 
 def test_another_epsilon_is_written():
-    original = config.BertConfig(vocab_size=9, layer_norm_epsilon=1e-5)
+    original = config_module.BertConfig(vocab_size=9, layer_norm_epsilon=1e-5)
     assert json.loads(original.to_json_string())["layer_norm_epsilon"] == 1e-5
 
 
@@ -83,12 +83,12 @@ def test_another_epsilon_is_written():
 )
 def test_a_wrong_value_is_named(change, sentence):
     with pytest.raises(ValueError, match=sentence):
-        config.BertConfig.from_dict({"vocab_size": 30, **change})
+        config_module.BertConfig.from_dict({"vocab_size": 30, **change})
 
 
 def test_a_configuration_needs_a_vocabulary_size():
     with pytest.raises(ValueError, match="no vocab_size"):
-        config.BertConfig.from_dict({"hidden_size": 12})
+        config_module.BertConfig.from_dict({"hidden_size": 12})
 
 
 @pytest.mark.parametrize(
@@ -103,16 +103,16 @@ def test_a_wrong_file_is_named(tmp_path, text, sentence):
     path = tmp_path / "bert_config.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=sentence):
-        config.BertConfig.from_json_file(path)
+        config_module.BertConfig.from_json_file(path)
 
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"absent\.json"):
-        config.BertConfig.from_json_file(tmp_path / "absent.json")
+        config_module.BertConfig.from_json_file(tmp_path / "absent.json")
 
 
 def test_a_vocabulary_and_a_length_are_checked_against_the_tables():
-    small = config.BertConfig(vocab_size=30, max_position_embeddings=16)
+    small = config_module.BertConfig(vocab_size=30, max_position_embeddings=16)
     small.check_vocabulary_size(30)
     small.check_sequence_length(16)
     with pytest.raises(ValueError, match=r"31 pieces.*vocab_size is 30"):
@@ -143,7 +143,7 @@ def test_there_are_33_released_models():
     ],
 )
 def test_a_released_model_has_its_sizes(name, sizes):
-    named = config.BertConfig.named(name)
+    named = config_module.BertConfig.named(name)
     assert sizes == (
         named.num_hidden_layers,
         named.hidden_size,
@@ -167,9 +167,9 @@ def num_weights(size):
 @pytest.mark.parametrize("hidden_size", [128, 256, 512, 768])
 def test_the_24_small_sizes_are_those_of_the_release(num_layers, hidden_size):
     name, heads = f"L-{num_layers}_H-{hidden_size}", f"A-{hidden_size // 64}"
-    size = config.BertConfig.of_size(name, vocab_size=30522)
-    assert size == config.BertConfig.named(f"uncased_{name}_{heads}")
-    assert size == config.BertConfig.of_size(f"{name}_{heads}", vocab_size=30522)
+    size = config_module.BertConfig.of_size(name, vocab_size=30522)
+    assert size == config_module.BertConfig.named(f"uncased_{name}_{heads}")
+    assert size == config_module.BertConfig.of_size(f"{name}_{heads}", vocab_size=30522)
     assert num_weights(size) == estimates.encoder_parameters(size)
 
 
@@ -185,18 +185,18 @@ def test_the_24_small_sizes_are_those_of_the_release(num_layers, hidden_size):
     ],
 )
 def test_a_size_with_a_name_is_that_of_the_released_model(name, released_name, weights):
-    size = config.BertConfig.of_size(name, vocab_size=30522)
-    assert size == config.BertConfig.named(released_name)
+    size = config_module.BertConfig.of_size(name, vocab_size=30522)
+    assert size == config_module.BertConfig.named(released_name)
     assert num_weights(size) == weights
 
 
 def test_a_size_may_have_any_heads_that_divide_it():
     # Rows of the paper's Table 6.
     for heads in (3, 12):
-        size = config.BertConfig.of_size(f"L-6_H-768_A-{heads}", vocab_size=9)
+        size = config_module.BertConfig.of_size(f"L-6_H-768_A-{heads}", vocab_size=9)
         assert (size.num_hidden_layers, size.num_attention_heads) == (6, heads)
     with pytest.raises(ValueError, match="not a multiple of num_attention_heads 5"):
-        config.BertConfig.of_size("L-6_H-768_A-5", vocab_size=9)
+        config_module.BertConfig.of_size("L-6_H-768_A-5", vocab_size=9)
 
 
 @pytest.mark.parametrize("name", ["huge", "L-0_H-128", "L-2_H-128_A-", "l-2_h-128"])
@@ -207,18 +207,18 @@ def test_what_is_no_size_is_told_the_form_of_one(name):
 
 def test_every_released_model_has_a_valid_configuration_and_a_casing():
     for name, model in released.MODELS.items():
-        named = config.BertConfig.named(name)
+        named = config_module.BertConfig.named(name)
         assert dataclasses.asdict(named)["max_position_embeddings"] == 512
         assert model.do_lower_case == ("-cased" not in name)
 
 
 def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(ValueError, match=r"'bert-huge'.*bert-base-cased.*bert-tiny"):
-        config.BertConfig.named("bert-huge")
+        config_module.BertConfig.named("bert-huge")
 
 
 def test_a_named_size_may_have_a_vocabulary_of_its_own():
-    changed = config.BertConfig.named("bert-tiny", vocab_size=2000)
+    changed = config_module.BertConfig.named("bert-tiny", vocab_size=2000)
     assert (changed.vocab_size, changed.hidden_size) == (2000, 128)
     with pytest.raises(ValueError, match="vocab_size"):
-        config.BertConfig.named("bert-tiny", vocab_size=0)
+        config_module.BertConfig.named("bert-tiny", vocab_size=0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from bert_tf.modeling import pooling
+from bert_tf.modeling import pooling as pooling_module
 
 NAN = float("nan")
 # Two texts, three pieces each, two dimensions; what is padding must not count.
@@ -26,7 +26,7 @@ MASK = [[1, 1, 0], [1, 0, 0]]
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_a_text_becomes_one_vector(kind, expected, dtype):
     outputs = {"sequence_output": ops.cast(VECTORS, dtype)}
-    pooled = pooling.pool(outputs, ops.array(MASK, "int32"), kind)
+    pooled = pooling_module.pool(outputs, ops.array(MASK, "int32"), kind)
     assert ops.dtype(pooled) == "float32"
     np.testing.assert_array_equal(pooled, expected)
 
@@ -34,27 +34,29 @@ def test_a_text_becomes_one_vector(kind, expected, dtype):
 @pytest.mark.parametrize("kind", ["mean", "max"])
 def test_a_text_without_pieces_becomes_zeros(kind):
     outputs = {"sequence_output": ops.ones((1, 3, 2))}
-    pooled = pooling.pool(outputs, ops.zeros((1, 3), "int32"), kind)
+    pooled = pooling_module.pool(outputs, ops.zeros((1, 3), "int32"), kind)
     np.testing.assert_array_equal(pooled, [[0.0, 0.0]])
 
 
 def test_the_mean_of_many_equal_vectors_is_exact_in_half_precision():
     # 300 ones do not add up to 300 in bfloat16, which has 8 bits.
     outputs = {"sequence_output": ops.ones((1, 300, 1), "bfloat16")}
-    pooled = pooling.pool(outputs, ops.ones((1, 300), "int32"), "mean")
+    pooled = pooling_module.pool(outputs, ops.ones((1, 300), "int32"), "mean")
     np.testing.assert_array_equal(pooled, [[1.0]])
 
 
 def test_an_unknown_kind_is_named():
     outputs = {"sequence_output": ops.ones((1, 1, 1))}
     with pytest.raises(ValueError, match="'first'; expected one of cls, mean, max"):
-        pooling.pool(outputs, ops.ones((1, 1), "int32"), "first")
+        pooling_module.pool(outputs, ops.ones((1, 1), "int32"), "first")
 
 
 def test_normalized_vectors_have_length_1_and_zeros_stay():
     vectors = ops.array([[3.0, -4.0], [0.0, 0.0], [1e-3, 0.0]])
     np.testing.assert_allclose(
-        pooling.normalize(vectors), [[0.6, -0.8], [0.0, 0.0], [1.0, 0.0]], rtol=1e-6
+        pooling_module.normalize(vectors),
+        [[0.6, -0.8], [0.0, 0.0], [1.0, 0.0]],
+        rtol=1e-6,
     )
 
 
@@ -63,5 +65,5 @@ def test_the_gradient_of_a_zero_vector_is_finite():
 
     vectors = tf.Variable([[0.0, 0.0]])
     with tf.GradientTape() as tape:
-        total = ops.sum(pooling.normalize(vectors))
+        total = ops.sum(pooling_module.normalize(vectors))
     assert np.isfinite(tape.gradient(total, vectors)).all()

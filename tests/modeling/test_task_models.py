@@ -9,20 +9,20 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints import names
-from bert_tf.classification import distillation
-from bert_tf.classification import model as classification
-from bert_tf.modeling import config
+from bert_tf.checkpoints import names as checkpoint_names
+from bert_tf.modeling import classifier
+from bert_tf.modeling import config as config_module
 from bert_tf.modeling import heads
+from bert_tf.modeling import left_to_right
+from bert_tf.modeling import multiple_choice as modeling_multiple_choice
 from bert_tf.modeling import numerics
-from bert_tf.multiple_choice import model as multiple_choice
-from bert_tf.pretraining import left_to_right
-from bert_tf.pretraining import model as pretraining
-from bert_tf.question_answering import model as question_answering
-from bert_tf.retrieval import model as retrieval
-from bert_tf.token_classification import model as token_classification
+from bert_tf.modeling import pretrainer
+from bert_tf.modeling import rankers
+from bert_tf.modeling import span_predictor
+from bert_tf.modeling import token_classifier
+from bert_tf.tasks.classification import distillation
 
-SMALL = config.BertConfig(
+SMALL = config_module.BertConfig(
     vocab_size=30,
     hidden_size=8,
     num_hidden_layers=1,  # Compiling takes most of these tests' time.
@@ -73,39 +73,39 @@ OWN_FEATURES = {
     },
 }
 MODELS = {
-    "pretrainer": lambda **kw: pretraining.BertPretrainer(SMALL, **kw),
-    "words_only": lambda **kw: pretraining.BertPretrainer(
+    "pretrainer": lambda **kw: pretrainer.BertPretrainer(SMALL, **kw),
+    "words_only": lambda **kw: pretrainer.BertPretrainer(
         SMALL, next_sentence=False, **kw
     ),
     "left_to_right": lambda **kw: left_to_right.BertLeftToRight(CAUSAL, **kw),
-    "causal_classifier": lambda **kw: classification.BertClassifier(
+    "causal_classifier": lambda **kw: classifier.BertClassifier(
         CAUSAL, num_labels=3, **kw
     ),
-    "classifier": lambda **kw: classification.BertClassifier(SMALL, num_labels=3, **kw),
-    "classifier_with_bilstm": lambda **kw: classification.BertClassifier(
+    "classifier": lambda **kw: classifier.BertClassifier(SMALL, num_labels=3, **kw),
+    "classifier_with_bilstm": lambda **kw: classifier.BertClassifier(
         CAUSAL, num_labels=3, bilstm_on_top=True, **kw
     ),
-    "multi_label_classifier": lambda **kw: classification.BertMultiLabelClassifier(
+    "multi_label_classifier": lambda **kw: classifier.BertMultiLabelClassifier(
         SMALL, num_labels=3, **kw
     ),
-    "regressor": lambda **kw: classification.BertRegressor(SMALL, **kw),
+    "regressor": lambda **kw: classifier.BertRegressor(SMALL, **kw),
     "distilled_classifier": lambda **kw: distillation.DistilledClassifier(
         SMALL, num_labels=3, **{"temperature": 2.0, "weight": 0.5} | kw
     ),
-    "span_predictor": lambda **kw: question_answering.BertSpanPredictor(SMALL, **kw),
-    "span_predictor_with_bilstm": lambda **kw: question_answering.BertSpanPredictor(
+    "span_predictor": lambda **kw: span_predictor.BertSpanPredictor(SMALL, **kw),
+    "span_predictor_with_bilstm": lambda **kw: span_predictor.BertSpanPredictor(
         CAUSAL, bilstm_on_top=True, **kw
     ),
-    "multiple_choice": lambda **kw: multiple_choice.BertMultipleChoice(WIDE, **kw),
-    "bi_encoder": lambda **kw: retrieval.BertBiEncoder(WIDE, **kw),
-    "cross_encoder": lambda **kw: retrieval.BertCrossEncoder(WIDE, **kw),
-    "token_classifier": lambda **kw: token_classification.BertTokenClassifier(
+    "multiple_choice": lambda **kw: modeling_multiple_choice.BertMultipleChoice(
+        WIDE, **kw
+    ),
+    "bi_encoder": lambda **kw: rankers.BertBiEncoder(WIDE, **kw),
+    "cross_encoder": lambda **kw: rankers.BertCrossEncoder(WIDE, **kw),
+    "token_classifier": lambda **kw: token_classifier.BertTokenClassifier(
         SMALL, num_labels=3, **kw
     ),
-    "token_classifier_on_features": lambda **kw: (
-        token_classification.BertTokenClassifier(
-            SMALL, num_labels=3, feature_based="last", **kw
-        )
+    "token_classifier_on_features": lambda **kw: token_classifier.BertTokenClassifier(
+        SMALL, num_labels=3, feature_based="last", **kw
     ),
 }
 
@@ -154,7 +154,7 @@ def test_all_weights_are_there_without_data_and_float32(create_model, features):
     before = len(model.weights)
     model(features)
     assert len(model.weights) == before
-    assert len(names.checkpoint_variables(model)) == before
+    assert len(checkpoint_names.checkpoint_variables(model)) == before
 
 
 def test_outputs_and_losses_are_float32_in_mixed_precision(
@@ -300,7 +300,7 @@ def test_what_fit_would_ignore_is_refused(
 def test_fit_draws_other_masks_at_every_step():
     seen = []
 
-    class Watched(classification.BertClassifier):
+    class Watched(classifier.BertClassifier):
         def dropout_keys_in_use(self, features, training, dropout_keys):
             used = super().dropout_keys_in_use(features, training, dropout_keys)
             seen.append(used.numpy().tolist())
@@ -326,8 +326,8 @@ def test_a_configuration_survives_get_config(create_model):
     assert copy.get_config() == original.get_config()
     copy.build()
     original.build()
-    assert set(names.checkpoint_variables(copy)) == set(
-        names.checkpoint_variables(original)
+    assert set(checkpoint_names.checkpoint_variables(copy)) == set(
+        checkpoint_names.checkpoint_variables(original)
     )
 
 
@@ -335,9 +335,9 @@ IN_A_FRESH_PROCESS = """
 import sys
 import keras
 import numpy as np
-import bert_tf.classification.distillation, bert_tf.modeling
-import bert_tf.multiple_choice.model, bert_tf.question_answering.model
-import bert_tf.token_classification.model
+import bert_tf.tasks.classification.distillation, bert_tf.modeling
+import bert_tf.modeling.multiple_choice, bert_tf.modeling.span_predictor
+import bert_tf.modeling.token_classifier
 from keras import ops
 
 for name in sys.argv[2:]:
@@ -389,11 +389,11 @@ def test_without_any_dropout_no_keys_are_needed():
     still = dataclasses.replace(
         SMALL, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
     )
-    model = pretraining.BertPretrainer(still)
+    model = pretrainer.BertPretrainer(still)
     assert model(FEATURES, training=True)["masked_lm_logits"].shape == (3, 2, 30)
     with pytest.raises(ValueError, match="without dropout_keys"):
         # The class head's own dropout is 0.1 whatever the configuration says.
-        classification.BertClassifier(still, num_labels=2)(FEATURES, training=True)
+        classifier.BertClassifier(still, num_labels=2)(FEATURES, training=True)
 
 
 def test_a_span_is_scored_by_the_mean_of_both_ends_padding_left_out():

@@ -3,10 +3,10 @@ import random
 import numpy as np
 import pytest
 
-from bert_tf.preparation import counts as preparation_counts
+from bert_tf.preparation import counts as counts_module
 from bert_tf.preparation import duplicates
 from bert_tf.preparation import minhash
-from bert_tf.preparation import parts
+from bert_tf.preparation import parts as parts_module
 
 
 @pytest.fixture
@@ -14,15 +14,15 @@ def make_parts(tmp_path):
     def make(*documents_of_parts):
         result = []
         for number, documents in enumerate(documents_of_parts):
-            stem = parts.stem(str(tmp_path), number)
-            counts = preparation_counts.ReadCounts()
-            with parts.Writer(stem, counts, has_signatures=True) as writer:
+            stem = parts_module.stem(str(tmp_path), number)
+            counts = counts_module.ReadCounts()
+            with parts_module.Writer(stem, counts, has_signatures=True) as writer:
                 for document in documents:
                     writer.start_document("en")
                     for paragraph in document:
                         writer.add_paragraph([paragraph])
                     writer.end_document()
-            result.append(parts.load(stem))
+            result.append(parts_module.load(stem))
         return result
 
     return make

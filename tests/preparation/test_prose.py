@@ -1,11 +1,11 @@
 import pytest
 
-from bert_tf.preparation import counts as preparation_counts
+from bert_tf.preparation import counts as counts_module
 from bert_tf.preparation import prose
 
 
 def _paragraphs(text):
-    counts = preparation_counts.ReadCounts()
+    counts = counts_module.ReadCounts()
     return list(prose.paragraphs(text.split("\n"), counts)), counts.headings
 
 

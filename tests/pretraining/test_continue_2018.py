@@ -51,14 +51,16 @@ def loss_of(model, batch):
 
 def continued(run, config_file, records):
     """Returns losses and final weights: the 2018 optimizer in NumPy, from its slots."""
-    from bert_tf.checkpoints import names
-    from bert_tf.modeling import config
-    from bert_tf.pretraining import model as pretraining
+    from bert_tf.checkpoints import names as checkpoint_names
+    from bert_tf.modeling import config as config_module
+    from bert_tf.modeling import pretrainer
 
-    model = pretraining.BertPretrainer(config.BertConfig.from_json_file(config_file))
+    model = pretrainer.BertPretrainer(
+        config_module.BertConfig.from_json_file(config_file)
+    )
     prefix = str(run / f"model.ckpt-{STEP}")
     loading.load_checkpoint(model, prefix)
-    variables = names.checkpoint_variables(model)
+    variables = checkpoint_names.checkpoint_variables(model)
     saved = tf.train.load_checkpoint(prefix)
     slots = {
         name: [saved.get_tensor(f"{name}/adam_{slot}") for slot in "mv"]

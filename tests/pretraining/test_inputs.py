@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import options
+from bert_tf import options as options_module
 from bert_tf.data import tfrecord
 from bert_tf.pretraining import inputs
 from bert_tf.pretraining import options as pretraining_options
-from bert_tf.pretraining import run_options
-from bert_tf.tokenization import vocabulary as vocabularies
+from bert_tf.pretraining_data import options as pretraining_data_options
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
 LENGTHS = {"max_seq_length": 64, "max_predictions_per_seq": 10}
 SEED = 5
@@ -37,11 +37,11 @@ def unmasked(golden, run_tool, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def vocabulary(golden):
-    return vocabularies.Vocabulary.load(golden / "vocab.txt")
+    return vocabulary_module.Vocabulary.load(golden / "vocab.txt")
 
 
 def source_of(path, vocabulary, **flags):
-    given = run_options.RunPretrainingOptions(
+    given = pretraining_options.RunPretrainingOptions(
         input_file=str(path),
         output_dir="none",
         random_seed=SEED,
@@ -197,11 +197,11 @@ def test_masks_are_asked_for_only_where_there_are_none(pretrain, golden):
 
 def test_how_many_masks_is_said_where_they_are_drawn():
     def created(**flags):
-        return pretraining_options.CreatePretrainingDataOptions(
+        return pretraining_data_options.CreatePretrainingDataOptions(
             input_file="a", output_file="b", vocab_file="c", **flags
         )
 
-    with pytest.raises(options.OptionError, match="give it to run_pretraining"):
+    with pytest.raises(options_module.OptionError, match="give it to run_pretraining"):
         created(dynamic_masking=True, max_predictions_per_seq=77)
     # Its default, which nothing uses there, does not stand in the way of short ones.
     assert created(dynamic_masking=True, max_seq_length=16).max_seq_length == 16

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints import loading
-from bert_tf.checkpoints import native
-from bert_tf.classification import workflow as classification
-from bert_tf.modeling import config
+from bert_tf.checkpoints.release import bundle
+from bert_tf.modeling import config as config_module
 from bert_tf.pretraining import objectives
 from bert_tf.pretraining import scores
+from bert_tf.tasks.classification import workflow as classification_workflow
 
 LENGTHS = ("--max_seq_length=32", "--max_predictions_per_seq=5")
 
@@ -174,11 +174,11 @@ def test_fine_tuning_starts_from_it_and_keeps_its_attention(
     )
     assert done.exit_code == 0, done.stderr
     assert "cls/predictions/output_bias" in done.stderr  # Left over, and said to be.
-    read = config.BertConfig.from_json_file(output_dir / "bert_config.json")
+    read = config_module.BertConfig.from_json_file(output_dir / "bert_config.json")
     assert read.is_causal == (kind == "left_to_right")
     assert "eval_accuracy" in read_results(output_dir)
     text = ["the first words of a text"]
-    [answer] = classification.predict(str(output_dir), text)
+    [answer] = classification_workflow.predict(str(output_dir), text)
     model = loading.load_model(str(output_dir))
     assert model.config.is_causal == (kind == "left_to_right")
     done = run_tool(
@@ -206,7 +206,7 @@ def test_a_checkpoint_without_a_pooler_is_fine_tuned_and_says_what_is_new(
     }
     folder = tmp_path / "without"
     folder.mkdir()
-    native.save(str(folder / "bert_model.ckpt"), weights)
+    bundle.save(str(folder / "bert_model.ckpt"), weights)
     for name in ("bert_config.json", "vocab.txt"):
         (folder / name).write_text((words_only_run / name).read_text())
     done = run_tool(
@@ -299,7 +299,7 @@ def test_a_model_that_saw_both_sides_may_go_on_left_to_right_and_it_is_said(
 
 
 def test_sentence_pairs_are_refused(golden):
-    causal = config.BertConfig(vocab_size=9, attention="causal")
+    causal = config_module.BertConfig(vocab_size=9, attention="causal")
     pairs = types.SimpleNamespace(
         paths=["pairs.tfrecord"], schema={"next_sentence_labels": None}
     )
@@ -323,8 +323,8 @@ def test_a_dry_run_tells_the_size_that_is_named(tmp_path, pretrain):
 def test_a_named_size_trains_with_the_vocabulary_of_the_examples(tmp_path, pretrain):
     done = pretrain(tmp_path, "--do_train", size="--model_size=L-1_H-16_A-2")
     assert done.exit_code == 0, done.stderr
-    read = config.BertConfig.from_json_file(tmp_path / "bert_config.json")
-    assert read == config.BertConfig.of_size("L-1_H-16_A-2", vocab_size=288)
+    read = config_module.BertConfig.from_json_file(tmp_path / "bert_config.json")
+    assert read == config_module.BertConfig.of_size("L-1_H-16_A-2", vocab_size=288)
     done = pretrain(tmp_path, "--do_eval", size="--model_size=L-1_H-16_A-2")
     assert done.exit_code == 0, done.stderr
 
@@ -336,7 +336,7 @@ def test_values_of_the_configuration_can_be_changed_and_stay_with_the_run(
     flags = ["--do_train", changed]
     done = pretrain(tmp_path, *flags, size="--model_size=L-1_H-16_A-2")
     assert done.exit_code == 0, done.stderr
-    read = config.BertConfig.from_json_file(tmp_path / "bert_config.json")
+    read = config_module.BertConfig.from_json_file(tmp_path / "bert_config.json")
     assert (read.hidden_dropout_prob, read.position_initializer) == (0, "sinusoidal")
     assert read.attention_probs_dropout_prob == 0.1
     # How the weights began does not matter to who evaluates them.
@@ -368,7 +368,9 @@ def test_of_a_checkpoint_dropout_alone_is_changed(tmp_path, pretrain, words_only
     flags = ["--do_train", "--config_overrides=hidden_dropout_prob=0.3"]
     done = pretrain(tmp_path / "run", *flags, size=start)
     assert done.exit_code == 0, done.stderr
-    read = config.BertConfig.from_json_file(tmp_path / "run" / "bert_config.json")
+    read = config_module.BertConfig.from_json_file(
+        tmp_path / "run" / "bert_config.json"
+    )
     assert read.hidden_dropout_prob == 0.3
 
 

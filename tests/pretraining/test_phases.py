@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.pretraining import run_options
-from bert_tf.pretraining import workflow
+from bert_tf.pretraining import options as pretraining_options
+from bert_tf.pretraining import workflow as pretraining_workflow
 from bert_tf.training import run_folder
 
 
@@ -112,8 +112,8 @@ def test_a_dry_run_tells_both_and_python_takes_them_too(
     assert done.exit_code == 0, done.stderr
     assert done.stdout.count("parameters") == 2
     assert not (tmp_path / "run").exists()
-    reached = workflow.train(
-        run_options.RunPretrainingOptions(
+    reached = pretraining_workflow.train(
+        pretraining_options.RunPretrainingOptions(
             bert_config_file=golden / "model" / "bert_config.json",
             output_dir=tmp_path / "python",
             train_batch_size=2,

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints import loading
-from bert_tf.modeling import config
+from bert_tf.modeling import config as config_module
+from bert_tf.modeling import pretrainer
 from bert_tf.pretraining import filling
 from bert_tf.pretraining import likelihood
-from bert_tf.pretraining import model as pretraining_model
+from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import predictions
-from bert_tf.pretraining import run_options
 from bert_tf.tokenization import full
 
 TEXT = "the [MASK] of [MASK]"
@@ -30,7 +30,7 @@ def fill_options(golden):
             "vocab_file": str(golden / "vocab.txt"),
             "text": TEXT,
         }
-        return run_options.FillMaskOptions(**defaults | values)
+        return pretraining_options.FillMaskOptions(**defaults | values)
 
     return create
 
@@ -47,8 +47,8 @@ def released(golden, tmp_path):
 
 def test_the_probabilities_are_those_of_the_model(fill_options, golden):
     folder = golden / "model"
-    model = pretraining_model.BertPretrainer(
-        config.BertConfig.from_json_file(folder / "bert_config.json")
+    model = pretrainer.BertPretrainer(
+        config_module.BertConfig.from_json_file(folder / "bert_config.json")
     )
     model.build()
     loading.load_checkpoint(model, str(folder / "bert_model.ckpt"))
@@ -203,7 +203,9 @@ class ByTable(predictions.MaskFiller):
     def __init__(self, tokenizer, table):
         self.tokenizer = tokenizer
         self.table = table
-        self.model = type("Model", (), {"config": config.BertConfig(vocab_size=9)})
+        self.model = type(
+            "Model", (), {"config": config_module.BertConfig(vocab_size=9)}
+        )
 
     def _fillings(self, rows, top_k):
         [(ids, positions)] = rows

@@ -2,20 +2,20 @@
 
 import pytest
 
-from bert_tf.checkpoints import names
-from bert_tf.checkpoints import rotation
-from bert_tf.classification import model as class_model
-from bert_tf.classification import options
-from bert_tf.classification import task as class_task
-from bert_tf.modeling import config as modeling_config
-from bert_tf.multiple_choice import model as choice_model
-from bert_tf.multiple_choice import task as choice_task
-from bert_tf.question_answering import model as span_model
-from bert_tf.question_answering import task as span_task
+from bert_tf.checkpoints import names as checkpoint_names
+from bert_tf.checkpoints.release import rotation
+from bert_tf.modeling import classifier
+from bert_tf.modeling import config as config_module
+from bert_tf.modeling import multiple_choice as modeling_multiple_choice
+from bert_tf.modeling import span_predictor
+from bert_tf.modeling import token_classifier
 from bert_tf.serving import export
-from bert_tf.token_classification import model as tag_model
-from bert_tf.token_classification import task as tag_task
-from bert_tf.tokenization import vocabulary
+from bert_tf.tasks.classification import options as classification_options
+from bert_tf.tasks.classification import task as class_task
+from bert_tf.tasks.multiple_choice import task as choice_task
+from bert_tf.tasks.question_answering import task as span_task
+from bert_tf.tasks.token_classification import task as tag_task
+from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import run_folder
 
 MAX_SEQ_LENGTH = 16
@@ -62,7 +62,7 @@ def write_squad_run(golden):
         return write_task(
             folder,
             golden,
-            span_model.BertSpanPredictor(config_of(golden)),
+            span_predictor.BertSpanPredictor(config_of(golden)),
             span_task.Task(**task | sizes | rules | values),
         )
 
@@ -96,7 +96,9 @@ def write_tag_run(golden):
         return write_task(
             folder,
             golden,
-            tag_model.BertTokenClassifier(config_of(golden), num_labels=len(labels)),
+            token_classifier.BertTokenClassifier(
+                config_of(golden), num_labels=len(labels)
+            ),
             tag_task.Task(**task | values),
         )
 
@@ -115,7 +117,7 @@ def choice_run(golden, tmp_path_factory):
     return write_task(
         str(tmp_path_factory.mktemp("runs") / "choice"),
         golden,
-        choice_model.BertMultipleChoice(config_of(golden)),
+        modeling_multiple_choice.BertMultipleChoice(config_of(golden)),
         choice_task.Task(
             num_endings=3, max_seq_length=MAX_SEQ_LENGTH, do_lower_case=True
         ),
@@ -140,7 +142,7 @@ def write_run(folder, golden, *, labels, text_b_column=None):
     return write_task(
         folder,
         golden,
-        class_model.BertClassifier(config_of(golden), num_labels=len(labels)),
+        classifier.BertClassifier(config_of(golden), num_labels=len(labels)),
         class_task.Task(
             labels=labels,
             max_seq_length=MAX_SEQ_LENGTH,
@@ -152,7 +154,7 @@ def write_run(folder, golden, *, labels, text_b_column=None):
 
 def config_of(golden):
     path = str(golden / "model" / "bert_config.json")
-    return modeling_config.BertConfig.from_json_file(path)
+    return config_module.BertConfig.from_json_file(path)
 
 
 def write_task(folder, golden, model, task):
@@ -165,14 +167,14 @@ def write_task(folder, golden, model, task):
     rotation.write_step(
         folder,
         7,
-        {n: v.numpy() for n, v in names.checkpoint_variables(model).items()},
+        {n: v.numpy() for n, v in checkpoint_names.checkpoint_variables(model).items()},
         keep_max=1,
     )
     run_folder.RunFolder(folder).write_settings(
         task=task.to_dict(),
         config=config_of(golden),
-        vocabulary=vocabulary.Vocabulary.load(str(golden / "vocab.txt")),
-        options=options.RunClassifierOptions(
+        vocabulary=vocabulary_module.Vocabulary.load(str(golden / "vocab.txt")),
+        options=classification_options.RunClassifierOptions(
             output_dir=folder, do_predict=True, predict_file="x.tsv"
         ),
     )

@@ -2,12 +2,12 @@
 
 import pytest
 
-from bert_tf.classification import label_kinds
-from bert_tf.classification import model as class_model
-from bert_tf.classification import task as class_task
+from bert_tf.modeling import classifier
 from bert_tf.serving import client
 from bert_tf.serving import export
 from bert_tf.serving import runs
+from bert_tf.tasks.classification import label_kinds
+from bert_tf.tasks.classification import task as task_module
 
 TEXTS = ["", "the rain", "crème brûlée", "rain in spain " * 5, "the bread " * 40]
 LABELS = ("rain", "snow", "été")
@@ -25,7 +25,7 @@ LABELS = ("rain", "snow", "été")
     ids=str,
 )
 def test_a_saved_model_classifies_as_python(write_model, tmp_path, task, is_pair):
-    task = class_task.Task(
+    task = task_module.Task(
         max_seq_length=16,
         do_lower_case=True,
         text_b_column="text_b" if is_pair else None,
@@ -33,7 +33,7 @@ def test_a_saved_model_classifies_as_python(write_model, tmp_path, task, is_pair
     )
     run_dir = write_model(
         str(tmp_path / "run"),
-        lambda config: class_model.create(config, task.label_kind, task.num_outputs),
+        lambda config: classifier.create(config, task.label_kind, task.num_outputs),
         task,
     )
     pairs = [(a, b) for a in TEXTS for b in TEXTS]

@@ -5,7 +5,7 @@ import pytest
 
 from bert_tf import options as options_module
 from bert_tf.serving import client
-from bert_tf.serving import options
+from bert_tf.serving import options as serving_options
 from bert_tf.serving import query
 
 
@@ -27,7 +27,7 @@ def asked(monkeypatch):
 
 def ask(lines=None, **values):
     return query.run(
-        options.QuerySavedModelOptions(export_dir="x", **values), lines=lines
+        serving_options.QuerySavedModelOptions(export_dir="x", **values), lines=lines
     )
 
 
@@ -137,4 +137,4 @@ def test_standard_input_without_contexts_is_refused(asked):
 )
 def test_options_that_do_not_fit_are_refused(values, message):
     with pytest.raises(options_module.OptionError, match=message):
-        options.QuerySavedModelOptions(**values)
+        serving_options.QuerySavedModelOptions(**values)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.checkpoints import native
+from bert_tf.checkpoints.release import bundle
 from bert_tf.data import packing
 
 
@@ -82,8 +82,8 @@ def test_a_run_without_a_checkpoint_is_refused(single_run, tmp_path):
 def test_a_checkpoint_without_the_class_head_is_refused(single_run, tmp_path, golden):
     copy_settings(single_run, tmp_path)
     prefix = str(golden / "model" / "bert_model.ckpt")
-    names = native.read_names_and_shapes(prefix)
-    native.save(str(tmp_path / "model.ckpt-1"), native.read(prefix, list(names)))
+    names = bundle.read_names_and_shapes(prefix)
+    bundle.save(str(tmp_path / "model.ckpt-1"), bundle.read(prefix, list(names)))
     (tmp_path / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-1"\n')
     with pytest.raises(ValueError, match="lacks 2 of the model's weights"):
         bert_tf.load(str(tmp_path))

@@ -1,7 +1,7 @@
 import tensorflow as tf
 
 from bert_tf.serving import true_case
-from bert_tf.token_classification import true_casing
+from bert_tf.tasks.token_classification import true_casing
 
 CASES = {"get": "get", "un": "UN", "win": "win", "été": "été", "οδος": "οδος"}
 SENTENCES = [

@@ -8,12 +8,12 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf import options as options_module
-from bert_tf.modeling import pooling
-from bert_tf.retrieval import task as retrieval_task
+from bert_tf.modeling import pooling as pooling_module
 from bert_tf.serving import client
 from bert_tf.serving import export
-from bert_tf.serving import options
+from bert_tf.serving import options as serving_options
 from bert_tf.serving import runs
+from bert_tf.tasks.retrieval import task as retrieval_task
 
 TEXTS = ["", "the rain", "crème brûlée, 中文", "rain in spain " * 5, "the bread " * 40]
 SIZES = {"max_query_length": 8, "max_seq_length": 16, "do_lower_case": True}
@@ -50,7 +50,7 @@ def test_an_encoder_is_served_without_fine_tuning(golden, tmp_path):
         "short": {"pooling": "max", "max_seq_length": 8, "do_lower_case": False},
     }.items():
         export.run(
-            options.ExportSavedModelOptions(
+            serving_options.ExportSavedModelOptions(
                 export_dir=str(tmp_path / name),
                 **{"max_seq_length": 16} | given | flags,
             )
@@ -73,9 +73,9 @@ def test_an_encoder_is_served_without_fine_tuning(golden, tmp_path):
             given["vocab_file"], do_lower_case=name == "mean"
         )
         features = bert_tf.pack(tokenizer, TEXTS, max_seq_length=length)
-        vectors = pooling.pool(model(features), features["input_mask"], kind)
+        vectors = pooling_module.pool(model(features), features["input_mask"], kind)
         np.testing.assert_allclose(
-            found[name], pooling.normalize(vectors), atol=1e-5, err_msg=name
+            found[name], pooling_module.normalize(vectors), atol=1e-5, err_msg=name
         )
 
 
@@ -89,7 +89,7 @@ def test_an_encoder_is_served_without_fine_tuning(golden, tmp_path):
 )
 def test_a_run_or_an_encoder_is_exported(values, message):
     with pytest.raises(options_module.OptionError, match=message):
-        options.ExportSavedModelOptions(export_dir="x", **values)
+        serving_options.ExportSavedModelOptions(export_dir="x", **values)
 
 
 def test_a_saved_model_of_a_cross_encoder_gives_its_scores(write_model, tmp_path):

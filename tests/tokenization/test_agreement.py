@@ -16,7 +16,7 @@ import pytest
 
 from bert_tf.tokenization import full
 from bert_tf.tokenization import in_graph
-from bert_tf.tokenization import vocabulary as vocabularies
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
 BATCH = 5000
 LONGEST_MUTATED = 60
@@ -122,7 +122,7 @@ def material(golden, request):
         lines = gzip.decompress(name.read_bytes()).decode("utf-8").splitlines()
         path = shared / "data" / "vocab" / "bert-base-uncased" / "vocab.txt"
     texts = [json.loads(line)["text"] for line in lines]
-    return texts, vocabularies.Vocabulary.load(path)
+    return texts, vocabulary_module.Vocabulary.load(path)
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ import pickle
 import pytest
 
 from bert_tf.tokenization import full
-from bert_tf.tokenization import vocabulary as vocabularies
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
-VOCABULARY = vocabularies.Vocabulary(
+VOCABULARY = vocabulary_module.Vocabulary(
     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "##s", "é", "e", "."]
 )
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from bert_tf.tokenization import full
 from bert_tf.tokenization import in_graph
-from bert_tf.tokenization import vocabulary as vocabularies
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PIECES = [
@@ -29,7 +29,7 @@ PIECES = [
     "a",
     "##a",
 ]
-VOCABULARY = vocabularies.Vocabulary([*SPECIAL, *PIECES])
+VOCABULARY = vocabulary_module.Vocabulary([*SPECIAL, *PIECES])
 
 # Loads a SavedModel where bert_tf is not to be found, and prints ids for each text.
 LOADING_SCRIPT = """
@@ -108,7 +108,7 @@ def test_what_is_no_vector_of_texts_is_refused(strings):
 
 
 def test_a_token_with_a_space_in_it_is_never_found():
-    vocabulary = vocabularies.Vocabulary([*SPECIAL, "new york", "new", "york"])
+    vocabulary = vocabulary_module.Vocabulary([*SPECIAL, "new york", "new", "york"])
     tokenizer = in_graph.InGraphTokenizer(vocabulary)
     assert tokens(tokenizer, ["new york", "néw york"]) == [["new", "york"]] * 2
 
@@ -116,7 +116,7 @@ def test_a_token_with_a_space_in_it_is_never_found():
 @pytest.mark.parametrize("token", ["é" * 129, "##" + "a" * 257])
 def test_a_token_that_tensorflow_text_cannot_hold_is_refused(token):
     with pytest.raises(ValueError, match="cannot use this vocabulary of 6 tokens"):
-        in_graph.InGraphTokenizer(vocabularies.Vocabulary([*SPECIAL, token]))
+        in_graph.InGraphTokenizer(vocabulary_module.Vocabulary([*SPECIAL, token]))
 
 
 @pytest.mark.parametrize("case", ["lower_cased", "cased"])

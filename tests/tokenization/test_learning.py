@@ -5,7 +5,7 @@ import pytest
 from bert_tf.tokenization import coverage
 from bert_tf.tokenization import full
 from bert_tf.tokenization import learning
-from bert_tf.tokenization import vocabulary as vocabularies
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
 pytest.importorskip("tokenizers")
 
@@ -145,14 +145,16 @@ def test_progress_is_told_up_to_the_end(tmp_path):
 
 
 def test_words_take_the_place_of_unused_tokens():
-    vocabulary = vocabularies.Vocabulary([*SPECIAL, "[unused0]", "the", "[unused1]"])
+    vocabulary = vocabulary_module.Vocabulary(
+        [*SPECIAL, "[unused0]", "the", "[unused1]"]
+    )
     filled = learning.fill_unused(vocabulary, ["The", "", "Naïve\n", "##ing"])
     assert filled.tokens == (*SPECIAL, "naive", "the", "##ing")
     assert full.FullTokenizer(filled).tokenize("naïve the") == ["naive", "the"]
 
 
 def test_words_are_filled_in_as_a_cased_tokenizer_finds_them():
-    vocabulary = vocabularies.Vocabulary([*SPECIAL, "[unused7]"])
+    vocabulary = vocabulary_module.Vocabulary([*SPECIAL, "[unused7]"])
     filled = learning.fill_unused(vocabulary, ["Naïve"], do_lower_case=False)
     assert filled.tokens[-1] == "Naïve"
 
@@ -167,7 +169,7 @@ def test_words_are_filled_in_as_a_cased_tokenizer_finds_them():
     ],
 )
 def test_words_that_cannot_be_filled_in_are_refused(words, sentence):
-    vocabulary = vocabularies.Vocabulary([*SPECIAL, "[unused0]"])
+    vocabulary = vocabulary_module.Vocabulary([*SPECIAL, "[unused0]"])
     with pytest.raises(ValueError, match=sentence):
         learning.fill_unused(vocabulary, words)
 
@@ -178,7 +180,7 @@ def test_the_released_vocabulary_s_pieces_a_word_are_reached(shared):
     counts = learning.count_words(text)
     vocabulary = learning.vocabulary_from_counts(counts, vocab_size=30522)
     ours = coverage.measure(vocabulary, counts)
-    released = coverage.measure(vocabularies.Vocabulary.load(path), counts)
+    released = coverage.measure(vocabulary_module.Vocabulary.load(path), counts)
     assert len(vocabulary) == 30522
     assert ours.num_pieces < released.num_pieces
     assert ours.num_unknown < ours.num_pieces / 10_000

@@ -2,14 +2,14 @@ import hashlib
 
 import pytest
 
-from bert_tf.tokenization import vocabulary as vocabularies
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 HEAD = "".join(f"{token}\n" for token in SPECIAL).encode()
 
 
 def test_tokens_and_ids_are_looked_up_both_ways(golden):
-    vocabulary = vocabularies.Vocabulary.load(golden / "vocab.txt")
+    vocabulary = vocabulary_module.Vocabulary.load(golden / "vocab.txt")
     assert len(vocabulary) == 288
     assert vocabulary.tokens[:2] == ("[PAD]", "[unused1]")
     assert vocabulary["[MASK]"] == vocabulary.id_of("[MASK]") == vocabulary.mask_id == 9
@@ -22,7 +22,7 @@ def test_tokens_and_ids_are_looked_up_both_ways(golden):
 
 
 def test_ids_outside_the_vocabulary_are_refused():
-    vocabulary = vocabularies.Vocabulary(SPECIAL)
+    vocabulary = vocabulary_module.Vocabulary(SPECIAL)
     with pytest.raises(IndexError, match="from 0 to 4: -1"):
         vocabulary.token_of(-1)
     with pytest.raises(KeyError):
@@ -32,15 +32,15 @@ def test_ids_outside_the_vocabulary_are_refused():
 def test_the_fingerprint_is_of_all_tokens_in_order():
     text = "\n".join(SPECIAL).encode()
     expected = hashlib.sha256(text).hexdigest()
-    assert vocabularies.Vocabulary(SPECIAL).fingerprint == expected
-    turned = vocabularies.Vocabulary(SPECIAL[::-1])
+    assert vocabulary_module.Vocabulary(SPECIAL).fingerprint == expected
+    turned = vocabulary_module.Vocabulary(SPECIAL[::-1])
     assert turned.fingerprint != expected
 
 
 def test_a_saved_vocabulary_is_loaded_unchanged(tmp_path):
-    vocabulary = vocabularies.Vocabulary([*SPECIAL, "\u2028", "##é"])
+    vocabulary = vocabulary_module.Vocabulary([*SPECIAL, "\u2028", "##é"])
     vocabulary.save(tmp_path / "vocab.txt")
-    loaded = vocabularies.Vocabulary.load(tmp_path / "vocab.txt")
+    loaded = vocabulary_module.Vocabulary.load(tmp_path / "vocab.txt")
     assert loaded.tokens == vocabulary.tokens
 
 
@@ -57,7 +57,7 @@ def test_a_saved_vocabulary_is_loaded_unchanged(tmp_path):
 def test_files_that_load(tmp_path, content, last):
     path = tmp_path / "vocab.txt"
     path.write_bytes(content)
-    assert vocabularies.Vocabulary.load(path).tokens == (*SPECIAL, last)
+    assert vocabulary_module.Vocabulary.load(path).tokens == (*SPECIAL, last)
 
 
 @pytest.mark.parametrize(
@@ -79,14 +79,14 @@ def test_files_that_are_no_vocabulary_are_refused(tmp_path, content, sentence):
     path = tmp_path / "vocab.txt"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=sentence):
-        vocabularies.Vocabulary.load(path)
+        vocabulary_module.Vocabulary.load(path)
 
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="There is no file"):
-        vocabularies.Vocabulary.load(tmp_path / "vocab.txt")
+        vocabulary_module.Vocabulary.load(tmp_path / "vocab.txt")
     with pytest.raises(IsADirectoryError, match="is a folder"):
-        vocabularies.Vocabulary.load(tmp_path)
+        vocabulary_module.Vocabulary.load(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path):
 )
 def test_released_vocabularies_load_and_save_unchanged(shared, tmp_path, name, size):
     path = shared / "data" / "vocab" / name / "vocab.txt"
-    vocabulary = vocabularies.Vocabulary.load(path)
+    vocabulary = vocabulary_module.Vocabulary.load(path)
     assert len(vocabulary) == size
     assert (vocabulary.unk_id, vocabulary.mask_id) == (100, 103)
     vocabulary.save(tmp_path / "vocab.txt")

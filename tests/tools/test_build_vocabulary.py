@@ -1,6 +1,6 @@
 import pytest
 
-from bert_tf.tokenization import vocabulary as vocabularies
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
 pytest.importorskip("tokenizers")
 
@@ -15,7 +15,7 @@ def test_a_vocabulary_is_learned_and_described(run_tool, sample_data, tmp_path):
         "--do_lower_case=False",
     )
     assert result.exit_code == 0, result.stderr
-    vocabulary = vocabularies.Vocabulary.load(path)
+    vocabulary = vocabulary_module.Vocabulary.load(path)
     assert len(vocabulary) == 1500
     assert vocabulary.unk_id == 100
     assert "The" in vocabulary
@@ -68,7 +68,7 @@ def test_words_fill_unused_places(run_tool, golden, tmp_path, flags):
     assert result.exit_code == 0, result.stderr
     assert "2 words put in [unused] places" in result.stdout
     written = tmp_path / "other.txt" if flags else path
-    filled = vocabularies.Vocabulary.load(written).tokens
+    filled = vocabulary_module.Vocabulary.load(written).tokens
     assert filled[1:4] == ("zygote", "naive", "[unused3]")
     if flags:
         assert path.read_bytes() == original
@@ -159,7 +159,7 @@ def test_every_flag_changes_what_is_learned(run_tool, tmp_path, flag, present, a
             *flags,
         )
         assert result.exit_code == 0, result.stderr
-        learned.append(vocabularies.Vocabulary.load(tmp_path / "vocab.txt"))
+        learned.append(vocabulary_module.Vocabulary.load(tmp_path / "vocab.txt"))
     assert present in learned[1]
     assert absent in learned[0]
     assert absent not in learned[1]

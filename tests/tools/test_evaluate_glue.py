@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bert_tf.classification import glue_table
+from bert_tf.tasks.classification import glue_table
 
 # BERT-Base and BERT-Large in Table 1 of the paper, its averages last.
 PAPER = [

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints import conversion
-from bert_tf.checkpoints import conversion_options
+from bert_tf.checkpoints.conversion import options as conversion_options
+from bert_tf.checkpoints.conversion import workflow as conversion_workflow
 
 # NumPy 2 about TensorFlow's variables, while Keras writes its own files.
 pytestmark = pytest.mark.filterwarnings(
@@ -39,7 +39,7 @@ def checkpoint(released, tmp_path_factory):
             options = conversion_options.ConvertCheckpointOptions(
                 source=released, target=target, target_format=target_format
             )
-            conversion.convert(options)
+            conversion_workflow.convert(options)
         return target
 
     return convert

@@ -9,8 +9,8 @@ import time
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints import native
-from bert_tf.checkpoints import rotation
+from bert_tf.checkpoints.release import bundle
+from bert_tf.checkpoints.release import rotation
 
 NUM_STEPS = 60
 BATCH_SIZE = 4
@@ -105,8 +105,8 @@ def test_a_run_killed_while_it_trains_ends_as_an_undisturbed_one(
 
     assert run_tool(tool, *command("killed", *ALL)).exit_code == 0
     prefixes = [rotation.latest(str(tmp_path / name)) for name in ("whole", "killed")]
-    names = sorted(native.read_names_and_shapes(prefixes[0]))
-    whole, killed = (native.read(prefix, names) for prefix in prefixes)
+    names = sorted(bundle.read_names_and_shapes(prefixes[0]))
+    whole, killed = (bundle.read(prefix, names) for prefix in prefixes)
     assert int(whole["global_step"]) == NUM_STEPS
     for name in names:
         np.testing.assert_array_equal(killed[name], whole[name], err_msg=name)

@@ -247,9 +247,9 @@ def _pieces(data, size, magic_at_pages):
 def test_a_dump_gives_its_articles_once_however_it_is_cut(
     prepare, tmp_path, monkeypatch, name, pack, unit_bytes
 ):
-    from bert_tf.preparation import sources
+    from bert_tf.preparation import sources as sources_module
 
-    monkeypatch.setattr(sources, "_UNIT_BYTES", unit_bytes)
+    monkeypatch.setattr(sources_module, "_UNIT_BYTES", unit_bytes)
     (tmp_path / name).write_bytes(pack(_dump(9).encode()))
     text, report = prepare(f"--input_file={tmp_path / name}")
     articles = text.split("\n\n")[:-1]
@@ -266,9 +266,9 @@ def test_a_dump_gives_its_articles_once_however_it_is_cut(
 def test_json_lines_are_read_once_however_the_file_is_cut(
     prepare, tmp_path, monkeypatch, unit_bytes
 ):
-    from bert_tf.preparation import sources
+    from bert_tf.preparation import sources as sources_module
 
-    monkeypatch.setattr(sources, "_UNIT_BYTES", unit_bytes)
+    monkeypatch.setattr(sources_module, "_UNIT_BYTES", unit_bytes)
     lines = [json.dumps({"text": f"Row {n} é."}, ensure_ascii=False) for n in range(9)]
     (tmp_path / "a.json").write_text("\n".join(lines), encoding="utf-8")
     text, _ = prepare(f"--input_file={tmp_path / 'a.json'}")
@@ -374,9 +374,9 @@ class Prose(tfds.core.GeneratorBasedBuilder):
 
 def test_a_data_set_is_read_by_name(prepare, run_tool, tmp_path, monkeypatch):
     pytest.importorskip("tensorflow_datasets")
-    from bert_tf.preparation import sources
+    from bert_tf.preparation import sources as sources_module
 
-    monkeypatch.setattr(sources, "_UNIT_EXAMPLES", 7)
+    monkeypatch.setattr(sources_module, "_UNIT_EXAMPLES", 7)
     (tmp_path / "prose").mkdir()
     (tmp_path / "prose" / "__init__.py").write_text(BUILDER)
     monkeypatch.syspath_prepend(tmp_path)
@@ -468,9 +468,9 @@ def test_bytes_that_are_no_utf8_are_dropped_counted_and_named(
 def test_bytes_in_any_part_of_a_json_file_are_named_by_their_line(
     run_tool, tmp_path, monkeypatch, unit_bytes
 ):
-    from bert_tf.preparation import sources
+    from bert_tf.preparation import sources as sources_module
 
-    monkeypatch.setattr(sources, "_UNIT_BYTES", unit_bytes)
+    monkeypatch.setattr(sources_module, "_UNIT_BYTES", unit_bytes)
     path = tmp_path / "a.jsonl"
     rows = [b'{"text": "Row %d."}\n' % n for n in range(9)]
     rows[6] = b'{"text": "Row \xff6."}\n'
@@ -649,11 +649,11 @@ def test_a_killed_run_goes_on_with_what_is_done(
     prepare, project_root, tmp_path, monkeypatch, stage, workers, killed
 ):
     from bert_tf.preparation import extraction
-    from bert_tf.preparation import parts
+    from bert_tf.preparation import parts as parts_module
     from bert_tf.preparation import shards
-    from bert_tf.preparation import sources
+    from bert_tf.preparation import sources as sources_module
 
-    monkeypatch.setattr(sources, "_UNIT_BYTES", 2000)
+    monkeypatch.setattr(sources_module, "_UNIT_BYTES", 2000)
     folder, out = _many(tmp_path), tmp_path / "out"
     flags = [f"--input_file={folder}", "--shard_mb=0.002"]
     whole = prepare(*flags, folder="whole")
@@ -678,13 +678,13 @@ def test_a_killed_run_goes_on_with_what_is_done(
 
         return count
 
-    monkeypatch.setattr(parts, "Writer", counted("parts", parts.Writer))
+    monkeypatch.setattr(parts_module, "Writer", counted("parts", parts_module.Writer))
     monkeypatch.setattr(
         shards.text_statistics.Statistics,
         "save",
         counted("files", shards.text_statistics.Statistics.save),
     )
-    units, _ = sources.units(
+    units, _ = sources_module.units(
         extraction.preparation_options.PrepareCorpusOptions(
             input_file=folder, output_dir=out
         )

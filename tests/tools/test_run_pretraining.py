@@ -10,8 +10,8 @@ import tensorflow as tf
 from bert_tf.checkpoints import loading
 from bert_tf.data import batching
 from bert_tf.data import tfrecord
-from bert_tf.modeling import config
-from bert_tf.pretraining import model as pretraining_model
+from bert_tf.modeling import config as config_module
+from bert_tf.modeling import pretrainer
 from bert_tf.pretraining import scores
 
 LENGTHS = {"max_seq_length": 64, "max_predictions_per_seq": 10}
@@ -97,8 +97,8 @@ def test_training_and_evaluating_leave_a_whole_run_folder(pretrain, golden, tmp_
 def initial_scores(golden):
     """Scores of the recorded initial weights, all 48 examples in one batch."""
     folder = golden / "model"
-    model = pretraining_model.BertPretrainer(
-        config.BertConfig.from_json_file(folder / "bert_config.json")
+    model = pretrainer.BertPretrainer(
+        config_module.BertConfig.from_json_file(folder / "bert_config.json")
     )
     model.build()
     loading.load_checkpoint(model, str(folder / "bert_model.ckpt"))

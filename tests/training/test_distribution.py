@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.modeling import pretrainer
 from bert_tf.optimization import adam_weight_decay
-from bert_tf.pretraining import model as pretraining_model
 from bert_tf.training import distribution
 
 
@@ -128,9 +128,9 @@ def test_on_a_tpu_model_and_optimizer_are_made_in_scope_and_shapes_are_static(
     strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
     monkeypatch.setattr(tf.distribute, "TPUStrategy", lambda resolver: strategy)
     made, shapes = [], set()
-    build_model = pretraining_model.BertPretrainer.build
+    build_model = pretrainer.BertPretrainer.build
     build_optimizer = adam_weight_decay.AdamWeightDecay.build
-    call = pretraining_model.BertPretrainer.call
+    call = pretrainer.BertPretrainer.call
 
     def watch(name, build):
         def watched(*arguments):
@@ -143,7 +143,7 @@ def test_on_a_tpu_model_and_optimizer_are_made_in_scope_and_shapes_are_static(
         shapes.add(tuple(features["input_ids"].shape))
         return call(self, features, **arguments)
 
-    model, optimizer = pretraining_model.BertPretrainer, adam_weight_decay
+    model, optimizer = pretrainer.BertPretrainer, adam_weight_decay
     monkeypatch.setattr(model, "build", watch("model", build_model))
     monkeypatch.setattr(
         optimizer.AdamWeightDecay, "build", watch("optimizer", build_optimizer)

@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints import names
-from bert_tf.checkpoints import native
-from bert_tf.checkpoints import rotation
-from bert_tf.classification import model as classification_model
+from bert_tf.checkpoints import names as checkpoint_names
+from bert_tf.checkpoints.release import bundle
+from bert_tf.checkpoints.release import rotation
 from bert_tf.data import batching
-from bert_tf.modeling import config as modeling_config
+from bert_tf.modeling import classifier
+from bert_tf.modeling import config as config_module
 from bert_tf.training import freezing
 from bert_tf.training import loop
-from bert_tf.training import options
+from bert_tf.training import options as training_options
 from bert_tf.training import steps
 
-CONFIG = modeling_config.BertConfig(
+CONFIG = config_module.BertConfig(
     vocab_size=30,
     hidden_size=16,
     num_hidden_layers=3,
@@ -48,14 +48,14 @@ def trainer_of(output_dir, frozen_layers, num_train_steps=3, **flags):
         "frozen_layers": frozen_layers,
     }
     return loop.Trainer(
-        lambda: classification_model.BertClassifier(CONFIG, num_labels=3),
-        options.FineTuningOptions(**defaults | flags),
+        lambda: classifier.BertClassifier(CONFIG, num_labels=3),
+        training_options.FineTuningOptions(**defaults | flags),
         num_train_steps=num_train_steps,
     )
 
 
 def values_of(trainer):
-    variables = names.checkpoint_variables(trainer.model)
+    variables = checkpoint_names.checkpoint_variables(trainer.model)
     return {name: variable.numpy() for name, variable in variables.items()}
 
 
@@ -88,7 +88,7 @@ def test_what_is_frozen_does_not_change_and_has_no_slots(
         if not name.endswith("key/bias"):
             stays = name.startswith(frozen)
             assert np.array_equal(values, after[name]) == stays, name
-    saved = native.read_names_and_shapes(rotation.latest(str(tmp_path)))
+    saved = bundle.read_names_and_shapes(rotation.latest(str(tmp_path)))
     assert before.keys() <= saved.keys()
     slots = {name.removesuffix("/adam_m") for name in saved if name.endswith("/adam_m")}
     assert slots == {name for name in before if not name.startswith(frozen)}

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints import names
+from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.data import batching
-from bert_tf.modeling import config as modeling_config
-from bert_tf.retrieval import model as retrieval
+from bert_tf.modeling import config as config_module
+from bert_tf.modeling import rankers
 from bert_tf.training import loop
-from bert_tf.training import options
+from bert_tf.training import options as training_options
 
-CONFIG = modeling_config.BertConfig(
+CONFIG = config_module.BertConfig(
     vocab_size=30,
     hidden_size=16,
     num_hidden_layers=1,
@@ -50,13 +50,13 @@ def trained(output_dir, **flags):
         "log_every_steps": 1,
     }
     trainer = loop.Trainer(
-        lambda: retrieval.BertBiEncoder(CONFIG),
-        options.FineTuningOptions(**defaults | flags),
+        lambda: rankers.BertBiEncoder(CONFIG),
+        training_options.FineTuningOptions(**defaults | flags),
         num_train_steps=2,
     )
     trainer.train(source())
     lines = trainer.folder.read_metrics()
-    weights = names.checkpoint_variables(trainer.model)
+    weights = checkpoint_names.checkpoint_variables(trainer.model)
     return (
         [[line["ranking_loss"], line["global_grad_norm"]] for line in lines],
         {name: variable.numpy() for name, variable in weights.items()},
@@ -94,6 +94,6 @@ def test_loss_gradient_and_weights_do_not_depend_on_the_replicas(
 def test_other_parts_of_the_batch_matter(on_one):
     """So that the test above could fail: half of the batch has another loss."""
     arrays = {name: array[:4] for name, array in source()._arrays.items()}
-    model = retrieval.BertBiEncoder(CONFIG)
+    model = rankers.BertBiEncoder(CONFIG)
     half = float(model.total_loss(arrays, model(arrays)))
     assert abs(half - on_one[0][0][0]) > 0.05

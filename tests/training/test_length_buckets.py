@@ -3,21 +3,21 @@
 import numpy as np
 import pytest
 
-from bert_tf.classification import model as classification_model
 from bert_tf.data import batching
-from bert_tf.modeling import config as modeling_config
-from bert_tf.multiple_choice import model as choice_model
-from bert_tf.question_answering import model as span_model
-from bert_tf.token_classification import model as tag_model
+from bert_tf.modeling import classifier
+from bert_tf.modeling import config as config_module
+from bert_tf.modeling import multiple_choice as modeling_multiple_choice
+from bert_tf.modeling import span_predictor
+from bert_tf.modeling import token_classifier
 from bert_tf.training import loop
-from bert_tf.training import options
+from bert_tf.training import options as training_options
 from bert_tf.training import pace
 
 LENGTH = 24
 BUCKETS = (8, 16)
 # Rows of a batch of four; batches of 8, 24 and 16 places when read in order.
 LENGTHS = [5, 8, 3, 6, 24, 4, 9, 2, 16, 9, 10, 3]
-CONFIG = modeling_config.BertConfig(
+CONFIG = config_module.BertConfig(
     vocab_size=50,
     hidden_size=16,
     num_hidden_layers=2,
@@ -29,15 +29,15 @@ CONFIG = modeling_config.BertConfig(
 )
 
 
-class WithoutDropout(classification_model.BertClassifier):
+class WithoutDropout(classifier.BertClassifier):
     task_dropout_rate = 0.0
 
 
-class TagsWithoutDropout(tag_model.BertTokenClassifier):
+class TagsWithoutDropout(token_classifier.BertTokenClassifier):
     task_dropout_rate = 0.0
 
 
-class ChoicesWithoutDropout(choice_model.BertMultipleChoice):
+class ChoicesWithoutDropout(modeling_multiple_choice.BertMultipleChoice):
     task_dropout_rate = 0.0
 
 
@@ -71,7 +71,7 @@ MODELS = {
     "classes": lambda: WithoutDropout(CONFIG, num_labels=3),
     "choices": lambda: ChoicesWithoutDropout(CONFIG),
     "tags": lambda: TagsWithoutDropout(CONFIG, num_labels=3),
-    "spans": lambda: span_model.BertSpanPredictor(CONFIG),
+    "spans": lambda: span_predictor.BertSpanPredictor(CONFIG),
 }
 OUTPUTS = {
     "classes": ("logits", "probabilities"),
@@ -95,7 +95,7 @@ def run_of(kind, output_dir, monkeypatch, **flags):
     }
     trainer = loop.Trainer(
         MODELS[kind],
-        options.FineTuningOptions(**defaults | flags),
+        training_options.FineTuningOptions(**defaults | flags),
         num_train_steps=6,
     )
     source = batching.ArraySource(columns_of(kind))

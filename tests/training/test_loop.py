@@ -7,11 +7,11 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data import batching
-from bert_tf.modeling import config
+from bert_tf.modeling import config as config_module
+from bert_tf.modeling import pretrainer
 from bert_tf.optimization import create
-from bert_tf.pretraining import model as pretraining_model
-from bert_tf.pretraining import run_options
-from bert_tf.pretraining import workflow
+from bert_tf.pretraining import options as pretraining_options
+from bert_tf.pretraining import workflow as pretraining_workflow
 from bert_tf.training import distribution
 from bert_tf.training import pace
 from bert_tf.training import steps
@@ -44,12 +44,12 @@ class Watched:
             "log_every_steps": 1,
             "train_batch_size": 2,
         }
-        options = run_options.RunPretrainingOptions(**defaults | flags)
+        options = pretraining_options.RunPretrainingOptions(**defaults | flags)
         with monkeypatch.context() as patch:
             patch.setattr(batching.TFRecordSource, "training_batches", training_batches)
             # However busy the machine is, calls become longer.
             patch.setattr(pace, "SECONDS_PER_CALL", 1e6)
-            workflow.run(options, progress=self._progress)
+            pretraining_workflow.run(options, progress=self._progress)
         lines = (output_dir / "metrics.jsonl").read_text().splitlines()
         self.metrics = [json.loads(line) for line in lines]
 
@@ -90,8 +90,10 @@ def test_sizes_of_batches_and_of_calls_follow_their_flags(
 
 def traced_graph(golden, *, jit_compile=False, gradient_accumulation_steps=1):
     """Returns the graph of the training steps for batches of 4 short examples."""
-    small = config.BertConfig.from_json_file(golden / "model" / "bert_config.json")
-    model = pretraining_model.BertPretrainer(small, next_sentence=False)
+    small = config_module.BertConfig.from_json_file(
+        golden / "model" / "bert_config.json"
+    )
+    model = pretrainer.BertPretrainer(small, next_sentence=False)
     model.build()
     optimizer = create.create_optimizer(1e-3, 9, 0)
     optimizer.build(model.trainable_variables)
@@ -133,13 +135,13 @@ def test_the_model_sees_one_micro_batch_at_a_time(
     golden, monkeypatch, gradient_accumulation_steps, rows
 ):
     seen = set()
-    call = pretraining_model.BertPretrainer.call
+    call = pretrainer.BertPretrainer.call
 
     def watched(self, features, *args, **kwargs):
         seen.add(features["input_ids"].shape[0])
         return call(self, features, *args, **kwargs)
 
-    monkeypatch.setattr(pretraining_model.BertPretrainer, "call", watched)
+    monkeypatch.setattr(pretrainer.BertPretrainer, "call", watched)
     traced_graph(golden, gradient_accumulation_steps=gradient_accumulation_steps)
     assert seen == {rows}
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints import native
+from bert_tf.checkpoints.release import bundle
 from bert_tf.training import distribution
 from bert_tf.training import loss_scale
 from bert_tf.training import optimizers
@@ -116,7 +116,7 @@ def test_a_float16_run_goes_on_with_its_scale(golden, tmp_path, run_tool, monkey
     scales = [line["loss_scale"] / loss_scale.START for line in lines]
     assert scales == [1, 1, 2, 2, 4, 4]
     prefix = tmp_path / "whole" / "model.ckpt-6"
-    shapes = native.read_names_and_shapes(prefix)
+    shapes = bundle.read_names_and_shapes(prefix)
     kernel = "bert/encoder/layer_0/attention/self/query/kernel"
     assert {f"{kernel}/lamb_m", f"{kernel}/lamb_v", "loss_scale"} <= set(shapes)
 
@@ -132,8 +132,8 @@ def test_a_float16_run_goes_on_with_its_scale(golden, tmp_path, run_tool, monkey
     for name in ("loss", "loss_scale", "global_grad_norm"):
         assert [line[name] for line in again] == [line[name] for line in lines]
     names = [name for name in shapes if name != "global_step"]
-    whole = native.read(prefix, names)
-    for name, tensor in native.read(tmp_path / "parts" / "model.ckpt-6", names).items():
+    whole = bundle.read(prefix, names)
+    for name, tensor in bundle.read(tmp_path / "parts" / "model.ckpt-6", names).items():
         np.testing.assert_array_equal(tensor, whole[name], err_msg=name)
 
     # AdamW has other slots: it does not go on from LAMB's.

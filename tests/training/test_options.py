@@ -6,23 +6,23 @@ import pytest
 
 from bert_tf import command_line
 from bert_tf import options as options_module
-from bert_tf.pretraining import run_options
-from bert_tf.training import options
+from bert_tf.pretraining import options as pretraining_options
+from bert_tf.training import options as training_options
 
 TOOLS = pathlib.Path(__file__).resolve().parent.parent.parent / "tools"
 PRETRAINING = {"input_file": "x", "bert_config_file": "x", "output_dir": "x"}
 
 
 def fine_tuning(**values):
-    return options.FineTuningOptions(output_dir="run", **values)
+    return training_options.FineTuningOptions(output_dir="run", **values)
 
 
 def test_every_fine_tuning_tool_has_the_options_of_fine_tuning(options_of_tool):
     found = {}
     for path in TOOLS.glob("[a-z]*.py"):
         record = options_of_tool(path.stem)
-        if issubclass(record, options.TrainingOptions):
-            found[path.stem] = issubclass(record, options.FineTuningOptions)
+        if issubclass(record, training_options.TrainingOptions):
+            found[path.stem] = issubclass(record, training_options.FineTuningOptions)
     assert "run_classifier" in found
     assert [name for name, is_tuning in found.items() if not is_tuning] == [
         "run_pretraining"
@@ -32,8 +32,8 @@ def test_every_fine_tuning_tool_has_the_options_of_fine_tuning(options_of_tool):
 @pytest.mark.parametrize(
     "values, length_buckets",
     [
-        ({}, options.LENGTH_BUCKETS),
-        ({"device": "gpu"}, options.LENGTH_BUCKETS),
+        ({}, training_options.LENGTH_BUCKETS),
+        ({"device": "gpu"}, training_options.LENGTH_BUCKETS),
         ({"device": "tpu"}, ()),  # One shape.
         ({"length_buckets": ""}, ()),
         ({"length_buckets": "16,24"}, (16, 24)),
@@ -44,7 +44,7 @@ def test_length_buckets_are_on_but_for_a_tpu(values, length_buckets):
 
 
 def test_length_buckets_are_off_in_pretraining():
-    record = run_options.RunPretrainingOptions(**PRETRAINING)
+    record = pretraining_options.RunPretrainingOptions(**PRETRAINING)
     assert record.length_buckets == ()
     assert record.frozen_layers is None
     assert not record.group_by_length
@@ -54,7 +54,7 @@ def test_an_empty_flag_turns_length_buckets_off(capsys):
     seen = []
     code = command_line.run(
         "tool",
-        options.FineTuningOptions,
+        training_options.FineTuningOptions,
         lambda record, progress: seen.append(record.length_buckets),
         ["--output_dir=x", "--length_buckets="],
     )

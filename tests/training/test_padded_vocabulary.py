@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints import native
+from bert_tf.checkpoints.release import bundle
 from bert_tf.training import building
 
 
@@ -46,9 +46,9 @@ def pretrain(golden, tmp_path, run_tool, monkeypatch):
         assert done.exit_code == 0, done.stderr
         lines = (folder / "metrics.jsonl").read_text().splitlines()
         losses = [json.loads(line)["loss"] for line in lines]
-        return losses, native.read(
+        return losses, bundle.read(
             folder / "model.ckpt-6",
-            native.read_names_and_shapes(folder / "model.ckpt-6"),
+            bundle.read_names_and_shapes(folder / "model.ckpt-6"),
         )
 
     run.built, run.num_words = built, words

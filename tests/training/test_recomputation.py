@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.modeling import config
-from bert_tf.pretraining import model as pretraining_model
+from bert_tf.modeling import config as config_module
+from bert_tf.modeling import pretrainer
 from bert_tf.training import building
 from bert_tf.training import distribution
-from bert_tf.training import options
+from bert_tf.training import options as training_options
 from bert_tf.training import steps
 
 # Prints the most memory, in MB, that a backward pass takes beyond the weights.
@@ -68,7 +68,7 @@ def gradients(recomputes_layers, *, jit_compile=False, replicas=1, dtype="float3
     """Returns {variable's path: gradient} of four examples, dropout on."""
     keras.utils.set_random_seed(1)
     strategy = distribution.create_strategy("mirrored", num_replicas=replicas)
-    small = config.BertConfig(
+    small = config_module.BertConfig(
         vocab_size=50,
         hidden_size=16,
         num_hidden_layers=3,
@@ -79,12 +79,12 @@ def gradients(recomputes_layers, *, jit_compile=False, replicas=1, dtype="float3
         max_position_embeddings=12,
         initializer_range=0.3,
     )
-    flags = options.TrainingOptions(
+    flags = training_options.TrainingOptions(
         output_dir="run", recompute_layers=recomputes_layers
     )
     with strategy.scope():
         model = building.build_model(
-            lambda: pretraining_model.BertPretrainer(small, dtype=dtype), flags
+            lambda: pretrainer.BertPretrainer(small, dtype=dtype), flags
         )
     gradients_of = steps._gradient_function(model, 5, jit_compile)
     weights = {name: tf.constant(4.0) for name in model.loss_names}
@@ -127,7 +127,7 @@ def test_gradients_are_the_same_with_dropout_on(setting):
 
 def test_every_layer_is_computed_twice(monkeypatch):
     computed = []
-    call = pretraining_model.bert.encoder.EncoderLayer.call
+    call = pretrainer.bert.encoder.EncoderLayer.call
 
     def watched(
         self,
@@ -139,7 +139,7 @@ def test_every_layer_is_computed_twice(monkeypatch):
         computed.append(self.name)
         return call(self, inputs, input_mask, dropout_keys, return_attention_weights)
 
-    monkeypatch.setattr(pretraining_model.bert.encoder.EncoderLayer, "call", watched)
+    monkeypatch.setattr(pretrainer.bert.encoder.EncoderLayer, "call", watched)
     gradients(True)
     names = [f"layer_{index}" for index in range(3)]
     assert computed == [*names, *reversed(names)]

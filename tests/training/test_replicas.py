@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints import native
+from bert_tf.checkpoints.release import bundle
 
 NUM_TRAIN_STEPS = 50
 RELATIVE = 1e-5
@@ -42,8 +42,8 @@ def pretrain(golden, tmp_path, run_tool):
         assert [line["step"] for line in metrics] == list(range(1, NUM_TRAIN_STEPS + 1))
         prefix = tmp_path / name / f"model.ckpt-{NUM_TRAIN_STEPS}"
         curve = [(line["loss"], line["global_grad_norm"]) for line in metrics]
-        return np.array(curve), native.read(
-            prefix, native.read_names_and_shapes(prefix)
+        return np.array(curve), bundle.read(
+            prefix, bundle.read_names_and_shapes(prefix)
         )
 
     return run

@@ -5,8 +5,8 @@ import os
 import pytest
 import tensorflow as tf
 
-from bert_tf.modeling import config
-from bert_tf.pretraining import run_options
+from bert_tf.modeling import config as config_module
+from bert_tf.pretraining import options as pretraining_options
 from bert_tf.training import run_folder
 
 
@@ -63,12 +63,12 @@ def test_tensorboard_files_hold_the_scalars_of_training_and_evaluation(folder):
 
 
 def test_settings_say_how_the_run_was_made(folder):
-    options = run_options.RunPretrainingOptions(
+    options = pretraining_options.RunPretrainingOptions(
         input_file="a", output_dir=folder.path, bert_config_file="b", random_seed=7
     )
     folder.write_settings(
         task={"task": "pretraining"},
-        config=config.BertConfig.named("bert-tiny"),
+        config=config_module.BertConfig.named("bert-tiny"),
         vocabulary=None,
         options=options,
     )
@@ -86,10 +86,10 @@ def test_a_folder_that_is_no_run_is_named(tmp_path):
 
 
 def test_a_flag_that_an_older_run_did_not_know_counts_as_its_default(folder, caplog):
-    options = run_options.RunPretrainingOptions(
+    options = pretraining_options.RunPretrainingOptions(
         input_file="a", output_dir=folder.path, bert_config_file="b", random_seed=7
     )
-    bert_config = config.BertConfig.named("bert-tiny")
+    bert_config = config_module.BertConfig.named("bert-tiny")
     folder.write_settings(
         task={"task": "pretraining"},
         config=bert_config,

@@ -8,15 +8,17 @@ import tensorflow as tf
 
 from bert_tf.data import batching
 from bert_tf.data import tfrecord
-from bert_tf.modeling import config
+from bert_tf.modeling import config as config_module
+from bert_tf.modeling import pretrainer as pretraining_model
 from bert_tf.optimization import create
-from bert_tf.pretraining import model as pretraining_model
 from bert_tf.training import steps
 
 
 @pytest.fixture
 def pretrainer(golden):
-    small = config.BertConfig.from_json_file(golden / "model" / "bert_config.json")
+    small = config_module.BertConfig.from_json_file(
+        golden / "model" / "bert_config.json"
+    )
     keras.utils.set_random_seed(0)
     model = pretraining_model.BertPretrainer(small)
     model.build()
@@ -78,7 +80,9 @@ def test_a_step_is_traced_once_whatever_the_number_of_steps(pretrainer, batches)
 
 
 def test_weights_that_no_loss_reaches_stay_as_they_are(golden, batches):
-    small = config.BertConfig.from_json_file(golden / "model" / "bert_config.json")
+    small = config_module.BertConfig.from_json_file(
+        golden / "model" / "bert_config.json"
+    )
     model = pretraining_model.BertPretrainer(small, next_sentence=False)
     model.build()
     optimizer = create.create_optimizer(1e-2, 9, 0)

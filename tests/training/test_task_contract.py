@@ -9,11 +9,11 @@ import pathlib
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints import native
-from bert_tf.checkpoints import rotation
+from bert_tf.checkpoints.release import bundle
+from bert_tf.checkpoints.release import rotation
 from bert_tf.data import batching
 from bert_tf.training import loop
-from bert_tf.training import options
+from bert_tf.training import options as training_options
 
 MODELS_FILE = pathlib.Path(__file__).parents[1] / "modeling" / "test_task_models.py"
 NUM_EXAMPLES = 8
@@ -53,7 +53,7 @@ def trainer_of(task, output_dir, **values):
         "iterations_per_loop": 2,
         "length_buckets": (),
     }
-    flags = options.FineTuningOptions(**defaults | values)
+    flags = training_options.FineTuningOptions(**defaults | values)
     return loop.Trainer(
         lambda: task_models.MODELS[task](dtype=flags.dtype),
         flags,
@@ -72,7 +72,7 @@ def train(task, output_dir, **values):
 
 def checkpoint(output_dir):
     prefix = rotation.latest(str(output_dir))
-    return native.read(prefix, sorted(native.read_names_and_shapes(prefix)))
+    return bundle.read(prefix, sorted(bundle.read_names_and_shapes(prefix)))
 
 
 @pytest.fixture(

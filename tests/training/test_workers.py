@@ -8,10 +8,10 @@ import types
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints import rotation
+from bert_tf.checkpoints.release import rotation
 from bert_tf.training import checkpoint_writing
 from bert_tf.training import meeting_point
-from bert_tf.training import options
+from bert_tf.training import options as training_options
 from bert_tf.training import workers
 
 
@@ -240,5 +240,5 @@ def test_a_tf_config_that_names_no_worker_is_refused(monkeypatch, tf_config, mes
     ],
 )
 def test_a_place_that_is_not_among_the_workers_is_refused(flags, message):
-    with pytest.raises(options.options.OptionError, match=message):
-        options.TrainingOptions(output_dir="run", **flags)
+    with pytest.raises(training_options.options.OptionError, match=message):
+        training_options.TrainingOptions(output_dir="run", **flags)

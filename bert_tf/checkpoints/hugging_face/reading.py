@@ -6,9 +6,9 @@ import os
 import numpy as np
 
 from bert_tf import files
-from bert_tf.checkpoints import head as head_module
+from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import source as source_module
-from bert_tf.checkpoints.hugging_face import config as config_file
+from bert_tf.checkpoints.hugging_face import config as config_module
 from bert_tf.checkpoints.hugging_face import names
 from bert_tf.checkpoints.hugging_face import sentence_layout
 from bert_tf.checkpoints.hugging_face import shards
@@ -39,10 +39,10 @@ def is_at(path):
     found = files.list_folder(folder)
     if shards.holds_weights(found):
         return True
-    if config_file.NAME not in found:
+    if config_module.NAME not in found:
         return False
     try:
-        values = config_file.read_json(os.path.join(folder, config_file.NAME))
+        values = config_module.read_json(os.path.join(folder, config_module.NAME))
     except ValueError:
         return False
     return "model_type" in values
@@ -62,12 +62,12 @@ def open_source(path):
             is longer than its table, or not a BERT's.
     """
     folder = _folder(path)
-    described = config_file.read(folder)
+    described = config_module.read(folder)
     stored = shards.stored_tensors(folder, described.class_name)
     num_layers = described.config.num_hidden_layers
     if num_layers > len(stored):  # Before anything is made for each of them.
         raise ValueError(
-            f"{folder}: {config_file.NAME} means {num_layers} layers, but there are "
+            f"{folder}: {config_module.NAME} means {num_layers} layers, but there are "
             f"only {len(stored)} tensors; it belongs to another model, or a file is "
             "missing."
         )
@@ -177,10 +177,10 @@ def _dtype_notes(by_name):
 def _head(by_name, described):
     """Returns the `Head` that the names show, the class telling those alike apart."""
     shapes = {name: tensor.shape for name, (_, tensor) in by_name.items()}
-    shared = head_module.KINDS_WITH_OUTPUT_WEIGHTS
-    has_classifier = head_module.OUTPUT_WEIGHTS in shapes
+    shared = checkpoint_heads.KINDS_WITH_OUTPUT_WEIGHTS
+    has_classifier = checkpoint_heads.OUTPUT_WEIGHTS in shapes
     known = described.kind if has_classifier and described.kind in shared else None
-    head = head_module.head_of(shapes, kind=known)
+    head = checkpoint_heads.head_of(shapes, kind=known)
     notes = []
     if has_classifier and not head.is_known:
         # A tagger is saved without the pooler, a classifier needs it.
@@ -191,11 +191,11 @@ def _head(by_name, described):
             f"is taken for the head of {names.CLASSES[head.kind]}."
         )
     elif head.kind == "pretraining" and _MASKED_LM_BIAS not in shapes:
-        head = head_module.Head(kind="encoder")
+        head = checkpoint_heads.Head(kind="encoder")
         notes.append("The next-sentence head alone belongs to no model of bert_tf.")
     elif described.kind not in (None, "encoder", head.kind):
         notes.append(
-            f"{config_file.NAME} names {described.class_name}, but the weights are "
+            f"{config_module.NAME} names {described.class_name}, but the weights are "
             f"those of {names.CLASSES[head.kind]}."
         )
     labels = described.labels
@@ -214,7 +214,7 @@ def _with_label_kind(head, label_kind, notes):
         return head, notes
     if label_kind == "regression" and head.num_labels != 1:
         sentence = (
-            f"{config_file.NAME} says problem_type regression of {head.num_labels} "
+            f"{config_module.NAME} says problem_type regression of {head.num_labels} "
             "numbers; bert_tf has a regression of one, so logits alone say them here."
         )
         return head, [*notes, sentence]
@@ -235,7 +235,7 @@ def _check_weights(folder, by_name, config, head):
     if missing:
         raise ValueError(
             f"{folder}: {len(missing)} weights of the {len(expected)} that "
-            f"{config_file.NAME} means are missing, such as "
+            f"{config_module.NAME} means are missing, such as "
             f"{names.hugging_face_name(missing[0])}; it belongs to another model, or "
             "a file is missing."
         )
@@ -246,7 +246,7 @@ def _check_weights(folder, by_name, config, head):
         if names.turned_shape(name, tensor.shape) != shape:
             raise ValueError(
                 f"{tensor.path}: {own_name} has shape {list(tensor.shape)}, but "
-                f"{config_file.NAME} means {list(names.turned_shape(name, shape))}; "
+                f"{config_module.NAME} means {list(names.turned_shape(name, shape))}; "
                 "the two do not belong together."
             )
 

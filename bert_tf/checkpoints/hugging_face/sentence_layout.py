@@ -8,7 +8,7 @@ import os
 import re
 
 from bert_tf import files
-from bert_tf.checkpoints.hugging_face import config as config_file
+from bert_tf.checkpoints.hugging_face import config as config_module
 from bert_tf.checkpoints.hugging_face import tokenizer_files
 
 _POOLING = "1_Pooling"
@@ -63,7 +63,7 @@ def pooling(folder):
     path = os.path.join(folder, _POOLING_CONFIG)
     if not files.exists(path):
         return None
-    chosen = _chosen(config_file.read_json(path))
+    chosen = _chosen(config_module.read_json(path))
     kinds = [kind for kind, mode in _MODES.items() if chosen == (mode,)]
     return kinds[0] if kinds else None
 
@@ -78,7 +78,7 @@ def notes(folder):
     found = []
     path = os.path.join(folder, _POOLING_CONFIG)
     if files.exists(path):
-        chosen = _chosen(config_file.read_json(path))
+        chosen = _chosen(config_module.read_json(path))
         if chosen and pooling(folder) is None:
             found.append(
                 f"sentence-transformers pools with {', '.join(chosen)} here; bert_tf "

@@ -8,7 +8,7 @@ import dataclasses
 import os
 
 from bert_tf import files
-from bert_tf.checkpoints.hugging_face import config as config_file
+from bert_tf.checkpoints.hugging_face import config as config_module
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.tokenization import wordpiece
 
@@ -43,7 +43,7 @@ def read(folder):
 
     def read_json(name):
         path = os.path.join(folder, name)
-        return config_file.read_json(path) if name in names else {}
+        return config_module.read_json(path) if name in names else {}
 
     options, whole = read_json(OPTIONS_NAME), read_json(NAME)
     tokens, notes = _tokens(folder, names, whole)

@@ -3,7 +3,7 @@
 import os
 
 from bert_tf.checkpoints import source as source_module
-from bert_tf.checkpoints.hugging_face import config as config_file
+from bert_tf.checkpoints.hugging_face import config as config_module
 from bert_tf.checkpoints.hugging_face import names
 from bert_tf.checkpoints.hugging_face import sentence_layout
 from bert_tf.checkpoints.hugging_face import shards
@@ -83,8 +83,8 @@ def write(source, folder, *, max_shard_bytes=shards.MAX_SHARD_BYTES):
             sentence_layout.write(folder, config, source.pooling)
     pad_id = 0 if vocabulary is None else vocabulary.pad_id
     tokenizer_files.write_json(
-        os.path.join(folder, config_file.NAME),
-        config_file.to_dict(config, source.head, pad_id),
+        os.path.join(folder, config_module.NAME),
+        config_module.to_dict(config, source.head, pad_id),
     )
 
 

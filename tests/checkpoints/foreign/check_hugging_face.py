@@ -69,16 +69,16 @@ def write(folder):
 
 def source_and_model(kind, changes):
     """Returns a `Source` whose weights are a random model's, and the model."""
-    from bert_tf.checkpoints import head
-    from bert_tf.checkpoints import names
-    from bert_tf.checkpoints import source
-    from bert_tf.modeling import config
-    from bert_tf.tokenization import vocabulary
+    from bert_tf.checkpoints import heads as checkpoint_heads
+    from bert_tf.checkpoints import names as checkpoint_names
+    from bert_tf.checkpoints import source as source_module
+    from bert_tf.modeling import config as config_module
+    from bert_tf.tokenization import vocabulary as vocabulary_module
 
     letters = sorted({c for text in TEXTS for c in text.lower() if not c.isspace()})
     pieces = [*letters, *(f"##{letter}" for letter in letters)]
-    tokens = vocabulary.Vocabulary([*vocabulary.SPECIAL_TOKENS, *pieces])
-    sizes = config.BertConfig(
+    tokens = vocabulary_module.Vocabulary([*vocabulary_module.SPECIAL_TOKENS, *pieces])
+    sizes = config_module.BertConfig(
         vocab_size=len(tokens) + 3,  # The table may be padded.
         hidden_size=16,
         num_hidden_layers=2,
@@ -91,15 +91,17 @@ def source_and_model(kind, changes):
         "classification": ("yes", "no", "perhaps"),
         "token_classification": ("O", "B-LOC", "I-LOC", "B-PER", "I-PER"),
     }.get(kind)
-    its_head = head.Head(kind=kind, num_labels=labels and len(labels), labels=labels)
-    model = head.create_model(sizes, its_head)
+    its_head = checkpoint_heads.Head(
+        kind=kind, num_labels=labels and len(labels), labels=labels
+    )
+    model = checkpoint_heads.create_model(sizes, its_head)
     rng = np.random.default_rng(7)
-    variables = names.checkpoint_variables(model)
+    variables = checkpoint_names.checkpoint_variables(model)
     for name, variable in variables.items():
         scale = 1.0 if name.endswith("gamma") else 0.0  # No bias stays 0.
         variable.assign(scale + rng.normal(0, 0.3, variable.shape))
     arrays = {name: np.asarray(value) for name, value in variables.items()}
-    its_source = source.Source(
+    its_source = source_module.Source(
         path="random weights",
         format="bert",
         shapes={name: array.shape for name, array in arrays.items()},
@@ -114,8 +116,8 @@ def source_and_model(kind, changes):
 
 def answers(model, source):
     """Returns a batch and what our model computes, ids of texts, and their vectors."""
-    from bert_tf.checkpoints import probe
-    from bert_tf.modeling import pooling
+    from bert_tf.checkpoints.conversion import probe
+    from bert_tf.modeling import pooling as pooling_module
     from bert_tf.tokenization import full
 
     batch = probe.features(source.config, source.head.kind)
@@ -133,7 +135,9 @@ def answers(model, source):
         ids = np.array([tokenizer.convert_tokens_to_ids(pieces)], np.int32)
         found[f"ids/{index}"] = ids[0]
         if source.head.kind == "encoder":
-            pooled = pooling.pool(model({"input_ids": ids}), np.ones_like(ids), "mean")
+            pooled = pooling_module.pool(
+                model({"input_ids": ids}), np.ones_like(ids), "mean"
+            )
             found[f"vector/{index}"] = np.asarray(pooled)[0]
     return found
 

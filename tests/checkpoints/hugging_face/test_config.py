@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from bert_tf.checkpoints import head
+from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import hugging_face
 from bert_tf.checkpoints.hugging_face import config as config_file
 from bert_tf.modeling import config
@@ -28,7 +28,9 @@ from bert_tf.modeling import config
 def test_the_activation_has_another_name_there(copied, hidden_act, ours, written):
     described = config_file.read(copied("encoder", hidden_act=hidden_act))
     assert described.config.hidden_act == ours
-    back = config_file.to_dict(described.config, head.Head(kind="encoder"), 0)
+    back = config_file.to_dict(
+        described.config, checkpoint_heads.Head(kind="encoder"), 0
+    )
     assert back["hidden_act"] == written
 
 
@@ -54,7 +56,7 @@ def test_every_size_is_taken_and_given_back(copied):
         "attention": "bidirectional",
         "position_initializer": "normal",
     }
-    written = config_file.to_dict(read, head.Head(kind="masked_lm"), 3)
+    written = config_file.to_dict(read, checkpoint_heads.Head(kind="masked_lm"), 3)
     assert written == {
         **sizes,
         "layer_norm_eps": 1e-7,
@@ -69,11 +71,13 @@ def test_every_size_is_taken_and_given_back(copied):
 
 
 def test_labels_are_written_both_ways():
-    tagger = head.Head(kind="token_classification", num_labels=2, labels=("O", "B"))
+    tagger = checkpoint_heads.Head(
+        kind="token_classification", num_labels=2, labels=("O", "B")
+    )
     values = config_file.to_dict(config.BertConfig(vocab_size=9), tagger, 0)
     assert values["id2label"] == {"0": "O", "1": "B"}
     assert values["label2id"] == {"O": 0, "B": 1}
-    unnamed = head.Head(kind="classification", num_labels=2)
+    unnamed = checkpoint_heads.Head(kind="classification", num_labels=2)
     values = config_file.to_dict(config.BertConfig(vocab_size=9), unnamed, 0)
     assert values["id2label"] == {"0": "LABEL_0", "1": "LABEL_1"}
 
@@ -180,6 +184,6 @@ def test_a_file_that_is_no_configuration_is_refused(copied, text, message):
 
 def test_what_is_written_is_read_again(tmp_path):
     written = config.BertConfig(vocab_size=9, layer_norm_epsilon=1e-6)
-    values = config_file.to_dict(written, head.Head(kind="encoder"), 0)
+    values = config_file.to_dict(written, checkpoint_heads.Head(kind="encoder"), 0)
     (tmp_path / "config.json").write_text(json.dumps(values))
     assert config_file.read(tmp_path).config == written

@@ -3,12 +3,12 @@
 import pytest
 import safetensors
 
-from bert_tf.checkpoints import head
-from bert_tf.checkpoints import names as release_names
+from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints.hugging_face import names
-from bert_tf.modeling import config
+from bert_tf.modeling import config as config_module
 
-TINY = config.BertConfig(
+TINY = config_module.BertConfig(
     vocab_size=7,
     hidden_size=4,
     num_hidden_layers=2,
@@ -65,10 +65,12 @@ def test_names_of_all_generations_become_those_of_today(name, expected):
 @pytest.mark.parametrize("kind", names.CLASSES)
 def test_shapes_are_those_of_our_models(kind):
     num_labels = 3 if kind in ("classification", "token_classification") else None
-    model = head.create_model(TINY, head.Head(kind=kind, num_labels=num_labels))
+    model = checkpoint_heads.create_model(
+        TINY, checkpoint_heads.Head(kind=kind, num_labels=num_labels)
+    )
     expected = {
         name: tuple(variable.shape)
-        for name, variable in release_names.checkpoint_variables(model).items()
+        for name, variable in checkpoint_names.checkpoint_variables(model).items()
     }
     shapes = names.encoder_shapes(TINY) | names.head_shapes(TINY, kind, num_labels)
     assert shapes == expected
@@ -76,7 +78,7 @@ def test_shapes_are_those_of_our_models(kind):
 
 @pytest.mark.parametrize("kind", names.CLASSES)
 def test_names_and_turned_shapes_are_those_that_transformers_wrote(foreign, kind):
-    sizes = config.BertConfig(
+    sizes = config_module.BertConfig(
         vocab_size=40,
         hidden_size=16,
         num_hidden_layers=2,

@@ -11,11 +11,11 @@ import safetensors
 
 from bert_tf.checkpoints import hugging_face
 from bert_tf.checkpoints import loading
-from bert_tf.checkpoints import native
-from bert_tf.checkpoints import native_folder
-from bert_tf.checkpoints import probe
+from bert_tf.checkpoints.conversion import probe
+from bert_tf.checkpoints.release import bundle
+from bert_tf.checkpoints.release import folder as release_folder
 from bert_tf.data import packing
-from bert_tf.modeling import pooling
+from bert_tf.modeling import pooling as pooling_module
 from bert_tf.tokenization import full
 
 RECORD = "tests/checkpoints/foreign/record_sentence_encoder.py"
@@ -122,8 +122,8 @@ def test_vectors_of_texts_are_those_of_sentence_transformers(
     vectors = []
     for start in range(0, NUM_TEXTS, 20):
         batch = {name: rows[start : start + 20] for name, rows in features.items()}
-        pooled = pooling.pool(model(batch), batch["input_mask"], "mean")
-        vectors.append(np.asarray(pooling.normalize(pooled)))
+        pooled = pooling_module.pool(model(batch), batch["input_mask"], "mean")
+        vectors.append(np.asarray(pooling_module.normalize(pooled)))
     cosines = np.sum(np.concatenate(vectors) * recorded["vectors"], axis=1)
     print(cosines.min())
     assert cosines.min() > 0.99999
@@ -131,10 +131,12 @@ def test_vectors_of_texts_are_those_of_sentence_transformers(
 
 def test_to_native_and_back_is_bit_identical(tmp_path, source, sentence_encoder):
     prefix = tmp_path / "native" / "bert_model.ckpt"
-    native.save(prefix, dict(source.read_each(source.shapes)))
+    bundle.save(prefix, dict(source.read_each(source.shapes)))
     (prefix.parent / "bert_config.json").write_text(source.config.to_json_string())
     source.vocabulary.save(prefix.parent / "vocab.txt")
-    between = dataclasses.replace(native_folder.open_source(prefix), do_lower_case=True)
+    between = dataclasses.replace(
+        release_folder.open_source(prefix), do_lower_case=True
+    )
     folder = tmp_path / "back"
     folder.mkdir()
     hugging_face.write(between, folder)

@@ -9,7 +9,7 @@ import tokenizers
 from bert_tf.checkpoints.hugging_face import tokenizer
 from bert_tf.checkpoints.hugging_face import tokenizer_files
 from bert_tf.tokenization import full
-from bert_tf.tokenization import vocabulary
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
 NUM_WORDS = 400
 EDGES = [
@@ -34,13 +34,13 @@ def words(sample_data):
     characters = sorted(set(f"{text}{''.join(EDGES)}éñüïłóźωμεγαприветistanbulß"))
     characters = [c for c in characters if full.FullTokenizer(LETTERS).tokenize(c)]
     found = collections.Counter(text.split() + text.lower().split())
-    tokens = [*vocabulary.SPECIAL_TOKENS, *characters]
+    tokens = [*vocabulary_module.SPECIAL_TOKENS, *characters]
     tokens += [f"##{character}" for character in characters]
     tokens += [word for word, _ in found.most_common(NUM_WORDS)]
-    return vocabulary.Vocabulary(dict.fromkeys(tokens))
+    return vocabulary_module.Vocabulary(dict.fromkeys(tokens))
 
 
-LETTERS = vocabulary.Vocabulary([*vocabulary.SPECIAL_TOKENS, "a"])
+LETTERS = vocabulary_module.Vocabulary([*vocabulary_module.SPECIAL_TOKENS, "a"])
 
 
 def theirs(words, do_lower_case):
@@ -64,7 +64,8 @@ def test_texts_have_the_same_ids_there(words, sample_data, do_lower_case):
 @pytest.mark.parametrize("length, is_known", [(200, True), (201, False)])
 def test_the_longest_word_is_the_releases(length, is_known):
     found = theirs(
-        vocabulary.Vocabulary([*vocabulary.SPECIAL_TOKENS, "a", "##a"]), True
+        vocabulary_module.Vocabulary([*vocabulary_module.SPECIAL_TOKENS, "a", "##a"]),
+        True,
     ).encode("a" * length, add_special_tokens=False)
     assert found.tokens == (["a", *["##a"] * 199] if is_known else ["[UNK]"])
 
@@ -78,7 +79,9 @@ def test_the_longest_word_is_the_releases(length, is_known):
     ],
 )
 def test_where_the_two_differ_is_known(text, ours, there):
-    tokens = vocabulary.Vocabulary([*vocabulary.SPECIAL_TOKENS, "a", "σ", "##α", "##ς"])
+    tokens = vocabulary_module.Vocabulary(
+        [*vocabulary_module.SPECIAL_TOKENS, "a", "σ", "##α", "##ς"]
+    )
     assert full.FullTokenizer(tokens).tokenize(text) == ours
     found = theirs(tokens, do_lower_case=True).encode(text, add_special_tokens=False)
     assert found.tokens == there
@@ -86,7 +89,7 @@ def test_where_the_two_differ_is_known(text, ours, there):
 
 def test_pairs_get_their_special_tokens_and_segments():
     # Special tokens need not come first: released vocabularies have [CLS] at 101.
-    tokens = vocabulary.Vocabulary(
+    tokens = vocabulary_module.Vocabulary(
         ["[PAD]", "a", "b", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     )
     found = theirs(tokens, do_lower_case=True).encode("a b", "b")

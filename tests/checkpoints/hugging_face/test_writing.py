@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 import safetensors
 
-from bert_tf.checkpoints import head
+from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import hugging_face
 from bert_tf.checkpoints import loading
-from bert_tf.checkpoints import native
-from bert_tf.checkpoints import native_folder
 from bert_tf.checkpoints.hugging_face import names
-from bert_tf.modeling import config
-from bert_tf.tokenization import vocabulary
+from bert_tf.checkpoints.release import bundle
+from bert_tf.checkpoints.release import folder as release_folder
+from bert_tf.modeling import config as config_module
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
 KINDS = tuple(names.CLASSES)
-CONFIG = config.BertConfig(
+CONFIG = config_module.BertConfig(
     vocab_size=12,
     hidden_size=8,
     num_hidden_layers=2,
@@ -25,7 +25,7 @@ CONFIG = config.BertConfig(
     intermediate_size=6,
     max_position_embeddings=10,
 )
-TOKENS = vocabulary.Vocabulary([*vocabulary.SPECIAL_TOKENS, *"abcdefg"])
+TOKENS = vocabulary_module.Vocabulary([*vocabulary_module.SPECIAL_TOKENS, *"abcdefg"])
 ENCODER_FILES = ["1_Pooling", "modules.json", "sentence_bert_config.json"]
 FILES = [
     "config.json",
@@ -48,18 +48,20 @@ def native_source(tmp_path):
     def create(kind, **changes):
         num_labels = 3 if kind in ("classification", "token_classification") else None
         labels = num_labels and ("yes", "no", "perhaps")
-        its_head = head.Head(kind=kind, num_labels=num_labels, labels=labels)
+        its_head = checkpoint_heads.Head(
+            kind=kind, num_labels=num_labels, labels=labels
+        )
         shapes = names.encoder_shapes(CONFIG)
         shapes |= names.head_shapes(CONFIG, kind, num_labels)
         rng = np.random.default_rng(3)
         prefix = tmp_path / "native" / "bert_model.ckpt"
-        native.save(
+        bundle.save(
             prefix,
             {k: rng.normal(size=v).astype(np.float32) for k, v in shapes.items()},
         )
         (prefix.parent / "bert_config.json").write_text(CONFIG.to_json_string())
         TOKENS.save(prefix.parent / "vocab.txt")
-        source = native_folder.open_source(prefix)
+        source = release_folder.open_source(prefix)
         changes = {"head": its_head, "do_lower_case": True} | changes
         return dataclasses.replace(source, **changes)
 
@@ -108,7 +110,9 @@ def test_names_are_those_of_the_class(native_source):
 
 def test_weights_of_no_head_of_this_kind_are_without_a_place(native_source):
     source = native_source("pretraining")
-    as_masked_lm = dataclasses.replace(source, head=head.Head(kind="masked_lm"))
+    as_masked_lm = dataclasses.replace(
+        source, head=checkpoint_heads.Head(kind="masked_lm")
+    )
     assert set(hugging_face.placement(as_masked_lm).without_place) == {
         "bert/pooler/dense/kernel",
         "bert/pooler/dense/bias",
@@ -160,10 +164,10 @@ def test_from_there_to_native_and_back_is_bit_identical(
 ):
     first = hugging_face.open_source(foreign / kind)
     prefix = tmp_path / "bert_model.ckpt"
-    native.save(prefix, arrays_of(first))
+    bundle.save(prefix, arrays_of(first))
     (tmp_path / "bert_config.json").write_text(first.config.to_json_string())
     between = dataclasses.replace(
-        native_folder.open_source(prefix), head=first.head, do_lower_case=True
+        release_folder.open_source(prefix), head=first.head, do_lower_case=True
     )
     assert between.config == first.config
     folder = tmp_path / "back"
@@ -199,7 +203,7 @@ def test_from_there_to_native_and_back_is_bit_identical(
             "lacks 16 of the weights of a BertModel, such as bert/encoder/layer_2",
         ),
         (
-            {"head": head.Head(kind="question_answering")},
+            {"head": checkpoint_heads.Head(kind="question_answering")},
             "lacks 2 of the weights .* cls/squad/output_weights",
         ),
     ],

@@ -1,0 +1,1 @@
+"""The 33 released models: their names, download and unpacking."""

@@ -1,0 +1,1 @@
+"""Converts a checkpoint to another format and verifies the result."""

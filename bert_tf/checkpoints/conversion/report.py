@@ -1,0 +1,153 @@
+"""What convert_checkpoint prints."""
+
+import dataclasses
+import math
+import re
+
+from bert_tf.checkpoints import source as source_module
+from bert_tf.checkpoints.conversion import comparison
+from bert_tf.checkpoints.conversion import probe
+from bert_tf.modeling import numerics
+
+# hidden_act of modeling.py, 2018.
+_ACTIVATIONS_OF_2018 = ("linear", "relu", "gelu", "tanh")
+_LABELS = {
+    "single_label": "one class",
+    "multi_label": "any number of classes",
+    "regression": "a number",
+}
+_NUMBER = re.compile(r"(?<=[/._])\d+(?=[/._])")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Conversion:
+    """One conversion that was done and checked."""
+
+    source: source_module.Source  # As it was opened.
+    target_path: str
+    target_format: str
+    kept: source_module.Source  # What of it was converted.
+    written: source_module.Source  # The target, read back.
+    placement: source_module.Placement  # Where everything went.
+    dropped: tuple[str, ...]  # Weights of heads that were left out as asked.
+    outputs: comparison.OutputComparison  # On the probe batch.
+
+
+def text(conversion: Conversion, *, verbose: bool = False) -> str:
+    """Returns the report of a conversion.
+
+    Args:
+        conversion: `Conversion`.
+        verbose: whether every weight is named, not one for all layers.
+    """
+    kept, written = conversion.kept, conversion.written
+    mapped = [name for name in kept.shapes if name in written.shapes]
+    lost = set(conversion.placement.without_place) & set(kept.shapes)
+    num_parameters = sum(math.prod(written.shapes[name]) for name in written.shapes)
+    lines = [
+        f"source       {conversion.source.path} ({conversion.source.format})",
+        f"target       {conversion.target_path} ({conversion.target_format})",
+        f"model        {_model(kept)}",
+        f"parameters   {num_parameters:,}",
+        f"mapped       {len(mapped)} weights, the same bits when read back:",
+        *_mapping(mapped, conversion, verbose),
+        *_named("missing", set(written.shapes) - set(kept.shapes), verbose),
+        *_named("left over", {*lost, *conversion.source.unmapped}, verbose),
+        *_named("dropped", conversion.dropped, verbose),
+    ]
+    if conversion.source.optimizer:
+        num_slots = len(conversion.source.optimizer)
+        lines.append(f"left out     {num_slots} tensors of the optimizer")
+    for sentence in _notes(conversion):
+        lines.append(f"note         {sentence}")
+    outputs = conversion.outputs
+    changes = {name: x for name, x in outputs.changes.items() if x > probe.TOLERANCE}
+    if changes:
+        lines.append("changed by what the target computes otherwise, as allowed:")
+        lines += _numbers(changes)
+    lines.append("largest difference of outputs on a probe batch:")
+    lines += _numbers(outputs.differences)
+    return "\n".join(lines)
+
+
+def _numbers(differences):
+    return [f"  {name:<32} {value:.1e}" for name, value in differences.items()]
+
+
+def _model(source):
+    config = source.config
+    casing = {True: ", lower-cased", False: ", cased", None: ""}[source.do_lower_case]
+    head = source.head
+    labels = f" ({head.num_labels} classes)" if head.num_labels else ""
+    if head.label_kind != "single_label":
+        labels = f" ({head.num_labels} outputs, a label is {_LABELS[head.label_kind]})"
+    pieces = "no vocabulary"
+    if source.vocabulary is not None:
+        pieces = f"{len(source.vocabulary):,} word pieces"
+    return (
+        f"{head.kind}{labels}, {config.num_hidden_layers} layers of "
+        f"{config.hidden_size}, {config.hidden_act}, {pieces}{casing}"
+    )
+
+
+def _mapping(names, conversion, verbose):
+    """Yields a line a weight, or one for all layers."""
+    places = conversion.placement.places
+    own_names = conversion.source.own_names
+    groups = {}
+    for name in names:
+        pair = (own_names.get(name, name), places.get(name, name))
+        if not verbose:
+            pair = tuple(_NUMBER.sub("*", _star(part)) for part in pair)
+        groups[pair] = groups.get(pair, 0) + 1
+    for (own_name, place), count in groups.items():
+        times = f"{count:>4} x " if not verbose else "  "
+        yield f"{times}{own_name}" + (f" -> {place}" if place != own_name else "")
+
+
+def _star(name):
+    return re.sub(r"layer_\d+", "layer_*", name)
+
+
+def _named(title, names, verbose):
+    if not names:
+        return
+    groups = {}
+    for name in sorted(names):
+        shown = name if verbose else _NUMBER.sub("*", _star(name))
+        groups[shown] = groups.get(shown, 0) + 1
+    yield f"{title:<12} {len(names)} weights:"
+    for name, count in groups.items():
+        yield f"  {name}" if verbose else f"{count:>4} x {name}"
+
+
+def _unknown_in_2018(config):
+    if config.hidden_act not in _ACTIVATIONS_OF_2018:
+        yield f"the 2018 code itself knows no {config.hidden_act}; this package does"
+    if config.is_causal:
+        yield "the 2018 code itself ignores causal attention; this package does not"
+    if config.layer_norm_epsilon != numerics.LAYER_NORM_EPSILON:
+        yield (
+            "the 2018 code itself ignores layer_norm_epsilon, here "
+            f"{config.layer_norm_epsilon:g}; this package does not"
+        )
+
+
+def _notes(conversion):
+    kept, written = conversion.kept, conversion.written
+    for sentence in conversion.placement.changes:
+        yield f"the target computes otherwise: {sentence}"
+    yield from conversion.source.notes
+    if conversion.target_format == "bert":
+        yield from _unknown_in_2018(written.config)
+    if not kept.head.is_known:
+        yield (
+            f"output_weights were taken for a {kept.head.kind} head, as in 2018; "
+            "--head says otherwise"
+        )
+    if kept.head.label_kind != written.head.label_kind:
+        yield f"the target does not say that a label is {_LABELS[kept.head.label_kind]}"
+    if kept.vocabulary is not None and written.vocabulary is None:
+        yield "the target has no place for the vocabulary"
+    if kept.do_lower_case is not None and written.do_lower_case is None:
+        yield "the target does not say whether text is lower-cased"

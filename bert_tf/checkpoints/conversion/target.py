@@ -1,0 +1,239 @@
+"""Where a converted checkpoint goes: complete under its name, or not there at all.
+
+It is written into a folder beside the target, whose name starts with a dot and ends in
+`.partial`, and gets its own name when it has been checked. What a killed conversion
+left of such folders goes when the same target is converted to again.
+"""
+
+import contextlib
+import dataclasses
+import os
+import re
+import shutil
+import tempfile
+import uuid
+
+from bert_tf import files
+from bert_tf.checkpoints.release import folder as release_folder
+
+_PARTIAL = ".partial"
+_REPLACED = ".replaced.partial"
+_CHECKPOINT_SUFFIX = ".ckpt"
+_KERAS_SUFFIXES = (".keras", ".weights.h5")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Target:
+    """A folder, or the name that one or several files in a folder have in common."""
+
+    path: str  # As the user gave it.
+    is_folder: bool  # Whether the checkpoint is that folder.
+    overwrite: bool = False  # Whether what is there is replaced.
+
+    @property
+    def name(self):
+        """The last part of the path."""
+        return os.path.basename(self.path)
+
+    def inside(self, folder):
+        """Returns the path of the checkpoint while it is in a temporary folder."""
+        return folder if self.is_folder else os.path.join(folder, self.name)
+
+
+def of(path, target_format, *, overwrite=False) -> Target:
+    """Returns the `Target` that a path is in a format.
+
+    Raises:
+        ValueError: it has not the ending of that format's files.
+    """
+    path = os.fspath(path)
+    path = path.rstrip("/") or path[:1]
+    if target_format == "keras" and not path.endswith(_KERAS_SUFFIXES):
+        raise ValueError(
+            f"--target={path}: expected a name that ends with "
+            f"{' or '.join(_KERAS_SUFFIXES)}."
+        )
+    is_prefix = target_format == release_folder.NAME and path.endswith(
+        _CHECKPOINT_SUFFIX
+    )
+    is_folder = target_format != "keras" and not is_prefix
+    return Target(path=path, is_folder=is_folder, overwrite=overwrite)
+
+
+def check(target: Target, source_path: str) -> None:
+    """Finds out, before long work, whether a target can be written.
+
+    What killed conversions to it left is removed first.
+
+    Raises:
+        OSError: it cannot be written there.
+        ValueError: it would replace something, or lies where the source does.
+    """
+    if _is_within(source_path, target):
+        raise ValueError(
+            f"{target.path} is where the source {source_path} lies; give another "
+            "--target."
+        )
+    if not files.is_remote(target.path):
+        if os.path.islink(target.path) and not os.path.exists(target.path):
+            raise ValueError(
+                f"{target.path} is a link to {os.readlink(target.path)}, where nothing "
+                "is; remove the link, or give another --target."
+            )
+        _remove_leftovers(_own_path(target))
+    if not target.is_folder and files.is_folder(target.path):
+        raise ValueError(f"{target.path} is a folder; expected the name of a file.")
+    if target.is_folder and files.exists(target.path):
+        if not files.is_folder(target.path):
+            raise ValueError(f"{target.path} is a file; expected a folder.")
+        if files.list_folder(target.path):
+            _check_overwrite(target)
+    elif files.exists(target.path) or files.exists(f"{target.path}.index"):
+        _check_overwrite(target)
+    files.check_can_be_made(target.path)
+
+
+@contextlib.contextmanager
+def complete_or_absent(target: Target):
+    """Yields an empty local folder, whose files get their place when the block ends.
+
+    Raises:
+        OSError: they cannot be placed.
+        ValueError: they would replace others.
+    """
+    if files.is_remote(target.path):
+        with tempfile.TemporaryDirectory() as folder:
+            yield folder
+            _copy(folder, target)
+        return
+    path = _own_path(target)
+    folder = _beside(path, _PARTIAL)
+    try:
+        files.make_folders(folder)
+        yield folder
+        _synchronize(folder)
+        if target.is_folder:
+            _place_folder(folder, path, target)
+        else:
+            _place_files(folder, os.path.dirname(path), target)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _check_overwrite(target):
+    if not target.overwrite:
+        raise ValueError(
+            f"{target.path} is there already; give another --target, or --overwrite."
+        )
+
+
+def _is_within(source_path, target):
+    """Returns whether placing the target would touch the source."""
+    if files.is_remote(source_path) or files.is_remote(target.path):
+        return source_path == target.path
+    source = os.path.realpath(source_path)
+    path = os.path.realpath(target.path)
+    return source == path or (target.is_folder and source.startswith(f"{path}{os.sep}"))
+
+
+def _own_path(target):
+    """Returns where a target is; a folder may be known by a link, which stays."""
+    if target.is_folder:
+        return os.path.realpath(target.path)
+    return os.path.abspath(target.path)
+
+
+def _beside(path, ending):
+    parent, name = os.path.split(path)
+    return os.path.join(parent, f".{name}.{uuid.uuid4().hex}{ending}")
+
+
+def _remove_leftovers(path):
+    """Removes what killed conversions to the same target left."""
+    parent, name = os.path.split(path)
+    ending = f"({re.escape(_PARTIAL)}|{re.escape(_REPLACED)})"
+    leftover = re.compile(rf"\.{re.escape(name)}\.[0-9a-f]{{32}}{ending}")
+    for found in files.list_folder(parent) if files.is_folder(parent) else ():
+        if not leftover.fullmatch(found):
+            continue
+        if found.endswith(_REPLACED) and not os.path.exists(path):
+            # It was killed between taking the old one away and placing the new one.
+            os.rename(os.path.join(parent, found), path)
+        else:
+            shutil.rmtree(os.path.join(parent, found), ignore_errors=True)
+
+
+def _place_folder(folder, path, target):
+    there = files.list_folder(path) if files.is_folder(path) else []
+    if not there:
+        files.rename(folder, path)
+        return
+    _check_overwrite(target)
+    foreign = sorted(set(there) - set(files.list_folder(folder)))
+    if foreign:
+        raise ValueError(
+            f"{target.path} holds {foreign[0]}, which is no part of what replaces it; "
+            "remove the folder yourself, or give another --target."
+        )
+    replaced = _beside(path, _REPLACED)
+    files.rename(path, replaced)
+    try:
+        files.rename(folder, path)
+    except BaseException:
+        files.rename(replaced, path)
+        raise
+    shutil.rmtree(replaced, ignore_errors=True)
+
+
+def _place_files(folder, parent, target):
+    """Moves files beside others; the one that makes it a checkpoint comes last."""
+    last = (target.name, f"{target.name}.index")
+    names = sorted(files.list_folder(folder), key=lambda name: (name in last, name))
+    for name in names:
+        there = os.path.join(parent, name)
+        if files.exists(there) and not _have_same_bytes(
+            there, os.path.join(folder, name)
+        ):
+            if name not in last and not target.overwrite:
+                raise ValueError(
+                    f"{there} is there already and is another one's; give a --target "
+                    "in another folder, or --overwrite."
+                )
+            _check_overwrite(target)
+    for name in last:
+        if files.exists(os.path.join(parent, name)):
+            files.remove(os.path.join(parent, name))
+    for name in names:
+        files.rename(os.path.join(folder, name), os.path.join(parent, name))
+
+
+def _have_same_bytes(one, other):
+    if files.size(one) != files.size(other):
+        return False
+    with files.open_file(one, "rb") as file, files.open_file(other, "rb") as second:
+        return file.read() == second.read()
+
+
+def _synchronize(folder):
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with open(os.path.join(parent, name), "rb") as file:
+                os.fsync(file.fileno())
+
+
+def _copy(folder, target):
+    """Copies to where nothing can be renamed; what makes it a checkpoint comes last."""
+    paths = [
+        os.path.relpath(os.path.join(parent, name), folder)
+        for parent, _, names in os.walk(folder)
+        for name in names
+    ]
+    base = target.path if target.is_folder else os.path.dirname(target.path)
+    last = ("config.json", "saved_model.pb", target.name)
+    is_last = {path: path in last or path.endswith(".index") for path in paths}
+    for path in sorted(paths, key=lambda path: (is_last[path], path)):
+        with (
+            open(os.path.join(folder, path), "rb") as file,
+            files.complete_or_absent(f"{base}/{path}", "wb") as copy,
+        ):
+            shutil.copyfileobj(file, copy)

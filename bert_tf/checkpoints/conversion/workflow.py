@@ -1,0 +1,160 @@
+"""Conversion on one page: open, place, write, read back, compare, report."""
+
+import contextlib
+import dataclasses
+
+import tensorflow as tf
+
+from bert_tf import options as options_module
+from bert_tf import progress as progress_module
+from bert_tf.checkpoints import formats
+from bert_tf.checkpoints.conversion import comparison
+from bert_tf.checkpoints.conversion import probe
+from bert_tf.checkpoints.conversion import report
+from bert_tf.checkpoints.conversion import source as source_module
+from bert_tf.checkpoints.conversion import target as target_module
+from bert_tf.checkpoints.release import folder as release_folder
+
+# Formats whose configuration says that attention is causal.
+_SAY_ATTENTION = ("bert", "keras")
+
+
+def run(options, *, progress=progress_module.silent) -> str:
+    """Converts a checkpoint as the options say; returns a report.
+
+    Args:
+        options: `conversion_options.ConvertCheckpointOptions`.
+        progress: see `bert_tf.progress`.
+
+    Raises:
+        OSError: something cannot be read or written.
+        ValueError: the source is no BERT or incomplete, the target has no place for
+            its head or computes otherwise, or the result is not the same model.
+        ImportError: a format needs a package that is not installed.
+    """
+    return report.text(convert(options, progress=progress), verbose=options.verbose)
+
+
+def convert(options, *, progress=progress_module.silent):
+    """Converts a checkpoint as the options say; see `run`.
+
+    Returns:
+        `conversion_report.Conversion`, what was done.
+    """
+    target = target_module.of(
+        options.target, options.target_format, overwrite=options.overwrite
+    )
+    writer = formats.module_of(options.target_format)
+    source = source_module.open_source(options, progress=progress)
+    _check_attention(source, options.target_format)
+    target_module.check(target, source.path)
+    chosen, left_out = source_module.with_head(source, options.head)
+    kept, dropped, placement = _placed(chosen, writer, options)
+    progress("convert", 1, 4, unit="stages")
+    with target_module.complete_or_absent(target) as folder:
+        path = target.inside(folder)
+        _write(writer, kept, folder, target)
+        progress("convert", 2, 4, unit="stages")
+        written = _read_back(writer, path, target)
+        comparison.check_same_bits(kept, written, placement)
+        progress("convert", 3, 4, unit="stages")
+        outputs = comparison.compare_outputs(kept, written, writer, path)
+        _check_outputs(outputs, source, options)
+    progress("convert", 4, 4, unit="stages")
+    return report.Conversion(
+        source=source,
+        target_path=target.path,
+        target_format=options.target_format,
+        kept=kept,
+        written=written,
+        placement=placement,
+        dropped=(*left_out, *dropped),
+        outputs=outputs,
+    )
+
+
+def _check_attention(source, target_format):
+    is_causal = source.config is not None and source.config.is_causal
+    if is_causal and target_format not in _SAY_ATTENTION:
+        raise ValueError(
+            f"{source.path} has causal attention, which {target_format} has no place "
+            "for: every position would see those after it. Convert it to one of "
+            f"{', '.join(_SAY_ATTENTION)}."
+        )
+
+
+def _placed(source, writer, options):
+    """Returns what is converted, the heads dropped, and where everything goes."""
+    placement = writer.placement(source)
+    heads = list(filter(source_module.is_head, placement.without_place))
+    if heads and not options.drop_head:
+        raise ValueError(
+            f"{options.target_format} has no place for {', '.join(heads)} of "
+            f"{source.path}; give --drop_head to leave it out."
+        )
+    if options.drop_head and not heads:
+        raise options_module.OptionError(
+            f"--drop_head: {options.target_format} has a place for everything of "
+            f"{source.path}; leave the flag out, or give --head=encoder for the "
+            "encoder alone."
+        )
+    if heads:
+        source = source_module.without(source, heads)
+        placement = writer.placement(source)
+    if source.format == options.target_format:
+        placement = dataclasses.replace(placement, changes=())
+    if placement.changes and not options.allow_activation_change:
+        raise ValueError(
+            f"{options.target_format} does not compute what {source.path} does: "
+            f"{'; '.join(placement.changes)}; give --allow_activation_change to "
+            "convert it all the same."
+        )
+    return source, heads, placement
+
+
+def _check_outputs(outputs, source, options):
+    for name, difference in outputs.differences.items():
+        if not difference <= probe.TOLERANCE:
+            raise ValueError(
+                f"{name} of the converted checkpoint differs by {difference:.1e} from "
+                f"the source's (at most {probe.TOLERANCE:g} is allowed), so nothing "
+                "was kept."
+            )
+    for name, difference in outputs.changes.items():
+        if not (difference <= probe.TOLERANCE or options.allow_activation_change):
+            raise ValueError(
+                f"{name} differs by {difference:.1e} from what {source.path} computes "
+                f"as {source.format}, which {options.target_format} cannot say; give "
+                "--allow_activation_change to convert it all the same."
+            )
+
+
+@contextlib.contextmanager
+def _clear_errors(target):
+    """Turns what libraries raise while they write into an OSError with one sentence."""
+    try:
+        yield
+    except (tf.errors.OpError, OSError) as error:
+        reason = getattr(error, "message", None) or str(error)
+        reason = reason.split("\n")[0].rstrip(".")
+        raise OSError(f"{target.path} cannot be written: {reason}.") from error
+
+
+def _write(writer, source, folder, target):
+    with _clear_errors(target):
+        if target.is_folder:
+            writer.write(source, folder)
+        elif writer is release_folder:
+            writer.write(source, folder, name=target.name)
+        else:
+            writer.write(source, target.inside(folder))
+
+
+def _read_back(writer, path, target):
+    try:
+        return writer.open_source(path)
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"What was written for {target.path} cannot be read back ({error}), so "
+            "nothing was kept."
+        ) from error

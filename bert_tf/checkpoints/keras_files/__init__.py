@@ -1,0 +1,1 @@
+"""Files that Keras saves: `.keras` and `.weights.h5`."""

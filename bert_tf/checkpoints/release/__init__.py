@@ -1,0 +1,1 @@
+"""The release's own checkpoint format, which is also this package's."""

@@ -1,0 +1,254 @@
+"""The release's checkpoint format, written and read by name.
+
+A checkpoint is called by its prefix, such as `run/model.ckpt-1000`. It is made of
+`PREFIX.data-00000-of-00001` and, written after it, `PREFIX.index`.
+"""
+
+import contextlib
+import os
+import re
+import uuid
+
+import tensorflow as tf
+
+from bert_tf import files
+from bert_tf.checkpoints.release import state_file
+
+_PART = re.compile(r"\.(index|data-\d{5}-of-\d{5})$")
+# A checkpoint that is being written has this in its name.
+PARTIAL = ".partial"
+
+
+def save(prefix, tensors):
+    """Writes a checkpoint; its files appear whole, the index last.
+
+    Args:
+        prefix: path without `.index`. Folders above it are made.
+        tensors: dict from name to a variable, tensor or array. Variables are not
+            copied when they are in the host's memory.
+
+    Raises:
+        OSError: it cannot be written, for example because the disk is full. What was
+            there before is as it was.
+    """
+    prefix = os.fspath(prefix)
+    folder, name = os.path.split(prefix)
+    files.make_folders(folder or ".")
+    # Object stores cannot rename; there SaveV2 writes data, then index, by itself.
+    temporary = prefix
+    if "://" not in prefix:
+        temporary = os.path.join(folder, f".{name}.{uuid.uuid4().hex}{PARTIAL}")
+    ordered = sorted(tensors)
+    try:
+        with _clear_write_errors(prefix):
+            tf.raw_ops.SaveV2(
+                prefix=temporary,
+                tensor_names=ordered,
+                shape_and_slices=[""] * len(ordered),
+                tensors=[tf.convert_to_tensor(tensors[name]) for name in ordered],
+            )
+        if temporary != prefix:
+            _rename_parts(temporary, prefix)
+    except BaseException:
+        if temporary != prefix:
+            remove_partial(folder or ".", os.path.basename(temporary))
+        raise
+
+
+def remove_partial(folder, start):
+    """Removes the files of unfinished checkpoints whose names begin with `start`.
+
+    Only names that `save` gives to what it has not finished are touched.
+    """
+    for name in files.list_folder(folder):
+        if name.startswith(start) and PARTIAL in name and name.startswith("."):
+            files.remove(os.path.join(folder, name))
+
+
+def read_names_and_shapes(path):
+    """Returns {name: shape} of every tensor in a checkpoint.
+
+    Args:
+        path: as `resolve` takes it.
+
+    Raises:
+        FileNotFoundError: there is no such checkpoint.
+        ValueError: the path is no prefix, or the files cannot be read.
+    """
+    prefix = resolve(path)
+    return dict(_open(prefix).get_variable_to_shape_map())
+
+
+def read(path, wanted):
+    """Returns {name: ndarray} of some tensors of a checkpoint.
+
+    Args:
+        path: as `resolve` takes it.
+        wanted: names.
+
+    Raises:
+        FileNotFoundError: there is no such checkpoint.
+        ValueError: a tensor is not in it, or the files are damaged.
+    """
+    return dict(read_each(path, wanted))
+
+
+def read_each(path, wanted):
+    """Yields (name, ndarray) of some tensors, one in memory at a time.
+
+    Raises:
+        FileNotFoundError: there is no such checkpoint.
+        ValueError: a tensor is not in it, or the files are damaged.
+    """
+    prefix = resolve(path)
+    reader = _open(prefix)
+    shapes = reader.get_variable_to_shape_map()
+    for name in wanted:
+        if name not in shapes:
+            raise ValueError(f"The checkpoint {prefix} has no tensor {name}.")
+        with _clear_read_errors(prefix):
+            tensor = reader.get_tensor(name)
+        yield name, tensor
+
+
+def assign(path, variables):
+    """Gives variables the values that a checkpoint has for them.
+
+    Shapes are compared before anything is assigned. One tensor is in memory at a time.
+
+    Args:
+        path: as `resolve` takes it.
+        variables: {name in the checkpoint: variable}; works under any tf.distribute
+            strategy.
+
+    Raises:
+        FileNotFoundError: there is no such checkpoint.
+        ValueError: a tensor is not in it or has another shape, or the files are
+            damaged.
+    """
+    prefix = resolve(path)
+    shapes = read_names_and_shapes(prefix)
+    for name, variable in variables.items():
+        found, expected = shapes.get(name), list(variable.shape)
+        if found is not None and list(found) != expected:
+            raise ValueError(
+                f"{name} has shape {list(found)} in the checkpoint {prefix}, expected "
+                f"{expected}; give the bert_config.json that belongs to the checkpoint."
+            )
+    for name, tensor in read_each(prefix, variables):
+        variables[name].assign(tensor)
+
+
+def resolve(path):
+    """Returns the prefix that a path stands for.
+
+    Args:
+        path: a prefix; a folder with a `checkpoint` file, whose latest checkpoint is
+            taken; or a folder that holds exactly one checkpoint, as those of the
+            release do.
+
+    Raises:
+        FileNotFoundError: there is no such checkpoint.
+        ValueError: the path is one of a checkpoint's files, a folder in which none
+            is the latest, or a file of another kind.
+    """
+    path = os.fspath(path)
+    part = _PART.search(path)
+    if part:
+        raise ValueError(
+            f"{path} is one file of a checkpoint; give the name that its files have in "
+            f"common: {path[: part.start()]}"
+        )
+    # First, since the store ram:// takes the start of a file's name for a folder.
+    if state_file.is_complete(path):
+        return path
+    if files.is_folder(path):
+        state = state_file.read(path)
+        path = state.latest if state else _only_prefix(path)
+    if state_file.is_complete(path):
+        return path
+    for part in ("index", "data-00000-of-00001"):
+        if not files.exists(f"{path}.{part}"):
+            raise FileNotFoundError(f"No checkpoint {path}: there is no {path}.{part}")
+    raise FileNotFoundError(f"No checkpoint {path}: its data file is missing.")
+
+
+def is_part(path):
+    """Returns whether a path has the name of one of a checkpoint's files."""
+    return _PART.search(os.fspath(path)) is not None
+
+
+def prefixes_in(folder):
+    """Returns the prefixes of the checkpoints in a folder, sorted."""
+    names = [name for name in files.list_folder(folder) if name.endswith(".index")]
+    return [os.path.join(folder, name.removesuffix(".index")) for name in names]
+
+
+def _only_prefix(folder):
+    prefixes = [path for path in prefixes_in(folder) if state_file.is_complete(path)]
+    if len(prefixes) == 1:
+        return prefixes[0]
+    example = min(prefixes, default=os.path.join(folder, "model.ckpt"))
+    raise ValueError(
+        f"{folder} is a folder without a file named checkpoint, and it holds "
+        f"{len(prefixes)} checkpoints; give the prefix of one, such as {example}"
+    )
+
+
+def _rename_parts(temporary, prefix):
+    for path in (*state_file.data_files(temporary), f"{temporary}.index"):
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())
+        files.rename(path, prefix + path.removeprefix(temporary))
+
+
+def _open(prefix):
+    with _clear_read_errors(prefix):
+        # Not tf.train.load_checkpoint, which looks for a folder of that name first.
+        return tf.compat.v1.train.NewCheckpointReader(prefix)
+
+
+@contextlib.contextmanager
+def _clear_read_errors(prefix):
+    try:
+        yield
+    except (tf.errors.OpError, IndexError, RuntimeError, ValueError) as error:
+        reason = _first_line(error)
+        raise ValueError(
+            f"The checkpoint {prefix} cannot be read: it is damaged or cut off "
+            f"({reason}); copy it again{_older(prefix)}."
+        ) from error
+
+
+def _older(prefix):
+    """Returns the words that name the next older checkpoint of a run, if any."""
+    try:
+        state = state_file.read(os.path.dirname(prefix) or ".")
+    except (OSError, ValueError):
+        return ""
+    if state is None or prefix not in state.prefixes:
+        return ""
+    older = state.prefixes[: state.prefixes.index(prefix)]
+    older = [other for other in older if state_file.is_complete(other)]
+    return f", or take the one before it, {older[-1]}" if older else ""
+
+
+@contextlib.contextmanager
+def _clear_write_errors(prefix):
+    try:
+        yield
+    except tf.errors.ResourceExhaustedError as error:
+        raise OSError(
+            f"The checkpoint {prefix} cannot be written: the disk or the memory is "
+            f"full ({_first_line(error)}); earlier checkpoints are as they were."
+        ) from error
+    except tf.errors.OpError as error:
+        raise OSError(
+            f"The checkpoint {prefix} cannot be written ({_first_line(error)}); "
+            "check the folder and its permissions."
+        ) from error
+
+
+def _first_line(error):
+    message = getattr(error, "message", None) or str(error)
+    return message.split("\n")[0].split(" [Op:")[0].rstrip(".")[:200]

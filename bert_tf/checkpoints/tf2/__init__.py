@@ -1,0 +1,1 @@
+"""SavedModels of TF Hub and object-based checkpoints of the Model Garden."""

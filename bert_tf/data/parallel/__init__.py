@@ -1,0 +1,1 @@
+"""Runs independent tasks in worker processes or on Apache Beam."""

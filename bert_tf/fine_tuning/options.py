@@ -1,0 +1,48 @@
+"""Options of every tool that fine-tunes for a task."""
+
+import dataclasses
+
+from bert_tf import options as options_module
+from bert_tf.options import option
+from bert_tf.training import options as training_options
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaskOptions(training_options.FineTuningOptions):
+    """What a fine-tuning tool needs beside its own data and head.
+
+    A tool says what its data are, and replaces what has another default there.
+    """
+
+    bert_config_file: str | None = option(
+        None, help="JSON file with the model's size; default: as init_checkpoint says."
+    )
+    vocab_file: str | None = option(
+        None, help="Vocabulary of the checkpoint; default: as init_checkpoint has it."
+    )
+    do_predict: bool = option(
+        False, help="Predict the test file, or predict_file, with the last checkpoint."
+    )
+    num_train_epochs: float = option(
+        3.0, minimum=0.0, help="How often training goes over the examples."
+    )
+    warmup_proportion: float = option(
+        0.1, minimum=0.0, maximum=1.0, help="Share of steps in which the rate rises."
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not (self.do_train or self.do_eval or self.do_predict or self.dry_run):
+            raise options_module.OptionError(
+                "Nothing to do; expected --do_train, --do_eval or --do_predict, or "
+                "several."
+            )
+
+    def _require(self, name, reason):
+        if not getattr(self, name):
+            raise options_module.OptionError(f"{reason} needs --{name}.")
+
+    def _refuse(self, names, reason):
+        given = [name for name in names if getattr(self, name)]
+        if given:
+            raise options_module.OptionError(f"--{given[0]} {reason}.")

@@ -1,0 +1,71 @@
+"""What several runs will take together, before they run."""
+
+import itertools
+from collections.abc import Callable
+from collections.abc import Sequence
+
+from bert_tf.fine_tuning import trial_options
+from bert_tf.training import estimates
+
+# What an estimate counts without another model, or what does not change it.
+_COUNTED = ("train_batch_size", "num_train_epochs")
+_WITHOUT_COST = ("learning_rate", "random_seed", "warmup_proportion")
+
+
+def report(
+    trials: Sequence[trial_options.Trial],
+    create: Callable[..., Callable[..., estimates.Estimate]],
+) -> str:
+    """Returns number, size and time of all runs, each from its first step.
+
+    Args:
+        trials: the runs.
+        create: function from a run's options to one that estimates it, and any with
+            another rate, seed, batch size or number of epochs.
+
+    Raises:
+        ValueError, OSError: a run's options, data or checkpoint do not fit together.
+    """
+    found = _estimates(trials, create)
+    steps = [one.num_train_steps for one in found]
+    memory = max(one.memory_bytes for one in found) / 2**30
+    seconds = estimates.clock(sum(one.seconds for one in found))
+    parameters = _range([one.num_parameters for one in found], "{:,}")
+    flops = _range([one.flops_per_step for one in found], "{:.3g}")
+    return "\n".join(
+        [
+            f"runs              {len(found):,}",
+            f"parameters        {parameters}",
+            f"steps             {_range(steps, '{:,}')} a run, {sum(steps):,} in all",
+            f"FLOPs per step    {flops}",
+            f"memory per device {memory:.2f} GiB at most (estimate)",
+            f"time              {seconds} for all runs (at the speed of a bare matrix "
+            "product here; the real runs are slower)",
+        ]
+    )
+
+
+def _estimates(trials, create):
+    found = []
+    ordered = sorted(trials, key=_model_of)
+    for _, group in itertools.groupby(ordered, key=_model_of):
+        estimate_one, known = None, {}
+        for trial in group:
+            estimate_one = estimate_one or create(trial.options)
+            cost = tuple(getattr(trial.options, name) for name in _COUNTED)
+            if cost not in known:
+                known[cost] = estimate_one(trial.options)
+            found.append(known[cost])
+    return found
+
+
+def _model_of(trial):
+    """Returns what the runs have in common that one model stands for, as text."""
+    names = (*_COUNTED, *_WITHOUT_COST)
+    return repr({n: value for n, value in trial.changed.items() if n not in names})
+
+
+def _range(values, form):
+    """Returns "3 to 12", or "3" where all are the same."""
+    texts = [form.format(value) for value in (min(values), max(values))]
+    return " to ".join(dict.fromkeys(texts))

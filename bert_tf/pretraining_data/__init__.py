@@ -1,0 +1,1 @@
+"""Sentences to masked records: what `create_pretraining_data` does."""

@@ -1,0 +1,201 @@
+"""Masked positions, drawn for thousands of sequences at a time.
+
+The same distributions as `masking.mask_tokens`.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from bert_tf.pretraining_data import draws as draws_module
+from bert_tf.pretraining_data import mask_shares
+from bert_tf.pretraining_data import span_sampling
+from bert_tf.tokenization import vocabulary as vocabulary_module
+
+# Keys of 32 bits take half the time of longer ones. Where the place takes at most so
+# many of them, the random ones are seldom equal; of equal ones the lower place wins.
+_MOST_PLACE_BITS = 12
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MaskedRows:
+    """Sequences with some pieces replaced, and what they were."""
+
+    ids: np.ndarray  # int32 [B, S], after replacement.
+    positions: np.ndarray  # int32 [B, M], chosen positions, ascending; unused: 0.
+    labels: np.ndarray  # int32 [B, M], ids that were there; unused: 0.
+    weights: np.ndarray  # float32 [B, M], 1 for a chosen position, 0 for unused.
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """Returns them by the names of the release's records."""
+        return {
+            "input_ids": self.ids,
+            "masked_lm_positions": self.positions,
+            "masked_lm_ids": self.labels,
+            "masked_lm_weights": self.weights,
+        }
+
+
+class MaskSampler:
+    """Draws masks.
+
+    Args:
+        vocabulary: random pieces are drawn from it.
+        masked_lm_prob: share of a sequence's length that is chosen.
+        max_predictions: the most positions chosen, M.
+        whole_words: whether the pieces of a word are chosen together.
+        spans: whether words that follow one another are chosen together.
+        shares: what becomes of those that are chosen.
+
+    Attributes:
+        max_predictions: M.
+    """
+
+    def __init__(
+        self,
+        vocabulary: vocabulary_module.Vocabulary,
+        *,
+        masked_lm_prob: float,
+        max_predictions: int,
+        whole_words: bool,
+        spans: bool = False,
+        shares: mask_shares.MaskShares | None = None,
+    ):
+        self._vocab_size = len(vocabulary)
+        self._mask_id = vocabulary.mask_id
+        self._masked_lm_prob = masked_lm_prob
+        self.max_predictions = max_predictions
+        self._whole_words = whole_words
+        self._spans = spans
+        self._shares = shares or mask_shares.MaskShares()
+        self._is_inside_word = is_inside_word(vocabulary)
+
+    def mask(
+        self,
+        ids: np.ndarray,
+        is_candidate: np.ndarray,
+        lengths: np.ndarray,
+        draws: draws_module.Draws | draws_module.RowDraws,
+        starts_word: np.ndarray | None = None,
+    ) -> MaskedRows:
+        """Returns the sequences with masks.
+
+        Args:
+            ids: int32 [B, S].
+            is_candidate: bool [B, S], places of pieces other than [CLS] and [SEP].
+            lengths: int64 [B], pieces of each sequence.
+            draws: every draw comes from it.
+            starts_word: bool [B, S], pieces that begin a word; None: those that do
+                not start with `##`.
+        """
+        num_wanted = np.rint(lengths * self._masked_lm_prob).astype(np.int64)
+        num_wanted = np.clip(num_wanted, 1, self.max_predictions)
+        if not (self._whole_words or self._spans):
+            is_chosen = _choose_places(is_candidate, num_wanted, draws)
+            return self._replaced(ids, is_chosen, draws)
+        if starts_word is None:
+            starts_word = ~self._is_inside_word[ids]
+        word, sizes = _words(starts_word, is_candidate)
+        if self._spans:
+            chosen = span_sampling.choose_spans(
+                word, sizes, is_candidate, num_wanted, draws
+            )
+            return self._replaced(ids, chosen.is_chosen, draws, chosen.first_place)
+        is_chosen = _choose_words(word, sizes, num_wanted, draws) & is_candidate
+        return self._replaced(ids, is_chosen, draws)
+
+    def _replaced(self, ids, is_chosen, draws, together=None):
+        """Returns the rows with masks.
+
+        `together`, int64 [B, S], has one value for places that share their fate.
+        """
+        # Twice as fast as np.nonzero of two axes.
+        places = np.flatnonzero(is_chosen)
+        rows, columns = np.divmod(places, is_chosen.shape[1])
+        counts = np.bincount(rows, minlength=len(ids))
+        is_used = np.arange(self.max_predictions) < counts[:, None]
+        positions = np.zeros(is_used.shape, np.int32)
+        labels = np.zeros_like(positions)
+        originals = ids.take(places)
+        positions[is_used] = columns
+        labels[is_used] = originals
+        chance = draws.uniform_at(rows, columns)
+        if together is not None:
+            groups = rows * ids.shape[1] + together.take(places)
+            _, first, group = np.unique(groups, return_index=True, return_inverse=True)
+            chance = chance[first][group]
+        random_ids = (draws.uniform_at(rows, columns) * self._vocab_size).astype(
+            np.int32
+        )
+        replaced = np.where(chance < 1 - self._shares.random, originals, random_ids)
+        replaced[chance < self._shares.mask] = self._mask_id
+        masked = ids.copy()
+        np.put(masked, places, replaced)
+        return MaskedRows(
+            ids=masked,
+            positions=positions,
+            labels=labels,
+            weights=is_used.astype(np.float32),
+        )
+
+
+def is_inside_word(vocabulary: vocabulary_module.Vocabulary) -> np.ndarray:
+    """Returns bool [V]: whether a piece goes on with the word before it."""
+    return np.array([token.startswith("##") for token in vocabulary.tokens])
+
+
+def _choose_words(word, sizes, num_wanted, draws):
+    """Returns bool [B, S]: whole words in random order, as long as they fit."""
+    order = np.argsort(_shuffle_keys(sizes > 0, draws), axis=1)
+    sizes = np.take_along_axis(sizes, order, axis=1)
+    is_taken = np.zeros(sizes.shape, bool)
+    room = num_wanted.copy()
+    for rank in range(sizes.shape[1]):
+        # A word that would exceed the number is skipped, as in 2018.
+        fits = (sizes[:, rank] > 0) & (sizes[:, rank] <= room)
+        is_taken[:, rank] = fits
+        room -= np.where(fits, sizes[:, rank], 0)
+        if not room.any():
+            break
+    by_word = np.empty_like(is_taken)
+    np.put_along_axis(by_word, order, is_taken, axis=1)
+    return np.take_along_axis(by_word, word, axis=1)
+
+
+def _words(starts_word, is_candidate):
+    """Returns the word of each place, int64 [B, S], and words' sizes [B, S]."""
+    is_start = is_candidate & starts_word
+    # A sequence may begin inside a word; what is there is a word of its own.
+    first = np.argmax(is_candidate, axis=1)
+    is_start[np.arange(len(is_start)), first] = True
+    word = np.maximum(np.cumsum(is_start, axis=1) - 1, 0)
+    num_rows, length = is_start.shape
+    flat = (word + np.arange(num_rows)[:, None] * length)[is_candidate]
+    sizes = np.bincount(flat, minlength=num_rows * length)
+    return word, sizes.reshape(num_rows, length)
+
+
+def _choose_places(is_candidate, num_wanted, draws):
+    """Returns bool [B, S]: `num_wanted` candidates of each row, or all there are."""
+    keys = _shuffle_keys(is_candidate, draws)
+    most = min(int(num_wanted.max()), keys.shape[1])
+    smallest = np.sort(np.partition(keys, most - 1, axis=1)[:, :most], axis=1)
+    num_wanted = np.minimum(num_wanted, most)
+    limit = smallest[np.arange(len(keys)), num_wanted - 1]
+    return (keys <= limit[:, None]) & is_candidate
+
+
+def _shuffle_keys(is_item, draws):
+    """Returns [B, S] to sort by: random for items, and no two equal; others last.
+
+    The keys are uint32 with at least 20 random bits, or for long rows uint64.
+    """
+    num_rows, length = is_item.shape
+    place_bits = length.bit_length()
+    dtype = np.dtype(np.uint32 if place_bits <= _MOST_PLACE_BITS else np.uint64)
+    words = draws.words(num_rows * -(-length * dtype.itemsize // 8))
+    keys = words.view(dtype).reshape(num_rows, -1)[:, :length]
+    bits = dtype.type(place_bits)
+    keys = (keys >> bits << bits) | np.arange(length, dtype=dtype)
+    np.copyto(keys, np.iinfo(dtype).max, where=~is_item)
+    return keys

@@ -1,0 +1,118 @@
+"""A shard's text to columns, with the release's own draws in its order."""
+
+import random
+from collections.abc import Callable
+from collections.abc import Iterator
+
+import numpy as np
+
+from bert_tf.data import corpus as data_corpus
+from bert_tf.data import packing
+from bert_tf.pretraining_data import counts as counts_module
+from bert_tf.pretraining_data import examples
+from bert_tf.pretraining_data import features
+from bert_tf.pretraining_data import masking
+from bert_tf.pretraining_data import options as pretraining_data_options
+from bert_tf.tokenization import full
+from bert_tf.tokenization import vocabulary as vocabulary_module
+
+_ROWS_AT_A_TIME = 1024
+
+
+class ReleaseSampler:
+    """Makes the records that the 2018 script made.
+
+    Args:
+        options: of create_pretraining_data.
+        vocabulary: the vocabulary that the options name.
+    """
+
+    def __init__(
+        self,
+        options: pretraining_data_options.CreatePretrainingDataOptions,
+        vocabulary: vocabulary_module.Vocabulary,
+    ):
+        self._options = options
+        self._vocabulary = vocabulary
+        self._tokenizer = full.FullTokenizer(vocabulary, options.do_lower_case)
+
+    def columns(
+        self,
+        shard: data_corpus.Shard,
+        shard_index: int,
+        counts: counts_module.Counts,
+        on_progress: Callable[[float], None],
+    ) -> Iterator[dict[str, np.ndarray]]:
+        """Yields the shard's records, as `VectorizedSampler.columns` does."""
+        options = self._options
+        documents = self._documents(shard, counts, on_progress)
+        counts_module.check_documents(
+            len(documents), options.next_sentence, shard.spans[0].path
+        )
+        # The first shard draws as the release draws for a corpus.
+        rng = random.Random(options.random_seed + shard_index)
+        rng.shuffle(documents)
+        pairs = self._pairs(documents, rng, on_progress)
+        rng.shuffle(pairs)
+        for done in range(0, len(pairs), _ROWS_AT_A_TIME):
+            columns = features.columns_of_pairs(
+                pairs[done : done + _ROWS_AT_A_TIME],
+                self._vocabulary,
+                max_seq_length=options.max_seq_length,
+                max_predictions=options.max_predictions_per_seq,
+            )
+            counts.add_columns(columns)
+            yield columns
+        on_progress(1.0)
+
+    def _documents(self, shard, counts, on_progress):
+        """Returns lists of sentences, which are lists of word pieces."""
+        documents, num_characters = [], 0
+        for sentences in data_corpus.read_shard(shard):
+            document = [self._tokenizer.tokenize(sentence) for sentence in sentences]
+            document = [tokens for tokens in document if tokens]
+            if document:
+                documents.append(document)
+                counts.documents += 1
+                counts.sentences += len(document)
+                counts.pieces += sum(map(len, document))
+                counts.unknown += sum(s.count(vocabulary_module.UNK) for s in document)
+            num_characters += sum(map(len, sentences))
+            on_progress(num_characters / (2 * shard.num_bytes))
+        return documents
+
+    def _pairs(self, documents, rng, on_progress):
+        options = self._options
+        sampler = examples.PairSampler(
+            documents,
+            rng,
+            max_tokens=options.max_tokens,
+            short_seq_prob=options.short_seq_prob,
+        )
+        result = []
+        for dupe in range(options.dupe_factor):
+            for index in range(len(documents)):
+                # A pair's masks are drawn before the next pair.
+                result += [self._masked(pair, rng) for pair in sampler.pairs(index)]
+            on_progress(0.5 + 0.4 * (dupe + 1) / options.dupe_factor)
+        return result
+
+    def _masked(self, pair, rng):
+        options = self._options
+        packed = packing.pack_pair(
+            pair.tokens_a, pair.tokens_b, max_seq_length=options.max_seq_length
+        )
+        masked = masking.mask_tokens(
+            packed.pieces,
+            rng,
+            vocabulary=self._vocabulary,
+            masked_lm_prob=options.masked_lm_prob,
+            max_predictions=options.max_predictions_per_seq,
+            whole_words=options.do_whole_word_mask,
+            shares=options.shares,
+        )
+        return features.MaskedPair(
+            masked=masked,
+            num_first=len(pair.tokens_a) + 2,
+            is_random_next=pair.is_random_next,
+        )

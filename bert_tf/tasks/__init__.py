@@ -1,0 +1,1 @@
+"""The fine-tuning tasks: one folder each, none of which imports another."""

@@ -1,0 +1,129 @@
+"""What a run of classification hands to its model card."""
+
+import collections
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from bert_tf.fine_tuning import model_card
+from bert_tf.tasks.classification import evaluation as evaluation_module
+from bert_tf.tasks.classification import examples as examples_module
+from bert_tf.tasks.classification import label_kinds
+from bert_tf.training import training_facts
+
+PIPELINE_TAG = "text-classification"
+
+
+def card_of(
+    options,
+    inputs,
+    examples: Mapping[str, Sequence[examples_module.InputExample]],
+    *,
+    training: training_facts.TrainingFacts | None = None,
+    results: Mapping[str, float] | None = None,
+    evaluated: Mapping[str, evaluation_module.Evaluated] | None = None,
+) -> model_card.Card:
+    """Returns the card of a run, as far as this call knows it.
+
+    Args:
+        options: `RunClassifierOptions`.
+        inputs: `inputs.Inputs`.
+        examples: "train", "dev", "test" -> the examples that were read.
+        training: after training, its facts.
+        results: after evaluating, what eval_results.txt holds.
+        evaluated: after evaluating, what was found in each set.
+
+    Raises:
+        OSError: a file of the data cannot be read.
+    """
+    evaluated = evaluated or {}
+    num_evaluated = sum(len(found.said) for found in evaluated.values())
+    wrong = [
+        example
+        for part, found in evaluated.items()
+        for example in _wrong_examples(examples[part], found)
+    ]
+    return model_card.Card(
+        pipeline_tag=PIPELINE_TAG,
+        summary=_summary(inputs.task),
+        labels=inputs.task.labels,
+        languages=tuple(inputs.processor.get_languages()),
+        options=options,
+        data=_data(options, inputs, examples),
+        scores={name: (value,) for name, value in (results or {}).items()},
+        wrong_examples=tuple(wrong),
+        num_wrong=len(wrong) if evaluated else None,
+        num_evaluated=num_evaluated or None,
+        training=training,
+    )
+
+
+def _summary(task):
+    """Returns one sentence: what the model does."""
+    texts = "a pair of texts" if task.is_pair else "a text"
+    of_task = f" ({task.task_name.upper()})" if task.task_name else ""
+    if task.label_kind == label_kinds.REGRESSION:
+        return (
+            f"Finds a number for {texts}{of_task}; an answer counts as wrong that is "
+            "farther from the label than the labels' standard deviation."
+        )
+    if task.label_kind == label_kinds.MULTI_LABEL:
+        return (
+            f"Tells which of {len(task.labels)} classes, any number of them, {texts} "
+            f"has{of_task}; a class counts from a probability of {task.threshold:g}."
+        )
+    return f"Tells which of {len(task.labels)} classes {texts} has{of_task}."
+
+
+def _data(options, inputs, examples):
+    paths = inputs.processor.get_files(options.data_dir)
+    if not paths:
+        return _named_data(inputs, examples)
+    evaluated = {part: rows for part, rows in examples.items() if part != "train"}
+    counts = {}
+    for part, rows in evaluated.items():
+        # Several sets may be in one file, as XNLI's languages.
+        name = part if part in paths else part.split("_")[0]
+        counts[name] = counts.get(name, 0) + len(rows)
+    data = [
+        model_card.data_file(part, paths[part], count)
+        for part, count in counts.items()
+        if part in paths
+    ]
+    trained = _training_data(options, inputs, examples.get("train", ()))
+    return (*trained, *data)
+
+
+def _training_data(options, inputs, rows):
+    """Returns the record of each training file, as XNLI has one a language."""
+    if not rows:
+        return []
+    paths = inputs.processor.get_train_files(options.data_dir)
+    if len(paths) < 2:
+        return [model_card.data_file("train", path, len(rows)) for path in paths]
+    counts = collections.Counter(row.place.rpartition(":")[0] for row in rows)
+    return [model_card.data_file("train", path, counts[path]) for path in paths]
+
+
+def _named_data(inputs, examples):
+    names = {part: inputs.processor.get_set_name(part) for part in examples}
+    return tuple(
+        model_card.DataFile(
+            part=part, name=names[part], num_examples=len(rows), sha256=None
+        )
+        for part, rows in examples.items()
+        if names[part] is not None
+    )
+
+
+def _wrong_examples(examples, found):
+    return [
+        model_card.WrongExample(
+            text=" ||| ".join(filter(None, example.texts)),
+            expected=example.label,
+            predicted=said,
+        )
+        for example, said, is_right in zip(
+            examples, found.said, found.is_right, strict=True
+        )
+        if not is_right
+    ]

@@ -1,0 +1,186 @@
+"""Options of a classifier's data: a named task, a TensorFlow dataset or own tables."""
+
+import dataclasses
+
+from bert_tf import options as options_module
+from bert_tf.fine_tuning import trial_options
+from bert_tf.options import option
+
+TASK_NAMES = (
+    "cola",
+    "mrpc",
+    "sst-2",
+    "sts-b",
+    "qqp",
+    "mnli",
+    "qnli",
+    "rte",
+    "wnli",
+    "ax",
+    "xnli",
+)
+WITHOUT_TRAINING = ("ax",)
+SPLITS = ("train", "validation", "test")
+_FILES = ("train_file", "eval_file", "predict_file")
+_COLUMNS = ("text_column", "text_b_column", "label_column")
+_LABELS = ("labels", "label_separator", "regression")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DataOptions(trial_options.TrialOptions):
+    """What a classifier is trained on, and what its labels are."""
+
+    task_name: str | None = option(
+        None,
+        help="Task of GLUE, or XNLI: CoLA, MRPC, SST-2, STS-B, QQP, MNLI, QNLI, RTE, "
+        "WNLI, AX, XNLI; leave out for your own data.",
+    )
+    data_dir: str | None = option(
+        None,
+        help="Folder with the task's files, such as train.tsv, dev.tsv and test.tsv; "
+        "with tfds_name the folder of TensorFlow Datasets.",
+    )
+    train_language: tuple[str, ...] = option(
+        (), help="XNLI: language to train on, or several; default: zh, as in 2018."
+    )
+    eval_language: tuple[str, ...] = option(
+        (),
+        help="XNLI: language to evaluate on and to predict, several, or all; default: "
+        "train_language.",
+    )
+    tfds_name: str | None = option(
+        None,
+        help="TensorFlow dataset instead of files: glue/mrpc, imdb_reviews (needs "
+        "bert_tf[datasets]).",
+    )
+    tfds_splits: tuple[str, ...] = option(
+        SPLITS, help="Its splits to train on, to evaluate on and to predict."
+    )
+    train_file: str | None = option(
+        None,
+        help="Your own table to train on: .tsv (no quoting), .csv or .jsonl; the first "
+        "line of a .tsv or .csv names the columns.",
+    )
+    eval_file: str | None = option(None, help="Your own table to evaluate on.")
+    predict_file: str | None = option(
+        None, help="Your own table to predict; it needs no labels."
+    )
+    text_column: str | None = option(
+        None, help="Column of the text; default: as in training, or else text."
+    )
+    text_b_column: str | None = option(
+        None,
+        help="Column of the second text of a pair; default: as in training, or else "
+        "none.",
+    )
+    label_column: str | None = option(
+        None, help="Column of the class; default: as in training, or else label."
+    )
+    labels: tuple[str, ...] = option(
+        (),
+        help="Classes of your own data, in the order of the output columns; default: "
+        "those of train_file, sorted.",
+    )
+    label_separator: str | None = option(
+        None,
+        help="A text may have any number of classes; this stands between their names "
+        "in the label column.",
+    )
+    threshold: float | None = option(
+        None,
+        minimum=0.0,
+        maximum=1.0,
+        help="The least probability of a class that counts, where a text may have "
+        "several; default: as in training, or else 0.5.",
+    )
+    regression: bool = option(False, help="The label column holds numbers.")
+    class_weights: tuple[str, ...] = option(
+        (),
+        help="How much classes count in training: rain=2,sun=0.5 (others 1), or "
+        "balanced: all the same, however rare.",
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        self._check_labels()
+        if self.task_name is not None:
+            self._check_task()
+        elif self.tfds_name is not None:
+            self._check_tfds()
+        else:
+            self._check_own_data()
+
+    def _check_labels(self):
+        if len(set(self.labels)) != len(self.labels) or len(self.labels) == 1:
+            raise options_module.OptionError(
+                f"--labels={','.join(self.labels)}: expected two or more different "
+                "names."
+            )
+        if self.label_separator == "":
+            raise options_module.OptionError(
+                "--label_separator is empty; expected what stands between two names."
+            )
+        if self.regression:
+            self._refuse(
+                ("labels", "label_separator", "threshold", "class_weights"),
+                "is of classes and does not go with --regression",
+            )
+
+    def _check_task(self):
+        name = self.task_name.lower()
+        if name not in TASK_NAMES:
+            raise options_module.OptionError(
+                f"--task_name={self.task_name}: expected one of "
+                f"{', '.join(TASK_NAMES)}, or no --task_name and --train_file, "
+                "--eval_file, --predict_file for your own data."
+            )
+        self._refuse(
+            (*_FILES, *_COLUMNS, *_LABELS),
+            "is for your own data and does not go with --task_name",
+        )
+        self._refuse(("tfds_name",), "does not go with --task_name")
+        self._check_tfds_splits()
+        self._require("data_dir", f"--task_name={self.task_name}")
+        if name != "xnli":
+            self._refuse_languages()
+        if name == "sts-b":
+            self._refuse(("class_weights",), "is of classes, and STS-B has numbers")
+        if name in WITHOUT_TRAINING and (self.do_train or self.dry_run):
+            raise options_module.OptionError(
+                "--task_name=AX has nothing to train on; train with --task_name=MNLI, "
+                "then give that run's --output_dir with --task_name=AX."
+            )
+
+    def _check_tfds(self):
+        self._refuse(
+            (*_FILES, *_LABELS),
+            "is for your own tables and does not go with --tfds_name",
+        )
+        self._refuse_languages()
+        if len(self.tfds_splits) != 3:
+            raise options_module.OptionError(
+                f"--tfds_splits={','.join(self.tfds_splits)}: expected three, to train "
+                "on, to evaluate on and to predict."
+            )
+
+    def _check_own_data(self):
+        if self.data_dir is not None:
+            raise options_module.OptionError(
+                "--data_dir goes with --task_name; name your own files with "
+                "--train_file, --eval_file and --predict_file."
+            )
+        self._refuse_languages()
+        self._check_tfds_splits()
+        if self.do_train or self.dry_run:
+            self._require("train_file", "Training without --task_name")
+        if self.do_eval or self.eval_every_steps:
+            self._require("eval_file", "Evaluating without --task_name")
+        if self.do_predict:
+            self._require("predict_file", "Predicting without --task_name")
+
+    def _refuse_languages(self):
+        self._refuse(("train_language", "eval_language"), "goes with --task_name=XNLI")
+
+    def _check_tfds_splits(self):
+        if self.tfds_splits != SPLITS:
+            raise options_module.OptionError("--tfds_splits goes with --tfds_name.")

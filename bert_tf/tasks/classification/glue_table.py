@@ -1,0 +1,217 @@
+"""GLUE in one table, from the runs of its tasks or from files of answers."""
+
+import dataclasses
+import json
+import os
+
+import numpy as np
+
+from bert_tf import files
+from bert_tf.data import tables
+from bert_tf.tasks.classification import glue
+from bert_tf.tasks.classification import label_kinds
+from bert_tf.tasks.classification import scores
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Column:
+    """One of the table's lines: a column of the paper's Table 1."""
+
+    name: str  # As the paper and GLUE's server call it; answers are in NAME.tsv.
+    task_name: str  # As `glue.PROCESSORS` calls it.
+    score: str  # What the paper reports of it.
+    part: str = "dev"  # The set.
+    folder: str  # GLUE's, of the task.
+    is_in_average: bool = True
+
+    @property
+    def key(self) -> str:
+        """The score's name in eval_results.txt."""
+        return f"eval_{self.score}{self.part.removeprefix('dev')}"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Found:
+    """A score and where it is from."""
+
+    value: float  # The mean, where there are several runs.
+    source: str
+
+
+def _column(name, score, **values):
+    task = {"task_name": name.lower(), "folder": name} | values
+    return Column(name=name, score=score, **task)
+
+
+# Table 1 of the paper, in its order; WNLI is left out of its average.
+COLUMNS = (
+    _column("MNLI-m", "accuracy", task_name="mnli", folder="MNLI"),
+    _column(
+        "MNLI-mm", "accuracy", task_name="mnli", folder="MNLI", part="dev_mismatched"
+    ),
+    _column("QQP", "f1"),
+    _column("QNLI", "accuracy"),
+    _column("SST-2", "accuracy"),
+    _column("CoLA", "matthews"),
+    _column("STS-B", "spearman"),
+    _column("MRPC", "f1"),
+    _column("RTE", "accuracy"),
+    _column("WNLI", "accuracy", is_in_average=False),
+)
+
+
+def run(options) -> str:
+    """Returns the table; writes the JSON file if one is asked for.
+
+    Args:
+        options: `classification.options.EvaluateGlueOptions`.
+
+    Raises:
+        OSError: a file cannot be read or written.
+        ValueError: there is nothing of GLUE, a task is there twice, or a file of
+            answers does not fit its dev set.
+    """
+    found = found_in(options.input_dir, options.data_dir)
+    if options.output_file is not None:
+        values = {name: item.value for name, item in found.items()}
+        values["average"], values["missing"] = average(found), missing(found)
+        with files.complete_or_absent(options.output_file) as file:
+            file.write(json.dumps(values, indent=2) + "\n")
+    return report(found)
+
+
+def found_in(input_dir: str, data_dir: str | None = None) -> dict[str, Found]:
+    """Returns the scores of a folder's runs and files of answers, by column.
+
+    Args:
+        input_dir: see `EvaluateGlueOptions`.
+        data_dir: see there; None: only runs count.
+
+    Raises:
+        OSError, ValueError: see `run`.
+    """
+    runs = list(_runs(input_dir))
+    found = {}
+    for column in COLUMNS:
+        values = {
+            source: results[column.key]
+            for source, task_name, results in runs
+            if column.task_name == task_name and column.key in results
+        }
+        if values:
+            found[column.name] = _of_runs(values)
+    for column in COLUMNS:
+        path = os.path.join(input_dir, f"{column.name}.tsv")
+        if data_dir is not None and files.exists(path):
+            if column.name in found:
+                raise ValueError(
+                    f"{column.name} is there twice, in {found[column.name].source} and "
+                    f"{path}; expected one of them."
+                )
+            value = _score_of_file(path, column, data_dir)
+            found[column.name] = Found(value=value, source=path)
+    if not found:
+        raise ValueError(
+            f"{input_dir} holds no run of a GLUE task that was evaluated (--do_eval), "
+            "and no answers such as CoLA.tsv to score with --data_dir."
+        )
+    return {
+        column.name: found[column.name] for column in COLUMNS if column.name in found
+    }
+
+
+def average(found: dict[str, Found]) -> float | None:
+    """Returns the paper's average, without WNLI; None where a column is missing."""
+    if missing(found):
+        return None
+    return float(np.mean([found[c.name].value for c in COLUMNS if c.is_in_average]))
+
+
+def missing(found: dict[str, Found]) -> list[str]:
+    """Returns the columns of the average that are not there."""
+    return [c.name for c in COLUMNS if c.is_in_average and c.name not in found]
+
+
+def report(found: dict[str, Found]) -> str:
+    """Returns the table as text, scores times 100 as in the paper."""
+    lines = [f"{'task':8}{'score':10}{'value':>6}  from"]
+    for column in COLUMNS:
+        if column.name in found:
+            item = found[column.name]
+            note = "" if column.is_in_average else " (not in the average)"
+            lines.append(
+                f"{column.name:8}{column.score:10}{100 * item.value:6.1f}  "
+                f"{item.source}{note}"
+            )
+        else:
+            lines.append(f"{column.name:8}{column.score:10}{'-':>6}  missing")
+    mean = average(found)
+    if mean is not None:
+        lines.append(f"Average of the paper, without WNLI: {100 * mean:.1f}")
+        return "\n".join(lines)
+    there = [
+        found[c.name].value for c in COLUMNS if c.is_in_average and c.name in found
+    ]
+    shown = f"{100 * np.mean(there):.1f}" if there else "-"
+    lines.append(
+        f"Average of the paper: not known, {', '.join(missing(found))} missing; mean "
+        f"of the {len(there)} that are there: {shown}"
+    )
+    return "\n".join(lines)
+
+
+def _of_runs(values):
+    """Returns the mean of {folder: score} of one task's runs."""
+    mean = float(np.mean(list(values.values())))
+    if len(values) == 1:
+        return Found(value=mean, source=next(iter(values)))
+    each = ", ".join(f"{folder} {100 * x:.1f}" for folder, x in values.items())
+    return Found(value=mean, source=f"mean of {len(values)} runs: {each}")
+
+
+def _runs(input_dir):
+    """Yields (folder, name of the task, scores) of the runs in a folder."""
+    folders = [os.path.join(input_dir, name) for name in files.list_folder(input_dir)]
+    for folder in [input_dir, *folders]:
+        paths = [os.path.join(folder, n) for n in ("task.json", "eval_results.txt")]
+        if not files.is_folder(folder) or not all(map(files.exists, paths)):
+            continue
+        with files.open_file(paths[0]) as file:
+            task_name = json.load(file).get("task_name")
+        pairs = (line.split(" = ") for line in files.read_lines(paths[1]))
+        yield folder, task_name, {name: float(value) for name, value in pairs}
+
+
+def _score_of_file(path, column, data_dir):
+    """Returns the score of a file of answers on a dev set."""
+    processor = glue.PROCESSORS[column.task_name]()
+    folder = os.path.join(data_dir, column.folder)
+    examples = processor.read_labelled(folder, column.part)
+    answer_of = {
+        row.cells["index"]: row
+        for row in tables.read_table(path, ["index", "prediction"])
+    }
+    labels = processor.get_labels()
+    kind = processor.columns.kind
+    truth, predicted = [], []
+    for number, example in enumerate(examples):
+        index = str(number) if example.index is None else example.index
+        if index not in answer_of:
+            raise ValueError(
+                f"{path} has no answer with the index {index}; expected one for each "
+                f"of the {len(examples)} examples of {folder}."
+            )
+        row = answer_of[index]
+        try:
+            label_kinds.check(
+                row.cells["prediction"], labels, kind=kind, separator=None
+            )
+        except ValueError as error:
+            raise ValueError(f"{row.place}: {error}") from None
+        truth.append(_value(example.label, labels))
+        predicted.append(_value(row.cells["prediction"], labels))
+    return scores.SCORES[column.score](np.array(truth), np.array(predicted))
+
+
+def _value(label, labels):
+    return labels.index(label) if labels else label_kinds.number_in(label)

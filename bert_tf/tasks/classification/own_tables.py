@@ -1,0 +1,110 @@
+"""The user's own tables as a task."""
+
+import functools
+from collections.abc import Sequence
+
+from bert_tf.tasks.classification import examples as examples_module
+from bert_tf.tasks.classification import label_kinds
+
+
+class TableProcessor(examples_module.DataProcessor):
+    """The user's own tables, by the names of their columns.
+
+    Args:
+        train_file: str or None; see `tables.read_table` for the kinds of file.
+        eval_file: str or None.
+        predict_file: str or None; it needs no label column.
+        columns: `examples.Columns`; None for those of the default names.
+        labels: names of the classes; empty for those of the training file, sorted.
+    """
+
+    def __init__(
+        self,
+        *,
+        train_file: str | None = None,
+        eval_file: str | None = None,
+        predict_file: str | None = None,
+        columns: examples_module.Columns | None = None,
+        labels: Sequence[str] = (),
+    ):
+        self._train_file = train_file
+        self._eval_file = eval_file
+        self._predict_file = predict_file
+        self._columns = columns or examples_module.Columns()
+        self._given_labels = list(labels)
+
+    def get_train_examples(self, data_dir=None):
+        """Returns the examples of the training file; `data_dir` is not used."""
+        return list(self._train_examples)
+
+    def get_dev_examples(self, data_dir=None):
+        """Returns the examples of the evaluation file; `data_dir` is not used."""
+        path = _given(self._eval_file, "eval_file")
+        return self._read(path, self._columns, "dev", labels=self.get_labels())
+
+    def get_test_examples(self, data_dir=None):
+        """Returns the examples of the file to predict; `data_dir` is not used."""
+        path = _given(self._predict_file, "predict_file")
+        return self._read(path, self._columns.without_label(), "test")
+
+    def get_labels(self):
+        """Returns the names of the classes; none of numbers.
+
+        Raises:
+            ValueError: the training file has fewer than two classes, or there is
+                neither such a file nor a list of labels.
+        """
+        if self._columns.kind == label_kinds.REGRESSION:
+            return []
+        if self._given_labels:
+            return list(self._given_labels)
+        if self._train_file is None:
+            raise ValueError(
+                "The names of the classes are not known; give --labels, in the order "
+                "of the model's outputs, or --train_file."
+            )
+        return list(self._collected_labels)
+
+    def get_files(self, data_dir=None):
+        """Returns the paths that were given, by "train", "dev", "test"."""
+        paths = {
+            "train": self._train_file,
+            "dev": self._eval_file,
+            "test": self._predict_file,
+        }
+        return {part: path for part, path in paths.items() if path is not None}
+
+    def _read(self, path, columns, set_type, *, labels=()):
+        return examples_module.read_examples(
+            path, columns, set_type, labels=labels, broken_rows=self.broken_rows
+        )
+
+    @functools.cached_property
+    def _train_examples(self):
+        path = _given(self._train_file, "train_file")
+        return self._read(path, self._columns, "train", labels=self._given_labels)
+
+    @functools.cached_property
+    def _collected_labels(self):
+        labels = sorted(
+            {
+                name
+                for example in self._train_examples
+                for name in label_kinds.names_in(example.label, self._columns.separator)
+            }
+        )
+        if len(labels) < 2:
+            if self._columns.kind == label_kinds.MULTI_LABEL or not labels:
+                found = f"all labels together name {len(labels)} classes"
+            else:
+                found = f"every row has the label {labels[0]!r}"
+            raise ValueError(
+                f"{self._train_file}: {found}; expected at least two classes."
+            )
+        return labels
+
+
+def _given(path, flag):
+    if path is None:
+        raise ValueError(f"--{flag} is not given; name the table to read.")
+    return path

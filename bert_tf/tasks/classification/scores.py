@@ -1,0 +1,167 @@
+"""Scores of GLUE's tasks and of own data, as plain formulas."""
+
+import numpy as np
+
+from bert_tf.tasks.classification import label_kinds
+
+
+def accuracy(label_ids: np.ndarray, predicted_ids: np.ndarray) -> float:
+    """Returns the share of examples whose class was found.
+
+    Args:
+        label_ids: int [N], the true classes; or [N, C], 1 for each class that an
+            example has, and all have to be found.
+        predicted_ids: int, of the same shape.
+
+    Raises:
+        ValueError: the arrays are empty or differ in length.
+    """
+    label_ids, predicted_ids = _checked(label_ids, predicted_ids)
+    hits = (label_ids == predicted_ids).reshape(len(label_ids), -1)
+    return float(np.mean(np.all(hits, axis=1)))
+
+
+def f1(label_ids: np.ndarray, predicted_ids: np.ndarray) -> float:
+    """Returns F1 of class 1: 2 TP / (2 TP + FP + FN); 0 where that is 0 / 0.
+
+    Args:
+        label_ids: int [N], 1 for positive examples.
+        predicted_ids: int [N].
+
+    Raises:
+        ValueError: the arrays are empty or differ in length.
+    """
+    label_ids, predicted_ids = _checked(label_ids, predicted_ids)
+    is_positive, says_positive = label_ids == 1, predicted_ids == 1
+    found = np.sum(is_positive & says_positive)
+    total = np.sum(is_positive) + np.sum(says_positive)
+    return float(2 * found / total) if total else 0.0
+
+
+def micro_f1(indicators: np.ndarray, predicted: np.ndarray) -> float:
+    """Returns F1 of all decisions of all classes together.
+
+    Args:
+        indicators: int [N, C], 1 for each class that an example has.
+        predicted: int [N, C].
+
+    Raises:
+        ValueError: the arrays are empty or differ in length.
+    """
+    indicators, predicted = _checked(indicators, predicted)
+    return f1(indicators.reshape(-1), predicted.reshape(-1))
+
+
+def macro_f1(indicators: np.ndarray, predicted: np.ndarray) -> float:
+    """Returns the mean over the classes of each one's F1; see `micro_f1`."""
+    indicators, predicted = _checked(indicators, predicted)
+    pairs = zip(indicators.T, predicted.T, strict=True)
+    return float(np.mean([f1(truth, said) for truth, said in pairs]))
+
+
+def matthews(label_ids: np.ndarray, predicted_ids: np.ndarray) -> float:
+    """Returns Matthews' correlation: 1 right, 0 chance; of two classes, -1 reversed.
+
+    It is the correlation of the two arrays, of more classes than two that of their
+    indicators (Gorodkin, 2004); 0 where one of them is constant.
+
+    Args:
+        label_ids: int [N], numbers of classes from 0.
+        predicted_ids: int [N].
+
+    Raises:
+        ValueError: the arrays are empty or differ in length.
+    """
+    label_ids, predicted_ids = _checked(label_ids, predicted_ids)
+    classes = np.arange(max(label_ids.max(), predicted_ids.max(), 1) + 1)
+    truth = (label_ids[:, np.newaxis] == classes).astype(float)  # [N, C]
+    guess = (predicted_ids[:, np.newaxis] == classes).astype(float)
+    truth -= np.mean(truth, axis=0)
+    guess -= np.mean(guess, axis=0)
+    scale = np.sqrt(np.sum(truth**2) * np.sum(guess**2))
+    return float(np.sum(truth * guess) / scale) if scale else 0.0
+
+
+def pearson(values: np.ndarray, predicted: np.ndarray) -> float:
+    """Returns Pearson's correlation of numbers; 0 where one array is constant.
+
+    Args:
+        values: float [N], the true ones.
+        predicted: float [N].
+
+    Raises:
+        ValueError: the arrays are empty or differ in length.
+    """
+    return _correlation("pearsonr", values, predicted)
+
+
+def spearman(values: np.ndarray, predicted: np.ndarray) -> float:
+    """Returns Spearman's correlation, that of the ranks; else as `pearson`."""
+    return _correlation("spearmanr", values, predicted)
+
+
+SCORES = {
+    "accuracy": accuracy,
+    "f1": f1,
+    "macro_f1": macro_f1,
+    "matthews": matthews,
+    "micro_f1": micro_f1,
+    "pearson": pearson,
+    "spearman": spearman,
+}
+# What each task is scored by; one that is not here by what its kind of label is.
+SCORES_OF_TASK = {
+    "ax": ("accuracy", "matthews"),
+    "cola": ("accuracy", "matthews"),
+    "mrpc": ("accuracy", "f1"),
+    "qqp": ("accuracy", "f1"),
+}
+SCORES_OF_KIND = {
+    label_kinds.SINGLE_LABEL: ("accuracy",),
+    label_kinds.MULTI_LABEL: ("accuracy", "macro_f1", "micro_f1"),
+    label_kinds.REGRESSION: ("pearson", "spearman"),
+}
+
+
+def names_of(task_name: str | None, kind: str) -> tuple[str, ...]:
+    """Returns the names of a task's scores; arguments as of `task_scores`."""
+    return SCORES_OF_TASK.get(task_name, SCORES_OF_KIND[kind])
+
+
+def task_scores(
+    task_name: str | None,
+    truth: np.ndarray,
+    predicted: np.ndarray,
+    *,
+    kind: str = label_kinds.SINGLE_LABEL,
+) -> dict[str, float]:
+    """Returns a task's scores by name.
+
+    Args:
+        task_name: of GLUE, "xnli", or None for own data.
+        truth: int [N], the true classes; [N, C] where there may be several; or
+            float [N], numbers.
+        predicted: likewise.
+        kind: which of these; one of `label_kinds.KINDS`.
+    """
+    names = names_of(task_name, kind)
+    return {name: SCORES[name](truth, predicted) for name in names}
+
+
+def _correlation(name, values, predicted):
+    values, predicted = _checked(values, predicted)
+    if np.ptp(values) == 0 or np.ptp(predicted) == 0:
+        return 0.0
+    import scipy.stats  # Takes a second, and only numbers need it.
+
+    return float(getattr(scipy.stats, name)(values, predicted).statistic)
+
+
+def _checked(truth, predicted):
+    truth, predicted = np.asarray(truth), np.asarray(predicted)
+    if truth.shape != predicted.shape or truth.size == 0:
+        raise ValueError(
+            f"Expected as many predictions as labels and at least one, got "
+            f"{predicted.size} and {truth.size}."
+        )
+    return truth, predicted

@@ -1,0 +1,207 @@
+"""Examples of a TensorFlow dataset, by its name."""
+
+import re
+
+import numpy as np
+
+from bert_tf.data import tables
+from bert_tf.tasks.classification import examples as examples_module
+from bert_tf.tasks.classification import label_kinds
+
+# Both texts of GLUE's configurations; the others' only column of text is found.
+_TEXTS_OF_GLUE = {
+    "ax": ("premise", "hypothesis"),
+    "cola": ("sentence", None),
+    "mnli": ("premise", "hypothesis"),
+    "mrpc": ("sentence1", "sentence2"),
+    "qnli": ("question", "sentence"),
+    "qqp": ("question1", "question2"),
+    "rte": ("sentence1", "sentence2"),
+    "sst2": ("sentence", None),
+    "stsb": ("sentence1", "sentence2"),
+    "wnli": ("sentence1", "sentence2"),
+}
+# What GLUE's configurations are called here, where it is not the same.
+_TASK_NAMES = {"sst2": "sst-2", "stsb": "sts-b"}
+_SPLIT_NAME = re.compile(r"\w+")
+_PARTS = ("train", "dev", "test")
+# What names an example: GLUE's datasets and others.
+_IDS = ("idx", "id")
+
+
+class TfdsProcessor(examples_module.DataProcessor):
+    """A prepared TensorFlow dataset, or one that is downloaded on first use.
+
+    Args:
+        options: `RunClassifierOptions` with `tfds_name`; `data_dir` is the folder of
+            TensorFlow Datasets, None for its own default.
+        known: `Columns` that a run was trained on, or None.
+
+    Attributes:
+        columns: `examples.Columns`.
+        task_name: of GLUE, or None.
+
+    Raises:
+        ValueError: tensorflow_datasets is not installed, does not know the name, or
+            does not say which columns are the texts and the label.
+        OSError: the data are not there and cannot be downloaded.
+    """
+
+    def __init__(self, options, known=None):
+        self._name = options.tfds_name
+        self._builder = _builder(options.tfds_name, options.data_dir)
+        base, _, config = options.tfds_name.split(":")[0].partition("/")
+        is_glue = base == "glue" and config in _TEXTS_OF_GLUE
+        self.task_name = _TASK_NAMES.get(config, config) if is_glue else None
+        features = self._builder.info.features
+        text, text_b = options.text_column, options.text_b_column
+        if text is None and is_glue:
+            text, text_b = _TEXTS_OF_GLUE[config]
+        elif text is None:
+            text, text_b = _known_text(self._name, features, known)
+        label = options.label_column or (known.label if known else "label")
+        for name in filter(None, (text, text_b, label)):
+            if name not in features:
+                raise ValueError(
+                    f"--tfds_name={self._name} has no column {name}; the columns are "
+                    f"{', '.join(features)}."
+                )
+        is_number = np.dtype(features[label].np_dtype).kind == "f"
+        self.columns = examples_module.Columns(
+            text=text,
+            text_b=text_b,
+            label=label,
+            kind=label_kinds.REGRESSION if is_number else label_kinds.SINGLE_LABEL,
+        )
+        self._splits = dict(zip(_PARTS, options.tfds_splits, strict=True))
+
+    def get_train_examples(self, data_dir=None):
+        """Returns the examples of the first split; `data_dir` is not used."""
+        return self._read("train", self._split("train"), self.columns)
+
+    def get_dev_examples(self, data_dir=None):
+        """Returns the examples of the second split, or of the first named so."""
+        return next(iter(self.get_dev_sets().values()))
+
+    def get_test_examples(self, data_dir=None):
+        """Returns the examples of the third split, or of the first named so."""
+        return next(iter(self.get_test_sets().values()))
+
+    def get_dev_sets(self, data_dir=None):
+        """Returns the second split, or of MNLI both."""
+        return {
+            part: self._read(part, split, self.columns)
+            for part, split in self._sets("dev").items()
+        }
+
+    def get_test_sets(self, data_dir=None):
+        """Returns the third split, or of MNLI both; without labels."""
+        columns = self.columns.without_label()
+        return {
+            part: self._read(part, split, columns)
+            for part, split in self._sets("test").items()
+        }
+
+    def get_labels(self):
+        """Returns the names of the classes; none of numbers.
+
+        Raises:
+            ValueError: the dataset does not name its classes.
+        """
+        if self.columns.kind == label_kinds.REGRESSION:
+            return []
+        names = getattr(self._builder.info.features[self.columns.label], "names", None)
+        if not names:
+            raise ValueError(
+                f"--tfds_name={self._name}: the column {self.columns.label} has no "
+                "names of classes; name another one with --label_column."
+            )
+        return list(names)
+
+    def get_set_name(self, part):
+        """Returns dataset, version and split, such as "glue/mrpc/2.0.0 test"."""
+        split = self._sets(part.split("_")[0])[part]
+        return f"{self._builder.info.full_name} {split}"
+
+    def _sets(self, part):
+        """Returns the splits of a part, of MNLI's dev "dev" and "dev_mismatched"."""
+        split = self._splits[part]
+        matched = f"{split}_matched"
+        if split in self._builder.info.splits or matched not in (
+            self._builder.info.splits
+        ):
+            return {part: self._split(part)}
+        return {part: matched, f"{part}_mismatched": f"{split}_mismatched"}
+
+    def _split(self, part):
+        split = self._splits[part]
+        name = _SPLIT_NAME.match(split)
+        if name is None or name[0] not in self._builder.info.splits:
+            raise ValueError(
+                f"--tfds_name={self._name} has no split {split}; it has "
+                f"{', '.join(self._builder.info.splits)}; choose three with "
+                "--tfds_splits."
+            )
+        return split
+
+    def _read(self, part, split, columns):
+        features = self._builder.info.features
+        wanted = columns.names()
+        ids = [name for name in _IDS if name in features]
+        rows = []
+        # Without shuffling, which is the default, the order is always the same.
+        records = self._builder.as_dataset(split=split).as_numpy_iterator()
+        for number, record in enumerate(records):
+            cells = {name: _text(features[name], record[name]) for name in wanted}
+            if ids:
+                cells[examples_module.ID_COLUMN] = _text(
+                    features[ids[0]], record[ids[0]]
+                )
+            rows.append(tables.Row(place=f"{self._name}:{split}:{number}", cells=cells))
+        return examples_module.examples_of(
+            rows,
+            columns,
+            part,
+            labels=self.get_labels() if columns.label else (),
+            broken_rows=self.broken_rows,
+        )
+
+
+def _builder(name, data_dir):
+    try:
+        import tensorflow_datasets
+    except ImportError:
+        raise ValueError(
+            "--tfds_name needs tensorflow_datasets; pip install 'bert_tf[datasets]'."
+        ) from None
+    try:
+        builder = tensorflow_datasets.builder(name, data_dir=data_dir)
+        builder.download_and_prepare()
+    except Exception as error:
+        reason = " ".join(str(error).split())[:300].rstrip(".")
+        raise OSError(f"--tfds_name={name} cannot be read: {reason}.") from error
+    return builder
+
+
+def _known_text(name, features, known):
+    if known is not None and known.text in features:
+        return known.text, known.text_b
+    texts = [
+        key for key, feature in features.items() if feature.np_dtype in (object, str)
+    ]
+    if len(texts) != 1:
+        raise ValueError(
+            f"--tfds_name={name} has the columns of text {', '.join(texts) or 'none'}; "
+            "say which with --text_column, and --text_b_column for pairs."
+        )
+    return texts[0], None
+
+
+def _text(feature, value):
+    """Returns a cell as a table would have it."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if hasattr(feature, "int2str"):
+        # Test sets without labels have -1.
+        return feature.int2str(int(value)) if value >= 0 else ""
+    return str(value)

@@ -1,0 +1,270 @@
+"""Classification on one page: train, evaluate, predict, report."""
+
+import dataclasses
+import os
+
+from bert_tf import progress as progress_module
+from bert_tf.fine_tuning import model_card
+from bert_tf.fine_tuning import trial_estimates
+from bert_tf.fine_tuning import trials
+from bert_tf.fine_tuning import workflow as fine_tuning_workflow
+from bert_tf.modeling import classifier
+from bert_tf.tasks.classification import card
+from bert_tf.tasks.classification import distillation
+from bert_tf.tasks.classification import evaluation as evaluation_module
+from bert_tf.tasks.classification import parts
+from bert_tf.tasks.classification import predictions as classification_predictions
+from bert_tf.tasks.classification import predictor as classification_predictor
+from bert_tf.tasks.classification import run_setup
+from bert_tf.tasks.classification import scores
+from bert_tf.training import estimates
+from bert_tf.training import selection
+
+
+def run(options, *, progress=progress_module.silent) -> str:
+    """Trains, evaluates and predicts as the options say.
+
+    Args:
+        options: `classification.options.RunClassifierOptions`.
+        progress: see `bert_tf.progress`.
+
+    Returns:
+        What was reached, for the reader.
+
+    Raises:
+        ValueError, OSError: options, data or checkpoint do not fit together.
+    """
+    lines = []
+    if options.has_trials() and options.dry_run:
+        return _trials_report(options, progress)
+    if options.has_trials():
+        lines.append(_run_trials(options, progress))
+        if not options.do_predict:
+            return "\n".join([*lines, fine_tuning_workflow.place_line(options)])
+        # The best run is where a single one would be.
+        options = options.alone(do_train=False, do_eval=False)
+    one = Classification(options, progress=progress)
+    return "\n".join([*lines, fine_tuning_workflow.run(one, options)])
+
+
+def train(options, *, progress=progress_module.silent) -> dict[str, float]:
+    """Trains; returns {"loss", "global_step"}. See `run`."""
+    options = fine_tuning_workflow.only_training(options.alone())
+    return Classification(options, progress=progress).train()
+
+
+def evaluate(options, *, progress=progress_module.silent) -> dict[str, float]:
+    """Evaluates the last checkpoint; returns what eval_results.txt holds. See `run`."""
+    options = fine_tuning_workflow.only_evaluation(options.alone())
+    return Classification(options, progress=progress).evaluate()
+
+
+def predict(run_dir, inputs) -> list[dict]:
+    """Returns the answers of a trained model to new texts.
+
+    Args:
+        run_dir: `output_dir` of a training run.
+        inputs: list of texts; of (text, second text) for a model of pairs.
+
+    Returns:
+        For each a dict; see `trained.TrainedClassifier.predict`.
+
+    Raises:
+        ValueError, OSError: the folder holds no trained classifier, or the inputs are
+            not what it was trained on.
+    """
+    return classification_predictor.TrainedClassifier(run_dir).predict(inputs)
+
+
+def _trials_report(options, progress):
+    """Returns what the training of every restart and combination would take."""
+    return trial_estimates.report(
+        options.trials(),
+        lambda trial_options: Classification(trial_options, progress=progress).estimate,
+    )
+
+
+def _run_trials(options, progress):
+    """Runs every restart and every combination of a sweep; returns a report."""
+
+    def run_one(trial_options):
+        one = Classification(
+            dataclasses.replace(trial_options, do_predict=False), progress=progress
+        )
+        selection.check_metric(options.best_metric, one.score_names())
+        one.train()
+        return one.evaluate()
+
+    return trials.run(options, run_one)
+
+
+class Classification:
+    """Data and model of one run, checked against each other.
+
+    All tables are read before the model is built, so that a mistake in the last of
+    them shows before the training and not after it.
+
+    Args:
+        options: `classification.options.RunClassifierOptions`.
+        progress: see `bert_tf.progress`.
+
+    Attributes:
+        examples: "train" and the sets of dev and test -> their examples.
+        inputs: `inputs.Inputs`.
+        trainer: `loop.Trainer`.
+    """
+
+    def __init__(self, options, *, progress=progress_module.silent):
+        self.options = options
+        self.progress = progress
+        self.inputs = run_setup.prepare(options, progress=progress)
+        self._parts = parts.Parts(options, self.inputs, progress=progress)
+        self.examples = self._parts.examples
+        self.teacher = None
+        if options.teacher and options.do_train:
+            self.teacher = distillation.Teacher(options.teacher, self.inputs.task)
+        self.trainer = fine_tuning_workflow.create_trainer(
+            self._create_model,
+            options,
+            self._num_train_steps(),
+            score_names=self.score_names,
+            progress=progress,
+        )
+
+    def _create_model(self):
+        options, task = self.options, self.inputs.task
+        if self.teacher is None:
+            return classifier.create(
+                self.inputs.config,
+                task.label_kind,
+                task.num_outputs,
+                bilstm_on_top=task.bilstm_on_top,
+                dtype=options.dtype,
+            )
+        return distillation.DistilledClassifier(
+            self.inputs.config,
+            num_labels=task.num_outputs,
+            bilstm_on_top=task.bilstm_on_top,
+            temperature=options.distillation_temperature,
+            weight=options.distillation_weight,
+            dtype=options.dtype,
+        )
+
+    def score_names(self) -> list[str]:
+        """Returns the names of all scores that an evaluation has."""
+        kind = self.inputs.task.label_kind
+        names = (*scores.names_of(self.inputs.task_name, kind), "loss")
+        return list(
+            evaluation_module.named(
+                {part: dict.fromkeys(names, 0.0) for part in self._parts.dev}
+            )
+        )
+
+    def train(self) -> dict[str, float]:
+        """Trains to the last step; returns {"loss", "global_step"}."""
+        self._parts.log_weights()
+        reached = fine_tuning_workflow.train(
+            self.trainer,
+            self.inputs,
+            self._training_source,
+            counts={"Num examples": len(self.examples["train"])},
+            evaluate=self._eval_scores,
+        )
+        self._write_card(training=self.trainer.facts())
+        return reached
+
+    def evaluate(self) -> dict[str, float]:
+        """Evaluates, writes eval_results.txt and returns its numbers.
+
+        `loss` is the release's key for the mean over batches; here it is the mean over
+        examples, as `eval_loss`.
+        """
+        results = fine_tuning_workflow.write_results(self.trainer, self._eval_scores())
+        self._write_card(results=results, evaluated=self._evaluated)
+        return results
+
+    def predict(self) -> list[str]:
+        """Predicts all test examples; returns lines that tell where they are."""
+        evaluation = fine_tuning_workflow.prediction(
+            self.trainer, progress=self.progress
+        )
+        self.trainer.folder.create()
+        folder = self.options.output_dir
+        submission_files = self.inputs.processor.get_submission_files()
+        paths = []
+        for part in self._parts.test:
+            examples = self.examples[part]
+            answers = classification_predictions.answers_of(
+                self._logits(part, evaluation), self.inputs.task
+            )
+            guids = [example.guid for example in examples]
+            paths += classification_predictions.write_predictions(
+                folder, guids, answers, part=part
+            )
+            if part in submission_files:
+                path = os.path.join(folder, submission_files[part])
+                indices = [example.index for example in examples]
+                paths.append(
+                    classification_predictions.write_submission(path, indices, answers)
+                )
+        return [f"Predictions are in {' and '.join(paths)}."]
+
+    def dry_run_report(self) -> str:
+        """Returns what the training would take."""
+        length = self.inputs.task.max_seq_length
+        return str(estimates.estimate(self.trainer, sequence_length=length))
+
+    def estimate(self, options) -> estimates.Estimate:
+        """Returns what another training of this model would take, from its start.
+
+        Args:
+            options: with another rate, seed, batch size or number of epochs.
+        """
+        return estimates.estimate(
+            self.trainer,
+            sequence_length=self.inputs.task.max_seq_length,
+            options=options,
+            num_steps=fine_tuning_workflow.num_train_steps(
+                self._parts.num_train_rows(), options
+            ),
+        )
+
+    def _logits(self, part, evaluation):
+        source = self._parts.source(part)
+        logits = evaluation.predict(source, keys=("logits",))["logits"]
+        return self._parts.logits_of_examples(part, logits)
+
+    def _eval_scores(self):
+        self._evaluated = {
+            part: evaluation_module.evaluated(
+                self.examples[part],
+                self._logits(part, self.trainer),
+                self.inputs.task,
+                task_name=self.inputs.task_name,
+            )
+            for part in self._parts.dev
+        }
+        return evaluation_module.named(
+            {part: found.scores for part, found in self._evaluated.items()}
+        )
+
+    def _write_card(self, **known):
+        model_card.write(
+            self.options.output_dir,
+            card.card_of(self.options, self.inputs, self.examples, **known),
+        )
+
+    def _num_train_steps(self):
+        if "train" not in self.examples:
+            return 0
+        return fine_tuning_workflow.num_train_steps(
+            self._parts.num_train_rows(), self.options
+        )
+
+    def _training_source(self):
+        if self.teacher is None:
+            return self._parts.source("train")
+        logits = self.teacher.logits(
+            self.examples["train"], self.options, progress=self.progress
+        )
+        return self._parts.source("train", **{distillation.COLUMN: logits})

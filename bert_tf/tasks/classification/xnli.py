@@ -1,0 +1,147 @@
+"""XNLI: MNLI in 15 languages, any of them to train on and any to evaluate on.
+
+A folder holds what XNLI-MT-1.0.zip and XNLI-1.0.zip unpack to, beside each other or
+in their own folders: multinli/multinli.train.LANGUAGE.tsv, machine translations of
+MNLI, and xnli.dev.tsv and xnli.test.tsv, which have all languages in one file.
+"""
+
+import dataclasses
+import os
+from collections.abc import Sequence
+
+from bert_tf import files
+from bert_tf.data import tables
+from bert_tf.tasks.classification import examples as examples_module
+from bert_tf.tasks.classification import glue
+
+# What the release trained and evaluated in.
+DEFAULT_LANGUAGE = "zh"
+ALL_LANGUAGES = "all"
+_LANGUAGE = "language"
+_TRAIN_COLUMNS = examples_module.Columns(text="premise", text_b="hypo", index="index")
+# As the translated training files call it.
+_CONTRADICTORY = "contradictory"
+_FOLDERS = ("", "XNLI-1.0", "XNLI-MT-1.0", "multinli", "XNLI-MT-1.0/multinli")
+
+
+class XnliProcessor(examples_module.DataProcessor):
+    """XNLI's examples in some languages.
+
+    Args:
+        train_languages: such as ("en",); the files of several follow one another.
+        eval_languages: likewise, or ("all",) for those that the file has; empty for
+            those of the training.
+
+    Source: XnliProcessor of run_classifier.py, 2018, for one language, both the same.
+    """
+
+    columns = examples_module.Columns(
+        text="sentence1", text_b="sentence2", label="gold_label", index="index"
+    )
+
+    def __init__(
+        self,
+        train_languages: Sequence[str] = (),
+        eval_languages: Sequence[str] = (),
+    ):
+        self._train_languages = tuple(train_languages) or (DEFAULT_LANGUAGE,)
+        self._eval_languages = tuple(eval_languages) or self._train_languages
+
+    def get_train_examples(self, data_dir):
+        """Returns the examples of all training languages."""
+        found = []
+        for path in self.get_train_files(data_dir):
+            labels = [*glue.ENTAILMENT_LABELS, _CONTRADICTORY]
+            read = examples_module.read_examples(
+                path,
+                _TRAIN_COLUMNS,
+                "train",
+                labels=labels,
+                broken_rows=self.broken_rows,
+            )
+            found += [_as_contradiction(example) for example in read]
+        return found
+
+    def get_dev_examples(self, data_dir):
+        """Returns the dev examples of all evaluation languages."""
+        return _joined(self.get_dev_sets(data_dir))
+
+    def get_test_examples(self, data_dir):
+        """Returns the test examples of all evaluation languages, without labels."""
+        return _joined(self.get_test_sets(data_dir))
+
+    def get_dev_sets(self, data_dir):
+        """Returns "dev" of one language, "dev_LANGUAGE" each of several."""
+        path = _find(data_dir, "xnli.dev.tsv")
+        return self._sets(path, self.columns, "dev", glue.ENTAILMENT_LABELS)
+
+    def get_test_sets(self, data_dir):
+        """Returns "test" of one language, "test_LANGUAGE" each of several."""
+        path = _find(data_dir, "xnli.test.tsv")
+        return self._sets(path, self.columns.without_label(), "test", ())
+
+    def get_labels(self):
+        """Returns the names of the classes."""
+        return list(glue.ENTAILMENT_LABELS)
+
+    def get_files(self, data_dir):
+        """Returns the paths of the first training file and of dev and test."""
+        return {
+            "train": self.get_train_files(data_dir)[0],
+            "dev": _find(data_dir, "xnli.dev.tsv"),
+            "test": _find(data_dir, "xnli.test.tsv"),
+        }
+
+    def get_train_files(self, data_dir):
+        """Returns the path of each training language's file."""
+        return [
+            _find(data_dir, f"multinli.train.{language}.tsv")
+            for language in self._train_languages
+        ]
+
+    def get_languages(self):
+        """Returns the languages of the training."""
+        return list(self._train_languages)
+
+    def _sets(self, path, columns, part, labels):
+        rows_of = {}
+        names = [*columns.names(), _LANGUAGE]
+        for row in tables.read_table(path, names, broken_rows=self.broken_rows):
+            rows_of.setdefault(row.cells[_LANGUAGE], []).append(row)
+        languages = self._eval_languages
+        if languages == (ALL_LANGUAGES,):
+            languages = tuple(sorted(rows_of))
+        for language in languages:
+            if language not in rows_of:
+                raise ValueError(
+                    f"{path} has no rows in the language {language!r}; it has "
+                    f"{', '.join(sorted(rows_of))}."
+                )
+        is_one = len(languages) == 1
+        return {
+            part if is_one else f"{part}_{language}": examples_module.examples_of(
+                rows_of[language],
+                columns,
+                part,
+                labels=labels,
+                first_row=1,
+                broken_rows=self.broken_rows,
+            )
+            for language in languages
+        }
+
+
+def _find(data_dir, name):
+    """Returns the path of a file, in the folder or where the zip files put it."""
+    paths = [os.path.join(data_dir, folder, name) for folder in _FOLDERS]
+    return next(filter(files.exists, paths), paths[0])
+
+
+def _as_contradiction(example):
+    if example.label != _CONTRADICTORY:
+        return example
+    return dataclasses.replace(example, label=glue.ENTAILMENT_LABELS[0])
+
+
+def _joined(sets):
+    return [example for found in sets.values() for example in found]

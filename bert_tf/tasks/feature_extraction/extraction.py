@@ -1,0 +1,241 @@
+"""The encoder at work: texts in, their vectors out, in order and in bounded memory.
+
+Shape letters: B batch, S sequence, L layers wanted, H hidden, N heads, D = L H or H.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Iterable
+from collections.abc import Iterator
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf import progress as progress_module
+from bert_tf.checkpoints import loading
+from bert_tf.checkpoints import starting_point
+from bert_tf.data import packing
+from bert_tf.modeling import bert
+from bert_tf.modeling import pooling as pooling_module
+from bert_tf.tasks.feature_extraction import examples
+from bert_tf.tasks.feature_extraction import features as features_module
+from bert_tf.tasks.feature_extraction import options as feature_extraction_options
+from bert_tf.tokenization import in_graph
+
+# Texts are sorted by length within so many batches. A pooled text is one vector; of
+# the others every piece's vectors wait in memory until it is their turn.
+BATCHES_SORTED_POOLED = 16
+BATCHES_SORTED = 4
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Extracted:
+    """What the encoder says of one text."""
+
+    input_ids: np.ndarray  # int32 [S], with [CLS] and [SEP] and without padding.
+    vectors: np.ndarray | None = None  # float32 [S, L, H]; None with pooling.
+    vector: np.ndarray | None = None  # float32 [D]; None without pooling.
+    # float32 [S, L, N, S]: how much each piece (first axis) looks at each (last).
+    attention_weights: np.ndarray | None = None
+
+
+class Extractor:
+    """A checkpoint's encoder, ready to extract.
+
+    Args:
+        options: `feature_extraction.options.ExtractionOptions`.
+        progress: told about a download.
+
+    Attributes:
+        config: `BertConfig`.
+        vocabulary: `Vocabulary`.
+        model: `BertModel`.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: options and checkpoint do not fit together.
+    """
+
+    def __init__(
+        self,
+        options: feature_extraction_options.ExtractionOptions,
+        *,
+        progress=progress_module.silent,
+    ):
+        self.options = options
+        start = starting_point.find(
+            options.init_checkpoint,
+            bert_config_file=options.bert_config_file,
+            vocab_file=options.vocab_file,
+            do_lower_case=options.do_lower_case,
+            progress=progress,
+        )
+        self.config = start.config
+        self.vocabulary = start.vocabulary
+        self.config.check_sequence_length(options.max_seq_length)
+        self._check_layers()
+        if options.pooling != "none":
+            pooling_module.check(options.pooling, self.config)
+        self._tokenizer = in_graph.InGraphTokenizer(
+            self.vocabulary, do_lower_case=start.do_lower_case
+        )
+        self.model = bert.BertModel(self.config)
+        report = loading.load_source(self.model, start.source)
+        # Hugging Face's heads without a pooler: nothing here uses it.
+        missing = [name for name in report.missing if "/pooler/" not in name]
+        if missing:
+            raise ValueError(
+                f"{report.path} lacks {len(missing)} of the encoder's weights, the "
+                f"first {missing[0]}; expected a whole encoder."
+            )
+        self._compute = tf.function(
+            self._outputs,
+            input_signature=[
+                {
+                    name: tf.TensorSpec([None, None], tf.int32)
+                    for name in ("input_ids", "input_mask", "segment_ids")
+                },
+                tf.TensorSpec([None, None], tf.int32),
+            ],
+        )
+
+    def extract_each(self, lines: Iterable[examples.TextLine]) -> Iterator[Extracted]:
+        """Yields what is extracted of each text, in order.
+
+        Args:
+            lines: the texts; they are taken as they are needed.
+
+        Raises:
+            ValueError: a text of a pair leaves no room; the message says where.
+        """
+        lines = iter(lines)
+        is_pooled = self.options.pooling != "none"
+        batches = BATCHES_SORTED_POOLED if is_pooled else BATCHES_SORTED
+        while part := list(itertools.islice(lines, batches * self.options.batch_size)):
+            yield from self._extract(part)
+
+    def _check_layers(self):
+        num_layers = self.config.num_hidden_layers
+        for layer in self.options.layers:
+            if not -num_layers <= layer < num_layers:
+                raise ValueError(
+                    f"--layers: there is no layer {layer}; expected {-num_layers} to "
+                    f"{num_layers - 1}, as the model has {num_layers} layers."
+                )
+
+    def _outputs(self, features, counts):
+        """Returns [B, ...] of what is wanted, in a graph."""
+        options = self.options
+        outputs = self.model(
+            features, return_attention_weights=options.attention_weights
+        )
+        layers = [
+            tf.cast(outputs["all_encoder_layers"][layer], tf.float32)
+            for layer in options.layers
+        ]
+        if options.pooling == "none":
+            found = {"vectors": tf.stack(layers, axis=2)}  # [B, S, L, H]
+        else:
+            is_sum = options.layer_combination == "sum"
+            combined = tf.add_n(layers) if is_sum else tf.concat(layers, axis=-1)
+            found = {
+                "vector": pooling_module.pool(
+                    {"sequence_output": combined}, counts, options.pooling
+                )  # [B, D]
+            }
+        if options.attention_weights:
+            weights = [outputs["attention_weights"][layer] for layer in options.layers]
+            # [L, B, N, S, S] -> [B, S, L, N, S]
+            found["attention_weights"] = tf.transpose(
+                tf.stack(weights), [1, 3, 0, 2, 4]
+            )
+        return found
+
+    def _extract(self, lines):
+        windows, owners = [], []
+        for index, rows in enumerate(self._windows(lines)):
+            windows += rows
+            owners += [index] * len(rows)
+        found = [[] for _ in lines]
+        for number, result in self._computed(windows):
+            found[owners[number]].append((number, windows[number], result))
+        texts = []
+        for parts in found:
+            # Back into the order of a text's windows.
+            parts.sort(key=lambda part: part[0])
+            texts.append(self._joined([part[1:] for part in parts]))
+        if self.options.normalize:
+            unit = pooling_module.normalize(np.stack([text.vector for text in texts]))
+            texts = [
+                dataclasses.replace(text, vector=vector)
+                for text, vector in zip(texts, np.asarray(unit), strict=True)
+            ]
+        return texts
+
+    def _windows(self, lines):
+        """Yields the rows of each text."""
+        ids_a = packing.token_ids(self._tokenizer, [line.text_a for line in lines])
+        ids_b = packing.token_ids(
+            self._tokenizer, [line.text_b or "" for line in lines]
+        )
+        lengths = features_module.Lengths(
+            max_seq_length=self.options.max_seq_length,
+            doc_stride=self.options.doc_stride,
+        )
+        for line, first, second in zip(lines, ids_a, ids_b, strict=True):
+            try:
+                yield features_module.windows(
+                    first,
+                    None if line.text_b is None else second,
+                    lengths,
+                    cls=self.vocabulary.cls_id,
+                    sep=self.vocabulary.sep_id,
+                )
+            except ValueError as error:
+                raise ValueError(f"{line.place}: {error}") from None
+
+    def _computed(self, windows):
+        """Yields (number of the window, its results), those of like length together."""
+        order = sorted(range(len(windows)), key=lambda i: -len(windows[i].ids))
+        for first in range(0, len(order), self.options.batch_size):
+            numbers = order[first : first + self.options.batch_size]
+            batch = self._compute(
+                *features_module.padded([windows[i] for i in numbers])
+            )
+            batch = {name: values.numpy() for name, values in batch.items()}
+            for row, number in enumerate(numbers):
+                yield number, {name: values[row] for name, values in batch.items()}
+
+    def _joined(self, parts):
+        """Returns the `Extracted` of a text from its windows and their results."""
+        counted = [window.counts for window, _ in parts]
+        ids = np.concatenate([window.ids[window.counts] for window, _ in parts])
+        if self.options.pooling != "none":
+            vectors = np.stack([result["vector"] for _, result in parts])
+            weights = np.array([counts.sum() for counts in counted])
+            values = {"vector": _pooled(vectors, weights, self.options.pooling)}
+        else:
+            kept = [
+                result["vectors"][: len(counts)][counts]
+                for counts, (_, result) in zip(counted, parts, strict=True)
+            ]
+            values = {"vectors": np.concatenate(kept)}
+        if self.options.attention_weights:
+            size = len(ids)  # There is one window: doc_stride is refused.
+            weights = parts[0][1]["attention_weights"]
+            values["attention_weights"] = weights[:size, :, :, :size].copy()
+        return Extracted(input_ids=ids, **values)
+
+
+def _pooled(vectors, weights, kind):
+    """Returns float32 [D] of the windows' [windows, D].
+
+    Every piece counts once: its window's mean has the weight of its pieces. Of [CLS],
+    which each window has, the mean is taken.
+    """
+    if len(vectors) == 1:
+        return vectors[0]
+    if kind == "max":
+        return vectors.max(axis=0)
+    weights = weights if kind == "mean" else None
+    return np.average(vectors, axis=0, weights=weights).astype(np.float32)

@@ -1,0 +1,99 @@
+"""Feature extraction on one page: read lines, compute, write."""
+
+import numpy as np
+
+from bert_tf import files
+from bert_tf import progress as progress_module
+from bert_tf.tasks.feature_extraction import examples
+from bert_tf.tasks.feature_extraction import extraction
+from bert_tf.tasks.feature_extraction import formats
+from bert_tf.tasks.feature_extraction import options as feature_extraction_options
+
+
+def run(
+    options: feature_extraction_options.ExtractFeaturesOptions,
+    *,
+    progress=progress_module.silent,
+) -> str:
+    """Writes the vectors of every line of a file.
+
+    Args:
+        options: `ExtractFeaturesOptions`.
+        progress: see `bert_tf.progress`.
+
+    Returns:
+        What was written, for the reader.
+
+    Raises:
+        ValueError, OSError: options, text and checkpoint do not fit together.
+    """
+    # What is wrong with the text shows before the work and not after it.
+    num_lines = sum(1 for _ in files.read_lines(options.input_file))
+    if not num_lines:
+        raise ValueError(f"{options.input_file} is empty; expected a text a line.")
+    files.check_can_be_made(options.output_file)
+    extractor = extraction.Extractor(options, progress=progress)
+    lines = examples.read_examples(options.input_file)
+    with formats.open_writer(options, extractor.vocabulary) as write:
+        for index, extracted in enumerate(extractor.extract_each(lines), start=1):
+            write(extracted)
+            progress("extract", index, num_lines, unit="lines")
+    return f"Vectors of {num_lines} lines are in {options.output_file}."
+
+
+def extract(
+    init_checkpoint: str, texts, **values
+) -> np.ndarray | list[extraction.Extracted]:
+    """Returns the vectors of some texts.
+
+    Args:
+        init_checkpoint: a checkpoint of any format, or the name of a released model.
+        texts: list of texts, or of (text, second text).
+        **values: other fields of `options.ExtractionOptions`: layers, pooling,
+            normalize, max_seq_length, doc_stride and so on.
+
+    Returns:
+        With pooling float32 [N, D]: a row a text. Without a list of `Extracted`, with
+        `input_ids` int32 [S] and `vectors` float32 [S, L, H] of each text.
+
+    Raises:
+        ValueError, OSError: options, texts and checkpoint do not fit together.
+
+    Example:
+        >>> bert_tf.tasks.feature_extraction.extract(
+        ...     "bert-base-uncased", ["Rain.", "Sun."], layers=(-1,), pooling="mean"
+        ... ).shape
+        (2, 768)
+    """
+    options = feature_extraction_options.ExtractionOptions(
+        init_checkpoint=init_checkpoint, **values
+    )
+    lines = [_line(index, item) for index, item in enumerate(_list(texts))]
+    extractor = extraction.Extractor(options)
+    found = list(extractor.extract_each(lines))
+    if options.pooling == "none":
+        return found
+    if not found:
+        is_concatenated = options.layer_combination != "sum"
+        width = extractor.config.hidden_size
+        width *= len(options.layers) if is_concatenated else 1
+        return np.zeros((0, width), np.float32)
+    return np.stack([text.vector for text in found])
+
+
+def _list(texts):
+    if isinstance(texts, str):
+        raise ValueError("Expected a list of texts, got one string.")
+    return list(texts)
+
+
+def _line(index, item):
+    place = f"text {index}"
+    if isinstance(item, str):
+        return examples.TextLine(text_a=item, place=place)
+    is_pair = isinstance(item, tuple | list) and len(item) == 2
+    if not is_pair or not all(isinstance(text, str) for text in item):
+        raise ValueError(
+            f"Text {index} is {item!r:.60}; expected a string, or (text, second text)."
+        )
+    return examples.TextLine(text_a=item[0], text_b=item[1], place=place)

@@ -1,0 +1,66 @@
+"""What a run of multiple choice hands to its model card."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from bert_tf.fine_tuning import model_card
+from bert_tf.tasks.multiple_choice import examples as examples_module
+from bert_tf.training import training_facts
+
+PIPELINE_TAG = "multiple-choice"
+
+
+def card_of(
+    options,
+    inputs,
+    *,
+    training: training_facts.TrainingFacts | None = None,
+    results: Mapping[str, float] | None = None,
+    predicted: Sequence[int] | None = None,
+) -> model_card.Card:
+    """Returns the card of a run, as far as this call knows it.
+
+    Args:
+        options: `RunSwagOptions`.
+        inputs: `inputs.Inputs`.
+        training: after training, its facts.
+        results: after evaluating, what eval_results.txt holds.
+        predicted: after evaluating, the ending chosen for each example of "dev".
+
+    Raises:
+        OSError: a file of the data cannot be read.
+    """
+    wrong = []
+    if predicted is not None:
+        wrong = _wrong_examples(inputs.examples["dev"], predicted)
+    return model_card.Card(
+        pipeline_tag=PIPELINE_TAG,
+        summary=(
+            f"Tells which of {inputs.task.num_endings} endings goes on best with the "
+            "start of a text."
+        ),
+        options=options,
+        data=tuple(
+            model_card.data_file(part, inputs.paths[part], len(rows))
+            for part, rows in inputs.examples.items()
+        ),
+        scores={name: (value,) for name, value in (results or {}).items()},
+        wrong_examples=tuple(wrong),
+        num_wrong=None if predicted is None else len(wrong),
+        num_evaluated=None if predicted is None else len(predicted),
+        training=training,
+    )
+
+
+def _wrong_examples(
+    examples: Sequence[examples_module.ChoiceExample], predicted: Sequence[int]
+) -> list[model_card.WrongExample]:
+    return [
+        model_card.WrongExample(
+            text=example.start,
+            expected=example.endings[example.label],
+            predicted=example.endings[chosen],
+        )
+        for example, chosen in zip(examples, predicted, strict=True)
+        if example.label != chosen
+    ]

@@ -1,0 +1,135 @@
+"""Checks of the data of multiple choice, before anyone trains."""
+
+import numpy as np
+
+from bert_tf import files
+from bert_tf import progress as progress_module
+from bert_tf.data import findings as findings_module
+from bert_tf.data import text_checks
+from bert_tf.tasks.multiple_choice import examples as examples_module
+from bert_tf.tasks.multiple_choice import run_setup
+from bert_tf.tokenization import in_graph
+from bert_tf.training import estimates
+
+NUM_SPECIAL = 3  # [CLS], and [SEP] after the start and after the ending.
+
+
+def check(
+    options,
+    start,
+    findings: findings_module.Findings,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> estimates.Workload | None:
+    """Adds what is found in the tables.
+
+    Args:
+        options: `RunSwagOptions`.
+        start: `starting_point.StartingPoint`: vocabulary and casing.
+        findings: to add to.
+        progress: told how many texts are tokenized.
+
+    Returns:
+        What training has to do; None where there is nothing to train on.
+    """
+    parts = _read(options, findings)
+    if not parts:
+        return None
+    items = {part: list(map(_item, examples)) for part, examples in parts.items()}
+    text_checks.check_texts(findings, items)
+    labels = {
+        part: [item.label for item in found]
+        for part, found in items.items()
+        if part != "test"
+    }
+    text_checks.check_labels(findings, labels)
+    for part, examples in parts.items():
+        _check_endings(findings, part, examples)
+    texts = [text for found in items.values() for item in found for text in item.texts]
+    text_checks.check_casing(
+        findings, texts, start.vocabulary, do_lower_case=start.do_lower_case
+    )
+    tokenizer = in_graph.InGraphTokenizer(
+        start.vocabulary, do_lower_case=start.do_lower_case
+    )
+    lengths = {
+        part: _check_pieces(
+            options, findings, part, found, tokenizer, progress=progress
+        )
+        for part, found in items.items()
+    }
+    if "train" not in parts:
+        return None
+    return estimates.Workload(
+        num_examples=len(parts["train"]),
+        sequence_length=options.max_seq_length,
+        sequences_per_example=len(parts["train"][0].endings),
+        padded_length=estimates.padded_length(lengths["train"], options),
+    )
+
+
+def _read(options, findings):
+    """Returns the examples of all parts that can be read, without broken rows."""
+    columns = run_setup.columns_of(options, examples_module.Columns())
+    parts, num_endings, broken = {}, None, []
+    for part, path in run_setup.paths_of(options).items():
+        if path is None or (options.data_dir and not files.exists(path)):
+            findings.note("files", f"there is no {part}")
+            continue
+        own = columns.without_label() if part == "test" else columns
+        try:
+            found = examples_module.read_examples(
+                path, own, part, num_endings=num_endings, broken_rows=broken
+            )
+        except (OSError, ValueError) as error:
+            findings.failure(f"reading {part}", error)
+            found = []
+        else:
+            findings.passed("files", f"{part}: {path}")
+        findings.broken_rows(f"reading {part}", broken)
+        if found:
+            parts[part] = found
+            num_endings = len(found[0].endings)
+    return parts
+
+
+def _item(example):
+    label = None if example.label is None else str(example.label)
+    return text_checks.Item(
+        texts=(example.start, *example.endings), label=label, place=example.place
+    )
+
+
+def _check_endings(findings, part, examples):
+    equal = [
+        example.place
+        for example in examples
+        if len(set(example.endings)) < len(example.endings)
+    ]
+    findings.judge(
+        "endings",
+        f"{part}: {len(equal):,} examples have one ending twice"
+        + (f" ({findings_module.places(equal)})" if equal else ""),
+        is_good=not equal,
+    )
+
+
+def _check_pieces(options, findings, part, items, tokenizer, *, progress):
+    """Returns the places that each example's longest row uses."""
+    texts = [text for item in items for text in item.texts]
+    lengths, unknown = text_checks.count_pieces(tokenizer, texts, progress=progress)
+    per_item = len(items[0].texts)
+    lengths, unknown = lengths.reshape(-1, per_item), unknown.reshape(-1, per_item)
+    rows = lengths[:, :1] + lengths[:, 1:]  # A start with each of its endings.
+    longest = np.max(rows, axis=1)
+    text_checks.check_lengths(
+        findings,
+        part,
+        longest,
+        room=options.max_seq_length - NUM_SPECIAL,
+        limit=f"--max_seq_length={options.max_seq_length}",
+    )
+    text_checks.check_unknown(
+        findings, part, lengths=lengths.sum(axis=1), num_unknown=unknown.sum(axis=1)
+    )
+    return longest + NUM_SPECIAL

@@ -1,0 +1,96 @@
+"""Examples to the columns that the model reads."""
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from bert_tf import progress as progress_module
+from bert_tf.data import packing
+from bert_tf.tasks.multiple_choice import examples as examples_module
+
+# Enough for the in-graph tokenizer to be busy, little enough for a moving bar.
+ROWS_PER_CALL = 1024
+
+
+def convert_examples_to_features(
+    examples: Sequence[examples_module.ChoiceExample],
+    max_seq_length: int,
+    tokenizer,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> dict[str, np.ndarray]:
+    """Returns the columns of some examples: one sequence an ending.
+
+    A sequence is [CLS] start [SEP] ending [SEP], the start being segment 0. What is
+    too long is cut from the end, the longer of the two first.
+
+    Args:
+        examples: N examples with C endings each.
+        max_seq_length: S.
+        tokenizer: an `InGraphTokenizer` (fast) or a `FullTokenizer`.
+        progress: told how many examples are done.
+
+    Returns:
+        `input_ids`, `input_mask`, `segment_ids`: int32 [N, C, S]. `label_ids`: int32
+        [N]; 0 for examples without a label.
+
+    Source: section 4.4 of "BERT: Pre-training of Deep Bidirectional Transformers".
+    """
+    num_endings = len(examples[0].endings)
+    shape = (len(examples), num_endings, max_seq_length)
+    columns = {
+        name: np.zeros(shape, np.int32)
+        for name in ("input_ids", "input_mask", "segment_ids")
+    }
+    for start in range(0, len(examples), ROWS_PER_CALL):
+        part = examples[start : start + ROWS_PER_CALL]
+        packed = pack_endings(
+            tokenizer,
+            [example.start for example in part],
+            [example.endings for example in part],
+            max_seq_length=max_seq_length,
+        )
+        for name, column in columns.items():
+            rows = packed[name].reshape(-1, num_endings, max_seq_length)
+            column[start : start + len(part)] = rows
+        progress("tokenize", start + len(part), len(examples), unit="examples")
+    label_ids = [example.label or 0 for example in examples]
+    return columns | {"label_ids": np.array(label_ids, np.int32)}
+
+
+def pack_endings(
+    tokenizer,
+    starts: Sequence[str],
+    endings: Sequence[Sequence[str]],
+    *,
+    max_seq_length: int,
+) -> dict[str, np.ndarray]:
+    """Returns the sequences of all endings, one below the other.
+
+    Args:
+        tokenizer: an `InGraphTokenizer` or a `FullTokenizer`.
+        starts: N texts.
+        endings: N lists of texts, of any length.
+        max_seq_length: S.
+
+    Returns:
+        `input_ids`, `input_mask`, `segment_ids`: int32 [endings in all, S].
+    """
+    start_ids = packing.token_ids(tokenizer, starts)
+    ending_ids = packing.token_ids(tokenizer, list(itertools.chain(*endings)))
+    repeated = itertools.chain.from_iterable(
+        itertools.repeat(ids, len(own))
+        for ids, own in zip(start_ids, endings, strict=True)
+    )
+    rows = [
+        packing.pack_pair(
+            start,
+            ending,
+            max_seq_length=max_seq_length,
+            cls=tokenizer.vocabulary.cls_id,
+            sep=tokenizer.vocabulary.sep_id,
+        )
+        for start, ending in zip(repeated, ending_ids, strict=True)
+    ]
+    return packing.padded_features(rows, max_seq_length)

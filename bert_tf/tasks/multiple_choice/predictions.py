@@ -1,0 +1,69 @@
+"""What a model says about each example, and the files that hold it."""
+
+import json
+import os
+from collections.abc import Sequence
+
+import numpy as np
+
+from bert_tf import files
+from bert_tf.tasks.multiple_choice import examples as examples_module
+
+TABLE_FILE = "test_results.tsv"
+JSON_LINES_FILE = "predictions.jsonl"
+
+
+def prediction(probabilities: np.ndarray, endings: Sequence[str]) -> dict:
+    """Returns the answer for one example.
+
+    Args:
+        probabilities: float [C].
+        endings: C texts.
+
+    Returns:
+        `label`: number of the likeliest ending, as text like every label; `ending`: its
+        text; `probabilities`: each ending's, by number.
+    """
+    chosen = int(np.argmax(probabilities))
+    if len(probabilities) != len(endings):
+        raise ValueError(
+            f"Expected a probability for each of the {len(endings)} endings, got "
+            f"{len(probabilities)}."
+        )
+    by_number = {str(i): float(value) for i, value in enumerate(probabilities)}
+    return {
+        "label": str(chosen),
+        "ending": endings[chosen],
+        "probabilities": by_number,
+    }
+
+
+def write_predictions(
+    output_dir: str,
+    examples: Sequence[examples_module.ChoiceExample],
+    probabilities: np.ndarray,
+) -> list[str]:
+    """Writes `test_results.tsv` and `predictions.jsonl`; returns their paths.
+
+    The first is like the release's: no header, a row an example, a probability for
+    each ending, tabs between. The second has one object a line: `{"id": "test-1",
+    "label": "0", "ending": "sat.", "probabilities": {"0": 0.75, "1": 0.25}}`.
+
+    Args:
+        output_dir: an existing folder.
+        examples: N examples with C endings each.
+        probabilities: float32 [N, C].
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    table_path = os.path.join(output_dir, TABLE_FILE)
+    with files.complete_or_absent(table_path) as file:
+        for row in probabilities:
+            file.write("\t".join(str(value) for value in row) + "\n")
+    json_path = os.path.join(output_dir, JSON_LINES_FILE)
+    with files.complete_or_absent(json_path) as file:
+        for example, row in zip(examples, probabilities, strict=True):
+            record = {"id": example.guid} | prediction(row, example.endings)
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+    return [table_path, json_path]

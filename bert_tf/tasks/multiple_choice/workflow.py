@@ -1,0 +1,181 @@
+"""Multiple choice on one page: train, evaluate, predict, report."""
+
+import functools
+
+import numpy as np
+
+from bert_tf import progress as progress_module
+from bert_tf.data import batching
+from bert_tf.fine_tuning import model_card
+from bert_tf.fine_tuning import workflow as fine_tuning_workflow
+from bert_tf.modeling import multiple_choice as modeling_multiple_choice
+from bert_tf.modeling import numerics
+from bert_tf.tasks.multiple_choice import card
+from bert_tf.tasks.multiple_choice import features
+from bert_tf.tasks.multiple_choice import predictions
+from bert_tf.tasks.multiple_choice import predictor as multiple_choice_predictor
+from bert_tf.tasks.multiple_choice import run_setup
+from bert_tf.tasks.multiple_choice import scores
+from bert_tf.tokenization import in_graph
+from bert_tf.training import estimates
+
+SCORE_NAMES = ("eval_accuracy", "eval_loss")
+
+
+def run(options, *, progress=progress_module.silent) -> str:
+    """Trains, evaluates and predicts as the options say.
+
+    Args:
+        options: `multiple_choice.options.RunSwagOptions`.
+        progress: see `bert_tf.progress`.
+
+    Returns:
+        What was reached, for the reader.
+
+    Raises:
+        ValueError, OSError: options, data or checkpoint do not fit together.
+    """
+    return fine_tuning_workflow.run(MultipleChoice(options, progress=progress), options)
+
+
+def train(options, *, progress=progress_module.silent) -> dict[str, float]:
+    """Trains; returns {"loss", "global_step"}. See `run`."""
+    options = fine_tuning_workflow.only_training(options)
+    return MultipleChoice(options, progress=progress).train()
+
+
+def evaluate(options, *, progress=progress_module.silent) -> dict[str, float]:
+    """Evaluates the last checkpoint; returns what eval_results.txt holds. See `run`."""
+    options = fine_tuning_workflow.only_evaluation(options)
+    return MultipleChoice(options, progress=progress).evaluate()
+
+
+def predict(run_dir, inputs) -> list[dict]:
+    """Returns the choices of a trained model.
+
+    Args:
+        run_dir: `output_dir` of a training run.
+        inputs: list of (start, endings): a text, and a list of texts.
+
+    Returns:
+        For each a dict: `label`, the number of the likeliest ending as text;
+        `ending`, its text; `probabilities` by number.
+
+    Raises:
+        ValueError, OSError: the folder holds no trained model of this kind, or an input
+            is something else.
+    """
+    return multiple_choice_predictor.TrainedMultipleChoice(run_dir).predict(inputs)
+
+
+class MultipleChoice:
+    """Data and model of one run, checked against each other.
+
+    All tables are read before the model is built, so that a mistake in the last of
+    them shows before the training and not after it.
+
+    Args:
+        options: `multiple_choice.options.RunSwagOptions`.
+        progress: see `bert_tf.progress`.
+    """
+
+    def __init__(self, options, *, progress=progress_module.silent):
+        self.options = options
+        self.progress = progress
+        self.inputs = run_setup.prepare(options, progress=progress)
+        self.examples = self.inputs.examples
+        self.trainer = fine_tuning_workflow.create_trainer(
+            lambda: modeling_multiple_choice.BertMultipleChoice(
+                self.inputs.config, dtype=options.dtype
+            ),
+            options,
+            self._num_train_steps(),
+            score_names=lambda: SCORE_NAMES,
+            progress=progress,
+        )
+        self._columns = {}
+
+    def train(self) -> dict[str, float]:
+        """Trains to the last step; returns {"loss", "global_step"}."""
+        reached = fine_tuning_workflow.train(
+            self.trainer,
+            self.inputs,
+            lambda: self._source("train"),
+            counts={
+                "Num examples": len(self.examples["train"]),
+                "Num endings": self.inputs.task.num_endings,
+            },
+            evaluate=lambda: self._eval_scores()[0],
+        )
+        self._write_card(training=self.trainer.facts())
+        return reached
+
+    def evaluate(self) -> dict[str, float]:
+        """Evaluates, writes eval_results.txt and returns its numbers."""
+        scores_found, chosen = self._eval_scores()
+        results = fine_tuning_workflow.write_results(self.trainer, scores_found)
+        self._write_card(results=results, predicted=chosen)
+        return results
+
+    def predict(self) -> list[str]:
+        """Predicts the test examples; returns lines that tell where they are."""
+        evaluation = fine_tuning_workflow.prediction(
+            self.trainer, progress=self.progress
+        )
+        outputs = evaluation.predict(self._source("test"), keys=("probabilities",))
+        self.trainer.folder.create()
+        paths = predictions.write_predictions(
+            self.options.output_dir, self.examples["test"], outputs["probabilities"]
+        )
+        return [f"Predictions are in {' and '.join(paths)}."]
+
+    def dry_run_report(self) -> str:
+        """Returns what the training would take."""
+        estimate = estimates.estimate(
+            self.trainer,
+            sequence_length=self.inputs.task.max_seq_length,
+            sequences_per_example=self.inputs.task.num_endings,
+        )
+        return str(estimate)
+
+    def _write_card(self, **known):
+        model_card.write(
+            self.options.output_dir, card.card_of(self.options, self.inputs, **known)
+        )
+
+    def _eval_scores(self):
+        """Returns the scores of the dev examples, and int [N], the endings chosen."""
+        source = self._source("dev")
+        logits = self.trainer.predict(source, keys=("logits",))["logits"]
+        label_ids = self._features("dev")["label_ids"]
+        losses = np.asarray(numerics.cross_entropy(logits, label_ids))
+        chosen = np.argmax(logits, axis=-1)
+        accuracy = scores.accuracy(label_ids, chosen)
+        loss = float(np.mean(losses, dtype=np.float64))
+        return dict(zip(SCORE_NAMES, (accuracy, loss), strict=True)), chosen
+
+    def _num_train_steps(self):
+        if "train" not in self.examples:
+            return 0
+        return fine_tuning_workflow.num_train_steps(
+            len(self.examples["train"]), self.options
+        )
+
+    def _features(self, set_type):
+        if set_type not in self._columns:
+            self._columns[set_type] = features.convert_examples_to_features(
+                self.examples[set_type],
+                self.inputs.task.max_seq_length,
+                self._tokenizer,
+                progress=self.progress,
+            )
+        return self._columns[set_type]
+
+    @functools.cached_property
+    def _tokenizer(self):
+        return in_graph.InGraphTokenizer(
+            self.inputs.vocabulary, do_lower_case=self.inputs.task.do_lower_case
+        )
+
+    def _source(self, set_type):
+        return batching.ArraySource(self._features(set_type))

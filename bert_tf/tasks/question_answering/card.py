@@ -1,0 +1,75 @@
+"""What a run of question answering hands to its model card."""
+
+import dataclasses
+from collections.abc import Mapping
+
+from bert_tf.fine_tuning import model_card
+from bert_tf.tasks.question_answering import answers as answers_module
+from bert_tf.tasks.question_answering import scores as question_answering_scores
+from bert_tf.training import training_facts
+
+PIPELINE_TAG = "question-answering"
+
+
+def card_of(
+    options,
+    inputs,
+    *,
+    training: training_facts.TrainingFacts | None = None,
+    results: Mapping[str, float] | None = None,
+    answers: answers_module.Answers | None = None,
+) -> model_card.Card:
+    """Returns the card of a run, as far as this call knows it.
+
+    Args:
+        options: `RunSquadOptions`.
+        inputs: `inputs.Inputs`.
+        training: after training, its facts.
+        results: after evaluating, what eval_results.txt holds.
+        answers: after evaluating, the answers that were scored.
+
+    Raises:
+        OSError: a file of the data, or the card of an earlier stage, cannot be read.
+    """
+    data = []
+    if inputs.train_examples is not None:
+        # The card is about all stages; what they started from is the first one's.
+        stages = [model_card.recorded(path) for path in options.stage_dirs]
+        for stage in filter(None, stages):
+            data += stage.data
+        if stages and stages[0]:
+            start = stages[0].base_model
+            options = dataclasses.replace(options, init_checkpoint=start)
+        path = options.train_file[-1]
+        data.append(model_card.data_file("train", path, len(inputs.train_examples)))
+    if answers is not None:
+        path, examples = answers.squad_file.path, answers.squad_file.examples
+        data.append(model_card.data_file("dev", path, len(examples)))
+    wrong = [] if answers is None else _wrong_examples(answers)
+    may_be_none = ", or that there is none" if inputs.task.threshold is not None else ""
+    return model_card.Card(
+        pipeline_tag=PIPELINE_TAG,
+        summary=f"Finds the answer to a question in a text{may_be_none}.",
+        options=options,
+        data=tuple(data),
+        scores={name: (value,) for name, value in (results or {}).items()},
+        wrong_examples=tuple(wrong),
+        num_wrong=None if answers is None else len(wrong),
+        num_evaluated=None if answers is None else len(answers.predictions),
+        training=training,
+    )
+
+
+def _wrong_examples(answers):
+    """Returns the questions whose answer is not exactly a true one."""
+    texts = answers.texts
+    found = question_answering_scores.question_scores(answers.squad_file, texts)
+    return [
+        model_card.WrongExample(
+            text=f"{example.question_text} ||| {example.context.text}",
+            expected=example.answers[0].text if example.answers else "",
+            predicted=texts[example.qas_id],
+        )
+        for example in answers.squad_file.examples
+        if not found[example.qas_id].exact
+    ]

@@ -1,0 +1,240 @@
+"""Checks of questions and answers, before anyone trains on them."""
+
+import dataclasses
+import json
+import re
+
+import numpy as np
+
+from bert_tf import files
+from bert_tf import progress as progress_module
+from bert_tf.data import findings as findings_module
+from bert_tf.data import text_checks
+from bert_tf.tasks.question_answering import examples as question_answering_examples
+from bert_tf.tasks.question_answering import windows as question_answering_windows
+from bert_tf.tokenization import in_graph
+from bert_tf.training import estimates
+
+_ID = re.compile(r'"id"\s*:\s*("(?:[^"\\]|\\.)*")')
+
+
+def check(
+    options,
+    start,
+    findings: findings_module.Findings,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> estimates.Workload | None:
+    """Adds what is found in the files.
+
+    Args:
+        options: `RunSquadOptions`.
+        start: `starting_point.StartingPoint`: vocabulary and casing.
+        findings: to add to.
+        progress: told how many texts are tokenized.
+
+    Returns:
+        What training has to do; None where there is nothing to train on.
+    """
+    parts = _read(options, findings)
+    if not parts:
+        return None
+    number_of = {}  # Equal contexts have one number, in all files.
+    items = {
+        part: [_item(example, squad_file, number_of) for example in squad_file.examples]
+        for part, squad_file in parts.items()
+    }
+    text_checks.check_texts(findings, items)
+    for part, squad_file in parts.items():
+        _check_answers(options, findings, part, squad_file)
+    _check_contexts(findings, parts)
+    contexts = sorted(number_of)
+    text_checks.check_casing(
+        findings, contexts, start.vocabulary, do_lower_case=start.do_lower_case
+    )
+    tokenizer = in_graph.InGraphTokenizer(
+        start.vocabulary, do_lower_case=start.do_lower_case
+    )
+    lengths, unknown = text_checks.count_pieces(tokenizer, contexts, progress=progress)
+    counts = dict(zip(contexts, zip(lengths, unknown, strict=True), strict=True))
+    rows = {
+        part: _check_windows(
+            options, findings, part, squad_file.examples, tokenizer, counts=counts
+        )
+        for part, squad_file in parts.items()
+    }
+    training = [rows[part] for part in rows if part.startswith("train")]
+    if not training:
+        return None
+    lengths = np.concatenate(training)
+    return estimates.Workload(
+        num_examples=len(lengths),
+        sequence_length=options.max_seq_length,
+        padded_length=estimates.padded_length(lengths, options),
+    )
+
+
+def _read(options, findings):
+    """Returns the files that can be read: "train", "train 2", ..., and "dev"."""
+    paths = {
+        "train" if number == 1 else f"train {number}": path
+        for number, path in enumerate(options.train_file, start=1)
+    }
+    if options.predict_file is not None:
+        paths["dev"] = options.predict_file
+    parts = {}
+    for part, path in paths.items():
+        try:
+            parts[part] = question_answering_examples.read_squad(path)
+        except (OSError, ValueError) as error:
+            findings.failure(f"reading {part}", error)
+        else:
+            findings.passed("files", f"{part}: {path}")
+    return parts
+
+
+def _item(example, squad_file, number_of):
+    number = number_of.setdefault(example.context.text, len(number_of))
+    return text_checks.Item(
+        texts=(example.question_text, f"{number}"),
+        label=None,  # One question may have several true answers.
+        place=f"{squad_file.path}: question {example.qas_id}",
+    )
+
+
+def _check_answers(options, findings, part, squad_file):
+    """Adds what training leaves out or refuses, and odd answers of dev."""
+    examples = squad_file.examples
+    is_training = part.startswith("train")
+    faults = list(
+        _faults_of_training(options, examples)
+        if is_training
+        else _faults_of_dev(examples)
+    )
+    lines = _lines_of_ids(squad_file.path) if faults else {}
+    for own_id, reason, is_error in faults:
+        add = findings.error if is_error else findings.warning
+        line = lines.get(own_id)
+        place = squad_file.path if line is None else f"{squad_file.path}:{line}"
+        add("answers", f"question {own_id}: {reason}", place)
+    if not faults:
+        findings.passed("answers", f"{part}: all are found in their contexts")
+    elif is_training and sum(not bad for *_, bad in faults) == len(examples):
+        findings.error("answers", "there is no question to train on", squad_file.path)
+    without = sum(_lacks_flag(options, example) for example in examples)
+    if without and is_training:
+        findings.error(
+            "answers",
+            f"{without:,} of {len(examples):,} questions have no answer; "
+            "give --version_2_with_negative",
+            squad_file.path,
+        )
+    if squad_file.is_version_2:
+        share = sum(example.is_impossible for example in examples) / len(examples)
+        findings.passed("answers", f"{part}: {share:.1%} of the questions have none")
+
+
+def _lacks_flag(options, example):
+    return (
+        example.is_impossible
+        and not example.answers
+        and not options.version_2_with_negative
+    )
+
+
+def _faults_of_training(options, examples):
+    """Yields (id, what is wrong, whether training would stop there)."""
+    for example in examples:
+        if _lacks_flag(options, example):
+            continue  # There are many, and they are one finding.
+        found = question_answering_examples.verdict(
+            example, version_2_with_negative=options.version_2_with_negative
+        )
+        if found.kind == question_answering_examples.LEFT_OUT:
+            yield example.qas_id, f"training leaves it out: {found.reason}", False
+        elif found.kind == question_answering_examples.REFUSED:
+            yield example.qas_id, found.reason, True
+
+
+def _faults_of_dev(examples):
+    """Yields (id, what is wrong, False) for answers that are not in their context."""
+    for example in examples:
+        for answer in () if example.is_impossible else example.answers:
+            found = question_answering_examples.verdict(
+                dataclasses.replace(example, answers=(answer,)),
+                version_2_with_negative=False,
+            )
+            # Scores are counted without places.
+            says_where = answer.start >= 0 or not answer.text.strip()
+            if found.kind == question_answering_examples.REFUSED and says_where:
+                yield example.qas_id, found.reason, False
+
+
+def _lines_of_ids(path):
+    """Returns {value of a key `id`: its line}; None where several objects have it."""
+    with files.open_file(path) as file:
+        text = file.read()
+    lines, line, end = {}, 1, 0
+    # Within a text quotation marks are escaped, so this is never met there.
+    for match in _ID.finditer(text):
+        line += text.count("\n", end, match.start(1))
+        end = match.start(1)
+        own_id = json.loads(match[1])
+        lines[own_id] = None if own_id in lines else line
+    return lines
+
+
+def _check_contexts(findings, parts):
+    contexts = {
+        part: {example.context.text for example in squad_file.examples}
+        for part, squad_file in parts.items()
+    }
+    for part, found in contexts.items():
+        findings.passed("contexts", f"{part}: {len(found):,} different ones")
+    if "dev" not in contexts:
+        return
+    for part in contexts.keys() - {"dev"}:
+        shared = contexts["dev"] & contexts[part]
+        findings.judge(
+            "overlap",
+            f"{len(shared):,} of {len(contexts['dev']):,} contexts of dev are in "
+            f"{part} too",
+            is_good=not shared,
+        )
+
+
+def _check_windows(options, findings, part, examples, tokenizer, *, counts):
+    """Returns the places that each window uses."""
+    questions = sorted({example.question_text for example in examples})
+    lengths, unknown = text_checks.count_pieces(tokenizer, questions)
+    of_question = dict(zip(questions, zip(lengths, unknown, strict=True), strict=True))
+    in_question = np.array([of_question[one.question_text] for one in examples])
+    in_context = np.array([counts[one.context.text] for one in examples])
+    text_checks.check_lengths(
+        findings,
+        f"{part}, questions",
+        in_question[:, 0],
+        room=options.max_query_length,
+        limit=f"--max_query_length={options.max_query_length}",
+    )
+    total = in_question + in_context
+    text_checks.check_unknown(
+        findings, part, lengths=total[:, 0], num_unknown=total[:, 1]
+    )
+    rows, num_cut = [], 0
+    kept = np.minimum(in_question[:, 0], options.max_query_length)
+    for query, pieces in zip(kept, in_context[:, 0], strict=True):
+        room = options.max_seq_length - query - question_answering_windows.NUM_SPECIAL
+        spans = question_answering_windows.window_spans(
+            int(pieces), int(room), options.doc_stride
+        )
+        num_cut += len(spans) > 1
+        rows += [
+            query + count + question_answering_windows.NUM_SPECIAL for _, count in spans
+        ]
+    findings.passed(
+        "length",
+        f"{part}: {len(rows):,} windows of --max_seq_length={options.max_seq_length}; "
+        f"{num_cut / len(examples):.1%} of the questions need several",
+    )
+    return np.array(rows)

@@ -1,0 +1,154 @@
+"""Examples to windows: each context, and each of its different words, once."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bert_tf import progress as progress_module
+from bert_tf.tasks.question_answering import examples as question_answering_examples
+from bert_tf.tasks.question_answering import windows as question_answering_windows
+
+EXAMPLES_PER_CALL = 512  # Between two calls of the progress.
+
+
+def convert_examples_to_features(
+    examples: Sequence[question_answering_examples.SquadExample],
+    tokenizer,
+    sizes: question_answering_windows.WindowSizes,
+    *,
+    is_training: bool,
+    progress: progress_module.Progress = progress_module.silent,
+) -> question_answering_windows.Windows:
+    """Returns the windows of some examples.
+
+    Args:
+        examples: what `read_squad` or `training_examples` gave.
+        tokenizer: `FullTokenizer`.
+        sizes: `WindowSizes`.
+        is_training: whether the windows are to say where the answer is.
+        progress: told how many examples are done.
+
+    Source: convert_examples_to_features of run_squad.py, 2018.
+    """
+    contexts = _Contexts(tokenizer)
+    questions, parts = [], []
+    for index, example in enumerate(examples):
+        tokenized, context_start = contexts.of(example.context)
+        question = tokenizer.tokenize(example.question_text)[: sizes.max_query_length]
+        questions.append(tokenizer.convert_tokens_to_ids(question))
+        answer = None
+        if is_training and not example.is_impossible:
+            answer = answer_pieces(example, tokenized, tokenizer)
+        room = (
+            sizes.max_seq_length
+            - len(question)
+            - question_answering_windows.NUM_SPECIAL
+        )
+        spans = question_answering_windows.window_spans(
+            len(tokenized.piece_ids), room, sizes.doc_stride
+        )
+        for number, (first, count) in enumerate(spans):
+            positions = _positions(answer, first, count, len(question) + 2)
+            parts.append((index, context_start, first, count, number, *positions))
+        if (index + 1) % EXAMPLES_PER_CALL == 0 or index + 1 == len(examples):
+            progress("tokenize", index + 1, len(examples), unit="questions")
+    table = np.array(parts, np.int64).reshape(-1, 7)
+    return question_answering_windows.Windows(
+        examples=examples,
+        contexts=[contexts.of(example.context)[0] for example in examples],
+        sizes=sizes,
+        vocabulary=tokenizer.vocabulary,
+        question_ids=_end_to_end(questions),
+        question_splits=np.cumsum([0, *map(len, questions)]),
+        context_ids=_end_to_end(contexts.all_piece_ids),
+        example_index=table[:, 0],
+        context_start=table[:, 1],
+        first_piece=table[:, 2],
+        num_pieces=table[:, 3],
+        span_index=table[:, 4],
+        start_positions=table[:, 5].astype(np.int32) if is_training else None,
+        end_positions=table[:, 6].astype(np.int32) if is_training else None,
+    )
+
+
+def answer_pieces(
+    example, tokenized: question_answering_windows.TokenizedContext, tokenizer
+) -> tuple[int, int]:
+    """Returns the first and the last piece of a context that are the answer.
+
+    The words of the answer, and within them the pieces that are just the answer where
+    there are such: "(1895-1943)" is one word of the context, and the answer "1895" one
+    of its pieces.
+
+    Source: _improve_answer_span of run_squad.py, 2018.
+    """
+    first_word, last_word = question_answering_examples.answer_words(example)
+    first = tokenized.first_pieces[first_word]
+    last = tokenized.first_pieces[last_word + 1] - 1
+    pieces = tokenizer.tokenize(example.answers[0].text)
+    wanted = tokenizer.convert_tokens_to_ids(pieces)
+    for start in range(first, last + 2 - len(wanted)):
+        if wanted and tokenized.piece_ids[start : start + len(wanted)] == wanted:
+            return start, start + len(wanted) - 1
+    return first, last
+
+
+def _positions(answer, first, count, offset):
+    """Returns the answer's first and last place in a row; [CLS] where it is not in."""
+    if answer is None or answer[0] < first or answer[1] >= first + count:
+        return 0, 0
+    return answer[0] - first + offset, answer[1] - first + offset
+
+
+class _Contexts:
+    """Tokenizes each context once, and each of its different words once."""
+
+    def __init__(self, tokenizer):
+        self._ids_of = _WordIds(tokenizer)
+        self._known = {}
+        self._num_pieces = 0
+        self.all_piece_ids = []
+
+    def of(self, context):
+        """Returns a context's `TokenizedContext`, and where its pieces start."""
+        if id(context) not in self._known:
+            tokenized = self._tokenized(context)
+            self._known[id(context)] = (tokenized, self._num_pieces)
+            self._num_pieces += len(tokenized.piece_ids)
+            self.all_piece_ids.append(tokenized.piece_ids)
+        return self._known[id(context)]
+
+    def _tokenized(self, context):
+        piece_ids, first_pieces = [], [0]
+        for word in context.words:
+            piece_ids += self._ids_of[word]
+            first_pieces.append(len(piece_ids))
+        return question_answering_windows.TokenizedContext(
+            context=context,
+            piece_ids=piece_ids,
+            first_pieces=first_pieces,
+            word_of_piece=np.repeat(
+                np.arange(len(context.words)), np.diff(first_pieces)
+            ),
+        )
+
+
+class _WordIds(dict):
+    """Word -> ids of its pieces; a word that is not there is tokenized first."""
+
+    def __init__(self, tokenizer):
+        super().__init__()
+        self._tokenizer = tokenizer
+
+    def __missing__(self, word):
+        pieces = self._tokenizer.tokenize(word)
+        ids = self[word] = self._tokenizer.convert_tokens_to_ids(pieces)
+        return ids
+
+
+def _end_to_end(lists):
+    return np.concatenate([np.zeros(0, np.int32), *map(_as_ids, lists)])
+
+
+def _as_ids(ids):
+    return np.array(ids, np.int32)

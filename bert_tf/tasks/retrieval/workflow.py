@@ -1,0 +1,230 @@
+"""Retrieval on one page: train, evaluate, predict, report."""
+
+import functools
+
+import numpy as np
+
+from bert_tf import progress as progress_module
+from bert_tf.fine_tuning import model_card
+from bert_tf.fine_tuning import workflow as fine_tuning_workflow
+from bert_tf.tasks.retrieval import card
+from bert_tf.tasks.retrieval import corpus_ranking
+from bert_tf.tasks.retrieval import features
+from bert_tf.tasks.retrieval import predictions
+from bert_tf.tasks.retrieval import predictor as retrieval_predictor
+from bert_tf.tasks.retrieval import run_setup
+from bert_tf.tasks.retrieval import scores
+from bert_tf.tasks.retrieval import source as retrieval_source
+from bert_tf.tokenization import in_graph
+from bert_tf.training import estimates
+
+# Before the scores of the passages that a cross-encoder is given to rank.
+RETRIEVED = "eval_retrieved_"
+
+
+def run(options, *, progress=progress_module.silent) -> str:
+    """Trains, evaluates and predicts as the options say.
+
+    Args:
+        options: `retrieval.options.RunRetrievalOptions`.
+        progress: see `bert_tf.progress`.
+
+    Returns:
+        What was reached, for the reader.
+
+    Raises:
+        ValueError, OSError: options, data or checkpoint do not fit together.
+        ImportError: the library of `options.search` is not installed.
+    """
+    return fine_tuning_workflow.run(Retrieval(options, progress=progress), options)
+
+
+def train(options, *, progress=progress_module.silent) -> dict[str, float]:
+    """Trains; returns {"loss", "global_step"}. See `run`."""
+    options = fine_tuning_workflow.only_training(options)
+    return Retrieval(options, progress=progress).train()
+
+
+def evaluate(options, *, progress=progress_module.silent) -> dict[str, float]:
+    """Evaluates the last checkpoint; returns what eval_results.txt holds. See `run`."""
+    options = fine_tuning_workflow.only_evaluation(options)
+    return Retrieval(options, progress=progress).evaluate()
+
+
+def predict(run_dir, inputs) -> list[dict]:
+    """Returns the rankings of a trained model.
+
+    Args:
+        run_dir: `output_dir` of a training run.
+        inputs: list of queries; of (query, passages) for a cross-encoder.
+
+    Returns:
+        For each a dict: `query`; `passages`, a list of dicts `id`, `score`, `text`,
+        the best one first.
+
+    Raises:
+        ValueError, OSError: the folder holds no trained model of this kind, a
+            bi-encoder's has no passages, or an input is something else.
+    """
+    return retrieval_predictor.load(run_dir).predict(inputs)
+
+
+class Retrieval:
+    """Data and model of one run, checked against each other.
+
+    All files are read before the model is built, so that a mistake in the last of them
+    shows before the training and not after it.
+
+    Args:
+        options: `retrieval.options.RunRetrievalOptions`.
+        progress: see `bert_tf.progress`.
+    """
+
+    def __init__(self, options, *, progress=progress_module.silent):
+        self.options = options
+        self.progress = progress
+        self.inputs = run_setup.prepare(options, progress=progress)
+        self.task = self.inputs.task
+        self.examples = self.inputs.examples
+        self.trainer = fine_tuning_workflow.create_trainer(
+            lambda: self.task.create_model(self.inputs.config, dtype=options.dtype),
+            options,
+            self._num_train_steps(),
+            score_names=self.score_names,
+            prediction_flag="eval_batch_size",
+            progress=progress,
+        )
+        self._ranking = corpus_ranking.CorpusRanking(
+            self.trainer,
+            self.inputs,
+            lambda: self._tokenizer,  # Not made where nothing is ranked.
+            progress=progress,
+        )
+
+    def score_names(self) -> list[str]:
+        """Returns the names of all scores that an evaluation has."""
+        names = scores.names_of(self.options.recall_at)
+        if not self.task.is_bi_encoder:
+            names += scores.names_of(self.options.recall_at, RETRIEVED)
+        return names
+
+    def train(self) -> dict[str, float]:
+        """Trains to the last step; returns {"loss", "global_step"}."""
+        training_source = self.source()
+        reached = fine_tuning_workflow.train(
+            self.trainer,
+            self.inputs,
+            lambda: training_source,
+            counts={
+                "Num examples": len(self.examples["train"]),
+                "Num negatives": self._num_negatives,
+            },
+            evaluate=lambda: self._eval_scores()[0],
+        )
+        self._write_card(training=self.trainer.facts())
+        return reached
+
+    def evaluate(self) -> dict[str, float]:
+        """Evaluates, writes eval_results.txt and returns its numbers."""
+        self.trainer.folder.create()
+        scores_found, firsts = self._eval_scores()
+        results = fine_tuning_workflow.write_results(self.trainer, scores_found)
+        self._write_card(results=results, firsts=firsts)
+        return results
+
+    def predict(self) -> list[str]:
+        """Ranks passages for the test queries; returns a line that tells where."""
+        self.trainer.folder.create()
+        queries = [example.query for example in self.examples["test"]]
+        top_k = self.options.top_k
+        found = self._ranking.rank(queries, top_k)
+        corpus = self.inputs.corpus
+        rankings = [
+            predictions.ranking(
+                query,
+                numbers[:top_k],
+                own_scores[:top_k],
+                ids=corpus.ids,
+                passages=corpus.passages,
+            )
+            for query, numbers, own_scores in zip(
+                queries, found.numbers, found.scores, strict=True
+            )
+        ]
+        path = predictions.write_predictions(
+            self.options.output_dir, self.examples["test"], rankings
+        )
+        return [f"Predictions are in {path}."]
+
+    def dry_run_report(self) -> str:
+        """Returns what the training would take."""
+        estimate = estimates.estimate(
+            self.trainer,
+            sequence_length=self.task.max_seq_length,
+            sequences_per_example=self.options.sequences_per_example(
+                self._num_negatives
+            ),
+        )
+        return str(estimate)
+
+    def source(self) -> retrieval_source.RankingSource:
+        """Returns the training examples as a source of batches."""
+        return retrieval_source.RankingSource(
+            self._training_data,
+            self.task,
+            self.inputs.vocabulary,
+            num_negatives=self._num_negatives,
+            seed=self.options.random_seed,
+        )
+
+    def _write_card(self, **known):
+        model_card.write(
+            self.options.output_dir, card.card_of(self.options, self.inputs, **known)
+        )
+
+    def _eval_scores(self):
+        """Returns the scores of the dev queries, and what each has in first place."""
+        corpus, right = self.inputs.corpus, {}
+        for example in self.examples["dev"]:
+            number = corpus.number_of_text(example.passage)
+            right.setdefault(example.query, set()).add(number)
+        queries, positives = list(right), list(right.values())
+        ks = self.options.recall_at
+        found = self._ranking.rank(queries, max(ks))
+        results = scores.all_scores(self._by_text(found), positives, ks)
+        if not self.task.is_bi_encoder:
+            retrieved = self._by_text(self._ranking.candidates(queries))
+            results |= scores.all_scores(retrieved, positives, ks, prefix=RETRIEVED)
+        return results, dict(zip(queries, found.numbers[:, 0].tolist(), strict=True))
+
+    def _by_text(self, found):
+        """Returns rankings in which passages of one text have one number."""
+        return np.asarray(self.inputs.corpus.numbers)[found.numbers].tolist()
+
+    @property
+    def _num_negatives(self):
+        return self.options.negatives_per_query(
+            lambda: self._training_data.max_negatives
+        )
+
+    def _num_train_steps(self):
+        if "train" not in self.examples:
+            return 0
+        return fine_tuning_workflow.num_train_steps(
+            len(self.examples["train"]), self.options
+        )
+
+    @functools.cached_property
+    def _training_data(self):
+        return features.convert_examples_to_features(
+            self.examples["train"],
+            self._tokenizer,
+            corpus=self.inputs.corpus,
+            progress=self.progress,
+        )
+
+    @functools.cached_property
+    def _tokenizer(self):
+        return in_graph.InGraphTokenizer(
+            self.inputs.vocabulary, do_lower_case=self.task.do_lower_case
+        )

@@ -1,0 +1,75 @@
+"""What a run of token classification hands to its model card."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from bert_tf.fine_tuning import model_card
+from bert_tf.tasks.token_classification import run_setup
+from bert_tf.tasks.token_classification import schemes
+from bert_tf.training import training_facts
+
+PIPELINE_TAG = "token-classification"
+
+
+def card_of(
+    options,
+    inputs: run_setup.Inputs,
+    *,
+    training: training_facts.TrainingFacts | None = None,
+    results: Mapping[str, float] | None = None,
+    predicted: Sequence[Sequence[str]] | None = None,
+) -> model_card.Card:
+    """Returns the card of a run, as far as this call knows it.
+
+    An example is a sentence, and wrong where the tag of one of its words is.
+
+    Args:
+        options: `RunNerOptions`.
+        inputs: what the run works on.
+        training: after training, its facts.
+        results: after evaluating, what eval_results.txt holds.
+        predicted: after evaluating, the tags found for each sentence of "dev".
+
+    Raises:
+        OSError: a file of the data cannot be read.
+    """
+    task = inputs.task
+    wrong = _wrong_examples(inputs.sentences["dev"], predicted) if predicted else []
+    summary = f"Gives every word one of {len(task.labels)} tags."
+    if task.tag_scheme != schemes.NONE:
+        kinds = sorted({schemes.split_tag(tag)[1] for tag in task.labels} - {""})
+        summary = f"Finds entities of {len(kinds)} types: {', '.join(kinds)}."
+    return model_card.Card(
+        pipeline_tag=PIPELINE_TAG,
+        summary=summary,
+        labels=task.labels,
+        options=options,
+        data=tuple(
+            model_card.data_file(part, run_setup.path_of(options, part), len(sentences))
+            for part, sentences in inputs.sentences.items()
+        ),
+        scores={name: (value,) for name, value in (results or {}).items()},
+        wrong_examples=tuple(wrong),
+        num_wrong=len(wrong) if predicted else None,
+        num_evaluated=len(predicted) if predicted else None,
+        training=training,
+    )
+
+
+def _wrong_examples(sentences, predicted):
+    return [
+        model_card.WrongExample(
+            text=" ".join(sentence.words),
+            expected=_tagged(sentence.words, sentence.tags),
+            predicted=_tagged(sentence.words, tags),
+        )
+        for sentence, tags in zip(sentences, predicted, strict=True)
+        if list(sentence.tags) != list(tags)
+    ]
+
+
+def _tagged(words, tags):
+    """Returns the words that have a tag, "Rome/B-LOC"; all are outside: "O"."""
+    pairs = zip(words, tags, strict=True)
+    found = [f"{word}/{tag}" for word, tag in pairs if tag != schemes.OUTSIDE]
+    return " ".join(found) or schemes.OUTSIDE

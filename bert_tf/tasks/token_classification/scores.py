@@ -1,0 +1,92 @@
+"""Scores of tags: entities found whole, and words with the right tag."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bert_tf.tasks.token_classification import schemes
+
+
+def tag_scores(
+    tags: Sequence[Sequence[str]],
+    predicted: Sequence[Sequence[str]],
+    scheme: str,
+) -> dict[str, float]:
+    """Returns the scores of predicted tags.
+
+    Args:
+        tags: the true ones, of each sentence.
+        predicted: as many of each sentence.
+        scheme: one of `schemes.SCHEMES`.
+
+    Returns:
+        `accuracy`, of the words; and, where the scheme has entities, `precision`,
+        `recall` and `f1` of them, all types together. An entity is found where its
+        type, first and last word are right. A score that is 0 / 0 is 0.
+
+    Raises:
+        ImportError: the package seqeval is not installed.
+        ValueError: the numbers of sentences or words differ, or there are none.
+
+    Source: the package seqeval, which scores as conlleval of CoNLL-2000 does.
+    """
+    hits = [
+        true == found
+        for sentence, found_sentence in zip(tags, predicted, strict=True)
+        for true, found in zip(sentence, found_sentence, strict=True)
+    ]
+    if not hits:
+        raise ValueError("Expected at least one word to score, got none.")
+    accuracy = {"accuracy": float(np.mean(hits))}
+    if scheme == schemes.NONE:
+        return accuracy
+    precision, recall, f1, _ = _seqeval().precision_recall_fscore_support(
+        _as_iobes(tags, scheme),
+        _as_iobes(predicted, scheme),
+        average="micro",
+        zero_division=0,
+    )
+    found = {"precision": precision, "recall": recall, "f1": f1}
+    return accuracy | {name: float(value) for name, value in found.items()}
+
+
+def names_of(scheme: str) -> tuple[str, ...]:
+    """Returns the names of the scores that `tag_scores` gives of a scheme."""
+    of_entities = () if scheme == schemes.NONE else ("precision", "recall", "f1")
+    return ("accuracy", *of_entities)
+
+
+def report_by_type(tags, predicted, scheme) -> str:
+    """Returns a table of the scores of each type of entity, for the reader.
+
+    Args:
+        tags, predicted, scheme: as `tag_scores` takes them; not "none".
+    """
+    return _seqeval().classification_report(
+        _as_iobes(tags, scheme), _as_iobes(predicted, scheme), zero_division=0
+    )
+
+
+def check_available(scheme: str) -> None:
+    """Checks, before a long training, that what the scores need is installed.
+
+    Raises:
+        ImportError: the package seqeval is not installed.
+    """
+    if scheme != schemes.NONE:
+        _seqeval()
+
+
+def _as_iobes(sentences, scheme):
+    return [schemes.as_iobes(tags, scheme) for tags in sentences]
+
+
+def _seqeval():
+    try:
+        from seqeval.metrics import sequence_labeling
+    except ModuleNotFoundError:
+        raise ImportError(
+            "Scoring entities needs seqeval; install it with: pip install "
+            "'bert_tf[entities]'"
+        ) from None
+    return sequence_labeling

@@ -1,0 +1,247 @@
+"""Token classification on one page: train, evaluate, predict, report."""
+
+import functools
+import itertools
+import logging
+
+import numpy as np
+
+from bert_tf import progress as progress_module
+from bert_tf.data import batching
+from bert_tf.fine_tuning import model_card
+from bert_tf.fine_tuning import workflow as fine_tuning_workflow
+from bert_tf.modeling import numerics
+from bert_tf.modeling import token_classifier
+from bert_tf.tasks.token_classification import card
+from bert_tf.tasks.token_classification import features as features_module
+from bert_tf.tasks.token_classification import plain_text
+from bert_tf.tasks.token_classification import predictions
+from bert_tf.tasks.token_classification import (
+    predictor as token_classification_predictor,
+)
+from bert_tf.tasks.token_classification import run_setup
+from bert_tf.tasks.token_classification import schemes
+from bert_tf.tasks.token_classification import scores
+from bert_tf.tasks.token_classification import true_casing
+from bert_tf.tokenization import in_graph
+from bert_tf.training import estimates
+
+logger = logging.getLogger(__name__)
+
+# Logits of so many rows are in memory at a time.
+ROWS_PER_PART = 4096
+
+
+def run(options, *, progress=progress_module.silent) -> str:
+    """Trains, evaluates and predicts as the options say.
+
+    Args:
+        options: `token_classification.options.RunNerOptions`.
+        progress: see `bert_tf.progress`.
+
+    Returns:
+        What was reached, for the reader.
+
+    Raises:
+        ValueError, OSError: options, data or checkpoint do not fit together.
+        ImportError: entities are to be scored, and seqeval is not installed.
+    """
+    return fine_tuning_workflow.run(Tagging(options, progress=progress), options)
+
+
+def train(options, *, progress=progress_module.silent) -> dict[str, float]:
+    """Trains; returns {"loss", "global_step"}. See `run`."""
+    options = fine_tuning_workflow.only_training(options)
+    return Tagging(options, progress=progress).train()
+
+
+def evaluate(options, *, progress=progress_module.silent) -> dict[str, float]:
+    """Evaluates the last checkpoint; returns what eval_results.txt holds. See `run`."""
+    options = fine_tuning_workflow.only_evaluation(options)
+    return Tagging(options, progress=progress).evaluate()
+
+
+def predict(run_dir, inputs) -> list[dict]:
+    """Returns the answers of a trained model to new sentences.
+
+    Args:
+        run_dir: `output_dir` of a training run.
+        inputs: list of texts, or of lists of words.
+
+    Returns:
+        For each a dict: `words`, `tags`, `starts`, `ends`; see
+        `trained.TrainedTagger.predict`.
+
+    Raises:
+        ValueError, OSError: the folder holds no trained tagger, or the inputs are
+            no sentences.
+    """
+    return token_classification_predictor.TrainedTagger(run_dir).predict(inputs)
+
+
+class Tagging:
+    """Data and model of one run, checked against each other.
+
+    Args:
+        options: `token_classification.options.RunNerOptions`.
+        progress: see `bert_tf.progress`.
+    """
+
+    def __init__(self, options, *, progress=progress_module.silent):
+        self.options = options
+        self.progress = progress
+        self.inputs = run_setup.prepare(options, progress=progress)
+        self.sentences = self.inputs.sentences
+        self._features_of = {}
+        if "dev" in self.sentences or self._has_tags("test"):
+            scores.check_available(self.inputs.task.tag_scheme)
+        self.trainer = fine_tuning_workflow.create_trainer(
+            lambda: token_classifier.BertTokenClassifier(
+                self.inputs.config,
+                num_labels=len(self.inputs.task.labels),
+                feature_based=self.inputs.task.feature_based,
+                dtype=options.dtype,
+            ),
+            options,
+            self._num_train_steps(),
+            score_names=self.score_names,
+            progress=progress,
+        )
+
+    def score_names(self) -> list[str]:
+        """Returns the names of all scores that an evaluation has."""
+        names = (*scores.names_of(self.inputs.task.tag_scheme), "loss")
+        return [f"eval_{name}" for name in names]
+
+    def train(self) -> dict[str, float]:
+        """Trains to the last step; returns {"loss", "global_step"}."""
+        advice = true_casing.advice(self.inputs.task, self.sentences["train"])
+        if advice:
+            logger.warning("%s", advice)
+        logger.info("Tag scheme: %s", self.inputs.task.tag_scheme)
+        rows = self._features("train").columns
+        reached = fine_tuning_workflow.train(
+            self.trainer,
+            self.inputs,
+            lambda: batching.ArraySource(rows),
+            counts={
+                "Num sentences": len(self.sentences["train"]),
+                "Num rows": len(rows["input_ids"]),
+            },
+            evaluate=self._eval_scores,
+        )
+        self._write_card(training=self.trainer.facts())
+        return reached
+
+    def evaluate(self) -> dict[str, float]:
+        """Evaluates, writes eval_results.txt and returns its numbers.
+
+        `eval_loss` is the mean over words, and `loss` the same, for the release's
+        name.
+        """
+        results = fine_tuning_workflow.write_results(self.trainer, self._eval_scores())
+        self._write_card(results=results, predicted=self._predicted)
+        return results
+
+    def predict(self) -> list[str]:
+        """Writes the tags of the test sentences; returns lines about them.
+
+        They tell the scores, where the test file has tags, and the predictions' place.
+        """
+        evaluation = fine_tuning_workflow.prediction(
+            self.trainer, progress=self.progress
+        )
+        task = self.inputs.task
+        logits = self._word_logits("test", evaluation.predict)
+        tags = predictions.best_tags(logits, task.labels)
+        self.trainer.folder.create()
+        path = run_setup.path_of(self.options, "test")
+        if run_setup.is_plain_text(self.options, "test"):
+            path = plain_text.write_predictions(self.options.output_dir, path, tags)
+        else:
+            path = predictions.write_predictions(
+                self.options.output_dir, path, task.tag_column, tags
+            )
+        lines = [f"Predictions are in {path}."]
+        if not self._has_tags("test"):
+            return lines
+        found = self._scores("test", self._by_sentence("test", tags))
+        found = {f"test_{name}": value for name, value in found.items()}
+        return fine_tuning_workflow.score_lines(found) + lines
+
+    def dry_run_report(self) -> str:
+        """Returns what the training would take."""
+        length = self.inputs.task.max_seq_length
+        return str(estimates.estimate(self.trainer, sequence_length=length))
+
+    def _eval_scores(self):
+        logits = self._word_logits("dev", self.trainer.predict)
+        found = self._features("dev")
+        tag_ids = found.of_words(found.columns["tag_ids"])
+        losses = np.asarray(numerics.cross_entropy(logits, tag_ids))
+        self._predicted = self._by_sentence(
+            "dev", predictions.best_tags(logits, self.inputs.task.labels)
+        )
+        named = {
+            f"eval_{name}": value
+            for name, value in self._scores("dev", self._predicted).items()
+        }
+        return named | {"eval_loss": float(np.mean(losses, dtype=np.float64))}
+
+    def _write_card(self, **known):
+        model_card.write(
+            self.options.output_dir,
+            card.card_of(self.options, self.inputs, **known),
+        )
+
+    def _by_sentence(self, set_type, tags):
+        rest = iter(tags)
+        return [
+            list(itertools.islice(rest, len(sentence.words)))
+            for sentence in self.sentences[set_type]
+        ]
+
+    def _scores(self, set_type, predicted):
+        """Returns the scores of each sentence's tags, and logs them by type."""
+        true = [list(sentence.tags) for sentence in self.sentences[set_type]]
+        scheme = self.inputs.task.tag_scheme
+        if scheme != schemes.NONE:
+            report = scores.report_by_type(true, predicted, scheme)
+            logger.info("Entities of %s by type:\n%s", set_type, report)
+        return scores.tag_scores(true, predicted, scheme)
+
+    def _word_logits(self, set_type, predict_rows):
+        """Returns the logits of all words, float32 [W, C]."""
+        logits = []
+        for part in self._features(set_type).parts(ROWS_PER_PART):
+            source = batching.ArraySource(part.columns)
+            outputs = predict_rows(source, keys=("logits",))
+            logits.append(part.of_words(outputs["logits"]))
+        return np.concatenate(logits)
+
+    def _num_train_steps(self):
+        if "train" not in self.sentences:
+            return 0
+        num_rows = len(self._features("train").columns["input_ids"])
+        return fine_tuning_workflow.num_train_steps(num_rows, self.options, unit="rows")
+
+    def _features(self, set_type):
+        if set_type not in self._features_of:
+            self._features_of[set_type] = features_module.convert_sentences_to_features(
+                self.sentences[set_type],
+                self.inputs.task.labels,
+                self._tokenizer,
+                self.inputs.task.windowing,
+                progress=self.progress,
+            )
+        return self._features_of[set_type]
+
+    @functools.cached_property
+    def _tokenizer(self):
+        return in_graph.InGraphTokenizer(
+            self.inputs.vocabulary, do_lower_case=self.inputs.task.do_lower_case
+        )
+
+    def _has_tags(self, set_type):
+        sentences = self.sentences.get(set_type)
+        return sentences is not None and sentences[0].tags is not None

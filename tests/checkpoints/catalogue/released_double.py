@@ -1,0 +1,67 @@
+"""A double of a released model: as small as can be, and zipped as the real ones are."""
+
+import io
+import zipfile
+
+from bert_tf.checkpoints import names as checkpoint_names
+from bert_tf.checkpoints.catalogue import models
+from bert_tf.checkpoints.release import bundle
+from bert_tf.modeling import bert
+from bert_tf.modeling import config as config_module
+from bert_tf.modeling import released
+
+NAME = "bert-double"
+PATH = "2018_10_18/uncased_L-1_H-8_A-2"
+TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "##c", "d")
+CONFIG = config_module.BertConfig(
+    vocab_size=len(TOKENS),
+    hidden_size=8,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=32,
+    max_position_embeddings=16,
+)
+MODEL = released.ReleasedModel(
+    name=NAME,
+    num_layers=CONFIG.num_hidden_layers,
+    hidden_size=CONFIG.hidden_size,
+    vocab_size=CONFIG.vocab_size,
+    do_lower_case=True,
+)
+ENTRY = models.Entry(model=MODEL, path=PATH)
+# The zips of 2018 have a folder around the files, those of 2020 have none.
+FOLDER = "uncased_L-1_H-8_A-2/"
+
+
+def list_in_catalogue(base_url, *, entry=ENTRY, patch=setattr, patch_item=None):
+    """Makes the double a released model; a test passes monkeypatch's functions."""
+    patch_item = patch_item or dict.__setitem__
+    patch(models, "BASE_URL", base_url)
+    patch_item(models.MODELS, NAME, entry)
+    patch_item(models.ALIASES, NAME, NAME)
+    patch_item(models.ALIASES, entry.folder, NAME)
+
+
+def write_files(folder):
+    """Writes what a released folder has into one that is there."""
+    model = bert.BertModel(CONFIG)
+    bundle.save(
+        folder / "bert_model.ckpt", checkpoint_names.checkpoint_variables(model)
+    )
+    (folder / "bert_model.ckpt.meta").write_bytes(b"a graph" * 99)
+    (folder / "bert_config.json").write_text(CONFIG.to_json_string())
+    (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in TOKENS))
+
+
+def read_files(folder):
+    """Returns {name in a zip: bytes} of what `write_files` wrote."""
+    return {FOLDER + path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def zipped(files):
+    """Returns the bytes of a zip of {name: bytes}."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return file.getvalue()

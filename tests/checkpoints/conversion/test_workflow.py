@@ -1,0 +1,802 @@
+"""A conversion is whole and proven, or leaves nothing behind."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import types
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf import options as options_module
+from bert_tf.checkpoints import formats
+from bert_tf.checkpoints import source as source_module
+from bert_tf.checkpoints.conversion import options as conversion_options
+from bert_tf.checkpoints.conversion import probe
+from bert_tf.checkpoints.conversion import report as conversion_report
+from bert_tf.checkpoints.conversion import workflow as conversion_workflow
+from bert_tf.checkpoints.release import bundle
+from bert_tf.checkpoints.release import folder as release_folder
+from bert_tf.modeling import bert
+from bert_tf.modeling import config as config_module
+
+# NumPy 2 about TensorFlow's variables, while Keras writes its own files.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:__array__ implementation:DeprecationWarning"
+)
+
+
+def options(source, target, **changes):
+    values = {"target_format": "bert"} | changes
+    return conversion_options.ConvertCheckpointOptions(
+        source=str(source), target=str(target), **values
+    )
+
+
+def everything(path):
+    source = formats.open_source(path)
+    return dict(source.read_each(source.shapes))
+
+
+def assert_same_weights(path, other, left_over=()):
+    expected, found = everything(path), everything(other)
+    for name in left_over:
+        del expected[name]
+    assert sorted(expected) == sorted(found)
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
+def names_in(folder):
+    """Names of everything below a folder, hidden ones too."""
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+RELEASED = [
+    "bert_config.json",
+    "bert_model.ckpt.data-00000-of-00001",
+    "bert_model.ckpt.index",
+    "task.json",
+    "vocab.txt",
+]
+
+
+def test_a_folder_of_the_release_is_written_with_everything(released_folder, tmp_path):
+    done = conversion_workflow.convert(
+        options(released_folder, tmp_path / "new" / "model")
+    )
+    assert names_in(tmp_path / "new" / "model") == RELEASED
+    assert_same_weights(released_folder, tmp_path / "new" / "model")
+    assert set(done.outputs.differences.values()) == {0.0}
+    assert {"sequence_output", "masked_lm_logits", "next_sentence_logits"} <= set(
+        done.outputs.differences
+    )
+    new = formats.open_source(tmp_path / "new" / "model")
+    assert new.config == done.source.config
+    assert new.vocabulary.tokens == done.source.vocabulary.tokens
+    assert new.do_lower_case is True
+    assert names_in(tmp_path / "new") == ["model", *(f"model/{n}" for n in RELEASED)]
+
+
+def test_a_prefix_is_written_beside_other_files_without_slots(golden, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    trained = golden / "model" / "trained.ckpt"
+    done = conversion_workflow.convert(options(trained, tmp_path / "small.ckpt"))
+    assert names_in(tmp_path) == [
+        "bert_config.json",
+        "notes.txt",
+        "small.ckpt.data-00000-of-00001",
+        "small.ckpt.index",
+        "task.json",
+    ]
+    assert len(done.source.optimizer) == 93
+    assert len(bundle.read_names_and_shapes(tmp_path / "small.ckpt")) == 46
+
+
+@pytest.mark.parametrize(
+    "kind, num_labels, labels",
+    [
+        ("classification", 3, ["no", "yes", "maybe"]),
+        ("token_classification", 3, ["O", "B-PER", "I-PER"]),
+        ("multiple_choice", None, None),
+        ("question_answering", None, None),
+    ],
+)
+def test_a_fine_tuned_head_keeps_its_kind_its_labels_and_its_casing(
+    fine_tuned, tmp_path, kind, num_labels, labels
+):
+    task = {"task": kind, "labels": labels, "do_lower_case": False}
+    prefix = fine_tuned(kind, task=task)
+    done = conversion_workflow.convert(options(prefix, tmp_path / "new"))
+    assert_same_weights(prefix, tmp_path / "new")
+    found = formats.open_source(tmp_path / "new")
+    assert found.do_lower_case is False
+    assert (found.head.kind, found.head.num_labels) == (kind, num_labels)
+    assert found.head.labels == (labels and tuple(labels))
+    assert "output" not in "".join(done.dropped)
+
+
+def test_an_unknown_tensor_is_kept_where_there_is_a_place_for_it(
+    released_folder, tmp_path
+):
+    prefix = released_folder / "bert_model.ckpt"
+    tensors = bundle.read(prefix, bundle.read_names_and_shapes(prefix))
+    bundle.save(prefix, {**tensors, "my/gate": np.ones(3, "float32")})
+    conversion_workflow.convert(options(released_folder, tmp_path / "new"))
+    np.testing.assert_array_equal(everything(tmp_path / "new")["my/gate"], [1, 1, 1])
+
+
+@pytest.mark.parametrize(
+    "head, is_left",
+    [
+        ("encoder", lambda name: False),
+        ("masked_lm", lambda name: "predictions" in name),
+        ("pretraining", lambda name: True),
+    ],
+)
+def test_the_target_gets_the_head_that_is_asked_for(
+    released_folder, tmp_path, head, is_left
+):
+    done = conversion_workflow.convert(
+        options(released_folder, tmp_path / "new", head=head)
+    )
+    before, after = everything(released_folder), everything(tmp_path / "new")
+    heads = {name for name in before if name.startswith("cls/")}
+    assert {name for name in after if "cls/" in name} == set(filter(is_left, heads))
+    assert set(done.dropped) == heads - set(after)
+    assert formats.open_source(tmp_path / "new").head.kind == head
+
+
+def test_what_output_weights_are_can_be_said(fine_tuned, tmp_path):
+    prefix = fine_tuned("token_classification")  # Nothing beside it says so.
+    done = conversion_workflow.convert(
+        options(prefix, tmp_path / "new", head="token_classification")
+    )
+    assert done.kept.head.kind == "token_classification"
+    head = formats.open_source(tmp_path / "new").head
+    assert (head.kind, head.is_known) == ("token_classification", True)
+
+
+def test_what_is_beside_the_source_can_be_replaced_or_added(
+    released_folder, golden, tmp_path
+):
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    for path in released_folder.glob("bert_model.ckpt*"):
+        shutil.copy(path, bare)
+    with pytest.raises(ValueError, match="so --bert_config_file is needed"):
+        conversion_workflow.convert(options(bare, tmp_path / "new"))
+    conversion_workflow.convert(
+        options(
+            bare,
+            tmp_path / "new",
+            bert_config_file=released_folder / "bert_config.json",
+            vocab_file=golden / "vocab.txt",
+            do_lower_case=False,
+        )
+    )
+    new = formats.open_source(tmp_path / "new")
+    assert len(new.vocabulary) == 288
+    assert new.do_lower_case is False
+
+
+@pytest.mark.parametrize(
+    "target_format, name",
+    [("hugging_face", "new"), ("saved_model", "new"), ("keras", "new.keras")],
+)
+def test_to_another_format_and_back_every_bit_and_file_is_the_same(
+    released_folder, tmp_path, target_format, name
+):
+    given = options(released_folder, tmp_path / name, target_format=target_format)
+    conversion_workflow.convert(given)
+    conversion_workflow.convert(options(tmp_path / name, tmp_path / "back"))
+    assert_same_weights(released_folder, tmp_path / "back")
+    before, after = map(formats.open_source, (released_folder, tmp_path / "back"))
+    assert after.config == before.config
+    assert after.vocabulary.tokens == before.vocabulary.tokens
+    assert after.do_lower_case is True
+
+
+@pytest.mark.parametrize(
+    "kind, labels",
+    [
+        ("classification", ["no", "yes", "maybe"]),
+        ("token_classification", ["O", "B-PER", "I-PER"]),
+        ("multiple_choice", None),
+        ("question_answering", None),
+    ],
+)
+@pytest.mark.parametrize(
+    "target_format, name", [("hugging_face", "new"), ("keras", "new.keras")]
+)
+def test_to_another_format_and_back_a_head_and_its_labels_are_the_same(
+    fine_tuned, tmp_path, kind, labels, target_format, name
+):
+    prefix = fine_tuned(
+        kind, task={"task": kind, "labels": labels, "do_lower_case": False}
+    )
+    given = options(prefix, tmp_path / name, target_format=target_format)
+    left_over = conversion_workflow.convert(given).placement.without_place
+    # Heads on pieces do not use the pooler, and Hugging Face's have none.
+    assert all(name.startswith("bert/pooler/") for name in left_over)
+    conversion_workflow.convert(options(tmp_path / name, tmp_path / "back"))
+    assert_same_weights(prefix, tmp_path / "back", left_over)
+    head = formats.open_source(tmp_path / "back").head
+    assert (head.kind, head.labels) == (kind, labels and tuple(labels))
+
+
+@pytest.mark.parametrize(
+    "label_kind, num_labels", [("multi_label", 3), ("regression", 1)]
+)
+@pytest.mark.parametrize(
+    "target_format, name",
+    [("hugging_face", "new"), ("keras", "new.keras"), ("saved_model", "new")],
+)
+def test_what_a_label_is_goes_along_there_and_back(
+    fine_tuned, tmp_path, label_kind, num_labels, target_format, name
+):
+    task = {"task": "classification", "label_kind": label_kind, "do_lower_case": True}
+    prefix = fine_tuned("classification", num_labels=num_labels, task=task)
+    given = options(prefix, tmp_path / name, target_format=target_format)
+    report = conversion_workflow.run(given)
+    assert f"{num_labels} outputs, a label is a" in report
+    conversion_workflow.convert(options(tmp_path / name, tmp_path / "back"))
+    for path in (tmp_path / name, tmp_path / "back"):
+        assert formats.open_source(path).head.label_kind == label_kind
+    if target_format == "hugging_face":
+        written = json.loads((tmp_path / name / "config.json").read_text())
+        known = {"multi_label": "multi_label_classification"}
+        assert written["problem_type"] == known.get(label_kind, label_kind)
+    if target_format == "saved_model":
+        batch = probe.features(formats.open_source(prefix).config)
+        loaded = tf.saved_model.load(str(tmp_path / name)).signatures["ids"]
+        found = loaded(
+            **{
+                n: tf.constant(batch[n])
+                for n in ("input_ids", "input_mask", "segment_ids")
+            }
+        )
+        answers = {
+            "multi_label": lambda logits: {"probabilities": tf.sigmoid(logits)},
+            "regression": lambda logits: {"values": logits[:, 0]},
+        }[label_kind](found["logits"])
+        for answer, expected in answers.items():
+            np.testing.assert_allclose(found[answer], expected, atol=1e-6)
+
+
+def test_of_a_run_with_a_bilstm_the_encoder_alone_is_converted(golden, tmp_path):
+    tensors = bundle.read(
+        golden / "model" / "bert_model.ckpt",
+        bundle.read_names_and_shapes(golden / "model" / "bert_model.ckpt"),
+    )
+    tensors |= {
+        "bilstm/layer_0_forward/kernel": np.ones((16, 64), "float32"),
+        "cls/squad/output_weights": np.ones((2, 32), "float32"),
+        "cls/squad/output_bias": np.ones(2, "float32"),
+    }
+    bundle.save(tmp_path / "run" / "model.ckpt-1", tensors)
+    shutil.copy(golden / "model" / "bert_config.json", tmp_path / "run")
+    prefix = tmp_path / "run" / "model.ckpt-1"
+    for head in (None, "question_answering"):
+        with pytest.raises(ValueError, match=r"a BiLSTM .* give --head=encoder"):
+            conversion_workflow.convert(options(prefix, tmp_path / "new", head=head))
+    done = conversion_workflow.convert(
+        options(prefix, tmp_path / "new", head="encoder")
+    )
+    assert "bilstm/layer_0_forward/kernel" in done.dropped
+    found = everything(tmp_path / "new")
+    assert all(name.startswith("bert/") for name in found)
+
+
+def test_what_a_source_computes_and_the_target_cannot_say_has_to_be_allowed(tmp_path):
+    pytest.importorskip("keras_hub")
+    # KerasHub's masked-word head has an activation and an epsilon of its own.
+    preset = pathlib.Path(__file__).parents[1] / "foreign" / "keras_hub" / "masked_lm"
+    with pytest.raises(
+        ValueError,
+        match=r"masked_lm_logits differs by .* computes as keras_hub, which bert cannot"
+        r" say; give --allow_activation_change",
+    ):
+        conversion_workflow.convert(options(preset, tmp_path / "new"))
+    assert os.listdir(tmp_path) == []
+    given = options(preset, tmp_path / "new", allow_activation_change=True)
+    done = conversion_workflow.convert(given)
+    assert done.outputs.changes["sequence_output"] == 0.0
+    report = conversion_report.text(done)
+    assert "changed by what the target computes otherwise, as allowed:" in report
+    # To its own format there is nothing to allow.
+    given = options(preset, tmp_path / "same", target_format="keras_hub")
+    assert conversion_workflow.convert(given).placement.changes == ()
+
+
+# Refused.
+
+
+def test_a_target_that_is_there_stays_and_is_replaced_when_told(
+    released_folder, golden, tmp_path
+):
+    target = tmp_path / "new"
+    conversion_workflow.convert(options(golden / "model" / "trained.ckpt", target))
+    shutil.copy(golden / "vocab.txt", target)
+    before = everything(target)
+    with pytest.raises(ValueError, match=r"new is there already; give another --tar"):
+        conversion_workflow.convert(options(released_folder, target))
+    np.testing.assert_array_equal(
+        everything(target)["bert/pooler/dense/bias"], before["bert/pooler/dense/bias"]
+    )
+    conversion_workflow.convert(options(released_folder, target, overwrite=True))
+    assert_same_weights(released_folder, target)
+    assert not [name for name in os.listdir(tmp_path) if "partial" in name]
+
+
+def test_a_folder_with_other_things_in_it_is_not_replaced(released_folder, tmp_path):
+    target = tmp_path / "run"
+    target.mkdir()
+    (target / "model.ckpt-1000.index").write_text("dear")
+    with pytest.raises(ValueError, match=r"holds model\.ckpt-1000\.index, which is no"):
+        conversion_workflow.convert(options(released_folder, target, overwrite=True))
+    assert names_in(target) == ["model.ckpt-1000.index"]
+
+
+def test_an_empty_folder_may_be_the_target(released_folder, tmp_path):
+    (tmp_path / "new").mkdir()
+    conversion_workflow.convert(options(released_folder, tmp_path / "new"))
+    assert names_in(tmp_path / "new") == RELEASED
+
+
+def test_a_link_to_a_folder_stays_and_one_to_nowhere_is_refused(
+    released_folder, tmp_path
+):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    conversion_workflow.convert(options(released_folder, tmp_path / "link"))
+    assert (tmp_path / "link").is_symlink()
+    assert names_in(tmp_path / "real") == RELEASED
+    (tmp_path / "lost").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match=r"lost is a link to .*nowhere, where nothing"):
+        conversion_workflow.convert(options(released_folder, tmp_path / "lost"))
+
+
+def test_another_models_files_beside_a_prefix_are_not_replaced(
+    released_folder, tmp_path
+):
+    (tmp_path / "vocab.txt").write_text("another one's")
+    with pytest.raises(ValueError, match=r"vocab\.txt is there already and is another"):
+        conversion_workflow.convert(options(released_folder, tmp_path / "small.ckpt"))
+    assert not list(tmp_path.glob("small.ckpt*"))
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_the_source_is_never_replaced(released_folder, overwrite):
+    for target in (released_folder, released_folder / "bert_model.ckpt"):
+        with pytest.raises(ValueError, match="is where the source"):
+            conversion_workflow.convert(
+                options(released_folder, target, overwrite=overwrite)
+            )
+    assert len(everything(released_folder)) == 46
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"head": "question_answering"}, "has no cls/squad; its head is pretraining"),
+        ({"head": "classification"}, "has no output_weights"),
+        ({"do_lower_case": False}, "give --do_lower_case=True"),
+        ({"drop_head": True}, "--drop_head: bert has a place for everything"),
+        ({"source": "nowhere"}, "There is no checkpoint nowhere"),
+        ({"vocab_file": "none.txt"}, "no file none.txt"),
+        ({"target": "/dev/null/model"}, "/dev/null"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_anything_is_written(
+    released_folder, tmp_path, changes, message
+):
+    given = options(released_folder, tmp_path / "new")
+    with pytest.raises((ValueError, OSError), match=message):
+        conversion_workflow.convert(dataclasses.replace(given, **changes))
+    assert os.listdir(tmp_path) == [released_folder.name]
+
+
+def test_the_head_of_a_tagger_is_no_classifiers(fine_tuned, tmp_path):
+    tagger = fine_tuned("token_classification", task={"task": "token_classification"})
+    with pytest.raises(ValueError, match=r"the head of .* is token_classification"):
+        conversion_workflow.convert(
+            options(tagger, tmp_path / "new", head="classification")
+        )
+
+
+@pytest.mark.parametrize("change", [-1, 1], ids=["too few pieces", "too many"])
+def test_a_vocabulary_of_another_size_is_refused(released_folder, tmp_path, change):
+    tokens = (released_folder / "vocab.txt").read_text().splitlines()
+    tokens = [*tokens, "another"][: len(tokens) + change]
+    (released_folder / "vocab.txt").write_text("\n".join(tokens) + "\n")
+    with pytest.raises(ValueError, match=rf"has {288 + change} pieces, but .* 288 row"):
+        conversion_workflow.convert(options(released_folder, tmp_path / "new"))
+    # A table may be padded; who names the vocabulary means it.
+    given = options(
+        released_folder, tmp_path / "new", vocab_file=released_folder / "vocab.txt"
+    )
+    if change < 0:
+        assert len(conversion_workflow.convert(given).kept.vocabulary) == 287
+        return
+    with pytest.raises(ValueError, match="has 289 pieces"):
+        conversion_workflow.convert(given)
+
+
+def test_an_incomplete_source_is_refused(released_folder, tmp_path):
+    prefix = released_folder / "bert_model.ckpt"
+    tensors = bundle.read(prefix, bundle.read_names_and_shapes(prefix))
+    del tensors["cls/predictions/output_bias"]
+    bundle.save(prefix, tensors)
+    with pytest.raises(ValueError, match="lacks 1 weights of a model with the head"):
+        conversion_workflow.convert(options(released_folder, tmp_path / "new"))
+    assert not (tmp_path / "new").exists()
+
+
+# Formats that lack something, or do not keep what they are given.
+
+
+@pytest.fixture
+def other_format(monkeypatch):
+    """Makes a format out of the release's, with some functions changed."""
+
+    def replace(**changes):
+        functions = {
+            name: getattr(release_folder, name)
+            for name in ("is_at", "open_source", "placement", "write")
+        }
+        module = types.SimpleNamespace(**functions | changes)
+        module_of = formats.module_of
+        monkeypatch.setattr(
+            formats,
+            "module_of",
+            lambda name: module if name == "keras_hub" else module_of(name),
+        )
+        return {"target_format": "keras_hub"}
+
+    return replace
+
+
+def placement_without(*starts, changes=()):
+    def placement(source):
+        lost = tuple(name for name in source.shapes if name.startswith(starts))
+        places = {name: f"its/{name}" for name in source.shapes if name not in lost}
+        return source_module.Placement(
+            places=places, without_place=lost, changes=changes
+        )
+
+    return placement
+
+
+def test_a_head_without_a_place_is_named_and_dropped_when_told(
+    released_folder, tmp_path, other_format
+):
+    flags = other_format(placement=placement_without("cls/seq_relationship/"))
+    with pytest.raises(
+        ValueError,
+        match=r"keras_hub has no place for cls/seq_relationship/output_bias, cls/seq_"
+        r"relationship/output_weights of .*; give --drop_head",
+    ):
+        conversion_workflow.convert(options(released_folder, tmp_path / "new", **flags))
+    assert not (tmp_path / "new").exists()
+    done = conversion_workflow.convert(
+        options(released_folder, tmp_path / "new", drop_head=True, **flags)
+    )
+    assert done.kept.head.kind == done.written.head.kind == "masked_lm"
+    assert len(done.dropped) == 2
+    report = conversion_report.text(done)
+    assert "dropped      2 weights" in report
+    assert (
+        "1 x cls/predictions/output_bias -> its/cls/predictions/output_bias" in report
+    )
+
+
+def test_the_pooler_and_unknown_tensors_without_a_place_are_left_over(
+    released_folder, tmp_path, other_format
+):
+    def write(source, folder):
+        lost = placement_without("bert/pooler/")(source).without_place
+        shapes = {n: s for n, s in source.shapes.items() if n not in lost}
+        release_folder.write(dataclasses.replace(source, shapes=shapes), folder)
+
+    flags = other_format(placement=placement_without("bert/pooler/"), write=write)
+    given = options(released_folder, tmp_path / "new", head="masked_lm", **flags)
+    done = conversion_workflow.convert(given)
+    assert "left over    2 weights" in conversion_report.text(done)
+    assert "bert/pooler/dense/kernel" not in everything(tmp_path / "new")
+    assert "pooled_output" not in done.outputs.differences  # Of random weights there.
+
+
+def test_another_activation_has_to_be_allowed(released_folder, tmp_path, other_format):
+    def write(source, folder):
+        changed = dataclasses.replace(source.config, hidden_act="gelu_erf")
+        release_folder.write(dataclasses.replace(source, config=changed), folder)
+
+    sentence = "gelu becomes gelu_erf"
+    flags = other_format(placement=placement_without("-", changes=[sentence]))
+    flags = other_format(
+        placement=placement_without("-", changes=[sentence]), write=write
+    )
+    with pytest.raises(ValueError, match=f"{sentence}; give --allow_activation_change"):
+        conversion_workflow.convert(options(released_folder, tmp_path / "new", **flags))
+    flags["allow_activation_change"] = True
+    done = conversion_workflow.convert(
+        options(released_folder, tmp_path / "new", **flags)
+    )
+    # With the target's activation they compute the same; it is another one.
+    assert set(done.outputs.differences.values()) == {0.0}
+
+    assert f"the target computes otherwise: {sentence}" in conversion_report.text(done)
+
+
+def with_config(**changes):
+    def open_source(path):
+        source = release_folder.open_source(path)
+        return dataclasses.replace(
+            source, config=dataclasses.replace(source.config, **changes)
+        )
+
+    return open_source
+
+
+def with_weights(change):
+    def open_source(path):
+        source = release_folder.open_source(path)
+
+        def read_each(wanted):
+            for name, array in source.read_each(wanted):
+                yield name, change(array) if "pooler" in name else array
+
+        return dataclasses.replace(source, read_each=read_each)
+
+    return open_source
+
+
+def without_a_weight(path):
+    source = release_folder.open_source(path)
+    shapes = dict(source.shapes)
+    del shapes["bert/pooler/dense/bias"]
+    return dataclasses.replace(source, shapes=shapes)
+
+
+def fail_to_open(path):
+    raise ValueError("it is broken.")
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        (
+            {"open_source": with_config(num_attention_heads=1)},
+            r"sequence_output of the converted checkpoint differs by .* \(at most 1e-0",
+        ),
+        (
+            {"open_source": with_weights(lambda x: np.nextafter(x, np.float32(9)))},
+            "bert/pooler/dense/bias is not what it was",
+        ),
+        (
+            {"open_source": with_weights(lambda x: x.astype("float64"))},
+            "bert/pooler/dense/bias is not what it was",
+        ),
+        ({"open_source": without_a_weight}, "bert/pooler/dense/bias and 0 other"),
+        ({"open_source": fail_to_open}, r"cannot be read back \(it is broken"),
+        (
+            {
+                "library_outputs": lambda path, batch: {
+                    "pooled_output": np.zeros((3, 16))
+                }
+            },
+            "pooled_output in its library of the converted checkpoint differs by",
+        ),
+        (
+            {
+                "library_outputs": lambda path, batch: {
+                    "pooled_output": np.full((3, 16), np.nan)
+                }
+            },
+            "differs by nan",
+        ),
+    ],
+    ids=["output", "one bit", "dtype", "lost", "broken", "library", "not a number"],
+)
+def test_a_result_that_is_another_model_is_a_failure_and_leaves_nothing(
+    released_folder, tmp_path, other_format, changes, message
+):
+    flags = other_format(**changes)
+    with pytest.raises(ValueError, match=message):
+        conversion_workflow.convert(options(released_folder, tmp_path / "new", **flags))
+    assert os.listdir(tmp_path) == [released_folder.name]
+
+
+# Interrupted, killed, full.
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError, tf.errors.OpError])
+def test_an_interrupted_conversion_leaves_nothing(
+    released_folder, tmp_path, other_format, error
+):
+    def write(source, folder):
+        (pathlib.Path(folder) / "half").write_bytes(b"x")
+        if error is tf.errors.OpError:
+            raise tf.errors.ResourceExhaustedError(None, None, "No space left")
+        raise error("No space left")
+
+    flags = other_format(write=write)
+    expected = KeyboardInterrupt if error is KeyboardInterrupt else OSError
+    with pytest.raises(expected, match="No space left"):
+        conversion_workflow.convert(options(released_folder, tmp_path / "new", **flags))
+    assert os.listdir(tmp_path) == [released_folder.name]
+
+
+SLOW_CONVERSION = """
+import sys, time
+from bert_tf.checkpoints import conversion, native_folder
+write = native_folder.write
+def slow_write(*arguments, **others):
+    write(*arguments, **others)
+    time.sleep(60)
+native_folder.write = slow_write
+sys.path.insert(0, "tools")
+import convert_checkpoint
+sys.exit(convert_checkpoint.main(sys.argv[1:]))
+"""
+
+
+def test_what_a_killed_conversion_left_goes_with_the_next_one(
+    released_folder, tmp_path, project_root
+):
+    target = tmp_path / "new"
+    flags = [
+        f"--source={released_folder}",
+        f"--target={target}",
+        "--target_format=bert",
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW_CONVERSION, *flags],
+        cwd=project_root,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 120
+    while not list(tmp_path.glob(".new.*.partial/*.index")):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not target.exists()
+    assert len(os.listdir(tmp_path)) == 2
+    conversion_workflow.convert(options(released_folder, target))
+    assert sorted(os.listdir(tmp_path)) == ["new", released_folder.name]
+
+
+def test_a_target_that_was_being_replaced_when_killed_comes_back(
+    released_folder, tmp_path
+):
+    target = tmp_path / "new"
+    conversion_workflow.convert(options(released_folder, target))
+    target.rename(tmp_path / f".new.{'0' * 32}.replaced.partial")
+    with pytest.raises(ValueError, match="is there already"):
+        conversion_workflow.convert(options(released_folder, target))
+    assert names_in(target) == RELEASED
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Folder on a disk of 64 kilobytes, which a checkpoint just does not fit."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=48k", "tmpfs", folder]
+    if shutil.which("mount") is None or subprocess.run(command).returncode:
+        pytest.skip("a small disk can be mounted by root only")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+@pytest.mark.parametrize(
+    "target_format, name",
+    [("bert", "new"), ("hugging_face", "new"), ("keras", "new.keras")],
+)
+def test_a_full_disk_is_named_and_nothing_stays(
+    released_folder, small_disk, target_format, name
+):
+    given = options(released_folder, small_disk / name, target_format=target_format)
+    with pytest.raises(OSError, match=rf"{re.escape(name)}.* cannot be written"):
+        conversion_workflow.convert(given)
+    assert os.listdir(small_disk) == []
+
+
+def test_a_remote_target_is_written_whole(released_folder):
+    target = "ram://models/new"
+    conversion_workflow.convert(options(released_folder, target))
+    assert sorted(tf.io.gfile.listdir(target)) == RELEASED
+    with pytest.raises(ValueError, match="is there already"):
+        conversion_workflow.convert(options(released_folder, target))
+
+
+# Report and probe.
+
+
+def test_the_report_names_every_group_or_every_weight(released_folder, tmp_path):
+    done = conversion_workflow.convert(options(released_folder, tmp_path / "new"))
+    shown = conversion_report.text(done)
+    for line in (
+        f"source       {released_folder}/bert_model.ckpt (bert)",
+        f"target       {tmp_path}/new (bert)",
+        "model        pretraining, 2 layers of 16, gelu, 288 word pieces, lower-cased",
+        "parameters   10,514",
+        "mapped       46 weights, the same bits when read back:",
+        "   2 x bert/encoder/layer_*/attention/self/query/kernel",
+        "left out     1 tensors of the optimizer",
+        "  sequence_output                  0.0e+00",
+    ):
+        assert line in shown.splitlines()
+    every = conversion_report.text(done, verbose=True)
+    assert "  bert/encoder/layer_1/attention/self/query/kernel" in every.splitlines()
+
+
+@pytest.mark.parametrize(
+    "changes, sentence",
+    [
+        ({}, None),
+        ({"hidden_act": "gelu_erf"}, "the 2018 code itself knows no gelu_erf"),
+        ({"layer_norm_epsilon": 1e-5}, "the 2018 code itself ignores layer_norm_e"),
+    ],
+)
+def test_the_report_says_what_the_2018_code_could_not_read(
+    released_folder, tmp_path, changes, sentence
+):
+    settings = json.loads((released_folder / "bert_config.json").read_text())
+    (tmp_path / "c.json").write_text(json.dumps(settings | changes))
+    given = options(
+        released_folder, tmp_path / "new", bert_config_file=tmp_path / "c.json"
+    )
+    report = conversion_workflow.run(given)
+    assert ("2018 code itself" in report) == (sentence is not None)
+    assert sentence is None or sentence in report
+
+
+def test_the_probe_has_padding_and_two_segments():
+    small = config_module.BertConfig(
+        vocab_size=50,
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=8,
+        max_position_embeddings=12,
+    )
+    batch = probe.features(small)
+    assert batch["input_ids"].shape == (3, 12)
+    assert batch["input_ids"].max() < 50
+    assert 0 < batch["input_mask"].sum() < 36
+    assert set(np.unique(batch["segment_ids"])) == {0, 1}
+    choices = probe.features(small, "multiple_choice")
+    assert choices["input_ids"].shape == (3, 2, 12)
+    outputs = probe.outputs(bert.BertModel(small), batch)
+    assert outputs["sequence_output"].shape == (3, 12, 8)
+
+
+@pytest.mark.parametrize(
+    "expected, got, difference",
+    [
+        ([0.5, 0.25], [0.5, 0.5], 0.25),
+        ([100.0, 0.0], [100.0, 1.0], 0.01),  # In parts of the largest.
+        ([1.0], [1.0, 2.0], float("nan")),
+        ([float("nan")], [float("nan")], float("nan")),
+    ],
+)
+def test_differences_are_the_largest_ones(expected, got, difference):
+    found = probe.difference(np.array(expected), np.array(got))
+    np.testing.assert_equal(found, difference)
+
+
+def test_a_wrong_flag_is_named():
+    with pytest.raises(options_module.OptionError, match="target_format: expected one"):
+        options("a", "b", target_format="onnx")

@@ -1,0 +1,504 @@
+"""Keras's own files: read by name, written so that plain Keras loads them."""
+
+import dataclasses
+import io
+import json
+import subprocess
+import sys
+import zipfile
+
+import h5py
+import keras
+import numpy as np
+import pytest
+
+from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.checkpoints import names as checkpoint_names
+from bert_tf.checkpoints import source as source_module
+from bert_tf.checkpoints.keras_files import reading
+from bert_tf.checkpoints.keras_files import settings as settings_module
+from bert_tf.modeling import config as config_module
+from bert_tf.optimization import adam_weight_decay
+from bert_tf.tokenization import vocabulary as vocabulary_module
+
+# Keras hands its variables to NumPy 2 in NumPy 1's way.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:__array__ implementation:DeprecationWarning"
+)
+
+SMALL = config_module.BertConfig(
+    vocab_size=9,
+    hidden_size=8,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=12,
+    max_position_embeddings=16,
+    hidden_act="gelu_erf",
+    layer_norm_epsilon=1e-6,
+)
+FEATURES = {
+    "input_ids": np.array([[2, 7, 8, 3], [2, 5, 3, 0]], "int32"),
+    "input_mask": np.array([[1, 1, 1, 1], [1, 1, 1, 0]], "int32"),
+    "segment_ids": np.array([[0, 0, 1, 1], [0, 0, 0, 0]], "int32"),
+    "masked_lm_positions": np.array([[1, 2], [1, 0]], "int32"),
+}
+HEADS = {
+    "encoder": checkpoint_heads.Head(kind="encoder"),
+    "pretraining": checkpoint_heads.Head(kind="pretraining"),
+    "masked_lm": checkpoint_heads.Head(kind="masked_lm"),
+    "classification": checkpoint_heads.Head(kind="classification", num_labels=3),
+    "question_answering": checkpoint_heads.Head(kind="question_answering"),
+    "token_classification": checkpoint_heads.Head(
+        kind="token_classification", num_labels=3
+    ),
+    "multiple_choice": checkpoint_heads.Head(kind="multiple_choice"),
+}
+TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "ä", "\u2028", "##b")
+LABELS = ("no", "perhaps", "ja")
+
+
+def create(kind, **kwargs):
+    """Returns a model none of whose weights are alike."""
+    model = checkpoint_heads.create_model(SMALL, HEADS[kind], **kwargs)
+    draws = np.random.default_rng(7)
+    for weight in model.weights:
+        weight.assign(draws.normal(size=weight.shape).astype("float32"))
+    return model
+
+
+def arrays_of(model):
+    variables = checkpoint_names.checkpoint_variables(model)
+    return {
+        name: np.asarray(weight.value.numpy()) for name, weight in variables.items()
+    }
+
+
+def source_of(model, kind, **changes):
+    """Returns what another format's reader would have made of a model."""
+    arrays = arrays_of(model)
+    values = {
+        "path": "elsewhere/model.safetensors",
+        "format": "hugging_face",
+        "shapes": {name: array.shape for name, array in arrays.items()},
+        "read_each": lambda wanted: ((name, arrays[name]) for name in wanted),
+        "head": HEADS[kind],
+        "config": SMALL,
+    }
+    return source_module.Source(**{**values, **changes})
+
+
+def assert_same_weights(opened, model):
+    expected = arrays_of(model)
+    assert {name: tuple(a.shape) for name, a in expected.items()} == opened.shapes
+    read = dict(opened.read_each(opened.shapes))
+    for name, array in expected.items():
+        assert read[name].dtype == "float32"
+        np.testing.assert_array_equal(read[name], array)
+
+
+@pytest.mark.parametrize("kind", checkpoint_heads.KINDS)
+def test_what_keras_saved_is_opened_under_the_releases_names(tmp_path, kind):
+    model = create(kind)
+    model.save(tmp_path / "model.keras")
+    opened = reading.open_source(tmp_path / "model.keras")
+    assert (opened.head, opened.config) == (HEADS[kind], SMALL)
+    assert (opened.format, opened.unmapped, opened.optimizer) == ("keras", (), ())
+    assert_same_weights(opened, model)
+
+
+@pytest.mark.parametrize("kind", checkpoint_heads.KINDS)
+def test_weights_alone_show_their_head_and_find_what_lies_beside(tmp_path, kind):
+    model = create(kind)
+    path = tmp_path / "some.weights.h5"
+    model.save_weights(path)
+    assert reading.open_source(path).config is None
+    (tmp_path / "bert_config.json").write_text(SMALL.to_json_string())
+    (tmp_path / "vocab.txt").write_text("".join(f"{token}\n" for token in TOKENS))
+    (tmp_path / "task.json").write_text('{"do_lower_case": false}')
+    opened = reading.open_source(path)
+    assert (opened.head, opened.config) == (HEADS[kind], SMALL)
+    assert opened.vocabulary.tokens == TOKENS
+    assert opened.do_lower_case is False
+    assert opened.notes == ()
+    assert_same_weights(opened, model)
+
+
+def test_heads_that_look_alike_are_a_classifier_unless_something_tells(tmp_path):
+    path = tmp_path / "own.weights.h5"
+    create("token_classification", name="my_tagger").save_weights(path)
+    opened = reading.open_source(path)
+    assert (opened.head.kind, opened.head.is_known) == ("classification", False)
+    task = {"task": "token_classification", "labels": LABELS}
+    (tmp_path / "task.json").write_text(json.dumps(task))
+    opened = reading.open_source(path)
+    assert opened.head == dataclasses.replace(
+        HEADS["token_classification"], labels=LABELS
+    )
+
+
+def test_classes_in_files_are_those_that_heads_make():
+    for kind, own in HEADS.items():
+        name = type(checkpoint_heads.create_model(SMALL, own)).__name__
+        known = settings_module.KIND_OF_CLASS[name]
+        assert known == ("pretraining" if kind == "masked_lm" else kind)
+
+
+def test_an_optimizers_state_is_no_weight(tmp_path):
+    model = create("classification")
+    model.compile(optimizer=adam_weight_decay.AdamWeightDecay(1e-3))
+    model.fit({**FEATURES, "label_ids": np.array([0, 2])}, verbose=0)
+    model.save(tmp_path / "model.keras")
+    opened = reading.open_source(tmp_path / "model.keras")
+    assert "optimizer/vars/0" in opened.optimizer
+    assert opened.unmapped == ()
+    assert_same_weights(opened, model)
+
+
+def test_bfloat16_weights_are_read_as_float32(tmp_path):
+    model = create("encoder", dtype="bfloat16")
+    model.save(tmp_path / "model.keras")
+    opened = reading.open_source(tmp_path / "model.keras")
+    name = "bert/pooler/dense/kernel"
+    ((_, array),) = opened.read_each([name])
+    assert array.dtype == "float32"
+    expected = checkpoint_names.checkpoint_variables(model)[name]
+    np.testing.assert_array_equal(array, keras.ops.cast(expected, "float32"))
+
+
+def test_a_file_that_was_zipped_again_with_compression_is_read_too(tmp_path):
+    model = create("encoder")
+    model.save(tmp_path / "model.keras")
+    members = read_members(tmp_path / "model.keras")
+    path = tmp_path / "smaller.keras"
+    write_members(path, members, compression=zipfile.ZIP_DEFLATED)
+    assert_same_weights(reading.open_source(path), model)
+
+
+@pytest.mark.parametrize("suffix", [".keras", ".weights.h5"])
+def test_what_keras_has_no_place_for_survives_in_a_file_of_ours(tmp_path, suffix):
+    model = create("classification")
+    written = source_of(
+        model,
+        "classification",
+        head=dataclasses.replace(HEADS["classification"], labels=LABELS),
+        vocabulary=vocabulary_module.Vocabulary(TOKENS),
+        do_lower_case=True,
+    )
+    path = tmp_path / f"model{suffix}"
+    reading.write(written, path)
+    assert [child.name for child in tmp_path.iterdir()] == [path.name]
+    opened = reading.open_source(path)
+    assert (opened.head, opened.config) == (written.head, SMALL)
+    assert opened.do_lower_case is True
+    if suffix == ".keras":
+        assert opened.vocabulary.tokens == TOKENS
+        assert opened.notes == ()
+    else:
+        assert "no vocabulary" in opened.notes[0]
+    assert_same_weights(opened, model)
+
+
+# Keras itself is imported last, and knows of this package only what it registered.
+IN_A_FRESH_PROCESS = """
+import sys
+import bert_tf.modeling
+import keras
+import numpy as np
+
+for name in sys.argv[2:]:
+    features = dict(np.load(f"{sys.argv[1]}/{name}.features.npz"))
+    model = keras.saving.load_model(f"{sys.argv[1]}/{name}.keras")
+    outputs = [model(features)]
+    for weight in model.weights:
+        weight.assign(keras.ops.zeros_like(weight))
+    model.load_weights(f"{sys.argv[1]}/{name}.weights.h5")
+    outputs.append(model(features))
+    for index, values in enumerate(outputs):
+        values.pop("all_encoder_layers", None)
+        np.savez(f"{sys.argv[1]}/{name}.{index}.npz", **values)
+"""
+
+
+def features_of(kind):
+    if kind != "multiple_choice":
+        return FEATURES
+    # Both rows are the endings of one start, and then of another one.
+    return {name: np.stack([rows, rows[::-1]]) for name, rows in FEATURES.items()}
+
+
+def test_what_is_written_loads_in_plain_keras_without_custom_objects(
+    tmp_path, project_root
+):
+    for kind in checkpoint_heads.KINDS:
+        np.savez(tmp_path / f"{kind}.features.npz", **features_of(kind))
+        written = source_of(create(kind), kind)
+        reading.write(written, tmp_path / f"{kind}.keras")
+        reading.write(written, tmp_path / f"{kind}.weights.h5")
+    # Its file names an optimizer of this package too.
+    compiled = create("encoder")
+    compiled.compile(optimizer=adam_weight_decay.AdamWeightDecay(1e-3))
+    compiled.save(tmp_path / "compiled.keras")
+    compiled.save_weights(tmp_path / "compiled.weights.h5")
+    np.savez(tmp_path / "compiled.features.npz", **FEATURES)
+    subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            IN_A_FRESH_PROCESS,
+            tmp_path,
+            "compiled",
+            *checkpoint_heads.KINDS,
+        ],
+        cwd=project_root,
+        check=True,
+    )
+    for name, kind in [
+        ("compiled", "encoder"),
+        *((kind, kind) for kind in checkpoint_heads.KINDS),
+    ]:
+        expected = create(kind)(features_of(kind))
+        for index in range(2):
+            loaded = np.load(tmp_path / f"{name}.{index}.npz")
+            assert set(loaded) == set(expected) - {"all_encoder_layers"}
+            for key in loaded:
+                np.testing.assert_array_equal(loaded[key], expected[key])
+
+
+def test_a_pooler_that_the_source_lacks_is_new_and_always_the_same(tmp_path):
+    model = create("masked_lm")
+    whole = source_of(model, "masked_lm")
+    without = {
+        name: shape
+        for name, shape in whole.shapes.items()
+        if not name.startswith("bert/pooler/")
+    }
+    poolers = []
+    for name in ("one.keras", "two.keras"):
+        changed = dataclasses.replace(whole, shapes=without)
+        assert reading.placement(changed).without_place == ()
+        reading.write(changed, tmp_path / name)
+        opened = reading.open_source(tmp_path / name)
+        poolers.append(dict(opened.read_each(["bert/pooler/dense/kernel"])))
+    first, second = (pooler["bert/pooler/dense/kernel"] for pooler in poolers)
+    np.testing.assert_array_equal(first, second)
+    assert 0.01 < first.std() < 0.03
+
+
+def test_a_placement_names_what_has_no_place():
+    whole = source_of(create("encoder"), "encoder")
+    shapes = {**whole.shapes, "bert/embeddings/more": (3,)}
+    found = reading.placement(dataclasses.replace(whole, shapes=shapes))
+    assert found.without_place == ("bert/embeddings/more",)
+    place = found.places["bert/pooler/dense/bias"]
+    assert place.endswith("pooler/dense/vars/1")
+    assert set(found.places) == set(whole.shapes)
+
+
+@pytest.mark.parametrize(
+    "changes, name, message",
+    [
+        ({"config": None}, "m.keras", "give --bert_config_file"),
+        ({}, "m.h5", "expected a name that ends with .keras or .weights.h5"),
+        ({"shapes": {}}, "m.keras", "has no bert/embeddings/word_embeddings"),
+        (
+            {"config": dataclasses.replace(SMALL, vocab_size=7)},
+            "m.keras",
+            r"has shape \[9, 8\] in .*, expected \[7, 8\]",
+        ),
+    ],
+)
+def test_what_cannot_be_written_leaves_nothing(tmp_path, changes, name, message):
+    wrong = source_of(create("encoder"), "encoder", **changes)
+    with pytest.raises(ValueError, match=message):
+        reading.write(wrong, tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def read_members(path):
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def write_members(path, members, compression=zipfile.ZIP_STORED):
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+
+
+def _changed_config(members, change):
+    values = json.loads(members["config.json"])
+    change(values)
+    return {**members, "config.json": json.dumps(values)}
+
+
+def _without(members, name):
+    return {key: value for key, value in members.items() if key != name}
+
+
+def _changed_weights(members, change):
+    file = io.BytesIO(members["model.weights.h5"])
+    with h5py.File(file, "a") as weights:
+        change(weights)
+    return {**members, "model.weights.h5": file.getvalue()}
+
+
+def _link_elsewhere(weights):
+    del weights["pooler" if "pooler" in weights else "layers"]
+    weights["layers"] = h5py.ExternalLink("/etc/passwd", "/")
+
+
+def _virtual(weights):
+    del weights["embeddings/vars/0"]
+    layout = h5py.VirtualLayout((9, 8), "float32")
+    layout[:] = h5py.VirtualSource("other.h5", "x", (9, 8))
+    weights.create_virtual_dataset("embeddings/vars/0", layout)
+
+
+def _shape_bomb(weights):
+    del weights["embeddings/vars/0"]
+    weights.create_dataset(
+        "embeddings/vars/0", (1 << 30, 1 << 10), "float32", chunks=(64, 64)
+    )
+
+
+LAMBDA = {
+    "module": "keras.layers",
+    "class_name": "Lambda",
+    "registered_name": None,
+    "config": {"function": {"class_name": "__lambda__", "config": {"value": "4w=="}}},
+}
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (
+            lambda m: _changed_config(m, lambda v: v.update(LAMBDA)),
+            "a model of the class Lambda, expected one of BertModel, .*; save the BE",
+        ),
+        (
+            lambda m: _changed_config(
+                m, lambda v: v.update(registered_name="keras_hub>BertBackbone")
+            ),
+            "a model of the class keras_hub>BertBackbone",
+        ),
+        (
+            lambda m: _changed_config(
+                m,
+                lambda v: v.update(
+                    class_name="BertBiEncoder", registered_name="bert_tf>BertBiEncoder"
+                ),
+            ),
+            "give the folder of its run; keras.saving.load_model reads the file, too",
+        ),
+        (
+            lambda m: _changed_config(
+                m, lambda v: v.update(class_name="Functional", registered_name=None)
+            ),
+            "a model of the class Functional",
+        ),
+        (
+            lambda m: _changed_config(m, lambda v: v.update(config={})),
+            "the BertModel in it has no configuration",
+        ),
+        (
+            lambda m: _changed_config(m, lambda v: v["config"]["config"].update(a=1)),
+            "Unknown key a in the model configuration",
+        ),
+        (
+            lambda m: _changed_config(
+                m, lambda v: v["config"]["config"].update(num_hidden_layers=3)
+            ),
+            "lacks 16 of 55 weights, such as bert/encoder/layer_2",
+        ),
+        (lambda m: {**m, "config.json": b"{"}, "config.json in it cannot be read"),
+        (lambda m: {**m, "config.json": b"[" * 10**6}, "cannot be read: maximum"),
+        (lambda m: {**m, "config.json": b"[]"}, "config.json in it holds no JSON"),
+        (
+            lambda m: {**m, "metadata.json": b" " * ((1 << 25) + 1)},
+            "would have 33554433 bytes, expected at most 33554432",
+        ),
+        (lambda m: _without(m, "metadata.json"), "has no metadata.json"),
+        (lambda m: _without(m, "model.weights.h5"), "has no model.weights.h5"),
+        (lambda m: {**m, "model.weights.h5": b"x" * 99}, "no whole HDF5 file"),
+        (
+            lambda m: {**m, "model.weights.h5": m["model.weights.h5"][:20000]},
+            "no whole HDF5 file",
+        ),
+        (
+            lambda m: _changed_weights(m, lambda w: w.pop("embeddings")),
+            "lacks 5 of 39 weights, such as bert/embeddings/LayerNorm/beta",
+        ),
+        (
+            lambda m: _changed_weights(m, _link_elsewhere),
+            "lacks 2 of 39 weights, such as bert/pooler/dense/bias",
+        ),
+        (lambda m: _changed_weights(m, _virtual), "lies in another file"),
+        (lambda m: _changed_weights(m, _shape_bomb), "but 0 are stored"),
+    ],
+)
+def test_a_wrong_file_is_refused_in_one_line_and_never_run(tmp_path, change, message):
+    path = tmp_path / "model.keras"
+    create("encoder").save(path)
+    write_members(path, change(read_members(path)))
+    with pytest.raises(ValueError, match=message) as caught:
+        reading.open_source(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_zip_bomb_is_refused_by_what_it_declares(tmp_path):
+    path = tmp_path / "model.keras"
+    create("encoder").save(path)
+    members = {**read_members(path), "model.weights.h5": bytes(10**7)}
+    write_members(path, members, compression=zipfile.ZIP_DEFLATED)
+    with pytest.raises(ValueError, match=r"would unpack from .* to 10000000 bytes"):
+        reading.open_source(path)
+
+
+@pytest.mark.parametrize("kept", [0, 100, 0.5, 0.999])
+@pytest.mark.parametrize("suffix", [".keras", ".weights.h5"])
+def test_a_file_that_was_cut_short_is_refused(tmp_path, suffix, kept):
+    path = tmp_path / f"model{suffix}"
+    reading.write(source_of(create("encoder"), "encoder"), path)
+    content = path.read_bytes()
+    size = kept if isinstance(kept, int) else int(kept * len(content))
+    path.write_bytes(content[:size])
+    with pytest.raises(ValueError, match="it may have been cut short: copy it again"):
+        reading.open_source(path)
+
+
+def test_a_damaged_byte_is_noticed(tmp_path):
+    path = tmp_path / "model.keras"
+    create("encoder").save(path)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"model\.weights\.h5 in it is damaged"):
+        reading.open_source(path)
+
+
+def test_a_file_that_is_not_there_is_one_line(tmp_path):
+    for name in ("a.keras", "a.weights.h5"):
+        with pytest.raises(FileNotFoundError, match=f"There is no file .*{name}"):
+            reading.open_source(tmp_path / name)
+
+
+def test_weights_of_another_model_are_named(tmp_path):
+    other = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(2)])
+    other.save_weights(tmp_path / "other.weights.h5")
+    with pytest.raises(ValueError, match="none of this package's models, such as laye"):
+        reading.open_source(tmp_path / "other.weights.h5")
+
+
+@pytest.mark.parametrize(
+    "path, expected",
+    [
+        ("a/model.keras", True),
+        ("gs://bucket/model.weights.h5", True),
+        ("a/model.h5", False),
+        ("a/keras", False),
+    ],
+)
+def test_the_format_is_known_by_its_name(path, expected):
+    assert reading.is_at(path) is expected

@@ -1,0 +1,175 @@
+"""The release's checkpoint format: written, read, and refused with reason."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.checkpoints.release import bundle
+
+TENSORS = {
+    "bert/pooler/dense/kernel": np.arange(6, dtype="float32").reshape(2, 3),
+    "global_step": np.int64(7),
+    "a": np.float32(0.5),
+}
+
+
+@pytest.fixture
+def released(golden):
+    """Folder of a checkpoint that the 2018 code wrote."""
+    return golden / "model"
+
+
+@pytest.fixture
+def copied(released, tmp_path):
+    """Prefix of a copy that may be spoilt."""
+    for path in released.glob("bert_model.ckpt*"):
+        target = tmp_path / path.name
+        shutil.copyfile(path, target)
+    return tmp_path / "bert_model.ckpt"
+
+
+def read_all(path):
+    return bundle.read(path, bundle.read_names_and_shapes(path))
+
+
+def test_tensorflow_reads_by_name_what_was_written(tmp_path):
+    prefix = tmp_path / "folder" / "model.ckpt"
+    bundle.save(prefix, {**TENSORS, "variable": tf.Variable([1.0, 2.0])})
+    reader = tf.train.load_checkpoint(os.fspath(prefix))
+    assert reader.get_variable_to_shape_map() == {
+        "bert/pooler/dense/kernel": [2, 3],
+        "global_step": [],
+        "a": [],
+        "variable": [2],
+    }
+    assert reader.get_variable_to_dtype_map()["global_step"] == tf.int64
+    for name, tensor in TENSORS.items():
+        np.testing.assert_array_equal(reader.get_tensor(name), tensor)
+    assert sorted(os.listdir(tmp_path / "folder")) == [
+        "model.ckpt.data-00000-of-00001",
+        "model.ckpt.index",
+    ]
+
+
+def test_what_was_written_is_read_back(tmp_path):
+    prefix = tmp_path / "model.ckpt"
+    bundle.save(prefix, TENSORS)
+    assert bundle.read_names_and_shapes(prefix)["a"] == []
+    for name, tensor in bundle.read(prefix, TENSORS).items():
+        np.testing.assert_array_equal(tensor, TENSORS[name])
+    with pytest.raises(ValueError, match="has no tensor b"):
+        bundle.read(prefix, ["b"])
+
+
+def test_a_folder_stands_for_its_latest_checkpoint(copied):
+    text = 'model_checkpoint_path: "bert_model.ckpt"\n'
+    (copied.parent / "checkpoint").write_text(text, encoding="utf-8")
+    assert bundle.resolve(copied.parent) == os.fspath(copied)
+
+
+# Refused.
+
+
+@pytest.mark.parametrize("part", [".index", ".data-00000-of-00001"])
+def test_a_part_of_a_checkpoint_is_refused_and_the_prefix_named(released, part):
+    prefix = released / "bert_model.ckpt"
+    with pytest.raises(ValueError, match=r"one file of a checkpoint.*") as error:
+        read_all(f"{prefix}{part}")
+    assert str(error.value).endswith(f"in common: {prefix}")
+
+
+def test_a_missing_checkpoint_is_named(released):
+    with pytest.raises(FileNotFoundError, match=r"there is no .*absent\.ckpt\.index"):
+        read_all(released / "absent.ckpt")
+
+
+def test_a_missing_data_file_is_named(copied):
+    pathlib.Path(f"{copied}.data-00000-of-00001").unlink()
+    with pytest.raises(FileNotFoundError, match=r"there is no .*data-00000-of-00001"):
+        read_all(copied)
+
+
+def test_a_folder_without_a_checkpoint_file_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="is a folder without a file named checkpoint"):
+        read_all(tmp_path)
+
+
+@pytest.mark.parametrize("size", [0, 1000])
+def test_a_data_file_that_is_cut_off_is_refused(copied, size):
+    with open(f"{copied}.data-00000-of-00001", "r+b") as file:
+        file.truncate(size)
+    with pytest.raises(ValueError, match="cannot be read: it is damaged or cut off"):
+        read_all(copied)
+
+
+def test_a_changed_byte_is_found(copied):
+    with open(f"{copied}.data-00000-of-00001", "r+b") as file:
+        file.seek(5000)
+        byte = file.read(1)[0]
+        file.seek(5000)
+        file.write(bytes([byte ^ 1]))
+    with pytest.raises(ValueError, match=r"damaged or cut off \(.*\); copy it again"):
+        read_all(copied)
+
+
+@pytest.mark.parametrize("content", [b"", b"hello"])
+def test_an_index_that_is_none_is_refused(copied, content):
+    pathlib.Path(f"{copied}.index").write_bytes(content)
+    with pytest.raises(ValueError, match="cannot be read"):
+        read_all(copied)
+
+
+# Failures while writing.
+
+
+def test_a_failing_write_leaves_nothing_behind(tmp_path, monkeypatch):
+    bundle.save(tmp_path / "model.ckpt", TENSORS)
+
+    def fail(*, prefix, **_):
+        pathlib.Path(f"{prefix}.data-00000-of-00001.tempstate1").write_bytes(b"half")
+        raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
+
+    monkeypatch.setattr(tf.raw_ops, "SaveV2", fail)
+    with pytest.raises(OSError, match=r"disk or the memory is full \(No space left"):
+        bundle.save(tmp_path / "model.ckpt", {"a": np.zeros(3, "float32")})
+    assert len(os.listdir(tmp_path)) == 2
+    np.testing.assert_array_equal(
+        bundle.read(tmp_path / "model.ckpt", ["a"])["a"], TENSORS["a"]
+    )
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(OSError, match="file"):
+        bundle.save(tmp_path / "file" / "model.ckpt", TENSORS)
+
+
+@pytest.fixture
+def full_disk(tmp_path):
+    """Folder on a disk of one megabyte."""
+    mount = shutil.which("mount")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = [mount, "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder]
+    if mount is None or subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("a small disk can be mounted by root only")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_a_full_disk_is_named_and_the_last_checkpoint_stays(full_disk):
+    bundle.save(full_disk / "model.ckpt-1", TENSORS)
+    big = {"big": np.zeros(1 << 20, "float32")}
+    with pytest.raises(OSError, match=r"model\.ckpt-2 cannot be written") as error:
+        bundle.save(full_disk / "model.ckpt-2", big)
+    assert "full" in str(error.value)
+    assert sorted(os.listdir(full_disk)) == [
+        "model.ckpt-1.data-00000-of-00001",
+        "model.ckpt-1.index",
+    ]
+    assert bundle.read(full_disk / "model.ckpt-1", ["a"])["a"] == 0.5

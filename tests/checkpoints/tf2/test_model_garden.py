@@ -1,0 +1,175 @@
+"""Object checkpoints that tf-models-official wrote; see foreign/make_tf_models.py."""
+
+import pathlib
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.protobuf import trackable_object_graph_pb2
+
+from bert_tf.checkpoints import formats
+from bert_tf.checkpoints import loading
+from bert_tf.checkpoints.release import bundle
+from bert_tf.checkpoints.tf2 import model_garden
+from bert_tf.checkpoints.tf2 import object_graph
+from bert_tf.modeling import config as config_module
+
+FOREIGN = pathlib.Path(__file__).parents[1] / "foreign" / "model_garden"
+FEATURES = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions")
+
+
+def _computed(source):
+    """Returns what the source's model computes for the recorded batch, and that."""
+    expected = np.load(pathlib.Path(source.path).parent / "expected.npz")
+    model = loading.create_model(source)
+    loading.load_source(model, source)
+    outputs = model({name: expected[name] for name in FEATURES})
+    return {name: np.asarray(outputs[name]) for name in outputs}, expected
+
+
+@pytest.mark.parametrize(
+    "name, kind, outputs",
+    [
+        ("encoder", "encoder", {"sequence_output", "pooled_output"}),
+        (
+            "pretrainer",  # By the converter: no next-sentence head.
+            "masked_lm",
+            {"sequence_output", "pooled_output", "masked_lm_logits"},
+        ),
+        (
+            "trained",  # Its next-sentence head has a pooler of its own.
+            "pretraining",
+            {"sequence_output", "masked_lm_logits", "next_sentence_logits"},
+        ),
+    ],
+)
+def test_a_checkpoint_computes_what_the_model_garden_does(name, kind, outputs):
+    assert formats.detect(FOREIGN / name) == "model_garden"
+    source = formats.open_source(FOREIGN / name)
+    assert source.head.kind == kind
+    computed, expected = _computed(source)
+    theirs = {"masked_lm_logits": "mlm_logits"}
+    for output in outputs:
+        recorded = expected[theirs.get(output, output)]
+        np.testing.assert_allclose(computed[output], recorded, rtol=0, atol=1e-5)
+
+
+def test_sizes_come_from_shapes_and_what_they_leave_out_is_said():
+    source = model_garden.open_source(FOREIGN / "pretrainer")
+    assert source.config == config_module.BertConfig(
+        vocab_size=60,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=48,
+        max_position_embeddings=24,
+    )
+    assert "give --bert_config_file" in source.notes[0]
+    assert "dropout" in source.notes[1]
+    own_name = source.own_names["bert/encoder/layer_1/attention/self/key/kernel"]
+    assert own_name == "transformer/layer_1/self_attention/key/kernel"
+
+
+def test_a_configuration_and_a_vocabulary_beside_it_are_taken(tmp_path):
+    shutil.copytree(FOREIGN / "encoder", tmp_path / "model")
+    config = tmp_path / "model" / "bert_config.json"
+    config.write_text(config.read_text().replace('"gelu"', '"relu"'))
+    source = model_garden.open_source(tmp_path / "model" / "bert_model.ckpt-1")
+    assert source.config.hidden_act == "relu"
+    assert len(source.vocabulary) == 60
+    assert source.notes == ()
+
+
+def test_the_pooler_of_the_head_is_taken_and_slots_are_no_weights():
+    source = model_garden.open_source(FOREIGN / "trained")
+    assert source.unmapped == (
+        "bert_encoder_v2/pooler_transform/bias",
+        "bert_encoder_v2/pooler_transform/kernel",
+    )
+    assert "pooler of its own" in source.notes[0]
+    assert len(source.shapes) == 46
+    # m and v of all but the encoder's and the head's poolers and the head; besides
+    # these global_step, save_counter and five numbers of Adam's.
+    assert len(source.optimizer) == 2 * (46 - 4) + 7
+
+
+def _without_names(source, target):
+    """Writes a checkpoint again, without the variables' own names."""
+    tensors = bundle.read(source, bundle.read_names_and_shapes(source))
+    graph = trackable_object_graph_pb2.TrackableObjectGraph.FromString(
+        tensors[object_graph.GRAPH]
+    )
+    for node in graph.nodes:
+        for attribute in node.attributes:
+            attribute.full_name = ""
+    tensors[object_graph.GRAPH] = graph.SerializeToString()
+    bundle.save(target, tensors)
+
+
+@pytest.mark.parametrize(
+    "name, num_weights",
+    [
+        ("encoder/bert_model.ckpt-1", 39),  # A functional model: numbered layers.
+        ("pretrainer/bert_model.ckpt-1", 44),
+        ("trained/ckpt-1", 44),  # Its next-sentence head is known by name alone.
+    ],
+)
+def test_structure_says_what_names_do_not(tmp_path, name, num_weights):
+    prefix = FOREIGN / name
+    _without_names(prefix, tmp_path / "nameless")
+    named = model_garden.open_source(prefix)
+    source = model_garden.open_source(tmp_path / "nameless")
+    assert len(source.shapes) == num_weights
+    shared = [n for n in source.shapes if not n.startswith("bert/pooler/")]
+    pairs = zip(source.read_each(shared), named.read_each(shared), strict=True)
+    for (weight, got), (_, expected) in pairs:
+        np.testing.assert_array_equal(got, expected, err_msg=weight)
+
+
+def test_another_network_is_named():
+    with pytest.raises(ValueError, match="is no BERT: it is ALBERT") as error:
+        model_garden.open_source(FOREIGN / "albert")
+    assert "\n" not in str(error.value)
+
+
+def test_any_other_object_checkpoint_is_no_encoder(tmp_path):
+    checkpoint = tf.train.Checkpoint(dense=tf.Variable([1.0], name="dense/bias"))
+    prefix = checkpoint.save(tmp_path / "other")
+    message = "holds no whole BERT encoder: bert/embeddings/word_embeddings is not in"
+    with pytest.raises(ValueError, match=message):
+        model_garden.open_source(prefix)
+
+
+def test_two_encoders_in_one_checkpoint_are_refused(tmp_path):
+    towers = {
+        name: tf.Variable(tf.zeros([4, 2]), name="word_embeddings/embeddings")
+        for name in ("query", "passage")
+    }
+    prefix = tf.train.Checkpoint(**towers).save(tmp_path / "towers")
+    with pytest.raises(ValueError, match="Two variables are bert/embeddings/word_emb"):
+        model_garden.open_source(prefix)
+
+
+@pytest.mark.parametrize(
+    "part, size",
+    [
+        ("index", 1000),
+        ("data-00000-of-00001", 30000),  # A kernel is not there.
+        ("data-00000-of-00001", 80000),  # Of the graph of objects half is there.
+    ],
+)
+def test_a_checkpoint_cut_short_gives_one_line(tmp_path, part, size):
+    shutil.copytree(FOREIGN / "encoder", tmp_path / "model")
+    path = tmp_path / "model" / f"bert_model.ckpt-1.{part}"
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(ValueError, match=r"damaged|cut") as error:
+        source = model_garden.open_source(tmp_path / "model")
+        list(source.read_each(source.shapes))
+    assert "\n" not in str(error.value)
+
+
+def test_a_checkpoint_of_2018_is_none_of_the_model_garden(golden):
+    assert not model_garden.is_at(golden / "model" / "bert_model.ckpt")
+    with pytest.raises(ValueError, match="its format is bert"):
+        model_garden.open_source(golden / "model" / "bert_model.ckpt")

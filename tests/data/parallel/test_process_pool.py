@@ -1,0 +1,72 @@
+import os
+import pathlib
+import signal
+import threading
+import time
+
+import pytest
+
+from bert_tf import files
+from bert_tf.data.parallel import process_pool
+
+
+def write(task, on_bytes):
+    path, text = task
+    if text == "bad":
+        raise ValueError(f"{path}: bad text")
+    if text == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    with files.complete_or_absent(path) as file:
+        file.write(text)
+        if text == "slow":
+            time.sleep(60)
+    on_bytes(10)
+
+
+def _run(tmp_path, texts, workers, progress):
+    tasks = [(str(tmp_path / f"{n}.txt"), text) for n, text in enumerate(texts)]
+    process_pool.run(
+        write,
+        tasks,
+        num_workers=workers,
+        stage="work",
+        num_bytes=10 * len(tasks),
+        progress=progress,
+    )
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_all_tasks_are_done_and_their_bytes_told_once_at_the_end(tmp_path, workers):
+    told = []
+    _run(tmp_path, "abcdef", workers, lambda *now, unit: told.append(now))
+    assert sorted(path.read_text() for path in tmp_path.iterdir()) == list("abcdef")
+    assert told[0] == ("work", 0, 60 / 1e6)
+    assert told[-1] == ("work", 60 / 1e6, 60 / 1e6)
+    assert sorted(set(told)) == told
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_error_is_the_task_s_own(tmp_path, workers):
+    with pytest.raises(ValueError, match=r"1.txt: bad text"):
+        _run(tmp_path, ["a", "bad"], workers, lambda *now, unit: None)
+
+
+def test_a_worker_that_is_killed_is_a_clear_error(tmp_path):
+    with pytest.raises(OSError, match="A worker process was killed; memory may"):
+        _run(tmp_path, ["a", "killed", "b"], 2, lambda *now, unit: None)
+
+
+def test_an_interrupted_run_ends_soon_and_leaves_no_half_files(tmp_path):
+    def stop_when_begun():
+        folder = pathlib.Path(tmp_path)
+        while len(list(folder.glob(".*.partial"))) < 2:
+            time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=stop_when_begun, daemon=True)
+    thread.start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        _run(tmp_path, ["slow"] * 4, 2, lambda *now, unit: None)
+    assert time.monotonic() - start < 50
+    assert list(tmp_path.iterdir()) == []

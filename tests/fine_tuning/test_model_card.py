@@ -1,0 +1,218 @@
+"""README.md of a run: what it knows is in it, and what came by hand stays."""
+
+import dataclasses
+import hashlib
+import json
+import re
+
+import pytest
+import yaml
+
+from bert_tf.fine_tuning import model_card
+from bert_tf.options import option
+from bert_tf.training import options as training_options
+from bert_tf.training import training_facts
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NoteOptions(training_options.FineTuningOptions):
+    """Options of a made-up task."""
+
+    max_seq_length: int = option(128, help="Longest row.")
+    train_file: str | None = option(None, help="A file, named under Data.")
+
+
+TRAINING = training_facts.TrainingFacts(
+    num_parameters=4_385_920,
+    num_trained_parameters=258,
+    num_steps=60,
+    examples_per_second=123.456,
+    devices="2 × Abacus",
+    versions={"tensorflow": "2.21.0", "tensorflow-text": None},
+    date="2024-05-31",
+)
+WRONG = model_card.WrongExample(text="a | b\n<c>", expected="rain", predicted="sun")
+
+
+def card(**values):
+    defaults = {
+        "pipeline_tag": "text-classification",
+        "summary": "Tells rain from sun.",
+        "labels": ("rain", "sun"),
+        "options": NoteOptions(
+            output_dir="run",
+            init_checkpoint="/models/uncased_L-2_H-128_A-2/bert_model.ckpt",
+            train_file="secret/train.tsv",
+            frozen_layers="all",
+            group_by_length=True,
+        ),
+    }
+    return model_card.Card(**defaults | values)
+
+
+def evaluated(**values):
+    defaults = {
+        "scores": {"eval_accuracy": (0.9,), "eval_loss": (0.5,), "global_step": (60,)},
+        "wrong_examples": (WRONG,) * 12,
+        "num_wrong": 12,
+        "num_evaluated": 120,
+    }
+    return card(**defaults | values)
+
+
+@pytest.fixture
+def data(tmp_path):
+    path = tmp_path / "train.tsv"
+    path.write_bytes(b"text\tlabel\nwet\train\n")
+    return (model_card.data_file("train", str(path), 1),)
+
+
+@pytest.fixture
+def run_dir(tmp_path):
+    (tmp_path / "weather").mkdir()
+    return tmp_path / "weather"
+
+
+def front_matter(text):
+    return yaml.safe_load(text.split("---\n")[1])
+
+
+def test_a_card_says_all_that_the_run_knows(run_dir, data):
+    path = model_card.write(str(run_dir), evaluated(training=TRAINING, data=data))
+    assert path == str(run_dir / "README.md")
+    text = (run_dir / "README.md").read_text()
+    assert front_matter(text) == {
+        "language": None,
+        "license": None,
+        "library_name": "bert_tf",
+        "pipeline_tag": "text-classification",
+        "base_model": "uncased_L-2_H-128_A-2",
+        "tags": ["bert", "tensorflow"],
+        "metrics": ["accuracy"],
+    }
+    digest = hashlib.sha256(b"text\tlabel\nwet\train\n").hexdigest()
+    for line in (
+        "# weather",
+        "| classes | rain, sun |",
+        "| base checkpoint | /models/uncased_L-2_H-128_A-2/bert_model.ckpt |",
+        "| parameters | 4,385,920, of which 258 were trained |",
+        f"| train | train.tsv | 1 | {digest} |",
+        "| learning_rate | 5e-05 |",
+        "| frozen_layers | all |",
+        "| group_by_length | True |",
+        "| max_seq_length | 128 |",
+        "| eval_accuracy | 0.9000 |",
+        "12 of 120 evaluated examples are wrong; 10 of them:",
+        "| a \\| b &lt;c> | rain | sun |",
+        "| devices | 2 × Abacus |",
+        "| optimizer steps | 60 |",
+        "| training speed | 123.5 examples/s |",
+        "| trained on | 2024-05-31 |",
+        "| tensorflow | 2.21.0 |",
+    ):
+        assert line in text.splitlines(), line
+    assert text.count("| rain | sun |") == 10
+    assert "secret" not in text
+    assert "None" not in text
+    # Open is only what no run can know: five fields.
+    assert len(re.findall("(?i)to fill in", text)) == 5
+
+
+def test_scores_of_several_runs_have_mean_and_deviation(run_dir):
+    scores = {"eval_accuracy": (0.8, 0.9, 1.0)}
+    model_card.write(str(run_dir), evaluated(scores=scores, training=TRAINING))
+    assert (
+        "| eval_accuracy | 0.9000 ± 0.1000 over 3 runs (0.8000, 0.9000, 1.0000) |"
+        in (run_dir / "README.md").read_text()
+    )
+
+
+def test_a_language_that_is_known_is_no_open_field(run_dir):
+    model_card.write(str(run_dir), card(training=TRAINING, languages=("de",)))
+    assert front_matter((run_dir / "README.md").read_text())["language"] == ["de"]
+
+
+def test_a_later_evaluation_completes_the_card(run_dir, data):
+    model_card.write(str(run_dir), card(training=TRAINING, data=data))
+    text = (run_dir / "README.md").read_text()
+    assert "Not evaluated yet" in text
+    other = NoteOptions(output_dir="run", train_batch_size=7)
+    model_card.write(str(run_dir), evaluated(options=other))
+    text = (run_dir / "README.md").read_text()
+    assert "| eval_accuracy | 0.9000 |" in text
+    assert "| train | train.tsv | 1 |" in text
+    assert "123.5 examples/s" in text
+    assert "| train_batch_size | 32 |" in text  # The training's, not the evaluation's.
+
+
+def test_scores_of_an_earlier_step_are_dropped(run_dir):
+    model_card.write(str(run_dir), evaluated(training=TRAINING))
+    idle = dataclasses.replace(TRAINING, examples_per_second=None)
+    model_card.write(str(run_dir), card(training=idle))  # Nothing was left to train.
+    text = (run_dir / "README.md").read_text()
+    assert "| eval_accuracy | 0.9000 |" in text
+    assert "123.5 examples/s" in text
+    longer = dataclasses.replace(TRAINING, num_steps=90)
+    model_card.write(str(run_dir), card(training=longer))
+    text = (run_dir / "README.md").read_text()
+    assert "0.9000" not in text
+    assert "Wrong examples" not in text
+
+
+def test_evaluating_the_best_restart_again_keeps_the_scores_of_all(run_dir, data):
+    [train] = data
+    dev = dataclasses.replace(train, part="dev")
+    model_card.write(str(run_dir), evaluated(training=TRAINING, data=(train, dev)))
+    restarts = {"eval_accuracy": (0.8, 0.9), "eval_loss": (0.7, 0.5)}
+    model_card.rewrite_scores(str(run_dir), restarts)
+    more = evaluated().scores | {"eval_f1": (0.3,)}
+    model_card.write(str(run_dir), evaluated(data=(dev,), scores=more))
+    text = (run_dir / "README.md").read_text()
+    assert "| eval_accuracy | 0.8500 ± 0.0707 over 2 runs (0.8000, 0.9000) |" in text
+    assert "| eval_f1 | 0.3000 |" in text
+    # Another file has other scores, as another number of steps has.
+    other = dataclasses.replace(dev, sha256="0")
+    model_card.write(str(run_dir), evaluated(data=(other,)))
+    assert "| eval_accuracy | 0.9000 |" in (run_dir / "README.md").read_text()
+
+
+def test_scores_of_restarts_are_not_those_of_another_step(run_dir):
+    model_card.write(str(run_dir), evaluated(training=TRAINING))
+    model_card.rewrite_scores(str(run_dir), {"eval_accuracy": (0.8, 0.9)})
+    later = evaluated().scores | {"global_step": (90,)}
+    model_card.write(str(run_dir), evaluated(scores=later))
+    assert "| eval_accuracy | 0.9000 |" in (run_dir / "README.md").read_text()
+
+
+def test_no_wrong_examples_any_more_is_news_too(run_dir):
+    model_card.write(str(run_dir), evaluated(training=TRAINING))
+    model_card.write(str(run_dir), evaluated(wrong_examples=(), num_wrong=0))
+    text = (run_dir / "README.md").read_text()
+    assert "0 of 120 evaluated examples are wrong." in text
+    assert "| rain | sun |" not in text
+
+
+def test_an_edited_card_stays_as_it_is(run_dir, caplog):
+    model_card.write(str(run_dir), card(training=TRAINING))
+    path = run_dir / "README.md"
+    path.write_text(path.read_text().replace("license:", "license: mit"))
+    edited = path.read_text()
+    assert model_card.write(str(run_dir), evaluated()) is None
+    assert path.read_text() == edited
+    assert "README.md was written or edited by hand" in caplog.text
+    path.unlink()
+    assert model_card.write(str(run_dir), evaluated()) is not None
+    assert "| eval_accuracy | 0.9000 |" in path.read_text()
+
+
+def test_evaluating_a_foreign_checkpoint_writes_no_card(run_dir):
+    assert model_card.write(str(run_dir), evaluated()) is None
+    assert list(run_dir.iterdir()) == []
+
+
+def test_broken_facts_are_one_clear_line(run_dir):
+    model_card.write(str(run_dir), card(training=TRAINING))
+    assert json.loads((run_dir / "model_card.json").read_text())["labels"]
+    (run_dir / "model_card.json").write_text("{")
+    with pytest.raises(ValueError, match=r"model_card\.json is no JSON"):
+        model_card.write(str(run_dir), evaluated())

@@ -1,0 +1,221 @@
+"""Restarts and sweeps: all combinations, the best kept, nothing done twice."""
+
+import json
+import pathlib
+
+import pytest
+
+from bert_tf import options as options_module
+from bert_tf.fine_tuning import trial_options
+from bert_tf.fine_tuning import trials
+
+
+@pytest.fixture
+def create(tmp_path):
+    def options(**values):
+        defaults = {"output_dir": str(tmp_path), "do_train": True, "do_eval": True}
+        return trial_options.TrialOptions(**defaults | values)
+
+    return options
+
+
+class Runner:
+    """Stands for training: writes weights, and scores what it is told to."""
+
+    def __init__(self, score_of):
+        self.score_of = score_of
+        self.done = []
+
+    def __call__(self, options):
+        score = self.score_of(options)
+        if isinstance(score, BaseException):
+            raise score
+        self.done.append(options)
+        write(options.output_dir, f"weights of {score}")
+        return {"eval_loss": score, "eval_accuracy": 1 - score, "global_step": 3}
+
+
+def write(folder, text):
+    folder = pathlib.Path(folder)
+    (folder / "best").mkdir(parents=True, exist_ok=True)
+    for name in ("checkpoint", "model.ckpt-3.index", "best/checkpoint", "vocab.txt"):
+        (folder / name).write_text(text)
+
+
+def weights_below(folder):
+    return sorted(p.parent.name for p in folder.glob("trials/*/model.ckpt-*"))
+
+
+def test_a_sweep_is_every_combination(create, tmp_path):
+    options = create(sweep="learning_rate=5e-5,3e-5; train_batch_size=16,32")
+    made = [
+        (t.name, t.options.learning_rate, t.options.train_batch_size)
+        for t in options.trials()
+    ]
+    assert made == [
+        ("learning_rate=5e-05,train_batch_size=16", 5e-5, 16),
+        ("learning_rate=5e-05,train_batch_size=32", 5e-5, 32),
+        ("learning_rate=3e-05,train_batch_size=16", 3e-5, 16),
+        ("learning_rate=3e-05,train_batch_size=32", 3e-5, 32),
+    ]
+    folders = {t.options.output_dir for t in options.trials()}
+    assert folders == {str(tmp_path / "trials" / name) for name, *_ in made}
+    assert not any(t.options.has_trials() for t in options.trials())
+
+
+def test_restarts_have_seeds_that_follow_one_another(create):
+    options = create(num_restarts=3, random_seed=7, sweep="learning_rate=1e-5")
+    assert [t.changed for t in options.trials()] == [
+        {"learning_rate": 1e-5, "random_seed": seed} for seed in (7, 8, 9)
+    ]
+
+
+def test_the_best_of_several_seeds_is_kept_with_mean_and_spread(create, tmp_path):
+    runner = Runner(lambda options: {1: 0.5, 2: 0.25, 3: 0.75}[options.random_seed])
+    options = create(num_restarts=3, random_seed=1)
+    report = trials.run(options, runner)
+    assert (tmp_path / "model.ckpt-3.index").read_text() == "weights of 0.25"
+    assert (tmp_path / "best" / "checkpoint").read_text() == "weights of 0.25"
+    assert weights_below(tmp_path) == []
+    assert (tmp_path / "restarts.tsv").read_text().splitlines() == [
+        "random_seed\teval_accuracy\teval_loss",
+        "1\t0.5\t0.5",
+        "2\t0.75\t0.25",
+        "3\t0.25\t0.75",
+        "mean\t0.5\t0.5",
+        "standard_deviation\t0.25\t0.25",
+    ]
+    assert "The best of 3 runs is kept: random_seed=2." in report
+    assert "eval_accuracy = 0.5000 ± 0.2500 over 3 runs" in report
+
+
+def test_best_metric_says_which_is_the_best(create, tmp_path):
+    # The worst loss has the best accuracy here.
+    def score(options):
+        return {1: 0.5, 2: 0.25}[options.random_seed]
+
+    class Other(Runner):
+        def __call__(self, options):
+            found = super().__call__(options)
+            return found | {"eval_accuracy": found["eval_loss"]}
+
+    options = create(num_restarts=2, random_seed=1, best_metric="eval_accuracy")
+    trials.run(options, Other(score))
+    assert (tmp_path / "checkpoint").read_text() == "weights of 0.5"
+    with pytest.raises(ValueError, match="--best_metric=eval_f1 is not among the scor"):
+        trials.run(create(num_restarts=2, best_metric="eval_f1"), Other(lambda o: 1.0))
+
+
+def test_a_run_without_a_number_is_never_the_best(create, tmp_path):
+    nan = float("nan")
+    runner = Runner(lambda options: {1: nan, 2: 0.9, 3: nan}[options.random_seed])
+    trials.run(create(num_restarts=3, random_seed=1), runner)
+    assert (tmp_path / "checkpoint").read_text() == "weights of 0.9"
+
+
+def test_a_killed_sweep_goes_on_without_what_is_finished(create, tmp_path):
+    scores = {1e-5: 0.5, 2e-5: KeyboardInterrupt(), 3e-5: 0.75}
+    options = create(sweep="learning_rate=1e-5,2e-5,3e-5")
+    first = Runner(lambda options: scores[options.learning_rate])
+    with pytest.raises(KeyboardInterrupt):
+        trials.run(options, first)
+    assert (tmp_path / "sweep.tsv").read_text().splitlines() == [
+        "learning_rate\teval_accuracy\teval_loss",
+        "1e-05\t0.5\t0.5",
+    ]
+    scores[2e-5] = 0.25
+    second = Runner(lambda options: scores[options.learning_rate])
+    trials.run(options, second)
+    assert [o.learning_rate for o in second.done] == [2e-5, 3e-5]
+    assert len((tmp_path / "sweep.tsv").read_text().splitlines()) == 4
+    assert (tmp_path / "checkpoint").read_text() == "weights of 0.25"
+
+    third = Runner(lambda options: 0.9)
+    trials.run(options, third)
+    assert third.done == []
+    # More values: what is known stays known.
+    trials.run(create(sweep="learning_rate=1e-5,2e-5,3e-5,4e-5"), third)
+    assert [o.learning_rate for o in third.done] == [4e-5]
+    assert (tmp_path / "checkpoint").read_text() == "weights of 0.25"
+
+
+def test_a_search_that_is_killed_while_the_best_is_copied_goes_on(
+    create, tmp_path, monkeypatch
+):
+    def copy_and_die(source, target):
+        write(target, "half of the weights")
+        raise KeyboardInterrupt
+
+    options = create(num_restarts=2)
+    with monkeypatch.context() as patched:
+        patched.setattr(trials, "_copy", copy_and_die)
+        with pytest.raises(KeyboardInterrupt):
+            trials.run(options, Runner(lambda options: 0.5))
+    trials.run(options, Runner(lambda options: pytest.fail("trained again")))
+    assert (tmp_path / "checkpoint").read_text() == "weights of 0.5"
+
+
+def test_another_score_may_choose_a_run_whose_weights_are_gone(create, tmp_path):
+    runner = Runner(lambda options: options.random_seed / 10)
+    trials.run(create(num_restarts=2, random_seed=1), runner)
+    assert (tmp_path / "checkpoint").read_text() == "weights of 0.1"
+
+    record = tmp_path / "trials" / "random_seed=2" / "trial.json"
+    values = json.loads(record.read_text())
+    values["results"]["eval_accuracy"] = 0.99
+    record.write_text(json.dumps(values))
+    options = create(num_restarts=2, random_seed=1, best_metric="eval_accuracy")
+    trials.run(options, runner)
+    assert [o.random_seed for o in runner.done] == [1, 2, 2]  # Trained once more.
+    assert (tmp_path / "checkpoint").read_text() == "weights of 0.2"
+
+
+def test_finished_runs_with_other_settings_are_not_taken(create):
+    runner = Runner(lambda options: 0.5)
+    trials.run(create(num_restarts=2), runner)
+    with pytest.raises(
+        ValueError, match=r"a finished run with train_batch_size 32, an"
+    ):
+        trials.run(create(num_restarts=2, train_batch_size=8), runner)
+    # What does not change a run may differ.
+    trials.run(create(num_restarts=2, eval_batch_size=64), runner)
+    assert len(runner.done) == 2
+
+
+def test_a_run_that_was_trained_alone_is_not_replaced(create, tmp_path):
+    write(tmp_path, "weights of a week")
+    with pytest.raises(ValueError, match="holds a run that was trained alone, which"):
+        trials.run(create(num_restarts=2), Runner(lambda options: 0.5))
+    assert (tmp_path / "checkpoint").read_text() == "weights of a week"
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"sweep": "learning_rate"}, "--sweep: expected NAME=VALUE,VALUE"),
+        ({"sweep": "speed=1,2"}, "--sweep: expected NAME=VALUE,VALUE"),
+        ({"sweep": "dtype=float32;dtype=float32"}, "with different names"),
+        ({"sweep": "output_dir=a,b"}, "output_dir cannot be swept over"),
+        ({"sweep": "length_buckets=1,2"}, "length_buckets cannot be swept over"),
+        ({"sweep": "learning_rate=1e-5,0.00001"}, "learning_rate has a value twice"),
+        ({"sweep": "learning_rate=x"}, "--learning_rate: expected a number, got 'x'"),
+        ({"sweep": "train_batch_size=0"}, "--train_batch_size: expected at least 1"),
+        ({"sweep": " ; "}, "--sweep is empty"),
+        ({"sweep": "random_seed=1,2", "num_restarts": 2}, "does not go with --num_res"),
+        ({"num_restarts": 2, "do_eval": False}, "--num_restarts needs --do_train and"),
+        ({"num_restarts": 0}, "--num_restarts: expected at least 1"),
+        (
+            {
+                "num_restarts": 2,
+                "device": "multi_worker",
+                "worker_hosts": "a:1,b:1",
+                "worker_index": 0,
+            },
+            "do not go with --device=multi_worker",
+        ),
+        ({"best_metric": "eval_f1"}, "--best_metric needs --eval_every_steps"),
+    ],
+)
+def test_what_is_no_search_is_refused(create, values, message):
+    with pytest.raises(options_module.OptionError, match=message):
+        create(**values)

@@ -1,0 +1,104 @@
+"""BertClassifier: names, head and losses."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.checkpoints import loading
+from bert_tf.checkpoints import names as checkpoint_names
+from bert_tf.checkpoints.release import bundle
+from bert_tf.modeling import classifier
+from bert_tf.modeling import config as config_module
+from bert_tf.modeling import numerics
+
+SMALL = config_module.BertConfig(
+    vocab_size=30,
+    hidden_size=8,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=12,
+    max_position_embeddings=16,
+)
+FEATURES = {
+    "input_ids": np.array([[2, 7, 9, 3], [2, 5, 3, 0]], "int32"),
+    "input_mask": np.array([[1, 1, 1, 1], [1, 1, 1, 0]], "int32"),
+    "segment_ids": np.array([[0, 0, 1, 1], [0, 0, 0, 0]], "int32"),
+    "label_ids": np.array([2, 0], "int32"),
+}
+
+
+def test_checkpoint_names_are_the_encoders_and_two_at_the_top(golden):
+    folder = golden / "model"
+    read = config_module.BertConfig.from_json_file(folder / "bert_config.json")
+    model = classifier.BertClassifier(read, num_labels=3)
+    shapes = {
+        name: list(weight.shape)
+        for name, weight in checkpoint_names.checkpoint_variables(model).items()
+    }
+    recorded = bundle.read_names_and_shapes(folder / "bert_model.ckpt")
+    encoder = {
+        name: list(shape)
+        for name, shape in recorded.items()
+        if name.startswith("bert/")
+    }
+    # create_model of run_classifier.py, 2018, made both without a scope.
+    assert shapes == {
+        **encoder,
+        "output_weights": [3, read.hidden_size],
+        "output_bias": [3],
+    }
+
+
+def test_a_pretrained_checkpoint_gives_the_encoder_and_leaves_the_head(golden):
+    folder = golden / "model"
+    read = config_module.BertConfig.from_json_file(folder / "bert_config.json")
+    model = classifier.BertClassifier(read, num_labels=3)
+    report = loading.load_checkpoint(model, folder / "bert_model.ckpt")
+    assert report.missing == ("output_bias", "output_weights")
+    assert {name.partition("/")[0] for name in report.left_over} == {"cls"}
+
+
+def test_scores_are_a_linear_function_of_the_pooled_output():
+    model = classifier.BertClassifier(SMALL, num_labels=3)
+    outputs = model(FEATURES)
+    pooled = np.asarray(model.bert(FEATURES)["pooled_output"])
+    model_bias = np.asarray(model.output_bias)
+    expected = pooled @ np.asarray(model.output_weights).T + model_bias
+    np.testing.assert_allclose(outputs["logits"], expected, atol=1e-6)
+    exponents = np.exp(expected)
+    np.testing.assert_allclose(
+        outputs["probabilities"],
+        exponents / exponents.sum(-1, keepdims=True),
+        atol=1e-6,
+    )
+
+
+def test_loss_and_accuracy_are_those_of_the_labels():
+    model = classifier.BertClassifier(SMALL, num_labels=3)
+    outputs = {"logits": tf.constant([[1.0, 2.0, 3.0], [0.0, 4.0, 0.0]])}
+    logits = outputs["logits"].numpy()
+    losses = np.log(np.exp(logits).sum(-1)) - logits[[0, 1], [2, 0]]
+    loss = float(model.total_loss(FEATURES, outputs))
+    np.testing.assert_allclose(loss, losses.mean(), rtol=1e-6)
+    hits, weight = model.metric_sums(FEATURES, outputs)["accuracy"]
+    assert (float(hits), float(weight)) == (1, 2)
+
+
+def test_the_pooled_output_is_dropped_out_whatever_the_configuration_says(monkeypatch):
+    rates = {}
+
+    def record(x, rate, keys, site):
+        rates[site] = rate
+        return x
+
+    monkeypatch.setattr(numerics, "dropout", record)
+    model = classifier.BertClassifier(SMALL, num_labels=2)
+    keys = numerics.dropout_keys(0, 0, np.arange(2, dtype="int32"))
+    model(FEATURES, training=True, dropout_keys=keys)
+    assert rates.pop(max(rates)) == 0.1
+    assert len(rates) == 4
+
+
+def test_a_classifier_needs_a_label():
+    with pytest.raises(ValueError, match="num_labels must be at least 1, got 0"):
+        classifier.BertClassifier(SMALL, num_labels=0)

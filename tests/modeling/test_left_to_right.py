@@ -1,0 +1,128 @@
+"""BertLeftToRight: its loss against NumPy, and what takes part in it."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from bert_tf.modeling import config as config_module
+from bert_tf.modeling import left_to_right
+from bert_tf.modeling import numerics
+
+CAUSAL = config_module.BertConfig(
+    vocab_size=30,
+    hidden_size=8,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=12,
+    max_position_embeddings=16,
+    attention="causal",
+    initializer_range=0.5,
+)
+# Of [CLS] 7 9 11 [SEP] and [CLS] 5 [SEP]; 4 stands for [MASK], 20 for a random piece.
+MASKED = {
+    "input_ids": np.array([[2, 4, 9, 20, 3], [2, 4, 3, 0, 0]], "int32"),
+    "input_mask": np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], "int32"),
+    "segment_ids": np.zeros((2, 5), "int32"),
+    "masked_lm_positions": np.array([[1, 3], [1, 0]], "int32"),
+    "masked_lm_ids": np.array([[7, 11], [5, 0]], "int32"),
+    "masked_lm_weights": np.array([[1, 1], [1, 0]], "float32"),
+}
+ORIGINAL = [[2, 7, 9, 11, 3], [2, 5, 3, 0, 0]]
+
+
+@pytest.fixture
+def model():
+    return left_to_right.BertLeftToRight(CAUSAL)
+
+
+def test_what_masks_hide_is_put_back():
+    assert np.asarray(left_to_right.original_ids(MASKED)).tolist() == ORIGINAL
+    plain = {"input_ids": np.array(ORIGINAL)}
+    assert np.asarray(left_to_right.original_ids(plain)).tolist() == ORIGINAL
+
+
+def test_the_loss_is_the_mean_over_all_pieces_that_follow_another_one(model):
+    outputs = model(MASKED)
+    head, vectors = model.cls.predictions, np.asarray(outputs["sequence_output"])
+    hidden = np.asarray(head.transform(vectors.reshape(-1, 8)), "float64")
+    table = np.asarray(model.bert.embeddings.word_embeddings, "float64")
+    logits = (hidden @ table.T + np.asarray(head.output_bias)).reshape(2, 5, 30)
+    losses, hits = [], []
+    # [CLS] 7 9 11 [SEP] has four such pieces, [CLS] 5 [SEP] two.
+    for row, place in [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 1)]:
+        scores, label = logits[row, place], ORIGINAL[row][place + 1]
+        highest = scores.max()
+        losses.append(np.log(np.exp(scores - highest).sum()) + highest - scores[label])
+        hits.append(scores.argmax() == label)
+    np.testing.assert_allclose(
+        model.total_loss(MASKED, outputs), np.mean(losses), rtol=1e-5
+    )
+    found, weight = model.metric_sums(MASKED, outputs)["next_piece_accuracy"]
+    assert (float(found), float(weight)) == (sum(hits), 6.0)
+
+
+def test_masks_and_padding_change_nothing(model):
+    plain = {"input_ids": np.array(ORIGINAL), "input_mask": MASKED["input_mask"]}
+    expected = float(model.total_loss(MASKED, model(MASKED)))
+    assert float(model.total_loss(plain, model(plain))) == expected
+    other = {**plain, "input_ids": np.array([ORIGINAL[0], [2, 5, 3, 17, 18]])}
+    assert float(model.total_loss(other, model(other))) == pytest.approx(expected)
+
+
+def test_the_first_piece_of_a_sequence_is_not_predicted_from_another_one(model):
+    apart = {"input_ids": np.array(ORIGINAL), "input_mask": MASKED["input_mask"]}
+    together = {
+        "input_ids": np.array([[2, 7, 9, 11, 3, 2, 5, 3, 0]]),
+        "input_mask": np.array([[1] * 8 + [0]]),
+        "position_ids": np.array([[0, 1, 2, 3, 4, 0, 1, 2, 0]]),
+        "sequence_ids": np.array([[1, 1, 1, 1, 1, 2, 2, 2, 0]]),
+    }
+    assert float(model.loss_weights(together)["next_piece_loss"]) == 6.0
+    np.testing.assert_allclose(
+        model.total_loss(together, model(together)),
+        model.total_loss(apart, model(apart)),
+        rtol=1e-5,
+    )
+
+
+def test_the_loss_falls_when_the_vocabulary_bias_learns_the_pieces(model):
+    # So labels and logits belong together: the bias of the next piece counts.
+    before = float(model.total_loss(MASKED, model(MASKED)))
+    model.cls.predictions.output_bias.assign(np.eye(30, dtype="float32")[3] * 2)
+    losses = np.asarray(model(MASKED)["next_piece_losses"])
+    assert float(model.total_loss(MASKED, model(MASKED))) != before
+    model.cls.predictions.output_bias.assign(np.eye(30, dtype="float32")[3] * 50)
+    certain = np.asarray(model(MASKED)["next_piece_losses"])
+    assert certain[0, 3] < losses[0, 3]
+    assert certain[0, 0] > losses[0, 0]
+
+
+def test_rows_that_pad_the_words_table_take_no_part(model):
+    padded = left_to_right.BertLeftToRight(CAUSAL)
+    padded.bert.embeddings.rows_multiple = 64
+    expected = float(model.total_loss(MASKED, model(MASKED)))
+    padded.build()
+    for weight, other in zip(padded.weights, model.weights, strict=True):
+        rows = other.numpy()
+        missing = weight.shape[0] - rows.shape[0]
+        weight.assign(np.pad(rows, [(0, missing)] + [(0, 0)] * (rows.ndim - 1)))
+    assert padded.bert.embeddings.word_embeddings.shape[0] == 64
+    loss = float(padded.total_loss(MASKED, padded(MASKED)))
+    assert loss == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_model_that_sees_what_follows_is_refused():
+    both_ways = dataclasses.replace(CAUSAL, attention="bidirectional")
+    with pytest.raises(ValueError, match="attention 'causal', got 'bidirectional'"):
+        left_to_right.BertLeftToRight(both_ways)
+
+
+def test_dropout_is_that_of_the_example_wherever_it_stands(model):
+    keys = numerics.dropout_keys(1, 2, np.arange(2))
+    whole = model(MASKED, training=True, dropout_keys=keys)
+    second = {name: column[1:] for name, column in MASKED.items()}
+    alone = model(second, training=True, dropout_keys=keys[1:])
+    np.testing.assert_allclose(
+        whole["next_piece_losses"][1], alone["next_piece_losses"][0], rtol=1e-5
+    )

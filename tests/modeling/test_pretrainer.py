@@ -1,0 +1,136 @@
+"""BertPretrainer against the release's recorded numbers."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.checkpoints import loading
+from bert_tf.checkpoints import names as checkpoint_names
+from bert_tf.checkpoints.release import bundle
+from bert_tf.modeling import config as config_module
+from bert_tf.modeling import pretrainer
+
+
+@pytest.fixture(params=["small", "large"])
+def recorded(request, golden):
+    """Folder of a recorded model; the large one is beside the checkout."""
+    if request.param == "small":
+        return golden / "model"
+    return request.getfixturevalue("shared") / "golden" / "model_gelu"
+
+
+def create_model(folder, **options):
+    read = config_module.BertConfig.from_json_file(folder / "bert_config.json")
+    return pretrainer.BertPretrainer(read, **options)
+
+
+def test_scores_and_losses_equal_the_recorded_ones(recorded):
+    forward = np.load(recorded / "forward.npz")
+    features = {name[3:]: forward[name] for name in forward if name.startswith("in_")}
+    model = create_model(recorded)
+    report = loading.load_checkpoint(model, recorded / "bert_model.ckpt")
+    assert not report.missing
+    assert not report.left_over
+
+    outputs = model(features)
+    words = keras.ops.log_softmax(outputs["masked_lm_logits"])
+    words = np.reshape(words, (-1, model.config.vocab_size))
+    columns = forward["mlm_log_probs_columns"]
+    np.testing.assert_allclose(words[:, columns], forward["mlm_log_probs"], atol=2e-5)
+    sentences = keras.ops.log_softmax(outputs["next_sentence_logits"])
+    np.testing.assert_allclose(sentences, forward["nsp_log_probs"], atol=2e-5)
+    weights, sums = model.loss_weights(features), model.loss_sums(features, outputs)
+    losses = {
+        term: float(sums[term] / (weights[term] + model.loss_epsilons.get(term, 0)))
+        for term in model.loss_names
+    }
+    np.testing.assert_allclose(losses["masked_lm_loss"], forward["mlm_loss"], rtol=2e-6)
+    np.testing.assert_allclose(
+        losses["next_sentence_loss"], forward["nsp_loss"], rtol=2e-6
+    )
+    np.testing.assert_allclose(
+        model.total_loss(features, outputs), sum(losses.values()), rtol=1e-6
+    )
+
+
+def test_checkpoint_names_and_shapes_are_those_of_2018(recorded):
+    model = create_model(recorded, name="any_name")
+    shapes = {
+        name: list(weight.shape)
+        for name, weight in checkpoint_names.checkpoint_variables(model).items()
+    }
+    expected = bundle.read_names_and_shapes(recorded / "bert_model.ckpt")
+    expected.pop("global_step")
+    assert shapes == {name: list(shape) for name, shape in expected.items()}
+
+
+def test_without_next_sentence_there_is_nothing_of_it(golden):
+    folder = golden / "model"
+    model = create_model(folder, next_sentence=False)
+    written = set(checkpoint_names.checkpoint_variables(model))
+    everything = set(checkpoint_names.checkpoint_variables(create_model(folder)))
+    assert everything - written == {
+        "cls/seq_relationship/output_weights",
+        "cls/seq_relationship/output_bias",
+    }
+    forward = np.load(folder / "forward.npz")
+    features = {
+        name[3:]: forward[name]
+        for name in forward
+        if name.startswith("in_") and name != "in_next_sentence_labels"
+    }
+    outputs = model(features)
+    assert "next_sentence_logits" not in outputs
+    assert set(model.loss_sums(features, outputs)) == {"masked_lm_loss"}
+    assert set(model.metric_sums(features, outputs)) == {"masked_lm_accuracy"}
+
+
+def test_a_column_of_labels_may_be_flat(golden):
+    folder = golden / "model"
+    forward = np.load(folder / "forward.npz")
+    nested = {name[3:]: forward[name] for name in forward if name.startswith("in_")}
+    flat = {**nested, "next_sentence_labels": nested["next_sentence_labels"][:, 0]}
+    model = create_model(folder)
+    outputs = model(nested)
+    assert float(model.total_loss(flat, outputs)) == float(
+        model.total_loss(nested, outputs)
+    )
+
+
+def test_accuracies_count_the_highest_scores():
+    small = config_module.BertConfig(vocab_size=5, hidden_size=4, num_attention_heads=1)
+    model = pretrainer.BertPretrainer(small)
+    features = {
+        "input_ids": np.zeros((2, 3), "int32"),
+        "masked_lm_ids": np.array([[1, 2], [3, 0]], "int32"),
+        "masked_lm_weights": np.array([[1, 1], [1, 0]], "float32"),
+        "next_sentence_labels": np.array([[1], [0]], "int32"),
+    }
+    outputs = {
+        # Right, wrong; right, padding.
+        "masked_lm_logits": tf.one_hot([[1, 4], [3, 0]], 5),
+        "next_sentence_logits": tf.one_hot([1, 1], 2),
+    }
+    metrics = model.metric_sums(features, outputs)
+    assert [float(value) for value in metrics["masked_lm_accuracy"]] == [2, 3]
+    assert [float(value) for value in metrics["next_sentence_accuracy"]] == [1, 2]
+
+
+def test_the_word_table_is_learned_from_both_its_uses(golden):
+    folder = golden / "model"
+    forward = np.load(folder / "forward.npz")
+    features = {
+        name[3:]: tf.constant(forward[name])
+        for name in forward
+        if name.startswith("in_")
+    }
+    model = create_model(folder)
+    model.build()
+    table = model.bert.embeddings.word_embeddings.value
+    with tf.GradientTape() as tape:
+        loss = model.total_loss(features, model(features))
+    gradient = tape.gradient(loss, table)
+    assert isinstance(gradient, tf.Tensor)
+    assert np.abs(gradient).min(axis=1).max() > 0
+    assert (np.abs(gradient).max(axis=1) > 0).all()

@@ -1,0 +1,50 @@
+"""Shares of chosen pieces: what they are by default, and what is refused."""
+
+import pytest
+
+from bert_tf import options as options_module
+from bert_tf.pretraining import options as pretraining_options
+from bert_tf.pretraining_data import mask_shares
+from bert_tf.pretraining_data import options as pretraining_data_options
+
+
+def created(**values):
+    return pretraining_data_options.CreatePretrainingDataOptions(
+        input_file="a", output_file="b", vocab_file="c", **values
+    )
+
+
+def test_the_default_is_the_papers():
+    assert created().shares == mask_shares.MaskShares(mask=0.8, same=0.1, random=0.1)
+    # What the release draws of the pieces that are not masked; exactly, since its
+    # records are to come out byte for byte.
+    assert created().shares.same_of_rest == 0.5
+    assert mask_shares.MaskShares(mask=1.0, same=0.0, random=0.0).same_of_rest == 0.0
+
+
+@pytest.mark.parametrize(
+    "shares, said",
+    [
+        ({"mask_share": 1.0}, "add up to 1.2, expected 1; give all three"),
+        ({"random_share": 0.0, "same_share": 0.1}, "add up to 0.9"),
+        ({"random_share": -0.1, "same_share": 0.3}, "--random_share"),
+    ],
+)
+@pytest.mark.parametrize(
+    "create",
+    [
+        created,
+        lambda **values: pretraining_options.RunPretrainingOptions(
+            input_file="a", output_dir="b", **values
+        ),
+    ],
+    ids=["create_pretraining_data", "run_pretraining"],
+)
+def test_shares_that_do_not_add_up_are_refused(create, shares, said):
+    with pytest.raises(options_module.OptionError, match=said):
+        create(**shares)
+
+
+def test_shares_are_given_where_the_masks_are_drawn():
+    with pytest.raises(options_module.OptionError, match="give it to run_pretraining"):
+        created(dynamic_masking=True, mask_share=1.0, same_share=0.0, random_share=0.0)

@@ -1,0 +1,573 @@
+import multiprocessing
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from bert_tf.data import corpus as data_corpus
+from bert_tf.data import tfrecord
+from bert_tf.pretraining_data import options as pretraining_data_options
+from bert_tf.pretraining_data import workflow as pretraining_data_workflow
+from bert_tf.tokenization import full
+
+# The 2 kB of text once more for each name, and cut between documents.
+TEXT = str(pathlib.Path(__file__).parents[1] / "golden" / "text.txt")
+THREE_SHARDS = {"input_file": [TEXT, TEXT], "shard_mb": 0.0016}
+SMALL = {"max_seq_length": 64, "max_predictions_per_seq": 10, "dupe_factor": 2}
+
+
+@pytest.fixture
+def make(golden, tmp_path):
+    """Runs create_data on the small recorded text; returns (report, records)."""
+
+    def run(name="out.tfrecord", progress=None, **changes):
+        options = pretraining_data_options.CreatePretrainingDataOptions(
+            **{
+                "input_file": str(golden / "text.txt"),
+                "output_file": str(tmp_path / name),
+                "vocab_file": str(golden / "vocab.txt"),
+                **SMALL,
+                **changes,
+            }
+        )
+        arguments = {"progress": progress} if progress else {}
+        report = pretraining_data_workflow.create_data(options, **arguments)
+        return report, tfrecord.RecordFiles(options.output_file)
+
+    return run
+
+
+def columns_of(records):
+    rows = [records.decoded(row) for row in range(records.num_records)]
+    return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+
+
+def assert_same_records(records, expected_path):
+    expected = columns_of(tfrecord.RecordFiles([expected_path]))
+    found = columns_of(records)
+    assert set(found) == set(expected)
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "name, flags",
+    [
+        (
+            "default.tfrecord",
+            {"max_seq_length": 64, "max_predictions_per_seq": 10, "dupe_factor": 8},
+        ),
+        (
+            "whole_word.tfrecord",
+            {
+                "max_seq_length": 48,
+                "max_predictions_per_seq": 8,
+                "dupe_factor": 2,
+                "do_whole_word_mask": True,
+                "random_seed": 4,
+                "short_seq_prob": 0.5,
+            },
+        ),
+    ],
+)
+def test_the_release_sampler_gives_the_small_recorded_files(make, golden, name, flags):
+    _, records = make(sampler="release", **flags)
+    assert_same_records(records, golden / name)
+
+
+@pytest.mark.parametrize(
+    "name, flags",
+    [
+        ("default.tfrecord", {"dupe_factor": 2}),
+        (
+            "whole_word_256.tfrecord",
+            {
+                "dupe_factor": 1,
+                "do_whole_word_mask": True,
+                "max_seq_length": 256,
+                "max_predictions_per_seq": 39,
+                "random_seed": 7,
+                "short_seq_prob": 0.3,
+            },
+        ),
+    ],
+)
+def test_the_release_sampler_gives_the_recorded_files(
+    shared, run_tool, tmp_path, name, flags
+):
+    folder = shared / "golden" / "create_pretraining_data"
+    vocab = shared / "data" / "vocab" / "bert-base-uncased" / "vocab.txt"
+    result = run_tool(
+        "create_pretraining_data",
+        f"--input_file={folder / 'input.txt'}",
+        f"--output_file={tmp_path / name}",
+        f"--vocab_file={vocab}",
+        "--sampler=release",
+        *(f"--{flag}={value}" for flag, value in flags.items()),
+    )
+    assert result.exit_code == 0, result.stderr
+    assert_same_records(tfrecord.RecordFiles([tmp_path / name]), folder / name)
+
+
+def test_several_output_files_get_the_records_in_turn(make, tmp_path):
+    for sampler in ("release", "vectorized"):
+        _, records = make("one", sampler=sampler)
+        one = columns_of(records)["input_ids"]
+        names = f"{tmp_path / 'a'},{tmp_path / 'b'},{tmp_path / 'c'}"
+        make(sampler=sampler, output_file=names)
+        for turn, name in enumerate("abc"):
+            [found] = [tfrecord.RecordFiles([tmp_path / name])]
+            np.testing.assert_array_equal(
+                columns_of(found)["input_ids"], one[turn::3], err_msg=sampler
+            )
+
+
+def test_shards_go_to_the_files_in_turn_whatever_the_number_of_workers(make, tmp_path):
+    contents = []
+    for workers in (1, 3):
+        names = [str(tmp_path / f"{name}{workers}") for name in "ab"]
+        report, _ = make(output_file=names, num_workers=workers, **THREE_SHARDS)
+        assert report.num_shards == 3
+        files = [pathlib.Path(name) for name in names]
+        side_files = [pathlib.Path(name + ".index.npz") for name in names]
+        contents.append([file.read_bytes() for file in [*files, *side_files]])
+    assert contents[0] == contents[1]
+    made = sorted(path.name for path in tmp_path.iterdir())
+    assert [name for name in made if not name.endswith(".npz")] == [
+        "a1",
+        "a3",
+        "b1",
+        "b3",
+    ]
+
+
+def test_two_runs_give_the_same_bytes_and_other_seeds_other_records(make, tmp_path):
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        make(name, random_seed=seed)
+    a, b, c = ((tmp_path / name).read_bytes() for name in "abc")
+    assert a == b
+    assert a != c
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"do_lower_case": False},
+        {"do_whole_word_mask": True},
+        {"max_seq_length": 32},
+        {"max_predictions_per_seq": 5},
+        {"dupe_factor": 3},
+        {"masked_lm_prob": 0.3},
+        {"mask_share": 0.9, "random_share": 0.0},
+        {"same_share": 0.2, "random_share": 0.0},
+        {"short_seq_prob": 1.0},
+        {"sampler": "release"},
+        {"masking": "span"},
+        {"dynamic_masking": True, "max_predictions_per_seq": 20},
+        {"packed_rows": True},
+        {"next_sentence": False},
+        {"shard_mb": 0.0007},
+    ],
+)
+def test_every_flag_changes_the_records(make, tmp_path, flags):
+    make("a")
+    make("b", **flags)
+    assert (tmp_path / "a").read_bytes() != (tmp_path / "b").read_bytes()
+
+
+def test_sequences_without_next_sentence_are_whole_sentences_in_order(make, golden):
+    report, records = make(next_sentence=False, short_seq_prob=0.0)
+    columns = columns_of(records)
+    assert "next_sentence_labels" not in columns
+    assert not columns["segment_ids"].any()
+    tokenizer = full.FullTokenizer(golden / "vocab.txt")
+    vocabulary = tokenizer.vocabulary
+    documents = [
+        [tokenizer.convert_tokens_to_ids(tokenizer.tokenize(s)) for s in document]
+        for document in data_corpus.read_documents([str(golden / "text.txt")])
+    ]
+    found = []
+    for row in range(records.num_records):
+        ids = columns["input_ids"][row].copy()
+        used = int(columns["masked_lm_weights"][row].sum())
+        places = columns["masked_lm_positions"][row, :used]
+        ids[places] = columns["masked_lm_ids"][row, :used]
+        length = int(columns["input_mask"][row].sum())
+        assert ids[0] == vocabulary.cls_id
+        assert ids[length - 1] == vocabulary.sep_id
+        assert (ids == vocabulary.sep_id).sum() == 1
+        found.append(ids[1 : length - 1].tolist())
+    expected = [chunk for document in documents for chunk in greedy(document, 62)]
+    assert sorted(found) == sorted(expected * 2)
+    assert report.counts.random_next == 0
+
+
+def greedy(document, room):
+    """Returns runs of sentences that fit; a sentence that does not fit is cut."""
+    pieces = [
+        sentence[start : start + room]
+        for sentence in document
+        for start in range(0, len(sentence), room)
+    ]
+    chunks = []
+    for piece in pieces:
+        if chunks and len(chunks[-1]) + len(piece) <= room:
+            chunks[-1] += piece
+        else:
+            chunks.append(list(piece))
+    return chunks
+
+
+def test_one_document_is_enough_without_next_sentence(make, tmp_path):
+    (tmp_path / "one.txt").write_text("the dog ran .\nit was late .\n")
+    _, records = make(input_file=str(tmp_path / "one.txt"), next_sentence=False)
+    assert records.num_records == 2
+
+
+def test_the_report_says_what_was_made(make):
+    report, records = make()
+    counts = report.counts
+    assert (counts.documents, counts.sentences, counts.pieces) == (6, 36, 786)
+    assert counts.instances == records.num_records
+    columns = columns_of(records)
+    assert report.mean_fill == columns["input_mask"].mean()
+    assert counts.random_next == columns["next_sentence_labels"].sum()
+    assert report.peak_memory_mb > 20
+    text = str(report)
+    assert "word pieces:  786" in text
+    assert "[UNK]:        0.000% of the pieces" in text
+
+
+def test_the_side_file_says_how_the_records_were_made(make, golden):
+    _, records = make()
+    assert records.metadata["vocab_file"] == str(golden / "vocab.txt")
+    assert records.metadata["vocab_size"] == 288
+    assert records.metadata["do_lower_case"] is True
+    records.check(
+        max_seq_length=64,
+        max_predictions_per_seq=10,
+        vocab_size=288,
+        vocabulary=full.FullTokenizer(golden / "vocab.txt").vocabulary,
+    )
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("sampler", ["vectorized", "release"])
+def test_progress_counts_the_megabytes_of_the_text(make, golden, sampler, workers):
+    told = []
+
+    def progress(stage, done, total, *, unit, values=None):
+        told.append((stage, done, total, unit))
+
+    make(progress=progress, sampler=sampler, num_workers=workers, **THREE_SHARDS)
+    total = 2 * (golden / "text.txt").stat().st_size / 1e6
+    assert {(stage, size, unit) for stage, _, size, unit in told} == {
+        ("create", total, "MB")
+    }
+    done = [amount for _, amount, _, _ in told]
+    assert done == sorted(done)
+    assert (done[0], done[-1]) == (0, total)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_run_that_is_interrupted_leaves_no_output(make, tmp_path, workers):
+    def progress(stage, done, total, **_):
+        if done > 0:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make(progress=progress, num_workers=workers, **THREE_SHARDS)
+    left = list(tmp_path.iterdir())
+    assert left in ([], [tmp_path / ".out.tfrecord.shards"])
+    # What is left is a shard that was finished before.
+    assert all(any(folder.glob("*.npz")) for folder in left)
+    assert not multiprocessing.active_children()
+
+
+def interrupt_after_a_shard(tmp_path):
+    """Returns a progress that interrupts once a shard is finished."""
+
+    def progress(stage, done, total, **_):
+        if any(tmp_path.glob(".*.shards/*.npz")):
+            raise KeyboardInterrupt
+
+    return progress
+
+
+@pytest.mark.parametrize(
+    "change, num_resumed",
+    [
+        ({}, 1),
+        ({"num_workers": 2}, 1),  # What is written does not depend on it.
+        ({"dupe_factor": 3}, 0),
+        ({"random_seed": 6}, 0),
+        ({"input_file": [TEXT, "{other}"]}, 0),  # Another text of the same size.
+    ],
+)
+def test_finished_shards_are_used_by_the_same_command_alone(
+    make, tmp_path, caplog, change, num_resumed
+):
+    folder = tmp_path / ".out.tfrecord.shards"
+    with pytest.raises(KeyboardInterrupt):
+        make(progress=interrupt_after_a_shard(tmp_path), num_workers=1, **THREE_SHARDS)
+    assert "1 finished shards are kept in " + str(folder) in caplog.text
+    other = tmp_path / "other.txt"
+    other.write_bytes(pathlib.Path(TEXT).read_bytes().replace(b"the", b"The"))
+    if "input_file" in change:
+        change = {"input_file": [TEXT, str(other)]}
+    flags = {"num_workers": 1, **THREE_SHARDS, **change}
+    report, _ = make(**flags)
+    assert report.num_resumed == num_resumed
+    assert ("of them by an earlier run" in str(report)) == bool(num_resumed)
+    assert not folder.exists()
+    make("undisturbed", **flags)
+    expected = (tmp_path / "undisturbed").read_bytes()
+    assert (tmp_path / "out.tfrecord").read_bytes() == expected
+
+
+def test_a_shard_whose_records_are_gone_is_done_again(make, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        make(progress=interrupt_after_a_shard(tmp_path), num_workers=1, **THREE_SHARDS)
+    [part] = tmp_path.glob(".out.tfrecord.shards/0-*.part")
+    part.write_bytes(part.read_bytes()[:-1])
+    make(**THREE_SHARDS)
+    make("undisturbed", **THREE_SHARDS)
+    expected = (tmp_path / "undisturbed").read_bytes()
+    assert (tmp_path / "out.tfrecord").read_bytes() == expected
+
+
+def test_a_run_that_was_killed_goes_on_with_its_finished_shards(make, golden, tmp_path):
+    program = f"""
+import glob, os, signal
+from bert_tf.pretraining import creation, options
+
+def progress(stage, done, total, **_):
+    if glob.glob({str(tmp_path / ".out.tfrecord.shards" / "*.npz")!r}):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+if __name__ == "__main__":
+    creation.create_data(options.CreatePretrainingDataOptions(
+        input_file={[TEXT, TEXT]!r}, output_file={str(tmp_path / "out.tfrecord")!r},
+        vocab_file={str(golden / "vocab.txt")!r}, num_workers=2, shard_mb=0.0016,
+        **{SMALL!r}), progress=progress)
+"""
+    (tmp_path / "program.py").write_text(program)
+    root = pathlib.Path(pretraining_data_workflow.__file__).parents[2]
+    killed = subprocess.run(
+        [sys.executable, tmp_path / "program.py"],
+        env={**os.environ, "PYTHONPATH": str(root)},
+        timeout=120,
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert not (tmp_path / "out.tfrecord").exists()
+    report, _ = make(**THREE_SHARDS)
+    assert 1 <= report.num_resumed <= 3
+    undisturbed, _ = make("undisturbed", **THREE_SHARDS)
+    assert undisturbed.num_resumed == 0
+    assert undisturbed.counts == report.counts
+    expected = (tmp_path / "undisturbed").read_bytes()
+    assert (tmp_path / "out.tfrecord").read_bytes() == expected
+    left = sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".npz")
+    # And what the killed process was just writing.
+    assert [name for name in left if not name.endswith(".partial")] == [
+        "out.tfrecord",
+        "program.py",
+        "undisturbed",
+    ]
+
+
+def test_a_worker_that_is_killed_is_a_clear_error(make, tmp_path):
+    def kill_a_worker():
+        while len(children := multiprocessing.active_children()) < 2:
+            time.sleep(0.01)
+        # The pool has all its workers, and none has done its shard yet.
+        time.sleep(0.2)
+        os.kill(children[0].pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_a_worker, daemon=True)
+    killer.start()
+    with pytest.raises(OSError, match="A worker process was killed"):
+        make(num_workers=2, **{**THREE_SHARDS, "dupe_factor": 20_000})
+    killer.join()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_in_a_worker_is_the_same_as_without(make, tmp_path):
+    text = b"the dog .\n\nthe cat .\n\n" * 20 + b"\xff\n"
+    (tmp_path / "text.txt").write_bytes(text)
+    for workers in (1, 2):
+        with pytest.raises(ValueError, match=r"text.txt:81: not UTF-8"):
+            make(
+                input_file=str(tmp_path / "text.txt"),
+                num_workers=workers,
+                shard_mb=0.0001,
+            )
+    assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
+
+
+def test_workers_end_when_the_main_process_is_killed(golden, tmp_path):
+    program = f"""
+import multiprocessing, os, signal, sys
+from bert_tf.pretraining import creation, options
+
+def progress(stage, done, total, **_):
+    children = multiprocessing.active_children()
+    if children and done:
+        print(*(child.pid for child in children), flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+if __name__ == "__main__":
+    creation.create_data(options.CreatePretrainingDataOptions(
+        input_file={[TEXT, TEXT]!r}, output_file={str(tmp_path / "out")!r},
+        vocab_file={str(golden / "vocab.txt")!r}, num_workers=2, shard_mb=0.0016,
+        dupe_factor=20_000), progress=progress)
+"""
+    (tmp_path / "program.py").write_text(program)
+    root = pathlib.Path(pretraining_data_workflow.__file__).parents[2]
+    # The call returns when all who hold its output, the workers too, have ended.
+    done = subprocess.run(
+        [sys.executable, tmp_path / "program.py"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL
+    assert len(done.stdout.splitlines()[0].split()) == 2
+    assert not (tmp_path / "out").exists()
+
+
+# A worker imports the main module before anything of ours is run in it.
+SLOW_TO_START = """
+import os, signal, sys, threading, time
+if __name__ == "__main__":
+    # A process that has threads is not forked, so workers take their time.
+    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    from tools import create_pretraining_data
+    sys.exit(create_pretraining_data.main())
+os.write(1, b"a worker starts\\n")  # Both at once stay two lines.
+time.sleep(1)
+"""
+
+
+def test_ctrl_c_while_workers_start_ends_in_one_line(golden, tmp_path):
+    (tmp_path / "program.py").write_text(SLOW_TO_START)
+    (tmp_path / "output").mkdir()
+    command = [
+        sys.executable,
+        tmp_path / "program.py",
+        f"--input_file={TEXT},{TEXT}",
+        f"--output_file={tmp_path / 'output' / 'out'}",
+        f"--vocab_file={golden / 'vocab.txt'}",
+        "--num_workers=2",
+        "--shard_mb=0.0016",
+    ]
+    root = pathlib.Path(pretraining_data_workflow.__file__).parents[2]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        start_new_session=True,  # A terminal's Ctrl-C reaches all of its processes.
+    ) as running:
+        assert running.stdout.readline() == "a worker starts\n"
+        os.killpg(running.pid, signal.SIGINT)
+        _, stderr = running.communicate(timeout=60)
+    assert stderr.splitlines()[-1] == "create_pretraining_data: interrupted."
+    assert "Traceback" not in stderr
+    assert running.returncode == 130
+    assert list((tmp_path / "output").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "flags, message, code",
+    [
+        ({"input_file": "{tmp}/no.txt"}, "There is no file {tmp}/no.txt", 1),
+        ({"input_file": "{tmp}/x*.txt"}, "No file matches {tmp}/x*.txt", 1),
+        ({"input_file": "{tmp}"}, "{tmp} is a folder", 1),
+        ({"input_file": "{tmp}/empty.txt"}, "There is no text in {tmp}/empty.txt", 1),
+        ({"input_file": "{tmp}/control.txt"}, "There are no word pieces in", 1),
+        ({"input_file": "{tmp}/one.txt"}, "one.txt: found one document, expected", 1),
+        ({"input_file": "{tmp}/latin.txt"}, "latin.txt:3: not UTF-8", 1),
+        ({"vocab_file": "{tmp}/no_mask.txt"}, "no_mask.txt: [MASK] missing", 1),
+        ({"vocab_file": "{tmp}/no.txt"}, "There is no file {tmp}/no.txt", 1),
+        ({"output_file": "{tmp}/one.txt/out"}, "{tmp}/one.txt: expected a folder", 1),
+        ({"output_file": "/proc/none/out"}, "/proc/none", 1),
+        ({"output_file": "{tmp}"}, "{tmp} is a folder", 1),
+        ({"output_file": "/dev/full"}, "/dev/full: cannot be written: No space", 1),
+        ({"output_file": "{tmp}/a,{tmp}/a"}, "--output_file: expected names that", 2),
+        ({"max_seq_length": 4}, "--max_seq_length: expected at least 5, got 4", 2),
+        ({"max_predictions_per_seq": 0}, "--max_predictions_per_seq: expected at", 2),
+        ({"max_predictions_per_seq": 65}, "expected at most max_seq_length (64)", 2),
+        ({"masked_lm_prob": 1.5}, "--masked_lm_prob: expected at most 1.0", 2),
+        ({"short_seq_prob": "nan"}, "--short_seq_prob: expected at least 0.0", 2),
+        ({"dupe_factor": 0}, "--dupe_factor: expected at least 1, got 0", 2),
+        ({"num_workers": 0}, "--num_workers: expected at least 1, got 0", 2),
+        ({"sampler": "fast"}, "--sampler: expected one of vectorized, release", 2),
+        ({"sampler": "release", "next_sentence": False}, "--sampler: expected vec", 2),
+    ],
+)
+def test_bad_input_is_one_clear_line(golden, run_tool, tmp_path, flags, message, code):
+    (tmp_path / "empty.txt").write_text("\n \n")
+    (tmp_path / "control.txt").write_text("\u200d\n\n\u200d\n")
+    (tmp_path / "one.txt").write_text("one document\nof two sentences\n")
+    (tmp_path / "latin.txt").write_bytes("a\n\ncafé\n".encode("latin-1"))
+    (tmp_path / "no_mask.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n")
+    before = sorted(path.name for path in tmp_path.iterdir())
+    flags = {
+        "input_file": str(golden / "text.txt"),
+        "output_file": "{tmp}/out",
+        "vocab_file": str(golden / "vocab.txt"),
+        **SMALL,
+        **flags,
+    }
+    result = run_tool(
+        "create_pretraining_data",
+        *(f"--{k}={str(v).replace('{tmp}', str(tmp_path))}" for k, v in flags.items()),
+    )
+    assert message.replace("{tmp}", str(tmp_path)) in result.stderr
+    assert result.exit_code == code
+    assert "Traceback" not in result.stderr
+    line = result.stderr.splitlines()[-1]  # Before it a progress bar may stand.
+    assert line.startswith("create_pretraining_data: ")
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "output, user",
+    [
+        ("text.txt", "input_file"),
+        ("./text.txt", "input_file"),
+        ("link", "input_file"),  # To text.txt.
+        ("vocab.txt", "vocab_file"),
+        ("out,./out", "output_file"),
+    ],
+)
+def test_what_is_read_is_never_overwritten(
+    golden, run_tool, tmp_path, monkeypatch, output, user
+):
+    monkeypatch.chdir(tmp_path)
+    for name in ("text.txt", "vocab.txt"):
+        (tmp_path / name).write_bytes((golden / name).read_bytes())
+    (tmp_path / "link").symlink_to("text.txt")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    result = run_tool(
+        "create_pretraining_data",
+        "--input_file=te*.txt",
+        f"--output_file={output}",
+        "--vocab_file=vocab.txt",
+    )
+    assert result.exit_code == 2
+    assert len(result.stderr.splitlines()) == 1
+    assert user in result.stderr
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

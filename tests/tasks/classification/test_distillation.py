@@ -1,0 +1,252 @@
+"""A student learns from a teacher's logits, on any replicas, killed or not."""
+
+import dataclasses
+import json
+
+import keras
+import numpy as np
+import pytest
+
+from bert_tf import options as options_module
+from bert_tf.data import batching
+from bert_tf.modeling import config as config_module
+from bert_tf.tasks.classification import distillation
+from bert_tf.tasks.classification import workflow as classification_workflow
+from bert_tf.training import loop
+
+
+@pytest.fixture(scope="module")
+def teacher(tmp_path_factory, weather_options):
+    """Folder of a run that tells rain from sun without a mistake."""
+    folder = tmp_path_factory.mktemp("runs") / "teacher"
+    options = weather_options(folder, do_eval=True)
+    classification_workflow.run(options)
+    assert "eval_accuracy = 1.0" in (folder / "eval_results.txt").read_text()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def noisy(tmp_path_factory, weather):
+    """The training table with 9 of its 24 labels wrong."""
+    lines = (weather / "train.tsv").read_text().splitlines()
+    other = {"rain": "sun", "sun": "rain"}
+    for number in range(1, 25):
+        text, label = lines[number].split("\t")
+        if number % 8 in (1, 4, 6):
+            lines[number] = f"{text}\t{other[label]}"
+    path = tmp_path_factory.mktemp("noisy") / "train.tsv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def student_options(weather_options, noisy, golden, tmp_path):
+    """Returns options of a student half as deep, on the noisy labels."""
+    config = json.loads((golden / "model" / "bert_config.json").read_text())
+    path = tmp_path / "student.json"
+    path.write_text(json.dumps(config | {"num_hidden_layers": 1}))
+
+    def create(output_dir, **values):
+        defaults = {"train_file": str(noisy), "bert_config_file": str(path)}
+        return weather_options(output_dir, **defaults | values)
+
+    return create
+
+
+def metrics_of(folder):
+    return loop.run_folder.RunFolder(str(folder)).read_metrics()
+
+
+def weights_of(classification):
+    return [weight.numpy() for weight in classification.trainer.model.weights]
+
+
+def test_a_student_is_better_with_a_teacher_than_without(
+    tmp_path, student_options, teacher
+):
+    accuracy = {}
+    for name, flags in {
+        "alone": {},
+        "taught": {"teacher": str(teacher), "distillation_weight": 0.9},
+    }.items():
+        options = student_options(tmp_path / name, do_eval=True, **flags)
+        classification_workflow.run(options)
+        results = (tmp_path / name / "eval_results.txt").read_text().splitlines()
+        accuracy[name] = float(results[0].removeprefix("eval_accuracy = "))
+    assert accuracy["taught"] == 1.0
+    assert accuracy["alone"] <= 0.75
+
+
+SMALL = config_module.BertConfig(
+    vocab_size=9,
+    hidden_size=4,
+    num_hidden_layers=1,
+    num_attention_heads=1,
+    intermediate_size=4,
+    max_position_embeddings=4,
+)
+
+
+def test_the_loss_is_the_formula():
+    model = distillation.DistilledClassifier(
+        SMALL, num_labels=2, temperature=2.0, weight=0.25
+    )
+    student = np.array([[1.0, 0.0], [0.0, 0.0]], np.float32)
+    teacher = np.array([[2.0, 0.0], [0.0, 0.0]], np.float32)
+    features = {
+        "input_ids": np.ones((2, 4), np.int32),
+        "label_ids": np.array([0, 1], np.int32),
+        "teacher_logits": teacher,
+    }
+    sums = model.loss_sums(features, {"logits": keras.ops.convert_to_tensor(student)})
+
+    def softmax(logits):
+        return np.exp(logits) / np.exp(logits).sum()
+
+    p, q = softmax(teacher[0] / 2), softmax(student[0] / 2)
+    divergence = np.sum(p * np.log(p / q))  # The second row agrees: 0.
+    np.testing.assert_allclose(
+        sums["distillation_loss"], 0.25 * 4 * divergence, rtol=1e-5
+    )
+    cross_entropy = -np.log(softmax(student[0])[0]) - np.log(0.5)
+    np.testing.assert_allclose(
+        sums["classification_loss"], 0.75 * cross_entropy, rtol=1e-5
+    )
+    weights = model.loss_weights(features)
+    assert {name: float(value) for name, value in weights.items()} == {
+        "classification_loss": 2.0,
+        "distillation_loss": 2.0,
+    }
+
+
+def test_temperature_and_weight_change_the_loss(tmp_path, student_options, teacher):
+    first = {}
+    for name, flags in {
+        "default": {},
+        "hot": {"distillation_temperature": 8.0},
+        "labels": {"distillation_weight": 0.0},
+        "teacher": {"distillation_weight": 1.0},
+    }.items():
+        options = student_options(
+            tmp_path / name, teacher=str(teacher), num_train_epochs=0.4, **flags
+        )
+        classification_workflow.train(options)
+        first[name] = metrics_of(tmp_path / name)[0]
+    assert first["labels"]["distillation_loss"] == 0
+    assert first["teacher"]["classification_loss"] == 0
+    # Before the first update all four are the same model.
+    for term in ("classification_loss", "distillation_loss"):
+        halves = (first["labels"][term] + first["teacher"][term]) / 2
+        assert first["default"][term] == pytest.approx(halves, rel=1e-5)
+    line = first["default"]
+    assert line["loss"] == pytest.approx(
+        line["classification_loss"] + line["distillation_loss"]
+    )
+    assert first["hot"]["distillation_loss"] != line["distillation_loss"]
+
+
+@pytest.mark.parametrize(
+    "flags", [{"gradient_accumulation_steps": 2}, {"jit_compile": True}]
+)
+def test_the_loss_does_not_depend_on_how_a_batch_is_run(
+    tmp_path, student_options, teacher, flags
+):
+    losses = {}
+    for name, values in {"plain": {}, "other": flags}.items():
+        options = student_options(
+            tmp_path / name,
+            teacher=str(teacher),
+            num_train_epochs=1.0,
+            log_every_steps=1,
+            **values,
+        )
+        classification_workflow.train(options)
+        losses[name] = [line["loss"] for line in metrics_of(tmp_path / name)]
+    np.testing.assert_allclose(losses["other"], losses["plain"], rtol=1e-4)
+
+
+def test_a_killed_student_goes_on_with_the_logits_it_has(
+    tmp_path, student_options, teacher, monkeypatch
+):
+    flags = {"teacher": str(teacher), "num_train_epochs": 2.0}
+    flags["save_checkpoints_steps"] = 3
+    whole = classification_workflow.Classification(
+        student_options(tmp_path / "whole", **flags)
+    )
+    whole.train()
+
+    part = classification_workflow.Classification(
+        student_options(tmp_path / "part", **flags)
+    )
+    save = part.trainer._save
+
+    def save_and_stop():
+        save()
+        raise KeyboardInterrupt
+
+    part.trainer._save = save_and_stop
+    with pytest.raises(KeyboardInterrupt):
+        part.train()
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("the teacher reads again")
+
+    monkeypatch.setattr(distillation.Teacher, "_computed", refuse)
+    resumed = classification_workflow.Classification(
+        student_options(tmp_path / "part", **flags)
+    )
+    assert resumed.trainer.step == 3
+    resumed.train()
+    for one, other in zip(weights_of(whole), weights_of(resumed), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_columns_follow_the_students_classes_and_texts_the_cache(
+    tmp_path, student_options, teacher
+):
+    student = classification_workflow.Classification(student_options(tmp_path / "a"))
+    task, examples = student.inputs.task, student.examples["train"]
+    options = student.options
+    logits = distillation.Teacher(str(teacher), task).logits(examples, options)
+    turned = dataclasses.replace(task, labels=task.labels[::-1])
+    other = distillation.Teacher(str(teacher), turned).logits(examples, options)
+    np.testing.assert_array_equal(other, logits[:, ::-1])
+    fewer = distillation.Teacher(str(teacher), task).logits(examples[:5], options)
+    np.testing.assert_allclose(fewer, logits[:5], atol=1e-5)
+    assert batching.ArraySource({"x": logits}).columns[0].dtype == "float32"
+    (tmp_path / "a" / "teacher_logits.npz").write_bytes(b"cut off")
+    again = distillation.Teacher(str(teacher), task).logits(examples, options)
+    np.testing.assert_allclose(again, logits, atol=1e-6)
+
+
+def test_a_teacher_of_other_classes_or_texts_is_refused(
+    tmp_path, student_options, teacher
+):
+    table = tmp_path / "other.tsv"
+    table.write_text("text\tlabel\ta\nwet\tfog\tb\ndry\tsun\tc\n")
+    options = student_options(
+        tmp_path / "a", train_file=str(table), teacher=str(teacher), train_batch_size=2
+    )
+    with pytest.raises(ValueError, match="knows the classes rain, sun, but the data"):
+        classification_workflow.run(options)
+    table.write_text("text\tlabel\ta\nwet\train\tb\ndry\tsun\tc\n")
+    options = dataclasses.replace(options, text_b_column="a")
+    with pytest.raises(ValueError, match="was trained on single texts, but the data"):
+        classification_workflow.run(options)
+    options = dataclasses.replace(options, teacher=str(tmp_path))
+    with pytest.raises((ValueError, OSError), match=r"task\.json"):
+        classification_workflow.run(options)
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"distillation_weight": 0.3}, "--distillation_weight goes with --teacher"),
+        ({"distillation_temperature": 1.0}, "--distillation_temperature goes with"),
+        ({"distillation_weight": 1.5, "teacher": "x"}, "at most 1.0"),
+        ({"teacher": "run/../run"}, "is --output_dir too"),
+    ],
+)
+def test_options_of_distillation_belong_together(weather_options, values, message):
+    with pytest.raises(options_module.OptionError, match=message):
+        weather_options("run", **values)

@@ -1,0 +1,134 @@
+import pytest
+
+from bert_tf.tasks.classification import examples as examples_module
+from bert_tf.tasks.classification import own_tables
+
+COLUMNS = examples_module.Columns()
+PAIRS = examples_module.Columns(text="first", text_b="second", label="same")
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write_file(name, text):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        return str(tmp_path / name)
+
+    return write_file
+
+
+def test_examples_are_named_by_their_row_as_in_2018(write):
+    path = write("a.tsv", "text\tlabel\nx\t1\ny\t0\n")
+    assert examples_module.read_examples(path, COLUMNS, "dev") == [
+        examples_module.InputExample(guid="dev-1", text_a="x", label="1"),
+        examples_module.InputExample(guid="dev-2", text_a="y", label="0"),
+    ]
+
+
+def test_a_column_of_ids_names_the_examples(write):
+    path = write("a.csv", "id,text,label\nq7,x,1\n")
+    assert examples_module.read_examples(path, COLUMNS, "dev")[0].guid == "q7"
+
+
+def test_pairs_come_from_two_columns(write):
+    path = write("a.jsonl", '{"first": "x", "second": "y", "same": 1}\n')
+    (example,) = examples_module.read_examples(path, PAIRS, "train")
+    assert (example.text_a, example.text_b, example.label) == ("x", "y", "1")
+
+
+def test_rows_to_predict_need_no_labels_and_theirs_are_not_read(write):
+    path = write("a.tsv", "text\tlabel\nx\tnonsense\n")
+    (example,) = examples_module.read_examples(path, COLUMNS.without_label(), "test")
+    assert example.label is None
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("text\tlabel\nx\tyes\ny\tmaybe\n", r":3: the label 'maybe' is not one of yes"),
+        ("text\tlabel\nx\t\n", r":2: the label is empty"),
+    ],
+)
+def test_a_label_that_is_not_known_is_refused_with_file_and_line(write, text, message):
+    path = write("a.tsv", text)
+    with pytest.raises(ValueError, match=message):
+        examples_module.read_examples(path, COLUMNS, "dev", labels=["yes", "no"])
+
+
+def test_labels_are_those_of_the_training_file_sorted(write):
+    path = write("a.tsv", "text\tlabel\nx\tsun\ny\train\nz\tsun\n")
+    assert own_tables.TableProcessor(train_file=path).get_labels() == ["rain", "sun"]
+
+
+def test_given_labels_keep_their_order(write):
+    path = write("a.tsv", "text\tlabel\nx\tsun\n")
+    processor = own_tables.TableProcessor(train_file=path, labels=("sun", "rain"))
+    assert processor.get_labels() == ["sun", "rain"]
+    assert len(processor.get_train_examples()) == 1
+
+
+def test_labels_of_the_training_file_hold_for_the_evaluation_file(write):
+    processor = own_tables.TableProcessor(
+        train_file=write("a.tsv", "text\tlabel\nx\tsun\ny\train\n"),
+        eval_file=write("b.tsv", "text\tlabel\nx\tsnow\n"),
+    )
+    with pytest.raises(ValueError, match=r"b\.tsv:2: the label 'snow' is not one of"):
+        processor.get_dev_examples()
+
+
+@pytest.mark.parametrize(
+    "train_text, message",
+    [
+        ("text\tlabel\nx\tsun\ny\tsun\n", "every row has the label 'sun'"),
+        (None, "give --labels"),
+    ],
+)
+def test_one_class_or_none_is_refused(write, train_text, message):
+    path = None if train_text is None else write("a.tsv", train_text)
+    with pytest.raises(ValueError, match=message):
+        own_tables.TableProcessor(train_file=path).get_labels()
+
+
+def test_an_id_that_is_there_twice_is_refused_with_both_lines(write):
+    path = write("a.csv", "id,text,label\nq7,x,1\nq8,y,1\nq7,z,0\n")
+    with pytest.raises(
+        ValueError, match=r"a\.csv:4: the id 'q7' is that of .*a\.csv:2"
+    ):
+        examples_module.read_examples(path, COLUMNS, "dev")
+
+
+def test_empty_texts_are_told_and_kept(write, caplog):
+    path = write("a.tsv", "first\tsecond\tsame\nx\t \t1\nx\ty\t1\n\ty\t1\n")
+    assert len(examples_module.read_examples(path, PAIRS, "dev")) == 3
+    [record] = caplog.records
+    assert record.getMessage().endswith("a.tsv:2: a text is empty (2 in all).")
+
+
+def test_labels_that_are_needed_and_not_there_are_told(write):
+    path = write("a.tsv", "text\nx\n")
+    with pytest.raises(
+        ValueError, match="there is no column label; the columns are te"
+    ):
+        examples_module.read_examples(path, COLUMNS, "dev")
+
+
+def test_classes_of_many_are_those_that_any_row_names(write):
+    columns = examples_module.Columns(kind="multi_label", separator="|")
+    path = write("a.tsv", "text\tlabel\nx\tsun|wind\ny\t\nz\train\n")
+    processor = own_tables.TableProcessor(train_file=path, columns=columns)
+    assert processor.get_labels() == ["rain", "sun", "wind"]
+    path = write("b.tsv", "text\tlabel\nx\t\ny\t\n")
+    processor = own_tables.TableProcessor(train_file=path, columns=columns)
+    with pytest.raises(ValueError, match="all labels together name 0 classes"):
+        processor.get_labels()
+
+
+def test_numbers_have_no_names(write):
+    columns = examples_module.Columns(kind="regression")
+    path = write("a.tsv", "text\tlabel\nx\t1.5\n")
+    processor = own_tables.TableProcessor(train_file=path, columns=columns)
+    assert processor.get_labels() == []
+    path = write("b.tsv", "text\tlabel\nx\ta lot\n")
+    with pytest.raises(
+        ValueError, match=r"b\.tsv:2: the label 'a lot' is not a number"
+    ):
+        own_tables.TableProcessor(train_file=path, columns=columns).get_train_examples()

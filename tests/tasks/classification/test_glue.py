@@ -1,0 +1,241 @@
+import pytest
+
+from bert_tf.tasks.classification import glue
+
+# The first lines of each task's files, in the form that GLUE hands them out.
+FILES = {
+    "cola": {
+        "train": "gj04\t1\t\tHe slept.\nbc01\t0\t*\tHim slept.\n",
+        "dev": "gj04\t0\t*\tSlept he the.\n",
+        "test": "index\tsentence\n0\tShe slept.\n",
+    },
+    "mrpc": {
+        "train": "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
+        '1\t7\t8\tHe said "yes.\tYes, he said.\n',
+        "dev": "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n0\t1\t2\tA.\tB.\n",
+        "test": "index\t#1 ID\t#2 ID\t#1 String\t#2 String\n0\t1\t2\tC.\tD.\n",
+    },
+    "sst-2": {
+        "train": "sentence\tlabel\na fine film \t1\n",
+        "dev": "sentence\tlabel\ndull \t0\n",
+        "test": "index\tsentence\n0\tuneasy mishmash .\n",
+    },
+    "sts-b": {
+        "train": "index\tgenre\tsentence1\tsentence2\tscore\n0\tn\tA.\tB.\t3.800\n",
+        "dev": "index\tgenre\tsentence1\tsentence2\tscore\n0\tn\tC.\tD.\t0.000\n",
+        "test": "index\tgenre\tsentence1\tsentence2\n7\tn\tE.\tF.\n",
+    },
+    "qqp": {
+        # The third line is torn in two by a line break in a question.
+        "train": "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
+        "5\t1\t2\tHow?\tWhy?\t0\n6\t3\t4\tWho\n?\tWhen?\t1\n",
+        "dev": "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n9\t1\t2\tA\tB\t1\n",
+        "test": "id\tquestion1\tquestion2\n0\tWhere?\tWhere to?\n",
+    },
+    "mnli": {
+        "train": "index\tgenre\tsentence1\tsentence2\tlabel1\tgold_label\n"
+        "0\tfiction\tA.\tB.\tneutral\tneutral\n",
+        "dev_matched": "index\tsentence1\tsentence2\tlabel1\tlabel2\tgold_label\n"
+        "0\tC.\tD.\tneutral\tneutral\tentailment\n",
+        "dev_mismatched": "index\tsentence1\tsentence2\tgold_label\n"
+        "0\tE.\tF.\tcontradiction\n",
+        "test_matched": "index\tsentence1\tsentence2\n0\tG.\tH.\n",
+        "test_mismatched": "index\tsentence1\tsentence2\n0\tI.\tJ.\n",
+    },
+    "qnli": {
+        "train": "index\tquestion\tsentence\tlabel\n0\tA?\tB.\tentailment\n",
+        "dev": "index\tquestion\tsentence\tlabel\n0\tC?\tD.\tnot_entailment\n",
+        "test": "index\tquestion\tsentence\n0\tE?\tF.\n",
+    },
+    "rte": {
+        "train": "index\tsentence1\tsentence2\tlabel\n0\tA.\tB.\tnot_entailment\n",
+        "dev": "index\tsentence1\tsentence2\tlabel\n0\tC.\tD.\tentailment\n",
+        "test": "index\tsentence1\tsentence2\n0\tE.\tF.\n",
+    },
+    "wnli": {
+        "train": "index\tsentence1\tsentence2\tlabel\n0\tA.\tB.\t1\n",
+        "dev": "index\tsentence1\tsentence2\tlabel\n0\tC.\tD.\t0\n",
+        "test": "index\tsentence1\tsentence2\n0\tE.\tF.\n",
+    },
+}
+
+
+@pytest.fixture
+def folder_of(tmp_path):
+    def write_files(task_name):
+        for set_type, text in FILES[task_name].items():
+            (tmp_path / f"{set_type}.tsv").write_text(text, encoding="utf-8")
+        return str(tmp_path)
+
+    return write_files
+
+
+@pytest.mark.parametrize(
+    "task_name, train, dev, test",
+    [
+        (
+            "cola",
+            ("train-0", "He slept.", None, "1"),  # No header: rows from 0.
+            ("dev-0", "Slept he the.", None, "0"),
+            ("test-1", "She slept.", None, None),
+        ),
+        (
+            "mrpc",
+            ("train-1", 'He said "yes.', "Yes, he said.", "1"),
+            ("dev-1", "A.", "B.", "0"),
+            ("test-1", "C.", "D.", None),
+        ),
+        (
+            "sst-2",
+            ("train-1", "a fine film ", None, "1"),
+            ("dev-1", "dull ", None, "0"),
+            ("test-1", "uneasy mishmash .", None, None),
+        ),
+        (
+            "sts-b",
+            ("train-1", "A.", "B.", "3.800"),
+            ("dev-1", "C.", "D.", "0.000"),
+            ("test-1", "E.", "F.", None),
+        ),
+        (
+            "qqp",
+            ("train-1", "How?", "Why?", "0"),
+            ("dev-1", "A", "B", "1"),
+            ("test-1", "Where?", "Where to?", None),
+        ),
+        (
+            "mnli",
+            ("train-1", "A.", "B.", "neutral"),
+            ("dev-1", "C.", "D.", "entailment"),  # The last column, not label1.
+            ("test-1", "G.", "H.", None),
+        ),
+        (
+            "qnli",
+            ("train-1", "A?", "B.", "entailment"),
+            ("dev-1", "C?", "D.", "not_entailment"),
+            ("test-1", "E?", "F.", None),
+        ),
+        (
+            "rte",
+            ("train-1", "A.", "B.", "not_entailment"),
+            ("dev-1", "C.", "D.", "entailment"),
+            ("test-1", "E.", "F.", None),
+        ),
+        (
+            "wnli",
+            ("train-1", "A.", "B.", "1"),
+            ("dev-1", "C.", "D.", "0"),
+            ("test-1", "E.", "F.", None),
+        ),
+    ],
+)
+def test_a_task_reads_its_files(folder_of, task_name, train, dev, test):
+    folder = folder_of(task_name)
+    processor = glue.PROCESSORS[task_name]()
+    firsts = [
+        processor.get_train_examples(folder)[0],
+        processor.get_dev_examples(folder)[0],
+        processor.get_test_examples(folder)[0],
+    ]
+    assert [(e.guid, e.text_a, e.text_b, e.label) for e in firsts] == [train, dev, test]
+
+
+@pytest.mark.parametrize(
+    "task_name, labels",
+    [
+        ("cola", ["0", "1"]),
+        ("sts-b", []),  # Numbers.
+        ("mnli", ["contradiction", "entailment", "neutral"]),  # As in the release.
+        ("ax", ["contradiction", "entailment", "neutral"]),
+        ("rte", ["entailment", "not_entailment"]),
+    ],
+)
+def test_classes_are_in_the_order_of_the_outputs(task_name, labels):
+    assert glue.PROCESSORS[task_name]().get_labels() == labels
+
+
+def test_mnli_has_two_sets_to_evaluate_on_and_two_to_predict(folder_of):
+    folder, processor = folder_of("mnli"), glue.MnliProcessor()
+    dev, test = processor.get_dev_sets(folder), processor.get_test_sets(folder)
+    texts = {part: rows[0].text_a for part, rows in (dev | test).items()}
+    assert texts == {
+        "dev": "C.",
+        "dev_mismatched": "E.",
+        "test": "G.",
+        "test_mismatched": "I.",
+    }
+    assert processor.get_submission_files() == {
+        "test": "MNLI-m.tsv",
+        "test_mismatched": "MNLI-mm.tsv",
+    }
+
+
+def test_rows_that_glue_broke_are_left_out_of_qqp_with_a_warning(folder_of, caplog):
+    folder = folder_of("qqp")
+    assert len(glue.QqpProcessor().get_train_examples(folder)) == 1
+    [record] = caplog.records
+    assert "train.tsv:3: expected 6 columns" in record.getMessage()
+    assert "2 rows of this kind are left out" in record.getMessage()
+
+
+@pytest.mark.parametrize("name", ["diagnostic.tsv", "AX.tsv"])
+def test_the_diagnostic_set_is_predicted_and_its_full_file_scored(tmp_path, name):
+    (tmp_path / name).write_text("index\tsentence1\tsentence2\n4\tA.\tB.\n")
+    (tmp_path / "diagnostic-full.tsv").write_text(
+        "Logic\tPremise\tHypothesis\tLabel\nNegation\tC.\tD.\tentailment\n"
+    )
+    processor = glue.AxProcessor()
+    [to_predict] = processor.get_test_examples(str(tmp_path))
+    assert (to_predict.text_a, to_predict.text_b, to_predict.index) == ("A.", "B.", "4")
+    [to_score] = processor.get_dev_examples(str(tmp_path))
+    assert (to_score.text_b, to_score.label) == ("D.", "entailment")
+    with pytest.raises(ValueError, match="train with --task_name=MNLI"):
+        processor.get_train_examples(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "task_name, index", [("sts-b", "7"), ("qqp", "0"), ("cola", "0")]
+)
+def test_a_row_of_a_test_file_keeps_what_a_submission_calls_it(
+    folder_of, task_name, index
+):
+    processor = glue.PROCESSORS[task_name]()
+    [row] = processor.get_test_examples(folder_of(task_name))
+    assert row.index == index
+
+
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        ("gj04\t2\t\tHe slept.\n", r"train\.tsv:1: the label '2' is not one of 0, 1"),
+        ("gj04\t1\tHe slept.\n", r"train\.tsv:1: expected 4 columns .*, got 3"),
+    ],
+)
+def test_a_wrong_line_is_refused_with_file_and_line(tmp_path, line, message):
+    (tmp_path / "train.tsv").write_text(line)
+    with pytest.raises(ValueError, match=message):
+        glue.ColaProcessor().get_train_examples(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "task_name, folder, counts",
+    [
+        ("cola", "CoLA", (8551, 1043, 1063)),
+        ("mrpc", "MRPC", (3668, 408, 1725)),
+        ("sst-2", "SST-2", (67349, 872, 1821)),
+        ("sts-b", "STS-B", (5749, 1500, 1379)),
+        ("rte", "RTE", (2490, 277, 3000)),
+        ("wnli", "WNLI", (635, 71, 146)),
+    ],
+)
+def test_the_real_files_have_the_published_numbers_of_examples(
+    shared, task_name, folder, counts
+):
+    folder = str(shared / "data" / "glue" / folder)
+    processor = glue.PROCESSORS[task_name]()
+    found = [
+        len(processor.get_train_examples(folder)),
+        len(processor.get_dev_examples(folder)),
+        len(processor.get_test_examples(folder)),
+    ]
+    assert tuple(found) == counts

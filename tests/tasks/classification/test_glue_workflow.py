@@ -1,0 +1,188 @@
+"""GLUE's tasks and XNLI from their folders to submissions."""
+
+import json
+
+import pytest
+
+from bert_tf.tasks.classification import workflow as classification_workflow
+
+OWN = ("train_file", "eval_file", "predict_file")
+MNLI_HEADER = "index\tsentence1\tsentence2\tgold_label\n"
+MNLI_ROWS = "0\ta b\tb a\tentailment\n1\tc\td\tneutral\n2\te\tf\tcontradiction\n"
+
+
+@pytest.fixture
+def glue_options(weather_options):
+    def create(output_dir, task_name, data_dir, **values):
+        quick = {"train_batch_size": 2, "num_train_epochs": 1.0}
+        given = {"task_name": task_name, "data_dir": str(data_dir), **quick}
+        return weather_options(output_dir, **given | dict.fromkeys(OWN) | values)
+
+    return create
+
+
+@pytest.fixture
+def mnli(tmp_path):
+    folder = tmp_path / "MNLI"
+    folder.mkdir()
+    for name in ("train", "dev_matched", "dev_mismatched"):
+        (folder / f"{name}.tsv").write_text(MNLI_HEADER + MNLI_ROWS)
+    for name, text in (("test_matched", "a\tb"), ("test_mismatched", "c\td")):
+        header = "index\tsentence1\tsentence2\n"
+        (folder / f"{name}.tsv").write_text(f"{header}0\t{text}\n5\t{text}\n")
+    return folder
+
+
+def keys_of(folder):
+    lines = (folder / "eval_results.txt").read_text().splitlines()
+    return [line.split(" = ")[0] for line in lines]
+
+
+def test_mnli_is_scored_on_both_sets_and_its_model_answers_ax(
+    tmp_path, glue_options, mnli
+):
+    run_dir = tmp_path / "run"
+    classification_workflow.run(
+        glue_options(run_dir, "MNLI", mnli, do_eval=True, do_predict=True)
+    )
+    assert keys_of(run_dir) == [
+        "eval_accuracy",
+        "eval_accuracy_mismatched",
+        "eval_loss",
+        "eval_loss_mismatched",
+        "global_step",
+        "loss",
+    ]
+    labels = ("contradiction", "entailment", "neutral")
+    for name, suffix in (("MNLI-m.tsv", ""), ("MNLI-mm.tsv", "_mismatched")):
+        header, *rows = (run_dir / name).read_text().splitlines()
+        assert header == "index\tprediction"
+        assert [row.split("\t")[0] for row in rows] == ["0", "5"]
+        lines = (run_dir / f"predictions{suffix}.jsonl").read_text().splitlines()
+        said = [json.loads(line)["label"] for line in lines]
+        assert [row.split("\t")[1] for row in rows] == said
+        assert set(said) <= set(labels)
+        columns = (run_dir / f"test_results{suffix}.tsv").read_text().splitlines()
+        assert [len(line.split("\t")) for line in columns] == [3, 3]
+    card = (run_dir / "README.md").read_text()
+    assert "| dev_mismatched | dev_mismatched.tsv | 3 |" in card
+
+    (mnli / "diagnostic.tsv").write_text("index\tsentence1\tsentence2\n3\ta\tb\n")
+    classification_workflow.run(
+        glue_options(run_dir, "AX", mnli, do_train=False, do_predict=True)
+    )
+    assert (run_dir / "AX.tsv").read_text().startswith("index\tprediction\n3\t")
+
+    with pytest.raises(ValueError, match="knows the classes contradiction, entailment"):
+        classification_workflow.run(
+            glue_options(run_dir, "WNLI", mnli, do_train=False, do_eval=True)
+        )
+
+
+def test_numbers_of_sts_b_are_submitted_within_their_range(tmp_path, glue_options):
+    header = "index\tsentence1\tsentence2\tscore\n"
+    for name in ("train", "dev"):
+        (tmp_path / f"{name}.tsv").write_text(header + "0\ta\tb\t9.5\n1\tc\td\t9\n")
+    (tmp_path / "test.tsv").write_text("index\tsentence1\tsentence2\n4\ta\tb\n")
+    run_dir = tmp_path / "run"
+    classification_workflow.run(
+        glue_options(
+            run_dir,
+            "STS-B",
+            tmp_path,
+            do_eval=True,
+            do_predict=True,
+            num_train_epochs=60.0,
+        )
+    )
+    assert {"eval_pearson", "eval_spearman"} <= set(keys_of(run_dir))
+    assert (run_dir / "STS-B.tsv").read_text() == "index\tprediction\n4\t5.000\n"
+    [line] = (run_dir / "predictions.jsonl").read_text().splitlines()
+    assert json.loads(line)["value"] > 5
+
+
+def test_the_card_names_every_training_language_and_its_file(tmp_path, glue_options):
+    header = "premise\thypo\tlabel\n"
+    en, zh = "a\tb\tneutral\n", "c\td\tneutral\ne\tf\tentailment\n"
+    (tmp_path / "multinli.train.en.tsv").write_text(header + en)
+    (tmp_path / "multinli.train.zh.tsv").write_text(header + zh)
+    dev = "language\tgold_label\tsentence1\tsentence2\nzh\tneutral\ta\tb\n"
+    (tmp_path / "xnli.dev.tsv").write_text(dev)
+    run_dir = tmp_path / "run"
+    values = {"train_batch_size": 1, "train_language": "en,zh", "eval_language": "zh"}
+    classification_workflow.run(glue_options(run_dir, "XNLI", tmp_path, **values))
+    # Which languages it was trained in, an evaluation is not told.
+    alone = {"do_train": False, "do_eval": True}
+    classification_workflow.run(glue_options(run_dir, "XNLI", tmp_path, **alone))
+    text = (run_dir / "README.md").read_text()
+    assert 'language:\n- "en"\n- "zh"\nlicense:' in text
+    assert "| train | multinli.train.en.tsv | 1 |" in text
+    assert "| train | multinli.train.zh.tsv | 2 |" in text
+    assert "| dev | xnli.dev.tsv | 1 |" in text
+
+
+def test_a_model_trained_in_one_language_is_asked_in_others(tmp_path, glue_options):
+    """Zero-shot: the training never saw the languages of the evaluation."""
+    (tmp_path / "multinli.train.en.tsv").write_text(
+        "premise\thypo\tlabel\na\tb\tneutral\nc\td\tcontradictory\n"
+    )
+    header = "language\tgold_label\tsentence1\tsentence2\n"
+    rows = "de\tneutral\ta\tb\nfr\tneutral\tc\td\nfr\tentailment\te\tf\n"
+    for part in ("dev", "test"):
+        (tmp_path / f"xnli.{part}.tsv").write_text(header + rows)
+    run_dir = tmp_path / "run"
+    classification_workflow.run(
+        glue_options(
+            run_dir,
+            "XNLI",
+            tmp_path,
+            train_language="en",
+            eval_language="de,fr",
+            do_eval=True,
+        )
+    )
+    names = ("accuracy", "accuracy_de", "accuracy_fr", "loss", "loss_de", "loss_fr")
+    assert keys_of(run_dir)[:-2] == [f"eval_{name}" for name in names]
+    lines = (run_dir / "eval_results.txt").read_text().splitlines()
+    mean, german, french = (float(line.split(" = ")[1]) for line in lines[:3])
+    assert mean == (german + french) / 2
+    assert 'language:\n- "en"' in (run_dir / "README.md").read_text()
+
+    classification_workflow.run(
+        glue_options(
+            run_dir,
+            "XNLI",
+            tmp_path,
+            do_train=False,
+            do_predict=True,
+            eval_language="fr",
+        )
+    )
+    assert len((run_dir / "test_results.tsv").read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize("task_name", ["CoLA", "MRPC", "RTE", "SST-2", "STS-B", "WNLI"])
+@pytest.mark.slow
+def test_real_files_go_through_training_scores_and_submission(
+    tmp_path, glue_options, shared, task_name
+):
+    data = shared / "data" / "glue" / task_name
+    (tmp_path / task_name).mkdir()
+    for part in ("train", "dev", "test"):
+        with open(data / f"{part}.tsv", encoding="utf-8") as file:
+            head = "".join(next(file) for _ in range(33))
+        (tmp_path / task_name / f"{part}.tsv").write_text(head, encoding="utf-8")
+    run_dir = tmp_path / "run"
+    classification_workflow.run(
+        glue_options(
+            run_dir,
+            task_name,
+            tmp_path / task_name,
+            do_eval=True,
+            do_predict=True,
+            train_batch_size=8,
+        )
+    )
+    submitted = (run_dir / f"{task_name}.tsv").read_text().splitlines()
+    assert len(submitted) == 33
+    assert [row.split("\t")[0] for row in submitted[1:]] == [str(i) for i in range(32)]

@@ -1,0 +1,220 @@
+"""Regression and several classes from tables to answers; long texts in windows."""
+
+import json
+
+import numpy as np
+import pytest
+
+from bert_tf.serving import runs
+from bert_tf.tasks.classification import workflow as classification_workflow
+
+OWN_FILES = ("train_file", "eval_file", "predict_file")
+
+
+def results_of(folder):
+    lines = (folder / "eval_results.txt").read_text().splitlines()
+    return {key: float(value) for key, value in (line.split(" = ") for line in lines)}
+
+
+def answers_in(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def weather_table(tmp_path_factory, weather):
+    """Returns the path of the weather's training table with other labels."""
+    folder = tmp_path_factory.mktemp("tables")
+
+    def write(name, label_of):
+        header, *rows = (weather / "train.tsv").read_text().splitlines()
+        texts = [row.split("\t") for row in rows]
+        lines = [f"{text}\t{label_of(text, label)}" for text, label in texts]
+        (folder / name).write_text("\n".join([header, *lines]) + "\n")
+        return str(folder / name)
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def number_run(tmp_path_factory, weather_options, weather_table):
+    """Folder of a run that learned 2 for rain and -1 for sun."""
+    run_dir = tmp_path_factory.mktemp("runs") / "numbers"
+    table = weather_table("numbers.tsv", lambda _, label: {"rain": 2, "sun": -1}[label])
+    files = dict.fromkeys(("train_file", "eval_file"), table)
+    options = weather_options(
+        run_dir, do_eval=True, do_predict=True, regression=True, **files
+    )
+    classification_workflow.run(options)
+    return run_dir
+
+
+def test_a_number_is_learned_scored_and_written(number_run):
+    results = results_of(number_run)
+    assert results["eval_pearson"] > 0.95
+    assert results["eval_spearman"] > 0.8
+    assert results["eval_loss"] < 0.3
+    answers = answers_in(number_run / "predictions.jsonl")
+    assert [set(answer) for answer in answers] == [{"id", "value"}] * 5
+    np.testing.assert_allclose(
+        [answer["value"] for answer in answers], [2, -1, 2, -1, 2], atol=1
+    )
+    columns = np.loadtxt(number_run / "test_results.tsv", ndmin=1)
+    np.testing.assert_allclose(columns, [a["value"] for a in answers], rtol=1e-6)
+    task = json.loads((number_run / "task.json").read_text())
+    assert (task["labels"], task["label_kind"]) == ([], "regression")
+    card = (number_run / "README.md").read_text()
+    assert "Finds a number for a text; an answer counts as wrong that" in card
+
+
+def test_a_model_of_numbers_answers_from_its_folder(number_run):
+    [rain, sun] = runs.load(str(number_run)).predict(["wet and cloud", "dry and light"])
+    assert rain["value"] > 0.5 > sun["value"]
+
+
+@pytest.fixture(scope="module")
+def several_run(tmp_path_factory, weather_options, weather_table):
+    """Folder of a run with labels of any number: rain, and cloud where it says so."""
+    run_dir = tmp_path_factory.mktemp("runs") / "several"
+
+    def labels(text, label):
+        found = ["rainy"] if label == "rain" else []
+        return "; ".join([*found, *(["cloudy"] if "cloud" in text else [])])
+
+    table = weather_table("several.tsv", labels)
+    options = weather_options(
+        run_dir,
+        do_eval=True,
+        do_predict=True,
+        label_separator=";",
+        class_weights="balanced",
+        learning_rate=4e-3,
+        num_train_epochs=40.0,
+        **dict.fromkeys(("train_file", "eval_file"), table),
+    )
+    classification_workflow.run(options)
+    return run_dir
+
+
+def test_any_number_of_classes_is_learned_scored_and_written(several_run):
+    results = results_of(several_run)
+    assert set(results) == {
+        "eval_accuracy",
+        "eval_macro_f1",
+        "eval_micro_f1",
+        "eval_loss",
+        "global_step",
+        "loss",
+    }
+    assert results["eval_micro_f1"] > 0.9
+    answers = answers_in(several_run / "predictions.jsonl")
+    assert [set(answer) for answer in answers] == [
+        {"id", "labels", "probabilities"}
+    ] * 5
+    assert "rainy" in answers[0]["labels"]
+    assert answers[1]["labels"] == []  # Neither of them.
+    assert list(answers[0]["probabilities"]) == ["cloudy", "rainy"]
+    columns = np.loadtxt(several_run / "test_results.tsv")
+    assert columns.shape == (5, 2)
+    card = (several_run / "README.md").read_text()
+    assert "Tells which of 2 classes, any number of them, a text has; a class" in card
+
+
+def test_the_threshold_decides_which_classes_count(
+    several_run, weather_options, tmp_path
+):
+    [answer] = runs.load(str(several_run)).predict(["wet and cloud"])
+    assert answer["labels"] == ["cloudy", "rainy"]
+    options = weather_options(
+        several_run,
+        do_train=False,
+        do_predict=True,
+        threshold=0.0,
+        **dict.fromkeys(("train_file", "eval_file", "vocab_file", "bert_config_file")),
+    )
+    classification_workflow.run(options)
+    answers = answers_in(several_run / "predictions.jsonl")
+    assert {tuple(answer["labels"]) for answer in answers} == {("cloudy", "rainy")}
+
+
+def test_data_of_another_kind_are_not_given_to_a_run(number_run, weather_options):
+    options = weather_options(
+        number_run, do_train=False, do_eval=True, label_separator=","
+    )
+    with pytest.raises(ValueError, match="labels of the kind regression, but those of"):
+        classification_workflow.run(options)
+
+
+def test_a_threshold_needs_classes_of_any_number(tmp_path, number_run, weather_options):
+    new = weather_options(tmp_path, threshold=0.3)
+    old = weather_options(number_run, do_train=False, do_predict=True, threshold=0.3)
+    for options in (new, old):
+        with pytest.raises(ValueError, match=r"--threshold=0\.3 is for texts that may"):
+            classification_workflow.run(options)
+
+
+def test_balanced_class_weights_are_logged_and_change_the_training(
+    tmp_path, weather_options, caplog
+):
+    caplog.set_level("INFO")
+    losses = []
+    for name, given in (("plain", ()), ("weighted", "rain=9")):
+        options = weather_options(
+            tmp_path / name, num_train_epochs=0.4, class_weights=given
+        )
+        losses.append(classification_workflow.train(options)["loss"])
+    assert losses[0] != losses[1]
+    assert "Weight of rain = 9" in caplog.text
+
+
+@pytest.fixture(scope="module")
+def long_table(tmp_path_factory):
+    """Texts whose class stands at their end, beyond 16 pieces."""
+    path = tmp_path_factory.mktemp("long") / "long.tsv"
+    filling = "a " * 24
+    rows = [
+        f"{filling}{word} and {word}\t{label}"
+        for word, label in (("wet", "rain"), ("dry", "sun")) * 8
+    ]
+    path.write_text("\n".join(["text\tlabel", *rows]) + "\n")
+    return str(path)
+
+
+def test_the_end_of_a_long_text_is_read_only_in_windows(
+    tmp_path, weather_options, long_table
+):
+    num_answers = {}
+    for doc_stride in (0, 10):
+        run_dir = tmp_path / str(doc_stride)
+        options = weather_options(
+            run_dir,
+            do_eval=True,
+            do_predict=True,
+            max_seq_length=16,
+            doc_stride=doc_stride,
+            num_train_epochs=1.0,
+            **dict.fromkeys(OWN_FILES, long_table),
+        )
+        classification_workflow.run(options)
+        answers = answers_in(run_dir / "predictions.jsonl")
+        assert len(answers) == 16
+        # The texts differ in their ends alone.
+        num_answers[doc_stride] = len({a["probabilities"]["sun"] for a in answers})
+    assert num_answers == {0: 1, 10: 2}
+    [answer] = runs.load(str(run_dir)).predict(["a " * 24 + "wet and wet"])
+    for name, value in answers[0]["probabilities"].items():
+        assert answer["probabilities"][name] == pytest.approx(value, abs=1e-5)
+
+
+def test_windows_of_a_text_count_together_as_one_example(
+    tmp_path, weather_options, long_table
+):
+    options = weather_options(
+        tmp_path, max_seq_length=16, doc_stride=10, train_file=long_table
+    )
+    one = classification_workflow.Classification(options)
+    rows = one._parts.rows("train")
+    assert rows.num_rows > 16
+    sums = np.bincount(rows.example_numbers, rows.columns["example_weights"])
+    np.testing.assert_allclose(sums, 1, rtol=1e-6)
+    # An epoch has every window once.
+    assert one.trainer.num_train_steps == int(rows.num_rows / 8 * 20)

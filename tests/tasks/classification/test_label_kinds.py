@@ -1,0 +1,49 @@
+"""Labels: one class, any number of them, a number."""
+
+import pytest
+
+from bert_tf.tasks.classification import label_kinds
+
+KNOWN = ("rain", "wind")
+
+
+@pytest.mark.parametrize(
+    "text, separator, names",
+    [
+        ("rain", None, ("rain",)),
+        ("rain,wind", None, ("rain,wind",)),  # One class with a comma in its name.
+        ("rain, wind", ",", ("rain", "wind")),
+        ("rain ; ;wind", ";", ("rain", "wind")),
+        ("", ";", ()),  # None of the classes.
+    ],
+)
+def test_a_cell_names_its_classes(text, separator, names):
+    assert label_kinds.names_in(text, separator) == names
+
+
+@pytest.mark.parametrize(
+    "kind, text, message",
+    [
+        ("single_label", "", "the label is empty"),
+        ("single_label", "snow", "the label 'snow' is not one of rain, wind"),
+        ("multi_label", "rain,snow", "the label 'snow' is not one of rain, wind"),
+        ("multi_label", "rain,rain", "names a class twice"),
+        ("regression", "much", "the label 'much' is not a number"),
+        ("regression", "nan", "is not a number"),
+        ("regression", "inf", "is not a number"),
+    ],
+)
+def test_a_label_that_cannot_be_is_refused(kind, text, message):
+    separator = "," if kind == "multi_label" else None
+    known = () if kind == "regression" else KNOWN
+    with pytest.raises(ValueError, match=message):
+        label_kinds.check(text, known, kind=kind, separator=separator)
+
+
+@pytest.mark.parametrize(
+    "kind, text",
+    [("single_label", "rain"), ("multi_label", ""), ("regression", "-1.5e2")],
+)
+def test_a_label_that_can_be_is_taken(kind, text):
+    separator = "," if kind == "multi_label" else None
+    label_kinds.check(text, KNOWN, kind=kind, separator=separator)

@@ -1,0 +1,100 @@
+import pytest
+
+from bert_tf import options as options_module
+from bert_tf.tasks.classification import options as classification_options
+
+MODEL = {"bert_config_file": "c.json", "vocab_file": "v.txt", "output_dir": "out"}
+TASK = {**MODEL, "task_name": "mrpc", "data_dir": "glue/MRPC"}
+OWN = {**MODEL, "train_file": "a.tsv", "eval_file": "b.tsv", "predict_file": "c.tsv"}
+
+
+def test_the_defaults_are_the_releases():
+    record = classification_options.RunClassifierOptions(**TASK, do_train=True)
+    expected = {
+        "init_checkpoint": None,
+        "do_lower_case": True,
+        "max_seq_length": 128,
+        "do_eval": False,
+        "do_predict": False,
+        "train_batch_size": 32,
+        "eval_batch_size": 8,
+        "predict_batch_size": 8,
+        "learning_rate": 5e-5,
+        "num_train_epochs": 3.0,
+        "warmup_proportion": 0.1,
+        "save_checkpoints_steps": 1000,
+        "iterations_per_loop": 1000,
+    }
+    assert {name: getattr(record, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {**TASK, "do_train": True},
+        {**TASK, "task_name": "MRPC", "do_eval": True},  # 2018 lower-cased it.
+        {**OWN, "do_train": True, "do_eval": True, "do_predict": True},
+        {"output_dir": "out", "predict_file": "c.tsv", "do_predict": True},
+        {**OWN, "do_train": True, "labels": "no,yes", "text_column": "review"},
+        {**TASK, "task_name": "XNLI", "do_eval": True, "eval_language": "de,fr"},
+        {**TASK, "task_name": "AX", "do_predict": True},
+        {**MODEL, "tfds_name": "glue/mrpc", "do_train": True},
+    ],
+)
+def test_options_that_fit_together_are_taken(values):
+    classification_options.RunClassifierOptions(**values)
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        (TASK, "Nothing to do; expected --do_train, --do_eval or --do_predict"),
+        ({**TASK, "do_train": True, "task_name": "snli"}, "expected one of cola, mrpc"),
+        ({**TASK, "do_train": True, "vocab_file": None}, "needs --vocab_file"),
+        ({**TASK, "do_eval": True, "data_dir": None}, "needs --data_dir"),
+        ({**TASK, "do_train": True, "train_file": "a"}, "--train_file is for your own"),
+        ({**TASK, "do_eval": True, "labels": "a,b"}, "--labels is for your own"),
+        ({**OWN, "do_train": True, "train_file": None}, "needs --train_file"),
+        ({**OWN, "do_eval": True, "eval_file": None}, "needs --eval_file"),
+        ({**OWN, "do_predict": True, "predict_file": None}, "needs --predict_file"),
+        (
+            {**OWN, "do_train": True, "data_dir": "x"},
+            "--data_dir goes with --task_name",
+        ),
+        (
+            {**TASK, "do_train": True, "task_name": "AX"},
+            "has nothing to train on; train",
+        ),
+        (
+            {**TASK, "do_eval": True, "eval_language": "de"},
+            "goes with --task_name=XNLI",
+        ),
+        (
+            {**TASK, "do_train": True, "task_name": "STS-B", "class_weights": "a=1"},
+            "--class_weights is of classes, and STS-B has numbers",
+        ),
+        ({**TASK, "do_eval": True, "regression": True}, "--regression is for your own"),
+        ({**TASK, "do_eval": True, "tfds_name": "a"}, "--tfds_name does not go with"),
+        (
+            {**OWN, "do_train": True, "regression": True, "label_separator": ","},
+            "--label_separator is of classes and does not go with --regression",
+        ),
+        (
+            {**OWN, "do_train": True, "label_separator": ""},
+            "--label_separator is empty",
+        ),
+        ({**OWN, "do_train": True, "tfds_splits": "a,b,c"}, "goes with --tfds_name"),
+        ({**OWN, "do_train": True, "doc_stride": 127}, "expected at most 126"),
+        (
+            {**OWN, "do_train": True, "doc_stride": 8, "teacher": "t"},
+            "--doc_stride does not go with --teacher",
+        ),
+        ({**OWN, "do_train": True, "labels": "a"}, "two or more different names"),
+        ({**OWN, "do_train": True, "labels": "a,b,a"}, "two or more different names"),
+        ({**OWN, "do_train": True, "max_seq_length": 2}, "--max_seq_length"),
+        ({**OWN, "do_train": True, "warmup_proportion": 1.5}, "--warmup_proportion"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(values, message):
+    with pytest.raises(options_module.OptionError, match=message):
+        classification_options.RunClassifierOptions(**values)

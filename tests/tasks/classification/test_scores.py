@@ -1,0 +1,114 @@
+import numpy as np
+import pytest
+
+from bert_tf.tasks.classification import scores
+
+# True and predicted classes: 3 true positives, 1 false, 2 missed, 4 true negatives.
+TRUE = np.array([1, 1, 1, 1, 1, 0, 0, 0, 0, 0])
+PREDICTED = np.array([1, 1, 1, 0, 0, 1, 0, 0, 0, 0])
+
+
+@pytest.mark.parametrize(
+    "score, expected",
+    [
+        (scores.accuracy, 0.7),
+        (scores.f1, 2 * 3 / (2 * 3 + 1 + 2)),
+        # (3 · 4 - 1 · 2) / sqrt(4 · 5 · 5 · 6)
+        (scores.matthews, 10 / np.sqrt(600)),
+    ],
+)
+def test_a_score_has_its_value(score, expected):
+    assert score(TRUE, PREDICTED) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "score, predicted, expected",
+    [
+        (scores.f1, np.zeros(10, int), 0.0),  # Nothing found.
+        (scores.matthews, np.zeros(10, int), 0.0),  # A constant says nothing.
+        (scores.matthews, TRUE, 1.0),
+        (scores.matthews, 1 - TRUE, -1.0),
+    ],
+)
+def test_scores_at_their_ends(score, predicted, expected):
+    assert score(TRUE, predicted) == pytest.approx(expected, abs=1e-12)
+
+
+def test_f1_of_no_positives_at_all_is_0():
+    assert scores.f1(np.zeros(3, int), np.zeros(3, int)) == 0.0
+
+
+def test_matthews_of_three_classes_is_gorodkins():
+    # c = 2 hits of s = 4; truth 2, 1, 1 and guesses 1, 2, 1 of the classes:
+    # (c s - 5) / sqrt((16 - 6) (16 - 6)).
+    truth, guess = np.array([0, 0, 1, 2]), np.array([0, 1, 1, 2])
+    expected = (3 * 4 - 5) / 10
+    assert scores.matthews(truth, guess) == pytest.approx(expected)
+
+
+# Two examples of three classes: 2 found, 1 missed, 1 too many.
+INDICATORS = np.array([[1, 1, 0], [0, 1, 0]])
+CHOSEN = np.array([[1, 1, 0], [1, 0, 0]])
+
+
+@pytest.mark.parametrize(
+    "score, expected",
+    [
+        (scores.accuracy, 0.5),  # All of a row have to be right.
+        (scores.micro_f1, 2 * 2 / (2 * 2 + 1 + 1)),
+        # Of the classes 2/3, 2/3 and, never there and never said, 0.
+        (scores.macro_f1, (2 / 3 + 2 / 3 + 0) / 3),
+    ],
+)
+def test_a_score_of_several_classes_has_its_value(score, expected):
+    assert score(INDICATORS, CHOSEN) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "score, predicted, expected",
+    [
+        (scores.pearson, [2.0, 4.0, 6.0], 1.0),
+        (scores.pearson, [0.0, 0.0, 3.0], np.sqrt(3) / 2),
+        (scores.spearman, [1.0, 10.0, 100.0], 1.0),  # Only the order counts.
+        (scores.spearman, [5.0, 5.0, 1.0], -np.sqrt(3) / 2),  # Equal ones share ranks.
+        (scores.pearson, [2.0, 2.0, 2.0], 0.0),  # A constant says nothing.
+        (scores.spearman, [2.0, 2.0, 2.0], 0.0),
+    ],
+)
+def test_a_correlation_of_numbers_has_its_value(score, predicted, expected):
+    truth = np.array([1.0, 2.0, 3.0])
+    assert score(truth, np.array(predicted)) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "kind, names",
+    [
+        ("multi_label", {"accuracy", "macro_f1", "micro_f1"}),
+        ("regression", {"pearson", "spearman"}),
+    ],
+)
+def test_own_data_have_the_scores_of_their_kind(kind, names):
+    truth = INDICATORS if kind == "multi_label" else np.array([1.0, 2.0])
+    assert set(scores.task_scores(None, truth, truth, kind=kind)) == names
+
+
+@pytest.mark.parametrize(
+    "task_name, names",
+    [
+        ("cola", {"accuracy", "matthews"}),
+        ("mrpc", {"accuracy", "f1"}),
+        ("sst-2", {"accuracy"}),
+        ("qqp", {"accuracy", "f1"}),
+        ("mnli", {"accuracy"}),
+        ("ax", {"accuracy", "matthews"}),
+        (None, {"accuracy"}),
+    ],
+)
+def test_a_task_has_its_scores(task_name, names):
+    assert set(scores.task_scores(task_name, TRUE, PREDICTED)) == names
+
+
+@pytest.mark.parametrize("predicted", [np.array([1]), np.array([], int)])
+def test_arrays_of_other_lengths_are_refused(predicted):
+    with pytest.raises(ValueError, match="as many predictions as labels"):
+        scores.accuracy(TRUE if predicted.size else predicted, predicted)

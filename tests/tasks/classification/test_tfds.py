@@ -1,0 +1,167 @@
+"""TensorFlow datasets by name, prepared from records that the test makes."""
+
+import json
+
+import numpy as np
+import pytest
+
+from bert_tf import options as options_module
+from bert_tf.tasks.classification import processors
+from bert_tf.tasks.classification import workflow as classification_workflow
+
+ROWS = [("wet wet", "rain"), ("dry dry", "sun")] * 4
+
+
+@pytest.fixture(scope="module")
+def tfds():
+    return pytest.importorskip("tensorflow_datasets")
+
+
+@pytest.fixture(scope="module")
+def prepared(tfds, tmp_path_factory):
+    """Returns the folder with datasets of a name, of some features and splits."""
+    folder = tmp_path_factory.mktemp("tfds")
+
+    def prepare(name, features, splits):
+        base, _, config = name.partition("/")
+
+        class Builder(tfds.core.GeneratorBasedBuilder, skip_registration=True):
+            name = base
+            VERSION = tfds.core.Version("2.0.0")  # As that of the real GLUE.
+            BUILDER_CONFIGS = (tfds.core.BuilderConfig(name=config or "default"),)
+            pkg_dir_path = folder
+
+            def _info(self):
+                return tfds.core.DatasetInfo(
+                    builder=self,
+                    features=tfds.features.FeaturesDict(features),
+                    disable_shuffling=True,
+                )
+
+            def _split_generators(self, dl_manager):
+                return {
+                    split: iter(list(enumerate(rows))) for split, rows in splits.items()
+                }
+
+            def _generate_examples(self, rows):
+                yield from rows
+
+        Builder(data_dir=folder, config=config or None).download_and_prepare()
+        return str(folder)
+
+    return prepare
+
+
+@pytest.fixture(scope="module")
+def weather_dataset(tfds, prepared):
+    label = tfds.features.ClassLabel(names=["rain", "sun"])
+    rows = [{"text": text, "label": label} for text, label in ROWS]
+    unlabelled = [{"text": text, "label": -1} for text, _ in ROWS[:3]]
+    return prepared(
+        "weather_texts",
+        {"text": tfds.features.Text(), "label": label},
+        {"train": rows, "validation": rows[:2], "test": unlabelled},
+    )
+
+
+@pytest.fixture
+def named(weather_options, tmp_path):
+    def create(name, data_dir, **values):
+        files = dict.fromkeys(("train_file", "eval_file", "predict_file"))
+        given = {"tfds_name": name, "data_dir": data_dir, "train_batch_size": 4}
+        return weather_options(tmp_path / "run", **given | files | values)
+
+    return create
+
+
+def test_a_dataset_is_trained_on_scored_and_predicted(named, weather_dataset, tmp_path):
+    classification_workflow.run(
+        named("weather_texts", weather_dataset, do_eval=True, do_predict=True)
+    )
+    results = (tmp_path / "run" / "eval_results.txt").read_text()
+    assert "eval_accuracy = 1.0" in results
+    lines = (tmp_path / "run" / "predictions.jsonl").read_text().splitlines()
+    assert [json.loads(line)["label"] for line in lines] == ["rain", "sun", "rain"]
+    card = (tmp_path / "run" / "README.md").read_text()
+    name = "weather_texts/default/2.0.0"
+    assert f"| train | {name} train | {len(ROWS)} | no file |" in card
+    assert f"| dev | {name} validation |" in card
+
+
+def test_splits_are_those_that_are_named(named, weather_dataset):
+    options = named(
+        "weather_texts", weather_dataset, tfds_splits="train[:3],train,validation"
+    )
+    processor = processors.data_of(options).processor
+    assert len(processor.get_train_examples()) == 3
+    assert len(processor.get_dev_examples()) == len(ROWS)
+    assert [row.label for row in processor.get_test_examples()] == [None, None]
+
+
+@pytest.fixture(scope="module")
+def glue_datasets(tfds, prepared):
+    text = tfds.features.Text()
+    label = tfds.features.ClassLabel(names=["entailment", "neutral", "contradiction"])
+    row = {"premise": "a", "hypothesis": "b", "label": 1, "idx": 7}
+    splits = ("train", "validation_matched", "validation_mismatched")
+    splits += ("test_matched", "test_mismatched")
+    prepared(
+        "glue/mnli",
+        {"premise": text, "hypothesis": text, "label": label, "idx": np.int32},
+        {split: [row] for split in splits},
+    )
+    score = {"sentence1": "a", "sentence2": "b", "label": 2.5, "idx": 0}
+    return prepared(
+        "glue/stsb",
+        {"sentence1": text, "sentence2": text, "label": np.float32, "idx": np.int32},
+        {split: [score] for split in ("train", "validation", "test")},
+    )
+
+
+def test_glue_by_its_name_has_its_columns_sets_and_scores(named, glue_datasets):
+    mnli = processors.data_of(named("glue/mnli", glue_datasets))
+    assert mnli.task_name == "mnli"
+    sets = mnli.processor.get_dev_sets()
+    assert set(sets) == {"dev", "dev_mismatched"}
+    [row] = sets["dev"]
+    assert (row.text_a, row.text_b, row.label) == ("a", "b", "neutral")
+    assert row.guid == "7"
+    stsb = processors.data_of(named("glue/stsb", glue_datasets))
+    assert (stsb.task_name, stsb.columns.kind) == ("sts-b", "regression")
+    [row] = stsb.processor.get_train_examples()
+    assert row.label == "2.5"
+
+
+@pytest.mark.parametrize(
+    "name, values, message",
+    [
+        ("no_such_thing", {}, "--tfds_name=no_such_thing cannot be read: "),
+        (
+            "weather_texts",
+            {"tfds_splits": "train,dev,test"},
+            "has no split dev; it has",
+        ),
+        ("weather_texts", {"text_column": "body"}, "has no column body; the columns"),
+        ("weather_texts", {"label_column": "text"}, "has no names of classes; name an"),
+    ],
+)
+def test_what_is_not_in_a_dataset_is_said(
+    named, weather_dataset, name, values, message
+):
+    with pytest.raises((ValueError, OSError), match=message):
+        classification_workflow.run(
+            named(name, weather_dataset, do_eval=True, **values)
+        )
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"train_file": "a.tsv"}, "--train_file is for your own tables"),
+        ({"tfds_splits": "train,test"}, "expected three, to train on, to evaluate on"),
+        ({"train_language": "en"}, "--train_language goes with --task_name=XNLI"),
+    ],
+)
+def test_options_of_datasets_belong_together(named, values, message):
+    with pytest.raises(options_module.OptionError, match=message):
+        named("weather_texts", None, **values)

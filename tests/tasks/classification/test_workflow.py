@@ -1,0 +1,449 @@
+import contextlib
+import json
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import bert_tf
+from bert_tf.checkpoints import names as checkpoint_names
+from bert_tf.checkpoints.release import bundle
+from bert_tf.checkpoints.release import rotation
+from bert_tf.serving import export
+from bert_tf.serving import runs
+from bert_tf.tasks.classification import workflow as classification_workflow
+from bert_tf.training import distribution
+
+
+def read_results(folder):
+    lines = (folder / "eval_results.txt").read_text().splitlines()
+    return {key: float(value) for key, value in (line.split(" = ") for line in lines)}
+
+
+@pytest.fixture(scope="module")
+def weather_run(tmp_path_factory, weather_options):
+    """Folder of a run that learned the weather, evaluated and predicted."""
+    run_dir = tmp_path_factory.mktemp("runs") / "weather"
+    options = weather_options(
+        run_dir,
+        do_eval=True,
+        do_predict=True,
+        eval_every_steps=30,
+        best_metric="eval_accuracy",
+    )
+    report = classification_workflow.run(options)
+    assert "eval_accuracy = 1.0" in report
+    return run_dir
+
+
+def test_the_evaluation_has_the_releases_keys(weather_run):
+    results = read_results(weather_run)
+    assert list(results) == ["eval_accuracy", "eval_loss", "global_step", "loss"]
+    assert results["eval_accuracy"] == 1.0
+    assert results["eval_loss"] == results["loss"] < 0.3
+    assert results["global_step"] == 60  # int(24 / 8 * 20)
+
+
+def test_evaluation_while_training_is_logged(weather_run):
+    text = (weather_run / "metrics.jsonl").read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
+    evaluated = [line["step"] for line in lines if "eval_accuracy" in line]
+    assert evaluated == [30, 60]
+    assert "classification_loss" in lines[0]
+    assert rotation.latest(str(weather_run / "best")) is not None
+
+
+def test_the_best_checkpoint_evaluates_and_predicts_by_itself(
+    tmp_path, weather, weather_options
+):
+    # The more is learned, the worse is a table with all labels swapped.
+    swapped = {"rain": "sun", "sun": "rain", "label": "label"}
+    lines = (weather / "dev.tsv").read_text().splitlines()
+    rows = [line.split("\t") for line in lines]
+    dev = tmp_path / "dev.tsv"
+    dev.write_text("".join(f"{text}\t{swapped[label]}\n" for text, label in rows))
+    run, values = tmp_path / "run", {"eval_file": str(dev), "do_eval": True}
+    classification_workflow.run(
+        weather_options(run, eval_every_steps=15, early_stopping_evals=2, **values)
+    )
+    logged = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
+    losses = {line["step"]: line["eval_loss"] for line in logged if "eval_loss" in line}
+    last, best = max(losses), min(losses, key=losses.get)
+    assert best < last
+    assert read_results(run)["global_step"] == last
+
+    alone = {"do_train": False, "do_predict": True, "vocab_file": None}
+    alone["bert_config_file"] = None
+    classification_workflow.run(weather_options(run / "best", **values, **alone))
+    results = read_results(run / "best")
+    assert results["global_step"] == best
+    assert results["eval_loss"] == pytest.approx(losses[best], rel=1e-5)
+    records = (run / "best" / "predictions.jsonl").read_text().splitlines()
+    texts = (weather / "test.tsv").read_text().splitlines()[1:]
+    answers = bert_tf.load(str(run / "best")).predict(texts)
+    for record, answer in zip(map(json.loads, records), answers, strict=True):
+        assert answer["label"] == record["label"]
+        assert answer["probabilities"] == pytest.approx(
+            record["probabilities"], abs=1e-5
+        )
+
+
+def test_both_files_of_predictions_say_the_same(weather_run):
+    lines = (weather_run / "predictions.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    assert [record["id"] for record in records] == [f"test-{i}" for i in range(1, 6)]
+    labels = [record["label"] for record in records]
+    assert labels == ["rain", "sun", "rain", "sun", "rain"]
+    columns = np.loadtxt(weather_run / "test_results.tsv", delimiter="\t")
+    by_name = [[r["probabilities"][name] for name in ("rain", "sun")] for r in records]
+    np.testing.assert_allclose(columns, by_name, rtol=1e-6)
+    np.testing.assert_allclose(columns.sum(axis=1), 1, rtol=1e-6)
+
+
+def test_the_folder_holds_all_that_predicting_needs(weather_run, weather_options):
+    task = json.loads((weather_run / "task.json").read_text())
+    assert task["labels"] == ["rain", "sun"]
+    found = {path.name for path in weather_run.iterdir()}
+    assert {"bert_config.json", "vocab.txt", "run.json", "metrics.jsonl"} <= found
+
+    answers = classification_workflow.predict(
+        str(weather_run), ["wet and cloud", "dry and light"]
+    )
+    assert [answer["label"] for answer in answers] == ["rain", "sun"]
+
+    before = np.loadtxt(weather_run / "test_results.tsv", delimiter="\t")
+    (weather_run / "test_results.tsv").unlink()
+    given = ("bert_config_file", "vocab_file", "train_file", "eval_file")
+    options = weather_options(
+        weather_run, do_train=False, do_predict=True, **dict.fromkeys(given)
+    )
+    classification_workflow.run(options)
+    after = np.loadtxt(weather_run / "test_results.tsv", delimiter="\t")
+    np.testing.assert_allclose(after, before, rtol=1e-6)
+
+
+def test_train_and_evaluate_return_what_they_reached(tmp_path, weather_options):
+    options = weather_options(tmp_path, num_train_epochs=1.0)
+    assert classification_workflow.train(options)["global_step"] == 3
+    assert classification_workflow.evaluate(options) == read_results(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "values, compute_dtype, first_rate",
+    [
+        ({}, "float32", 1e-2 / 6),  # 60 steps, of which a tenth is warm-up.
+        (
+            {"dtype": "mixed_bfloat16", "warmup_proportion": 0.5},
+            "bfloat16",
+            1e-2 / 30,
+        ),
+    ],
+    ids=["default", "other"],
+)
+def test_model_and_rate_follow_their_flags(
+    tmp_path, weather_options, values, compute_dtype, first_rate
+):
+    trainer = classification_workflow.Classification(
+        weather_options(tmp_path, **values)
+    ).trainer
+    assert trainer.model.compute_dtype == compute_dtype
+    rate = float(trainer.optimizer.learning_rate)
+    assert rate == pytest.approx(first_rate, rel=1e-5)
+
+
+def test_classes_are_those_of_the_column_that_is_named(tmp_path, weather_options):
+    table = tmp_path / "own.tsv"
+    table.write_text("text\tlabel\ttopic\na\tx\tfood\nb\ty\tsports\n")
+    options = weather_options(
+        tmp_path / "run",
+        train_file=str(table),
+        label_column="topic",
+        train_batch_size=2,
+    )
+    assert classification_workflow.Classification(options).inputs.task.labels == (
+        "food",
+        "sports",
+    )
+
+
+def test_the_encoder_comes_from_the_checkpoint(tmp_path, weather_options, golden):
+    prefix = str(golden / "model" / "bert_model.ckpt")
+    options = weather_options(tmp_path, init_checkpoint=prefix)
+    model = classification_workflow.Classification(options).trainer.model
+    name = "bert/encoder/layer_1/output/dense/kernel"
+    np.testing.assert_array_equal(
+        checkpoint_names.checkpoint_variables(model)[name],
+        bundle.read(prefix, [name])[name],
+    )
+
+
+@pytest.fixture
+def downloaded(golden, tmp_path):
+    """Folder as a released checkpoint is unpacked; the checkpoint's prefix in it."""
+    folder = tmp_path / "downloaded"
+    folder.mkdir()
+    for path in (*(golden / "model").glob("bert_*"), golden / "vocab.txt"):
+        shutil.copy(path, folder)
+    return folder / "bert_model.ckpt"
+
+
+@pytest.mark.parametrize("is_prefix", [True, False], ids=["prefix", "folder"])
+def test_what_is_beside_the_checkpoint_need_not_be_named(
+    tmp_path, weather_options, downloaded, is_prefix
+):
+    if not is_prefix:
+        (downloaded.parent / "checkpoint").write_text(
+            'model_checkpoint_path: "bert_model.ckpt"\n'
+        )
+    options = weather_options(
+        tmp_path / "run",
+        init_checkpoint=str(downloaded if is_prefix else downloaded.parent),
+        bert_config_file=None,
+        vocab_file=None,
+    )
+    inputs = classification_workflow.Classification(options).inputs
+    assert len(inputs.vocabulary) == inputs.config.vocab_size
+
+
+def test_the_casing_of_the_checkpoints_run_is_kept(
+    tmp_path, weather_options, downloaded
+):
+    (downloaded.parent / "task.json").write_text(
+        '{"task": "pretraining", "do_lower_case": false}'
+    )
+    values = {"init_checkpoint": str(downloaded), "vocab_file": None}
+    with pytest.raises(
+        ValueError, match=r"is of cased text; give --do_lower_case=False"
+    ):
+        classification_workflow.run(weather_options(tmp_path / "run", **values))
+    options = weather_options(tmp_path / "run", do_lower_case=False, **values)
+    assert not classification_workflow.Classification(options).inputs.task.do_lower_case
+
+    # Examples of the 2018 code do not say it, and nor does a run on them.
+    (downloaded.parent / "task.json").write_text(
+        '{"task": "pretraining", "do_lower_case": null}'
+    )
+    options = weather_options(tmp_path / "run", **values)
+    assert classification_workflow.Classification(options).inputs.task.do_lower_case
+
+
+def test_a_dry_run_writes_nothing(tmp_path, weather_options):
+    report = classification_workflow.run(
+        weather_options(tmp_path / "run", do_train=False, dry_run=True)
+    )
+    assert "parameters" in report
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_dry_run_of_a_search_counts_all_of_its_runs(tmp_path, weather_options):
+    report = classification_workflow.run(
+        weather_options(
+            tmp_path / "run",
+            do_train=False,
+            dry_run=True,
+            num_restarts=2,
+            sweep="train_batch_size=8,4;learning_rate=1e-3,1e-2",
+        )
+    ).splitlines()
+    assert report[0] == "runs              8"
+    # Of 24 examples, 20 epochs.
+    assert report[2] == "steps             60 to 120 a run, 720 in all"
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_glue_task_reads_its_folder_and_has_its_scores(tmp_path, weather_options):
+    header = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
+    for name in ("train", "dev", "test"):
+        rows = "1\t1\t2\ta b\tb a\n0\t1\t2\tc\td\n"
+        (tmp_path / f"{name}.tsv").write_text(header + rows)
+    own = ("train_file", "eval_file", "predict_file")
+    options = weather_options(
+        tmp_path / "run",
+        task_name="MRPC",
+        data_dir=str(tmp_path),
+        do_eval=True,
+        do_predict=True,
+        train_batch_size=2,
+        num_train_epochs=1.0,
+        **dict.fromkeys(own),
+    )
+    classification_workflow.run(options)
+    assert "eval_f1" in read_results(tmp_path / "run")
+    assert len((tmp_path / "run" / "test_results.tsv").read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"do_train": False, "do_eval": True}, "holds no checkpoint; train first"),
+        (
+            {"do_train": False, "do_predict": True, "vocab_file": None},
+            "holds no task.json, so --vocab_file is needed",
+        ),
+        ({"num_train_epochs": 0.1}, "give not one batch of 8"),
+        ({"max_seq_length": 65}, "max_position_embeddings"),
+        (
+            {"eval_every_steps": 1, "best_metric": "eval_f2"},
+            "--best_metric=eval_f2 is not among the scores of this run: eval_accuracy, "
+            "eval_loss.",
+        ),
+        (
+            {"num_restarts": 2, "do_eval": True, "best_metric": "eval_f2"},
+            "of this run: eval_accuracy, eval_loss.",
+        ),
+        ({"labels": "rain,snow"}, r"train\.tsv:3: the label 'sun' is not one of"),
+        ({"text_column": "words"}, "no column words; the columns are text, label"),
+        ({"init_checkpoint": "nowhere/model.ckpt"}, "nowhere/model.ckpt"),
+        (
+            {"init_checkpoint": "nowhere/model.ckpt", "vocab_file": None},
+            "There is no checkpoint nowhere/model.ckpt",
+        ),
+        (
+            {"init_checkpoint": "cased_L-12_H-768_A-12/bert_model.ckpt"},
+            "give --do_lower_case=False",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_training(
+    tmp_path, weather_options, values, message
+):
+    with pytest.raises((ValueError, OSError), match=message):
+        classification_workflow.run(weather_options(tmp_path / "run", **values))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_vocabulary_larger_than_the_model_is_refused(
+    tmp_path, weather_options, golden
+):
+    words = (golden / "vocab.txt").read_text() + "onemore\nandanother\n"
+    (tmp_path / "vocab.txt").write_text(words)
+    with pytest.raises(ValueError, match="vocab_size"):
+        classification_workflow.run(
+            weather_options(tmp_path, vocab_file=str(tmp_path / "vocab.txt"))
+        )
+
+
+def test_a_fine_tuned_checkpoint_is_evaluated_in_a_new_folder(
+    tmp_path, weather_run, weather_options
+):
+    options = weather_options(
+        tmp_path,
+        do_train=False,
+        do_eval=True,
+        train_file=None,
+        labels="rain,sun",
+        init_checkpoint=rotation.latest(str(weather_run)),
+    )
+    assert classification_workflow.evaluate(options)["eval_accuracy"] == 1.0
+
+
+def test_an_encoder_alone_is_not_evaluated(tmp_path, weather_options, golden):
+    prefix = str(golden / "model" / "bert_model.ckpt")
+    options = weather_options(
+        tmp_path, do_train=False, do_eval=True, init_checkpoint=prefix
+    )
+    with pytest.raises(ValueError, match="was not fine-tuned to classify"):
+        classification_workflow.run(options)
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"labels": "sun,rain"}, r"labels \['rain', 'sun'\], but this one has"),
+        ({"max_seq_length": 32}, "max_seq_length 24, but this one has 32"),
+        ({"do_lower_case": False}, "do_lower_case True, but this one has False"),
+        ({"do_train": False, "text_b_column": "label"}, "trained on single texts"),
+        ({"do_train": False, "labels": "sun,rain"}, "leave --labels out"),
+    ],
+)
+def test_a_run_of_another_task_is_not_continued(
+    weather_run, weather_options, values, message
+):
+    with pytest.raises(ValueError, match=message):
+        classification_workflow.run(
+            weather_options(weather_run, do_eval=True, **values)
+        )
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"num_attention_heads": 4}, "num_attention_heads is 2 there, 4"),
+        ({"hidden_dropout_prob": 0.0}, None),
+    ],
+    ids=["no weight's shape shows the heads", "dropout may change"],
+)
+def test_a_run_of_another_model_is_not_continued(
+    weather_run, weather_options, golden, tmp_path, changes, message
+):
+    run_dir = shutil.copytree(weather_run, tmp_path / "run")
+    config = json.loads((golden / "model" / "bert_config.json").read_text())
+    (tmp_path / "other.json").write_text(json.dumps(config | changes))
+    options = weather_options(run_dir, bert_config_file=str(tmp_path / "other.json"))
+    if message is None:
+        classification_workflow.train(options)
+        return
+    with pytest.raises(ValueError, match=message):
+        classification_workflow.train(options)
+    assert json.loads((run_dir / "bert_config.json").read_text()) == json.loads(
+        (weather_run / "bert_config.json").read_text()
+    )
+
+
+def test_a_run_with_another_vocabulary_is_not_continued(
+    weather_run, weather_options, golden, tmp_path
+):
+    *tokens, one, other = (golden / "vocab.txt").read_text().splitlines()
+    swapped = tmp_path / "vocab.txt"
+    swapped.write_text("\n".join([*tokens, other, one]) + "\n")
+    options = weather_options(weather_run, vocab_file=str(swapped))
+    with pytest.raises(ValueError, match="with another vocabulary"):
+        classification_workflow.run(options)
+
+
+def test_a_bilstm_on_top_is_trained_kept_and_exported(
+    tmp_path, weather_options, weather
+):
+    run_dir = tmp_path / "run"
+    classification_workflow.run(
+        weather_options(
+            run_dir, bilstm_on_top=True, do_predict=True, num_train_epochs=2.0
+        )
+    )
+    prefix = rotation.latest(str(run_dir))
+    shapes = bundle.read_names_and_shapes(prefix)
+    hidden = json.loads((run_dir / "bert_config.json").read_text())["hidden_size"]
+    assert list(shapes["output_weights"]) == [2, 2 * hidden]
+    moved = bundle.read(prefix, ["bilstm/layer_0_backward/input/kernel/adam_v"])
+    assert all(np.any(values > 0) for values in moved.values())
+
+    # Neither the flag nor anything else has to be said again.
+    texts = (weather / "test.tsv").read_text().splitlines()[1:]
+    answers = runs.load(str(run_dir)).predict(texts)
+    found = [list(answer["probabilities"].values()) for answer in answers]
+    predicted = np.loadtxt(run_dir / "test_results.tsv", delimiter="\t")
+    np.testing.assert_allclose(found, predicted, atol=1e-5)
+    export_dir = export.export_saved_model(str(run_dir), str(tmp_path / "export"))
+    signature = tf.saved_model.load(export_dir).signatures["serving_default"]
+    exported = signature(text=tf.constant(texts))["probabilities"]
+    np.testing.assert_allclose(exported, predicted, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["eval_batch_size", "predict_batch_size"])
+def test_a_batch_that_does_not_divide_is_refused_before_training(
+    monkeypatch, tmp_path, weather_options, name
+):
+    class TwoReplicas:
+        num_replicas_in_sync = 2
+
+        @staticmethod
+        def scope():
+            return contextlib.nullcontext()
+
+    monkeypatch.setattr(
+        distribution, "create_strategy", lambda *args, **kwargs: TwoReplicas()
+    )
+    options = weather_options(tmp_path, do_eval=True, do_predict=True, **{name: 7})
+    with pytest.raises(ValueError, match=f"--{name}=7 is not divisible by 2"):
+        classification_workflow.Classification(options)

@@ -1,0 +1,254 @@
+"""What is extracted is what the encoder says, whatever batch it was in."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf.checkpoints import loading
+from bert_tf.data import packing
+from bert_tf.modeling import bert
+from bert_tf.modeling import config as config_module
+from bert_tf.tasks.feature_extraction import examples
+from bert_tf.tasks.feature_extraction import extraction
+from bert_tf.tokenization import full
+
+LONG = "the bee dance its summer form and keep plan out of two clock wheel longer bend"
+TEXTS = ["the bee", "", ("the lamp", "is slow"), LONG]
+
+
+@pytest.fixture(scope="module")
+def checkpoint(released):
+    return str(released / "bert_model.ckpt")
+
+
+@pytest.fixture(scope="module")
+def model(released):
+    found = bert.BertModel(
+        config_module.BertConfig.from_json_file(released / "bert_config.json")
+    )
+    loading.load_checkpoint(found, str(released / "bert_model.ckpt"))
+    return found
+
+
+@pytest.fixture(scope="module")
+def tokenizer(released):
+    return full.FullTokenizer(str(released / "vocab.txt"))
+
+
+@pytest.fixture(scope="module")
+def outputs_of(model, tokenizer):
+    """Returns the encoder's outputs for one text by itself, [1, S, ...]."""
+
+    def run(text, **kwargs):
+        text_a, text_b = (text, None) if isinstance(text, str) else text
+        pieces = packing.pack_pair(
+            *(
+                packing.token_ids(tokenizer, [t])[0] if t is not None else None
+                for t in (text_a, text_b)
+            ),
+            max_seq_length=16,
+            cls=tokenizer.vocabulary.cls_id,
+            sep=tokenizer.vocabulary.sep_id,
+        )
+        features = packing.padded_features([pieces], len(pieces.pieces))
+        return features["input_ids"][0], model(features, **kwargs)
+
+    return run
+
+
+def extract(checkpoint, texts, **values):
+    return bert_tf.tasks.feature_extraction.extract(
+        checkpoint, texts, **{"max_seq_length": 16, "layers": (-1, 0)} | values
+    )
+
+
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_every_piece_has_the_encoders_vectors(checkpoint, outputs_of, batch_size):
+    found = extract(checkpoint, TEXTS, batch_size=batch_size)
+    assert len(found) == len(TEXTS)
+    for text, extracted in zip(TEXTS, found, strict=True):
+        ids, outputs = outputs_of(text)
+        assert extracted.input_ids.tolist() == ids.tolist()
+        layers = outputs["all_encoder_layers"]
+        expected = np.stack([layers[-1][0], layers[0][0]], axis=1)
+        assert extracted.vectors.dtype == np.float32
+        np.testing.assert_allclose(extracted.vectors, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "pooling, combination, of_pieces",
+    [
+        ("cls", None, lambda vectors: vectors[0]),
+        ("mean", None, lambda vectors: vectors.mean(axis=0)),
+        ("max", "concatenation", lambda vectors: vectors.max(axis=0)),
+        ("max", "sum", lambda vectors: vectors.max(axis=0)),
+    ],
+)
+def test_pooling_makes_one_vector_of_the_pieces(
+    checkpoint, pooling, combination, of_pieces
+):
+    values = {"pooling": pooling, "layer_combination": combination}
+    vectors = extract(checkpoint, TEXTS, **values)
+    for vector, text in zip(vectors, extract(checkpoint, TEXTS), strict=True):
+        low, high = text.vectors[:, 0], text.vectors[:, 1]
+        if combination == "sum":
+            expected = of_pieces(low + high)
+        else:
+            expected = np.concatenate([of_pieces(low), of_pieces(high)])
+        np.testing.assert_allclose(vector, expected, atol=1e-5)
+
+
+def test_normalized_vectors_have_length_1_and_their_direction(checkpoint):
+    plain = extract(checkpoint, TEXTS, pooling="mean")
+    unit = extract(checkpoint, TEXTS, pooling="mean", normalize=True)
+    lengths = np.linalg.norm(plain, axis=1, keepdims=True)
+    assert np.abs(lengths - 1).max() > 0.1
+    np.testing.assert_allclose(unit, plain / lengths, atol=1e-6)
+
+
+def test_attention_weights_are_the_encoders(checkpoint, outputs_of):
+    found = extract(checkpoint, TEXTS, attention_weights=True, layers=(1,))
+    for text, extracted in zip(TEXTS, found, strict=True):
+        _, outputs = outputs_of(text, return_attention_weights=True)
+        expected = outputs["attention_weights"][1][0]  # [N, S, S]
+        size = len(extracted.input_ids)
+        assert extracted.attention_weights.shape == (size, 1, 2, size)
+        np.testing.assert_allclose(
+            extracted.attention_weights[:, 0],
+            np.transpose(expected, (1, 0, 2)),
+            atol=1e-6,
+        )
+
+
+def test_pieces_of_a_long_text_have_the_vectors_of_their_windows(
+    checkpoint, tokenizer, model
+):
+    [whole] = extract(checkpoint, [LONG], doc_stride=3, max_seq_length=8)
+    ids = packing.token_ids(tokenizer, [LONG])[0]
+    vocabulary = tokenizer.vocabulary
+    assert whole.input_ids.tolist() == [
+        vocabulary.cls_id,
+        *ids,
+        vocabulary.sep_id,
+    ]
+    # The window of pieces 3 to 8, in which 5, 6 and 7 have the most context.
+    row = np.array([[vocabulary.cls_id, *ids[3:9], vocabulary.sep_id]], np.int32)
+    expected = model({"input_ids": row})["all_encoder_layers"][-1][0]
+    np.testing.assert_allclose(whole.vectors[6:9, 0], expected[3:6], atol=1e-5)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max"])
+def test_a_divided_texts_vector_counts_every_piece_once(checkpoint, pooling):
+    values = {"doc_stride": 3, "max_seq_length": 8}
+    texts = [LONG, "the bee", LONG + " " + LONG]
+    pooled = extract(checkpoint, texts, pooling=pooling, layers=(-1,), **values)
+    pieces = extract(checkpoint, texts, layers=(-1,), **values)
+    for vector, text in zip(pooled, pieces, strict=True):
+        expected = getattr(text.vectors[:, 0], pooling)(axis=0)
+        np.testing.assert_allclose(vector, expected, atol=1e-5)
+
+
+def test_a_divided_texts_cls_is_the_mean_of_its_windows(checkpoint):
+    values = {"layers": (-1,), "pooling": "cls", "max_seq_length": 8}
+    words = LONG.split()
+    parts = [" ".join(words[:6]), " ".join(words[6:12]), " ".join(words[12:])]
+    [vector] = extract(checkpoint, [LONG], doc_stride=6, **values)
+    of_parts = extract(checkpoint, parts, **values)
+    np.testing.assert_allclose(vector, of_parts.mean(axis=0), atol=1e-5)
+
+
+def test_texts_are_taken_as_they_are_needed_and_come_in_order(
+    extraction_options, tokenizer
+):
+    options = extraction_options(["x"], batch_size=2, layers=(-1,))
+    extractor = extraction.Extractor(options)
+    taken = []
+
+    def lines():
+        for index in range(40):
+            taken.append(index)
+            yield examples.TextLine(text_a="bee " * (1 + index * 7 % 11))
+
+    found = []
+    for extracted in extractor.extract_each(lines()):
+        found.append(len(extracted.input_ids) - 2)
+        assert len(taken) - len(found) < extraction.BATCHES_SORTED * 2
+    assert found == [1 + index * 7 % 11 for index in range(40)]
+
+
+def test_texts_of_like_length_are_computed_together(extraction_options, monkeypatch):
+    options = extraction_options(["x"], batch_size=2, layers=(-1,))
+    extractor = extraction.Extractor(options)
+    shapes = []
+    compute = extractor._compute
+    monkeypatch.setattr(
+        extractor,
+        "_compute",
+        lambda features, counts: (
+            shapes.append(counts.shape),
+            compute(features, counts),
+        )[1],
+    )
+    texts = ["bee " * size for size in (1, 9, 1, 9)]
+    list(extractor.extract_each(examples.TextLine(text_a=text) for text in texts))
+    assert shapes == [(2, 11), (2, 3)]
+
+
+def test_no_texts_give_no_vectors(checkpoint):
+    assert extract(checkpoint, []) == []
+    assert extract(checkpoint, [], pooling="mean").shape == (0, 32)
+    assert extract(checkpoint, [], pooling="max", layer_combination="sum").shape == (
+        0,
+        16,
+    )
+
+
+@pytest.mark.parametrize(
+    "texts, values, message",
+    [
+        ("one text", {}, "Expected a list of texts"),
+        ([("a", "b", "c")], {}, "Text 0 is"),
+        (["a", 7], {}, "Text 1 is 7"),
+        (["a"], {"layers": (2,)}, "there is no layer 2; expected -2 to 1"),
+        (["a"], {"layers": (-3,)}, "there is no layer -3"),
+        (["a"], {"max_seq_length": 65}, "max_position_embeddings"),
+        (
+            [("a " * 20, "b")],
+            {"doc_stride": 2},
+            "text 0: the first text has 20 pieces, which leaves no room",
+        ),
+        (["a"], {"do_lower_case": False, "vocab_file": "none.txt"}, "none.txt"),
+    ],
+)
+def test_what_does_not_fit_is_refused(checkpoint, texts, values, message):
+    with pytest.raises((ValueError, OSError), match=message):
+        extract(checkpoint, texts, **values)
+
+
+def test_cls_of_a_left_to_right_model_is_refused(released, tmp_path):
+    shutil.copytree(released, tmp_path / "causal")
+    path = tmp_path / "causal" / "bert_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"attention": "causal"}))
+    checkpoint = str(tmp_path / "causal" / "bert_model.ckpt")
+    with pytest.raises(ValueError, match="\\[CLS\\] sees nothing of the text"):
+        extract(checkpoint, ["the bee"], pooling="cls")
+    assert extract(checkpoint, ["the bee"], pooling="mean").shape == (1, 32)
+
+
+def test_flags_without_effect_are_refused(extraction_options):
+    for values, message in [
+        ({"normalize": True}, "--normalize goes with --pooling"),
+        ({"layer_combination": "sum"}, "--layer_combination goes with --pooling"),
+        ({"layers": ()}, "--layers=: expected one or more"),
+        ({"layers": (1, 1)}, "--layers=1,1: expected one or more different"),
+        ({"doc_stride": 15}, "--doc_stride=15: expected at most max_seq_length - 2"),
+        (
+            {"doc_stride": 2, "attention_weights": True},
+            "--attention_weights does not go with --doc_stride",
+        ),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            extraction_options(**values)

@@ -1,0 +1,237 @@
+"""Every format holds the same vectors, whole or not at all."""
+
+import json
+import pathlib
+
+import h5py
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.tasks.feature_extraction import examples
+from bert_tf.tasks.feature_extraction import extraction
+from bert_tf.tasks.feature_extraction import formats
+from bert_tf.tasks.feature_extraction import options as feature_extraction_options
+from bert_tf.tasks.feature_extraction import predictions
+from bert_tf.tasks.feature_extraction import workflow as feature_extraction_workflow
+
+TEXTS = ["the bee", ("the lamp", "is slow"), "", "a b c d e f g h"]
+
+
+def read_records(path):
+    text = pathlib.Path(path).read_text()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def extracted(released):
+    """What is extracted of the texts, for (pooling, attention_weights)."""
+    return {
+        (pooling, attention_weights): _extract(released, pooling, attention_weights)
+        for pooling, attention_weights in [
+            ("none", False),
+            ("none", True),
+            ("mean", False),
+            ("mean", True),
+        ]
+    }
+
+
+def _extract(released, pooling, attention_weights):
+    extractor = extraction.Extractor(
+        feature_extraction_options.ExtractionOptions(
+            init_checkpoint=str(released / "bert_model.ckpt"),
+            layers=(-1, 0),
+            max_seq_length=16,
+            pooling=pooling,
+            attention_weights=attention_weights,
+        )
+    )
+    pairs = [(text, None) if isinstance(text, str) else text for text in TEXTS]
+    lines = [examples.TextLine(text_a=a, text_b=b) for a, b in pairs]
+    return extractor.vocabulary, list(extractor.extract_each(lines))
+
+
+@pytest.fixture
+def write(extracted, extraction_options, tmp_path):
+    """Writes what is extracted; returns the path and what was written."""
+
+    def write_texts(output_format, pooling="none", *, attention_weights=False):
+        vocabulary, texts = extracted[pooling, attention_weights]
+        chosen = extraction_options(
+            output_format=output_format,
+            pooling=pooling,
+            attention_weights=attention_weights,
+        )
+        with formats.open_writer(chosen, vocabulary) as write_text:
+            for text in texts:
+                write_text(text)
+        return chosen.output_file, texts
+
+    return write_texts
+
+
+def test_json_lines_are_the_releases(write):
+    path, expected = write("jsonl")
+    records = read_records(path)
+    assert [list(record) for record in records] == [["linex_index", "features"]] * 4
+    assert [record["linex_index"] for record in records] == [0, 1, 2, 3]
+    tokens = [piece["token"] for piece in records[1]["features"]]
+    assert tokens == ["[CLS]", "the", "lamp", "[SEP]", "is", "slow", "[SEP]"]
+    for record, text in zip(records, expected, strict=True):
+        for piece, vectors in zip(record["features"], text.vectors, strict=True):
+            assert [layer["index"] for layer in piece["layers"]] == [-1, 0]
+            values = [layer["values"] for layer in piece["layers"]]
+            np.testing.assert_allclose(values, vectors, atol=2e-6)
+
+
+def test_a_pooled_line_of_json_has_one_list_of_values(write):
+    path, expected = write("jsonl", "mean")
+    records = read_records(path)
+    assert [list(record) for record in records] == [["linex_index", "values"]] * 4
+    found = [record["values"] for record in records]
+    vectors = [text.vector for text in expected]
+    np.testing.assert_allclose(found, vectors, atol=2e-6)
+
+
+def test_attention_weights_in_json_are_by_layer_head_from_and_to(write):
+    path, expected = write("jsonl", attention_weights=True)
+    record, *_ = read_records(path)
+    layers = record["attention_weights"]
+    assert [layer["index"] for layer in layers] == [-1, 0]
+    heads = np.array([layer["heads"] for layer in layers])
+    assert heads.shape == (2, 2, 4, 4)
+    np.testing.assert_allclose(heads.sum(axis=-1), 1, atol=1e-5)
+    by_piece = expected[0].attention_weights
+    np.testing.assert_allclose(heads, by_piece.transpose(1, 2, 0, 3), atol=2e-6)
+
+
+@pytest.mark.parametrize("output_format", ["npz", "h5"])
+def test_arrays_lie_end_to_end(write, output_format):
+    path, expected = write(output_format, attention_weights=True)
+    opened = np.load(path) if output_format == "npz" else h5py.File(path)
+    with opened as file:
+        arrays = {name: np.asarray(file[name]) for name in file}
+    assert set(arrays) == {
+        "vectors",
+        "starts",
+        "input_ids",
+        "attention_weights",
+        "layers",
+    }
+    assert arrays["layers"].tolist() == [-1, 0]
+    assert arrays["starts"].tolist() == [0, 4, 11, 13, 23]
+    assert arrays["vectors"].dtype == np.float32
+    for index, text in enumerate(expected):
+        part = slice(*arrays["starts"][index : index + 2])
+        np.testing.assert_array_equal(arrays["input_ids"][part], text.input_ids)
+        np.testing.assert_allclose(arrays["vectors"][part], text.vectors, atol=1e-6)
+        weights = arrays["attention_weights"][part]  # [S, L, N, 16]
+        size = len(text.input_ids)
+        np.testing.assert_allclose(
+            weights[..., :size], text.attention_weights, atol=1e-6
+        )
+        assert not weights[..., size:].any()
+
+
+@pytest.mark.parametrize("output_format", ["npz", "h5"])
+def test_pooled_arrays_have_a_row_a_line(write, output_format):
+    path, expected = write(output_format, "mean")
+    opened = np.load(path) if output_format == "npz" else h5py.File(path)
+    with opened as file:
+        found = np.asarray(file["vectors"])
+    np.testing.assert_array_equal(found, [text.vector for text in expected])
+
+
+@pytest.mark.parametrize("pooling", ["none", "mean"])
+def test_tfrecord_has_an_example_a_line(write, pooling):
+    path, expected = write("tfrecord", pooling, attention_weights=True)
+    records = list(tf.data.TFRecordDataset(path))
+    assert len(records) == 4
+    for index, (record, text) in enumerate(zip(records, expected, strict=True)):
+        example = tf.train.Example.FromString(record.numpy()).features.feature
+        assert example["line_index"].int64_list.value == [index]
+        ids = list(example["input_ids"].int64_list.value)
+        assert ids == text.input_ids.tolist()
+        name = "vectors" if pooling == "none" else "vector"
+        for key in (name, "attention_weights"):
+            found = np.array(example[key].float_list.value, np.float32)
+            np.testing.assert_array_equal(found, getattr(text, key).ravel())
+
+
+@pytest.mark.parametrize("output_format", feature_extraction_options.FORMATS)
+def test_two_runs_write_the_same_bytes(write, output_format):
+    written = []
+    for _ in range(2):
+        path, _ = write(output_format, attention_weights=True)
+        written.append(pathlib.Path(path).read_bytes())
+    assert written[0] == written[1]
+
+
+@pytest.mark.parametrize("output_format", feature_extraction_options.FORMATS)
+def test_a_run_that_stops_leaves_nothing(
+    extracted, extraction_options, tmp_path, output_format
+):
+    vocabulary, texts = extracted["none", False]
+    chosen = extraction_options(output_format=output_format)
+    before = {path.name for path in tmp_path.iterdir()}
+    with (
+        pytest.raises(KeyboardInterrupt),
+        formats.open_writer(chosen, vocabulary) as write_text,
+    ):
+        write_text(texts[0])
+        raise KeyboardInterrupt
+    assert {path.name for path in tmp_path.iterdir()} == before
+
+
+def test_rounding_is_pythons():
+    some = np.array([0.5e-6, 1.5e-6, -2.5e-7, 1 / 3, -1e4 / 7, 0, 1e-30], np.float32)
+    random = np.random.default_rng(1).normal(size=2000).astype("float32")
+    halves = (np.arange(-999, 999, dtype="float32") / 2**7).astype("float32")
+    for values in (some, random, halves):
+        expected = [round(float(value), 6) for value in values]
+        assert predictions.rounded(values) == expected
+
+
+def test_hdf5_is_local(extraction_options):
+    chosen = extraction_options(output_format="h5", output_file="ram://folder/a.h5")
+    with (
+        pytest.raises(ValueError, match="HDF5 is written to local files only"),
+        formats.open_writer(chosen, None),
+    ):
+        pass
+
+
+def test_the_recorded_lines_of_2018(shared, extraction_options):
+    folder = shared / "golden" / "extract_features"
+    settings = json.loads((folder / "settings.json").read_text())
+    chosen = extraction_options(
+        input_file=str(folder / "input.txt"),
+        init_checkpoint=str(shared / "golden" / "model_gelu" / "bert_model.ckpt"),
+        vocab_file=str(shared / "data" / "vocab" / "bert-base-uncased" / "vocab.txt"),
+        layers=settings["layers"],
+        max_seq_length=settings["max_seq_length"],
+    )
+    feature_extraction_workflow.run(chosen)
+    found = read_records(chosen.output_file)
+    recorded = read_records(folder / "output.jsonl")
+    assert _without_numbers(found) == _without_numbers(recorded)
+    for one, other in zip(_numbers(found), _numbers(recorded), strict=True):
+        assert one == pytest.approx(other, abs=2e-6)
+
+
+def _without_numbers(value):
+    """Returns everything, keys in their order, but each number as its type's name."""
+    if isinstance(value, dict):
+        return [(key, _without_numbers(item)) for key, item in value.items()]
+    if isinstance(value, list):
+        return [_without_numbers(item) for item in value]
+    return "float" if isinstance(value, float) else value
+
+
+def _numbers(value):
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        return [number for item in value for number in _numbers(item)]
+    return [value] if isinstance(value, float) else []

@@ -1,0 +1,142 @@
+"""Tables with a start and its endings, of every kind, and what is wrong with them."""
+
+import pytest
+
+from bert_tf.tasks.multiple_choice import data_sets
+from bert_tf.tasks.multiple_choice import examples as examples_module
+
+SWAG_HEADER = (
+    ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,"
+    "ending0,ending1,ending2,ending3,label\n"
+)
+OWN = "startphrase\tending0\tending1\tlabel\n"
+
+
+def read(path, set_type="train", **columns):
+    return examples_module.read_examples(
+        path, examples_module.Columns(**columns), set_type
+    )
+
+
+def test_swags_table_as_it_is_published(write):
+    row = '0,anet_1,3416,"He waits, then he","He waits, then",he,gold,sits.,runs.,eats.'
+    path = write("train.csv", SWAG_HEADER + row + ',"says ""no"".",3\n')
+    [example] = examples_module.read_examples(
+        path, data_sets.LAYOUTS["SWAG"].columns, "train"
+    )
+    assert example == examples_module.ChoiceExample(
+        guid="train-1",
+        start="He waits, then he",
+        endings=("sits.", "runs.", "eats.", 'says "no".'),
+        label=3,
+    )
+
+
+def test_codahs_table_has_tabs_and_no_header(write):
+    path = write("dev.tsv", 'o\tHe "waits". He\tsits.\truns.\teats.\tgoes.\t2\n')
+    [example] = examples_module.read_examples(
+        path, data_sets.LAYOUTS["CODAH"].columns, "dev"
+    )
+    assert (example.guid, example.start) == ("dev-1", 'He "waits". He')
+    assert (example.endings[0], example.label) == ("sits.", 2)
+
+
+def test_json_lines_may_hold_the_endings_as_a_list(write):
+    path = write("a.jsonl", [{"ctx": "He", "endings": ["sits", "runs"], "label": 1}])
+    [example] = read(path, start="ctx", endings=("endings",))
+    assert (example.endings, example.label) == (("sits", "runs"), 1)
+
+
+def test_endings_are_in_the_order_of_their_numbers(write):
+    names = "\t".join(f"ending{i}" for i in (10, *range(10)))
+    texts = "\t".join(f"e{i}" for i in (10, *range(10)))
+    path = write("a.tsv", f"startphrase\t{names}\tlabel\nHe\t{texts}\t10\n")
+    [example] = read(path)
+    assert example.endings == tuple(f"e{i}" for i in range(11))
+
+
+def test_columns_may_have_other_names_and_ids_are_kept(write):
+    path = write("a.csv", "id,start,no,yes,right\nx7,He,sits,runs,1\n")
+    [example] = read(path, start="start", endings=("yes", "no"), label="right")
+    assert example.guid == "x7"
+    assert example.endings == ("runs", "sits")  # In the order of the names given.
+
+
+def test_a_file_to_predict_needs_no_labels(write):
+    path = write("a.tsv", "startphrase\tending0\tending1\nHe\tsits\truns\n")
+    columns = examples_module.Columns().without_label()
+    [example] = examples_module.read_examples(path, columns, "test")
+    assert (example.guid, example.label) == ("test-1", None)
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (OWN + "He\tsits\truns\t2\n", r"a\.tsv:2: the label is '2'; .* 0 to 1"),
+        (OWN + "He\tsits\truns\t-1\n", r"a\.tsv:2: the label is '-1'"),
+        (OWN + "He\tsits\truns\tyes\n", r"a\.tsv:2: the label is 'yes'"),
+        (OWN + "He\tsits\truns\t\n", r"a\.tsv:2: the label is ''"),
+        (OWN + "He\tsits\truns\t0\n \ta\tb\t0\n", r":3: the start .* is empty"),
+        (OWN + "He\tsits\t \t0\n", r"a\.tsv:2: ending 1 is empty"),
+        (OWN + "He\tsits\t0\n", r"a\.tsv:2: expected 4 columns .*, got 3"),
+        (OWN + "He\tsits\truns\teats\t0\n", r"a\.tsv:2: expected 4 columns .*, got 5"),
+        ("startphrase\tending0\nHe\tsits\n", r":1: there is no column label"),
+        ("startphrase\tending0\tlabel\nHe\tsits\t0\n", r":2: there are 1 endings"),
+        ("start\tending0\tending1\tlabel\n", r":1: there is no column startphrase"),
+        (OWN, r"a\.tsv has no rows"),
+        (
+            "id\t" + OWN + "x\tHe\ta\tb\t0\ny\tHe\ta\tb\t0\nx\tShe\ta\tb\t0\n",
+            r"a\.tsv:4: the id 'x' is that of .*a\.tsv:2 too",
+        ),
+    ],
+)
+def test_a_bad_row_is_refused_with_file_and_line(write, content, message):
+    with pytest.raises(ValueError, match=message):
+        read(write("a.tsv", content))
+
+
+@pytest.mark.parametrize(
+    "record, message",
+    [
+        ({"endings": ["a", "b", "c"]}, r":2: there are 3 endings, but expected 2"),
+        ({"endings": ["a"]}, r":2: there are 1 endings"),
+        ({"endings": "a"}, r':2: column endings is "a"; expected a list of texts'),
+        ({"endings": ["a", ""]}, r":2: ending 1 is empty"),
+        ({}, r":2: there is no column endings"),
+    ],
+)
+def test_lists_of_endings_must_be_of_one_length(write, record, message):
+    good = {"startphrase": "He", "label": 0, "endings": ["a", "b"]}
+    bad = {"startphrase": "He", "label": 0} | record
+    with pytest.raises(ValueError, match=message):
+        read(write("a.jsonl", [good, bad]), endings=("endings",))
+
+
+def test_the_number_of_endings_may_be_prescribed(write):
+    path = write("a.tsv", OWN + "He\tsits\truns\t0\n")
+    with pytest.raises(ValueError, match=r"there are 2 endings, but expected 4"):
+        examples_module.read_examples(
+            path, examples_module.Columns(), "dev", num_endings=4
+        )
+
+
+@pytest.mark.parametrize(
+    "name, found", [("test.csv", "SWAG"), ("train.tsv", "CODAH"), ("a.tsv", None)]
+)
+def test_a_folder_shows_by_its_files_which_data_set_it_is(tmp_path, name, found):
+    (tmp_path / name).touch()
+    if found is None:
+        with pytest.raises(ValueError, match="no data set in --data_dir"):
+            data_sets.layout_of(str(tmp_path))
+    else:
+        assert data_sets.layout_of(str(tmp_path)) is data_sets.LAYOUTS[found]
+
+
+def test_the_shared_files_are_read_whole(shared):
+    folder = shared / "data" / "swag_like"
+    layout = data_sets.layout_of(str(folder))
+    counts = [
+        len(examples_module.read_examples(str(folder / name), layout.columns, "dev"))
+        for name in (layout.train_file, layout.eval_file, layout.predict_file)
+    ]
+    assert counts == [1665, 556, 555]

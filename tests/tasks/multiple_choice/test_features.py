@@ -1,0 +1,76 @@
+import numpy as np
+import pytest
+
+from bert_tf.tasks.multiple_choice import examples as examples_module
+from bert_tf.tasks.multiple_choice import features
+from bert_tf.tokenization import full
+from bert_tf.tokenization import in_graph
+
+
+@pytest.fixture(scope="module")
+def tokenizer(golden):
+    return in_graph.InGraphTokenizer(str(golden / "vocab.txt"))
+
+
+def example(start, *endings, label=None):
+    return examples_module.ChoiceExample(
+        guid="dev-1", start=start, endings=endings, label=label
+    )
+
+
+def test_every_ending_is_a_sequence_with_the_start_before_it(tokenizer):
+    columns = features.convert_examples_to_features(
+        [example("the bee", "and honey", "is", label=1)], 10, tokenizer
+    )
+    pieces = [
+        [tokenizer.vocabulary.token_of(int(i)) for i in row]
+        for row in columns["input_ids"][0]
+    ]
+    #             the start                       an ending
+    assert pieces[1] == ["[CLS]", "the", "bee", "[SEP]", "is", "[SEP]"] + ["[PAD]"] * 4
+    assert columns["segment_ids"][0, 1].tolist() == [0, 0, 0, 0, 1, 1] + [0] * 4
+    assert columns["input_mask"][0, 1].tolist() == [1] * 6 + [0] * 4
+    assert pieces[0][:5] == ["[CLS]", "the", "bee", "[SEP]", "and"]
+    assert columns["label_ids"].tolist() == [1]
+
+
+def test_columns_are_int32_and_static(tokenizer):
+    three = [example("a", "b", "c", "d")] * 5
+    columns = features.convert_examples_to_features(three, 8, tokenizer)
+    assert {name: (c.shape, c.dtype) for name, c in columns.items()} == {
+        "input_ids": ((5, 3, 8), np.int32),
+        "input_mask": ((5, 3, 8), np.int32),
+        "segment_ids": ((5, 3, 8), np.int32),
+        "label_ids": ((5,), np.int32),
+    }
+
+
+def test_the_longer_of_start_and_ending_is_cut_for_each_ending_anew(tokenizer):
+    cut = example("a a a a a a", "b b", "b b b b b b")
+    columns = features.convert_examples_to_features([cut], 8, tokenizer)
+    words = [
+        "".join(tokenizer.vocabulary.token_of(int(i))[0] for i in row)
+        for row in columns["input_ids"][0]
+    ]
+    assert words == ["[aaa[bb[", "[aaa[bb["]
+
+
+def test_both_tokenizers_give_the_same_columns(tokenizer, golden):
+    some = [example("Été, the bee!", "d'or 中", "x" * 300)]
+    plain = full.FullTokenizer(str(golden / "vocab.txt"))
+    one = features.convert_examples_to_features(some, 12, tokenizer)
+    other = features.convert_examples_to_features(some, 12, plain)
+    for name, column in one.items():
+        np.testing.assert_array_equal(column, other[name])
+
+
+def test_examples_of_several_calls_keep_their_order(tokenizer, monkeypatch):
+    monkeypatch.setattr(features, "ROWS_PER_CALL", 2)
+    some = [example("a", "b" * i, "c", label=i % 2) for i in range(1, 6)]
+    told = []
+    columns = features.convert_examples_to_features(
+        some, 12, tokenizer, progress=lambda *values, **_: told.append(values[1])
+    )
+    assert columns["input_mask"][:, 0].sum(axis=1).tolist() == [5, 6, 7, 8, 9]
+    assert columns["label_ids"].tolist() == [1, 0, 1, 0, 1]
+    assert told == [2, 4, 5]

@@ -1,0 +1,83 @@
+import logging
+
+import pytest
+
+from bert_tf.tasks.question_answering import alignment
+from bert_tf.tasks.question_answering import examples as question_answering_examples
+from bert_tf.tasks.question_answering import features as features_module
+from bert_tf.tasks.question_answering import windows as question_answering_windows
+from bert_tf.tokenization import full
+from bert_tf.tokenization import vocabulary as vocabulary_module
+
+PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] steve smith ' s cafe ##s ( 18 ##95 - ) ."
+SIZES = question_answering_windows.WindowSizes(
+    max_seq_length=32, doc_stride=8, max_query_length=4
+)
+
+
+@pytest.fixture
+def vocab():
+    return vocabulary_module.Vocabulary(PIECES.split())
+
+
+@pytest.fixture
+def tokenized(vocab):
+    def tokenize(context):
+        example = question_answering_examples.SquadExample(
+            qas_id="1",
+            question_text="s",
+            context=question_answering_examples.Context(context),
+        )
+        given = features_module.convert_examples_to_features(
+            [example], full.FullTokenizer(vocab), SIZES, is_training=False
+        )
+        return given.contexts[0]
+
+    return tokenize
+
+
+@pytest.mark.parametrize(
+    "context, pieces, text",
+    [
+        ("Steve Smith's cafe", (0, 1), "Steve Smith"),  # A part of a word.
+        ("Steve Smith's cafe", (2, 3), "'s"),
+        ("the  Cafés", (1, 2), "Cafés"),  # Accents and capitals come back.
+        ("(1895-1895)", (1, 2), "1895"),  # The first one that looks so.
+        ("(1895-1895)", (4, 5), "1895"),
+        ("(1895-1895)", (2, 3), "95-"),
+        ("zz Smith", (0, 1), "zz Smith"),  # [UNK] is not found again: whole words.
+        ("Steve  Smith", (0, 1), "Steve Smith"),  # One space between words.
+    ],
+)
+def test_pieces_become_the_characters_of_the_context(
+    vocab, tokenized, context, pieces, text
+):
+    aligner = alignment.Aligner(vocab, do_lower_case=True)
+    span = aligner.span(tokenized(context), *pieces)
+    assert span.text == text
+    assert " ".join(context[span.start : span.end].split()) == text
+
+
+@pytest.mark.parametrize(
+    "context, message",
+    [
+        ("zz Smith's", "Unable to find text: '[UNK] smith' in 'zz Smith's'"),
+        ("Steve Smith\u00a0s", "Length not equal after stripping spaces"),
+    ],
+)
+def test_what_is_not_found_again_is_whole_words_and_logged_if_asked(
+    vocab, tokenized, caplog, context, message
+):
+    with caplog.at_level(logging.INFO):
+        quiet = alignment.Aligner(vocab, do_lower_case=True)
+        span = quiet.span(tokenized(context), 0, 1)
+        assert span.text == context
+        assert (span.start, span.end) == (0, len(context))
+        assert not caplog.records
+        verbose = alignment.Aligner(vocab, do_lower_case=True, verbose=True)
+        assert verbose.span(tokenized(context), 0, 1) == span
+    assert message in caplog.text
+
+
+def test_pieces_are_joined_to_words():
+    assert alignment.joined(["un", "##aff", "##able", "-", "##s"]) == "unaffable -s"

@@ -1,0 +1,196 @@
+import json
+
+import numpy as np
+import pytest
+
+from bert_tf.tasks.question_answering import examples as question_answering_examples
+from bert_tf.tasks.question_answering import features as features_module
+from bert_tf.tasks.question_answering import windows as question_answering_windows
+from bert_tf.tokenization import full
+from bert_tf.tokenization import vocabulary as vocabulary_module
+
+PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] who ? a ##b c d e f ( ) 1 ##9 - ."
+
+
+@pytest.fixture
+def tokenizer():
+    return full.FullTokenizer(vocabulary_module.Vocabulary(PIECES.split()))
+
+
+def example(context, *, question="who?", answer=None, start=0):
+    answers = (
+        ()
+        if answer is None
+        else (question_answering_examples.Answer(text=answer, start=start),)
+    )
+    return question_answering_examples.SquadExample(
+        qas_id="1",
+        question_text=question,
+        context=question_answering_examples.Context(context),
+        answers=answers,
+    )
+
+
+def converted(tokenizer, *given, is_training=False, **changes):
+    sizes = {"max_seq_length": 9, "doc_stride": 2, "max_query_length": 3}
+    return features_module.convert_examples_to_features(
+        given,
+        tokenizer,
+        question_answering_windows.WindowSizes(**sizes | changes),
+        is_training=is_training,
+    )
+
+
+def shown(tokenizer, row):
+    return " ".join(tokenizer.convert_ids_to_tokens(row))
+
+
+@pytest.mark.parametrize(
+    "num_pieces, room, doc_stride, spans",
+    [
+        (4, 5, 3, [(0, 4)]),  # It fits.
+        (5, 5, 3, [(0, 5)]),  # Just.
+        (6, 5, 3, [(0, 5), (3, 3)]),
+        (10, 5, 3, [(0, 5), (3, 5), (6, 4)]),
+        (9, 3, 8, [(0, 3), (3, 3), (6, 3)]),  # No piece is jumped over.
+        (0, 5, 3, [(0, 0)]),  # All of it were control characters.
+    ],
+)
+def test_windows_overlap_until_the_context_ends(num_pieces, room, doc_stride, spans):
+    assert (
+        question_answering_windows.window_spans(num_pieces, room, doc_stride) == spans
+    )
+
+
+def test_rows_are_question_and_a_part_of_the_context(tokenizer):
+    given = converted(tokenizer, example("ab c d e f"), example("c"))
+    rows = given.rows(np.arange(len(given)))
+    assert [shown(tokenizer, row) for row in rows["input_ids"]] == [
+        "[CLS] who ? [SEP] a ##b c d [SEP]",
+        "[CLS] who ? [SEP] c d e f [SEP]",
+        "[CLS] who ? [SEP] c [SEP] [PAD] [PAD] [PAD]",
+    ]
+    np.testing.assert_array_equal(rows["input_mask"][2], [1, 1, 1, 1, 1, 1, 0, 0, 0])
+    np.testing.assert_array_equal(rows["segment_ids"][2], [0, 0, 0, 0, 1, 1, 0, 0, 0])
+    np.testing.assert_array_equal(given.example_index, [0, 0, 1])
+    np.testing.assert_array_equal(given.span_index, [0, 1, 0])
+    np.testing.assert_array_equal(given.lengths, [9, 9, 6])
+    assert set(rows) == {"input_ids", "input_mask", "segment_ids"}
+
+
+def test_a_long_question_is_cut_from_the_end(tokenizer):
+    given = converted(tokenizer, example("c", question="a c d e f"), max_query_length=2)
+    [row] = given.rows(np.arange(1))["input_ids"]
+    assert shown(tokenizer, row).startswith("[CLS] a c [SEP] c [SEP]")
+
+
+@pytest.mark.parametrize(
+    "context, answer, start, positions",
+    [
+        ("ab c d e f", "c", 3, [(6, 6), (4, 4)]),  # In both windows.
+        ("ab c d e f", "ab", 0, [(4, 5), (0, 0)]),  # [CLS] where it is not.
+        ("ab c d e f", "d e", 5, [(0, 0), (5, 6)]),  # Only half in the first one.
+        ("(19-c)", "19", 1, [(5, 6), (0, 0)]),  # Pieces of a word.
+        ("(19-c)", "-c)", 3, [(0, 0), (5, 7)]),
+        ("zz c", "zz", 0, [(4, 4)]),  # [UNK].
+    ],
+)
+def test_positions_are_those_of_the_answers_pieces(
+    tokenizer, context, answer, start, positions
+):
+    given = converted(
+        tokenizer, example(context, answer=answer, start=start), is_training=True
+    )
+    rows = given.rows(np.arange(len(given)))
+    found = zip(rows["start_positions"], rows["end_positions"], strict=True)
+    assert [tuple(map(int, pair)) for pair in found] == positions
+
+
+def test_an_impossible_question_has_its_answer_at_cls(tokenizer):
+    none = question_answering_examples.SquadExample(
+        qas_id="1",
+        question_text="who?",
+        context=question_answering_examples.Context("c"),
+        is_impossible=True,
+    )
+    rows = converted(tokenizer, none, is_training=True).rows(np.arange(1))
+    assert (rows["start_positions"], rows["end_positions"]) == (0, 0)
+
+
+def test_a_piece_counts_where_it_has_the_most_surroundings(tokenizer):
+    # Windows: pieces 0-3, 2-5, 4-6.
+    given = converted(tokenizer, example("a c d e f c d"))
+    held = [(w, p) for w in range(3) for p in range(7) if _holds(given, w, p)]
+    window, pieces = np.array(held).T
+    is_best = question_answering_windows.is_max_context(given, window, pieces)
+    best = {int(p): int(w) for w, p in np.array(held)[is_best]}
+    # Pieces 2 and 3 have as many neighbours in two windows; pieces 4 and 5 likewise.
+    assert best == {0: 0, 1: 0, 2: 0, 3: 1, 4: 1, 5: 2, 6: 2}
+    assert is_best.sum() == 7
+
+
+def _holds(given, window, piece):
+    first = given.first_piece[window]
+    return first <= piece < first + given.num_pieces[window]
+
+
+@pytest.mark.parametrize(
+    "sizes, message",
+    [
+        ({"max_query_length": 6}, "max_seq_length \\(9\\) has no room"),
+        ({"doc_stride": 0}, "doc_stride must be at least 1, got 0"),
+    ],
+)
+def test_sizes_that_leave_no_window_are_refused(tokenizer, sizes, message):
+    with pytest.raises(ValueError, match=message):
+        converted(tokenizer, example("c"), **sizes)
+
+
+@pytest.fixture(scope="module")
+def golden_windows(shared):
+    """Returns the windows of a recorded file, its settings and its arrays."""
+    tokenizer = full.FullTokenizer(
+        str(shared / "data" / "vocab" / "bert-base-uncased" / "vocab.txt")
+    )
+
+    def create(folder, kind):
+        folder = shared / "golden" / folder
+        settings = json.loads((folder / f"{kind}_settings.json").read_text())
+        given = question_answering_examples.read_squad(str(folder / f"{kind}.json"))
+        found = given.examples
+        if kind == "train":
+            found = question_answering_examples.training_examples(
+                given, version_2_with_negative=settings["version_2_with_negative"]
+            )
+        names = ("max_seq_length", "doc_stride", "max_query_length")
+        sizes = question_answering_windows.WindowSizes(
+            **{name: settings[name] for name in names}
+        )
+        created = features_module.convert_examples_to_features(
+            found, tokenizer, sizes, is_training=kind == "train"
+        )
+        return created, np.load(folder / f"{kind}_features.npz")
+
+    return create
+
+
+@pytest.mark.parametrize("folder", ["squad_v1", "squad_v2"])
+@pytest.mark.parametrize("kind", ["train", "predict"])
+def test_windows_are_those_of_2018(golden_windows, folder, kind):
+    given, recorded = golden_windows(folder, kind)
+    found = given.rows(np.arange(len(given)))
+    found |= {
+        "unique_id": given.unique_ids,
+        "example_index": given.example_index,
+        "doc_span_index": given.span_index,
+    }
+    if kind == "train":
+        found["start_position"] = found.pop("start_positions")
+        found["end_position"] = found.pop("end_positions")
+    if "is_impossible" in recorded:
+        found["is_impossible"] = [
+            given.examples[index].is_impossible for index in given.example_index
+        ]
+    assert set(recorded.files) - set(found) <= {"start_logits", "end_logits"}
+    for name, column in found.items():
+        np.testing.assert_array_equal(column, recorded[name], err_msg=name)

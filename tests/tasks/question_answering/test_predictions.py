@@ -1,0 +1,276 @@
+import json
+
+import numpy as np
+import pytest
+
+from bert_tf.tasks.question_answering import alignment
+from bert_tf.tasks.question_answering import examples as question_answering_examples
+from bert_tf.tasks.question_answering import features as features_module
+from bert_tf.tasks.question_answering import (
+    predictions as question_answering_predictions,
+)
+from bert_tf.tasks.question_answering import spans
+from bert_tf.tasks.question_answering import windows as question_answering_windows
+from bert_tf.tokenization import full
+from bert_tf.tokenization import vocabulary as vocabulary_module
+
+PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] who ? a b c d e"
+LOW = -9.0
+
+
+@pytest.fixture
+def vocab():
+    return vocabulary_module.Vocabulary(PIECES.split())
+
+
+@pytest.fixture
+def windows_of(vocab):
+    """Returns the windows of contexts; the question takes the first three places."""
+
+    def create(*contexts, max_seq_length=9, doc_stride=2):
+        given = [
+            question_answering_examples.SquadExample(
+                qas_id=str(number),
+                question_text="who",
+                context=question_answering_examples.Context(text),
+            )
+            for number, text in enumerate(contexts)
+        ]
+        sizes = question_answering_windows.WindowSizes(
+            max_seq_length=max_seq_length, doc_stride=doc_stride, max_query_length=1
+        )
+        return features_module.convert_examples_to_features(
+            given, full.FullTokenizer(vocab), sizes, is_training=False
+        )
+
+    return create
+
+
+def scores(given, rows):
+    """Returns float32 [W, S]: LOW but for {place: score}, a dict a window."""
+    logits = np.full((len(given), given.sizes.max_seq_length), LOW, np.float32)
+    for row, places in enumerate(rows):
+        for place, score in places.items():
+            logits[row, place] = score
+    return logits
+
+
+def predicted(vocab, given, starts, ends, **rules):
+    return question_answering_predictions.predictions_of(
+        given,
+        (scores(given, starts), scores(given, ends)),
+        question_answering_predictions.Rules(**rules),
+        alignment.Aligner(vocab, do_lower_case=True),
+    )
+
+
+def texts(prediction):
+    return [candidate.text for candidate in prediction.candidates]
+
+
+def test_the_best_pair_of_start_and_end_is_the_answer(vocab, windows_of):
+    given = windows_of("a b c d e")  # Places 3 to 7.
+    [one] = predicted(vocab, given, [{4: 5.0, 3: 4.0}], [{5: 5.0, 4: 2.0}])
+    assert texts(one)[:4] == ["b c", "a b c", "b", "a b"]
+    assert one.candidates[0].score == 10.0
+    odds = np.exp([0.0, -1.0])
+    probabilities = [candidate.probability for candidate in one.candidates]
+    np.testing.assert_allclose(probabilities[1] / probabilities[0], odds[1])
+    assert sum(probabilities) == pytest.approx(1.0)
+    best = one.answer(None)
+    assert (best.start, best.end) == (2, 5)
+
+
+@pytest.mark.parametrize(
+    "starts, ends, answer",
+    [
+        ({5: 9.0, 3: 1.0}, {4: 9.0, 5: 0.5}, "a b"),  # No end before its start.
+        ({1: 9.0, 4: 1.0}, {4: 9.0}, "b"),  # Nothing of the question.
+        ({4: 1.0}, {8: 9.0, 4: 1.0}, "b"),  # Not [SEP].
+        ({3: 1.0}, {7: 9.0, 5: 1.0}, "a b c"),  # At most three pieces.
+    ],
+)
+def test_what_cannot_be_an_answer_is_passed_over(
+    vocab, windows_of, starts, ends, answer
+):
+    given = windows_of("a b c d e")
+    [one] = predicted(
+        vocab, given, [starts], [ends], n_best_size=2, max_answer_length=3
+    )
+    assert one.answer(None).text == answer
+
+
+def test_a_span_counts_in_the_window_with_more_around_it(vocab, windows_of):
+    given = windows_of("a b c d e a b", doc_stride=4)
+    assert given.first_piece.tolist() == [0, 4]
+    # Piece 4, "e", ends the first window (place 7) and starts the second (place 3): as
+    # bad a place, but the first window is longer.
+    same = [{7: 2.0}, {3: 5.0}]
+    [one] = predicted(vocab, given, same, same, n_best_size=1)
+    assert one.candidates[0].score == 4.0
+
+
+def test_the_list_has_different_texts_and_the_size_asked_for(vocab, windows_of):
+    given = windows_of("a b a")
+    [one] = predicted(
+        vocab,
+        given,
+        [{3: 5.0, 5: 4.0, 4: 3.0}],
+        [{3: 5.0, 5: 4.0, 4: 3.0}],
+        n_best_size=3,
+    )
+    # "a" again, at place 5 (8.0), is left out; then a tie, the better start first.
+    assert texts(one) == ["a", "a b a", "a b"]
+
+
+def test_without_any_candidate_the_answer_is_that_of_2018(vocab, windows_of):
+    given = windows_of("a b")
+    [one] = predicted(vocab, given, [{0: 5.0}], [{0: 5.0}], n_best_size=1)
+    assert texts(one) == [question_answering_predictions.NO_CANDIDATE]
+
+
+@pytest.mark.parametrize(
+    "null, listed, odds",
+    [
+        (4.0, ["", "a", "b"], 8.0 - 6.0),
+        (2.0, ["a", "", "b"], 4.0 - 6.0),
+        (-4.0, ["a", "b", ""], -8.0 - 6.0),  # Beyond the list's size.
+    ],
+)
+def test_no_answer_has_its_place_among_the_answers(
+    vocab, windows_of, null, listed, odds
+):
+    given = windows_of("a b")
+    same = [{0: null, 3: 3.0, 4: 1.0}]
+    [one] = predicted(
+        vocab,
+        given,
+        same,
+        same,
+        n_best_size=2 + (null > 0),
+        version_2_with_negative=True,
+        max_answer_length=1,
+    )
+    assert texts(one) == listed
+    assert one.null_odds == odds
+    assert one.no_answer_score == 2 * null
+    assert one.answer(odds).text == "a"
+    assert one.answer(odds - 0.1).text == ""
+
+
+def test_the_null_score_is_the_lowest_of_all_windows(vocab, windows_of):
+    given = windows_of("a b c d e a b c")
+    rows = [{0: 3.0}, {0: -2.0}, {0: 1.0}][: len(given)]
+    [one] = predicted(vocab, given, rows, rows, version_2_with_negative=True)
+    assert one.no_answer_score == -4.0
+
+
+def test_a_model_that_only_knows_no_answer_says_so(vocab, windows_of):
+    given = windows_of("a b")
+    [one] = predicted(
+        vocab,
+        given,
+        [{0: 5.0}],
+        [{0: 5.0}],
+        n_best_size=1,
+        version_2_with_negative=True,
+    )
+    assert one.answer(0.0).text == ""
+
+
+def test_padding_is_never_chosen_once_it_is_taken_out(vocab, windows_of):
+    given = windows_of("a b")
+    logits = scores(given, [{8: 9.0, 7: 9.0, 3: 1.0}])
+    cleaned = spans.without_padding(given, logits)
+    assert cleaned[0, 3] == 1.0
+    assert (cleaned[0, 6:] == spans.PADDING_LOGIT).all()
+    [one] = question_answering_predictions.predictions_of(
+        given,
+        (cleaned, cleaned),
+        question_answering_predictions.Rules(n_best_size=1),
+        alignment.Aligner(vocab, do_lower_case=True),
+    )
+    assert texts(one) == ["a"]
+
+
+def candidate(text, probability, logit=0.0):
+    return question_answering_predictions.Candidate(
+        text=text, start_logit=logit, end_logit=logit, probability=probability
+    )
+
+
+def prediction(*candidates, null_odds=0.0):
+    return question_answering_predictions.Prediction(
+        qas_id="1", candidates=candidates, no_answer_score=0.0, null_odds=null_odds
+    )
+
+
+def test_an_ensembles_probabilities_are_means():
+    first = prediction(candidate("a", 0.6, 3.0), candidate("b", 0.4), null_odds=-1.0)
+    second = prediction(candidate("b", 0.7), candidate("a", 0.3, 1.0), null_odds=2.0)
+    third = prediction(candidate("b", 0.5), candidate("c", 0.5), null_odds=2.0)
+    [together] = question_answering_predictions.averaged(
+        [[first], [second], [third]], n_best_size=2
+    )
+    assert texts(together) == ["b", "a"]
+    probabilities = [one.probability for one in together.candidates]
+    np.testing.assert_allclose(probabilities, [1.6 / 3, 0.9 / 3])
+    assert together.candidates[1].start_logit == 2.0  # Of those that list it.
+    assert together.null_odds == 1.0
+    assert question_answering_predictions.averaged([[first]], n_best_size=2) == [first]
+    with pytest.raises(ValueError, match="at least one model"):
+        question_answering_predictions.averaged([], n_best_size=2)
+
+
+def test_the_files_say_where_answers_stand(tmp_path, vocab, windows_of):
+    given = windows_of("a  b", "c")
+    rows = [{3: 3.0, 4: 4.0}, {0: 9.0, 3: 1.0}]
+    found = predicted(vocab, given, rows, rows, version_2_with_negative=True)
+    paths = question_answering_predictions.write_predictions(str(tmp_path), found, 0.0)
+    names = ["predictions.json", "nbest_predictions.json", "null_odds.json"]
+    assert [path.rsplit("/")[-1] for path in paths] == [*names, "predictions.jsonl"]
+    answers = json.loads((tmp_path / "predictions.json").read_text())
+    assert answers == {"0": "b", "1": ""}
+    odds = json.loads((tmp_path / "null_odds.json").read_text())
+    assert odds == {"0": -18.0 - 8.0, "1": 18.0 - 2.0}
+    lines = (tmp_path / "predictions.jsonl").read_text().splitlines()
+    first, second = map(json.loads, lines)
+    assert (first["answer"], first["start"], first["end"]) == ("b", 3, 4)
+    assert (second["answer"], second["start"], second["end"]) == ("", 0, 0)
+    assert (second["score"], second["no_answer_score"]) == (2.0, 18.0)
+
+
+@pytest.mark.parametrize("folder", ["squad_v1", "squad_v2"])
+def test_files_are_those_of_2018_byte_by_byte(tmp_path, shared, folder):
+    golden = shared / "golden" / folder
+    settings = json.loads((golden / "predict_settings.json").read_text())
+    recorded = np.load(golden / "predict_features.npz")
+    tokenizer = full.FullTokenizer(
+        str(shared / "data" / "vocab" / "bert-base-uncased" / "vocab.txt")
+    )
+    names = ("max_seq_length", "doc_stride", "max_query_length")
+    given = features_module.convert_examples_to_features(
+        question_answering_examples.read_squad(str(golden / "predict.json")).examples,
+        tokenizer,
+        question_answering_windows.WindowSizes(
+            **{name: settings[name] for name in names}
+        ),
+        is_training=False,
+    )
+    names = ("n_best_size", "max_answer_length", "version_2_with_negative")
+    found = question_answering_predictions.predictions_of(
+        given,
+        (recorded["start_logits"], recorded["end_logits"]),
+        question_answering_predictions.Rules(
+            **{name: settings[name] for name in names}
+        ),
+        alignment.Aligner(tokenizer.vocabulary, do_lower_case=True),
+    )
+    threshold = settings["null_score_diff_threshold"]
+    if not settings["version_2_with_negative"]:
+        threshold = None
+    question_answering_predictions.write_predictions(str(tmp_path), found, threshold)
+    for name in ("predictions.json", "nbest_predictions.json", "null_odds.json"):
+        assert (tmp_path / name).exists() == (golden / name).exists()
+        if (golden / name).exists():
+            assert (tmp_path / name).read_bytes() == (golden / name).read_bytes()

@@ -1,0 +1,145 @@
+import json
+import logging
+
+import pytest
+
+from bert_tf.tasks.question_answering import examples as question_answering_examples
+from bert_tf.tasks.question_answering import scores as question_answering_scores
+
+
+def squad_file(*answers, is_version_2=False):
+    """Returns a file of questions "0", "1", ...; each has the answers given for it."""
+    context = question_answering_examples.Context("some text")
+    return question_answering_examples.SquadFile(
+        path="quiz.json",
+        examples=[
+            question_answering_examples.SquadExample(
+                qas_id=str(number),
+                question_text="?",
+                context=context,
+                answers=tuple(
+                    question_answering_examples.Answer(text=text, start=0)
+                    for text in texts
+                ),
+                is_impossible=not texts,
+            )
+            for number, texts in enumerate(answers)
+        ],
+        is_version_2=is_version_2,
+        has_answers=True,
+    )
+
+
+@pytest.mark.parametrize(
+    "answer, expected",
+    [
+        ("The  Eiffel Tower!", "eiffel tower"),
+        ("an apple a day", "apple day"),
+        ("U.S.", "us"),
+        ("the", ""),
+    ],
+)
+def test_answers_are_compared_without_articles_and_punctuation(answer, expected):
+    assert question_answering_scores.normalized(answer) == expected
+
+
+@pytest.mark.parametrize(
+    "truth, answer, version_1, version_2",
+    [
+        ("the red house", "red house", 1.0, 1.0),
+        ("red house", "house", 2 / 3, 2 / 3),  # Precision 1, recall 1/2.
+        ("red red house", "red", 0.5, 0.5),  # A word counts as often as it occurs.
+        ("red", "blue", 0.0, 0.0),
+        ("", "", 0.0, 1.0),  # Version 2.0 knows that nothing is there.
+        ("", "red", 0.0, 0.0),
+    ],
+)
+def test_f1_is_that_of_the_words(truth, answer, version_1, version_2):
+    found = [
+        question_answering_scores.word_f1(truth, answer, empty_is_word=v)
+        for v in (False, True)
+    ]
+    assert found == pytest.approx([version_1, version_2])
+
+
+def test_version_1_takes_the_nearest_true_answer_and_counts_what_is_missing(caplog):
+    given = squad_file(["red house", "house"], ["1905"], ["Anna"], ["Ida"])
+    with caplog.at_level(logging.WARNING):
+        found = question_answering_scores.squad_scores(
+            given, {"0": "a house", "1": "in 1905", "2": "Ida"}
+        )
+    assert found == pytest.approx({"exact_match": 25.0, "f1": 100 * (1 + 2 / 3) / 4})
+    assert "1 of 4 questions are not answered." in caplog.text
+
+
+def test_version_2_has_scores_with_and_without_answer_and_best_thresholds():
+    given = squad_file(["red house"], ["Anna"], [], [], is_version_2=True)
+    answers = {"0": "house", "1": "Anna", "2": "Ida", "3": ""}
+    odds = {"0": -3.0, "1": -1.0, "2": 2.0, "3": 5.0}
+    found = question_answering_scores.squad_scores(given, answers, odds)
+    assert found == pytest.approx(
+        {
+            "exact": 50.0,
+            "f1": 100 * (2 / 3 + 2) / 4,
+            "total": 4,
+            "HasAns_exact": 50.0,
+            "HasAns_f1": 100 * (2 / 3 + 1) / 2,
+            "HasAns_total": 2,
+            "NoAns_exact": 50.0,
+            "NoAns_f1": 50.0,
+            "NoAns_total": 2,
+            # Answering the first two and nothing else.
+            "best_exact": 75.0,
+            "best_exact_thresh": -1.0,
+            "best_f1": 100 * (2 / 3 + 1 + 2) / 4,
+            "best_f1_thresh": -1.0,
+        }
+    )
+
+
+def test_without_any_good_answer_the_best_threshold_is_none_at_all():
+    given = squad_file(["Anna"], [], is_version_2=True)
+    found = question_answering_scores.squad_scores(
+        given, {"0": "Ida", "1": "Ida"}, {"0": 1.0, "1": 0.0}
+    )
+    assert (found["best_f1"], found["best_f1_thresh"]) == (50.0, 0.0)
+
+
+def test_predictions_of_another_file_are_refused():
+    with pytest.raises(ValueError, match="None of the answers belongs to a question"):
+        question_answering_scores.squad_scores(squad_file(["Anna"]), {"x": "Anna"})
+
+
+@pytest.mark.parametrize(
+    "content, kind, message",
+    [
+        ("{", str, "not JSON"),
+        ("[]", str, "expected an object of text by id"),
+        ('{"a": 1}', str, "a: expected text, got 1"),
+        ('{"a": "x"}', float, "a: expected a number, got 'x'"),
+    ],
+)
+def test_files_that_hold_something_else_are_refused(tmp_path, content, kind, message):
+    path = tmp_path / "answers.json"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=message):
+        question_answering_scores.read_by_id(str(path), kind)
+
+
+@pytest.mark.parametrize(
+    "version, names, expected",
+    [
+        ("1.1", ("exact_match", "f1"), (86.21, 92.20)),
+        ("2.0", ("exact", "f1"), (78.74, 81.78)),
+    ],
+)
+def test_published_predictions_have_their_published_scores(
+    shared, version, names, expected
+):
+    folder = shared / "data" / "squad"
+    path = folder / f"published-bert-predictions-v{version}.json"
+    found = question_answering_scores.squad_scores(
+        question_answering_examples.read_squad(str(folder / f"dev-v{version}.json")),
+        json.loads(path.read_text()),
+    )
+    assert tuple(round(found[name], 2) for name in names) == expected

@@ -1,0 +1,524 @@
+import json
+import logging
+import shutil
+
+import pytest
+
+import bert_tf
+from bert_tf.checkpoints.release import bundle
+from bert_tf.checkpoints.release import rotation
+from bert_tf.tasks.question_answering import workflow as question_answering_workflow
+from bert_tf.training import distribution
+
+HEAD = "cls/squad/output_weights"
+
+
+def read_json(folder, name="predictions.json"):
+    return json.loads((folder / name).read_text())
+
+
+def read_results(folder):
+    lines = (folder / "eval_results.txt").read_text().splitlines()
+    return {key: float(value) for key, value in (line.split(" = ") for line in lines)}
+
+
+def read_lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def pairs(path):
+    """Returns (question, context) for each question of a SQuAD file."""
+    with open(path) as file:
+        articles = json.load(file)["data"]
+    return [
+        (qa["question"], paragraph["context"])
+        for article in articles
+        for paragraph in article["paragraphs"]
+        for qa in paragraph["qas"]
+    ]
+
+
+@pytest.fixture(scope="module")
+def quiz_run(tmp_path_factory, quiz_options):
+    """Folder of a run that learned the quiz, was evaluated, and answered it."""
+    run_dir = tmp_path_factory.mktemp("runs") / "quiz"
+    options = quiz_options(run_dir, do_eval=True, do_predict=True, eval_every_steps=30)
+    report = question_answering_workflow.run(options)
+    assert "eval_f1 = " in report
+    return run_dir
+
+
+@pytest.fixture(scope="module")
+def quiz_2(write_squad):
+    """File of 32 questions, every fourth without an answer."""
+    return write_squad(range(1900, 1908), impossible=True)
+
+
+@pytest.fixture(scope="module")
+def quiz_2_run(tmp_path_factory, quiz_options, quiz_2):
+    """Folder of a run that may have no answer."""
+    run_dir = tmp_path_factory.mktemp("runs") / "quiz_2"
+    options = quiz_options(
+        run_dir,
+        train_file=quiz_2,
+        predict_file=quiz_2,
+        version_2_with_negative=True,
+        do_eval=True,
+        do_predict=True,
+    )
+    question_answering_workflow.run(options)
+    return run_dir
+
+
+def test_what_was_learned_is_scored(quiz_run, quiz_options):
+    results = read_results(quiz_run)
+    assert list(results) == ["eval_exact_match", "eval_f1", "global_step"]
+    assert results["eval_f1"] > 60  # About 7 before training.
+    assert results["global_step"] == 60  # int(24 / 8 * 20)
+    lines = read_lines(quiz_run / "metrics.jsonl")
+    assert [line["step"] for line in lines if "eval_f1" in line] == [30, 60]
+    best = question_answering_workflow.evaluate(quiz_options(quiz_run / "best"))
+    assert best["global_step"] in (30, 60)
+
+
+def test_training_and_evaluating_write_a_model_card(quiz_run):
+    lines = (quiz_run / "README.md").read_text().splitlines()
+    assert "pipeline_tag: question-answering" in lines
+    assert "Finds the answer to a question in a text." in lines
+    results = read_results(quiz_run)
+    assert f"| eval_f1 | {results['eval_f1']:.4f} |" in lines
+    num_wrong = round(24 * (1 - results["eval_exact_match"] / 100))
+    [sentence] = [line for line in lines if "evaluated examples are wrong" in line]
+    assert sentence.startswith(f"{num_wrong} of 24 ")
+    assert sum(line.startswith("| train | squad.json | 24 |") for line in lines) == 1
+    assert "| optimizer steps | 60 |" in lines
+
+
+def test_answers_are_in_the_releases_files(quiz_run):
+    answers = read_json(quiz_run)
+    assert len(answers) == 24
+    assert list(answers)[:2] == ["1900-0", "1900-1"]
+    nbest = read_json(quiz_run, "nbest_predictions.json")
+    assert {key: entries[0]["text"] for key, entries in nbest.items()} == answers
+    names = ["text", "probability", "start_logit", "end_logit"]
+    assert list(nbest["1900-0"][0]) == names
+    assert not (quiz_run / "null_odds.json").exists()
+
+
+def test_every_answer_stands_where_it_is_said_to(quiz_run, quiz):
+    lines = read_lines(quiz_run / "predictions.jsonl")
+    for line, (_, context) in zip(lines, pairs(quiz), strict=True):
+        assert context[line["start"] : line["end"]] == line["answer"]
+    assert {line["id"]: line["answer"] for line in lines} == read_json(quiz_run)
+
+
+def test_the_folder_is_all_that_answering_needs(quiz_run, quiz, quiz_options):
+    before = list(read_json(quiz_run).values())
+    answers = bert_tf.load(str(quiz_run)).predict(pairs(quiz))
+    assert [answer["answer"] for answer in answers] == before
+    assert (
+        question_answering_workflow.predict(str(quiz_run), pairs(quiz)[:2])
+        == answers[:2]
+    )
+    given = ("bert_config_file", "vocab_file")
+    options = quiz_options(
+        quiz_run,
+        do_train=False,
+        do_predict=True,
+        train_file=(),
+        # As they are by default: the run's own are taken.
+        max_seq_length=384,
+        doc_stride=128,
+        max_query_length=64,
+        **dict.fromkeys(given),
+    )
+    question_answering_workflow.run(options)
+    assert list(read_json(quiz_run).values()) == before
+
+
+@pytest.mark.parametrize(
+    "inputs, message",
+    [
+        ("who?", "Expected a list of \\(question, context\\), got one string"),
+        (["who?"], "Input 0 is 'who\\?'; expected \\(question, context\\)"),
+        ([("who?", "x"), ("who?", " ")], "Input 1: its context is blank"),
+    ],
+)
+def test_inputs_that_cannot_be_answered_are_refused(quiz_run, inputs, message):
+    with pytest.raises(ValueError, match=message):
+        question_answering_workflow.predict(str(quiz_run), inputs)
+
+
+def test_no_inputs_have_no_answers(quiz_run):
+    assert question_answering_workflow.predict(str(quiz_run), []) == []
+
+
+def test_train_and_evaluate_return_what_they_reached(tmp_path, quiz_options):
+    options = quiz_options(tmp_path, num_train_epochs=1.0)
+    assert question_answering_workflow.train(options)["global_step"] == 3
+    assert question_answering_workflow.evaluate(options) == read_results(tmp_path)
+
+
+def test_a_run_may_have_no_answer(quiz_2_run):
+    odds = read_json(quiz_2_run, "null_odds.json")
+    answers = read_json(quiz_2_run)
+    assert {key for key, value in odds.items() if value > 0} == {
+        key for key, answer in answers.items() if not answer
+    }
+    results = read_results(quiz_2_run)
+    assert results["eval_NoAns_total"] == 8
+    assert results["eval_best_f1"] >= results["eval_f1"]
+    assert {"eval_exact_match", "eval_HasAns_f1", "eval_best_f1_thresh"} <= set(results)
+
+
+@pytest.mark.parametrize(
+    "null_score_diff_threshold, num_answers", [(1e6, 32), (-1e6, 0)]
+)
+def test_the_threshold_decides_how_many_have_no_answer(
+    tmp_path, quiz_2_run, quiz_2, quiz_options, null_score_diff_threshold, num_answers
+):
+    run_dir = tmp_path / "run"
+    shutil.copytree(quiz_2_run, run_dir)
+    options = quiz_options(
+        run_dir,
+        do_train=False,
+        do_predict=True,
+        predict_file=quiz_2,
+        null_score_diff_threshold=null_score_diff_threshold,
+    )
+    question_answering_workflow.run(options)
+    answers = read_json(run_dir)
+    assert sum(bool(answer) for answer in answers.values()) == num_answers
+    model = bert_tf.load(str(run_dir))
+    found = model.predict(
+        pairs(quiz_2)[:4], null_score_diff_threshold=null_score_diff_threshold
+    )
+    assert sum(bool(one["answer"]) for one in found) == min(4, num_answers)
+
+
+@pytest.fixture
+def answering(tmp_path, quiz_run, quiz_options):
+    """Answers anew with other options; returns the folder of the answers."""
+
+    def answer(**values):
+        run_dir = tmp_path / "run"
+        shutil.copytree(quiz_run, run_dir)
+        question_answering_workflow.run(
+            quiz_options(run_dir, do_train=False, do_predict=True, **values)
+        )
+        return run_dir
+
+    return answer
+
+
+def test_the_list_is_as_long_as_n_best_size_says(answering):
+    nbest = read_json(answering(n_best_size=3), "nbest_predictions.json")
+    assert {len(entries) for entries in nbest.values()} == {3}
+
+
+def test_answers_are_no_longer_than_max_answer_length(answering):
+    nbest = read_json(answering(max_answer_length=1), "nbest_predictions.json")
+    # One piece at most, so no space in it.
+    assert not any(" " in e["text"] for entries in nbest.values() for e in entries)
+
+
+def test_verbose_logging_names_answers_not_found_again(
+    tmp_path, quiz_run, quiz_options, caplog
+):
+    context = "Ulm\u00a0is near. " * 3
+    qa = {"id": "a", "question": "Where?"}
+    article = {"paragraphs": [{"context": context, "qas": [qa]}]}
+    (tmp_path / "odd.json").write_text(json.dumps({"data": [article]}))
+    shutil.copytree(quiz_run, tmp_path / "run")
+    logged = []
+    for verbose_logging in (False, True):
+        caplog.clear()
+        with caplog.at_level(logging.INFO):
+            options = quiz_options(
+                tmp_path / "run",
+                do_train=False,
+                do_predict=True,
+                predict_file=str(tmp_path / "odd.json"),
+                verbose_logging=verbose_logging,
+            )
+            question_answering_workflow.run(options)
+        logged.append("Length not equal after stripping spaces" in caplog.text)
+    assert logged == [False, True]
+
+
+@pytest.mark.parametrize(
+    "values, num_windows",
+    [
+        ({}, 48),  # Two windows for each of 24 questions.
+        ({"max_seq_length": 60}, 24),  # One window a question.
+        ({"doc_stride": 1}, 120),
+        ({"max_query_length": 2}, 24),  # More room for the context.
+    ],
+    ids=["default", "max_seq_length", "doc_stride", "max_query_length"],
+)
+def test_windows_follow_their_flags(tmp_path, quiz_options, values, num_windows):
+    stage = question_answering_workflow.QuestionAnswering(
+        quiz_options(tmp_path, **values)
+    )
+    assert len(stage.training_windows()) == num_windows
+
+
+@pytest.mark.parametrize(
+    "values, compute_dtype, first_rate",
+    [
+        ({}, "float32", 1e-2 / 6),  # 60 steps, of which a tenth is warm-up.
+        ({"dtype": "mixed_bfloat16", "warmup_proportion": 0.5}, "bfloat16", 1e-2 / 30),
+    ],
+    ids=["default", "other"],
+)
+def test_model_and_rate_follow_their_flags(
+    tmp_path, quiz_options, values, compute_dtype, first_rate
+):
+    trainer = question_answering_workflow.QuestionAnswering(
+        quiz_options(tmp_path, **values)
+    ).trainer
+    assert trainer.model.compute_dtype == compute_dtype
+    rate = float(trainer.optimizer.learning_rate)
+    assert rate == pytest.approx(first_rate, rel=1e-5)
+
+
+def test_several_files_are_trained_on_one_after_the_other(
+    tmp_path, quiz_options, quiz, write_squad
+):
+    other = write_squad(range(2000, 2004))
+    run_dir = tmp_path / "run"
+    options = quiz_options(run_dir, train_file=(other, quiz), num_train_epochs=1.0)
+    assert question_answering_workflow.train(options)["global_step"] == 3  # int(24 / 8)
+    stage = run_dir / "stage_1"
+    assert bundle.read(rotation.latest(str(stage)), ["global_step"])["global_step"] == 1
+    recorded = json.loads((run_dir / "run.json").read_text())["flags"]
+    assert recorded["init_checkpoint"] == str(stage)
+    card = (run_dir / "README.md").read_text()
+    trained_on = [line for line in card.splitlines() if line.startswith("| train |")]
+    assert [line.split(" | ")[1:3] for line in trained_on] == [
+        ["squad.json", "12"],
+        ["squad.json", "24"],
+    ]
+    assert "stage_1" not in card
+    # The second stage starts from the first one's weights: without a step of its own,
+    # it would have them still.
+    again = quiz_options(tmp_path / "again", init_checkpoint=str(stage))
+    started = question_answering_workflow.QuestionAnswering(again).trainer.model
+    expected = bundle.read(rotation.latest(str(stage)), [HEAD])[HEAD]
+    head = next(weight for weight in started.weights if weight.path.endswith(HEAD))
+    assert (head.numpy() == expected).all()
+    # Killed after the first stage, the run ends with the same weights.
+    whole = bundle.read(rotation.latest(str(run_dir)), [HEAD])[HEAD]
+    shutil.copytree(stage, tmp_path / "killed" / "stage_1")
+    killed = quiz_options(
+        tmp_path / "killed", train_file=("gone.json", quiz), num_train_epochs=1.0
+    )
+    with pytest.raises(OSError, match="There is no file gone"):
+        question_answering_workflow.train(killed)
+    killed = quiz_options(
+        tmp_path / "killed", train_file=(other, quiz), num_train_epochs=1.0
+    )
+    question_answering_workflow.train(killed)
+    resumed = bundle.read(rotation.latest(str(tmp_path / "killed")), [HEAD])[HEAD]
+    assert (resumed == whole).all()
+
+
+def test_a_dry_run_tells_every_stage_and_writes_nothing(tmp_path, quiz_options, quiz):
+    options = quiz_options(
+        tmp_path / "run", train_file=(quiz, quiz), do_train=False, dry_run=True
+    )
+    assert question_answering_workflow.run(options).count("parameters") == 2
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_ensemble_answers_with_the_mean_of_its_runs(
+    tmp_path, quiz_run, quiz_options
+):
+    other = tmp_path / "other"
+    options = quiz_options(other, random_seed=7, num_train_epochs=4.0)
+    question_answering_workflow.run(options)
+    results = {}
+    for name, members in {"one": [quiz_run], "two": [quiz_run, other]}.items():
+        options = quiz_options(
+            tmp_path / name,
+            do_train=False,
+            do_predict=True,
+            do_eval=True,
+            ensemble=tuple(map(str, members)),
+        )
+        question_answering_workflow.run(options)
+        results[name] = read_json(tmp_path / name, "nbest_predictions.json")
+    assert results["one"] == read_json(quiz_run, "nbest_predictions.json")
+    means = {entry["text"]: entry["probability"] for entry in results["two"]["1900-0"]}
+    alone = {entry["text"]: entry["probability"] for entry in results["one"]["1900-0"]}
+    best = max(alone, key=alone.get)
+    assert means[best] != alone[best]
+    assert set(read_results(tmp_path / "two")) == {"eval_exact_match", "eval_f1"}
+
+
+def test_an_ensemble_is_of_one_kind(tmp_path, quiz_run, quiz_2_run, quiz_options):
+    options = quiz_options(
+        tmp_path,
+        do_train=False,
+        do_predict=True,
+        ensemble=(str(quiz_run), str(quiz_2_run)),
+    )
+    with pytest.raises(ValueError, match="not both trained with"):
+        question_answering_workflow.run(options)
+
+
+def test_a_fine_tuned_checkpoint_answers_in_a_new_folder(
+    tmp_path, quiz_run, quiz_options
+):
+    options = quiz_options(
+        tmp_path / "new",
+        do_train=False,
+        do_predict=True,
+        init_checkpoint=str(quiz_run),
+        bert_config_file=None,
+        vocab_file=None,
+    )
+    question_answering_workflow.run(options)
+    assert read_json(tmp_path / "new") == read_json(quiz_run)
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"doc_stride": 9}, "--doc_stride=9, but the model in .* was trained with 16"),
+        (
+            {"version_2_with_negative": True},
+            "--version_2_with_negative=True, but the model",
+        ),
+        ({"do_lower_case": False}, "--do_lower_case=False, but the model"),
+    ],
+)
+def test_options_that_are_not_the_runs_are_refused(answering, values, message):
+    with pytest.raises(ValueError, match=message):
+        answering(**values)
+
+
+def test_a_bilstm_on_top_is_trained_and_kept_with_the_run(tmp_path, quiz_options):
+    options = quiz_options(
+        tmp_path, bilstm_on_top=True, do_predict=True, num_train_epochs=1.0
+    )
+    question_answering_workflow.run(options)
+    prefix = rotation.latest(str(tmp_path))
+    shapes = bundle.read_names_and_shapes(prefix)
+    hidden = read_json(tmp_path, "bert_config.json")["hidden_size"]
+    assert list(shapes[HEAD]) == [2, 2 * hidden]
+    assert any(name.startswith("bilstm/layer_0_backward/") for name in shapes)
+    # Neither the flag nor anything else has to be said again.
+    before = read_json(tmp_path)
+    given = ("bert_config_file", "vocab_file")
+    again = {"do_train": False, "do_predict": True, "bilstm_on_top": False}
+    question_answering_workflow.run(
+        quiz_options(tmp_path, **again, **dict.fromkeys(given))
+    )
+    assert read_json(tmp_path) == before
+    [question] = pairs(options.predict_file)[:1]
+    assert "answer" in question_answering_workflow.predict(str(tmp_path), [question])[0]
+
+
+def test_nothing_is_answered_without_a_trained_head(tmp_path, golden, quiz_options):
+    untrained = {"do_train": False, "do_predict": True}
+    with pytest.raises(ValueError, match="holds no checkpoint; train first"):
+        question_answering_workflow.run(quiz_options(tmp_path, **untrained))
+    prefix = str(golden / "model" / "bert_model.ckpt")
+    options = quiz_options(tmp_path, init_checkpoint=prefix, **untrained)
+    with pytest.raises(ValueError, match="has no head for question answering"):
+        question_answering_workflow.run(options)
+
+
+def test_a_run_of_another_task_is_not_continued(quiz_run, quiz_options):
+    with pytest.raises(ValueError, match="doc_stride 16, but this one has 8"):
+        question_answering_workflow.run(quiz_options(quiz_run, doc_stride=8))
+
+
+def test_a_run_with_another_vocabulary_is_not_continued(
+    tmp_path, quiz_run, quiz_options
+):
+    tokens = (quiz_run / "vocab.txt").read_text().splitlines()
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join([*tokens[:-2], *reversed(tokens[-2:])]))
+    with pytest.raises(ValueError, match="another vocabulary"):
+        question_answering_workflow.run(quiz_options(quiz_run, vocab_file=str(path)))
+
+
+def test_a_run_of_another_model_is_not_continued(tmp_path, quiz_run, quiz_options):
+    values = read_json(quiz_run, "bert_config.json")
+    path = tmp_path / "bert_config.json"
+    path.write_text(json.dumps(values | {"hidden_act": "relu"}))
+    with pytest.raises(ValueError, match="hidden_act is gelu there, relu"):
+        question_answering_workflow.run(
+            quiz_options(quiz_run, bert_config_file=str(path), num_train_epochs=21.0)
+        )
+
+
+@pytest.mark.parametrize("is_training", [True, False], ids=["while training", "after"])
+def test_questions_without_answers_cannot_be_evaluated_on(
+    tmp_path, quiz, quiz_options, is_training
+):
+    with open(quiz) as file:
+        content = json.load(file)
+    del content["data"][0]["paragraphs"][0]["qas"][0]["answers"]
+    (tmp_path / "test.json").write_text(json.dumps(content))
+    values = {"eval_every_steps": 1} if is_training else {"do_eval": True}
+    options = quiz_options(
+        tmp_path / "run", predict_file=str(tmp_path / "test.json"), **values
+    )
+    with pytest.raises(ValueError, match="has questions without their answers"):
+        question_answering_workflow.run(options)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "version, names",
+    [
+        (1, "eval_exact_match, eval_f1."),
+        (
+            2,
+            "eval_HasAns_exact, eval_HasAns_f1, eval_HasAns_total, eval_NoAns_exact, "
+            "eval_NoAns_f1, eval_NoAns_total, eval_best_exact, eval_best_exact_thresh, "
+            "eval_best_f1, eval_best_f1_thresh, eval_exact_match, eval_f1, eval_total.",
+        ),
+    ],
+)
+def test_a_best_metric_that_no_evaluation_has_is_refused_before_training(
+    tmp_path, quiz, quiz_2, quiz_options, version, names
+):
+    path = quiz if version == 1 else quiz_2
+    options = quiz_options(
+        tmp_path / "run",
+        train_file=path,
+        predict_file=path,
+        version_2_with_negative=version == 2,
+        eval_every_steps=1,
+        best_metric="eval_f2",
+    )
+    with pytest.raises(ValueError, match=f"eval_f2 is not among .* this run: {names}"):
+        question_answering_workflow.run(options)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("flag", ["eval_batch_size", "predict_batch_size"])
+def test_a_batch_that_does_not_divide_is_refused_before_training(
+    tmp_path, quiz_options, monkeypatch, flag
+):
+    refused = []
+    monkeypatch.setattr(
+        distribution,
+        "check_batch_size",
+        lambda name, size, *_, **__: refused.append((name, size)),
+    )
+    do = {"eval_batch_size": "do_eval", "predict_batch_size": "do_predict"}[flag]
+    question_answering_workflow.QuestionAnswering(
+        quiz_options(tmp_path, **{flag: 5, do: True})
+    )
+    assert (flag, 5) in refused
+
+
+def test_too_few_questions_for_a_batch_are_refused(tmp_path, quiz_options):
+    with pytest.raises(ValueError, match="24 questions × 3 epochs give not one batch"):
+        options = quiz_options(tmp_path, train_batch_size=80, num_train_epochs=3.0)
+        question_answering_workflow.run(options)

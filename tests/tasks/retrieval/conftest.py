@@ -1,0 +1,77 @@
+"""A task that a tiny model learns in seconds, and options to train on it."""
+
+import json
+
+import pytest
+
+from bert_tf.tasks.retrieval import options
+
+# Query and passage have not one word in common: the pairs have to be learned.
+PAIRS = (
+    ("the bee", "honey and wax"),
+    ("the lamp", "light at midnight"),
+    ("the baker", "warm bread"),
+    ("the river", "cold water"),
+    ("a queen", "twelve houses"),
+    ("a wheel", "slow street"),
+    ("a ball", "green garden"),
+    ("a horse", "old stone"),
+)
+
+
+def json_lines(records):
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+@pytest.fixture(scope="session")
+def passages(tmp_path_factory):
+    """Folder with train.jsonl (16 rows), dev.jsonl (8), corpus.txt and queries.txt."""
+    folder = tmp_path_factory.mktemp("passages")
+    rows = [{"query": query, "passage": passage} for query, passage in PAIRS]
+    again = [{"query": f"{q} was here", "passage": p} for q, p in PAIRS]
+    (folder / "train.jsonl").write_text(json_lines(rows + again))
+    (folder / "dev.jsonl").write_text(json_lines(rows))
+    others = ["the street was old", "", "a garden", "cold houses"]
+    lines = [*others, *(passage for _, passage in PAIRS)]
+    (folder / "corpus.txt").write_text("\n".join(lines) + "\n")
+    (folder / "queries.txt").write_text("the bee\n\nthe river\n")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def retrieval_options(golden, passages):
+    """Returns options for the task; keywords replace or add."""
+
+    def create(output_dir, **values):
+        defaults = {
+            "output_dir": str(output_dir),
+            "bert_config_file": str(golden / "model" / "bert_config.json"),
+            "vocab_file": str(golden / "vocab.txt"),
+            "train_file": str(passages / "train.jsonl"),
+            "eval_file": str(passages / "dev.jsonl"),
+            "corpus_file": str(passages / "corpus.txt"),
+            "predict_file": str(passages / "queries.txt"),
+            "do_train": True,
+            "max_query_length": 8,
+            "max_seq_length": 16,
+            "train_batch_size": 8,
+            "learning_rate": 1e-2,
+            "num_train_epochs": 20.0,
+            "recall_at": (1, 3),
+        }
+        return options.RunRetrievalOptions(**defaults | values)
+
+    return create
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes a file and returns its path; a list is written as JSON lines."""
+
+    def write_file(name, content):
+        if isinstance(content, list):
+            content = json_lines(content)
+        (tmp_path / name).write_text(content)
+        return str(tmp_path / name)
+
+    return write_file

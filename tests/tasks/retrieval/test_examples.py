@@ -1,0 +1,202 @@
+"""Queries and passages of every kind of file, and what is wrong in them."""
+
+import json
+
+import pytest
+
+from bert_tf.tasks.retrieval import corpus as corpus_module
+from bert_tf.tasks.retrieval import examples as examples_module
+
+SQUAD = {
+    "data": [
+        {
+            "title": "Rivers",
+            "paragraphs": [
+                {
+                    "context": "The river was cold.",
+                    "qas": [{"id": "a", "question": "What was cold?", "answers": []}],
+                },
+                {"context": "A lamp.", "qas": []},
+            ],
+        }
+    ]
+}
+
+
+def squad_of(context, **changes):
+    question = {"id": "q", "question": "Who?"} | changes
+    paragraph = {"context": context, "qas": [question]}
+    return json.dumps({"data": [{"title": "x", "paragraphs": [paragraph]}]})
+
+
+def test_rows_of_json_lines_are_examples(write):
+    path = write(
+        "a.jsonl",
+        [
+            {"query": "who", "passage": "me", "id": "x", "negatives": ["you", "him"]},
+            {"query": "where", "passage": "there", "negatives": []},
+        ],
+    )
+    first, second = examples_module.read_examples(path, "train")
+    assert (first.guid, first.query, first.passage) == ("x", "who", "me")
+    assert first.negatives == ("you", "him")
+    assert (second.guid, second.negatives) == ("train-2", ())
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 1, 0)])
+def test_every_row_says_for_itself_whether_it_has_negatives(write, order):
+    rows = [
+        {"query": "who", "passage": "me"},
+        {"query": "where", "passage": "there", "negatives": ["here"]},
+        {"query": "when", "passage": "then", "negatives": []},
+    ]
+    negatives = [(), ("here",), ()]
+    path = write("a.jsonl", [rows[place] for place in order])
+    found = [
+        example.negatives for example in examples_module.read_examples(path, "train")
+    ]
+    assert found == [negatives[place] for place in order]
+
+
+def test_tables_and_texts_are_read_too(write):
+    path = write("a.tsv", "passage\tquery\nme\twho\n")
+    [example] = examples_module.read_examples(path, "dev")
+    assert (example.guid, example.query, example.passage) == ("dev-1", "who", "me")
+    path = write("queries.txt", "who\n\nwhere is it\n")
+    found = examples_module.read_examples(path, "test", with_passages=False)
+    assert [(example.guid, example.query) for example in found] == [
+        ("test-1", "who"),
+        ("test-3", "where is it"),
+    ]
+
+
+def test_files_of_squad_are_queries_and_passages(write):
+    path = write("squad.json", json.dumps(SQUAD, indent=1))
+    [example] = examples_module.read_examples(path, "train")
+    assert (example.guid, example.query) == ("a", "What was cold?")
+    assert example.passage == "The river was cold."
+    found = corpus_module.read_corpus(path)
+    assert found.ids == ("Rivers/1", "Rivers/2")
+    assert found.passages == ("The river was cold.", "A lamp.")
+
+
+def test_articles_without_a_title_of_their_own_are_numbered(write):
+    titles = ({"title": "Rivers"}, {}, {"title": "Rivers"}, {"title": None})
+    articles = [
+        title | {"paragraphs": [{"context": f"{n}a"}, {"context": f"{n}b"}]}
+        for n, title in enumerate(titles)
+    ]
+    path = write("squad.json", json.dumps({"data": articles}))
+    assert corpus_module.read_corpus(path).ids == (
+        "Rivers/1",
+        "Rivers/2",
+        "article 2/1",
+        "article 2/2",
+        "Rivers (article 3)/1",
+        "Rivers (article 3)/2",
+        "article 4/1",
+        "article 4/2",
+    )
+
+
+@pytest.mark.parametrize(
+    "name, content, message",
+    [
+        ("a.jsonl", '{"query": "who"}\n', r"a\.jsonl:1: there is no column passage"),
+        ("a.jsonl", '{"query": "a", "passage": "b"}\n{"que', r"a\.jsonl:2: not JSON"),
+        (
+            "a.jsonl",
+            '{"query": " ", "passage": "b"}\n',
+            r"a\.jsonl:1: the query is empty",
+        ),
+        (
+            "a.jsonl",
+            '{"id": "x", "query": "a", "passage": "b"}\n' * 2,
+            r"a\.jsonl:2: the id 'x' is that of .*a\.jsonl:1 too",
+        ),
+        (
+            "a.jsonl",
+            '{"query": "a", "passage": "b", "negatives": ["c", " b "]}\n',
+            r"a\.jsonl:1: the passage is among the negatives",
+        ),
+        (
+            "a.jsonl",
+            '{"query": "a", "passage": "b", "negatives": "c"}\n',
+            r"a\.jsonl:1: column negatives is \"c\"; expected a list",
+        ),
+        (
+            "a.jsonl",
+            '{"query": "a", "passage": "b"}\n'
+            '{"query": "c", "passage": "d", "negatives": "c"}\n',
+            r"a\.jsonl:2: column negatives is \"c\"; expected a list",
+        ),
+        (
+            "a.jsonl",
+            '{"query": "a", "passage": "b", "negatives": [""]}\n',
+            r"a\.jsonl:1: a text of negatives is empty",
+        ),
+        ("a.jsonl", "", "has no rows"),
+        (
+            "a.json",
+            '{"data": [{"title": "x"}]}',
+            r"a\.json: article 1 \(x\): there is no paragraphs",
+        ),
+        ("a.json", '{"rows": []}', r"a\.json: there is no data; expected SQuAD's"),
+        ("a.json", '{"data": [', r"a\.json:1: not JSON"),
+        ("a.json", '{"data": []}', "has no queries"),
+        (
+            "a.json",
+            '{"data": [{"title": "x", "paragraphs": [{"context": "c"}]}]}',
+            r"article 1 \(x\), paragraph 1: there is no qas",
+        ),
+        ("a.json", squad_of("c", question=None), r"1 \(q\): expected question to be"),
+        ("a.json", squad_of("c", question=" \n"), r"1 \(q\): its question is blank"),
+        ("a.json", squad_of("c", id=7), "question 1: expected id to be text, got 7"),
+        ("a.json", squad_of(None), "paragraph 1: expected context to be text"),
+        ("a.json", squad_of("c" * 100_001), "has 100001 characters, at most 100000"),
+    ],
+)
+def test_what_is_wrong_with_queries_has_its_place(write, name, content, message):
+    with pytest.raises(ValueError, match=message):
+        examples_module.read_examples(write(name, content), "train")
+
+
+def test_a_corpus_is_text_or_json_lines(write):
+    found = corpus_module.read_corpus(write("a.txt", "one\n\n two\n"))
+    assert (found.ids, found.passages) == (("1", "3"), ("one", " two"))
+    rows = [{"id": "x", "passage": "one"}, {"passage": "two"}]
+    found = corpus_module.read_corpus(write("a.jsonl", rows))
+    assert (found.ids, found.passages) == (("x", "2"), ("one", "two"))
+
+
+def test_passages_of_one_text_have_one_number_and_another_corpus_other_digits(write):
+    found = corpus_module.read_corpus(write("a.txt", "one\ntwo\n one \n"))
+    assert found.numbers == [0, 1, 0]
+    assert found.number_of_text("one\n") == 0
+    other = corpus_module.read_corpus(write("b.txt", "one\ntwo\ntwo\n"))
+    assert found.fingerprint != other.fingerprint
+
+
+@pytest.mark.parametrize(
+    "name, content, message",
+    [
+        ("a.txt", "\n\n", r"a\.txt has no passages"),
+        ("a.jsonl", '{"passage": ""}\n', r"a\.jsonl:1: the passage is empty"),
+        ("a.jsonl", '{"text": "a"}\n', r"a\.jsonl:1: there is no column passage"),
+        (
+            "a.jsonl",
+            '{"id": 7, "passage": "a"}\n{"id": "7", "passage": "b"}\n',
+            r"a\.jsonl:2: the id '7' is that of .*a\.jsonl:1 too",
+        ),
+        ("a.jsonl", '{"passage": "a"}\n{"pass', r"a\.jsonl:2: not JSON"),
+        (
+            "a.json",
+            '{"data": [{"title": "x", "paragraphs": [{"context": ""}]}]}',
+            r"article 1 \(x\), paragraph 1: its context is blank",
+        ),
+        ("a.json", squad_of("c" * 100_001), "has 100001 characters, at most 100000"),
+    ],
+)
+def test_what_is_wrong_with_a_corpus_has_its_place(write, name, content, message):
+    with pytest.raises(ValueError, match=message):
+        corpus_module.read_corpus(write(name, content))

@@ -1,0 +1,48 @@
+"""Recall and reciprocal ranks of rankings on the screen."""
+
+import pytest
+
+from bert_tf.tasks.retrieval import scores
+
+RANKINGS = [[7, 3, 1], [5, 9, 2], [1, 2, 8]]
+POSITIVES = [{3}, {5, 2}, {4}]
+
+
+@pytest.mark.parametrize(
+    "k, recall",
+    [
+        (1, (0 + 1 / 2 + 0) / 3),  # One of two right passages is half.
+        (2, (1 + 1 / 2 + 0) / 3),
+        (3, (1 + 1 + 0) / 3),
+        (100, (1 + 1 + 0) / 3),  # There are no more.
+    ],
+)
+def test_recall_is_the_share_of_right_passages_among_the_first(k, recall):
+    assert scores.recall_at(RANKINGS, POSITIVES, k) == pytest.approx(recall)
+
+
+def test_the_reciprocal_rank_is_that_of_the_first_right_passage():
+    expected = (1 / 2 + 1 + 0) / 3
+    assert scores.mean_reciprocal_rank(RANKINGS, POSITIVES) == pytest.approx(expected)
+
+
+def test_all_scores_have_the_names_of_eval_results():
+    found = scores.all_scores(RANKINGS, POSITIVES, (1, 3))
+    assert list(found) == ["eval_recall_at_1", "eval_recall_at_3", "eval_mrr"]
+
+
+@pytest.mark.parametrize(
+    "rankings, positives, message",
+    [
+        ([], [], "at least one"),
+        ([[1]], [], "got 1 and 0"),
+        ([[1]], [set()], "a right passage for every query"),
+    ],
+)
+def test_what_cannot_be_scored_is_refused(rankings, positives, message):
+    for score in (
+        scores.mean_reciprocal_rank,
+        lambda *arguments: scores.recall_at(*arguments, 1),
+    ):
+        with pytest.raises(ValueError, match=message):
+            score(rankings, positives)

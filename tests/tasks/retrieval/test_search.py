@@ -1,0 +1,168 @@
+"""Vectors on disk and the nearest of them."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+import safetensors
+
+from bert_tf.tasks.retrieval import corpus as corpus_module
+from bert_tf.tasks.retrieval import passage_index
+from bert_tf.tasks.retrieval import search as search_module
+
+MADE_BY = {
+    "checkpoint": "step 3",
+    "weights_sha256": "1",
+    "corpus_sha256": "2",
+    "vocabulary": "3",
+    "task": "{}",
+}
+
+
+class Blocks:
+    """Vectors in memory, 7 at a time."""
+
+    def __init__(self, vectors):
+        self.shape = vectors.shape
+        self._vectors = vectors
+
+    def blocks(self):
+        for first in range(0, len(self._vectors), 7):
+            yield first, self._vectors[first : first + 7]
+
+
+def unit(rows, width, seed):
+    vectors = np.random.default_rng(seed).normal(size=(rows, width)).astype("float32")
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@pytest.fixture
+def index(tmp_path, monkeypatch):
+    """Vectors of 50 passages, read 7 at a time."""
+    monkeypatch.setattr(passage_index, "ROWS_PER_BLOCK", 7)
+    vectors = unit(50, 8, 0)
+    texts = [f"passage {number}" for number in range(50)]
+    corpus = corpus_module.of_texts(texts, "corpus.txt")
+    passage_index.write(
+        str(tmp_path), corpus, np.split(vectors, 5), width=8, made_by=MADE_BY
+    )
+    found = passage_index.PassageIndex(str(tmp_path / passage_index.VECTORS_FILE))
+    return found, vectors
+
+
+def test_the_file_is_one_of_safetensors_that_says_what_made_it(index, tmp_path):
+    found, vectors = index
+    path = tmp_path / "passage_embeddings.safetensors"
+    with safetensors.safe_open(path, framework="numpy") as file:
+        np.testing.assert_array_equal(file.get_tensor("embeddings"), vectors)
+        assert file.metadata() == MADE_BY
+    assert found.shape == (50, 8)
+    np.testing.assert_array_equal(
+        np.concatenate([block for _, block in found.blocks()]), vectors
+    )
+    lines = (tmp_path / "passages.jsonl").read_text().splitlines()
+    assert json.loads(lines[1]) == {"id": "2", "passage": "passage 1"}
+
+
+@pytest.mark.parametrize("changed", ["weights_sha256", "corpus_sha256", "task"])
+def test_vectors_of_another_model_or_corpus_are_not_taken(index, tmp_path, changed):
+    assert passage_index.is_made_by(str(tmp_path), MADE_BY | {"checkpoint": "there"})
+    assert not passage_index.is_made_by(str(tmp_path), MADE_BY | {changed: "other"})
+    assert not passage_index.is_made_by(str(tmp_path / "none"), MADE_BY)
+
+
+@pytest.mark.parametrize("size", [4, 100, 1000])
+def test_a_file_that_is_cut_off_is_refused_and_made_anew(index, tmp_path, size):
+    path = tmp_path / "passage_embeddings.safetensors"
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(ValueError, match="is damaged"):
+        passage_index.PassageIndex(str(path))
+    assert not passage_index.is_made_by(str(tmp_path), MADE_BY)
+
+
+class KilledError(Exception):
+    """Stands for a process that ends there."""
+
+
+@pytest.mark.parametrize("place", ["vectors removed", "passages written", "half way"])
+def test_vectors_never_stand_beside_passages_that_are_not_theirs(
+    index, tmp_path, monkeypatch, place
+):
+    whole = passage_index.files.complete_or_absent
+
+    def killed(path, mode="w"):
+        if mode == {"vectors removed": "w", "passages written": "wb"}.get(place):
+            raise KilledError
+        return whole(path, mode)
+
+    def blocks():
+        yield unit(1, 8, 1)
+        raise KilledError
+
+    corpus = corpus_module.of_texts(["one", "two"], "other.txt")
+    made_by = MADE_BY | {"corpus_sha256": "other"}
+    monkeypatch.setattr(passage_index.files, "complete_or_absent", killed)
+    with pytest.raises(KilledError):
+        passage_index.write(str(tmp_path), corpus, blocks(), width=8, made_by=made_by)
+    monkeypatch.undo()
+    # Neither of the new passages nor of the old: whoever asks has them made again.
+    assert not passage_index.is_made_by(str(tmp_path), made_by)
+    assert not passage_index.is_made_by(str(tmp_path), MADE_BY)
+    found = corpus_module.read_corpus(str(tmp_path / passage_index.PASSAGES_FILE))
+    assert len(found) == (50 if place == "vectors removed" else 2)
+
+
+@pytest.mark.parametrize("top_k", [1, 3, 7, 20, 50, 80])
+def test_exact_search_is_that_of_all_scores_sorted(monkeypatch, top_k):
+    monkeypatch.setattr(search_module, "QUERIES_PER_BLOCK", 4)
+    # Whole numbers: products are exact, and many are equal; the first comes first.
+    random = np.random.default_rng(0)
+    vectors = random.integers(-2, 3, size=(50, 8)).astype("float32")
+    queries = random.integers(-2, 3, size=(9, 8)).astype("float32")
+    found = Blocks(vectors)
+    scores = queries @ vectors.T
+    expected = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
+    told = []
+    best = search_module.search(
+        queries,
+        found,
+        top_k,
+        progress=lambda stage, done, total, **_: told.append((done, total)),
+    )
+    np.testing.assert_array_equal(best.numbers, expected)
+    np.testing.assert_allclose(
+        best.scores, np.take_along_axis(scores, expected, axis=1), rtol=1e-5
+    )
+    assert told[-1] == (50, 50)
+    assert len(told) == 8
+
+
+@pytest.mark.parametrize("kind, package", [("hnswlib", "hnswlib"), ("faiss", "faiss")])
+def test_libraries_find_the_same(index, kind, package):
+    pytest.importorskip(package)
+    found, _ = index
+    queries = unit(9, 8, 1)
+    expected = search_module.search(queries, found, 5)
+    best = search_module.search(queries, found, 5, kind=kind)
+    np.testing.assert_array_equal(best.numbers, expected.numbers)
+    np.testing.assert_allclose(best.scores, expected.scores, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "kind, message",
+    [
+        ("hnswlib", "--search=hnswlib needs .* pip install hnswlib, or pip install"),
+        ("faiss", "--search=faiss needs .* pip install faiss-cpu, or pip install"),
+    ],
+)
+def test_a_library_that_is_not_there_is_named(monkeypatch, kind, message):
+    monkeypatch.setitem(sys.modules, kind, None)
+    with pytest.raises(ImportError, match=message):
+        search_module.check_installed(kind)
+    search_module.check_installed("exact")
+
+
+def test_an_unknown_search_is_refused(index):
+    with pytest.raises(ValueError, match="Unknown search 'near'"):
+        search_module.search(unit(1, 8, 1), index[0], 1, kind="near")

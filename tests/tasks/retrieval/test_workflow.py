@@ -1,0 +1,495 @@
+"""A whole run on a task that is learned in seconds, and what does not fit."""
+
+import contextlib
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf.checkpoints import names as checkpoint_names
+from bert_tf.checkpoints.release import bundle
+from bert_tf.checkpoints.release import rotation
+from bert_tf.tasks.retrieval import encoding
+from bert_tf.tasks.retrieval import passage_index
+from bert_tf.tasks.retrieval import workflow as retrieval_workflow
+from bert_tf.training import distribution
+from bert_tf.training import estimates
+
+BEST = "eval_mrr"
+PAIRS = (("the bee", "honey and wax"), ("the lamp", "light"), ("the river", "is cold"))
+
+
+def read_results(folder):
+    lines = (folder / "eval_results.txt").read_text().splitlines()
+    return {key: float(value) for key, value in (line.split(" = ") for line in lines)}
+
+
+def read_lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory, retrieval_options):
+    """Folder of a bi-encoder's run that learned its pairs by heart."""
+    folder = tmp_path_factory.mktemp("runs") / "bi"
+    options = retrieval_options(
+        folder, do_eval=True, do_predict=True, eval_every_steps=20, top_k=4
+    )
+    assert options.best_metric == BEST
+    report = retrieval_workflow.run(options)
+    assert "eval_recall_at_1 = 1.0" in report
+    return folder
+
+
+@pytest.fixture(scope="module")
+def cross_dir(tmp_path_factory, retrieval_options, run_dir):
+    """Folder of a cross-encoder's run, which ranks what the bi-encoder found."""
+    folder = tmp_path_factory.mktemp("runs") / "cross"
+    options = retrieval_options(
+        folder,
+        model="cross_encoder",
+        do_eval=True,
+        do_predict=True,
+        retrieve_with=str(run_dir),
+        num_candidates=6,
+        num_negatives=7,
+        num_train_epochs=2.0,
+    )
+    retrieval_workflow.run(options)
+    return folder
+
+
+def test_the_evaluation_has_recall_and_reciprocal_rank(run_dir):
+    assert read_results(run_dir) == {
+        "eval_mrr": 1.0,
+        "eval_recall_at_1": 1.0,
+        "eval_recall_at_3": 1.0,
+        "global_step": 40,  # int(16 / 8 * 20)
+    }
+
+
+def test_training_and_evaluation_are_logged_and_the_best_is_kept(
+    run_dir, retrieval_options
+):
+    lines = read_lines(run_dir / "metrics.jsonl")
+    assert [line["step"] for line in lines if "eval_mrr" in line] == [20, 40]
+    assert "ranking_loss" in lines[0]
+    best = retrieval_workflow.evaluate(retrieval_options(run_dir / "best"))
+    assert best["global_step"] in (20, 40)
+
+
+def test_predictions_are_rankings_of_the_corpus(run_dir):
+    first, second = read_lines(run_dir / "predictions.jsonl")
+    assert (first["id"], first["query"]) == ("test-1", "the bee")
+    assert (second["id"], second["query"]) == ("test-3", "the river")
+    assert len(first["passages"]) == 4
+    # The fifth line of the corpus; the second one is blank.
+    assert first["passages"][0]["id"] == "5"
+    assert first["passages"][0]["text"] == "honey and wax"
+    scores = [passage["score"] for passage in first["passages"]]
+    assert scores == sorted(scores, reverse=True)
+    assert scores[0] <= 1.0001
+
+
+def test_the_run_has_a_model_card_with_what_is_wrong(
+    run_dir, tmp_path, retrieval_options, write
+):
+    text = (run_dir / "README.md").read_text()
+    assert "pipeline_tag: sentence-similarity" in text
+    assert "eval_mrr" in text
+    [corpus] = [line for line in text.splitlines() if line.startswith("| corpus |")]
+    assert retrieval_options(run_dir).corpus_file.endswith(corpus.split(" | ")[1])
+    wrong = write("wrong.jsonl", [{"query": "the bee", "passage": "cold water"}])
+    run = shutil.copytree(run_dir, tmp_path / "run")
+    retrieval_workflow.evaluate(retrieval_options(run, eval_file=wrong))
+    facts = json.loads((run / "model_card.json").read_text())
+    assert facts["num_wrong"] == facts["num_evaluated"] == 1
+    assert facts["wrong_examples"] == [
+        {"text": "the bee", "expected": "cold water", "predicted": "honey and wax"}
+    ]
+
+
+def test_the_folder_alone_is_enough_to_rank(run_dir):
+    task = json.loads((run_dir / "task.json").read_text())
+    assert (task["task"], task["model"]) == ("retrieval", "bi_encoder")
+    model = bert_tf.load(str(run_dir))
+    [answer] = model.predict(["the lamp"], top_k=2)
+    assert answer["query"] == "the lamp"
+    assert answer["passages"][0]["text"] == "light at midnight"
+    assert len(answer["passages"]) == 2
+    assert model.predict([]) == []
+    vectors = model.embed(["honey and wax", "warm bread"])
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
+    kept = passage_index.PassageIndex(str(run_dir / passage_index.VECTORS_FILE))
+    [(_, block)] = kept.blocks()
+    np.testing.assert_allclose(vectors[0], block[3], atol=1e-6)
+    assert model.embed([]).shape == (0, 16)
+
+
+def test_vectors_of_a_corpus_are_kept_until_model_or_corpus_change(
+    run_dir, retrieval_options, tmp_path, monkeypatch, write
+):
+    run = shutil.copytree(run_dir, tmp_path / "run")
+    embedded = []
+    original = encoding.TextEncoder.passages
+
+    def watched(self, texts, **arguments):
+        embedded.append(len(texts))
+        return original(self, texts, **arguments)
+
+    monkeypatch.setattr(encoding.TextEncoder, "passages", watched)
+    assert retrieval_workflow.evaluate(retrieval_options(run))["eval_mrr"] == 1.0
+    assert embedded == []
+    rows = [{"query": "the bee", "passage": "a garden"}]
+    options = retrieval_options(
+        run,
+        do_train=False,
+        do_eval=True,
+        eval_file=write("dev.jsonl", rows),
+        corpus_file=write("corpus.txt", "a garden\ntwelve\n"),
+    )
+    retrieval = retrieval_workflow.Retrieval(options)
+    retrieval.evaluate()
+    retrieval.evaluate()
+    assert embedded == [2]
+    weight = retrieval.trainer.model.trainable_variables[0]
+    weight.assign(weight + 0.1)
+    retrieval.evaluate()
+    assert embedded == [2, 2]
+    made_by = passage_index.PassageIndex(str(run / passage_index.VECTORS_FILE)).made_by
+    assert made_by["checkpoint"] == f"step 40 of {run}"
+
+
+def test_a_cross_encoder_ranks_again_what_was_found(cross_dir):
+    results = read_results(cross_dir)
+    assert results["eval_retrieved_recall_at_1"] == 1.0
+    assert 0 < results["eval_mrr"] <= 1
+    first, _ = read_lines(cross_dir / "predictions.jsonl")
+    assert len(first["passages"]) == 6
+    assert "honey and wax" in [passage["text"] for passage in first["passages"]]
+    assert "pipeline_tag: text-ranking" in (cross_dir / "README.md").read_text()
+    pairs = [("the bee", ["cold water", "honey and wax"]), ("the lamp", [])]
+    answer, empty = bert_tf.load(str(cross_dir)).predict(pairs)
+    assert {passage["id"] for passage in answer["passages"]} == {"0", "1"}
+    first, second = (passage["score"] for passage in answer["passages"])
+    assert first >= second
+    assert empty == {"query": "the lamp", "passages": []}
+
+
+def test_a_cross_encoder_learns_which_passage_is_right(
+    tmp_path, retrieval_options, write
+):
+    rows = [
+        {"query": query, "passage": passage, "negatives": ["ball ball", "wheel wheel"]}
+        for query, passage in PAIRS
+    ]
+    options = retrieval_options(
+        tmp_path,
+        model="cross_encoder",
+        train_file=write("train.jsonl", rows),
+        num_negatives=2,
+        train_batch_size=3,
+        num_train_epochs=60.0,
+        log_every_steps=10,
+    )
+    retrieval_workflow.train(options)
+    losses = [line["loss"] for line in read_lines(tmp_path / "metrics.jsonl")]
+    assert losses[0] == pytest.approx(np.log(3), abs=0.1)  # Of three, nothing known.
+    assert np.mean(losses[-3:]) < 0.6
+
+
+def test_evaluating_and_predicting_need_only_the_folder(run_dir, retrieval_options):
+    before = (run_dir / "predictions.jsonl").read_text()
+    given = ("bert_config_file", "vocab_file", "train_file")
+    options = retrieval_options(
+        run_dir,
+        do_train=False,
+        do_eval=True,
+        do_predict=True,
+        top_k=4,
+        **dict.fromkeys(given),
+    )
+    retrieval_workflow.run(options)
+    assert (run_dir / "predictions.jsonl").read_text() == before
+    assert read_results(run_dir)["eval_mrr"] == 1.0
+
+
+@pytest.mark.parametrize(
+    "values", [{}, {"model": "cross_encoder"}], ids=["bi_encoder", "cross_encoder"]
+)
+def test_a_run_that_was_stopped_ends_with_the_weights_of_one_that_was_not(
+    tmp_path, retrieval_options, values
+):
+    values = {"num_train_epochs": 3.0, "num_negatives": 2} | values
+    whole = retrieval_options(tmp_path / "whole", **values)
+    assert retrieval_workflow.train(whole)["global_step"] == 6
+
+    class StoppedError(Exception):
+        pass
+
+    def stop(stage, done, total, **_):
+        if stage == "train" and done >= 4:
+            raise StoppedError
+
+    parts = retrieval_options(tmp_path / "parts", save_checkpoints_steps=2, **values)
+    with pytest.raises(StoppedError):
+        retrieval_workflow.Retrieval(parts, progress=stop).train()
+    assert retrieval_workflow.train(parts)["global_step"] == 6
+    prefixes = [rotation.latest(str(tmp_path / name)) for name in ("whole", "parts")]
+    found = [
+        bundle.read(prefix, sorted(bundle.read_names_and_shapes(prefix)))
+        for prefix in prefixes
+    ]
+    assert set(found[0]) == set(found[1])
+    for name, weights in found[0].items():
+        np.testing.assert_array_equal(weights, found[1][name], err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "values, compute_dtype, first_rate, pooling",
+    [
+        ({}, "float32", 1e-2 / 4, "mean"),  # 40 steps, of which a tenth is warm-up.
+        (
+            {
+                "dtype": "mixed_bfloat16",
+                "learning_rate": 1e-3,
+                "warmup_proportion": 0.5,
+                "pooling": "max",
+            },
+            "bfloat16",
+            1e-3 / 20,
+            "max",
+        ),
+    ],
+    ids=["default", "other"],
+)
+def test_model_and_rate_follow_their_flags(
+    tmp_path, retrieval_options, values, compute_dtype, first_rate, pooling
+):
+    options = retrieval_options(tmp_path, temperature=0.1, **values)
+    trainer = retrieval_workflow.Retrieval(options).trainer
+    assert trainer.model.compute_dtype == compute_dtype
+    assert trainer.model.pooling == pooling
+    assert trainer.model.temperature == 0.1
+    rate = float(trainer.optimizer.learning_rate)
+    assert rate == pytest.approx(first_rate, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "values, candidates",
+    [
+        ({}, 1),  # The batch has enough.
+        ({"num_negatives": 2}, 3),
+        ({"train_file": "given"}, 2),  # The most that a row gives is one.
+        ({"model": "cross_encoder"}, 5),
+        ({"model": "cross_encoder", "num_negatives": 1}, 2),
+    ],
+)
+def test_negatives_follow_flag_file_and_model(
+    tmp_path, retrieval_options, write, values, candidates
+):
+    if "train_file" in values:
+        rows = [{"query": "a", "passage": "b", "negatives": ["c"]}] * 8
+        values = {"train_file": write("train.jsonl", rows)}
+    found = retrieval_workflow.Retrieval(retrieval_options(tmp_path, **values)).source()
+    assert found.candidates(0, [0, 1]).shape == (2, candidates)
+
+
+def test_an_encoder_is_evaluated_as_it_is(tmp_path, retrieval_options, golden):
+    prefix = str(golden / "model" / "bert_model.ckpt")
+    options = retrieval_options(
+        tmp_path, do_train=False, do_eval=True, init_checkpoint=prefix
+    )
+    assert 0 < retrieval_workflow.evaluate(options)["eval_mrr"] < 1
+    made_by = passage_index.PassageIndex(
+        str(tmp_path / passage_index.VECTORS_FILE)
+    ).made_by
+    assert made_by["checkpoint"] == prefix
+    model = retrieval_workflow.Retrieval(options).trainer.model
+    name = "bert/encoder/layer_1/output/dense/kernel"
+    np.testing.assert_array_equal(
+        checkpoint_names.checkpoint_variables(model)[name],
+        bundle.read(prefix, [name])[name],
+    )
+
+
+def test_pooling_and_casing_are_the_checkpoints(tmp_path, retrieval_options, run_dir):
+    other = shutil.copytree(run_dir, tmp_path / "other")
+    task = json.loads((other / "task.json").read_text())
+    task |= {"pooling": "cls", "do_lower_case": False}
+    (other / "task.json").write_text(json.dumps(task))
+    values = {"init_checkpoint": str(other), "vocab_file": None}
+    options = retrieval_options(tmp_path / "run", **values)
+    found = retrieval_workflow.Retrieval(options).task
+    assert (found.pooling, found.do_lower_case) == ("cls", False)
+    options = retrieval_options(tmp_path / "run", pooling="max", **values)
+    assert retrieval_workflow.Retrieval(options).task.pooling == "max"
+    with pytest.raises(ValueError, match="give --do_lower_case=False"):
+        retrieval_workflow.run(
+            retrieval_options(tmp_path / "run", do_lower_case=True, **values)
+        )
+
+
+def test_a_dry_run_counts_all_sequences_and_writes_nothing(tmp_path, retrieval_options):
+    options = retrieval_options(
+        tmp_path / "run", do_train=False, dry_run=True, model="cross_encoder"
+    )
+    retrieval = retrieval_workflow.Retrieval(options)
+    [flops] = [li for li in retrieval.dry_run_report().splitlines() if "FLOPs" in li]
+    one = estimates.forward_flops(retrieval.inputs.config, 16)
+    # Five pairs each of eight queries; the backward pass costs twice the forward.
+    assert float(flops.split()[-1]) == pytest.approx(3 * 8 * 5 * one, rel=0.01)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"do_train": False, "do_eval": True}, "holds no checkpoint; train first"),
+        (
+            {"do_train": False, "do_predict": True, "vocab_file": None},
+            "holds no task.json, so --vocab_file is needed",
+        ),
+        ({"num_train_epochs": 0.1}, "give not one batch of 8"),
+        ({"train_batch_size": 1000}, "give not one batch of 1000"),
+        ({"max_seq_length": 65}, "max_position_embeddings"),
+        ({"max_query_length": 65}, "max_position_embeddings"),
+        (
+            {"eval_every_steps": 1, "best_metric": "eval_f2"},
+            "--best_metric=eval_f2 is not among the scores of this run: eval_mrr, "
+            "eval_recall_at_1, eval_recall_at_3.",
+        ),
+        ({"init_checkpoint": "nowhere/model.ckpt"}, "nowhere/model.ckpt"),
+        ({"frozen_layers": "2"}, "leaves nothing to train"),
+        ({"corpus_file": "nowhere.txt"}, "nowhere.txt"),
+        (
+            {"num_negatives": 1, "corpus_file": None, "train_file": "one"},
+            "All 1 passages answer one query",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_training(
+    tmp_path, retrieval_options, values, message, write
+):
+    if values.get("train_file") == "one":
+        rows = [{"query": "a", "passage": "b"}] * 8
+        values = values | {"train_file": write("train.jsonl", rows)}
+    with pytest.raises((ValueError, OSError), match=message):
+        retrieval_workflow.run(retrieval_options(tmp_path / "run", **values))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_passage_that_is_not_in_the_corpus_is_refused(
+    tmp_path, retrieval_options, write
+):
+    rows = [{"query": "a", "passage": "cold  water"}, {"query": "b", "passage": "c"}]
+    options = retrieval_options(
+        tmp_path / "run", do_eval=True, eval_file=write("dev.jsonl", rows)
+    )
+    with pytest.raises(ValueError, match=r"dev\.jsonl:2: .* 'dev-2' is not in .*txt"):
+        retrieval_workflow.run(options)
+
+
+def test_a_head_that_gives_no_score_does_not_rank(
+    tmp_path, retrieval_options, golden, run_dir, cross_dir
+):
+    values = {
+        "model": "cross_encoder",
+        "do_train": False,
+        "do_eval": True,
+        "retrieve_with": str(run_dir),
+        "num_candidates": 6,
+    }
+    prefix = str(golden / "model" / "bert_model.ckpt")
+    with pytest.raises(ValueError, match="was not fine-tuned to rank"):
+        retrieval_workflow.run(
+            retrieval_options(tmp_path / "a", init_checkpoint=prefix, **values)
+        )
+    options = retrieval_options(tmp_path / "b", init_checkpoint=cross_dir, **values)
+    found = retrieval_workflow.evaluate(options)[BEST]
+    assert found == pytest.approx(read_results(cross_dir)[BEST])
+    values["retrieve_with"] = str(cross_dir)
+    with pytest.raises(ValueError, match="expected one of a bi_encoder"):
+        retrieval_workflow.run(retrieval_options(cross_dir, **values))
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"max_seq_length": 32}, "max_seq_length 16, but this one has 32"),
+        ({"max_query_length": 9}, "max_query_length 8, but this one has 9"),
+        ({"do_lower_case": False}, "do_lower_case True, but this one has False"),
+        ({"pooling": "cls"}, "pooling 'mean', but this one has 'cls'"),
+        ({"temperature": 0.1}, "temperature 0.05, but this one has 0.1"),
+        ({"model": "cross_encoder"}, "model 'bi_encoder', but this one has"),
+    ],
+)
+def test_a_run_of_another_task_is_not_continued(
+    run_dir, retrieval_options, values, message
+):
+    with pytest.raises(ValueError, match=message):
+        retrieval_workflow.run(retrieval_options(run_dir, **values))
+
+
+def test_a_run_is_applied_as_the_model_that_it_is(run_dir, retrieval_options):
+    options = retrieval_options(
+        run_dir,
+        model="cross_encoder",
+        do_train=False,
+        do_eval=True,
+        retrieve_with=str(run_dir),
+    )
+    with pytest.raises(ValueError, match="a bi_encoder; give --model=bi_encoder"):
+        retrieval_workflow.run(options)
+
+
+def test_a_run_with_another_vocabulary_or_model_is_not_continued(
+    run_dir, retrieval_options, golden, tmp_path
+):
+    *tokens, one, other = (golden / "vocab.txt").read_text().splitlines()
+    swapped = tmp_path / "vocab.txt"
+    swapped.write_text("\n".join([*tokens, other, one]) + "\n")
+    with pytest.raises(ValueError, match="with another vocabulary"):
+        retrieval_workflow.run(retrieval_options(run_dir, vocab_file=str(swapped)))
+    config = json.loads((golden / "model" / "bert_config.json").read_text())
+    other_config = tmp_path / "other.json"
+    other_config.write_text(json.dumps(config | {"num_attention_heads": 4}))
+    with pytest.raises(ValueError, match="num_attention_heads is 2 there, 4"):
+        retrieval_workflow.run(
+            retrieval_options(run_dir, bert_config_file=str(other_config))
+        )
+
+
+def test_a_batch_that_does_not_divide_is_refused_before_training(
+    monkeypatch, tmp_path, retrieval_options
+):
+    class TwoReplicas:
+        num_replicas_in_sync = 2
+
+        @staticmethod
+        def scope():
+            return contextlib.nullcontext()
+
+    monkeypatch.setattr(
+        distribution, "create_strategy", lambda *args, **kwargs: TwoReplicas()
+    )
+    options = retrieval_options(tmp_path, do_predict=True, eval_batch_size=7)
+    with pytest.raises(ValueError, match="--eval_batch_size=7 is not divisible by 2"):
+        retrieval_workflow.Retrieval(options)
+
+
+def test_inputs_that_are_no_queries_are_refused(run_dir, cross_dir, tmp_path):
+    model = bert_tf.load(str(run_dir))
+    for inputs in ("a text", [("a", "b")]):
+        with pytest.raises(ValueError, match="xpected a "):
+            model.predict(inputs)
+    model = bert_tf.load(str(cross_dir))
+    for inputs in ("a text", ["a text"], [("a", "b")], [("a", [1])], [(1, ["b"])]):
+        with pytest.raises(ValueError, match="xpected "):
+            model.predict(inputs)
+    run = shutil.copytree(run_dir, tmp_path / "run")
+    (run / passage_index.PASSAGES_FILE).unlink()
+    with pytest.raises(ValueError, match="holds no passages; run it once with --corp"):
+        bert_tf.load(str(run)).predict(["the bee"])

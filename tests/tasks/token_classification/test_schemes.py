@@ -1,0 +1,166 @@
+import random
+
+import pytest
+
+from bert_tf.tasks.token_classification import schemes
+
+
+@pytest.mark.parametrize(
+    "sentences, scheme",
+    [
+        ("B-PER I-PER O B-LOC", "iob2"),
+        ("I-PER I-PER O I-LOC", "iob1"),
+        ("I-PER B-PER I-PER", "iob1"),  # The second of two that touch.
+        ("B-PER", "iob2"),
+        ("B-PER E-PER S-LOC O", "iobes"),
+        ("S-LOC", "iobes"),
+        ("B-PER I-PER L-PER U-LOC", "bilou"),
+        ("NN VBZ NN-TL", "none"),
+        ("O PER LOC", "none"),
+        ("O O", "none"),
+        # One tag breaks IOB2, two break IOB1.
+        ("B-PER I-PER / B-LOC / I-LOC", "iob2"),
+        ("I-PER / I-LOC I-LOC / B-LOC", "iob1"),
+    ],
+)
+def test_the_scheme_is_recognized(sentences, scheme):
+    tags = [sentence.split() for sentence in sentences.split(" / ")]
+    assert schemes.recognized(tags) == scheme
+
+
+@pytest.mark.parametrize(
+    "sentence, stray, scheme",
+    [
+        ("B-PER I-PER O B-LOC", "LOC", "iob2"),  # Its prefix was left out.
+        ("I-PER I-PER O I-LOC", "LOC", "iob1"),
+        ("B-PER I-PER O B-LOC", "S-PER", "iob2"),
+        ("B-PER I-PER O B-LOC", "E-PER", "iob2"),
+        ("B-PER I-PER O B-LOC", "U-LOC", "iob2"),
+        ("B-PER E-PER O S-LOC", "U-LOC", "iobes"),
+        ("B-PER L-PER O U-LOC", "S-LOC", "bilou"),
+        # Entities so long that E- and S- are as rare as slips are.
+        (" ".join(["B-PRO", *["I-PRO"] * 40, "E-PRO"]), "L-PRO", "iobes"),
+    ],
+)
+def test_one_mistyped_tag_does_not_change_the_scheme(sentence, stray, scheme):
+    tags = [sentence.split()] * 60
+    assert schemes.recognized([*tags, ["O", stray]]) == scheme
+    found = schemes.breach(["O", stray], scheme)
+    assert found.index == 1
+    assert repr(stray) in found.reason
+
+
+@pytest.mark.parametrize(
+    "num_plain, scheme",
+    [(10, "iob2"), (11, "none")],  # Of 100 words with a tag other than O.
+)
+def test_more_than_a_tenth_without_prefix_are_plain_tags(num_plain, scheme):
+    tags = ["NN"] * num_plain + ["B-X"] * (100 - num_plain) + ["O"] * 1000
+    assert schemes.recognized([tags]) == scheme
+
+
+@pytest.mark.parametrize(
+    "labels, scheme",
+    [
+        ("O B-A I-A B-B I-B", "iob2"),
+        ("O I-A I-B B-B", "iob1"),
+        ("O B-A I-A E-A", "iobes"),  # No entity of one word was ever seen.
+        ("B-A I-A L-A U-A O", "bilou"),
+        ("O B-A I-A [CLS]", "none"),
+        ("O", "none"),
+    ],
+)
+def test_the_scheme_of_a_models_tags_is_that_of_their_prefixes(labels, scheme):
+    assert schemes.of_labels(labels.split()) == scheme
+
+
+@pytest.mark.parametrize(
+    "tags, scheme, index, reason",
+    [
+        ("O I-PER", "iob2", 1, "'I-PER' at the start does not go on with an entity"),
+        ("B-LOC I-PER", "iob2", 1, "'I-PER' after 'B-LOC' does not go on"),
+        ("B-PER", "iob1", 0, "does not follow an entity of the type PER"),
+        ("I-LOC B-PER", "iob1", 1, "'B-PER' after 'I-LOC' does not follow"),
+        ("S-PER", "iob2", 0, "'S-PER' is none of B-…, I-… and O"),
+        ("PER", "iob2", 0, "'PER' is none of"),
+        ("O E-PER", "iobes", 1, "belongs to no entity that B-… started"),
+        ("S-PER I-PER", "iobes", 1, "belongs to no entity"),
+        ("B-PER O", "iobes", 1, "before the entity that 'B-PER' belongs to has ended"),
+        ("B-PER I-PER", "iobes", 2, "the sentence ends within the entity"),
+        ("B-PER L-LOC", "bilou", 1, "belongs to no entity"),
+        ("B-PER E-PER", "bilou", 1, "'E-PER' is none of B-…, I-…, L-…, U-… and O"),
+    ],
+)
+def test_the_first_tag_that_breaks_a_scheme_is_found(tags, scheme, index, reason):
+    found = schemes.breach(tags.split(), scheme)
+    assert found.index == index
+    assert reason in found.reason
+
+
+@pytest.mark.parametrize(
+    "tags, scheme",
+    [
+        ("I-PER B-PER I-PER O I-LOC", "iob1"),
+        ("B-PER B-PER I-PER O B-LOC", "iob2"),
+        ("S-PER B-PER I-PER E-PER O S-LOC", "iobes"),
+        ("U-PER B-PER I-PER L-PER O U-LOC", "bilou"),
+        ("B-anything goes I-here", "none"),
+        ("B-A-B I-A-B", "iob2"),  # A type may have a hyphen.
+    ],
+)
+def test_tags_that_keep_to_a_scheme_pass(tags, scheme):
+    assert schemes.breach(tags.split(), scheme) is None
+
+
+@pytest.mark.parametrize(
+    "tags, scheme, labels",
+    [
+        ("O I-PER I-LOC", "iob1", "O B-LOC I-LOC B-PER I-PER"),
+        ("B-PER", "iob2", "O B-PER I-PER"),
+        ("S-X O", "iobes", "O B-X I-X E-X S-X"),
+        ("VBZ NN", "none", "NN VBZ"),
+    ],
+)
+def test_labels_have_all_prefixes_of_every_type(tags, scheme, labels):
+    assert schemes.labels_of(tags.split(), scheme) == labels.split()
+
+
+def test_bilou_becomes_iobes_and_others_stay():
+    tags = ["B-A", "I-A", "L-A", "U-L", "O"]
+    assert schemes.as_iobes(tags, "bilou") == ["B-A", "I-A", "E-A", "S-L", "O"]
+    assert schemes.as_iobes(["U-A", "L-A"], "iob2") == ["U-A", "L-A"]
+
+
+def random_tags(scheme, entities):
+    """Returns the tags of (length, type) entities, O for the type None."""
+    tags, before = [], None
+    for length, kind in entities:
+        if kind is None:
+            tags += ["O"] * length
+        elif scheme == "iob1":
+            first = "B" if before == kind else "I"
+            tags += [f"{first}-{kind}"] + [f"I-{kind}"] * (length - 1)
+        elif scheme == "iob2":
+            tags += [f"B-{kind}"] + [f"I-{kind}"] * (length - 1)
+        else:
+            _, _, last, only = schemes.PREFIXES[scheme]
+            inner = [f"I-{kind}"] * (length - 2)
+            several = [f"B-{kind}", *inner, f"{last}-{kind}"]
+            tags += [f"{only}-{kind}"] if length == 1 else several
+        before = kind
+    return tags
+
+
+@pytest.mark.parametrize("scheme", schemes.PREFIXES)
+def test_what_a_scheme_writes_is_recognized_as_that_scheme(scheme):
+    generator = random.Random(1)
+    kinds = ("PER", "LOC", None)
+    sentences = [
+        random_tags(
+            scheme,
+            [(generator.randint(1, 4), generator.choice(kinds)) for _ in range(6)],
+        )
+        for _ in range(50)
+    ]
+    assert schemes.recognized(sentences) == scheme
+    assert all(schemes.breach(tags, scheme) is None for tags in sentences)

@@ -1,0 +1,98 @@
+import random
+import sys
+
+import pytest
+
+from bert_tf.tasks.token_classification import schemes
+from bert_tf.tasks.token_classification import scores
+
+
+def entities(tags):
+    """Returns {(first, last, type)} as conlleval's Perl finds chunks, said plainly."""
+    found, start = set(), None
+    padded = ["O", *tags, "O"]
+    for index in range(1, len(padded)):
+        before, prefix = padded[index - 1][0], padded[index][0]
+        same = padded[index - 1][1:] == padded[index][1:]
+        ends = before in "ES" or prefix in "BSO" or not same
+        if before != "O" and ends:
+            found.add((start, index - 2, padded[index - 1][2:]))
+        starts = prefix in "BS" or before in "OES" or not same
+        if prefix != "O" and starts:
+            start = index - 1
+    return found
+
+
+@pytest.mark.parametrize("scheme", schemes.PREFIXES)
+def test_entities_count_as_in_conlleval_also_where_tags_break_their_scheme(scheme):
+    generator = random.Random(3)
+    labels = schemes.labels_of(["S-PER", "S-LOC"], scheme)
+    true, predicted, hits, num_true, num_predicted = [], [], 0, 0, 0
+    for _ in range(200):
+        length = generator.randint(1, 6)
+        true.append(generator.choices(labels, k=length))
+        kept = zip(true[-1], generator.choices(labels, k=length), strict=True)
+        predicted.append([generator.choice(pair) for pair in kept])
+        sets = [
+            entities(schemes.as_iobes(tags, scheme))
+            for tags in (true[-1], predicted[-1])
+        ]
+        hits += len(sets[0] & sets[1])
+        num_true, num_predicted = num_true + len(sets[0]), num_predicted + len(sets[1])
+    found = scores.tag_scores(true, predicted, scheme)
+    assert found["precision"] == pytest.approx(hits / num_predicted)
+    assert found["recall"] == pytest.approx(hits / num_true)
+    assert found["f1"] == pytest.approx(2 * hits / (num_true + num_predicted))
+
+
+@pytest.mark.parametrize(
+    "true, predicted, scheme, expected",
+    [
+        # One of two entities found; the other one's type is wrong.
+        (
+            "B-A I-A O B-B",
+            "B-A I-A O B-A",
+            "iob2",
+            {"accuracy": 0.75, "precision": 0.5, "recall": 0.5, "f1": 0.5},
+        ),
+        # Half an entity is none, though two of three words are right.
+        (
+            "I-A I-A O",
+            "I-A O O",
+            "iob1",
+            {"accuracy": 2 / 3, "precision": 0, "recall": 0, "f1": 0},
+        ),
+        (
+            "B-A L-A U-B",
+            "B-A L-A O",
+            "bilou",
+            {"accuracy": 2 / 3, "precision": 1, "recall": 0.5, "f1": 2 / 3},
+        ),
+        ("NN VB NN", "NN VB VB", "none", {"accuracy": 2 / 3}),
+        ("O", "O", "iob2", {"accuracy": 1, "precision": 0, "recall": 0, "f1": 0}),
+    ],
+)
+def test_the_scores_are(true, predicted, scheme, expected):
+    found = scores.tag_scores([true.split()], [predicted.split()], scheme)
+    assert found == pytest.approx(expected)
+
+
+def test_the_report_has_a_line_for_each_type():
+    report = scores.report_by_type([["B-PER", "B-LOC"]], [["B-PER", "O"]], "iob2")
+    rows = {line.split()[0]: line.split()[1:] for line in report.splitlines() if line}
+    assert rows["PER"] == ["1.00", "1.00", "1.00", "1"]
+    assert rows["LOC"] == ["0.00", "0.00", "0.00", "1"]
+
+
+def test_what_cannot_be_scored_is_refused():
+    with pytest.raises(ValueError, match="at least one word"):
+        scores.tag_scores([], [], "none")
+    with pytest.raises(ValueError, match=r"shorter|longer"):
+        scores.tag_scores([["O"]], [["O", "O"]], "none")
+
+
+def test_without_seqeval_the_package_to_install_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "seqeval.metrics", None)
+    with pytest.raises(ImportError, match=r"bert_tf\[entities\]"):
+        scores.check_available("iob2")
+    scores.check_available("none")

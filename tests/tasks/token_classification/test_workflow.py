@@ -1,0 +1,545 @@
+import contextlib
+import json
+import shutil
+import sys
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf.checkpoints.release import bundle
+from bert_tf.checkpoints.release import rotation
+from bert_tf.fine_tuning import model_card
+from bert_tf.tasks.token_classification import (
+    predictor as token_classification_predictor,
+)
+from bert_tf.tasks.token_classification import run_setup
+from bert_tf.tasks.token_classification import true_casing
+from bert_tf.tasks.token_classification import workflow as token_classification_workflow
+from bert_tf.training import distribution
+
+
+def read_results(folder):
+    lines = (folder / "eval_results.txt").read_text().splitlines()
+    return {key: float(value) for key, value in (line.split(" = ") for line in lines)}
+
+
+@pytest.fixture(scope="module")
+def names_run(tmp_path_factory, names_options):
+    """Folder of a run that learned the names, evaluated and predicted."""
+    run_dir = tmp_path_factory.mktemp("runs") / "names"
+    options = names_options(
+        run_dir,
+        do_eval=True,
+        do_predict=True,
+        eval_every_steps=60,
+        best_metric="eval_f1",
+    )
+    report = token_classification_workflow.run(options)
+    assert "test_f1 = " in report
+    return run_dir
+
+
+def test_names_are_found_again_in_new_sentences(names_run):
+    results = read_results(names_run)
+    assert list(results) == [
+        "eval_accuracy",
+        "eval_f1",
+        "eval_loss",
+        "eval_precision",
+        "eval_recall",
+        "global_step",
+        "loss",
+    ]
+    assert results["eval_f1"] > 0.95
+    assert results["eval_loss"] == results["loss"] < 0.1
+    assert results["global_step"] == 120  # int(240 / 16 * 8)
+
+
+def test_evaluation_while_training_keeps_the_best(names_run, names_options):
+    text = (names_run / "metrics.jsonl").read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert [line["step"] for line in lines if "eval_f1" in line] == [60, 120]
+    assert "tag_loss" in lines[0]
+    best = token_classification_workflow.evaluate(names_options(names_run / "best"))
+    assert best["global_step"] in (60, 120)
+    assert bert_tf.load(str(names_run / "best")).task.tag_scheme == "iob2"
+
+
+def test_predictions_are_the_test_file_with_the_models_tags(names_run, names):
+    written = (names_run / "test_predictions.txt").read_text().splitlines()
+    original = (names / "test.txt").read_text().splitlines()
+    assert [line.split()[:1] for line in written] == [
+        line.split()[:1] for line in original
+    ]
+    rows = [line for line in original if line and not line.startswith("-DOCSTART-")]
+    hits = sum(a == b for a, b in zip(written, original, strict=True) if a in rows)
+    assert hits / len(rows) > 0.95
+
+    tagger = bert_tf.load(str(names_run))
+    sentences = "\n".join(original).split("\n\n")
+    words = [
+        [line.split()[0] for line in sentence.splitlines()]
+        for sentence in sentences
+        if sentence and not sentence.startswith("-DOCSTART-")
+    ]
+    tags = [tag for answer in tagger.predict(words) for tag in answer["tags"]]
+    told = [line.split()[1] for line in written if line and line[0] != "-"]
+    assert tags == told
+
+
+def test_a_run_answers_texts_and_lists_of_words(names_run):
+    tagger = bert_tf.load(str(names_run))
+    text = "Anna Winter\tmakes bread in Lund."
+    answers = tagger.predict([text, ["Anna", "Winter", "makes"], "", []])
+    assert answers[0]["words"] == [
+        "Anna", "Winter", "makes", "bread", "in", "Lund", "."
+    ]  # fmt: skip
+    assert answers[0]["tags"] == ["B-PER", "I-PER", "O", "O", "O", "B-LOC", "O"]
+    places = zip(answers[0]["starts"], answers[0]["ends"], strict=True)
+    assert [text[start:end] for start, end in places] == answers[0]["words"]
+    assert answers[1]["starts"] == [0, 5, 12]
+    assert answers[1]["ends"] == [4, 11, 17]
+    empty = {"words": [], "tags": [], "starts": [], "ends": []}
+    assert answers[2:] == [empty, empty]
+
+
+def test_a_long_text_is_answered_to_its_last_word(names_run):
+    sentence = ["from", "Lund", "Anna", "Winter", "counts", "the", "ships"]
+    words = sentence * 20
+    [answer] = token_classification_workflow.predict(str(names_run), [words])
+    assert answer["words"] == words
+    expected = ["O", "B-LOC", "B-PER", "I-PER", "O", "O", "O"] * 20
+    hits = sum(a == b for a, b in zip(answer["tags"], expected, strict=True))
+    assert hits / len(expected) > 0.9
+
+
+@pytest.mark.parametrize(
+    "text, words, starts",
+    [
+        ("Don't!", ["Don", "'", "t", "!"], [0, 3, 4, 5]),
+        ("a\u3000日本 é", ["a", "日", "本", "é"], [0, 2, 3, 5]),
+        ("  ", [], []),
+        ("a\u00a0b", ["a", "b"], [0, 2]),
+    ],
+)
+def test_a_text_is_split_at_white_space_and_punctuation(text, words, starts):
+    split = token_classification_predictor.split_text(text)
+    assert list(split.words) == words
+    assert list(split.starts) == starts
+    ends = [start + len(word) for start, word in zip(starts, words, strict=True)]
+    assert list(split.ends) == ends
+
+
+@pytest.mark.parametrize(
+    "asked, message",
+    [
+        ("one text", "Expected a list of sentences, got one string"),
+        ([["a", ""]], "Input 0 is .* words that are not empty"),
+        (["a", 7], "Input 1 is 7; expected a text, or a list of words"),
+    ],
+)
+def test_inputs_of_the_wrong_kind_are_refused(names_run, asked, message):
+    with pytest.raises(ValueError, match=message):
+        bert_tf.load(str(names_run)).predict(asked)
+
+
+def test_the_folder_holds_all_that_predicting_needs(
+    names_run, names_options, tmp_path, names
+):
+    task = json.loads((names_run / "task.json").read_text())
+    assert task["task"] == "token_classification"
+    assert task["labels"] == ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
+    card = (names_run / "README.md").read_text()
+    assert "Finds entities of 2 types: LOC, PER." in card
+    facts = json.loads((names_run / model_card.FACTS_FILE).read_text())
+    assert facts["num_evaluated"] == 40
+    # New sentences in other columns, without tags.
+    words = [line.split()[:1] for line in (names / "test.txt").read_text().splitlines()]
+    lines = [f"1 {row[0]}" if row and row[0][0] != "-" else "" for row in words]
+    (tmp_path / "test.txt").write_text("\n".join(lines) + "\n")
+    run_dir = shutil.copytree(names_run, tmp_path / "run")
+    report = token_classification_workflow.run(
+        names_options(
+            run_dir,
+            data_dir=str(tmp_path),
+            do_train=False,
+            do_predict=True,
+            word_column=1,
+            tag_column=2,
+            bert_config_file=None,
+            vocab_file=None,
+        )
+    )
+    assert "test_f1" not in report
+    tagged = (run_dir / "test_predictions.txt").read_text().split()
+    before = (names_run / "test_predictions.txt").read_text().split()
+    tags = {"O", "B-LOC", "I-LOC", "B-PER", "I-PER"}
+    kept = [tag for tag in tagged if tag in tags]
+    assert kept == [
+        tag
+        for line in (names_run / "test_predictions.txt").read_text().splitlines()
+        if line and line[0] != "-"
+        for tag in line.split()[1:]
+    ]
+    assert len(before) > len(kept)
+
+
+def test_train_and_evaluate_return_what_they_reached(tmp_path, names_options):
+    options = names_options(tmp_path, num_train_epochs=1.0)
+    assert token_classification_workflow.train(options)["global_step"] == 15
+    assert token_classification_workflow.evaluate(options) == read_results(tmp_path)
+
+
+def conll(*sentences):
+    """Returns a column file of sentences such as "EU/B-ORG rejects/O"."""
+    rows = [one.replace(" ", "\n").replace("/", " ") for one in sentences]
+    return "\n\n".join(rows) + "\n"
+
+
+@pytest.fixture
+def small(names_options, tmp_path):
+    """Returns options for small files that a test writes, "train" and others."""
+
+    def create(values=(), **contents):
+        for name, content in contents.items():
+            (tmp_path / f"{name}.txt").write_text(content)
+        defaults = {
+            "data_dir": str(tmp_path),
+            "train_batch_size": 1,
+            "num_train_epochs": 1.0,
+        }
+        return names_options(tmp_path / "run", **defaults | dict(values))
+
+    return create
+
+
+@pytest.mark.parametrize(
+    "train, values, scheme, labels",
+    [
+        ("a/I-X b/O", {}, "iob1", "O B-X I-X"),
+        ("a/B-X b/O", {}, "iob2", "O B-X I-X"),
+        ("a/S-X b/O", {}, "iobes", "O B-X I-X E-X S-X"),
+        ("a/DT b/NN", {}, "none", "DT NN"),
+        ("a/S-X b/O", {"tag_scheme": "none"}, "none", "O S-X"),
+        ("a/B-X b/O", {"labels": "O,B-X,B-Y"}, "iob2", "O B-X B-Y"),
+        ("a/B-X/DT b/O/NN", {}, "none", "DT NN"),
+        ("a/B-X/DT b/O/NN", {"tag_column": 1}, "iob2", "O B-X I-X"),
+        ("1/a/B-X 2/b/O", {"word_column": 1}, "iob2", "O B-X I-X"),
+    ],
+)
+def test_tags_are_those_of_the_column_in_the_scheme(
+    small, train, values, scheme, labels
+):
+    task = run_setup.prepare(small(values, train=conll(train))).task
+    assert task.tag_scheme == scheme
+    assert list(task.labels) == labels.split()
+
+
+def test_parts_of_speech_are_scored_by_accuracy(small, tmp_path, monkeypatch):
+    # Nor do they need seqeval.
+    monkeypatch.setitem(sys.modules, "seqeval.metrics", None)
+    text = conll("a/DT cat/NN", "the/DT cats/NN")
+    token_classification_workflow.run(small({"do_eval": True}, train=text, dev=text))
+    assert {"eval_accuracy", "eval_loss"} < set(read_results(tmp_path / "run"))
+    assert "eval_f1" not in read_results(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    "values, contents, message",
+    [
+        (
+            {},
+            {"train": conll("a/B-X b/O", "c/O d/I-X", "e/B-X")},
+            r"train\.txt:5: 'I-X' at the start does not go on .* not IOB2",
+        ),
+        (
+            {},  # Lines 1 to 180, of 60 sentences; then the slip.
+            {"train": conll(*["a/B-X b/O"] * 60, "c/O d/X")},
+            r"train\.txt:182: the tag 'X' is none of B-…, I-… and O, so it is not IOB2",
+        ),
+        ({}, {"train": "a O\nb\n"}, r"train\.txt:2: expected 2 columns"),
+        ({}, {"train": ""}, r"train\.txt has no words"),
+        (
+            {"eval_every_steps": 1, "best_metric": "eval_f2"},
+            {"train": conll("a/B-X b/O"), "dev": conll("a/B-X b/O")},
+            "--best_metric=eval_f2 is not among the scores of this run: eval_accuracy, "
+            "eval_f1, eval_loss, eval_precision, eval_recall.",
+        ),
+        (
+            {"eval_every_steps": 1, "best_metric": "eval_f1"},
+            {"train": conll("a/DT b/NN"), "dev": conll("a/DT b/NN")},
+            "of this run: eval_accuracy, eval_loss.",
+        ),
+        ({}, {"train": conll("a/O b/O")}, "every word has the tag 'O'"),
+        (
+            {"do_eval": True},
+            {"train": conll("a/B-X b/O"), "dev": conll("a/O b/B-Y")},
+            r"dev\.txt:2: the tag 'B-Y' is none of the model's: O, B-X, I-X",
+        ),
+        (
+            {"do_eval": True},
+            {"train": conll("a/B-X b/O"), "dev": conll("a/O b/I-X")},
+            r"dev\.txt:2: 'I-X' at the start",
+        ),
+        (
+            {"do_eval": True},
+            {"train": conll("a/B-X b/O"), "dev": "a\nb\n"},
+            r"dev\.txt has no column of tags",
+        ),
+        (
+            {"eval_every_steps": 1},
+            {"train": conll("a/B-X b/O"), "dev": ""},
+            r"dev\.txt has no words",
+        ),
+        ({"do_predict": True}, {"train": conll("a/B-X b/O")}, r"test\.txt"),
+        (
+            {"document_context": True},
+            {"train": conll("a/B-X b/O")},
+            r"train\.txt has no line that starts with -DOCSTART-",
+        ),
+        ({"train_batch_size": 8}, {"train": conll("a/B-X b/O")}, "1 rows × 1 epochs"),
+        ({"max_seq_length": 65}, {"train": conll("a/B-X b/O")}, "max_position"),
+        (
+            {"do_train": False, "do_eval": True},
+            {"dev": conll("a/B-X b/O")},
+            "holds no checkpoint; train first",
+        ),
+        (
+            {"feature_based": "concat_last_four"},
+            {"train": conll("a/B-X b/O")},
+            "needs 4 layers, but the encoder has 2",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_training(
+    small, tmp_path, values, contents, message
+):
+    with pytest.raises((ValueError, OSError), match=message):
+        token_classification_workflow.run(small(values, **contents))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_test_file_may_have_tags_that_the_model_has_not(small):
+    report = token_classification_workflow.run(
+        small(
+            {"do_predict": True},
+            train=conll("a/B-X b/O"),
+            test=conll("a/B-Y b/O"),
+        )
+    )
+    assert "test_recall = 0.0" in report
+
+
+def num_rows(tagging):
+    """Returns how many rows are trained on: one a step, for one epoch."""
+    return tagging.trainer.num_train_steps
+
+
+def test_windows_follow_length_stride_and_documents(small):
+    long = conll("/O ".join("abcdefghij") + "/B-X")
+    text = "-DOCSTART- O\n\n" + long + "\n" + conll("a/O") + "\n" + conll("b/O")
+    rows = {
+        name: num_rows(token_classification_workflow.Tagging(small(values, train=text)))
+        for name, values in {
+            "whole": {"max_seq_length": 12},
+            "cut": {"max_seq_length": 8},
+            "closer": {"max_seq_length": 8, "doc_stride": 1},
+            "document": {"max_seq_length": 16, "document_context": True},
+        }.items()
+    }
+    assert rows == {"whole": 3, "cut": 3 + 1, "closer": 3 + 4, "document": 1}
+
+
+def test_true_cases_are_learned_and_kept_with_the_run(small, tmp_path):
+    values = {"do_lower_case": False, "true_case": True}
+    train = conll("A/O cat/O sees/O Lund/B-X", "CAT/O SEES/O LUND/B-X")
+    token_classification_workflow.run(small(values, train=train))
+    task = json.loads((tmp_path / "run" / "task.json").read_text())
+    assert task["true_cases"] == {"cat": "cat", "sees": "sees"}
+    tagger = bert_tf.load(str(tmp_path / "run"))
+    in_capitals, cased = tagger.predict([["CAT", "SEES", "LUND"]] * 2)
+    assert in_capitals == cased
+    assert in_capitals["words"] == ["CAT", "SEES", "LUND"]  # Answers keep the case.
+
+
+@pytest.mark.parametrize(
+    "values, warned",
+    [
+        ({}, "--do_lower_case=False, find more entities"),
+        ({"do_lower_case": False}, "1 of 2 sentences to train on are in capitals"),
+        ({"do_lower_case": False, "true_case": True}, None),
+        ({"tag_scheme": "none"}, None),
+    ],
+)
+def test_a_casing_that_hurts_is_told(small, values, warned):
+    train = conll("A/O cat/B-X", "A/O CAT/B-X IS/O")
+    prepared = run_setup.prepare(small(values, train=train))
+    advice = true_casing.advice(prepared.task, prepared.sentences["train"])
+    assert (warned in advice) if warned else advice is None
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"max_seq_length": 24}, "max_seq_length 32, but this one has 24"),
+        ({"doc_stride": 8}, "doc_stride 16, but this one has 8"),
+        ({"do_lower_case": False}, "do_lower_case True, but this one has False"),
+        ({"document_context": True}, "document_context False, but this one has True"),
+        ({"feature_based": "last"}, "feature_based None, but this one has 'last'"),
+        ({"labels": "O,B-PER,I-PER,B-LOC,I-LOC"}, r"labels \['O', 'B-LOC'"),
+        ({"do_train": False, "labels": "O,B-PER"}, "leave --labels out"),
+    ],
+)
+def test_a_run_of_another_task_is_not_continued(
+    names_run, names_options, values, message
+):
+    with pytest.raises(ValueError, match=message):
+        token_classification_workflow.run(
+            names_options(names_run, do_eval=True, **values)
+        )
+
+
+def test_another_model_or_vocabulary_is_not_continued(
+    names_run, names_options, golden, tmp_path
+):
+    config = json.loads((golden / "model" / "bert_config.json").read_text())
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(config | {"num_attention_heads": 4}))
+    with pytest.raises(ValueError, match="num_attention_heads is 2 there, 4"):
+        token_classification_workflow.train(
+            names_options(names_run, bert_config_file=str(other))
+        )
+    *tokens, one, two = (golden / "vocab.txt").read_text().splitlines()
+    (tmp_path / "vocab.txt").write_text("\n".join([*tokens, two, one]) + "\n")
+    with pytest.raises(ValueError, match="with another vocabulary"):
+        token_classification_workflow.run(
+            names_options(names_run, vocab_file=str(tmp_path / "vocab.txt"))
+        )
+
+
+def test_a_fine_tuned_checkpoint_is_evaluated_in_a_new_folder(
+    tmp_path, names_run, names_options
+):
+    options = names_options(
+        tmp_path,
+        do_train=False,
+        do_eval=True,
+        do_predict=True,
+        bert_config_file=None,
+        vocab_file=None,
+        init_checkpoint=str(names_run),
+    )
+    report = token_classification_workflow.run(options)
+    assert read_results(tmp_path)["eval_f1"] == read_results(names_run)["eval_f1"]
+    assert "test_f1" in report
+
+
+def test_an_encoder_alone_is_not_evaluated(tmp_path, names_options, golden):
+    prefix = str(golden / "model" / "bert_model.ckpt")
+    options = names_options(
+        tmp_path, do_train=False, do_eval=True, init_checkpoint=prefix
+    )
+    with pytest.raises(ValueError, match="was not fine-tuned to tag words"):
+        token_classification_workflow.run(options)
+
+
+class KilledError(Exception):
+    """Ends a run in the midst of its training."""
+
+
+@pytest.mark.parametrize(
+    "feature_based", [None, pytest.param("weighted_sum_all", marks=pytest.mark.slow)]
+)
+def test_a_killed_run_ends_with_the_weights_of_an_undisturbed_one(
+    tmp_path, names_options, feature_based
+):
+    def kill(stage, done, total, **values):
+        del total, values
+        if stage == "train" and done == 6:
+            raise KilledError
+
+    values = {
+        "feature_based": feature_based,
+        "num_train_epochs": 0.6,  # Nine steps.
+        "save_checkpoints_steps": 4,
+        "iterations_per_loop": 2,
+    }
+    token_classification_workflow.train(names_options(tmp_path / "whole", **values))
+    options = names_options(tmp_path / "killed", **values)
+    with pytest.raises(KilledError):
+        token_classification_workflow.train(options, progress=kill)
+    assert rotation.latest(options.output_dir).endswith("model.ckpt-4")
+    assert token_classification_workflow.train(options)["global_step"] == 9
+    prefixes = [str(tmp_path / name / "model.ckpt-9") for name in ("whole", "killed")]
+    shapes = bundle.read_names_and_shapes(prefixes[0])
+    whole, killed = (bundle.read(prefix, sorted(shapes)) for prefix in prefixes)
+    for name in shapes:
+        np.testing.assert_array_equal(killed[name], whole[name], err_msg=name)
+    has_slots = {name.rpartition("/")[0] for name in shapes if name.endswith("adam_m")}
+    learns = {name.partition("/")[0] for name in has_slots}
+    expected = {"output_weights", "output_bias", "bilstm", "layer_mix"}
+    assert learns == (expected if feature_based else {*expected, "bert"} - {
+        "bilstm", "layer_mix"
+    })  # fmt: skip
+
+
+def test_the_frozen_encoder_keeps_its_weights_and_names_are_still_found(
+    tmp_path, names_options, golden
+):
+    prefix = str(golden / "model" / "bert_model.ckpt")
+    options = names_options(
+        tmp_path,
+        init_checkpoint=prefix,
+        feature_based="last",
+        num_train_epochs=12.0,
+        do_eval=True,
+    )
+    token_classification_workflow.run(options)
+    before = bundle.read_names_and_shapes(prefix)
+    encoder = [name for name in before if name.startswith("bert/")]
+    found = bundle.read(rotation.latest(str(tmp_path)), encoder)
+    for name, weight in bundle.read(prefix, encoder).items():
+        np.testing.assert_array_equal(found[name], weight, err_msg=name)
+    assert read_results(tmp_path)["eval_f1"] > 0.7
+    [answer] = token_classification_workflow.predict(
+        str(tmp_path), [["Anna", "Winter", "dance"]]
+    )
+    assert len(answer["tags"]) == 3
+
+
+def test_a_dry_run_writes_nothing(tmp_path, names_options):
+    report = token_classification_workflow.run(
+        names_options(tmp_path / "run", do_train=False, dry_run=True)
+    )
+    assert "parameters" in report
+    assert not (tmp_path / "run").exists()
+
+
+def test_model_and_rate_follow_their_flags(tmp_path, names_options):
+    options = names_options(
+        tmp_path, dtype="mixed_bfloat16", warmup_proportion=0.5, learning_rate=6e-3
+    )
+    trainer = token_classification_workflow.Tagging(options).trainer
+    assert trainer.model.compute_dtype == "bfloat16"
+    rate = float(trainer.optimizer.learning_rate)
+    assert rate == pytest.approx(6e-3 / 60, rel=1e-5)  # Half of 120 steps.
+
+
+@pytest.mark.parametrize("name", ["eval_batch_size", "predict_batch_size"])
+def test_a_batch_that_does_not_divide_is_refused_before_training(
+    monkeypatch, tmp_path, names_options, name
+):
+    class TwoReplicas:
+        num_replicas_in_sync = 2
+
+        @staticmethod
+        def scope():
+            return contextlib.nullcontext()
+
+    monkeypatch.setattr(
+        distribution, "create_strategy", lambda *args, **kwargs: TwoReplicas()
+    )
+    options = names_options(tmp_path, do_eval=True, do_predict=True, **{name: 7})
+    with pytest.raises(ValueError, match=f"--{name}=7 is not divisible by 2"):
+        token_classification_workflow.Tagging(options)
