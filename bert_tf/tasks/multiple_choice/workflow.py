@@ -8,7 +8,7 @@ from bert_tf import progress as progress_module
 from bert_tf.data import batching
 from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import workflow as fine_tuning_workflow
-from bert_tf.modeling import multiple_choice as modeling_multiple_choice
+from bert_tf.modeling import multiple_choice
 from bert_tf.modeling import numerics
 from bert_tf.tasks.multiple_choice import card
 from bert_tf.tasks.multiple_choice import features
@@ -85,7 +85,7 @@ class MultipleChoice:
         self.inputs = run_setup.prepare(options, progress=progress)
         self.examples = self.inputs.examples
         self.trainer = fine_tuning_workflow.create_trainer(
-            lambda: modeling_multiple_choice.BertMultipleChoice(
+            lambda: multiple_choice.BertMultipleChoice(
                 self.inputs.config, dtype=options.dtype
             ),
             options,
