@@ -19,9 +19,22 @@ import os
 import types
 import typing
 from typing import Any
+from typing import ClassVar
 
 # The default of an option that must be given.
 REQUIRED = dataclasses.MISSING
+
+# Headings of `--help`, in the order in which it prints them.
+TASK_AND_DATA = "what to do and on which data"
+GROUPS = (
+    TASK_AND_DATA,
+    "model",
+    "training",
+    "evaluation",
+    "devices",
+    "saving",
+    "advanced",
+)
 
 
 class OptionError(ValueError):
@@ -42,11 +55,20 @@ class Declaration:
     minimum: float | None  # The smallest value allowed.
     maximum: float | None  # The largest value allowed.
     is_repeated: bool  # Whether the flag is given once for each item of a tuple.
+    group: str  # Heading of `--help` that the flag is listed under.
+    introduced_by: type  # The base-most class that declares the option.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """Base of all options records; checks its values when it is made."""
+    """Base class of all options records. Validates its values on construction.
+
+    A subclass may set `flag_group` to the `--help` group of the options that it
+    declares itself. Subclasses do not inherit it. An option that is declared again,
+    for example with another default, keeps its group.
+    """
+
+    flag_group: ClassVar[str] = TASK_AND_DATA
 
     def __post_init__(self):
         validate(self)
@@ -60,6 +82,7 @@ def option(
     minimum=None,
     maximum=None,
     repeated=False,
+    group=None,
 ):
     """Returns a dataclass field that declares an option.
 
@@ -71,13 +94,14 @@ def option(
         maximum: the largest number allowed, or None.
         repeated: for a tuple whose items may contain commas: the flag is given once
             for each item.
+        group: one of `GROUPS`; default: the `flag_group` of the declaring class.
 
     Returns:
         A field of type str, int, float, bool, `str | None`, `int | None`,
         `float | None`, or a tuple of any length of str, int or float.
     """
     limits = {"choices": choices, "minimum": minimum, "maximum": maximum}
-    metadata = {"help": help, "is_repeated": repeated, **limits}
+    metadata = {"help": help, "is_repeated": repeated, "group": group, **limits}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -85,7 +109,7 @@ def declarations(options_class) -> tuple[Declaration, ...]:
     """Returns what an options record declares, base classes' options first."""
     annotations = typing.get_type_hints(options_class)
     return tuple(
-        _declaration(field, annotations[field.name])
+        _declaration(options_class, field, annotations[field.name])
         for field in dataclasses.fields(options_class)
     )
 
@@ -146,7 +170,7 @@ def check_not_overwritten(outputs, inputs) -> None:
                 )
 
 
-def _declaration(field, annotation):
+def _declaration(options_class, field, annotation):
     alternatives = [annotation]
     if isinstance(annotation, types.UnionType):
         alternatives = [kind for kind in annotation.__args__ if kind is not type(None)]
@@ -158,8 +182,31 @@ def _declaration(field, annotation):
         item_kind=item_kind,
         is_optional=alternatives != [annotation],
         default=field.default,
-        **field.metadata,
+        introduced_by=_declaring_classes(options_class, field.name)[-1],
+        **{**field.metadata, "group": _group(options_class, field.name)},
     )
+
+
+def _declaring_classes(options_class, name):
+    """Returns the classes that declare an option, most derived first."""
+    return [
+        c for c in options_class.__mro__ if name in vars(c).get("__annotations__", ())
+    ]
+
+
+def _group(options_class, name):
+    """Returns the group of the most derived declaration that names one."""
+    for declaring_class in _declaring_classes(options_class, name):
+        field = declaring_class.__dataclass_fields__[name]
+        group = field.metadata["group"] or vars(declaring_class).get("flag_group")
+        if group in GROUPS:
+            return group
+        if group is not None:
+            raise ValueError(
+                f"Option {name!r} has the group {group!r}; expected one of "
+                f"{', '.join(GROUPS)}."
+            )
+    return TASK_AND_DATA
 
 
 def _parse_item(declaration, text):

@@ -122,3 +122,37 @@ def test_a_derived_record_adds_options_and_changes_defaults():
     assert names.count("max_seq_length") == 1
     record = LongOptions(input_file="a", vocab_file="v")
     assert record.max_seq_length == 384
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DeviceOptions(options_module.Options):
+    flag_group = "devices"
+
+    device: str = options_module.option("auto", help="Device.")
+    dry_run: bool = options_module.option(False, help="Plan.", group="advanced")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunOptions(DeviceOptions):
+    """Runs."""
+
+    device: str = options_module.option("cpu", help="Device, with another default.")
+    task_name: str = options_module.option(help="Task.")
+
+
+def test_the_help_group_comes_from_the_option_or_the_class_that_declares_it():
+    declared = options_module.declarations(RunOptions)
+    assert {d.name: (d.group, d.introduced_by) for d in declared} == {
+        "device": ("devices", DeviceOptions),
+        "dry_run": ("advanced", DeviceOptions),
+        "task_name": ("what to do and on which data", RunOptions),
+    }
+
+
+def test_an_unknown_help_group_is_refused():
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class BadOptions(options_module.Options):
+        size: int = options_module.option(1, help="Size.", group="modle")
+
+    with pytest.raises(ValueError, match="'size' has the group 'modle'; expected one"):
+        options_module.declarations(BadOptions)
