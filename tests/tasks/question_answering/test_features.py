@@ -124,7 +124,6 @@ def test_a_piece_counts_where_it_has_the_most_surroundings(tokenizer):
     window, pieces = np.array(held).T
     is_best = question_answering_windows.is_max_context(given, window, pieces)
     best = {int(p): int(w) for w, p in np.array(held)[is_best]}
-    # Pieces 2 and 3 have as many neighbours in two windows; pieces 4 and 5 likewise.
     assert best == {0: 0, 1: 0, 2: 0, 3: 1, 4: 1, 5: 2, 6: 2}
     assert is_best.sum() == 7
 

@@ -110,6 +110,27 @@ def test_a_span_counts_in_the_window_with_more_around_it(vocab, windows_of):
     assert one.candidates[0].score == 4.0
 
 
+def test_a_tie_between_windows_goes_to_the_first(vocab, windows_of):
+    given = windows_of("a b c d e a b")
+    assert given.first_piece.tolist() == [0, 2]
+    # Piece 3, "d", has one piece on its poorer side in both windows (places 6 and 4).
+    same = [{6: 2.0}, {4: 5.0}]
+    [one] = predicted(vocab, given, same, same, n_best_size=1)
+    assert (texts(one), one.candidates[0].score) == (["d"], 4.0)
+    # "a" in the first window and "e" in the second have the same score.
+    same = [{3: 3.0}, {5: 3.0}]
+    [one] = predicted(vocab, given, same, same, n_best_size=2, max_answer_length=1)
+    assert texts(one) == ["a", "e"]
+
+
+def test_equal_null_scores_keep_the_logits_of_the_first_window(vocab, windows_of):
+    given = windows_of("a b c d e a b")
+    starts, ends = [{0: 1.0}, {0: -3.0}], [{0: -3.0}, {0: 1.0}]
+    [one] = predicted(vocab, given, starts, ends, version_2_with_negative=True)
+    [null] = [candidate for candidate in one.candidates if not candidate.text]
+    assert (null.start_logit, null.end_logit) == (1.0, -3.0)
+
+
 def test_the_list_has_different_texts_and_the_size_asked_for(vocab, windows_of):
     given = windows_of("a b a")
     [one] = predicted(
@@ -133,6 +154,7 @@ def test_without_any_candidate_the_answer_is_that_of_2018(vocab, windows_of):
     "null, listed, odds",
     [
         (4.0, ["", "a", "b"], 8.0 - 6.0),
+        (3.0, ["a", "", "b"], 0.0),  # A tie: a text comes before no answer.
         (2.0, ["a", "", "b"], 4.0 - 6.0),
         (-4.0, ["a", "b", ""], -8.0 - 6.0),  # Beyond the list's size.
     ],
