@@ -5,7 +5,9 @@ one file per model: pretrainer, left_to_right, classifier, span_predictor,
 token_classifier, multiple_choice, rankers.
 
 Importing this package registers every model with Keras, so that
-`keras.saving.load_model` needs no `custom_objects`.
+`keras.saving.load_model` needs no `custom_objects`. The file of a compiled model also
+names its optimizer: import `bert_tf.optimization` too, or use `bert_tf.load_model`,
+which reads the weights alone.
 """
 
 # Keras finds a serialized class only if the module that registers it was imported.

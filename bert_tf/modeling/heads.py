@@ -146,6 +146,9 @@ class TaskModel(keras.Model):
     gathered_outputs = ()
     # The rate of dropout that the task adds to that of the configuration.
     task_dropout_rate = 0.0
+    # The logit of a position that does not exist, such as one that a length bucket
+    # cut off: it cannot win and its probability is 0.
+    padding_logit = numerics.ATTENTION_MASK_BIAS
 
     def __init__(self, config, *, name, dtype=None, **kwargs):
         super().__init__(name=name, dtype=dtype, **kwargs)
