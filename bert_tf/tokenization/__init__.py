@@ -1,10 +1,13 @@
 """Raw text to word pieces to ids.
 
-Read in this order: `unicode_14`, `characters`, `basic`, `wordpiece`, `vocabulary`,
-`full` (the release's tokenizers in plain Python, the reference), `code_points` and
-`in_graph` (the same ids from TensorFlow ops), `learning`, `coverage` and `workflow` (a
-vocabulary from text). The classes are loaded on first use, because `in_graph` needs
-TensorFlow.
+Read in this order:
+
+- `unicode_14`, `characters`, `basic`, `wordpiece`, `vocabulary`, `full`: the release's
+  tokenizers in plain Python, which are the reference.
+- `code_points`, `in_graph_words`, `in_graph`: the same ids from TensorFlow ops.
+- `learning`, `coverage`, `workflow`: learning a vocabulary from text.
+
+The classes are loaded on first use, because `in_graph` needs TensorFlow.
 """
 
 import importlib
@@ -20,7 +23,7 @@ _MODULE_OF = {
 __all__ = sorted(_MODULE_OF)
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> object:
     if name in _MODULE_OF:
         return getattr(importlib.import_module(_MODULE_OF[name]), name)
     raise AttributeError(f"module 'bert_tf.tokenization' has no attribute {name!r}")

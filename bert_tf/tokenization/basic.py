@@ -1,6 +1,8 @@
-"""Text to words: clean, split at white space and punctuation, lower-case."""
+"""Text to words: cleans it, splits at white space and punctuation, lower-cases."""
 
 import re
+from collections.abc import Iterable
+from collections.abc import Sequence
 
 from bert_tf.tokenization import characters
 
@@ -19,11 +21,11 @@ _WHITESPACE = re.compile(_character_class(characters.WHITESPACE) + "+")
 _PUNCTUATION = re.compile("(" + _character_class(characters.PUNCTUATION) + ")")
 
 
-def convert_to_unicode(text):
-    """Returns text as str; bytes are decoded from UTF-8, what is invalid dropped.
+def convert_to_unicode(text: str | bytes) -> str:
+    """Returns text as str. Bytes are decoded as UTF-8, and invalid bytes are dropped.
 
     Raises:
-        ValueError: it is neither str nor bytes.
+        ValueError: `text` is neither str nor bytes.
     """
     if isinstance(text, str):
         return text
@@ -38,21 +40,27 @@ class BasicTokenizer:
     Args:
         do_lower_case: whether to lower-case.
         strip_accents: whether to drop accents (nonspacing marks, after canonical
-            decomposition). None: as `do_lower_case`, which is what the release does.
-        never_split: texts that are kept whole and unchanged wherever they occur, such
-            as "[MASK]". Where two of them could start, the longer one wins.
+            decomposition). None means the value of `do_lower_case`, as in the release.
+        never_split: strings that are kept whole and unchanged wherever they occur, such
+            as "[MASK]". If two of them match at the same place, the longer one wins.
 
     Source: BasicTokenizer of tokenization.py, 2018.
     """
 
-    def __init__(self, do_lower_case=True, *, strip_accents=None, never_split=()):
+    def __init__(
+        self,
+        do_lower_case: bool = True,
+        *,
+        strip_accents: bool | None = None,
+        never_split: Sequence[str] = (),
+    ):
         self.do_lower_case = do_lower_case
         self.strip_accents = do_lower_case if strip_accents is None else strip_accents
         self.never_split = checked_never_split(never_split)
 
-    def tokenize(self, text):
-        """Returns the list of words of a text (str, or bytes in UTF-8)."""
-        tokens = []
+    def tokenize(self, text: str | bytes) -> list[str]:
+        """Returns the words of a text (str, or bytes in UTF-8)."""
+        tokens: list[str] = []
         for part in self.parts(convert_to_unicode(text)):
             if part in self.never_split:
                 tokens.append(part)
@@ -61,15 +69,15 @@ class BasicTokenizer:
                 tokens += self.tokenize_word(word)
         return tokens
 
-    def parts(self, text):
-        """Returns a text cut around the occurrences of `never_split`."""
+    def parts(self, text: str) -> list[str]:
+        """Splits a text around the occurrences of `never_split`, which are kept."""
         if not self.never_split:
             return [text]
         alternatives = "|".join(map(re.escape, self.never_split))
         return re.split(f"({alternatives})", text)
 
-    def tokenize_word(self, word):
-        """Returns the tokens of one word that `split_words` gave."""
+    def tokenize_word(self, word: str) -> list[str]:
+        """Returns the tokens of one word from `split_words`."""
         if self.do_lower_case:
             word = characters.lower(word)
         if self.strip_accents:
@@ -77,30 +85,33 @@ class BasicTokenizer:
         return [token for token in _PUNCTUATION.split(word) if token]
 
 
-def split_words(text):
-    """Returns what stands between white space in a cleaned text.
+def split_words(text: str) -> list[str]:
+    """Cleans a text and splits it at white space.
 
-    Control characters are deleted; each Chinese character is a word.
+    Control characters are deleted, and each Chinese character becomes a word.
     """
+    # Chinese is written without spaces, so white space cannot separate its words. The
+    # release therefore makes every ideograph a token of its own.
     if not text.isascii():
         text = _CHINESE.sub(r" \1 ", text)
     text = _DELETED.sub("", text)
     return [word for word in _WHITESPACE.split(text) if word]
 
 
-def checked_never_split(never_split):
-    """Returns the texts as a tuple, longest first.
+def checked_never_split(never_split: Iterable[str]) -> tuple[str, ...]:
+    """Returns the strings as a tuple, longest first.
 
     Raises:
-        ValueError: one is empty, or a single text was given in place of several.
+        ValueError: a string is empty, or a single string was given instead of several.
     """
     if isinstance(never_split, str | bytes):
         raise ValueError(
-            f"never_split: expected several texts, got one: {never_split!r}; "
+            f"never_split: expected several strings, got one: {never_split!r}; "
             "put it into a tuple."
         )
+    never_split = tuple(never_split)
     if not all(isinstance(text, str) and text for text in never_split):
         raise ValueError(
-            f"never_split: expected texts that are not empty, got {never_split!r}."
+            f"never_split: expected non-empty strings, got {never_split!r}."
         )
     return tuple(sorted(set(never_split), key=lambda text: (-len(text), text)))

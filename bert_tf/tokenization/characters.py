@@ -1,7 +1,9 @@
-"""What a character is to the tokenizers, and how words are normalized.
+"""Classes of characters, and how words are normalized.
 
 Everything here follows tokenization.py of the 2018 release, under Unicode 14.0.
 """
+
+from collections.abc import Iterable
 
 from bert_tf.tokenization import unicode_14
 
@@ -10,7 +12,7 @@ SMALL_SIGMA, FINAL_SIGMA = "\u03c3", "\u03c2"
 REPLACEMENT_CHARACTER = 0xFFFD
 
 # The CJK Unified Ideographs blocks and the compatibility ideographs. Hangul, Hiragana
-# and Katakana are written with spaces, or at least not one word a character.
+# and Katakana are not split: in these scripts one character is rarely a whole word.
 CHINESE_BLOCKS = (
     range(0x4E00, 0xA000),
     range(0x3400, 0x4DC0),
@@ -22,48 +24,49 @@ CHINESE_BLOCKS = (
     range(0x2F800, 0x2FA20),
 )
 
-# Every ASCII character that is neither letter nor digit counts, "$" and "^" too,
-# though Unicode calls them symbols.
+# Every ASCII character that is neither a letter nor a digit counts as punctuation, even
+# "$" and "^", which Unicode classifies as symbols.
 ASCII_PUNCTUATION = frozenset(
     [*range(33, 48), *range(58, 65), *range(91, 97), *range(123, 127)]
 )
 PUNCTUATION = unicode_14.PUNCTUATION | ASCII_PUNCTUATION
 
-# White space separates words. The line and paragraph separators are not Zs; words are
-# split at them all the same.
+# White space separates words. The line and paragraph separators are not in category Zs,
+# but `str.split` in the release splits at them, so they belong here.
 LINE_SEPARATORS = frozenset([0x2028, 0x2029])
 WHITESPACE = unicode_14.SPACE | LINE_SEPARATORS | frozenset(map(ord, "\t\n\r"))
 
-# Deleted without a trace, so that what stood on both sides joins.
+# Deleted without leaving a space, so the characters on both sides are joined.
 DELETED = (unicode_14.CONTROL | {0, REPLACEMENT_CHARACTER}) - WHITESPACE
 
-# Marks that have an order among themselves, and what `str.translate` drops marks by.
+# Marks subject to canonical ordering, and the table with which `str.translate` drops
+# marks.
 _COMBINING = frozenset(map(chr, unicode_14.COMBINING_CLASS))
 _NO_MARKS = dict.fromkeys(unicode_14.NONSPACING_MARK)
 
 
-def is_whitespace(character):
+def is_whitespace(character: str) -> bool:
     """Returns whether a character separates words."""
     return ord(character) in WHITESPACE
 
 
-def is_control(character):
+def is_control(character: str) -> bool:
     """Returns whether a character is deleted from text."""
     return ord(character) in DELETED
 
 
-def is_punctuation(character):
-    """Returns whether a character is a word of its own inside a word."""
+def is_punctuation(character: str) -> bool:
+    """Returns whether a character is punctuation, and so a token of its own."""
     return ord(character) in PUNCTUATION
 
 
-def is_chinese(character):
-    """Returns whether a character is a CJK ideograph, and so a word of its own."""
+def is_chinese(character: str) -> bool:
+    """Returns whether a character is a CJK ideograph, and so a token of its own."""
     code = ord(character)
     return any(code in block for block in CHINESE_BLOCKS)
 
 
-def lower(word):
+def lower(word: str) -> str:
     """Returns a word in lower case, as `str.lower` does under Unicode 14.0.
 
     A capital sigma at the end of the word becomes the final form.
@@ -78,27 +81,28 @@ def lower(word):
     return word.translate(unicode_14.LOWER)
 
 
-def is_final_sigma(word, position):
-    """Returns whether a position holds a capital sigma that ends a word.
+def is_final_sigma(word: str, position: int) -> bool:
+    """Returns whether the character at a position is a capital sigma that ends a word.
 
-    A cased character comes before it and none after it, case-ignorable ones skipped
-    (Unicode 14.0, section 3.13, Final_Sigma).
+    That is: skipping case-ignorable characters, a cased character comes before it and
+    none after it (Unicode 14.0, section 3.13, Final_Sigma).
     """
     if ord(word[position]) != CAPITAL_SIGMA:
         return False
-    before = _first_that_counts(reversed(word[:position]))
-    after = _first_that_counts(word[position + 1 :])
+    before = _first_not_ignorable(reversed(word[:position]))
+    after = _first_not_ignorable(word[position + 1 :])
     return before in unicode_14.CASED and after not in unicode_14.CASED
 
 
-def decompose(word):
+def decompose(word: str) -> str:
     """Returns a word in normalization form D under Unicode 14.0."""
     if word.isascii():
         return word
     decomposed = word.translate(unicode_14.DECOMPOSITION)
     if _COMBINING.isdisjoint(decomposed):
         return decomposed
-    ordered, marks = [], []
+    ordered: list[str] = []
+    marks: list[tuple[int, str]] = []
     for character in decomposed:
         combining_class = unicode_14.COMBINING_CLASS.get(ord(character), 0)
         if combining_class == 0:
@@ -110,18 +114,19 @@ def decompose(word):
     return "".join(ordered + _in_canonical_order(marks))
 
 
-def strip_accents(word):
-    """Returns a word decomposed and without its nonspacing marks."""
+def strip_accents(word: str) -> str:
+    """Returns a word decomposed (NFD) and without its nonspacing marks."""
     if word.isascii():
         return word
     stripped = word.translate(unicode_14.DECOMPOSITION).translate(_NO_MARKS)
-    # The rare marks that stay stand in an order that those dropped have a say in.
+    # A few marks are not nonspacing and stay. Their canonical order depends on the
+    # marks that are dropped, so these words need the slow path.
     if _COMBINING.isdisjoint(stripped):
         return stripped
     return decompose(word).translate(_NO_MARKS)
 
 
-def _first_that_counts(characters):
+def _first_not_ignorable(characters: Iterable[str]) -> int | None:
     codes = map(ord, characters)
     return next((c for c in codes if c not in unicode_14.CASE_IGNORABLE), None)
 

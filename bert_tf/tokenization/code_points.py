@@ -1,8 +1,9 @@
-"""What each code point becomes, as arrays that a TensorFlow graph can look up.
+"""Tables that map every code point to its normalized form, for a TensorFlow graph.
 
-An entry is an int32: flags in the lowest bits, above them either the distance from the
-code point to what it becomes, or a row of `CodePointTable.expansions`. All 1,114,112
-entries of Unicode are kept as a table of pages, most of which are equal.
+An entry is an int32. Its lowest bits are flags. The bits above them hold either the
+difference between the mapped code point and the original one, or a row number of
+`CodePointTable.expansions`. Most of the 1,114,112 entries are equal, so they are stored
+as pages, and equal pages are stored once.
 """
 
 import dataclasses
@@ -15,43 +16,45 @@ from bert_tf.tokenization import unicode_14
 NUM_CODE_POINTS = 0x110000
 PAGE_BITS = 7  # Measured: the smallest sum of pages and page numbers.
 
-# Flags of an entry. The first two are also how far the number of the word moves on.
+# Flags of an entry. The values of the first two are also the amounts by which the word
+# number advances (see `in_graph_words`).
 SPACE = 1  # Ends a word and is dropped.
-ALONE = 2  # A word of its own: punctuation, Chinese.
-DROPPED = 4  # Vanishes without ending a word.
+ALONE = 2  # A token of its own: punctuation, Chinese.
+DROPPED = 4  # Is dropped without ending a word.
 SEVERAL = 8  # Becomes several code points: the value is a row of `expansions`.
-MARK = 16  # Becomes, or holds, a mark that canonical ordering may have to move.
+MARK = 16  # Becomes or contains a mark that canonical ordering may have to move.
 FLAG_BITS = 5
 
-# Properties.
-CASED = 1  # Of `unicode_14.CASED`.
-IGNORABLE = 2  # Not looked at when a final sigma is sought: case-ignorable or deleted.
-JOINS = 4  # Does not end a run of marks within which canonical ordering works.
-PROPERTY_BITS = 3  # Above them the combining class of a mark that is not dropped.
+# Properties of a code point.
+CASED = 1  # In `unicode_14.CASED`.
+IGNORABLE = 2  # Skipped by the final sigma rule: case-ignorable or deleted.
+JOINS = 4  # Does not end a run of marks that is sorted canonically.
+PROPERTY_BITS = 3  # The bits above: the combining class of a mark that is kept.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PagedTable:
-    """A value for every code point, in pages of 2 ** PAGE_BITS values."""
+    """One value per code point, in pages of 2 ** PAGE_BITS values."""
 
-    page_starts: np.ndarray  # int32: where in `values` a page starts.
-    values: np.ndarray  # int32: the different pages, one after the other.
+    page_starts: np.ndarray  # int32: the index in `values` where each page starts.
+    values: np.ndarray  # int32: the distinct pages, concatenated.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CodePointTable:
-    """What a tokenizer with certain options does to each code point."""
+    """How a tokenizer with given options maps each code point."""
 
-    entries: PagedTable  # Flags, and distance or row of `expansions`.
+    entries: PagedTable  # Flags, and a difference or a row of `expansions`.
     properties: PagedTable  # For final sigmas and canonical ordering.
-    expansions: np.ndarray  # int32: code points of all expansions, end to end.
+    expansions: np.ndarray  # int32: the code points of all expansions, concatenated.
     expansion_splits: np.ndarray  # int32: row r is [splits[r], splits[r + 1]).
 
 
-def code_point_table(*, do_lower_case, strip_accents):
-    """Returns the `CodePointTable` for two options of the tokenizers."""
+def code_point_table(*, do_lower_case: bool, strip_accents: bool) -> CodePointTable:
+    """Returns the `CodePointTable` of a tokenizer with the given options."""
     entries = np.zeros(NUM_CODE_POINTS, np.int32)
-    expansions, splits = [], [0]
+    expansions: list[int] = []
+    splits = [0]
     for code in _changed_codes(do_lower_case, strip_accents):
         mapped = _mapped(chr(code), do_lower_case, strip_accents)
         if len(mapped) > 1:
@@ -77,7 +80,7 @@ def code_point_table(*, do_lower_case, strip_accents):
 
 
 def _changed_codes(do_lower_case, strip_accents):
-    """Returns the sorted code points whose entry may be other than 0."""
+    """Returns the code points whose entry may differ from 0, sorted."""
     codes = set(characters.PUNCTUATION)
     if do_lower_case:
         codes.update(unicode_14.LOWER)
@@ -89,7 +92,7 @@ def _changed_codes(do_lower_case, strip_accents):
 
 def _mapped(text, do_lower_case, strip_accents):
     if do_lower_case:
-        # Not characters.lower: a single sigma is no final one.
+        # Not `characters.lower`, which would make a lone sigma a final one.
         text = text.translate(unicode_14.LOWER)
     return characters.strip_accents(text) if strip_accents else text
 
@@ -114,9 +117,10 @@ def _properties():
     return properties
 
 
-def _paged(values):
+def _paged(values: np.ndarray) -> PagedTable:
     pages = values.reshape(-1, 1 << PAGE_BITS)
-    starts, different = {}, []
+    starts: dict[bytes, int] = {}
+    different: list[np.ndarray] = []
     page_starts = np.zeros(len(pages), np.int32)
     for number, page in enumerate(pages):
         content = page.tobytes()

@@ -1,7 +1,9 @@
-"""Text to word pieces to ids, in plain Python: the reference."""
+"""Text to word pieces to ids in plain Python: the reference implementation."""
 
 import os
 import re
+from collections.abc import Iterable
+from collections.abc import Sequence
 
 from bert_tf.tokenization import basic
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -9,35 +11,42 @@ from bert_tf.tokenization import wordpiece
 
 convert_to_unicode = basic.convert_to_unicode
 
-# Words repeat, and what a word gives does not depend on its neighbours.
-MAX_REMEMBERED_WORDS = 200_000
-MAX_REMEMBERED_LENGTH = 50
+# Words repeat, and the pieces of a word do not depend on its neighbors, so they are
+# cached.
+MAX_CACHED_WORDS = 200_000
+MAX_CACHED_LENGTH = 50
 
 
 class FullTokenizer:
-    """The release's tokenizer: basic tokens, then word pieces.
+    """The release's tokenizer: splits text into words, then words into pieces.
 
     Args:
         vocab_file: path of a vocabulary, or a `Vocabulary`.
-        do_lower_case: whether to lower-case, and to strip accents unless told.
-        strip_accents: whether to strip accents; None: as `do_lower_case`.
+        do_lower_case: whether to lower-case.
+        strip_accents: whether to strip accents. None means the value of
+            `do_lower_case`.
         never_split: tokens of the vocabulary that are kept whole wherever they occur
             in a text, such as ("[MASK]",).
 
     Attributes:
-        vocab: dict of token to id, in the order of the ids.
+        vocab: dict of token to id, ordered by id.
         inv_vocab: dict of id to token.
         vocabulary: the `Vocabulary`.
 
     Raises:
         OSError: the vocabulary cannot be read.
-        ValueError: the file is no vocabulary, or lacks a token of `never_split`.
+        ValueError: the file is not a vocabulary, or lacks a token of `never_split`.
 
     Source: FullTokenizer of tokenization.py, 2018.
     """
 
     def __init__(
-        self, vocab_file, do_lower_case=True, *, strip_accents=None, never_split=()
+        self,
+        vocab_file: str | os.PathLike | vocabulary_module.Vocabulary,
+        do_lower_case: bool = True,
+        *,
+        strip_accents: bool | None = None,
+        never_split: Sequence[str] = (),
     ):
         self.vocabulary = load_vocabulary(vocab_file)
         self.vocab = self.vocabulary.ids
@@ -47,36 +56,36 @@ class FullTokenizer:
         )
         check_never_split(self.basic_tokenizer.never_split, self.vocabulary)
         self.wordpiece_tokenizer = wordpiece.WordpieceTokenizer(self.vocab)
-        self._remembered = {}
+        self._cache: dict[str, list[str]] = {}
 
-    def tokenize(self, text):
-        """Returns the list of word pieces of a text (str, or bytes in UTF-8)."""
-        pieces = []
+    def tokenize(self, text: str | bytes) -> list[str]:
+        """Returns the word pieces of a text (str, or bytes in UTF-8)."""
+        pieces: list[str] = []
         for part in self.basic_tokenizer.parts(convert_to_unicode(text)):
             if part in self.basic_tokenizer.never_split:
                 pieces.append(part)
                 continue
             for word in basic.split_words(part):
-                pieces += self._remembered.get(word) or self._pieces(word)
+                pieces += self._cache.get(word) or self._pieces(word)
         return pieces
 
-    def tokenize_word(self, word):
-        """Returns the list of word pieces of one word that `basic.split_words` gave."""
-        pieces = []
+    def tokenize_word(self, word: str) -> list[str]:
+        """Returns the word pieces of one word from `basic.split_words`."""
+        pieces: list[str] = []
         for token in self.basic_tokenizer.tokenize_word(word):
             pieces += self.wordpiece_tokenizer.tokenize_word(token)
         return pieces
 
-    def convert_tokens_to_ids(self, tokens):
-        """Returns the list of ids of tokens.
+    def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
+        """Returns the ids of tokens.
 
         Raises:
             KeyError: a token is not in the vocabulary.
         """
         return [self.vocab[token] for token in tokens]
 
-    def convert_ids_to_tokens(self, ids):
-        """Returns the list of tokens of ids.
+    def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
+        """Returns the tokens of ids.
 
         Raises:
             KeyError: an id is not in the vocabulary.
@@ -85,19 +94,21 @@ class FullTokenizer:
 
     def _pieces(self, word):
         pieces = self.tokenize_word(word)
-        if len(word) <= MAX_REMEMBERED_LENGTH:
-            if len(self._remembered) >= MAX_REMEMBERED_WORDS:
-                self._remembered.clear()
-            self._remembered[word] = pieces
+        if len(word) <= MAX_CACHED_LENGTH:
+            if len(self._cache) >= MAX_CACHED_WORDS:
+                self._cache.clear()
+            self._cache[word] = pieces
         return pieces
 
 
-def load_vocabulary(vocab_file):
-    """Returns a `Vocabulary`: the one given, or the one in the file given.
+def load_vocabulary(
+    vocab_file: str | os.PathLike | vocabulary_module.Vocabulary,
+) -> vocabulary_module.Vocabulary:
+    """Returns a `Vocabulary`: the argument itself, or the one read from its path.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is no vocabulary.
+        ValueError: it is not a vocabulary.
     """
     if isinstance(vocab_file, vocabulary_module.Vocabulary):
         return vocab_file
@@ -108,8 +119,14 @@ def load_vocabulary(vocab_file):
     )
 
 
-def check_never_split(never_split, vocabulary):
-    """Raises ValueError for a token that the vocabulary does not have."""
+def check_never_split(
+    never_split: Iterable[str], vocabulary: vocabulary_module.Vocabulary
+) -> None:
+    """Checks that the vocabulary has every token of `never_split`.
+
+    Raises:
+        ValueError: a token is not in the vocabulary.
+    """
     for token in never_split:
         if token not in vocabulary:
             raise ValueError(
@@ -118,20 +135,22 @@ def check_never_split(never_split, vocabulary):
             )
 
 
-def validate_case_matches_checkpoint(do_lower_case, init_checkpoint):
-    """Checks a flag against the name of a released checkpoint's folder.
+def validate_case_matches_checkpoint(
+    do_lower_case: bool, init_checkpoint: str | None
+) -> None:
+    """Checks `do_lower_case` against the folder name of a released checkpoint.
 
     Args:
         do_lower_case: bool.
         init_checkpoint: path such as "uncased_L-12_H-768_A-12/bert_model.ckpt", or
-            None. Other names are not judged.
+            None. Other names are not checked.
 
     Raises:
-        ValueError: the checkpoint's text was lower-cased and `do_lower_case` is False,
-            or the other way round.
+        ValueError: the checkpoint was trained on lower-cased text and `do_lower_case`
+            is False, or the other way round.
 
-    Source: the function of this name in tokenization.py, 2018, and the models released
-    after it.
+    Source: the function of the same name in tokenization.py, 2018, extended to the
+    models that were released later.
     """
     match = re.search(r"([A-Za-z0-9_-]+)/bert_model\.ckpt", init_checkpoint or "")
     if match is None:
@@ -140,20 +159,20 @@ def validate_case_matches_checkpoint(do_lower_case, init_checkpoint):
     expected = is_lower_cased(name)
     if expected is not None and expected != do_lower_case:
         raise ValueError(
-            f"--do_lower_case={do_lower_case} was given with {init_checkpoint}, but "
+            f"--do_lower_case={do_lower_case} was given for {init_checkpoint}, but "
             f"{name} was trained on {'lower-cased' if expected else 'cased'} "
             f"text; give --do_lower_case={expected}."
         )
 
 
-def is_lower_cased(name):
-    """Returns whether the text of a released model was lower-cased.
+def is_lower_cased(name: str) -> bool | None:
+    """Returns whether a released model was trained on lower-cased text.
 
     Args:
-        name: of its folder, such as "uncased_L-12_H-768_A-12".
+        name: the name of its folder, such as "uncased_L-12_H-768_A-12".
 
     Returns:
-        bool, or None for any other name.
+        bool, or None if the name is not that of a released model.
     """
     if re.fullmatch(
         r"(wwm_)?uncased_L-.*|(multilingual|chinese)_L-12_H-768_A-12", name

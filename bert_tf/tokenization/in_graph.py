@@ -1,8 +1,12 @@
 """The same tokenizer as TensorFlow ops: for tf.data, tf.function and SavedModels.
 
-Text of ASCII characters takes TensorFlow Text's fast tokenizer, which agrees with the
-release there. All other text is split into words by `in_graph_words`.
+ASCII text takes TensorFlow Text's fast tokenizer, which agrees with the release on
+ASCII. All other text is split into words by `in_graph_words`, because TensorFlow Text's
+own normalization gives other ids for thousands of characters.
 """
+
+import os
+from collections.abc import Sequence
 
 import tensorflow as tf
 import tensorflow_text as tf_text
@@ -13,7 +17,7 @@ from bert_tf.tokenization import in_graph_words
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.tokenization import wordpiece
 
-# Without the control characters, which TensorFlow Text turns into spaces.
+# Excludes the control characters, which TensorFlow Text turns into spaces.
 PLAIN_ASCII = r"[\t\n\r -~]*"
 MAX_BYTES_PER_CHARACTER = 4
 MAX_BYTES_PER_WORD = wordpiece.MAX_INPUT_CHARS_PER_WORD * MAX_BYTES_PER_CHARACTER
@@ -22,14 +26,15 @@ UNKNOWN_WORD = "a" * (MAX_BYTES_PER_WORD + 1)
 
 
 class InGraphTokenizer(tf.Module):
-    """Gives the ids of `FullTokenizer` for every input, from TensorFlow ops.
+    """Computes the same ids as `FullTokenizer`, with TensorFlow ops.
 
-    The ops are TensorFlow's and TensorFlow Text's own, which model servers know.
+    It uses only ops of TensorFlow and TensorFlow Text, which model servers have.
 
     Args:
         vocab_file: path of a vocabulary, or a `Vocabulary`.
-        do_lower_case: whether to lower-case, and to strip accents unless told.
-        strip_accents: whether to strip accents; None: as `do_lower_case`.
+        do_lower_case: whether to lower-case.
+        strip_accents: whether to strip accents. None means the value of
+            `do_lower_case`.
         never_split: tokens of the vocabulary that are kept whole wherever they occur
             in a text, such as ("[MASK]",).
 
@@ -38,12 +43,17 @@ class InGraphTokenizer(tf.Module):
 
     Raises:
         OSError: the vocabulary cannot be read.
-        ValueError: the file is no vocabulary, lacks a token of `never_split`, has a
-            token of more than 256 bytes, or none but the special ones.
+        ValueError: the file is not a vocabulary, lacks a token of `never_split`, has a
+            token of more than 256 bytes, or has only the special tokens.
     """
 
     def __init__(
-        self, vocab_file, do_lower_case=True, *, strip_accents=None, never_split=()
+        self,
+        vocab_file: str | os.PathLike | vocabulary_module.Vocabulary,
+        do_lower_case: bool = True,
+        *,
+        strip_accents: bool | None = None,
+        never_split: Sequence[str] = (),
     ):
         super().__init__()
         self.vocabulary = full.load_vocabulary(vocab_file)
@@ -52,19 +62,20 @@ class InGraphTokenizer(tf.Module):
         self._do_lower_case = do_lower_case
         if strip_accents is None:
             strip_accents = do_lower_case
-        # The tables are constants that every graph captures, wherever this is called.
+        # The tables are eager constants, so that any graph can capture them even if the
+        # tokenizer is created inside another graph.
         with tf.init_scope(), tf.device("/CPU:0"):
             self._words = in_graph_words.InGraphWords(
                 do_lower_case=do_lower_case, strip_accents=strip_accents
             )
             self._create_wordpiece_tokenizers()
 
-    def tokenize(self, strings):
+    def tokenize(self, strings: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
         """Returns the ids of the word pieces of texts.
 
         Args:
-            strings: tf.string tensor [B] (or what converts to one), UTF-8; bytes that
-                are not UTF-8 are dropped.
+            strings: tf.string tensor [B] or a value that converts to one, in UTF-8;
+                invalid bytes are dropped.
 
         Returns:
             int32 tf.RaggedTensor [B, pieces].
@@ -77,15 +88,15 @@ class InGraphTokenizer(tf.Module):
             raise ValueError(f"Expected texts of shape [B], got {strings.shape}.")
         return self._tokenize(strings)
 
-    def basic_tokens(self, strings):
-        """Returns the words of `BasicTokenizer`, before they are cut into pieces.
+    def basic_tokens(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        """Returns the words that `BasicTokenizer` finds, before they become pieces.
 
         Args:
             strings: tf.string tensor [B].
 
         Returns:
-            int32 tf.RaggedTensor [B, words, characters] of code points. Tokens of
-            `never_split` are split here.
+            int32 tf.RaggedTensor [B, words, characters] of code points. Here, tokens of
+            `never_split` are split like other text.
         """
         with tf.device("/CPU:0"):
             return self._words.words(strings)
@@ -122,7 +133,8 @@ class InGraphTokenizer(tf.Module):
             ) from error
 
     def _tokenize_around_never_split(self, strings):
-        # Python decodes before it looks for the tokens, so bytes that are not UTF-8 go.
+        # Drops invalid bytes first, as the Python tokenizer does: they could hide a
+        # token.
         strings = tf.strings.unicode_transcode(
             strings, "UTF-8", "UTF-8", errors="ignore"
         )
@@ -150,7 +162,7 @@ class InGraphTokenizer(tf.Module):
         return tf.gather(both, tf.math.invert_permutation(rows))
 
     def _tokenize_code_points(self, strings):
-        """As `_tokenize_parts`, for texts of any characters."""
+        """Does what `_tokenize_parts` does, for any characters."""
         words = self._words.words(strings)  # [B, words, characters]
         pieces = self._pieces(words.values)
         return tf.RaggedTensor.from_row_splits(
@@ -169,9 +181,10 @@ class InGraphTokenizer(tf.Module):
 
 
 def _without_space(token):
-    """Returns a token that no text gives, for one that no text gives in the release.
+    """Returns a replacement that no text can match for a token with white space.
 
-    No word has white space in it, but TensorFlow Text finds "new york" all the same.
+    The release can never produce such a token, because a word has no white space in it.
+    TensorFlow Text would match it: "new york" for example.
     """
     parts = token.split()
     return PRIVATE_USE.join(parts) if len(parts) > 1 else token

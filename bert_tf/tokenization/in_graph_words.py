@@ -1,8 +1,8 @@
-"""Texts to words as TensorFlow ops: cleaned, split and lower-cased.
+"""Texts to words with TensorFlow ops: cleans, splits and lower-cases them.
 
-Texts are decoded into code points, each of which is looked up in a table of what it
-becomes (`code_points`): TensorFlow's own Unicode functions depend on the version of its
-ICU library and on the locale, and differ from the release's.
+Texts are decoded into code points, and each is mapped by a table (`code_points`).
+TensorFlow's own Unicode functions are not used: their results depend on the version of
+its ICU library and on the locale, and differ from the release's.
 """
 
 import tensorflow as tf
@@ -12,31 +12,31 @@ from bert_tf.tokenization import code_points
 
 
 class InGraphWords(tf.Module):
-    """Gives the words of `BasicTokenizer` for every text, from TensorFlow ops.
+    """Computes the same words as `BasicTokenizer`, with TensorFlow ops.
 
-    To be made outside of graphs, which capture its tables.
+    Create it outside of graphs, because graphs capture its tables.
 
     Args:
         do_lower_case: whether to lower-case.
         strip_accents: whether to strip accents.
     """
 
-    def __init__(self, *, do_lower_case, strip_accents):
+    def __init__(self, *, do_lower_case: bool, strip_accents: bool):
         super().__init__()
         self._do_lower_case = do_lower_case
         self._strip_accents = strip_accents
         self._create_tables()
 
-    def words(self, strings):
+    def words(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """Returns the words of texts.
 
         Args:
-            strings: tf.string tensor [B], UTF-8; bytes that are not UTF-8 are dropped.
+            strings: tf.string tensor [B] in UTF-8; invalid bytes are dropped.
 
         Returns:
             int32 tf.RaggedTensor [B, words, characters] of code points.
         """
-        # A space before each text keeps its first word from the text before.
+        # The space separates the first word of each text from the text before it.
         decoded = tf.strings.unicode_decode(
             tf.strings.join([" ", strings]), "UTF-8", errors="ignore"
         )
@@ -66,19 +66,20 @@ class InGraphWords(tf.Module):
         self._expansion_splits = tf.constant(table.expansion_splits)
 
     def _map(self, codes, entries):
-        """Returns what code points become.
+        """Maps code points and groups them into words.
 
         Args:
-            codes: int32 [N], the texts' code points.
-            entries: int32 [N], the table's entry for each.
+            codes: int32 [N], the code points of the texts.
+            entries: int32 [N], the table entry of each code point.
 
         Returns:
-            codes: int32 [M], without white space and what is dropped.
-            groups: int32 [M], equal for the code points of one word, rising.
-            positions: int64 [M], where in the N each comes from.
+            codes: int32 [M], without white space and dropped characters.
+            groups: int32 [M], ascending, equal for the code points of one word.
+            positions: int64 [M], the index in the input of each code point.
         """
-        # White space steps by one. What is a word of its own steps by two, and stands
-        # in the middle: no neighbour has its number.
+        # White space advances the word number by one. A character that is a token of
+        # its own advances it by two and takes the number in between, which no neighbor
+        # can have.
         steps = tf.bitwise.bitwise_and(entries, code_points.SPACE | code_points.ALONE)
         groups = tf.cumsum(steps) - tf.bitwise.right_shift(steps, 1)
         gone = code_points.SPACE | code_points.DROPPED
@@ -92,7 +93,7 @@ class InGraphWords(tf.Module):
         return mapped, tf.gather(groups, positions), positions
 
     def _with_expansions(self, mapped, kept, values, positions):
-        """Puts several code points in the place of those that become several."""
+        """Replaces code points that expand to several by their expansions."""
         is_several = _flag(kept, code_points.SEVERAL) > 0
 
         def expanded():
@@ -112,14 +113,14 @@ class InGraphWords(tf.Module):
         return tf.cond(tf.reduce_any(is_several), expanded, lambda: (mapped, positions))
 
     def _with_final_sigmas(self, codes):
-        """Puts the final form in the place of capital sigmas that end a word."""
+        """Replaces capital sigmas that end a word by the final form."""
         is_sigma = codes == characters.CAPITAL_SIGMA
 
         def replaced():
             properties = self._properties(tf.concat([codes, [ord(" ")]], axis=0))
             counts = _flag(properties, code_points.IGNORABLE) == 0
             is_cased = _flag(tf.boolean_mask(properties, counts), code_points.CASED) > 0
-            # A sigma counts itself, and a space stands at both ends.
+            # A sigma is itself counted, and there is a space at both ends of the text.
             place = tf.boolean_mask(tf.cumsum(tf.cast(counts[:-1], tf.int32)), is_sigma)
             before = tf.gather(is_cased, place - 2)
             after = tf.gather(is_cased, place)
@@ -130,7 +131,7 @@ class InGraphWords(tf.Module):
         return tf.cond(tf.reduce_any(is_sigma), replaced, lambda: codes)
 
     def _in_canonical_order(self, mapped, codes, entries, positions):
-        """Sorts the marks that are left by their class, within each run of marks."""
+        """Sorts the remaining marks by combining class within each run of marks."""
         is_mark = _flag(entries, code_points.MARK) > 0
 
         def sorted_marks():
@@ -153,17 +154,17 @@ class InGraphWords(tf.Module):
 
 
 def _look_up(page_starts, values, codes):
-    """Returns the value of a `code_points.PagedTable` for each code point."""
+    """Looks code points up in a `code_points.PagedTable`."""
     bits = code_points.PAGE_BITS
     starts = tf.gather(page_starts, tf.bitwise.right_shift(codes, bits))
     return tf.gather(values, starts + tf.bitwise.bitwise_and(codes, (1 << bits) - 1))
 
 
 def _flag(values, flag):
-    """Returns 1 where a flag is set, else 0, int32."""
+    """Returns int32 values: 1 where a flag is set, else 0."""
     return tf.cast(tf.bitwise.bitwise_and(values, flag) != 0, tf.int32)
 
 
 def _steps(values):
-    """Returns whether each value but the first differs from the one before."""
+    """Returns for each value but the first whether it differs from the previous one."""
     return values[1:] != values[:-1]

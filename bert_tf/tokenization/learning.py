@@ -1,12 +1,16 @@
 """Learns a vocabulary of word pieces from text.
 
-Words are counted as our tokenizer cuts and normalizes them, so that every piece is one
-that it can find. The merging is done by the trainer of Hugging Face's `tokenizers`.
+Words are counted as this package's tokenizer splits and normalizes them, so the
+tokenizer can produce every learned piece. The merging itself is done by the trainer of
+Hugging Face's `tokenizers`, because the release never published its own.
 """
 
 import collections
 import functools
 import re
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
 
 from bert_tf import files
 from bert_tf import progress as progress_module
@@ -15,41 +19,42 @@ from bert_tf.tokenization import characters
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.tokenization import wordpiece
 
-# Where the release's vocabularies have them: [PAD] at 0, then 99 unused ones, the other
-# special tokens at 100 to 103, then the rest of the unused ones.
+# The layout of the release's vocabularies: [PAD] at 0, then 99 unused tokens, the other
+# special tokens at 100 to 103, then the rest of the unused tokens.
 NUM_UNUSED_BEFORE_SPECIAL = 99
 RELEASED_NUM_UNUSED, RELEASED_VOCAB_SIZE = 994, 30522  # bert-base-uncased.
 SMALLEST_SIZE_WITH_RELEASED_PLACES = 1000
 UNUSED = re.compile(r"\[unused\d+\]")
 
-LINES_A_REPORT = 10_000
-BYTES_A_MEGABYTE = 1_000_000
+LINES_PER_REPORT = 10_000
+BYTES_PER_MEGABYTE = 1_000_000
 
 
 def learn_vocabulary(
-    input_files,
+    input_files: Sequence[str],
     *,
-    vocab_size,
-    do_lower_case=True,
-    strip_accents=None,
-    num_unused=None,
-    min_frequency=2,
-    character_coverage=0.99995,
-    progress=progress_module.silent,
-):
+    vocab_size: int,
+    do_lower_case: bool = True,
+    strip_accents: bool | None = None,
+    num_unused: int | None = None,
+    min_frequency: int = 2,
+    character_coverage: float = 0.99995,
+    progress: progress_module.Progress = progress_module.silent,
+) -> vocabulary_module.Vocabulary:
     """Returns a `Vocabulary` learned from text files.
 
     Args:
-        input_files: names and globs of UTF-8 files.
-        vocab_size: number of tokens, special and unused ones included. Text that has
-            fewer frequent pieces gives a smaller vocabulary.
-        do_lower_case: whether the tokenizer that will use it lower-cases.
-        strip_accents: whether it strips accents; None: as `do_lower_case`.
-        num_unused: number of [unused] tokens, or None for `default_num_unused`.
-        min_frequency: how often two pieces must stand side by side to become one.
-        character_coverage: the share of words that must consist of known characters;
-            the rarest characters are left out as far as that allows.
-        progress: a `progress.Progress`.
+        input_files: paths and glob patterns of UTF-8 files.
+        vocab_size: number of tokens, including special and unused tokens. The
+            vocabulary is smaller if the text has too few frequent pieces.
+        do_lower_case: whether the tokenizer that will use the vocabulary lower-cases.
+        strip_accents: whether that tokenizer strips accents. None means the value of
+            `do_lower_case`.
+        num_unused: number of [unused] tokens. None means `default_num_unused`.
+        min_frequency: how often two pieces must be adjacent to be merged.
+        character_coverage: minimum share of words made of known characters only. The
+            rarest characters are left out as far as this allows.
+        progress: callback for progress.
 
     Raises:
         OSError: a file cannot be read.
@@ -73,32 +78,32 @@ def learn_vocabulary(
 
 
 def count_words(
-    input_files,
+    input_files: Sequence[str],
     *,
-    do_lower_case=True,
-    strip_accents=None,
-    progress=progress_module.silent,
-):
-    """Returns a Counter of the basic tokens in text files.
+    do_lower_case: bool = True,
+    strip_accents: bool | None = None,
+    progress: progress_module.Progress = progress_module.silent,
+) -> collections.Counter[str]:
+    """Counts the basic tokens in text files.
 
     Raises:
         OSError: a file cannot be read.
         ValueError: a file is not UTF-8, or there are no words.
     """
     paths = files.expand(input_files)
-    total = sum(map(files.size, paths)) / BYTES_A_MEGABYTE
+    total = sum(map(files.size, paths)) / BYTES_PER_MEGABYTE
     report = functools.partial(progress, "count words", total=total, unit="MB")
-    as_written = collections.Counter()
+    as_written: collections.Counter[str] = collections.Counter()
     num_bytes = 0
     for path in paths:
         for number, line in enumerate(files.read_lines(path)):
             as_written.update(basic.split_words(line))
             num_bytes += len(line.encode("utf-8")) + 1
-            if number % LINES_A_REPORT == 0:
-                report(min(total, num_bytes / BYTES_A_MEGABYTE))
+            if number % LINES_PER_REPORT == 0:
+                report(min(total, num_bytes / BYTES_PER_MEGABYTE))
     report(total)
     tokenizer = basic.BasicTokenizer(do_lower_case, strip_accents=strip_accents)
-    counts = collections.Counter()
+    counts: collections.Counter[str] = collections.Counter()
     for word, count in as_written.items():
         for token in tokenizer.tokenize_word(word):
             counts[token] += count
@@ -108,42 +113,42 @@ def count_words(
 
 
 def vocabulary_from_counts(
-    counts,
+    counts: Mapping[str, int],
     *,
-    vocab_size,
-    num_unused=None,
-    min_frequency=2,
-    character_coverage=0.99995,
-    progress=progress_module.silent,
-):
-    """Returns a `Vocabulary` for words with counts.
+    vocab_size: int,
+    num_unused: int | None = None,
+    min_frequency: int = 2,
+    character_coverage: float = 0.99995,
+    progress: progress_module.Progress = progress_module.silent,
+) -> vocabulary_module.Vocabulary:
+    """Returns a `Vocabulary` learned from counted words.
 
-    After the special and unused tokens come the characters by code point, then their
-    "##" forms, then the learned pieces, about the most frequent first.
+    The special and unused tokens come first, then the characters by code point, then
+    their "##" forms, then the learned pieces, roughly by descending frequency.
 
     Args:
-        counts: mapping of word to int, how often it occurs.
-        vocab_size, num_unused, min_frequency, character_coverage, progress: as
-            `learn_vocabulary` takes them.
+        counts: how often each word occurs.
+        vocab_size, num_unused, min_frequency, character_coverage, progress: see
+            `learn_vocabulary`.
 
     Raises:
-        ValueError: `vocab_size` does not hold the special and unused tokens and the
-            characters, or the package `tokenizers` is not installed.
+        ValueError: `vocab_size` is too small for the special tokens, the unused tokens
+            and the characters, or the package `tokenizers` is not installed.
     """
     if num_unused is None:
         num_unused = default_num_unused(vocab_size)
     reserved = _reserved_tokens(num_unused)
     alphabet = _alphabet(counts, character_coverage)
-    # Nothing stands before punctuation or an ideograph inside a word.
+    # Punctuation and ideographs are tokens of their own, so they need no "##" form.
     inside = [wordpiece.CONTINUATION + c for c in alphabet if not _is_alone(c)]
     single = [*alphabet, *inside]
     num_pieces = vocab_size - len(reserved) - len(single)
     if num_pieces < 0:
         raise ValueError(
-            f"--vocab_size={vocab_size} is too small: {len(reserved)} special and "
-            f"unused tokens and {len(single)} forms of the text's {len(alphabet)} "
-            f"characters are {len(reserved) + len(single)}; raise it, or lower "
-            "--num_unused or --character_coverage."
+            f"--vocab_size={vocab_size} is too small: the {len(reserved)} special and "
+            f"unused tokens and the {len(single)} forms of the text's {len(alphabet)} "
+            f"characters already need {len(reserved) + len(single)}; raise it, or "
+            "lower --num_unused or --character_coverage."
         )
     known = frozenset(alphabet)
     learnable = {word: n for word, n in counts.items() if _is_learnable(word, known)}
@@ -156,12 +161,13 @@ def vocabulary_from_counts(
     )
 
 
-def default_num_unused(vocab_size):
-    """Returns how many [unused] tokens a vocabulary gets when nothing is said.
+def default_num_unused(vocab_size: int) -> int:
+    """Returns the default number of [unused] tokens in a vocabulary of a given size.
 
-    As in bert-base-uncased, 994 in 30,522 and never more, in proportion; but from 1,000
-    tokens on at least the 99 that put [UNK], [CLS], [SEP] and [MASK] at the release's
-    100 to 103. Smaller vocabularies get one in twenty.
+    The share is that of bert-base-uncased, 994 of 30,522, and the number is never
+    larger. Vocabularies of 1,000 tokens or more have at least 99, which puts [UNK],
+    [CLS], [SEP] and [MASK] at the release's ids 100 to 103. In smaller ones, one token
+    in twenty is unused.
     """
     if vocab_size < SMALLEST_SIZE_WITH_RELEASED_PLACES:
         return vocab_size // 20
@@ -177,14 +183,15 @@ def _reserved_tokens(num_unused):
 
 
 def _alphabet(counts, character_coverage):
-    """Returns the sorted characters that enough words consist of."""
-    occurrences = collections.Counter()
+    """Returns, sorted, the characters needed to cover enough words."""
+    occurrences: collections.Counter[str] = collections.Counter()
     for word, count in counts.items():
         for character in word:
             occurrences[character] += count
     by_frequency = sorted(occurrences, key=lambda c: (-occurrences[c], c))
     rank = {character: number for number, character in enumerate(by_frequency)}
-    num_words = collections.Counter()  # By the rank of their rarest character.
+    # Words by the rank of their rarest character.
+    num_words: collections.Counter[int] = collections.Counter()
     for word, count in counts.items():
         num_words[max(map(rank.get, word))] += count
     missing = (1 - character_coverage) * sum(counts.values())
@@ -204,7 +211,7 @@ def _is_learnable(word, known):
 
 
 def _learn_pieces(counts, single, num_pieces, min_frequency):
-    """Returns the pieces of several characters, in the order they were learned."""
+    """Returns the pieces of several characters, in the order of learning."""
     try:
         import tokenizers
     except ImportError as error:
@@ -212,8 +219,9 @@ def _learn_pieces(counts, single, num_pieces, min_frequency):
             "Learning a vocabulary needs the package tokenizers: "
             'pip install "bert_tf[vocabulary]".'
         ) from error
-    # The trainer numbers characters as its hash table has them, and breaks ties by
-    # number. Given as special tokens they have the same numbers in every run.
+    # The trainer numbers characters in the order of its hash table, which changes from
+    # run to run, and breaks ties by number. Passing the characters as special tokens
+    # gives them the same numbers in every run.
     trainer = tokenizers.trainers.WordPieceTrainer(
         vocab_size=len(single) + num_pieces,
         min_frequency=min_frequency,
@@ -231,42 +239,49 @@ def _learn_pieces(counts, single, num_pieces, min_frequency):
 
 
 def fill_unused(
-    vocabulary, words, *, do_lower_case=True, strip_accents=None, source="words"
-):
-    """Returns a vocabulary with words in the places of [unused] tokens.
+    vocabulary: vocabulary_module.Vocabulary,
+    words: Iterable[str],
+    *,
+    do_lower_case: bool = True,
+    strip_accents: bool | None = None,
+    source: str = "words",
+) -> vocabulary_module.Vocabulary:
+    """Returns a vocabulary whose [unused] tokens are replaced by words.
 
     Args:
-        vocabulary: a `Vocabulary`.
-        words: iterable of str, such as a file's lines; empty ones are passed over, and
-            so are those that the vocabulary has. Each is normalized as the tokenizer
-            does, and must be one word to it; with "##" before it, it becomes a piece
-            for the inside of words.
+        vocabulary: the vocabulary to start from.
+        words: such as the lines of a file. Empty lines and words that the vocabulary
+            already has are skipped. Each is normalized like text and must be a single
+            word for the tokenizer. With the prefix "##" it becomes a piece for the
+            inside of words.
         do_lower_case: whether the tokenizer lower-cases.
-        strip_accents: whether it strips accents; None: as `do_lower_case`.
+        strip_accents: whether the tokenizer strips accents. None means the value of
+            `do_lower_case`.
         source: where the words come from, for error messages.
 
     Raises:
-        ValueError: something is not one word, or there are more than unused tokens.
+        ValueError: a line is not a single word, or there are more new words than
+            [unused] tokens.
     """
     tokenizer = basic.BasicTokenizer(do_lower_case, strip_accents=strip_accents)
-    new = {}  # In order, each once.
+    found: dict[str, bool] = {}  # In order, without repetitions.
     for number, word in enumerate(words, start=1):
         if word.strip():
-            new[_one_word(word.strip(), tokenizer, f"{source}:{number}")] = True
-    new = [word for word in new if word not in vocabulary]
+            found[_one_word(word.strip(), tokenizer, f"{source}:{number}")] = True
+    new = [word for word in found if word not in vocabulary]
     tokens = list(vocabulary.tokens)
     places = unused_places(vocabulary)
     if len(new) > len(places):
         raise ValueError(
             f"{source}: {len(new)} words are new to the vocabulary, which has only "
-            f"{len(places)} [unused] tokens to give; shorten the list."
+            f"{len(places)} [unused] tokens; shorten the list."
         )
     for place, word in zip(places, new, strict=False):
         tokens[place] = word
     return vocabulary_module.Vocabulary(tokens)
 
 
-def unused_places(vocabulary):
+def unused_places(vocabulary: vocabulary_module.Vocabulary) -> list[int]:
     """Returns the ids of the [unused] tokens of a vocabulary."""
     return [i for i, token in enumerate(vocabulary) if UNUSED.fullmatch(token)]
 
@@ -276,7 +291,7 @@ def _one_word(text, tokenizer, place):
     words = tokenizer.tokenize(text.removeprefix(prefix))
     if len(words) != 1:
         raise ValueError(
-            f"{place}: {text!r} is {len(words)} words to the tokenizer "
-            f"({' '.join(words)}); a token must be one word."
+            f"{place}: the tokenizer splits {text!r} into {len(words)} words "
+            f"({' '.join(words)}); a token must be a single word."
         )
     return prefix + words[0]

@@ -1,4 +1,4 @@
-"""Options of the tool that makes vocabularies."""
+"""Options of `build_vocabulary`."""
 
 import dataclasses
 
@@ -8,46 +8,48 @@ from bert_tf.options import option
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BuildVocabularyOptions(options_module.Options):
-    """Learns a WordPiece vocabulary from text, or adds words to one."""
+    """Learns a WordPiece vocabulary from text, or adds words to an existing one."""
 
     input_file: tuple[str, ...] = option(
-        (), help="Text files (comma list, globs) to learn from."
+        (), help="Text files to learn from: a comma-separated list of paths and globs."
     )
     vocab_file: str = option(
-        help="The vocabulary to write; without --input_file, the one to add words to."
+        help="Vocabulary file to write. Without --input_file: the file to add words to."
     )
     output_file: str | None = option(
         None,
-        help="Where the vocabulary goes when words are added; default: --vocab_file.",
+        help="File to write when words are added. Default: --vocab_file is replaced.",
     )
     vocab_size: int = option(
         30522,
-        help="Number of tokens to learn, special and [unused] ones included.",
+        help="Number of tokens, including special and [unused] tokens.",
         minimum=6,
     )
     do_lower_case: bool = option(
-        True, help="Whether the tokenizer that will use it lower-cases."
+        True, help="Whether text is lower-cased. Use the same value in later steps."
     )
     strip_accents: bool | None = option(
-        None, help="Whether it strips accents; default: as --do_lower_case."
+        None,
+        help="Whether accents are stripped. Default: the value of --do_lower_case.",
     )
     num_unused: int | None = option(
         None,
-        help="Number of [unused] tokens; default: 994 of 30522, in proportion, and "
-        "from 1000 tokens on at least the 99 that put [UNK] at 100.",
+        help="Number of [unused] tokens. Default: proportional to the 994 of 30522 in "
+        "bert-base-uncased, but at least 99 in vocabularies of 1000 or more, so that "
+        "[UNK] has id 100 as in the released models.",
         minimum=0,
     )
     min_frequency: int = option(
-        2, help="How often two pieces must meet to become one.", minimum=1
+        2, help="How often two pieces must be adjacent to be merged.", minimum=1
     )
     character_coverage: float = option(
         0.99995,
-        help="Share of words whose characters must all be known.",
+        help="Minimum share of words whose characters are all in the vocabulary.",
         minimum=0.0,
         maximum=1.0,
     )
     fill_unused: str | None = option(
-        None, help="File of words, one a line, that take the place of [unused] tokens."
+        None, help="File with one word per line; the words replace [unused] tokens."
     )
 
     def __post_init__(self):
@@ -59,8 +61,8 @@ class BuildVocabularyOptions(options_module.Options):
             )
         if self.input_file and self.output_file is not None:
             raise options_module.OptionError(
-                "--output_file goes with --fill_unused alone; what is learned from "
-                "--input_file is written to --vocab_file."
+                "--output_file can only be used with --fill_unused; a vocabulary "
+                "learned from --input_file is written to --vocab_file."
             )
         if not self.input_file:
             self._check_nothing_is_learned()
@@ -71,11 +73,11 @@ class BuildVocabularyOptions(options_module.Options):
         for name in names:
             if getattr(self, name) != defaults[name]:
                 raise options_module.OptionError(
-                    f"--{name} has a meaning only where a vocabulary is learned; "
+                    f"--{name} has no effect unless a vocabulary is learned; "
                     "leave it out, or give --input_file."
                 )
 
     @property
     def written_file(self) -> str:
-        """Where the vocabulary goes."""
+        """The file that the vocabulary is written to."""
         return self.output_file or self.vocab_file

@@ -1,33 +1,34 @@
-"""Unicode 14.0, the version that token ids are defined by.
+"""Unicode 14.0, the version that defines the token ids.
 
-The running Python's `unicodedata` may be older or newer, and ids must not change with
-it: a character that Unicode gained after 14.0 is treated as unassigned, always. The
+Python's own `unicodedata` changes with the Python version, and ids must not change with
+it. Characters that Unicode added after 14.0 are always treated as unassigned. The
 properties are read from `unicode_14.txt` beside this module.
 
-Attributes (sets of code points, unless said otherwise):
+Attributes (sets of code points unless noted otherwise):
     CONTROL: general categories Cc and Cf.
     SPACE: general category Zs.
     PUNCTUATION: general categories P*.
     NONSPACING_MARK: general category Mn.
-    CASED: cased and not case-ignorable, as the rule for the final sigma asks.
-    CASE_IGNORABLE: case-ignorable, as the same rule asks.
-    COMBINING_CLASS: dict, code point to canonical combining class where it is not 0.
-    LOWER: dict, code point to its lower-case text where that differs.
+    CASED: cased and not case-ignorable, as the final sigma rule needs it.
+    CASE_IGNORABLE: case-ignorable, for the same rule.
+    COMBINING_CLASS: dict, code point to canonical combining class if that is not 0.
+    LOWER: dict, code point to its lower-case text if that differs.
     DECOMPOSITION: dict, code point to its full canonical decomposition (text) where
-        that differs, Hangul syllables included.
+        if that differs, including Hangul syllables.
 """
 
 import pathlib
 
 HANGUL_SYLLABLES = range(0xAC00, 0xD7A4)
-# Unicode 14.0, section 3.12: first jamo of each kind, numbers of vowels and finals.
+# Unicode 14.0, section 3.12: the first jamo of each kind, and the number of vowels and
+# finals.
 HANGUL_LEADS, HANGUL_VOWELS, HANGUL_FINALS = 0x1100, 0x1161, 0x11A7
 NUM_HANGUL_VOWELS, NUM_HANGUL_FINALS = 21, 28
 
 
 def _read():
-    """Returns the file's values as a dictionary of name to list of texts."""
-    values = {}
+    """Returns the values of the file: a dictionary of name to list of strings."""
+    values: dict[str, list[str]] = {}
     path = pathlib.Path(__file__).with_suffix(".txt")
     for line in path.read_text(encoding="utf-8").splitlines():
         if not line.startswith("#"):
@@ -37,7 +38,7 @@ def _read():
 
 
 def _codes(fields):
-    """Yields the code points of ranges: "0041-005A", "0100-012E/2", "0130"."""
+    """Yields the code points of fields: "0041-005A", "0100-012E/2", "0130"."""
     for field in fields:
         ends, _, step = field.partition("/")
         first, _, last = ends.partition("-")

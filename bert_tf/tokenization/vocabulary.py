@@ -1,8 +1,11 @@
-"""The pieces that a model knows, and their ids."""
+"""The word pieces that a model knows, and their ids."""
 
 import collections
 import functools
 import hashlib
+import os
+from collections.abc import Iterable
+from collections.abc import Iterator
 
 from bert_tf import files
 
@@ -14,21 +17,21 @@ class Vocabulary:
     """Word pieces in the order of their ids.
 
     Args:
-        tokens: iterable of str; a piece inside a word starts with "##".
-        source: where they come from, for error messages.
+        tokens: the pieces; a piece for the inside of words starts with "##".
+        source: where the tokens come from, for error messages.
 
     Attributes:
         tokens: tuple of str; the token of id i is `tokens[i]`.
-        ids: dict of token to id, in the order of the ids.
+        ids: dict of token to id, ordered by id.
 
     Raises:
-        ValueError: there are no tokens, one is empty, has a line end in it or occurs
-            twice, or a special token is missing.
+        ValueError: a token is empty, contains a line break or occurs twice, or a
+            special token is missing.
     """
 
-    def __init__(self, tokens, *, source="vocabulary"):
+    def __init__(self, tokens: Iterable[str], *, source: str = "vocabulary"):
         self.tokens = tuple(tokens)
-        self.ids = collections.OrderedDict()
+        self.ids: dict[str, int] = collections.OrderedDict()
         for index, token in enumerate(self.tokens):
             if not token or token in self.ids or "\n" in token or "\r" in token:
                 raise ValueError(f"{source}:{index + 1}: {self._fault(token)}")
@@ -37,65 +40,67 @@ class Vocabulary:
         if missing:
             raise ValueError(
                 f"{source}: {', '.join(missing)} missing among {len(self)} tokens; a "
-                f"vocabulary needs all of {', '.join(SPECIAL_TOKENS)}, one a line."
+                f"vocabulary needs all of {', '.join(SPECIAL_TOKENS)}, one per line."
             )
 
     @classmethod
-    def load(cls, path):
-        """Returns the vocabulary in a file with one token a line.
+    def load(cls, path: str | os.PathLike) -> "Vocabulary":
+        """Returns the vocabulary in a file with one token per line.
 
-        Spaces and tabs around a token are dropped, as in 2018.
+        Spaces and tabs around a token are dropped, as in the release.
 
         Raises:
             OSError: the file cannot be read.
-            ValueError: it is not UTF-8, has CRLF line ends, or its tokens are not a
-                vocabulary; the message has file and line.
+            ValueError: the file is not UTF-8, has CRLF line endings, or its tokens are
+                not a vocabulary. The message names the file and the line.
         """
         return cls(_read_tokens(path), source=str(path))
 
-    def save(self, path):
-        """Writes one token a line.
+    def save(self, path: str | os.PathLike) -> None:
+        """Writes one token per line.
 
         Raises:
             OSError: the file cannot be written.
         """
         with files.complete_or_absent(path) as file:
-            # One string: a file of TensorFlow has no `writelines`.
+            # A single string, because files of TensorFlow have no `writelines`.
             file.write("".join(f"{token}\n" for token in self.tokens))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.tokens)
 
-    def __contains__(self, token):
+    def __contains__(self, token: object) -> bool:
         return token in self.ids
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(self.tokens)
 
-    def __getitem__(self, token):
+    def __getitem__(self, token: str) -> int:
         return self.id_of(token)
 
-    def id_of(self, token):
+    def id_of(self, token: str) -> int:
         """Returns the id of a token.
 
         Raises:
-            KeyError: there is no such token.
+            KeyError: the token is not in the vocabulary.
         """
         return self.ids[token]
 
-    def token_of(self, token_id):
+    def token_of(self, token_id: int) -> str:
         """Returns the token of an id.
 
         Raises:
-            IndexError: there is no such id.
+            IndexError: the id is out of range.
         """
         if not 0 <= token_id < len(self):
-            raise IndexError(f"Expected an id from 0 to {len(self) - 1}: {token_id}.")
+            raise IndexError(
+                f"Expected an id from 0 to {len(self) - 1}, got {token_id}."
+            )
         return self.tokens[token_id]
 
     @functools.cached_property
-    def fingerprint(self):
-        """SHA-256 of all tokens in order, as hexadecimal digits."""
+    def fingerprint(self) -> str:
+        """SHA-256 of all tokens in order, in hexadecimal."""
         return hashlib.sha256("\n".join(self.tokens).encode("utf-8")).hexdigest()
 
     pad_id = property(lambda self: self.ids[PAD], doc="Id of [PAD].")
@@ -106,11 +111,11 @@ class Vocabulary:
 
     def _fault(self, token):
         if not token:
-            return "empty line; expected a token on every line."
+            return "empty line; expected one token per line."
         if token in self.ids:
             line = self.ids[token] + 1
-            return f"token {token!r} is already on line {line}; each may occur once."
-        return f"token {token!r} has a line end in it."
+            return f"token {token!r} is already on line {line}; tokens must be unique."
+        return f"token {token!r} contains a line break."
 
 
 def _read_tokens(path):
@@ -123,14 +128,14 @@ def _read_tokens(path):
     for number, line in enumerate(lines, start=1):
         if line.endswith(b"\r"):
             raise ValueError(
-                f"{path}:{number}: the line ends with CRLF; convert the file's line "
-                "ends to LF."
+                f"{path}:{number}: the line ends with CRLF; convert the file to "
+                "LF line endings."
             )
         try:
-            # Not all white space: a line of the Chinese vocabulary is U+2028 alone.
+            # Only spaces and tabs: one token of the Chinese vocabulary is U+2028.
             yield line.decode("utf-8").strip(" \t")
         except UnicodeDecodeError as error:
             raise ValueError(
                 f"{path}:{number}: not UTF-8 (byte {error.start + 1} of the line); "
-                "expected a text file with one token a line."
+                "expected a text file with one token per line."
             ) from None

@@ -1,55 +1,69 @@
-"""Words to word pieces: the longest piece in the vocabulary first."""
+"""Words to word pieces, by greedy longest match from the left."""
+
+from collections.abc import Iterator
+from typing import Protocol
 
 from bert_tf.tokenization import basic
 
-# Longer words are unknown whatever they consist of (2018).
+# Longer words become [UNK], as in the release: they are rarely words.
 MAX_INPUT_CHARS_PER_WORD = 200
 CONTINUATION = "##"
 
 
+class Pieces(Protocol):
+    """A collection of word pieces, such as a dict of piece to id."""
+
+    def __contains__(self, piece: object, /) -> bool:
+        """Returns whether a piece is in the collection."""
+
+    def __iter__(self) -> Iterator[str]:
+        """Yields the pieces."""
+
+
 class WordpieceTokenizer:
-    """Splits words into the longest pieces that a vocabulary has, from the left.
+    """Splits words into pieces: from the left, always the longest known piece.
 
     Args:
-        vocab: container of pieces; those inside a word start with "##".
-        unk_token: what a word becomes that cannot be split into pieces.
-        max_input_chars_per_word: longer words become `unk_token` too.
+        vocab: the pieces; those for the inside of words start with "##".
+        unk_token: replaces a word that cannot be split into known pieces.
+        max_input_chars_per_word: longer words are also replaced by `unk_token`.
 
     Source: WordpieceTokenizer of tokenization.py, 2018.
     """
 
     def __init__(
         self,
-        vocab,
-        unk_token="[UNK]",
-        max_input_chars_per_word=MAX_INPUT_CHARS_PER_WORD,
+        vocab: Pieces,
+        unk_token: str = "[UNK]",
+        max_input_chars_per_word: int = MAX_INPUT_CHARS_PER_WORD,
     ):
         self.vocab = vocab
         self.unk_token = unk_token
         self.max_input_chars_per_word = max_input_chars_per_word
         self._longest = max((len(piece) for piece in vocab), default=0)
-        # Pieces inside a word, by what they are without "##".
+        # Pieces for the inside of words: text without "##" -> piece.
         self._inside = {
             piece.removeprefix(CONTINUATION): piece
             for piece in vocab
             if piece.startswith(CONTINUATION)
         }
 
-    def tokenize(self, text):
-        """Returns the word pieces of a text whose words stand between white space.
+    def tokenize(self, text: str | bytes) -> list[str]:
+        """Returns the word pieces of a text whose words are separated by white space.
 
-        "unaffable" gives ["un", "##aff", "##able"].
+        Example: "unaffable" -> ["un", "##aff", "##able"].
         """
         words = basic.convert_to_unicode(text).split()
         return [piece for word in words for piece in self.tokenize_word(word)]
 
-    def tokenize_word(self, word):
-        """Returns the word pieces of one word, or the unknown token alone."""
+    def tokenize_word(self, word: str) -> list[str]:
+        """Returns the word pieces of one word, or only the unknown token."""
         if len(word) > self.max_input_chars_per_word:
             return [self.unk_token]
         if word in self.vocab:
             return [word]
-        pieces, inside = [], self._inside
+        pieces: list[str] = []
+        inside = self._inside
         start, known = 0, self.vocab
         while start < len(word):
             end = min(len(word), start + self._longest)

@@ -1,4 +1,4 @@
-"""Making a vocabulary: count words, learn pieces, fill [unused] places, write."""
+"""Builds a vocabulary: counts words, learns pieces, fills [unused] tokens, writes."""
 
 import dataclasses
 
@@ -7,20 +7,21 @@ from bert_tf import options as options_module
 from bert_tf import progress as progress_module
 from bert_tf.tokenization import coverage
 from bert_tf.tokenization import learning
+from bert_tf.tokenization import options as tokenization_options
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class VocabularyReport:
-    """What `build_vocabulary` made."""
+    """Result of `build_vocabulary`."""
 
-    path: str  # Where the vocabulary was written.
-    vocabulary: vocabulary_module.Vocabulary  # What was written.
-    asked_size: int | None  # --vocab_size, where one was learned.
-    num_filled: int  # [unused] places that were given to words.
-    coverage: coverage.Coverage | None  # On the text, where one was learned.
+    path: str  # The file that was written.
+    vocabulary: vocabulary_module.Vocabulary
+    asked_size: int | None  # --vocab_size; None if no vocabulary was learned.
+    num_filled: int  # [unused] tokens that were replaced by words.
+    coverage: coverage.Coverage | None  # None if no vocabulary was learned.
 
-    def __str__(self):
+    def __str__(self) -> str:
         num_unused = len(learning.unused_places(self.vocabulary))
         lines = [
             f"{self.path}: {len(self.vocabulary):,} tokens, {num_unused:,} of them "
@@ -28,39 +29,39 @@ class VocabularyReport:
         ]
         if self.asked_size is not None and self.asked_size > len(self.vocabulary):
             lines.append(
-                f"the text has no pieces for all of --vocab_size={self.asked_size}; "
-                "more text, or a smaller --min_frequency, gives more"
+                "the text has too few frequent pieces for "
+                f"--vocab_size={self.asked_size}; use more text or a smaller "
+                "--min_frequency"
             )
         if self.num_filled:
-            lines.append(f"{self.num_filled:,} words put in [unused] places")
+            lines.append(f"{self.num_filled:,} [unused] tokens replaced by words")
         if self.coverage is not None:
             lines.append(str(self.coverage))
         return "\n".join(lines)
 
 
-def build_vocabulary(options, *, progress=progress_module.silent):
-    """Learns a vocabulary, or adds words to one, and writes it.
-
-    Args:
-        options: a `BuildVocabularyOptions`.
-        progress: a `progress.Progress`.
-
-    Returns:
-        A `VocabularyReport`.
+def build_vocabulary(
+    options: tokenization_options.BuildVocabularyOptions,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> VocabularyReport:
+    """Learns a vocabulary or adds words to one, and writes it.
 
     Raises:
         OSError: a file cannot be read or written.
-        ValueError: the text, the words or the vocabulary cannot be used.
+        ValueError: the text has no words, a new word is not a single word, or the
+            vocabulary is not valid.
     """
-    case = {
-        "do_lower_case": options.do_lower_case,
-        "strip_accents": options.strip_accents,
-    }
     counts = None
     inputs = files.expand(options.input_file) if options.input_file else []
     _check_output(options, inputs)
     if inputs:
-        counts = learning.count_words(inputs, **case, progress=progress)
+        counts = learning.count_words(
+            inputs,
+            do_lower_case=options.do_lower_case,
+            strip_accents=options.strip_accents,
+            progress=progress,
+        )
         vocabulary = learning.vocabulary_from_counts(
             counts,
             vocab_size=options.vocab_size,
@@ -75,7 +76,11 @@ def build_vocabulary(options, *, progress=progress_module.silent):
     if options.fill_unused is not None:
         words = files.read_lines(options.fill_unused)
         vocabulary = learning.fill_unused(
-            vocabulary, words, **case, source=options.fill_unused
+            vocabulary,
+            words,
+            do_lower_case=options.do_lower_case,
+            strip_accents=options.strip_accents,
+            source=options.fill_unused,
         )
     vocabulary.save(options.written_file)
     return VocabularyReport(
@@ -88,7 +93,7 @@ def build_vocabulary(options, *, progress=progress_module.silent):
 
 
 def _check_output(options, inputs):
-    """Finds out before the long work whether its result can be written."""
+    """Checks before the long work that its result can be written."""
     words = [] if options.fill_unused is None else [options.fill_unused]
     options_module.check_not_overwritten(
         outputs={

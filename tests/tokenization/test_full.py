@@ -59,7 +59,7 @@ def test_a_tokenizer_can_be_sent_to_another_process():
 
 
 def test_memory_of_words_is_bounded(monkeypatch):
-    monkeypatch.setattr(full, "MAX_REMEMBERED_WORDS", 3)
+    monkeypatch.setattr(full, "MAX_CACHED_WORDS", 3)
     tokenizer = full.FullTokenizer(VOCABULARY)
     texts = ["the", "cat", "cats", "e", "the", "cat"]
     assert [tokenizer.tokenize(text)[0] for text in texts] == [

@@ -89,7 +89,7 @@ def test_rare_characters_are_left_out_as_far_as_coverage_allows():
     assert (measured.num_words, measured.num_pieces) == (100, 100)
     assert measured.num_unknown == 2
     assert str(measured) == (
-        "100 words give 1.0000 pieces a word, 2.0000% of them [UNK]"
+        "100 words, 1.0000 pieces per word, 2.0000% of the pieces are [UNK]"
     )
 
 
@@ -120,7 +120,7 @@ def test_a_learned_vocabulary_leaves_nothing_of_its_text_unknown(sample_data):
 
 
 def test_a_size_that_the_characters_do_not_fit_into_is_refused():
-    with pytest.raises(ValueError, match="--vocab_size=8 is too small: 5 special"):
+    with pytest.raises(ValueError, match="--vocab_size=8 is too small: the 5 special"):
         learning.vocabulary_from_counts({"abc": 1}, vocab_size=8)
 
 
@@ -163,9 +163,9 @@ def test_words_are_filled_in_as_a_cased_tokenizer_finds_them():
     "words, sentence",
     [
         (["a", "b"], "words: 2 words are new to the vocabulary, which has only 1"),
-        (["a", "new york"], "words:2: 'new york' is 2 words to the tokenizer"),
-        (["[MASK]x"], "words:1: .* is 4 words"),
-        (["\u0301"], "words:1: .* is 0 words"),
+        (["a", "new york"], "words:2: the tokenizer splits 'new york' into 2 words"),
+        (["[MASK]x"], "words:1: .* into 4 words"),
+        (["\u0301"], "words:1: .* into 0 words"),
     ],
 )
 def test_words_that_cannot_be_filled_in_are_refused(words, sentence):

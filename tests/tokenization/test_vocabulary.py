@@ -23,7 +23,7 @@ def test_tokens_and_ids_are_looked_up_both_ways(golden):
 
 def test_ids_outside_the_vocabulary_are_refused():
     vocabulary = vocabulary_module.Vocabulary(SPECIAL)
-    with pytest.raises(IndexError, match="from 0 to 4: -1"):
+    with pytest.raises(IndexError, match="from 0 to 4, got -1"):
         vocabulary.token_of(-1)
     with pytest.raises(KeyError):
         vocabulary.id_of("mask")

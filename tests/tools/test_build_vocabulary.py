@@ -20,7 +20,7 @@ def test_a_vocabulary_is_learned_and_described(run_tool, sample_data, tmp_path):
     assert vocabulary.unk_id == 100
     assert "The" in vocabulary
     assert "1,500 tokens, 99 of them [unused]" in result.stdout
-    assert "pieces a word" in result.stdout
+    assert "pieces per word" in result.stdout
 
 
 def test_two_processes_write_the_same_bytes(run_tool_process, sample_data, tmp_path):
@@ -49,7 +49,7 @@ def test_text_that_gives_too_few_pieces_says_so(run_tool, tmp_path):
         "--num_unused=2",
     )
     assert result.exit_code == 0, result.stderr
-    assert "the text has no pieces for all of --vocab_size=900" in result.stdout
+    assert "the text has too few frequent pieces for --vocab_size=900" in result.stdout
     assert "21 tokens" in result.stdout
 
 
@@ -66,7 +66,7 @@ def test_words_fill_unused_places(run_tool, golden, tmp_path, flags):
         *[flag.format(tmp_path) for flag in flags],
     )
     assert result.exit_code == 0, result.stderr
-    assert "2 words put in [unused] places" in result.stdout
+    assert "2 [unused] tokens replaced by words" in result.stdout
     written = tmp_path / "other.txt" if flags else path
     filled = vocabulary_module.Vocabulary.load(written).tokens
     assert filled[1:4] == ("zygote", "naive", "[unused3]")
@@ -99,19 +99,27 @@ def test_words_fill_unused_places(run_tool, golden, tmp_path, flags):
         (
             ["--input_file={}/text", "--output_file={}/other"],
             2,
-            "--output_file goes with --fill_unused alone",
+            "--output_file can only be used with --fill_unused",
         ),
-        (["--fill_unused={}/words", "--vocab_size=9"], 2, "--vocab_size has a meaning"),
-        (["--fill_unused={}/words", "--num_unused=9"], 2, "--num_unused has a"),
-        (["--fill_unused={}/words", "--min_frequency=9"], 2, "--min_frequency has a"),
+        (["--fill_unused={}/words", "--vocab_size=9"], 2, "--vocab_size has no effect"),
+        (["--fill_unused={}/words", "--num_unused=9"], 2, "--num_unused has no effect"),
+        (
+            ["--fill_unused={}/words", "--min_frequency=9"],
+            2,
+            "--min_frequency has no",
+        ),
         (
             ["--fill_unused={}/words", "--character_coverage=0.9"],
             2,
-            "--character_coverage has a",
+            "--character_coverage has no effect",
         ),
         (["--fill_unused={}/words"], 1, "There is no file"),
         (["--fill_unused={}/none", "--vocab_file={}/vocab"], 1, "There is no file"),
-        (["--fill_unused={}/words", "--vocab_file={}/vocab"], 1, "words:1: 'new york'"),
+        (
+            ["--fill_unused={}/words", "--vocab_file={}/vocab"],
+            1,
+            "words:1: the tokenizer splits",
+        ),
         (["--fill_unused={}/words", "--vocab_file={}/text"], 1, "missing among"),
     ],
 )
