@@ -1,6 +1,6 @@
-"""Installs bert_tf, and every tool under its own name.
+"""Installs bert_tf, the command `bert_tf`, and every tool under its own name.
 
-Metadata stands here and not in pyproject.toml because the list of tools is read from
+The metadata is here and not in pyproject.toml because the list of tools is read from
 the folder `tools/`, which becomes the package `bert_tf.tools`.
 """
 
@@ -17,7 +17,7 @@ VERSION = re.search(
 PLOTS = ["matplotlib>=3.8"]
 VOCABULARY = ["tokenizers>=0.20"]
 KERAS_HUB = ["keras-hub>=0.20"]
-# Its dependency etils imports importlib_resources and no longer asks for it.
+# Its dependency etils imports importlib_resources without requiring it.
 DATASETS = ["tensorflow-datasets>=4.9.6", "importlib_resources>=5"]
 CORPUS = ["sentencex>=1.0.20", "mwparserfromhell>=0.7", "zstandard>=0.22"]
 ENTITIES = ["seqeval>=1.2.2"]
@@ -38,10 +38,13 @@ setuptools.setup(
     package_dir={"bert_tf.tools": "tools"},
     package_data={"bert_tf": ["sample_data/*", "tokenization/*.txt"]},
     entry_points={
-        "console_scripts": [f"{tool} = bert_tf.tools.{tool}:main" for tool in TOOLS]
+        "console_scripts": [
+            "bert_tf = bert_tf.__main__:main",
+            *(f"{tool} = bert_tf.tools.{tool}:main" for tool in TOOLS),
+        ]
     },
     install_requires=[
-        # tensorflow-tpu ends at 2.20; requirements/tpu.txt says how to install it.
+        # The last tensorflow-tpu is 2.20; requirements/tpu.txt says how to install it.
         "tensorflow>=2.20,<2.22",
         "tensorflow-text>=2.20,<2.22; platform_system != 'Windows'",
         "keras>=3.10,<4",
@@ -78,7 +81,7 @@ setuptools.setup(
         "entities": ENTITIES,
         "search": SEARCH,
         "corpus": CORPUS,
-        # Needs protobuf below 7; requirements/beam.txt is tested together.
+        # Needs protobuf below 7; requirements/beam.txt pins a tested combination.
         "beam": ["apache-beam>=2.77", "distributed>=2026.1", *CORPUS],
         "chinese": CHINESE,
     },

@@ -13,11 +13,7 @@ from bert_tf import options as options_module
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PackOptions(options_module.Options):
-    """Packs text into rows.
-
-    A second paragraph, which is folded when it is longer than a line of a terminal
-    that has its usual width.
-    """
+    """Packs text into rows."""
 
     input_file: tuple[str, ...] = options_module.option(help="Text files.")
     max_seq_length: int = options_module.option(128, help="Row length.", minimum=1)
@@ -77,14 +73,14 @@ def test_booleans_are_written_as_in_2018(argument, value):
         (["--xyzzy=3"], "There is no flag --xyzzy; --help lists all flags."),
         (
             ["--use_tpu=False"],
-            "--use_tpu of the 2018 release is gone: use --device=tpu.",
+            "--use_tpu is no longer supported: use --device=tpu.",
         ),
-        (["--nouse_tpu"], "--use_tpu of the 2018 release is gone: use --device=tpu."),
+        (["--nouse_tpu"], "--use_tpu is no longer supported: use --device=tpu."),
         (
             ["--master=grpc://x"],
-            "--master of the 2018 release is gone: use --device and --tpu_name.",
+            "--master is no longer supported: use --device and --tpu_name.",
         ),
-        (["a.txt"], "Unexpected 'a.txt'; write every option as --name=value."),
+        (["a.txt"], "Unexpected 'a.txt'; write every option as --flag=value."),
         (
             ["--input_file=a", "--do_train=maybe"],
             "--do_train: expected true or false, got 'maybe'.",
@@ -144,17 +140,25 @@ def test_a_traceback_is_kept_where_it_helps(argv, failure):
         _run("--input_file=a", *argv, work=fail)
 
 
-def test_help_shows_every_flag_with_its_default(capsys):
-    assert _run("--help") == (0, [])
-    shown = capsys.readouterr().out
-    assert shown.startswith("Packs text into rows.\n\nA second paragraph")
-    assert "Usage:\n  pack --input_file=... [--flag=value ...]" in shown
-    assert "--input_file (comma list, required)\n      Text files." in shown
-    assert "--max_seq_length (int, default 128)" in shown
-    assert "--layers (comma list, default -1,-2)" in shown
-    assert "--do_train (bool, default false)" in shown
-    assert "--text (text, repeatable, optional)" in shown
-    assert "--init_checkpoint (text, optional)" in shown
+def test_messages_begin_with_what_the_user_typed(capsys):
+    code = command_line.run(
+        "pack", PackOptions, lambda record, progress: None, [], typed="bert_tf pack"
+    )
+    assert code == 2
+    assert capsys.readouterr().err.startswith("bert_tf pack: --input_file is required")
+
+
+def test_a_report_of_a_failure_is_printed_and_exit_code_1(capsys):
+    def work(record, progress):
+        return command_line.FailureReport(report="2 errors")
+
+    assert _run("--input_file=a", work=work)[0] == 1
+    assert capsys.readouterr().out == "2 errors\n"
+
+
+def test_help_is_printed_and_nothing_is_run(capsys):
+    assert _run("--input_file=a", "--help") == (0, [])
+    assert "Usage: pack --input_file=FILE,..." in capsys.readouterr().out
 
 
 def test_the_librarys_log_is_shown_and_only_while_a_tool_runs(capsys):

@@ -88,4 +88,22 @@ def test_help_needs_no_tensorflow(tool):
     )
     done = _run(program)
     assert (done.returncode, done.stderr) == (0, "")
-    assert f"Usage:\n  {tool} " in done.stdout
+    assert f"Usage: {tool} " in done.stdout
+
+
+@pytest.mark.parametrize(
+    "argv, shown",
+    [
+        (["--help"], "Usage: bert_tf SUBCOMMAND"),
+        (["--version"], "bert_tf "),
+        (["classify", "--help"], "Usage: bert_tf classify "),
+    ],
+)
+def test_the_one_command_needs_no_tensorflow_for_its_help(argv, shown):
+    program = (
+        f"import runpy; sys.argv = {['bert_tf', *argv]!r}\n"
+        "runpy.run_module('bert_tf', run_name='__main__')\n"
+    )
+    done = _run(program)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert shown in done.stdout

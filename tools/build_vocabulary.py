@@ -12,9 +12,13 @@ def work(options, progress):
     return str(tokenization_workflow.build_vocabulary(options, progress=progress))
 
 
-def main(argv=None):
+def main(argv=None, typed=None):
     return command_line.run(
-        "build_vocabulary", tokenization_options.BuildVocabularyOptions, work, argv
+        "build_vocabulary",
+        tokenization_options.BuildVocabularyOptions,
+        work,
+        argv,
+        typed=typed,
     )
 
 

@@ -11,11 +11,13 @@ def work(options, progress):
 
     findings = checking_workflow.run(options, progress=progress)
     report = findings.report()
-    return command_line.BadNews(report=report) if findings.has_errors else report
+    return command_line.FailureReport(report=report) if findings.has_errors else report
 
 
-def main(argv=None):
-    return command_line.run("check_data", checking_options.CheckDataOptions, work, argv)
+def main(argv=None, typed=None):
+    return command_line.run(
+        "check_data", checking_options.CheckDataOptions, work, argv, typed=typed
+    )
 
 
 if __name__ == "__main__":

@@ -12,9 +12,13 @@ def work(options, progress):
     return conversion_workflow.run(options, progress=progress)
 
 
-def main(argv=None):
+def main(argv=None, typed=None):
     return command_line.run(
-        "convert_checkpoint", conversion_options.ConvertCheckpointOptions, work, argv
+        "convert_checkpoint",
+        conversion_options.ConvertCheckpointOptions,
+        work,
+        argv,
+        typed=typed,
     )
 
 

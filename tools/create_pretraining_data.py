@@ -12,12 +12,13 @@ def work(options, progress):
     return str(pretraining_data_workflow.create_data(options, progress=progress))
 
 
-def main(argv=None):
+def main(argv=None, typed=None):
     return command_line.run(
         "create_pretraining_data",
         pretraining_data_options.CreatePretrainingDataOptions,
         work,
         argv,
+        typed=typed,
     )
 
 

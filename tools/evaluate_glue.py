@@ -12,9 +12,13 @@ def work(options, progress):
     return glue_table.run(options)
 
 
-def main(argv=None):
+def main(argv=None, typed=None):
     return command_line.run(
-        "evaluate_glue", classification_options.EvaluateGlueOptions, work, argv
+        "evaluate_glue",
+        classification_options.EvaluateGlueOptions,
+        work,
+        argv,
+        typed=typed,
     )
 
 

@@ -12,9 +12,13 @@ def work(options, progress):
     return question_answering_scores.report(options)
 
 
-def main(argv=None):
+def main(argv=None, typed=None):
     return command_line.run(
-        "evaluate_squad", question_answering_options.EvaluateSquadOptions, work, argv
+        "evaluate_squad",
+        question_answering_options.EvaluateSquadOptions,
+        work,
+        argv,
+        typed=typed,
     )
 
 

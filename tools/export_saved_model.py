@@ -12,9 +12,13 @@ def work(options, progress):
     return export.run(options, progress=progress)
 
 
-def main(argv=None):
+def main(argv=None, typed=None):
     return command_line.run(
-        "export_saved_model", serving_options.ExportSavedModelOptions, work, argv
+        "export_saved_model",
+        serving_options.ExportSavedModelOptions,
+        work,
+        argv,
+        typed=typed,
     )
 
 

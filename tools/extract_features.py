@@ -12,12 +12,13 @@ def work(options, progress):
     return feature_extraction_workflow.run(options, progress=progress)
 
 
-def main(argv=None):
+def main(argv=None, typed=None):
     return command_line.run(
         "extract_features",
         feature_extraction_options.ExtractFeaturesOptions,
         work,
         argv,
+        typed=typed,
     )
 
 

@@ -12,9 +12,9 @@ def work(options, progress):
     return filling.run(options, progress=progress)
 
 
-def main(argv=None):
+def main(argv=None, typed=None):
     return command_line.run(
-        "fill_mask", pretraining_options.FillMaskOptions, work, argv
+        "fill_mask", pretraining_options.FillMaskOptions, work, argv, typed=typed
     )
 
 

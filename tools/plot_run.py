@@ -12,8 +12,10 @@ def work(options, progress):
     return curves.plot_runs(options)
 
 
-def main(argv=None):
-    return command_line.run("plot_run", curve_options.PlotRunOptions, work, argv)
+def main(argv=None, typed=None):
+    return command_line.run(
+        "plot_run", curve_options.PlotRunOptions, work, argv, typed=typed
+    )
 
 
 if __name__ == "__main__":

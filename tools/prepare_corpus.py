@@ -12,9 +12,13 @@ def work(options, progress):
     return str(preparation_workflow.prepare_corpus(options, progress=progress))
 
 
-def main(argv=None):
+def main(argv=None, typed=None):
     return command_line.run(
-        "prepare_corpus", preparation_options.PrepareCorpusOptions, work, argv
+        "prepare_corpus",
+        preparation_options.PrepareCorpusOptions,
+        work,
+        argv,
+        typed=typed,
     )
 
 

@@ -12,9 +12,13 @@ def work(options, progress):
     return query.run(options)
 
 
-def main(argv=None):
+def main(argv=None, typed=None):
     return command_line.run(
-        "query_saved_model", serving_options.QuerySavedModelOptions, work, argv
+        "query_saved_model",
+        serving_options.QuerySavedModelOptions,
+        work,
+        argv,
+        typed=typed,
     )
 
 

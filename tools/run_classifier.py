@@ -12,9 +12,13 @@ def work(options, progress):
     return classification_workflow.run(options, progress=progress)
 
 
-def main(argv=None):
+def main(argv=None, typed=None):
     return command_line.run(
-        "run_classifier", classification_options.RunClassifierOptions, work, argv
+        "run_classifier",
+        classification_options.RunClassifierOptions,
+        work,
+        argv,
+        typed=typed,
     )
 
 

@@ -14,8 +14,10 @@ def work(options, progress):
     return demo_workflow.run(options, show=functools.partial(print, flush=True))
 
 
-def main(argv=None):
-    return command_line.run("run_demo", demo_options.RunDemoOptions, work, argv)
+def main(argv=None, typed=None):
+    return command_line.run(
+        "run_demo", demo_options.RunDemoOptions, work, argv, typed=typed
+    )
 
 
 if __name__ == "__main__":

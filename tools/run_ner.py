@@ -14,9 +14,9 @@ def work(options, progress):
     return token_classification_workflow.run(options, progress=progress)
 
 
-def main(argv=None):
+def main(argv=None, typed=None):
     return command_line.run(
-        "run_ner", token_classification_options.RunNerOptions, work, argv
+        "run_ner", token_classification_options.RunNerOptions, work, argv, typed=typed
     )
 
 

@@ -12,9 +12,13 @@ def work(options, progress):
     return pretraining_workflow.run(options, progress=progress)
 
 
-def main(argv=None):
+def main(argv=None, typed=None):
     return command_line.run(
-        "run_pretraining", pretraining_options.RunPretrainingOptions, work, argv
+        "run_pretraining",
+        pretraining_options.RunPretrainingOptions,
+        work,
+        argv,
+        typed=typed,
     )
 
 

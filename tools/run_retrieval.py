@@ -12,9 +12,9 @@ def work(options, progress):
     return retrieval_workflow.run(options, progress=progress)
 
 
-def main(argv=None):
+def main(argv=None, typed=None):
     return command_line.run(
-        "run_retrieval", retrieval_options.RunRetrievalOptions, work, argv
+        "run_retrieval", retrieval_options.RunRetrievalOptions, work, argv, typed=typed
     )
 
 

@@ -12,9 +12,9 @@ def work(options, progress):
     return question_answering_workflow.run(options, progress=progress)
 
 
-def main(argv=None):
+def main(argv=None, typed=None):
     return command_line.run(
-        "run_squad", question_answering_options.RunSquadOptions, work, argv
+        "run_squad", question_answering_options.RunSquadOptions, work, argv, typed=typed
     )
 
 

@@ -12,9 +12,9 @@ def work(options, progress):
     return multiple_choice_workflow.run(options, progress=progress)
 
 
-def main(argv=None):
+def main(argv=None, typed=None):
     return command_line.run(
-        "run_swag", multiple_choice_options.RunSwagOptions, work, argv
+        "run_swag", multiple_choice_options.RunSwagOptions, work, argv, typed=typed
     )
 
 
