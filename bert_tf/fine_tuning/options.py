@@ -9,25 +9,38 @@ from bert_tf.training import options as training_options
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskOptions(training_options.FineTuningOptions):
-    """What a fine-tuning tool needs beside its own data and head.
+    """Options of all fine-tuning tools.
 
-    A tool says what its data are, and replaces what has another default there.
+    A tool adds its own data and head, and may change defaults.
     """
 
     bert_config_file: str | None = option(
-        None, help="JSON file with the model's size; default: as init_checkpoint says."
+        None,
+        help="JSON file with the model configuration. Default: the configuration of "
+        "init_checkpoint.",
+        group="model",
     )
     vocab_file: str | None = option(
-        None, help="Vocabulary of the checkpoint; default: as init_checkpoint has it."
+        None,
+        help="Vocabulary file. Default: the vocabulary of init_checkpoint.",
+        group="model",
     )
     do_predict: bool = option(
         False, help="Predict the test file, or predict_file, with the last checkpoint."
     )
     num_train_epochs: float = option(
-        3.0, minimum=0.0, help="How often training goes over the examples."
+        3.0,
+        minimum=0.0,
+        help="Number of passes over the training examples.",
+        group="training",
     )
     warmup_proportion: float = option(
-        0.1, minimum=0.0, maximum=1.0, help="Share of steps in which the rate rises."
+        0.1,
+        minimum=0.0,
+        maximum=1.0,
+        help="Fraction of the training steps over which the learning rate rises "
+        "linearly from 0.",
+        group="training",
     )
 
     def __post_init__(self):

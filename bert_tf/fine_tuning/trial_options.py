@@ -1,4 +1,4 @@
-"""Options of several runs in one: other seeds, other settings, the best one kept."""
+"""Options of repeated runs: other seeds or settings, of which the best run is kept."""
 
 import dataclasses
 import itertools
@@ -38,20 +38,23 @@ class Trial:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrialOptions(fine_tuning_options.TaskOptions):
-    """What a fine-tuning run needs that may be many."""
+    """Options of fine-tuning tools that can train several times and keep the best."""
 
     num_restarts: int = option(
         1,
         minimum=1,
-        help="Train so many times, from random_seed and the numbers after it, and keep "
-        "the one whose last checkpoint has the best best_metric; for small data, whose "
-        "runs differ much.",
+        help="Train this many times, with random_seed, random_seed + 1 and so on, and "
+        "keep the run whose last checkpoint has the best best_metric. Useful for "
+        "small data sets, where results vary a lot between runs.",
+        group="advanced",
     )
     sweep: str | None = option(
         None,
-        help="Train with every combination of some values, such as "
-        "'learning_rate=5e-5,3e-5;train_batch_size=16,32', list them in sweep.tsv and "
-        "keep the run whose last checkpoint has the best best_metric.",
+        help="Train once for each combination of values, such as "
+        "'learning_rate=5e-5,3e-5;train_batch_size=16,32'. Lists the scores in "
+        "sweep.tsv and keeps the run whose last checkpoint has the best "
+        "best_metric.",
+        group="advanced",
     )
 
     def __post_init__(self):

@@ -28,76 +28,82 @@ _LABELS = ("labels", "label_separator", "regression")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DataOptions(trial_options.TrialOptions):
-    """What a classifier is trained on, and what its labels are."""
+    """Options of a classifier's data and labels."""
 
     task_name: str | None = option(
         None,
-        help="Task of GLUE, or XNLI: CoLA, MRPC, SST-2, STS-B, QQP, MNLI, QNLI, RTE, "
-        "WNLI, AX, XNLI; leave out for your own data.",
+        help="GLUE task or XNLI: CoLA, MRPC, SST-2, STS-B, QQP, MNLI, QNLI, RTE, WNLI, "
+        "AX, XNLI. Leave it out for your own data.",
     )
     data_dir: str | None = option(
         None,
-        help="Folder with the task's files, such as train.tsv, dev.tsv and test.tsv; "
-        "with tfds_name the folder of TensorFlow Datasets.",
+        help="Folder with the task's files, such as train.tsv, dev.tsv and test.tsv. "
+        "With tfds_name: the folder of TensorFlow Datasets.",
     )
     train_language: tuple[str, ...] = option(
-        (), help="XNLI: language to train on, or several; default: zh, as in 2018."
+        (),
+        help="XNLI: one or more languages to train on. Default: zh, as in the release.",
     )
     eval_language: tuple[str, ...] = option(
         (),
-        help="XNLI: language to evaluate on and to predict, several, or all; default: "
-        "train_language.",
+        help="XNLI: one or more languages to evaluate on and to predict, or all. "
+        "Default: train_language.",
     )
     tfds_name: str | None = option(
         None,
-        help="TensorFlow dataset instead of files: glue/mrpc, imdb_reviews (needs "
-        "bert_tf[datasets]).",
+        help="TensorFlow dataset to use instead of files, such as glue/mrpc or "
+        "imdb_reviews. Requires bert_tf[datasets].",
     )
     tfds_splits: tuple[str, ...] = option(
-        SPLITS, help="Its splits to train on, to evaluate on and to predict."
+        SPLITS, help="Splits of tfds_name: to train on, to evaluate on and to predict."
     )
     train_file: str | None = option(
         None,
-        help="Your own table to train on: .tsv (no quoting), .csv or .jsonl; the first "
-        "line of a .tsv or .csv names the columns.",
+        help="Your own table to train on: .tsv (without quoting), .csv or .jsonl. The "
+        "first line of a .tsv or .csv file names the columns.",
     )
     eval_file: str | None = option(None, help="Your own table to evaluate on.")
     predict_file: str | None = option(
-        None, help="Your own table to predict; it needs no labels."
+        None, help="Your own table to predict. It needs no labels."
     )
     text_column: str | None = option(
-        None, help="Column of the text; default: as in training, or else text."
+        None, help="Column of the text. Default: the column used in training, or text."
     )
     text_b_column: str | None = option(
         None,
-        help="Column of the second text of a pair; default: as in training, or else "
-        "none.",
+        help="Column of the second text of each pair. Default: the column used in "
+        "training, or none.",
     )
     label_column: str | None = option(
-        None, help="Column of the class; default: as in training, or else label."
+        None,
+        help="Column of the label. Default: the column used in training, or label.",
     )
     labels: tuple[str, ...] = option(
         (),
-        help="Classes of your own data, in the order of the output columns; default: "
-        "those of train_file, sorted.",
+        help="Class names of your own data, in the order of the model's outputs. "
+        "Default: the classes in train_file, sorted.",
     )
     label_separator: str | None = option(
         None,
-        help="A text may have any number of classes; this stands between their names "
-        "in the label column.",
+        help="Separator between class names in the label column. If given, a text can "
+        "have any number of classes.",
     )
     threshold: float | None = option(
         None,
         minimum=0.0,
         maximum=1.0,
-        help="The least probability of a class that counts, where a text may have "
-        "several; default: as in training, or else 0.5.",
+        help="Minimum probability of a predicted class, if a text can have several. "
+        "Default: the value used in training, or 0.5.",
+        group="evaluation",
     )
-    regression: bool = option(False, help="The label column holds numbers.")
+    regression: bool = option(
+        False, help="Predict a number: the label column contains numbers."
+    )
     class_weights: tuple[str, ...] = option(
         (),
-        help="How much classes count in training: rain=2,sun=0.5 (others 1), or "
-        "balanced: all the same, however rare.",
+        help="Weights of classes in the loss, such as rain=2,sun=0.5 (default 1), or "
+        "balanced: rare classes count as much in total as frequent ones.",
+        group="training",
     )
 
     def __post_init__(self):

@@ -1,4 +1,4 @@
-"""Options of run_classifier."""
+"""Options of run_classifier and evaluate_glue."""
 
 import dataclasses
 import os
@@ -10,52 +10,60 @@ from bert_tf.tasks.classification import data_options
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunClassifierOptions(data_options.DataOptions):
-    """Trains, evaluates and applies a classifier of sentences or pairs of sentences.
+    """Trains, evaluates and applies a classifier of texts or pairs of texts.
 
-    The data are a task of GLUE or XNLI (--task_name, --data_dir), a TensorFlow dataset
-    (--tfds_name) or tables of your own (--train_file, --eval_file, --predict_file and
-    the names of their columns).
+    The data is a GLUE task or XNLI (--task_name, --data_dir), a TensorFlow dataset
+    (--tfds_name), or tables of your own (--train_file, --eval_file, --predict_file
+    and the names of their columns).
     """
 
     do_lower_case: bool = option(
-        True, help="True for uncased checkpoints, False for cased ones."
+        True,
+        help="Lowercase the text: true for uncased checkpoints, false for cased ones.",
+        group="model",
     )
     max_seq_length: int = option(
         128,
         minimum=3,
-        help="The most word pieces of an example with [CLS] and [SEP]; longer texts "
-        "are cut.",
+        help="Maximum number of word pieces per example, including [CLS] and [SEP]. "
+        "Longer texts are truncated, or divided into windows (see doc_stride).",
+        group="model",
     )
     doc_stride: int = option(
         0,
         minimum=0,
-        help="Texts that are too long are read in windows that start so many pieces "
-        "apart, and their logits averaged; 0: they are cut.",
+        help="Read long texts in windows that start this many word pieces apart, and "
+        "average their logits. 0: truncate long texts.",
+        group="model",
     )
     predict_batch_size: int = option(
-        8, minimum=1, help="Examples a step when predicting."
+        8, minimum=1, help="Examples per prediction step.", group="evaluation"
     )
     bilstm_on_top: bool = option(
         False,
-        help="Put a newly initialized BiLSTM between encoder and head, as in Table 5 "
-        "of the paper for left-to-right models.",
+        help="Add a randomly initialized BiLSTM between the encoder and the head, as "
+        "for the left-to-right models in Table 5 of the paper.",
+        group="model",
     )
     teacher: str | None = option(
         None,
-        help="Folder of a trained run with the same classes, whose logits the model "
-        "learns from too (distillation).",
+        help="Run folder of a trained model with the same classes. The new model also "
+        "learns to match that model's logits (distillation).",
+        group="training",
     )
     distillation_temperature: float = option(
         2.0,
         minimum=0.1,
-        help="What the logits of teacher and student are divided by; higher ones show "
-        "more of how the teacher sees the other classes.",
+        help="Temperature that divides the logits of teacher and student. Higher "
+        "values reveal more of how the teacher rates the other classes.",
+        group="training",
     )
     distillation_weight: float = option(
         0.5,
         minimum=0.0,
         maximum=1.0,
-        help="The teacher's share of the loss; the labels have the rest.",
+        help="Weight of the teacher in the loss. The labels get the rest.",
+        group="training",
     )
 
     def __post_init__(self):
@@ -93,15 +101,15 @@ class RunClassifierOptions(data_options.DataOptions):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EvaluateGlueOptions(options_module.Options):
-    """Puts the scores of GLUE's tasks into one table, with the paper's average."""
+    """Collects the scores of the GLUE tasks in one table, with the paper's average."""
 
     input_dir: str = option(
-        help="Folder with a folder a run of run_classifier in it, or with files of "
-        "answers as GLUE's server takes them: CoLA.tsv, MNLI-m.tsv, ..."
+        help="Folder that contains the run folders of run_classifier, or answer files "
+        "in the format of the GLUE server: CoLA.tsv, MNLI-m.tsv and so on."
     )
     data_dir: str | None = option(
         None,
-        help="Folder with GLUE's tasks (CoLA, MNLI, ...): files of answers are scored "
-        "on their dev sets.",
+        help="Folder with the GLUE tasks (CoLA, MNLI and so on). Answer files are "
+        "scored on their dev sets.",
     )
     output_file: str | None = option(None, help="JSON file to write the scores to.")

@@ -21,67 +21,75 @@ _OWN = (
 class RunSwagOptions(fine_tuning_options.TaskOptions):
     """Trains, evaluates and applies a model that chooses one of several endings.
 
-    The data are a folder as SWAG or CODAH is published (--data_dir), or tables of your
-    own (--train_file, --eval_file, --predict_file and the names of their columns).
-    Sizes and rates that are not given are the paper's for SWAG.
+    The data is a folder in the format of SWAG or CODAH (--data_dir), or tables of your
+    own (--train_file, --eval_file, --predict_file and the names of their columns). The
+    defaults of batch size and learning rate are the paper's for SWAG.
     """
 
     # An example is all its endings' sequences; the paper's batch of SWAG is 16.
     train_batch_size: int = option(
         16,
         minimum=1,
-        help="Examples per optimizer step, over all replicas; each has a sequence for "
-        "every ending.",
+        help="Examples per optimizer step, over all replicas. An example has one "
+        "sequence per ending.",
     )
     eval_batch_size: int = option(
         8, minimum=1, help="Examples per evaluation step, over all replicas."
     )
     learning_rate: float = option(
-        2e-5, minimum=0.0, help="Rate that the warm-up rises to; decays linearly to 0."
+        2e-5,
+        minimum=0.0,
+        help="Peak learning rate, reached at the end of the warm-up. It then decays "
+        "linearly to 0.",
     )
     data_dir: str | None = option(
         None,
-        help="Folder with train.csv, val.csv, test.csv (SWAG) or train.tsv, dev.tsv, "
-        "test.tsv (CODAH).",
+        help="Folder with train.csv, val.csv and test.csv (SWAG), or train.tsv, "
+        "dev.tsv and test.tsv (CODAH).",
     )
     train_file: str | None = option(
         None,
-        help="Your own table to train on: .tsv (no quoting), .csv or .jsonl; the first "
-        "line of a .tsv or .csv names the columns.",
+        help="Your own table to train on: .tsv (without quoting), .csv or .jsonl. The "
+        "first line of a .tsv or .csv file names the columns.",
     )
     eval_file: str | None = option(None, help="Your own table to evaluate on.")
     predict_file: str | None = option(
-        None, help="Your own table to predict; it needs no labels."
+        None, help="Your own table to predict. It needs no labels."
     )
     start_column: str | None = option(
-        None, help="Column of the start; default: as in training, or else startphrase."
+        None,
+        help="Column of the start of the text. Default: the column used in training, "
+        "or startphrase.",
     )
     ending_columns: tuple[str, ...] = option(
         (),
-        help="Columns of the endings, or one column of a .jsonl file that holds a list "
-        "of them; default: as in training, or else ending0, ending1 and so on.",
+        help="Columns of the endings, or one column of a .jsonl file that contains a "
+        "list of them. Default: the columns used in training, or ending0, ending1 "
+        "and so on.",
     )
     label_column: str | None = option(
         None,
-        help="Column of the right ending's number, counted from 0; default: as in "
-        "training, or else label.",
+        help="Column with the number of the correct ending, counted from 0. Default: "
+        "the column used in training, or label.",
     )
     header: tuple[str, ...] = option(
-        (), help="Names of all columns, for files whose first line does not name them."
+        (), help="Names of all columns, for files without a header line."
     )
     do_lower_case: bool | None = option(
         None,
-        help="True for uncased checkpoints, False for cased ones; default: as "
-        "init_checkpoint says, or else True.",
+        help="Lowercase the text: true for uncased checkpoints, false for cased ones. "
+        "Default: the setting of init_checkpoint, or true.",
+        group="model",
     )
     max_seq_length: int = option(
         128,
         minimum=3,
-        help="The most word pieces of a start and an ending with [CLS] and two [SEP]; "
-        "what is longer is cut.",
+        help="Maximum number of word pieces per sequence: a start and an ending with "
+        "[CLS] and two [SEP]. Longer sequences are truncated.",
+        group="model",
     )
     predict_batch_size: int = option(
-        8, minimum=1, help="Examples a step when predicting."
+        8, minimum=1, help="Examples per prediction step.", group="evaluation"
     )
 
     def __post_init__(self):

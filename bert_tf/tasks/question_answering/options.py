@@ -14,73 +14,102 @@ NUM_SPECIAL = 3  # [CLS] and two [SEP] in every window.
 class RunSquadOptions(fine_tuning_options.TaskOptions):
     """Trains, evaluates and applies a model that finds answers in a text.
 
-    The data are files in the format of SQuAD 1.1 or 2.0.
+    The data is JSON in the format of SQuAD 1.1 or 2.0.
     """
 
     best_metric: str = option(
         "eval_f1",
-        help="Score that picks the checkpoint kept in best/. The lowest if its name "
-        "ends in loss, else the highest.",
+        help="Score that selects the checkpoint kept in best/. Lower is better if the "
+        "name ends in loss, otherwise higher.",
     )
     eval_batch_size: int = option(
         8,
         minimum=1,
-        help="Windows a step, over all replicas, of evaluations without --do_predict.",
+        help="Windows per evaluation step, over all replicas, in evaluations without "
+        "--do_predict.",
     )
     train_file: tuple[str, ...] = option(
         (),
-        help="SQuAD JSON to train on. Several: one after the other, each with its own "
-        "steps and rates, starting from what the one before learned.",
+        help="SQuAD JSON file to train on. Several files are used one after the other: "
+        "each has its own steps and learning rate schedule and starts from the "
+        "weights of the previous one.",
     )
     predict_file: str | None = option(
-        None, help="SQuAD JSON to answer; with its answers, to score them (--do_eval)."
+        None,
+        help="SQuAD JSON file with the questions to answer. With --do_eval, its "
+        "answers are used to score the predictions.",
     )
     do_lower_case: bool = option(
-        True, help="True for uncased checkpoints, False for cased ones."
+        True,
+        help="Lowercase the text: true for uncased checkpoints, false for cased ones.",
+        group="model",
     )
     max_seq_length: int = option(
         384,
         minimum=5,
-        help="The most word pieces of a window with [CLS] and two [SEP]; a longer "
-        "context is read in several windows.",
+        help="Maximum number of word pieces per window, including [CLS] and two [SEP]. "
+        "A longer context is divided into several windows.",
+        group="model",
     )
     doc_stride: int = option(
-        128, minimum=1, help="Word pieces from one window's start to the next's."
+        128,
+        minimum=1,
+        help="Distance between the starts of two consecutive windows, in word pieces.",
+        group="model",
     )
     max_query_length: int = option(
-        64, minimum=1, help="The most word pieces of a question; the rest is dropped."
+        64,
+        minimum=1,
+        help="Maximum number of word pieces of a question. Longer questions are "
+        "truncated.",
+        group="model",
     )
     do_predict: bool = option(
         False, help="Answer the questions of predict_file with the last checkpoint."
     )
-    predict_batch_size: int = option(8, minimum=1, help="Windows a step there.")
+    predict_batch_size: int = option(
+        8, minimum=1, help="Windows per prediction step.", group="evaluation"
+    )
     num_train_epochs: float = option(
-        3.0, minimum=0.0, help="How often training goes over each train_file."
+        3.0, minimum=0.0, help="Number of passes over each train_file."
     )
     n_best_size: int = option(
-        20, minimum=1, help="Answers a question in nbest_predictions.json."
+        20,
+        minimum=1,
+        help="Number of answers per question in nbest_predictions.json.",
+        group="evaluation",
     )
     max_answer_length: int = option(
-        30, minimum=1, help="The most word pieces of an answer."
+        30,
+        minimum=1,
+        help="Maximum length of an answer, in word pieces.",
+        group="evaluation",
     )
     version_2_with_negative: bool = option(
-        False, help="There may be questions without an answer, as in SQuAD 2.0."
+        False, help="Some questions have no answer, as in SQuAD 2.0."
     )
     null_score_diff_threshold: float = option(
         0.0,
-        help="There is no answer where null_odds.json has more. For SQuAD 2.0: "
-        "evaluate_squad finds the best one, usually between -5 and -1.",
+        help="Predict that there is no answer if the score in null_odds.json is above "
+        "this threshold. For SQuAD 2.0, evaluate_squad finds the best threshold, "
+        "usually between -5 and -1.",
+        group="evaluation",
     )
     bilstm_on_top: bool = option(
         False,
-        help="Put a newly initialized BiLSTM between encoder and head, as in Table 5 "
-        "of the paper for left-to-right models.",
+        help="Add a randomly initialized BiLSTM between the encoder and the head, as "
+        "for the left-to-right models in Table 5 of the paper.",
+        group="model",
     )
     ensemble: tuple[str, ...] = option(
-        (), help="Folders of trained runs; predict with the mean of their n-best lists."
+        (),
+        help="Folders of trained runs. Predict with the average of their n-best lists.",
+        group="evaluation",
     )
     verbose_logging: bool = option(
-        False, help="Log every answer whose letters are not found again in its text."
+        False,
+        help="Log every answer that cannot be located in the original text.",
+        group="advanced",
     )
 
     def __post_init__(self):
@@ -123,14 +152,16 @@ class RunSquadOptions(fine_tuning_options.TaskOptions):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EvaluateSquadOptions(options_module.Options):
-    """Scores predictions as the official scripts of SQuAD 1.1 and 2.0 do."""
+    """Scores predictions in the same way as the official SQuAD 1.1 and 2.0 scripts."""
 
-    data_file: str = option(help="SQuAD JSON with the true answers.")
-    predictions_file: str = option(help="JSON: {id: answer}, as run_squad writes it.")
+    data_file: str = option(help="SQuAD JSON file with the correct answers.")
+    predictions_file: str = option(
+        help="JSON file {id: answer}, as run_squad writes it."
+    )
     null_odds_file: str | None = option(
         None,
-        help="JSON: {id: how likely there is no answer}, for SQuAD 2.0; adds the best "
-        "thresholds and what would be reached with them.",
+        help="JSON file {id: no-answer score} for SQuAD 2.0. Adds the best thresholds "
+        "and the scores that they would reach.",
     )
     output_file: str | None = option(None, help="JSON file to write the scores to.")
 

@@ -23,85 +23,96 @@ FEATURE_BASED = (
 class RunNerOptions(fine_tuning_options.TaskOptions):
     """Trains, evaluates and applies a model that gives every word a tag.
 
-    For named entities, parts of speech, and whatever stands in a column of tags:
-    data_dir has train.txt, dev.txt and test.txt with a word and its tag in a line, and
-    a blank line after each sentence.
+    It finds named entities, parts of speech or whatever the tags mark. The folder
+    --data_dir has train.txt, dev.txt and test.txt with one word and its tag per line
+    and a blank line after each sentence.
     """
 
     data_dir: str | None = option(
         None,
-        help="Folder with train.txt, dev.txt and test.txt, of which each is needed "
-        "for what is done with it.",
+        help="Folder with train.txt, dev.txt and test.txt. Only the files that the run "
+        "reads are required.",
     )
     predict_file: str | None = option(
         None,
-        help="Plain text to tag with --do_predict in place of test.txt, a sentence a "
-        "line; the tags go to predictions.jsonl.",
+        help="Plain text to tag with --do_predict instead of test.txt, one sentence "
+        "per line. The tags are written to predictions.jsonl.",
     )
     word_column: int | None = option(
         None,
         minimum=0,
-        help="Column of the words, from 0; default: as in training, or else the first.",
+        help="Column of the words, counted from 0. Default: the column used in "
+        "training, or the first one.",
     )
     tag_column: int | None = option(
         None,
         minimum=0,
-        help="Column of the tags, from 0; default: as in training, or else the last "
-        "of train.txt. A test.txt without it is predicted all the same.",
+        help="Column of the tags, counted from 0. Default: the column used in "
+        "training, or the last one of train.txt. A test.txt without tags can be "
+        "predicted, too.",
     )
     tag_scheme: str = option(
         AUTO,
         choices=(AUTO, *schemes.SCHEMES),
-        help="How tags say where an entity starts and ends; none: they do not, as for "
-        "parts of speech; auto: as train.txt looks.",
+        help="How tags mark where entities start and end. none: they do not, as in "
+        "part-of-speech tagging; auto: detect the scheme of train.txt.",
     )
     labels: tuple[str, ...] = option(
         (),
-        help="All tags, in the order of the outputs; default: O and, for every type "
-        "of entity in train.txt, all prefixes of the scheme.",
+        help="All tags, in the order of the model's outputs. Default: O and, for every "
+        "entity type in train.txt, all prefixes of the scheme.",
     )
     label_list: str | None = option(
-        None, help="Or a file of all tags, in this order, a tag a line."
+        None, help="File with all tags in this order, one per line, instead of labels."
     )
     do_lower_case: bool = option(
         True,
-        help="True for uncased checkpoints, False for cased ones, which find names "
-        "better.",
+        help="Lowercase the text: true for uncased checkpoints, false for cased ones, "
+        "which are better at finding names.",
+        group="model",
     )
     max_seq_length: int = option(
         128,
         minimum=3,
-        help="The most word pieces of a row with [CLS] and [SEP]; longer sentences "
-        "are cut into windows.",
+        help="Maximum number of word pieces per sequence, including [CLS] and [SEP]. "
+        "Longer sentences are divided into windows.",
+        group="model",
     )
     doc_stride: int | None = option(
         None,
         minimum=1,
-        help="Pieces between the starts of two windows; default: half of "
-        "max_seq_length.",
+        help="Distance between the starts of two consecutive windows, in word pieces. "
+        "Default: half of max_seq_length.",
+        group="model",
     )
     document_context: bool = option(
         False,
-        help="Windows over whole documents, which -DOCSTART- lines divide, as in the "
-        "paper, and not over single sentences.",
+        help="Use windows over whole documents, as in the paper, instead of single "
+        "sentences. -DOCSTART- lines separate documents.",
+        group="model",
     )
     true_case: bool = option(
         False,
-        help="Give sentences in capitals the case that their words have elsewhere in "
-        "train.txt. For cased models.",
+        help="Change sentences in capital letters to the case that their words have "
+        "elsewhere in train.txt. For cased models.",
+        group="model",
     )
     feature_based: str | None = option(
         None,
         choices=FEATURE_BASED,
-        help="Leave the encoder as it is and train a two-layer BiLSTM on the layers "
-        "named (Table 7 of the paper); default: fine-tune the encoder.",
+        help="Freeze the encoder and train a two-layer BiLSTM on these layers (Table 7 "
+        "of the paper). Default: fine-tune the encoder.",
+        group="model",
     )
     do_predict: bool = option(
-        False, help="Write test_predictions.txt for test.txt with the last checkpoint."
+        False,
+        help="Tag test.txt with the last checkpoint and write test_predictions.txt.",
     )
-    predict_batch_size: int = option(8, minimum=1, help="Rows a step there.")
+    predict_batch_size: int = option(
+        8, minimum=1, help="Sequences per prediction step.", group="evaluation"
+    )
     num_train_epochs: float = option(
-        3.0, minimum=0.0, help="How often training goes over the rows."
+        3.0, minimum=0.0, help="Number of passes over the training sequences."
     )
 
     def __post_init__(self):
