@@ -1,6 +1,15 @@
-"""Raw text of any kind -> one sentence a line, a blank line between documents.
+"""Raw text of any kind to one sentence per line, with blank lines between documents.
 
-Read in this order: options, sources, archives, lines, prose, json_lines, wikitext,
-wikipedia, datasets, documents, counts; then parts, minhash, extraction; then
-duplicates, smoothing, plan, text_statistics, shards, report; job_folder, workflow.
+`workflow` tells the story, in two stages that both run as independent tasks:
+
+1. Reading. `sources` finds the input and groups it into units. `extraction` turns a
+   unit into a part: `documents` reads the formats (`archives`, `lines`, `prose`,
+   `json_lines`, `wikipedia` with `wikitext`, `datasets` with `wiki40b`), and `parts`
+   writes sentences and tables of paragraphs and documents.
+2. Writing. `plan` decides from the tables alone what goes into which file
+   (`duplicates`, `minhash`, `smoothing`), and `shards` writes one file each.
+
+`job_folder` keeps finished work so that a killed run can resume, and `report` describes
+the result. Two stages through files mean that every worker, machine and retry produces
+the same corpus.
 """

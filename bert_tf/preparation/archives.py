@@ -1,7 +1,7 @@
-"""Files as streams of bytes, whatever they are packed with: gz, bz2, zst, zip.
+"""Reads plain and compressed files (gz, bz2, zst, zip) as streams of bytes.
 
-What a file is packed with is told by its first bytes, not by its name. Nothing is
-unpacked to the disk, and no more than a block is held in memory.
+The first bytes of a file decide how it is decompressed, not its name. Nothing is
+unpacked to disk, and only one block is held in memory.
 """
 
 import bz2
@@ -9,6 +9,7 @@ import contextlib
 import gzip
 import io
 import lzma
+import typing
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -19,16 +20,19 @@ from bert_tf import files
 _BLOCK_BYTES = 1 << 20
 _MAGIC = {b"\x1f\x8b": "gz", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zst", b"PK": "zip"}
 _ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
-# How the libraries say that what is packed is cut off or damaged.
+# What the libraries raise for truncated or damaged files.
 _DAMAGE = (EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile, lzma.LZMAError)
 
 
-def packing(path: str) -> str:
-    """Returns "gz", "bz2", "zst", "zip", or "" for a file that is none of them.
+class ByteStream(typing.Protocol):
+    """A stream of bytes that can be read from start to end."""
 
-    Raises:
-        OSError: the file cannot be read.
-    """
+    def read(self, size: int = -1, /) -> bytes:
+        """Returns up to `size` bytes, or all if it is -1; b"" at the end."""
+
+
+def packing(path: str) -> str:
+    """Returns "gz", "bz2", "zst" or "zip"; "" for an uncompressed file."""
     with files.open_file(path, "rb") as file:
         start = file.read(4)
     for magic, name in _MAGIC.items():
@@ -42,19 +46,19 @@ def members(path: str) -> list[str]:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is damaged, needs a password, or holds a name that leads out of
-            the folder that it would be unpacked to.
+        ValueError: the archive is damaged or encrypted, or a name in it points outside
+            the archive.
     """
     with clear_damage(path), files.open_file(path, "rb") as file:
         with zipfile.ZipFile(file) as archive:
             entries = [entry for entry in archive.infolist() if not entry.is_dir()]
     for entry in entries:
-        # zipfile has already cut names at NUL; backslashes are Windows's.
+        # zipfile has already cut names at NUL. Windows writes backslashes.
         parts = entry.filename.replace("\\", "/").split("/")
         if ".." in parts or parts[0] == "" or parts[0].endswith(":"):
             raise ValueError(
-                f"{path}: it holds a file named {entry.filename!r}, which leads out of "
-                "the archive; such archives are not read."
+                f"{path}: contains a file named {entry.filename!r}, which points "
+                "outside the archive; such archives are refused."
             )
         if entry.flag_bits & 1:
             raise ValueError(
@@ -71,19 +75,19 @@ def open_stream(
     member: str = "",
     start: int = 0,
     on_bytes: Callable[[int], None] = lambda num_bytes: None,
-) -> Iterator[io.BufferedIOBase]:
+) -> Iterator[ByteStream]:
     """Yields the unpacked bytes of a file as a stream.
 
     Args:
-        path: the file; gz, bz2 or zst streams one after another are one.
-        member: name of a file in a zip archive.
-        start: byte of the packed file to begin at, where one of its streams begins.
-        on_bytes: told how many more bytes of the file on the disk were read.
+        path: the file. Concatenated gz, bz2 or zst streams are read as one.
+        member: the name of a file in a zip archive.
+        start: the byte of the compressed file to start at; a stream must begin there.
+        on_bytes: called with the number of bytes read from disk since the last call.
 
     Raises:
         ImportError: the file is zst, and zstandard is not installed.
-        OSError: it cannot be read.
-        ValueError: it is cut off or damaged.
+        OSError: the file cannot be read.
+        ValueError: the file is truncated or damaged.
     """
     kind = packing(path)
     with contextlib.ExitStack() as stack:
@@ -91,41 +95,41 @@ def open_stream(
         raw = stack.enter_context(files.open_file(path, "rb"))
         if start:
             raw.seek(start)
-        told = _Told(raw, on_bytes)
+        counted = _CountingFile(raw, on_bytes)
         if kind == "zip":
-            archive = stack.enter_context(zipfile.ZipFile(told))
+            archive = stack.enter_context(zipfile.ZipFile(counted))
             yield stack.enter_context(archive.open(member))
         elif kind == "gz":
-            yield stack.enter_context(gzip.GzipFile(fileobj=told, mode="rb"))
+            yield stack.enter_context(gzip.GzipFile(fileobj=counted, mode="rb"))
         elif kind == "bz2":
-            yield stack.enter_context(bz2.BZ2File(told))
+            yield stack.enter_context(bz2.BZ2File(counted))
         elif kind == "zst":
-            yield io.BufferedReader(_Zst(told, path), _BLOCK_BYTES)
+            yield io.BufferedReader(_ZstReader(counted, path), _BLOCK_BYTES)
         else:
-            yield told
+            yield counted
 
 
 @contextlib.contextmanager
-def clear_damage(path: str):
-    """Turns what the libraries raise for damaged files into a clear ValueError."""
+def clear_damage(path: str) -> Iterator[None]:
+    """Turns the libraries' errors for damaged files into one clear ValueError."""
     try:
         yield
     except _DAMAGE as error:
-        what = "it ends too early" if isinstance(error, EOFError) else str(error)
+        what = "it is truncated" if isinstance(error, EOFError) else str(error)
         raise ValueError(
-            f"{path}: damaged or cut off ({what.rstrip('.')}); fetch it again."
+            f"{path}: damaged or truncated ({what.rstrip('.')}); download it again."
         ) from None
     except OSError as error:
         # bz2 has no exception of its own.
         if error.errno is None and "Invalid data stream" in str(error):
-            raise ValueError(f"{path}: damaged ({error}); fetch it again.") from None
+            raise ValueError(f"{path}: damaged ({error}); download it again.") from None
         raise
-    except NotImplementedError as error:  # zipfile: a method that it does not know.
+    except NotImplementedError as error:  # zipfile: unknown compression method.
         raise ValueError(f"{path}: {error}; unpack it first.") from None
 
 
-class _Told(io.RawIOBase):
-    """A file that tells how much of it is read."""
+class _CountingFile(io.RawIOBase):
+    """A file that reports how many bytes are read from it."""
 
     def __init__(self, file, on_bytes):
         self._file = file
@@ -138,7 +142,7 @@ class _Told(io.RawIOBase):
         return True
 
     def seek(self, offset, whence=io.SEEK_SET):
-        if whence == io.SEEK_END:  # GFile knows sizes, and not this.
+        if whence == io.SEEK_END:  # GFile does not support SEEK_END.
             offset, whence = self._size() + offset, io.SEEK_SET
         self._file.seek(offset, whence)
         return self._file.tell()
@@ -160,15 +164,15 @@ class _Told(io.RawIOBase):
         return files.size(self._file.name)
 
 
-class _Zst(io.RawIOBase):
-    """Frames of Zstandard; unlike the library's own reader, it sees a cut-off one."""
+class _ZstReader(io.RawIOBase):
+    """Reads Zstandard frames. Unlike the library's reader, it detects truncation."""
 
     def __init__(self, file, path):
         try:
             import zstandard
         except ModuleNotFoundError:
             raise ImportError(
-                f"{path}: .zst files are read by zstandard, which is not installed; "
+                f"{path}: reading .zst files needs zstandard, which is not installed; "
                 "pip install 'bert_tf[corpus]'."
             ) from None
         self._zstandard = zstandard

@@ -1,22 +1,22 @@
-"""What was met while raw text was read, in numbers."""
+"""Counts of what was read from raw text and what was left out."""
 
 import dataclasses
 
 
 @dataclasses.dataclass(kw_only=True)
 class ReadCounts:
-    """Numbers of one unit of input, or of several added up."""
+    """Counts of one unit of input, or the sum of several."""
 
-    bytes: int = 0  # Of the files, as they lie on the disk.
-    documents: int = 0  # With at least one sentence.
-    paragraphs: int = 0  # Of these.
-    headings: int = 0  # Left out, title pages and ornaments among them.
-    invalid_bytes: int = 0  # Dropped because they are no UTF-8.
-    empty_documents: int = 0  # Left out: no running text in them.
-    skipped_pages: int = 0  # Of Wikipedia: redirects and what is no article.
+    bytes: int = 0  # Size of the files on disk.
+    documents: int = 0  # Documents with at least one sentence.
+    paragraphs: int = 0  # Paragraphs of these documents.
+    headings: int = 0  # Left out, including title pages and ornaments.
+    invalid_bytes: int = 0  # Dropped because they are not UTF-8.
+    empty_documents: int = 0  # Left out, because they have no running text.
+    skipped_pages: int = 0  # Wikipedia pages that are redirects or not articles.
 
     def add(self, other: "ReadCounts") -> None:
-        """Adds another unit's numbers."""
+        """Adds the counts of another unit."""
         for field in dataclasses.fields(self):
             total = getattr(self, field.name) + getattr(other, field.name)
             setattr(self, field.name, total)

@@ -1,24 +1,23 @@
-"""Data sets of TensorFlow Datasets -> their examples.
-
-The only module that knows tensorflow_datasets.
-"""
+"""Reads data sets of TensorFlow Datasets; the only module here that imports it."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
 
+from bert_tf.preparation import input_units
 from bert_tf.preparation import options as preparation_options
-from bert_tf.preparation import sources as sources_module
 
 
 def sources(
-    options: preparation_options.PrepareCorpusOptions, examples_a_unit: int
-) -> list[sources_module.Source]:
-    """Returns the parts of the data set that the options name.
+    options: preparation_options.PrepareCorpusOptions, examples_per_unit: int
+) -> list[input_units.Source]:
+    """Returns the data set that the options name in parts; none without one.
 
     Raises:
         ImportError: tensorflow-datasets is not installed.
-        ValueError: there is no such data set or split, or it is not prepared.
+        ValueError: the data set or split does not exist or has not been prepared.
     """
+    if options.tfds_name is None:
+        return []
     builder = _builder(options)
     splits = builder.info.splits
     if options.tfds_split not in splits:
@@ -29,30 +28,30 @@ def sources(
         )
     split = splits[options.tfds_split]
     return [
-        sources_module.Source(
+        input_units.Source(
             path=options.tfds_name,
             format="tfds",
             language=options.language,
             start=start,
-            end=min(start + examples_a_unit, split.num_examples),
-            num_bytes=split.num_bytes * examples_a_unit // (split.num_examples or 1),
+            end=min(start + examples_per_unit, split.num_examples),
+            num_bytes=split.num_bytes * examples_per_unit // (split.num_examples or 1),
         )
-        for start in range(0, split.num_examples, examples_a_unit)
+        for start in range(0, split.num_examples, examples_per_unit)
     ]
 
 
 def read(
-    source: sources_module.Source,
+    source: input_units.Source,
     options: preparation_options.PrepareCorpusOptions,
 ) -> Iterator[tuple[dict, Callable[[], str]]]:
-    """Yields (features, who tells the example's number) of a part of a data set."""
+    """Yields (features, a function that names the example) for a part of a data set."""
     import tensorflow_datasets as tfds
 
     builder = _builder(options)
     part = tfds.core.ReadInstruction(
         options.tfds_split, from_=source.start, to=source.end, unit="abs"
     )
-    # One file after the other: the order must be the same in every run.
+    # Files are read one after the other, so that the order is the same in every run.
     config = tfds.ReadConfig(
         interleave_cycle_length=1, skip_prefetch=True, try_autocache=False
     )
@@ -78,6 +77,6 @@ def _builder(options):
     except (tfds.core.DatasetNotFoundError, ValueError, KeyError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else ""
         raise ValueError(
-            f"--tfds_name={options.tfds_name}: there is no such data set "
+            f"--tfds_name={options.tfds_name}: the data set does not exist "
             f"({reason:.200})."
         ) from None

@@ -1,4 +1,4 @@
-"""Sources -> documents of paragraphs, as a stream."""
+"""Reads sources of every format as a stream of documents with paragraphs."""
 
 import dataclasses
 import itertools
@@ -9,26 +9,26 @@ from collections.abc import Iterator
 from bert_tf.preparation import archives
 from bert_tf.preparation import counts as counts_module
 from bert_tf.preparation import datasets
+from bert_tf.preparation import input_units
 from bert_tf.preparation import json_lines
 from bert_tf.preparation import lines as lines_module
 from bert_tf.preparation import options as preparation_options
 from bert_tf.preparation import prose
-from bert_tf.preparation import sources as sources_module
 from bert_tf.preparation import wiki40b
 from bert_tf.preparation import wikipedia
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Document:
-    """A document; its paragraphs can be read once, before the next document."""
+    """A document. Read its paragraphs once, before you ask for the next document."""
 
-    language: str  # Its code.
-    paragraphs: Iterable[str]  # Without line ends, single spaces.
-    is_split: bool = False  # True: each paragraph is a sentence as it stands.
+    language: str  # Language code.
+    paragraphs: Iterable[str]  # Without line breaks, with single spaces.
+    is_split: bool = False  # True: each paragraph already is one sentence.
 
 
 def read(
-    source: sources_module.Source,
+    source: input_units.Source,
     options: preparation_options.PrepareCorpusOptions,
     counts: counts_module.ReadCounts,
     on_bytes: Callable[[int], None],
@@ -37,15 +37,15 @@ def read(
 
     Args:
         source: what to read.
-        options: the names of the fields are looked up there.
-        counts: what is left out is added to it.
-        on_bytes: told how many more bytes of the file were read.
+        options: the names of the fields of JSON objects and data sets.
+        counts: receives the counts of what is left out.
+        on_bytes: called with the number of bytes that were read since the last call.
 
     Raises:
         ImportError: a library for the format is not installed.
         OSError: the source cannot be read.
-        ValueError: it is damaged, or a line is not what it should be; the message
-            names file and line.
+        ValueError: the source is damaged or a line is malformed; the message names the
+            file and the line.
     """
     if source.format in ("json", "tfds"):
         rows = (
@@ -66,8 +66,9 @@ def read(
             if source.format == "sentences":
                 yield from _split_documents(lines, source.language)
             else:
-                paragraphs = prose.paragraphs(lines, counts)
-                yield Document(language=source.language, paragraphs=paragraphs)
+                yield Document(
+                    language=source.language, paragraphs=prose.paragraphs(lines, counts)
+                )
 
 
 def _split_documents(lines, language):

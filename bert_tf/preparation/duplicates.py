@@ -1,4 +1,4 @@
-"""Which paragraphs and which documents were there before."""
+"""Finds repeated paragraphs and near-duplicate documents."""
 
 from collections.abc import Sequence
 
@@ -7,27 +7,28 @@ import numpy as np
 from bert_tf.preparation import minhash
 from bert_tf.preparation import parts as parts_module
 
-# What is sorted at a time, in hashes of 8 bytes; memory is about five times that.
+# How many hashes of 8 bytes are sorted at once; sorting needs about five times that.
 _HASHES_AT_ONCE = 1 << 23
-_BANDS, _ROWS = 16, 8  # Documents alike in all rows of a band are compared.
-_LIKENESS = 0.8  # Share of equal values from which documents are near duplicates.
+_BANDS, _ROWS = 16, 8  # Documents that agree in all rows of a band are compared.
+_SIMILARITY = 0.8  # Documents that share more values are near duplicates.
 _PAIRS_AT_ONCE = 1 << 16
 
 
 def first_paragraphs(
     parts: Sequence[parts_module.Part], kept_documents: np.ndarray
 ) -> np.ndarray:
-    """Returns which paragraphs no equal one comes before, bool [P] of all parts.
+    """Returns which paragraphs are the first of their kind, bool [P] over all parts.
 
-    Paragraphs are told apart by 64 bits of a hash: among 10^9 different ones, the
-    chance that one is taken for another is 3 %. Memory is a byte a paragraph and
-    about 350 MB.
+    Paragraphs are compared by 64 bits of a hash. Among 10^9 different paragraphs, the
+    probability of a single collision is 3 %. Memory: one byte per paragraph and about
+    350 MB.
 
     Args:
         parts: the corpus.
-        kept_documents: bool [D]; the paragraphs of others are not kept.
+        kept_documents: bool [D]; paragraphs of documents that are not kept are not kept
+            either.
     """
-    kept = _of_documents(parts, kept_documents)
+    kept = _paragraphs_of(parts, kept_documents)
     num_groups = -(-len(kept) // _HASHES_AT_ONCE) or 1
     for group in range(num_groups):
         hashes, places, place = [np.zeros(0, "<u8")], [np.zeros(0, np.int64)], 0
@@ -43,10 +44,11 @@ def first_paragraphs(
 
 
 def first_documents(parts: Sequence[parts_module.Part]) -> np.ndarray:
-    """Returns which documents no document like them comes before, bool [D].
+    """Returns which documents have no near duplicate before them, bool [D].
 
-    Documents that are alike, directly or over others, are a cluster; its first one
-    stays. Alike are those whose signatures share 80 % of their values.
+    Two documents are near duplicates if their signatures share 80 % of the values.
+    Documents linked directly or through other documents form a cluster, and the first
+    document of each cluster is kept.
 
     Args:
         parts: the corpus, with signatures.
@@ -57,22 +59,22 @@ def first_documents(parts: Sequence[parts_module.Part]) -> np.ndarray:
         columns = slice(band * _ROWS, (band + 1) * _ROWS)
         keys = [np.zeros(0, np.uint64)]
         keys += [_band_keys(part.signatures()[:, columns]) for part in parts]
-        pairs = _neighbours(np.concatenate(keys))
+        pairs = _neighbors(np.concatenate(keys))
         for start in range(0, len(pairs), _PAIRS_AT_ONCE):
             some = pairs[start : start + _PAIRS_AT_ONCE]
-            for first, second in some[_are_alike(parts, sizes, some)]:
+            for first, second in some[_are_similar(parts, sizes, some)]:
                 _join(leaders, first, second)
     return np.array([_leader(leaders, n) == n for n in range(len(leaders))], bool)
 
 
-def _of_documents(parts, kept_documents):
+def _paragraphs_of(parts, kept_documents):
     sizes = [part.documents()["paragraphs"] for part in parts]
     sizes = np.concatenate([np.zeros(0, np.int64), *sizes]).astype(np.int64)
     return np.repeat(kept_documents, sizes)
 
 
 def _repeated(values):
-    """Returns the places of values that came before."""
+    """Returns the indices of values that occur earlier."""
     order = np.argsort(values, kind="stable")
     ordered = values[order]
     return order[1:][ordered[1:] == ordered[:-1]]
@@ -85,14 +87,14 @@ def _band_keys(values):
     return (keys * factors).sum(axis=1, dtype=np.uint64)
 
 
-def _neighbours(keys):
-    """Returns pairs of documents with one key: each with the one before it."""
+def _neighbors(keys):
+    """Returns pairs of documents with equal keys: each with its predecessor."""
     order = np.argsort(keys, kind="stable")
     same = keys[order[1:]] == keys[order[:-1]]
     return np.stack([order[:-1][same], order[1:][same]], axis=1)
 
 
-def _are_alike(parts, sizes, pairs):
+def _are_similar(parts, sizes, pairs):
     wanted, places = np.unique(pairs, return_inverse=True)
     rows = np.zeros((len(wanted), minhash.NUM_VALUES), np.uint32)
     ends = np.cumsum(sizes)
@@ -103,7 +105,7 @@ def _are_alike(parts, sizes, pairs):
         rows[chosen] = parts[number].signatures()[wanted[chosen] - first]
     places = places.reshape(pairs.shape)
     equal = rows[places[:, 0]] == rows[places[:, 1]]
-    return equal.mean(axis=1) >= _LIKENESS
+    return equal.mean(axis=1) >= _SIMILARITY
 
 
 def _leader(leaders, number):

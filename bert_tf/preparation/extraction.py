@@ -1,4 +1,4 @@
-"""A unit of input -> a part: the work of one task, wherever it is done."""
+"""Reads one unit of input and writes it as a part: the work of one reading task."""
 
 import dataclasses
 from collections.abc import Callable
@@ -6,29 +6,29 @@ from collections.abc import Callable
 from bert_tf.data import sentences
 from bert_tf.preparation import counts as counts_module
 from bert_tf.preparation import documents
+from bert_tf.preparation import input_units
 from bert_tf.preparation import options as preparation_options
 from bert_tf.preparation import parts as parts_module
-from bert_tf.preparation import sources as sources_module
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Task:
     """A unit to read."""
 
-    unit: sources_module.Unit  # What to read.
-    options: preparation_options.PrepareCorpusOptions  # How.
+    unit: input_units.Unit
+    options: preparation_options.PrepareCorpusOptions
     folder: str  # Where the part is written.
 
 
 def extract(task: Task, on_bytes: Callable[[int], None]) -> None:
-    """Writes the sentences of a unit as a part; one that is whole stays as it is.
+    """Writes the sentences of a unit as a part, unless the part is already complete.
 
     Args:
-        task: what to read.
-        on_bytes: told how many more bytes of the input were read.
+        task: what to read, and where to write it.
+        on_bytes: called with the number of bytes that were read since the last call.
 
     Raises:
-        ImportError, OSError, ValueError: as `documents.read`.
+        ImportError, OSError, ValueError: see `documents.read`.
     """
     stem = parts_module.stem(task.folder, task.unit.number)
     if parts_module.load(stem) is not None:

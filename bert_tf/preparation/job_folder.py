@@ -1,12 +1,14 @@
-"""The folder of what is done, in which a killed run goes on."""
+"""The folder of finished work, from which a killed run resumes."""
 
 import contextlib
 import hashlib
 import json
 import os
 import re
+from collections.abc import Sequence
 
 from bert_tf import files
+from bert_tf.preparation import input_units
 from bert_tf.preparation import options as preparation_options
 
 REPORT = "report.json"
@@ -14,25 +16,28 @@ _FOLDER = ".prepare_corpus"
 _JOB = "job.json"
 _SHARD = re.compile(r"corpus-\d{5}-of-\d{5}\.txt$")
 _UNFINISHED = re.compile(r"\.(?:corpus-\d{5}-of-\d{5}\.txt|report\.json)\..*\.partial$")
-# What a corpus does not depend on.
+# Options that do not affect the corpus.
 _FREE = ("num_workers", "output_dir", "runner", "pipeline_options")
-_VERSION = 2  # Of the files in the folder; those of other versions are made anew.
+_VERSION = 2  # Of the files in the folder. Work of other versions is discarded.
 
 
 class JobFolder:
-    """Keeps the parts of a run until its corpus is whole.
+    """Keeps the parts of a run until its corpus is complete.
 
     Args:
-        options: where, and what, is to be written.
-        units: what is to be read.
+        options: what to write, and where.
+        units: what is read.
 
     Raises:
-        OSError: the folder cannot be made.
-        ValueError: `output_dir` holds a corpus that no run of this tool is known to
-            have written.
+        OSError: the folder cannot be created.
+        ValueError: `output_dir` contains a corpus that this tool did not write.
     """
 
-    def __init__(self, options: preparation_options.PrepareCorpusOptions, units):
+    def __init__(
+        self,
+        options: preparation_options.PrepareCorpusOptions,
+        units: Sequence[input_units.Unit],
+    ):
         self.output_dir = options.output_dir
         self.path = os.path.join(options.output_dir, _FOLDER)
         self.fingerprint = _fingerprint(options, units)
@@ -42,10 +47,10 @@ class JobFolder:
             self._save({"fingerprint": self.fingerprint, "files": self._written()})
 
     def begin_writing(self, names: list[str]) -> None:
-        """Removes what an earlier, other run wrote; call before files are written.
+        """Removes the corpus of an earlier run. Call it before files are written.
 
         Args:
-            names: of the files that will be written.
+            names: the names of the files that will be written.
         """
         job = self._job()
         if job.get("writes") == names:
@@ -57,11 +62,11 @@ class JobFolder:
         self._save({**job, "writes": names})
 
     def remove(self) -> None:
-        """Removes the folder and what is in it."""
+        """Removes the folder with its contents."""
         if not files.exists(self.path):
             return
         self._remove_unfinished()
-        # The job goes first: what is left of a folder without one is no part of any.
+        # The job file goes first: a folder without it is discarded by the next run.
         names = files.list_folder(self.path)
         for name in sorted(names, key=lambda name: name != _JOB):
             files.remove(os.path.join(self.path, name))
@@ -70,7 +75,7 @@ class JobFolder:
                 os.rmdir(self.path)
 
     def _remove_unfinished(self):
-        """Removes what a killed process left half written beside the files."""
+        """Removes partial files that a killed process left beside the corpus."""
         for name in files.list_folder(self.output_dir):
             if _UNFINISHED.match(name):
                 files.remove(os.path.join(self.output_dir, name))
@@ -82,12 +87,17 @@ class JobFolder:
         for name in files.list_folder(self.output_dir):
             if _SHARD.match(name) and name not in known:
                 raise ValueError(
-                    f"--output_dir: {self.output_dir} holds {name}, which no "
-                    f"{REPORT} there names; give another folder, or remove it."
+                    f"--output_dir: {self.output_dir} contains {name}, which is not "
+                    f"listed in a {REPORT} there; choose another folder, or remove "
+                    "the file."
                 )
 
     def _written(self):
-        """Returns the files that the last run to write here has written or begun."""
+        """Returns the names of the files that the last run here wrote or began.
+
+        Only names of a corpus file are returned, whatever the files that list them say,
+        because these files are going to be removed.
+        """
         job = self._job()
         names = [*job.get("files", []), *job.get("writes", [])]
         path = os.path.join(self.output_dir, REPORT)
@@ -95,7 +105,7 @@ class JobFolder:
             with files.open_file(path) as file:
                 with contextlib.suppress(ValueError, KeyError, TypeError):
                     names += json.load(file)["output_files"]
-        return sorted(set(names))
+        return sorted({name for name in names if _SHARD.fullmatch(str(name))})
 
     def _job(self):
         path = os.path.join(self.path, _JOB)
@@ -111,7 +121,7 @@ class JobFolder:
 
 
 def _fingerprint(options, units):
-    """Returns a hash of what is read and how: flags, names, sizes and times."""
+    """Returns a hash of flags and input: names, sizes and modification times."""
     flags = {name: value for name, value in vars(options).items() if name not in _FREE}
     described = [_VERSION, sorted(flags.items()), units]
     paths = sorted(

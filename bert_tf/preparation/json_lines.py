@@ -1,4 +1,4 @@
-"""Files with a JSON object a line -> their fields."""
+"""Reads files with one JSON object per line."""
 
 import json
 from collections.abc import Callable
@@ -7,27 +7,27 @@ from collections.abc import Iterator
 from bert_tf import files
 from bert_tf.preparation import archives
 from bert_tf.preparation import counts as counts_module
+from bert_tf.preparation import input_units
 from bert_tf.preparation import lines as lines_module
-from bert_tf.preparation import sources as sources_module
 
 _BLOCK_BYTES = 1 << 22
 
 
 def read(
-    source: sources_module.Source,
+    source: input_units.Source,
     counts: counts_module.ReadCounts,
     on_bytes: Callable[[int], None],
 ) -> Iterator[tuple[dict, Callable[[], str]]]:
-    """Yields (fields, who tells file and line) of the objects of a source.
+    """Yields (fields, a function that names file and line) for each object.
 
     Args:
-        source: the file; where it is a part, the lines that start in it.
-        counts: bytes that are no UTF-8 are added to it.
-        on_bytes: told how many more bytes of the file were read.
+        source: the file. Of a part of a file, the lines that start in it are read.
+        counts: receives the number of bytes that are not UTF-8.
+        on_bytes: called with the number of bytes that were read since the last call.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: a line is no JSON object; the message has file and line.
+        ValueError: a line is not a JSON object; the message names file and line.
     """
     decoder = lines_module.Decoder(source.name, counts)
     for position, number, data in _owned_lines(source, on_bytes):
@@ -45,20 +45,20 @@ def read(
             fields = json.loads(line)
         except ValueError as error:
             raise ValueError(
-                f"{place()}: invalid JSON ({error}); expected an object a line."
+                f"{place()}: invalid JSON ({error}); expected one object per line."
             ) from None
         if not isinstance(fields, dict):
             raise ValueError(
-                f"{place()}: expected a JSON object a line, got {_kind(fields)}."
+                f"{place()}: expected one JSON object per line, got {_kind(fields)}."
             )
         yield fields, place
 
 
 def text_of(fields: dict, name: str, place: Callable[[], str]) -> str:
-    """Returns the text in a field; a name with dots leads into objects in objects.
+    """Returns the text in a field; dots in the name lead into nested objects.
 
     Raises:
-        ValueError: there is no such field, or it holds no text.
+        ValueError: the field does not exist or does not hold text.
     """
     value = fields
     for part in [name] if name in fields else name.split("."):
@@ -78,8 +78,8 @@ def text_of(fields: dict, name: str, place: Callable[[], str]) -> str:
 
 
 def _owned_lines(source, on_bytes):
-    """Yields (first byte, number of the line, bytes) of lines in the source's part."""
-    # A line that starts at `start` is known by the line end before it.
+    """Yields (first byte, line number, bytes) for each line of the source's part."""
+    # Starts one byte early: a line starts at `start` if a line break precedes it.
     position, number = max(source.start - 1, 0), 1
     with archives.open_stream(
         source.path, member=source.member, start=position, on_bytes=on_bytes

@@ -1,35 +1,39 @@
-"""Streams of bytes -> lines of text."""
+"""Reads streams of bytes as lines of text."""
 
+import functools
 import logging
 from collections.abc import Callable
 from collections.abc import Iterator
 
+from bert_tf.preparation import archives
 from bert_tf.preparation import counts as counts_module
 
 _LOG = logging.getLogger(__name__)
 _BLOCK_BYTES = 1 << 20
-_LONGEST_LINE = 1 << 28  # Bytes; more is no text with lines.
+_LONGEST_LINE = 1 << 28  # Bytes; a file with longer lines is not text.
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
-def read_lines(stream, name: str, counts: counts_module.ReadCounts) -> Iterator[str]:
-    """Yields the lines of a stream as text, without their ends.
+def read_lines(
+    stream: archives.ByteStream, name: str, counts: counts_module.ReadCounts
+) -> Iterator[str]:
+    """Yields the lines of a stream as text, without their line endings.
 
-    Bytes that are no UTF-8 are dropped, as `bytes.decode("utf-8", "ignore")` does;
-    they are counted, and a warning names the first of them.
+    Invalid UTF-8 is dropped, as `bytes.decode("utf-8", "ignore")` does. The dropped
+    bytes are counted, and a warning names the first of them.
 
     Args:
-        stream: what `archives.open_stream` yields.
-        name: of the file, for messages.
-        counts: dropped bytes are added to it.
+        stream: the stream that `archives.open_stream` yields.
+        name: the name of the file, for messages.
+        counts: receives the number of dropped bytes.
 
     Raises:
-        ValueError: the file is UTF-16 or no text, or a line has over 256 MB.
+        ValueError: the file is UTF-16 or not text, or a line exceeds 256 MB.
     """
     number, decoder = 1, Decoder(name, counts)
     for block in blocks_of_lines(stream, name):
-        text = decoder.decode(block, lambda number=number: number)
-        # A byte order mark at the start of a file is none of its text.
+        text = decoder.decode(block, functools.partial(int, number))
+        # A byte order mark at the start of a file is not part of its text.
         text = text.removeprefix("\ufeff") if number == 1 else text
         number += block.count(b"\n")
         for line in text.removesuffix("\n").split("\n"):
@@ -37,44 +41,45 @@ def read_lines(stream, name: str, counts: counts_module.ReadCounts) -> Iterator[
 
 
 class Decoder:
-    """Turns bytes into text; those that are no UTF-8 are dropped and counted.
+    """Decodes UTF-8; invalid bytes are dropped and counted.
 
     Args:
-        name: of the file, for the warning that names the first of them.
-        counts: dropped bytes are added to it.
+        name: the name of the file, for the warning about the first invalid byte.
+        counts: receives the number of dropped bytes.
     """
 
     def __init__(self, name: str, counts: counts_module.ReadCounts):
         self._name = name
         self._counts = counts
-        self._was_told = False
+        self._has_warned = False
 
     def decode(self, data: bytes, first_line: Callable[[], int]) -> str:
-        """Returns bytes as text; `first_line` tells the number of their first line."""
+        """Returns bytes as text; `first_line()` is the number of their first line."""
         try:
             return data.decode("utf-8")
         except UnicodeDecodeError as error:
             text = data.decode("utf-8", "ignore")
             self._counts.invalid_bytes += len(data) - len(text.encode("utf-8"))
-            if not self._was_told:
+            if not self._has_warned:
                 _LOG.warning(
-                    "%s:%d: not UTF-8 (byte 0x%02x); such bytes are dropped here and "
-                    "further on.",
+                    "%s:%d: not UTF-8 (byte 0x%02x); invalid bytes are dropped, here "
+                    "and in the rest of the file.",
                     self._name,
                     first_line() + data.count(b"\n", 0, error.start),
                     data[error.start],
                 )
-                self._was_told = True
+                self._has_warned = True
             return text
 
 
-def blocks_of_lines(stream, name: str) -> Iterator[bytes]:
-    """Yields a stream in blocks that end with a line, the last one perhaps not.
+def blocks_of_lines(stream: archives.ByteStream, name: str) -> Iterator[bytes]:
+    """Yields a stream in blocks of whole lines; only the last may be incomplete.
 
     Raises:
-        ValueError: as `read_lines`.
+        ValueError: see `read_lines`.
     """
-    held, num_held, is_first = [], 0, True
+    held: list[bytes] = []
+    num_held, is_first = 0, True
     while data := stream.read(_BLOCK_BYTES):
         if is_first:
             _check_is_text(data, name)
@@ -87,8 +92,8 @@ def blocks_of_lines(stream, name: str) -> Iterator[bytes]:
         num_held += len(data) - cut
         if num_held > _LONGEST_LINE:
             raise ValueError(
-                f"{name}: a line of more than {_LONGEST_LINE >> 20} MB; expected text "
-                "in lines."
+                f"{name}: a line is longer than {_LONGEST_LINE >> 20} MB; expected "
+                "text with line breaks."
             )
     if num_held:
         yield b"".join(held)
@@ -102,6 +107,6 @@ def _check_is_text(data, name):
         )
     if b"\0" in data:
         raise ValueError(
-            f"{name}: holds NUL bytes; expected text in UTF-8, plain or packed as gz, "
-            "bz2, zst or zip."
+            f"{name}: contains NUL bytes; expected UTF-8 text, plain or compressed as "
+            "gz, bz2, zst or zip."
         )

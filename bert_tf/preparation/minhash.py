@@ -1,8 +1,11 @@
-"""Signatures of documents, whose share of equal values is their texts' likeness.
+"""MinHash signatures: the share of equal values estimates how similar documents are.
 
-A document is the set of its runs of five words. The chance that two sets have the same
-smallest hash is the size of what they share over the size of both together (Jaccard);
-a signature has the smallest of 128 hashes (Broder 1997).
+A document is represented by the set of its runs of five words. The probability that two
+sets have the same smallest hash is their Jaccard similarity: the size of the
+intersection over the size of the union. A signature holds the smallest values of 128
+hash functions (Broder 1997). This is our own NumPy code and not a library, because it
+works on files of signatures instead of keeping all documents in memory, and because it
+gives the same result in every process.
 """
 
 import re
@@ -12,8 +15,8 @@ import numpy as np
 
 NUM_VALUES = 128
 _RUN = 5  # Words.
-_HELD = 1 << 14  # Words hashed at a time.
-# Scripts without spaces between words: every character is a word.
+_HELD = 1 << 14  # Words hashed at once.
+# In scripts without spaces between words, every character counts as a word.
 _WORD = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
     r"|[^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]+"
@@ -27,9 +30,9 @@ _ORDER = _RANDOM.integers(1, 2**63, _RUN, np.uint64) * np.uint64(2) + np.uint64(
 
 
 class Signature:
-    """Adds up the signature of a document, and then of the next one."""
+    """Computes the signatures of documents, one after the other."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._start()
 
     def add(self, text: str) -> None:
@@ -40,9 +43,9 @@ class Signature:
             self._use_words()
 
     def finish(self) -> np.ndarray:
-        """Returns the signature, uint32 [128], and starts anew.
+        """Returns the signature, uint32 [128], and starts the next document.
 
-        A document of fewer than five words is one run.
+        A document of fewer than five words counts as one run.
         """
         if len(self._words) < _RUN and not self._has_run:
             self._words += [0] * (_RUN - len(self._words))
@@ -52,7 +55,7 @@ class Signature:
         return result
 
     def _start(self):
-        self._words = []
+        self._words: list[int] = []
         self._has_run = False
         self._smallest = np.full(NUM_VALUES, 2**32 - 1, np.uint32)
 

@@ -1,8 +1,8 @@
-"""What is read of a unit, as files: its sentences, and tables of what they belong to.
+"""Parts: the files that hold what was read from a unit of input.
 
-`N.txt` has the sentences, one a line. `N.paragraphs` and `N.documents` are tables of
-records. `N.signatures` are there where near duplicates are looked for. `N.json`, with
-the counts, is written last: where it is, the part is whole.
+`N.txt` has one sentence per line. `N.paragraphs` and `N.documents` are tables of
+records. `N.signatures` is written only if near duplicates are removed. `N.json`, with
+the counts, is written last: if it exists, the part is complete.
 """
 
 import contextlib
@@ -10,7 +10,9 @@ import dataclasses
 import hashlib
 import json
 import os
+import typing
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -28,23 +30,23 @@ DOCUMENT = np.dtype(
     ]
 )
 _SUFFIXES = (".txt", ".paragraphs", ".documents", ".signatures")
-_FLUSHED = 4096  # Records held before they are written.
+_FLUSHED = 4096  # Records held in memory before they are written.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Part:
-    """A part that is whole."""
+    """A complete part."""
 
-    stem: str  # Path of its files without their endings.
-    languages: tuple[str, ...]  # Codes, which the table of documents numbers.
-    counts: counts_module.ReadCounts  # What was read and left out.
+    stem: str  # Path of its files without suffix.
+    languages: tuple[str, ...]  # Codes, indexed by the table of documents.
+    counts: counts_module.ReadCounts
 
     def documents(self) -> np.ndarray:
         """Returns the table of documents, `DOCUMENT` [D]."""
         return self._table(".documents", DOCUMENT, 0, None)
 
     def paragraphs(self, start: int = 0, count: int | None = None) -> np.ndarray:
-        """Returns `count` rows, or all, of the table of paragraphs, `PARAGRAPH` [P]."""
+        """Returns `count` or all rows of the table of paragraphs, `PARAGRAPH` [P]."""
         return self._table(".paragraphs", PARAGRAPH, start, count)
 
     def signatures(self) -> np.ndarray:
@@ -52,8 +54,8 @@ class Part:
         kind = np.dtype(("<u4", (minhash.NUM_VALUES,)))
         return self._table(".signatures", kind, 0, None)
 
-    def open_text(self):
-        """Opens the file of the sentences for bytes."""
+    def open_text(self) -> typing.BinaryIO:
+        """Opens the file of sentences in binary mode."""
         return files.open_file(self.stem + ".txt", "rb")
 
     def _table(self, suffix, kind, start, count):
@@ -64,7 +66,7 @@ class Part:
 
 
 def load(stem: str) -> Part | None:
-    """Returns a part, or None where it is not whole."""
+    """Returns a part, or None if it is not complete."""
     if not files.exists(stem + ".json"):
         return None
     with files.open_file(stem + ".json") as file:
@@ -77,23 +79,25 @@ def load(stem: str) -> Part | None:
 
 
 class Writer:
-    """Writes the files of a part; they appear when the `with` block ends well.
+    """Writes the files of a part. They appear when the `with` block succeeds.
 
     Args:
-        stem: path of the files without their endings.
-        counts: what is written is added to it, and all of it is saved.
-        has_signatures: whether near duplicates are looked for.
+        stem: path of the files without suffix.
+        counts: receives the counts of what is written; all counts are saved.
+        has_signatures: whether near duplicates are removed.
     """
 
-    def __init__(self, stem, counts: counts_module.ReadCounts, has_signatures):
+    def __init__(
+        self, stem: str, counts: counts_module.ReadCounts, has_signatures: bool
+    ):
         self._stem = stem
         self._counts = counts
-        self._languages = {}
+        self._languages: dict[str, int] = {}
         self._signature = minhash.Signature() if has_signatures else None
-        self._paragraphs = []
-        self._document = []  # The values of its row.
+        self._paragraphs: list[tuple[int, int]] = []
+        self._document: list[int] = []  # The values of its row.
 
-    def __enter__(self):
+    def __enter__(self) -> "Writer":
         with contextlib.ExitStack() as stack:
             self._files = {
                 suffix: stack.enter_context(
@@ -105,7 +109,7 @@ class Writer:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: Any) -> None:
         if error[0] is None:
             self._flush()
         self._stack.__exit__(*error)
@@ -118,12 +122,12 @@ class Writer:
                 json.dump(saved, file)
 
     def start_document(self, language: str) -> None:
-        """Begins a document; one that gets no sentences is none."""
+        """Begins a document. A document without sentences is not written."""
         number = self._languages.setdefault(language, len(self._languages))
         self._document = [0, 0, 0, number]
 
     def add_paragraph(self, sentences: Sequence[str]) -> None:
-        """Adds a paragraph's sentences, none empty and without line ends."""
+        """Adds the sentences of a paragraph: not empty, and without line breaks."""
         if not sentences:
             return
         text = "\n".join(sentences)
@@ -140,7 +144,7 @@ class Writer:
             self._flush()
 
     def end_document(self) -> None:
-        """Ends the document that was begun."""
+        """Ends the current document."""
         num_paragraphs = self._document[0]
         if num_paragraphs:
             self._counts.documents += 1
@@ -160,5 +164,5 @@ class Writer:
 
 
 def stem(folder: str, number: int) -> str:
-    """Returns the path of a part's files without their endings."""
+    """Returns the path of a part's files without suffix."""
     return os.path.join(folder, f"{number:06d}")

@@ -1,4 +1,4 @@
-"""What of the parts goes to which file of the corpus."""
+"""Plans the corpus: which documents and paragraphs go into which file."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -17,23 +17,23 @@ _MEGABYTE = 1_000_000
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Run:
-    """Documents of a part that follow one another."""
+    """Consecutive documents of a part."""
 
-    part: int  # Number of the part.
-    first: int  # Number of the first document.
-    end: int  # Number after the last one.
-    copy: int  # 0, or how often the documents were written before.
+    part: int  # Index of the part.
+    first: int  # Index of the first document.
+    end: int  # Index after the last document.
+    copy: int  # How often these documents were written before.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan:
     """What is to be written."""
 
-    shards: tuple[tuple[Run, ...], ...]  # The files, in order.
-    num_bytes: int  # Of all files together, about.
-    kept_paths: dict[int, str]  # Part -> file that says which paragraphs are kept.
-    read: counts_module.ReadCounts  # Of all parts.
-    duplicate_paragraphs: int  # Left out, those of near duplicates apart.
+    shards: tuple[tuple[Run, ...], ...]  # The documents of each file, in order.
+    num_bytes: int  # Approximate size of all files.
+    kept_paths: dict[int, str]  # Part -> file with the mask of kept paragraphs.
+    read: counts_module.ReadCounts  # Summed over all parts.
+    duplicate_paragraphs: int  # Left out, not counting those of near duplicates.
     near_duplicates: int  # Documents left out.
     languages: dict[str, tuple[int, int]]  # Code -> characters found and written.
 
@@ -42,14 +42,14 @@ def make(
     parts: Sequence[parts_module.Part],
     options: preparation_options.PrepareCorpusOptions,
 ) -> Plan:
-    """Returns what is to be written of some parts.
+    """Returns the plan for a corpus.
 
-    Files are cut between documents; a document larger than `shard_mb` has one of its
-    own.
+    Files are split between documents. A document larger than `shard_mb` gets a file of
+    its own.
 
     Args:
         parts: what was read, in order.
-        options: what is to be left out, and how large files are.
+        options: what to leave out, and the size of the files.
 
     Raises:
         OSError: a part cannot be read.
@@ -61,7 +61,8 @@ def make(
         kept = duplicates.first_documents(parts)
     num_near = int((~kept).sum())
     sizes = np.where(kept, documents["bytes"], 0).astype(np.int64)
-    kept_paths, num_repeated = {}, 0
+    kept_paths: dict[int, str] = {}
+    num_repeated = 0
     if options.deduplicate_paragraphs:
         sizes, kept_paths, num_repeated = _without_repeated(parts, tables, kept)
     codes, languages = _languages(parts, tables)
@@ -96,15 +97,17 @@ def make(
 
 
 def load_kept(path: str) -> np.ndarray:
-    """Returns which paragraphs of a part are kept, bool [P] and up to 7 more."""
+    """Returns the mask of kept paragraphs, bool [P], padded to a multiple of 8."""
     with files.open_file(path, "rb") as file:
         return np.unpackbits(np.frombuffer(file.read(), np.uint8)).astype(bool)
 
 
 def _without_repeated(parts, tables, kept_documents):
-    """Returns (sizes of documents, files of what is kept, number left out)."""
+    """Returns (sizes of documents, mask files, number of paragraphs left out)."""
     kept = duplicates.first_paragraphs(parts, kept_documents)
-    sizes, paths, place, num_repeated, first = [], {}, 0, 0, 0
+    sizes: list[np.ndarray] = []
+    paths: dict[int, str] = {}
+    place = num_repeated = first = 0
     for number, (part, table) in enumerate(zip(parts, tables, strict=True)):
         rows = part.paragraphs()
         some = kept[place : place + len(rows)]
@@ -125,7 +128,7 @@ def _without_repeated(parts, tables, kept_documents):
 
 
 def _languages(parts, tables):
-    """Returns the codes of all languages, and their number for each document."""
+    """Returns the codes of all languages, and the language index of each document."""
     codes = sorted({code for part in parts for code in part.languages})
     numbers = [np.zeros(0, np.int64)]
     for part, table in zip(parts, tables, strict=True):
@@ -135,12 +138,13 @@ def _languages(parts, tables):
 
 
 def _shards(tables, sizes, copies, limit):
-    """Yields the runs of each file: all first copies, then all second ones."""
-    runs, used = [], 0
+    """Yields the runs of each file: all first copies, then all second copies."""
+    runs: list[Run] = []
+    used = 0
     ends = np.cumsum([len(table) for table in tables], dtype=np.int64)
     for copy in range(int(copies.max(initial=0))):
         for document in np.flatnonzero(copies > copy):
-            # And a line end after the document.
+            # One more byte, for the blank line after the document.
             size = int(sizes[document]) + 1
             if runs and used + size > limit:
                 yield tuple(runs)

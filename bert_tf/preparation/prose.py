@@ -1,4 +1,4 @@
-"""Lines of running text -> paragraphs: unwrapped, without headings and licences."""
+"""Lines of running text to paragraphs: unwrapped, without headings or licenses."""
 
 import dataclasses
 import itertools
@@ -10,17 +10,17 @@ import numpy as np
 
 from bert_tf.preparation import counts as counts_module
 
-_SAMPLE_LINES = 4096  # What the shape of a text is judged by.
-_WIDEST_WRAP = 120  # Nobody wraps lines at more columns.
-_TOLERANCE = 3  # Columns by which editors miss their own width.
-_FULL_SHARE = 0.4  # Of the lines of wrapped text; chance gives far fewer.
-_OPEN_SHARE = 0.4  # Of the lines of text wrapped by hand ends no sentence.
-_RAGGED_SHARE = 0.6  # Of the width, which lines wrapped by hand have at least.
-_MIN_LINES = 4  # Fewer show no wrapping.
-_MAX_JOINED = 20_000  # Characters; text without any full stop stays in parts.
+_SAMPLE_LINES = 4096  # Lines from which the layout of a text is inferred.
+_WIDEST_WRAP = 120  # Columns; text is not wrapped at greater widths.
+_TOLERANCE = 3  # Columns by which lines may fall short of the width.
+_FULL_SHARE = 0.4  # Minimum share of full lines in wrapped text.
+_OPEN_SHARE = 0.4  # Minimum share of lines that end mid-sentence if wrapped by hand.
+_RAGGED_SHARE = 0.6  # Minimum length of hand-wrapped lines, as a share of the width.
+_MIN_LINES = 4  # With fewer lines, wrapping cannot be detected.
+_MAX_JOINED = 20_000  # Characters; limits blocks of text without any full stop.
 _MAX_HEADING = 100  # Characters.
-_MAX_FRONT = 60  # Blocks before the first paragraph that may be a title page.
-_REAL_PARAGRAPH = 60  # Characters, with an end like a sentence's.
+_MAX_FRONT = 60  # Maximum number of blocks of a title page.
+_REAL_PARAGRAPH = 60  # Minimum characters of a first paragraph, which ends a sentence.
 _END = re.compile(r"[.!?…。！？｡؟۔।॥։።][\"'”’»“「」』）)\]*_]*$|[\"'”’»」』]$|[:—-]$")
 _NUMBER = (
     r"(?:[ivxlcdm]+|\d+|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
@@ -35,8 +35,8 @@ _NUMBERED = re.compile(
 _ORNAMENT = re.compile(r"(?:[ivxlcdm]+|\d+|[\W\d_]*)[.):\]]?$", re.IGNORECASE)
 _ILLUSTRATION = re.compile(r"\[(?:illustration|frontispiece)\b[^\]]*\]", re.IGNORECASE)
 _EMPHASIS = re.compile(r"(?<!\w)_([^_]+)_(?!\w)")
-_LICENCE_START = re.compile(r"\*\*\* ?START OF (?:THE|THIS) PROJECT GUTENBERG.*")
-_LICENCE_END = re.compile(
+_LICENSE_START = re.compile(r"\*\*\* ?START OF (?:THE|THIS) PROJECT GUTENBERG.*")
+_LICENSE_END = re.compile(
     r"\*\*\* ?END OF (?:THE|THIS) PROJECT GUTENBERG|End of (?:the |this )?Project Guten"
 )
 # Scripts without spaces: no space is put between wrapped lines.
@@ -46,25 +46,25 @@ _NO_SPACE = re.compile(
 
 
 def paragraphs(lines: Iterable[str], counts: counts_module.ReadCounts) -> Iterator[str]:
-    """Yields the running text of a document, a paragraph at a time.
+    """Yields the running text of a document, one paragraph at a time.
 
-    Text that is wrapped at a width is joined again, also where no blank line stands
-    between paragraphs; other text has a paragraph a line. Left out: chapter headings,
-    title pages, ornaments, captions of illustrations, and what Project Gutenberg puts
-    before and after a book. White space becomes single spaces.
+    Wrapped lines are joined again, even if no blank lines separate the paragraphs. Text
+    that is not wrapped has one paragraph per line. Chapter headings, title pages,
+    ornaments, captions of illustrations and the license text of Project Gutenberg are
+    left out. White space becomes single spaces.
 
     Args:
-        lines: lines without their ends; only the first 4,096 are held in memory.
-        counts: headings left out are added to it.
+        lines: lines without line endings; only the first 4,096 are held in memory.
+        counts: receives the number of headings left out.
     """
     lines = (line.rstrip() for line in lines)
     sample = list(itertools.islice(lines, _SAMPLE_LINES))
     for number, line in enumerate(sample):
-        if _LICENCE_START.match(line.strip()):
+        if _LICENSE_START.match(line.strip()):
             sample = sample[number + 1 :]
             break
     wrap = find_wrap(sample)
-    lines = itertools.takewhile(_is_of_the_book, itertools.chain(sample, lines))
+    lines = itertools.takewhile(_is_before_license, itertools.chain(sample, lines))
     blocks = lines if wrap is None else _unwrapped(lines, wrap)
     return _without_headings(_continued(map(_cleaned, blocks)), counts)
 
@@ -74,10 +74,10 @@ class Wrap:
     """How the lines of a text are wrapped."""
 
     width: int  # Columns of a full line.
-    is_ragged: bool  # Lines end earlier than they must, at phrases.
+    is_ragged: bool  # Wrapped by hand: lines may end before the width is used up.
 
     def is_full(self, line: str, following: str) -> bool:
-        """Returns whether a line may end where it does inside a paragraph."""
+        """Returns whether a paragraph may continue on the line that follows."""
         if self.is_ragged:
             return len(line) >= _RAGGED_SHARE * self.width
         following = following.lstrip()
@@ -86,10 +86,10 @@ class Wrap:
 
 
 def find_wrap(lines: list[str]) -> Wrap | None:
-    """Returns how lines are wrapped, or None where a line is a paragraph.
+    """Returns how lines are wrapped, or None if each line is a paragraph.
 
-    A line of wrapped text ends where the next word has no room; or, wrapped by hand,
-    most lines end in the middle of a sentence.
+    In wrapped text, a line ends where the next word does not fit. In text that was
+    wrapped by hand, most lines end in the middle of a sentence.
     """
     sizes = [len(line) for line in lines if line]
     if len(sizes) < _MIN_LINES or np.percentile(sizes, 95) > _WIDEST_WRAP:
@@ -104,8 +104,8 @@ def find_wrap(lines: list[str]) -> Wrap | None:
 
 
 def _unwrapped(lines, wrap):
-    """Yields lines joined to blocks."""
-    block = []
+    """Yields lines joined into blocks."""
+    block: list[str] = []
     for line, following in itertools.pairwise(itertools.chain(lines, [""])):
         if line:
             block.append(line.strip())
@@ -113,7 +113,7 @@ def _unwrapped(lines, wrap):
             continue
         ends = not line or not following or following[0].isspace() > line[0].isspace()
         if not ends and not wrap.is_full(line, following):
-            # The first line of a paragraph is full; what is not stands alone.
+            # The first line of a paragraph is full, unless it is the only one.
             ends = len(block) == 1 or bool(_END.search(line))
             ends = ends and not line.endswith((",", ";"))
         if ends:
@@ -122,7 +122,7 @@ def _unwrapped(lines, wrap):
 
 
 def _continued(blocks):
-    """Yields blocks; one that goes on in small letters joins the one before."""
+    """Yields blocks; one that starts in lower case is joined to the previous block."""
     held = None
     for block in filter(None, blocks):
         if held is None:
@@ -145,7 +145,7 @@ def _goes_on(held, block):
 def _joined(block):
     text = block[0]
     for line in block[1:]:
-        # Not "half- hour", and not "word-- word".
+        # Avoids "half- hour" and "word-- word".
         is_glued = text.endswith(("-", "—")) and text[-2:-1].strip()
         if is_glued or (_NO_SPACE.match(text[-1]) and _NO_SPACE.match(line)):
             text += line
@@ -154,8 +154,8 @@ def _joined(block):
     return text
 
 
-def _is_of_the_book(line):
-    return not _LICENCE_END.match(line.strip())
+def _is_before_license(line):
+    return not _LICENSE_END.match(line.strip())
 
 
 def _cleaned(block):
@@ -167,7 +167,8 @@ def _cleaned(block):
 
 
 def _without_headings(blocks, counts):
-    front, after_heading, is_front = [], False, True
+    front: list[str] = []
+    after_heading, is_front = False, True
     for text in filter(None, blocks):
         has_end = bool(_END.search(text))
         if is_heading(text) or (
@@ -196,7 +197,7 @@ def _without_headings(blocks, counts):
 
 
 def is_heading(text: str) -> bool:
-    """Returns whether a paragraph is a heading: numbered, an ornament, or capitals."""
+    """Returns whether a paragraph is a heading: numbered, ornamental or in capitals."""
     if len(text) > _MAX_HEADING:
         return False
     if _ORNAMENT.match(text) or _NUMBERED.match(text):
@@ -207,7 +208,7 @@ def is_heading(text: str) -> bool:
 
 
 def _is_short_title(text):
-    """Returns whether a text may be a title; scripts without case have none."""
+    """Returns whether a text may be a title; never so in scripts without case."""
     return (len(text) <= _MAX_HEADING and text[0] != text[0].lower()) or (
         text.lower().startswith(("by ", "translated ", "illustrated ", "edited "))
         and len(text) <= _MAX_HEADING

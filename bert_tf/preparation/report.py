@@ -1,7 +1,8 @@
-"""What prepare_corpus read, left out and wrote."""
+"""The report of prepare_corpus: what was read, left out and written."""
 
 import dataclasses
 import json
+from collections.abc import Iterable
 
 from bert_tf.preparation import plan as plan_module
 from bert_tf.preparation import text_statistics
@@ -11,23 +12,26 @@ _SHOWN_SCRIPTS = 6
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CorpusReport:
-    """What was read and written; it depends on input and flags alone."""
+    """What was read and written. It depends only on the input and the flags."""
 
-    documents: int  # Written.
-    sentences: int  # Written.
-    words: int  # Written: what stands between spaces.
-    characters: int  # Written.
-    words_a_sentence: dict[str, float]  # Mean, percentiles, maximum.
+    # Written.
+    documents: int
+    sentences: int
+    words: int  # Separated by spaces.
+    characters: int
+    # Mean, percentiles and maximum.
+    words_a_sentence: dict[str, float]
     characters_a_sentence: dict[str, float]
     sentences_a_document: dict[str, float]
-    scripts: dict[str, int]  # Script -> letters.
+    scripts: dict[str, int]  # Script -> number of letters.
     languages: dict[str, dict[str, int]]  # Code -> characters found and written.
     read: dict[str, int]  # The fields of `ReadCounts`.
-    duplicate_paragraphs: int  # Left out.
-    near_duplicate_documents: int  # Left out.
-    skipped_files: tuple[str, ...]  # No text by their names.
+    # Left out.
+    duplicate_paragraphs: int
+    near_duplicate_documents: int
+    skipped_files: tuple[str, ...]  # Files whose names are not those of text files.
     output_files: tuple[str, ...]  # Names in the output folder.
-    fingerprint: str  # Of the input's names and sizes, and of the flags.
+    fingerprint: str  # Hash of the input's names and sizes, and of the flags.
 
     def to_json(self) -> str:
         """Returns the report as JSON."""
@@ -37,9 +41,9 @@ class CorpusReport:
         lengths = self.words_a_sentence
         lines = {
             "documents": f"{self.documents:,}",
-            "sentences": f"{self.sentences:,}, of {lengths.get('mean', 0)} words in "
-            f"the mean, {lengths.get('p50', 0)} in the middle, "
-            f"{lengths.get('p95', 0)} at 95 %, {lengths.get('max', 0)} at most",
+            "sentences": f"{self.sentences:,}; words per sentence: mean "
+            f"{lengths.get('mean', 0)}, median {lengths.get('p50', 0)}, 95th "
+            f"percentile {lengths.get('p95', 0)}, maximum {lengths.get('max', 0)}",
             "words": f"{self.words:,} in {self.characters:,} characters",
             "scripts": self._scripts(),
             "languages": self._languages(),
@@ -69,9 +73,9 @@ class CorpusReport:
             "duplicate paragraphs": self.duplicate_paragraphs,
             "near-duplicate documents": self.near_duplicate_documents,
             "documents without text": self.read["empty_documents"],
-            "pages that are no articles": self.read["skipped_pages"],
-            "bytes that are no UTF-8": self.read["invalid_bytes"],
-            "files that are no text": len(self.skipped_files),
+            "pages that are not articles": self.read["skipped_pages"],
+            "bytes that are not UTF-8": self.read["invalid_bytes"],
+            "files that are not text": len(self.skipped_files),
         }
         return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
 
@@ -84,9 +88,9 @@ def make(
     plan: plan_module.Plan,
     statistics: text_statistics.Statistics,
     *,
-    skipped_files,
-    output_files,
-    fingerprint,
+    skipped_files: Iterable[str],
+    output_files: Iterable[str],
+    fingerprint: str,
 ) -> CorpusReport:
     """Returns the report of a run."""
     distribution = text_statistics.distribution

@@ -1,4 +1,4 @@
-"""Parts -> a file of the corpus: the work of one task, wherever it is done."""
+"""Writes one file of the corpus from the parts: the work of one writing task."""
 
 import dataclasses
 import os
@@ -20,21 +20,21 @@ class Task:
     """A file to write."""
 
     number: int  # From 0.
-    path: str  # The file.
-    statistics_path: str  # Written last: where it is, the file is whole.
-    runs: tuple[plan_module.Run, ...]  # Its documents.
-    stems: Mapping[int, str]  # Part -> path of its files without their endings.
-    kept_paths: Mapping[int, str]  # Part -> file of the paragraphs kept, where some go.
-    truncation_noise: float  # Share of the sentences that is cut.
-    random_seed: int  # Fixes which, and where.
+    path: str  # The file to write.
+    statistics_path: str  # Written last: if it exists, the file is complete.
+    runs: tuple[plan_module.Run, ...]  # The documents of the file.
+    stems: Mapping[int, str]  # Part -> path of its files without suffix.
+    kept_paths: Mapping[int, str]  # Part -> mask file, if some paragraphs are dropped.
+    truncation_noise: float  # Share of the sentences that are cut.
+    random_seed: int
 
 
 def write(task: Task, on_bytes: Callable[[int], None]) -> None:
-    """Writes a file of the corpus and what is in it in numbers.
+    """Writes a file of the corpus and its statistics, unless it is already complete.
 
     Args:
-        task: what goes into it. A file that is whole stays as it is.
-        on_bytes: told how many more bytes were written.
+        task: what to write.
+        on_bytes: called with the number of bytes written since the last call.
 
     Raises:
         OSError: a part cannot be read, or the file cannot be written.
@@ -88,7 +88,7 @@ def _documents(task, run):
 
 
 def _blocks(text, sizes, chosen):
-    """Yields the paragraphs that are chosen, some at a time."""
+    """Yields the chosen paragraphs in blocks."""
     start = 0
     while start < len(sizes):
         room = np.cumsum(sizes[start:])
@@ -106,10 +106,12 @@ def _blocks(text, sizes, chosen):
 
 
 def _truncated(blocks, share, seed):
-    """Yields blocks in which a share of the sentences ends at a random place.
+    """Yields blocks in which a share of the sentences is cut at a random place.
 
-    At least a word stays; where there are no spaces, at least a character.
+    At least one word is kept, or one character if the sentence has no spaces.
     """
+    # The release's README recommends cutting about 2 % of the sentences, so that
+    # fine-tuning copes with input that is not a complete sentence.
     random = np.random.default_rng(seed)
     for data in blocks:
         lines = data.decode("utf-8").removesuffix("\n").split("\n")

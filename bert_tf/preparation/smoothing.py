@@ -1,8 +1,9 @@
-"""How often each document is taken, so that small languages weigh more.
+"""Exponential smoothing: how often each document is taken, by its language.
 
-With p the share of a language in the characters and s the exponent, a language is taken
-with weight p^s: with 0.7 a language of 1/1000 weighs as much as one of 1/125 does.
-Source: multilingual.md of the release.
+A language with share p of the characters gets a weight proportional to p^s, where s is
+the exponent. With s = 0.7, a language with a share of 1/1000 gets as much weight as one
+of 1/125 would without smoothing, so small languages learn more and large ones lose
+little. Source: multilingual.md of the release.
 """
 
 import zlib
@@ -20,16 +21,16 @@ def copies(
 ) -> np.ndarray:
     """Returns how often each document is taken, int64 [D].
 
-    Within a language every document is taken equally often, up to one; those that are
-    taken once more are spread evenly over it.
+    Within a language, the counts of any two documents differ by at most one. The
+    documents that are taken once more are spread evenly.
 
     Args:
-        languages: int [D], numbers of the documents' languages.
-        characters: int [D], sizes; documents of size 0 are no part of it.
-        codes: the languages' codes.
-        exponent: 1 leaves the shares, 0 makes them equal. The sum of the characters
+        languages: int [D], the index of each document's language in `codes`.
+        characters: int [D], sizes of the documents; those of size 0 are ignored.
+        codes: language codes.
+        exponent: 1 keeps the shares, 0 makes them equal. The total number of characters
             stays about the same.
-        seed: where the even spread begins.
+        seed: determines where the even spread begins.
     """
     characters = characters.astype(np.float64)
     sizes = np.bincount(languages, characters, minlength=len(codes))

@@ -1,4 +1,4 @@
-"""Names of files, folders and data sets -> units of input, each read by itself."""
+"""Finds the input: files, folders and data sets, grouped into units of input."""
 
 import dataclasses
 import logging
@@ -8,93 +8,62 @@ from collections.abc import Iterator
 
 from bert_tf import files
 from bert_tf.preparation import archives
+from bert_tf.preparation import datasets
+from bert_tf.preparation import input_units
 from bert_tf.preparation import options as preparation_options
 
 _LOG = logging.getLogger(__name__)
-# Text that is read as one unit: small enough that many machines have work, and that a
-# killed run loses little. What is read does not depend on the number of workers.
+# The size of a unit of input: small enough to keep many machines busy and to lose
+# little when a run is killed. It does not depend on the number of workers.
 _UNIT_BYTES = 8_000_000
 _UNIT_EXAMPLES = 20_000
-_UNPACKED = 4  # Bytes of text that a packed byte is taken for.
+_UNPACKED = 4  # Assumed bytes of text per compressed byte.
 _PACKED_SUFFIX = re.compile(r"\.(?:gz|bz2|zst|zip)$", re.IGNORECASE)
 _JSON = re.compile(r"\.(?:json|jsonl|ndjson)$", re.IGNORECASE)
 _WIKIPEDIA = re.compile(r"\.xml(?:-p\d+p\d+)?$", re.IGNORECASE)
 _TEXT = re.compile(r"(?:\.(?:txt|text)|^[^.]*)$", re.IGNORECASE)
-# Beside a dump lies a list of its pages.
+# The list of pages that is published beside a dump.
 _INDEX = re.compile(r"-multistream-index\d*\.txt")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Source:
-    """A file, or a part of one, or of a data set."""
-
-    path: str  # The file; of a data set its name.
-    member: str = ""  # Of a zip archive: the file in it.
-    format: str  # "prose", "sentences", "json", "wikipedia" or "tfds".
-    language: str  # Its code, where the source's place tells; else the default.
-    start: int = 0  # First byte of the part; of a data set the first example.
-    end: int | None = None  # Byte, or example, after the last one; None: to the end.
-    num_bytes: int = 0  # Of the file that is read for it.
-
-    @property
-    def name(self) -> str:
-        """What messages call it."""
-        return f"{self.path}/{self.member}" if self.member else self.path
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Unit:
-    """What is read in one go."""
-
-    number: int  # From 0, in the order of the corpus.
-    sources: tuple[Source, ...]  # In order.
-
-    @property
-    def num_bytes(self) -> int:
-        """Bytes of the files that are read for it."""
-        return sum(source.num_bytes for source in self.sources)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class _Found:
-    """A file, and the folder or archive whose names may tell its language."""
+    """A file, and its path inside the given folder, which may name its language."""
 
-    path: str  # The file.
-    inner: str  # Its name below the folder that was given; "" for a file given.
+    path: str
+    inner: str  # Path below the folder that was given; "" if the file itself was given.
 
 
 def units(
     options: preparation_options.PrepareCorpusOptions,
-) -> tuple[list[Unit], list[str]]:
-    """Returns the units that the options name, and the files that are no text.
+) -> tuple[list[input_units.Unit], list[str]]:
+    """Returns the units of input, and the files that are not text.
 
     Raises:
-        OSError: there is no such file, or it cannot be read.
-        ValueError: an archive is damaged or hostile, or there is nothing to read.
+        OSError: a file does not exist or cannot be read.
+        ValueError: an archive is damaged or unsafe, or there is nothing to read.
     """
-    skipped, found = [], []
+    skipped: list[str] = []
+    found: list[_Found] = []
     for path in files.expand(options.input_file) if options.input_file else []:
         if files.is_folder(path):
             found += _in_folder(path, options, skipped)
         else:
             found.append(_Found(path=path, inner=""))
     sources = [part for file in found for part in _sources(file, options, skipped)]
-    if options.tfds_name:
-        from bert_tf.preparation import datasets
-
-        sources += datasets.sources(options, _UNIT_EXAMPLES)
+    sources += datasets.sources(options, _UNIT_EXAMPLES)
     if not sources:
         raise ValueError(
-            f"There is no text in {', '.join(options.input_file)}; expected files "
-            "named .txt, .json, .jsonl or .xml, packed or not."
+            f"Found no text in {', '.join(options.input_file)}; expected files named "
+            ".txt, .json, .jsonl or .xml, compressed or not."
         )
     for name in skipped:
-        _LOG.warning("%s: no text by its name; left out.", name)
+        _LOG.warning("%s: skipped, because its name is not that of a text file.", name)
     return list(_grouped(sources)), skipped
 
 
 def _in_folder(folder, options, skipped):
-    """Yields the files in and below a folder, hidden ones apart, in order."""
+    """Yields the files in and below a folder in order, without hidden ones."""
     waiting = [""]
     while waiting:
         inner = waiting.pop()
@@ -120,7 +89,7 @@ def _is_text(name, options):
     return any(pattern.search(bare) for pattern in known)
 
 
-def _sources(found, options, skipped) -> Iterator[Source]:
+def _sources(found, options, skipped) -> Iterator[input_units.Source]:
     """Yields the sources of a file."""
     size = files.size(found.path)
     packing = archives.packing(found.path)
@@ -130,7 +99,7 @@ def _sources(found, options, skipped) -> Iterator[Source]:
             if _PACKED_SUFFIX.search(name) or not _is_text(name, options):
                 skipped.append(f"{found.path}/{name}")
                 continue
-            yield Source(
+            yield input_units.Source(
                 path=found.path,
                 member=name,
                 format=_format(name, options),
@@ -138,7 +107,7 @@ def _sources(found, options, skipped) -> Iterator[Source]:
                 num_bytes=size // len(names),
             )
         return
-    source = Source(
+    source = input_units.Source(
         path=found.path,
         format=_format(found.path, options),
         language=_language(found.inner, found.path, options),
@@ -166,7 +135,7 @@ def _format(name, options):
 
 
 def _language(inner, path, options):
-    """Returns the code that the folder of a file stands for, or the default."""
+    """Returns the language code that a folder is named by, or the default."""
     if not options.language_folders:
         return options.language
     folders = inner.replace("\\", "/").split("/")[:-1]
@@ -174,19 +143,20 @@ def _language(inner, path, options):
         return folders[0]
     if inner:
         raise ValueError(
-            f"{path}: expected every file in a folder named by its language "
-            "(--language_folders), got one beside those folders."
+            f"{path}: --language_folders expects every file in a folder named by its "
+            "language, but this file is beside those folders."
         )
     return os.path.basename(os.path.dirname(os.path.abspath(path)))
 
 
 def _grouped(sources):
-    """Yields units of several small sources, or of one large one."""
-    group, size, number = [], 0, 0
+    """Yields units of several small sources or one large source."""
+    group: list[input_units.Source] = []
+    size = number = 0
     for source in sources:
         if group and size + source.num_bytes > _UNIT_BYTES:
-            yield Unit(number=number, sources=tuple(group))
+            yield input_units.Unit(number=number, sources=tuple(group))
             group, size, number = [], 0, number + 1
         group.append(source)
         size += source.num_bytes
-    yield Unit(number=number, sources=tuple(group))
+    yield input_units.Unit(number=number, sources=tuple(group))

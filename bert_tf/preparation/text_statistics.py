@@ -1,36 +1,38 @@
-"""Sentences, lengths and scripts of a text, in numbers that add up."""
+"""Statistics of a text that can be summed: lengths of sentences, letters by script."""
 
 import io
+import typing
 import unicodedata
 
 import numpy as np
 
 _NAMES = ("words", "characters", "sentences", "code_points")
-_LONGEST = 1 << 16  # Longer sentences and documents count as this long.
+_LONGEST = 1 << 16  # Longer sentences and documents are counted as this long.
 _NUM_CODE_POINTS = 0x110000
-_HELD_BYTES = 1 << 21  # Counted at a time.
-# First words of the names of letters, and the script that they mean.
+_HELD_BYTES = 1 << 21  # Bytes counted at once.
+# First words of Unicode character names that do not name the script themselves.
 _SCRIPTS = {"CJK": "Han", "IDEOGRAPHIC": "Han", "FULLWIDTH": "Latin", "MODIFIER": ""}
 
 
 class Statistics:
-    """Numbers of a text, or of several added up.
+    """Statistics of a text, or the sum of several.
 
-    `words`, `characters` and `sentences` count sentences by their number of words (what
-    stands between spaces) and of characters, and documents by that of sentences.
+    `words` and `characters` are histograms of sentences by their number of words
+    (separated by spaces) and characters. `sentences` is a histogram of documents by
+    their number of sentences.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.words = np.zeros(_LONGEST + 1, np.int64)
         self.characters = np.zeros(_LONGEST + 1, np.int64)
         self.sentences = np.zeros(_LONGEST + 1, np.int64)
         self.code_points = np.zeros(_NUM_CODE_POINTS, np.int64)
         self._num_sentences = 0
-        self._held = []
+        self._held: list[bytes] = []
         self._num_held = 0
 
     def add(self, data: bytes) -> None:
-        """Adds whole lines of UTF-8, a sentence each, of the document at hand."""
+        """Adds whole lines of UTF-8, one sentence each, to the current document."""
         self._num_sentences += data.count(b"\n")
         self._held.append(data)
         self._num_held += len(data)
@@ -38,14 +40,14 @@ class Statistics:
             self._count_held()
 
     def end_document(self) -> None:
-        """Ends the document at hand."""
+        """Ends the current document."""
         self.sentences[min(self._num_sentences, _LONGEST)] += 1
         self._num_sentences = 0
 
-    def save(self, file) -> None:
-        """Writes the numbers to an open binary file."""
+    def save(self, file: typing.BinaryIO) -> None:
+        """Writes the statistics to an open binary file."""
         self._count_held()
-        saved = io.BytesIO()  # What np.savez asks of a file, remote ones cannot do.
+        saved = io.BytesIO()  # np.savez needs a seekable file; remote files are not.
         np.savez_compressed(saved, **{name: getattr(self, name) for name in _NAMES})
         file.write(saved.getvalue())
 
@@ -64,15 +66,15 @@ class Statistics:
             values = np.minimum(values, _LONGEST)
             total += np.bincount(values, minlength=_LONGEST + 1)
 
-    def add_saved(self, file) -> None:
-        """Adds the numbers that `save` wrote."""
+    def add_saved(self, file: typing.BinaryIO) -> None:
+        """Adds statistics that `save` wrote."""
         with np.load(io.BytesIO(file.read())) as saved:
             for name in _NAMES:
                 getattr(self, name)[:] += saved[name]
 
     def scripts(self) -> dict[str, int]:
-        """Returns script -> number of its letters, the most frequent first."""
-        result = {}
+        """Returns {script: number of its letters}, the most frequent script first."""
+        result: dict[str, int] = {}
         for code_point in np.flatnonzero(self.code_points):
             character = chr(code_point)
             if not character.isalpha():
@@ -86,10 +88,10 @@ class Statistics:
 
 
 def distribution(counts: np.ndarray) -> dict[str, float]:
-    """Returns mean, percentiles and maximum of values.
+    """Returns mean, percentiles and maximum of a histogram.
 
     Args:
-        counts: int [N], how often the value n is there.
+        counts: int [N], how often each value n occurs.
     """
     total = int(counts.sum())
     if not total:

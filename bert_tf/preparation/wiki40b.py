@@ -1,7 +1,7 @@
-"""Text of the data set wiki40b, whose marks say what is a title and what is text.
+"""Removes the markers of the data set wiki40b.
 
 An article is a string with the lines `_START_ARTICLE_`, `_START_SECTION_` and
-`_START_PARAGRAPH_`, each followed by what it names; `_NEWLINE_` stands between
+`_START_PARAGRAPH_`, each followed by a title or by text. `_NEWLINE_` separates
 paragraphs (Guo et al. 2020).
 """
 
@@ -14,11 +14,11 @@ _LINE_END = "_NEWLINE_"
 
 
 def running_text(text: str, counts: counts_module.ReadCounts) -> str:
-    """Returns a text without its marks and titles, a line for each paragraph.
+    """Returns a text without markers and titles, one line per paragraph.
 
     Args:
-        text: of an article; other text, which has no marks, is returned as it is.
-        counts: titles left out are added to its headings.
+        text: an article; text without markers is returned unchanged.
+        counts: receives the number of titles left out, as headings.
     """
     before, *marked = _MARK.split(text)
     if not marked:

@@ -1,8 +1,8 @@
-"""Dumps of Wikipedia -> articles as running text, a page in memory at a time.
+"""Reads Wikipedia dumps as articles of running text, with one page in memory at a time.
 
-A dump of 20 GB is read in parts by many processes: a part has the pages whose tag
-begins in it. In a packed dump that has many bz2 streams one after another, as
-`-multistream` dumps do, a part has the streams that begin in it.
+Many processes read a dump of 20 GB in parts. A part consists of the pages whose opening
+tag begins in it. Dumps compressed as many bz2 streams (`-multistream` dumps, or files
+by pbzip2) are read the same way: a part consists of the streams that begin in it.
 """
 
 import bz2
@@ -14,34 +14,34 @@ from xml.etree import ElementTree
 from bert_tf import files
 from bert_tf.preparation import archives
 from bert_tf.preparation import counts as counts_module
-from bert_tf.preparation import sources as sources_module
+from bert_tf.preparation import input_units
 from bert_tf.preparation import wikitext
 
 _BLOCK_BYTES = 1 << 18
 _BZ2_STREAM = re.compile(rb"BZh[1-9]1AY&SY")
 _BZ2_START_BYTES = 10
 _PAGE, _PAGE_END = b"<page>", b"</page>"
-_LONGEST_PAGE = 1 << 28  # Bytes; a dump of one revision a page has a few MB.
+_LONGEST_PAGE = 1 << 28  # Bytes; with one revision, a page has a few MB at most.
 
 
 def articles(
-    source: sources_module.Source,
+    source: input_units.Source,
     counts: counts_module.ReadCounts,
     on_bytes: Callable[[int], None],
 ) -> Iterator[list[str]]:
-    """Yields the paragraphs of every article of a dump, or of a part of one.
+    """Yields the paragraphs of each article in a dump or in a part of a dump.
 
-    Redirects, and pages outside the name space of articles, are left out and counted.
+    Redirects and pages outside the article namespace are left out and counted.
 
     Args:
         source: the dump.
-        counts: what is left out is added to it.
-        on_bytes: told how many more bytes of the file were read.
+        counts: receives the counts of what is left out.
+        on_bytes: called with the number of bytes that were read since the last call.
 
     Raises:
         ImportError: mwparserfromhell is not installed.
         OSError: the dump cannot be read.
-        ValueError: it is damaged, or no dump.
+        ValueError: the file is damaged or not a dump.
     """
     for page in _pages(_chunks(source, on_bytes), source.name):
         text = _article_text(page, source.name)
@@ -52,29 +52,29 @@ def articles(
 
 
 def _article_text(page, name):
-    """Returns a page's wiki text, or None for what is no article."""
+    """Returns the wikitext of a page, or None if it is not an article."""
     try:
         root = ElementTree.fromstring(page)
     except ElementTree.ParseError as error:
         start = page[:200].decode("utf-8", "ignore")
         raise ValueError(
-            f"{name}: a page is no XML ({error}); it begins {start!r}."
+            f"{name}: a page is not valid XML ({error}); it begins with {start!r}."
         ) from None
     if root.findtext("ns", "0").strip() != "0" or root.find("redirect") is not None:
         return None
-    revision = root.findall("revision")[-1:]  # The dump's last one.
+    revision = root.findall("revision")[-1:]  # The latest in the dump.
     if not revision or revision[0].findtext("model", "wikitext") != "wikitext":
         return None
     return revision[0].findtext("text", "")
 
 
 def _pages(chunks, name) -> Iterator[bytes]:
-    """Yields `<page>...</page>`, those that begin in what is the source's own.
+    """Yields the pages (`<page>...</page>`) that begin in the source's own part.
 
     Args:
-        chunks: (bytes, whether they are the source's own).
+        chunks: pairs of (bytes, whether they belong to the source's part).
     """
-    held, num_owned = b"", 0  # The first bytes of `held` that are our own.
+    held, num_owned = b"", 0  # The first `num_owned` bytes of `held` are in the part.
     for data, is_owned in chunks:
         held += data
         num_owned += len(data) * is_owned
@@ -82,7 +82,7 @@ def _pages(chunks, name) -> Iterator[bytes]:
         while True:
             start = held.find(_PAGE, place)
             if start < 0:
-                # A tag may be cut in two here.
+                # The end of `held` may be the beginning of a tag.
                 place = max(place, len(held) - len(_PAGE) + 1)
                 break
             if start >= num_owned:
@@ -99,15 +99,15 @@ def _pages(chunks, name) -> Iterator[bytes]:
         num_owned = max(num_owned, 0)
         if len(held) > _LONGEST_PAGE:
             raise ValueError(
-                f"{name}: a page of more than {_LONGEST_PAGE >> 20} MB; expected a "
-                "dump with one revision a page (-pages-articles)."
+                f"{name}: a page is larger than {_LONGEST_PAGE >> 20} MB; expected a "
+                "dump with one revision per page (-pages-articles)."
             )
     if held.startswith(_PAGE) and num_owned:
-        raise ValueError(f"{name}: the dump ends within a page; fetch it again.")
+        raise ValueError(f"{name}: the dump ends within a page; download it again.")
 
 
 def _chunks(source, on_bytes):
-    """Yields (bytes of XML, whether they are the source's own)."""
+    """Yields pairs of (bytes of XML, whether they belong to the source's part)."""
     if archives.packing(source.path) == "bz2":
         yield from _bz2_chunks(source, on_bytes)
         return
@@ -138,7 +138,7 @@ def _bz2_chunks(source, on_bytes):
             return
         file.seek(position)
         packed = file.read(_BLOCK_BYTES)
-        # As with bz2.open, what follows the last stream is let be.
+        # Like bz2.open, this ignores whatever follows the last stream.
         while packed.startswith(b"BZh"):
             is_owned = position < end
             unpacker = bz2.BZ2Decompressor()
@@ -157,7 +157,7 @@ def _bz2_chunks(source, on_bytes):
 
 
 def _next_stream(file, start, end, on_bytes):
-    """Returns the first byte of the first stream that begins in a part, or None."""
+    """Returns the offset of the first stream that begins in a part, or None."""
     file.seek(start)
     position, held = start, b""
     while position < end:

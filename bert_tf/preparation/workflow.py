@@ -1,4 +1,4 @@
-"""The story of prepare_corpus: read units, leave out duplicates, write files."""
+"""The work of prepare_corpus: reads units, removes duplicates, writes files."""
 
 import os
 
@@ -21,56 +21,56 @@ def prepare_corpus(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> report_module.CorpusReport:
-    """Writes raw text as `corpus-*.txt`: a sentence a line, a blank line a document.
+    """Writes raw text as `corpus-*.txt`, with one sentence per line.
 
-    What is done is kept in `output_dir` until all is: when the run is killed, the same
-    call goes on with it. Meanwhile the disk holds the text once more.
+    A blank line follows each document. Finished work is kept in `output_dir` until all
+    is complete: if the run is killed, the same call resumes it. Until then, the disk
+    holds a second copy of the text.
 
     Args:
         options: what to read, leave out and write.
-        progress: told how many MB are read and written.
+        progress: callback for the MB read and written.
 
     Returns:
-        The report that is also in `output_dir`. It and the files depend on the input
-        and the flags alone.
+        The report, which is also written to `output_dir`. The report and the files
+        depend only on the input and the flags.
 
     Raises:
         ImportError: a library for a format, or Apache Beam, is not installed.
         OSError: a file cannot be read or written, or a worker was killed.
-        ValueError: input that is damaged or not what it should be, or no text.
+        ValueError: the input is damaged or malformed, or it contains no text.
     """
     units, skipped = sources_module.units(options)
     job = job_folder.JobFolder(options, units)
-    tasks = [
+    reading = [
         extraction.Task(unit=unit, options=options, folder=job.path) for unit in units
     ]
     execution.run(
         extraction.extract,
-        tasks,
+        reading,
         options,
         stage="read",
         num_bytes=sum(unit.num_bytes for unit in units),
         progress=progress,
     )
     stems = {unit.number: parts_module.stem(job.path, unit.number) for unit in units}
-    plan = plan_module.make(
-        [parts_module.load(stem) for stem in stems.values()], options
-    )
+    parts = [parts_module.load(stem) for stem in stems.values()]
+    plan = plan_module.make([part for part in parts if part is not None], options)
     if not plan.shards:
-        raise ValueError(f"There is no running text in {_names(options)}.")
-    tasks = _shard_tasks(plan, stems, options, job.path)
-    names = [os.path.basename(task.path) for task in tasks]
+        raise ValueError(f"Found no running text in {_names(options)}.")
+    writing = _shard_tasks(plan, stems, options, job.path)
+    names = [os.path.basename(task.path) for task in writing]
     job.begin_writing(names)
     execution.run(
         shards.write,
-        tasks,
+        writing,
         options,
         stage="write",
         num_bytes=plan.num_bytes,
         progress=progress,
     )
     statistics = text_statistics.Statistics()
-    for task in tasks:
+    for task in writing:
         with files.open_file(task.statistics_path, "rb") as file:
             statistics.add_saved(file)
     report = report_module.make(

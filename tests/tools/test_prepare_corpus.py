@@ -399,7 +399,7 @@ def test_a_data_set_is_read_by_name(prepare, run_tool, tmp_path, monkeypatch):
     assert german.count("Ist es d. 3. Mai?") == 1
     for flag, message in (
         ("--tfds_split=dev", "prose has no split 'dev'; the splits are train, test"),
-        ("--tfds_name=pros", "--tfds_name=pros: there is no such data set"),
+        ("--tfds_name=pros", "--tfds_name=pros: the data set does not exist"),
     ):
         out = f"--output_dir={tmp_path / 'o'}"
         result = run_tool("prepare_corpus", out, *flags, flag)
@@ -461,7 +461,7 @@ def test_bytes_that_are_no_utf8_are_dropped_counted_and_named(
     assert report["read"]["invalid_bytes"] == 2
     result = run_tool("prepare_corpus", f"--output_dir={tmp_path / 'o'}", *flags)
     assert "a.txt:2: not UTF-8 (byte 0xff)" in result.stderr
-    assert "2 bytes that are no UTF-8" in result.stdout
+    assert "2 bytes that are not UTF-8" in result.stdout
 
 
 @pytest.mark.parametrize("unit_bytes", [25, 40, 10**9])
@@ -505,47 +505,51 @@ LONG = os.urandom(200_000).hex().encode()
     "name, write, message",
     [
         ("none.txt", lambda path: None, "There is no file"),
-        ("empty.txt", _bytes(b""), "There is no running text in"),
-        ("folder", lambda path: path.mkdir(), "There is no text in"),
+        ("empty.txt", _bytes(b""), "Found no running text in"),
+        ("folder", lambda path: path.mkdir(), "Found no text in"),
         (
             "cut.txt.gz",
             _bytes(gzip.compress(LONG)[:-900]),
-            "cut.txt.gz: damaged or cut",
+            "cut.txt.gz: damaged or truncated",
         ),
         (
             "cut.txt.bz2",
             _bytes(bz2.compress(LONG)[:-900]),
-            "cut.txt.bz2: damaged or cut",
+            "cut.txt.bz2: damaged or truncated",
         ),
         (
             "cut.xml.bz2",
             _bytes(bz2.compress(LONG)[:-900]),
-            "cut.xml.bz2: damaged or cut",
+            "cut.xml.bz2: damaged or truncated",
         ),
         (
             "cut.txt.zst",
             _bytes(zstandard.ZstdCompressor().compress(LONG)[:-900]),
-            "cut.txt.zst: damaged or cut",
+            "cut.txt.zst: damaged or truncated",
         ),
         (
             "bad.txt.gz",
             _bytes(gzip.compress(LONG)[:50] + bytes(99)),
             "bad.txt.gz: damaged",
         ),
-        ("cut.zip", _bytes(b"PK\x03\x04" + bytes(99)), "cut.zip: damaged or cut off"),
-        ("evil.zip", _hostile, "'../../evil.txt', which leads out of the archive"),
+        ("cut.zip", _bytes(b"PK\x03\x04" + bytes(99)), "cut.zip: damaged or truncated"),
+        ("evil.zip", _hostile, "'../../evil.txt', which points outside the archive"),
         ("secret.zip", _encrypted, "a.txt is encrypted"),
         ("utf16.txt", _bytes("Text.".encode("utf-16")), "the text is UTF-16"),
-        ("binary.txt", _bytes(b"\x7fELF\0\0"), "holds NUL bytes"),
+        ("binary.txt", _bytes(b"\x7fELF\0\0"), "contains NUL bytes"),
         ("a.jsonl", _bytes(b'{"text": "a"}\n\n{"text":'), "a.jsonl:3: invalid JSON"),
-        ("b.jsonl", _bytes(b'["text"]'), "b.jsonl:1: expected a JSON object a line"),
+        (
+            "b.jsonl",
+            _bytes(b'["text"]'),
+            "b.jsonl:1: expected one JSON object per line",
+        ),
         ("c.jsonl", _bytes(b'{"body": "a"}'), "no field 'text'; the fields are body"),
         (
             "d.jsonl",
             _bytes(b'{"text": [1]}'),
             "expected text in the field 'text', got a",
         ),
-        ("a.xml", _bytes(b"<page><title>A</page>"), "a.xml: a page is no XML"),
+        ("a.xml", _bytes(b"<page><title>A</page>"), "a.xml: a page is not valid XML"),
         ("b.xml", _bytes(b"<page><title>A</title>"), "the dump ends within a page"),
     ],
 )
@@ -566,13 +570,16 @@ def test_bad_input_is_one_clear_line(run_tool, tmp_path, name, write, message):
 @pytest.mark.parametrize(
     "flags, message",
     [
-        ([], "--input_file: expected text, or --tfds_name with a data set"),
-        (["--input_file=x", "--language_smoothing=0.7"], "expected --language_folders"),
+        ([], "Nothing to read; expected --input_file with text"),
+        (
+            ["--input_file=x", "--language_smoothing=0.7"],
+            "--language_smoothing needs --language_folders",
+        ),
         (["--input_file=x", "--truncation_noise=2"], "--truncation_noise: expected at"),
         # It would leave out every second "Yes."
         (
             ["--input_file=x", "--format=sentences", "--deduplicate_paragraphs"],
-            "--format=sentences has no paragraphs; expected --near_duplicates",
+            "use --near_duplicates instead",
         ),
     ],
 )
@@ -595,7 +602,10 @@ def test_a_corpus_of_somebody_else_is_not_overwritten(run_tool, prepare, tmp_pat
     foreign.write_text("mine")
     result = run_tool("prepare_corpus", f"--output_dir={tmp_path / 'out'}", *flags)
     assert result.exit_code == 1
-    assert "holds corpus-00003-of-00007.txt, which no report.json" in result.stderr
+    assert (
+        "contains corpus-00003-of-00007.txt, which is not listed in a report.json"
+        in result.stderr
+    )
     assert foreign.read_text() == "mine"
 
 
@@ -699,3 +709,19 @@ def test_a_killed_run_goes_on_with_what_is_done(
     assert outlived or made["files" if stage == "write" else "parts"] > 0
     if stage == "write":
         assert made["parts"] == 0
+
+
+def test_only_corpus_files_of_the_folder_are_ever_removed(run_tool, tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("One sentence here. And another one.\n")
+    precious = tmp_path / "precious.txt"
+    precious.write_text("keep me")
+    folder = tmp_path / "out"
+    folder.mkdir()
+    report = {"output_files": ["../precious.txt", str(precious), "notes.md"]}
+    (folder / "report.json").write_text(json.dumps(report))
+    (folder / "notes.md").write_text("keep me too")
+    flags = [f"--input_file={text}", f"--output_dir={folder}"]
+    assert run_tool("prepare_corpus", *flags).exit_code == 0
+    assert precious.read_text() == "keep me"
+    assert (folder / "notes.md").read_text() == "keep me too"
