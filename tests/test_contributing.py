@@ -1,0 +1,91 @@
+"""CONTRIBUTING.md describes the code as it is."""
+
+import pathlib
+import re
+
+import pytest
+
+from tests import test_layout
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+MAX_FILES_PER_QUESTION = 8
+
+
+def section(title):
+    """Returns the text of a section, its subsections included."""
+    level, name = title.split(" ", 1)
+    pattern = rf"^{level} {re.escape(name)}\n(.*?)(?=^#{{2,{len(level)}}} |\Z)"
+    return re.search(pattern, TEXT, re.MULTILINE | re.DOTALL)[1]
+
+
+SHORT = {"tasks.*": test_layout.TASK_NAMES, "library": set(test_layout.LIBRARY)}
+
+
+def names_in(text):
+    """Returns the names in backticks, those in `SHORT` written out."""
+    found = re.findall(r"`([^`]+)`", text)
+    return {name for short in found for name in SHORT.get(short, {short})}
+
+
+IMPORTS = section("## Imports")
+
+
+def import_table():
+    """Returns {module: modules it may import}, as CONTRIBUTING.md has it."""
+    rows = re.findall(r"^\| (`.+?) \| (.+?) \|$", IMPORTS, re.MULTILINE)
+    return {
+        module: names_in(allowed)
+        for modules, allowed in rows
+        for module in names_in(modules)
+    }
+
+
+def test_the_import_table_is_the_one_that_is_enforced():
+    assert import_table() == test_layout.MAY_IMPORT
+
+
+def test_the_modules_that_all_may_import_are_named():
+    sentence = re.search(
+        r"^Every module may .+?\.", section("## Imports"), re.MULTILINE
+    )
+    assert names_in(sentence[0]) == test_layout.LEAVES
+
+
+def test_the_library_is_what_the_table_says():
+    sentence = re.search(
+        r"`library` stands for(.+?)\.", section("## Imports"), re.DOTALL
+    )
+    assert names_in(sentence[1]) == set(test_layout.LIBRARY)
+
+
+def test_every_package_is_on_the_map():
+    tree = section("## The map")
+    packages = {path.parent.name for path in ROOT.glob("bert_tf/*/__init__.py")}
+    tasks = {path.parent.name for path in ROOT.glob("bert_tf/tasks/*/__init__.py")}
+    missing = {name for name in packages | tasks if f" {name}/" not in tree}
+    assert not missing
+
+
+QUESTIONS = re.findall(r"^### (.+\?)$", TEXT, re.MULTILINE)
+
+
+def test_the_four_questions_are_answered():
+    assert len(QUESTIONS) == 4
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_takes_at_most_eight_files_to_answer(question):
+    paths = re.findall(r"^\d+\. `(\S+\.py)`", section(f"### {question}"), re.MULTILINE)
+    missing = [path for path in paths if not (ROOT / "bert_tf" / path).exists()]
+    assert not missing
+    assert 1 <= len(paths) <= MAX_FILES_PER_QUESTION
+
+
+def test_every_file_that_is_named_exists():
+    names = set(re.findall(r"`([\w./-]+/[\w.-]+\.\w+)`", TEXT))
+    roots = [ROOT, ROOT / "bert_tf", ROOT / "tests"]
+    missing = {
+        name for name in names if not any((root / name).exists() for root in roots)
+    }
+    assert not missing
