@@ -151,7 +151,7 @@ def _parse(
         raise options_module.OptionError(sentence)
     values: dict[str, Any] = {}
     for name, declaration in declared.items():
-        given = flag_values[name].value
+        given: Any = flag_values[name].value
         if declaration.is_repeated and given:
             items = [options_module.parse(declaration, text) for text in given]
             values[name] = tuple(itertools.chain.from_iterable(items))
@@ -164,7 +164,7 @@ def _parse(
             raise options_module.OptionError(
                 f"--{name} is required: {declaration.help}"
             )
-    return values, flag_values["traceback"].value
+    return values, bool(flag_values["traceback"].value)
 
 
 def _define(declared: Iterable[options_module.Declaration]) -> flags.FlagValues:
@@ -172,7 +172,7 @@ def _define(declared: Iterable[options_module.Declaration]) -> flags.FlagValues:
     flag_values = flags.FlagValues()
     flags.DEFINE_boolean("traceback", False, "", flag_values=flag_values)
     for declaration in declared:
-        define = flags.DEFINE_string
+        define: Callable[..., Any] = flags.DEFINE_string
         if declaration.kind is bool:
             define = flags.DEFINE_boolean
         elif declaration.is_repeated:

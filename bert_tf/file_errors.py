@@ -1,54 +1,51 @@
-"""A part of `files`: what makes its errors one clear sentence with the file's name."""
+"""Part of `files`: turns errors into one sentence that names the file."""
 
 import contextlib
 import io
 from collections.abc import Iterable
 from collections.abc import Iterator
+from typing import IO
+from typing import Any
 
 _BUFFER_BYTES = 1 << 16
 
 
 class NamedFile(io.FileIO):
-    """A local file whose errors name it; Python's own, of a full disk, do not.
+    """A local file whose errors name it. Python's own error for a full disk does not.
+
+    Errors may be raised when the file is opened, by `write`, and by `flush` and `close`
+    of the buffer around it.
 
     Args:
         path: the file.
         mode: "w" or "a".
-        told_path: what errors call it.
-
-    Raises:
-        OSError: it cannot be opened; later, from `write`, or `flush` and `close` of
-            what buffers it: it cannot be written.
+        shown_path: the path that error messages show.
     """
 
-    def __init__(self, path, mode, told_path):
-        self._told_path = told_path
+    def __init__(self, path: str, mode: str, shown_path: str) -> None:
+        self._shown_path = shown_path
         try:
             super().__init__(path, mode)
-        except FileNotFoundError as error:  # There is no folder, or it is /proc.
+        except FileNotFoundError as error:  # The folder is missing, or is /proc.
             raise self._clear(error) from None
 
-    def write(self, data):
-        """Writes bytes; returns how many."""
+    def write(self, data: Any) -> int:
+        """Writes bytes and returns their number."""
         try:
             return super().write(data)
         except OSError as error:
             raise self._clear(error) from None
 
-    def _clear(self, error):
-        return OSError(f"{self._told_path}: cannot be written: {error.strerror}.")
+    def _clear(self, error: OSError) -> OSError:
+        return OSError(f"{self._shown_path}: cannot be written: {error.strerror}.")
 
 
-def open_local(path, mode, told_path):
-    """Opens a local file as `files.open_file` does; errors of writing name it.
-
-    Raises:
-        OSError: it cannot be opened.
-    """
+def open_local(path: str, mode: str, shown_path: str) -> IO[Any]:
+    """Opens a local file for `files.open_file`; write errors show `shown_path`."""
     kind = mode.replace("b", "")
     if kind in ("w", "a"):
-        named = NamedFile(path, kind, told_path)
-        file = io.BufferedWriter(named, _BUFFER_BYTES)
+        named = NamedFile(path, kind, shown_path)
+        file: Any = io.BufferedWriter(named, _BUFFER_BYTES)
     else:
         file = io.BufferedReader(io.FileIO(path, kind))
     if "b" in mode:
@@ -56,15 +53,15 @@ def open_local(path, mode, told_path):
     return io.TextIOWrapper(file, encoding="utf-8", newline="\n")
 
 
-def decoded_lines(lines: Iterable, name) -> Iterator[str]:
-    """Yields lines as text without their line ends, as `read_lines` does.
+def decoded_lines(lines: Iterable[bytes | str], name: object) -> Iterator[str]:
+    """Yields lines as text without their line ends, for `files.read_lines`.
 
     Args:
-        lines: lines as bytes, or as text.
-        name: where they come from, for the message.
+        lines: bytes or text.
+        name: source of the lines, for the error message.
 
     Raises:
-        ValueError: a line is not UTF-8; the message has `name` and its number.
+        ValueError: a line is not UTF-8. The message has `name` and the line's number.
     """
     for number, line in enumerate(lines, start=1):
         if isinstance(line, str):
@@ -82,9 +79,9 @@ def decoded_lines(lines: Iterable, name) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def clear_errors(path):
-    """Turns what Python and TensorFlow raise into an OSError of one sentence."""
-    sentences = {
+def clear_errors(path: str) -> Iterator[None]:
+    """Turns exceptions of Python and TensorFlow into an OSError of one sentence."""
+    sentences: dict[type[Exception], str] = {
         FileNotFoundError: f"There is no file {path}.",
         PermissionError: f"{path}: permission denied.",
         IsADirectoryError: f"{path} is a folder; expected a file.",
@@ -96,7 +93,7 @@ def clear_errors(path):
         raise type(error)(sentences[type(error)]) from None
     except OSError as error:
         if error.errno is None and str(error).startswith(f"{path}: "):
-            raise  # It is such a sentence already.
+            raise  # It already is such a sentence.
         raise OSError(f"{path}: {error.strerror or error}.") from error
     except Exception as error:
         if "://" in path:
@@ -104,7 +101,9 @@ def clear_errors(path):
         raise
 
 
-def _raise_from_tensorflow(error, path, sentences):
+def _raise_from_tensorflow(
+    error: Exception, path: str, sentences: dict[type[Exception], str]
+) -> None:
     import tensorflow as tf
 
     if isinstance(error, tf.errors.NotFoundError):

@@ -1,7 +1,8 @@
-"""Files: plain Python for local paths, tf.io.gfile for anything with ://.
+"""File access: plain Python for local paths, tf.io.gfile for paths with "://".
 
-What is written through `complete_or_absent` is there whole under its final name, or
-not there at all, even when the process is killed half way.
+All errors are an `OSError` with one sentence that names the file. A file written with
+`complete_or_absent` is complete under its final name or does not exist, even if the
+process is killed half-way.
 """
 
 import contextlib
@@ -11,31 +12,29 @@ import sys
 import uuid
 from collections.abc import Iterator
 from collections.abc import Sequence
+from typing import IO
+from typing import Any
 
 from bert_tf import file_errors
 
-# Ends the names of the files that lie beside TFRecord files; `tf_examples*` must not
-# read them as records.
+AnyPath = str | os.PathLike[str]
+# Suffix of the files beside TFRecord files. Globs such as `tf_examples*` skip them.
 SIDE_FILE_SUFFIX = ".index.npz"
 
 
-def is_remote(path) -> bool:
-    """Returns whether a path names a file system of TensorFlow's, such as gs://."""
+def is_remote(path: AnyPath) -> bool:
+    """Returns whether a path is on one of TensorFlow's file systems, such as gs://."""
     return "://" in os.fspath(path)
 
 
-def open_file(path, mode="r"):
-    """Opens a file; text is UTF-8 with "\\n" as the only line end.
+def open_file(path: AnyPath, mode: str = "r") -> IO[Any]:
+    """Opens a local file, or one that TensorFlow knows (`gs://bucket/name`).
+
+    Text is UTF-8, and "\\n" is the only line end.
 
     Args:
-        path: a local path, or one that TensorFlow knows (`gs://bucket/name`).
+        path: the file.
         mode: as for Python's `open`.
-
-    Returns:
-        A file object, which is a context manager.
-
-    Raises:
-        OSError: the file cannot be opened; the message is one clear sentence.
     """
     path = os.fspath(path)
     with file_errors.clear_errors(path):
@@ -46,26 +45,22 @@ def open_file(path, mode="r"):
         return file_errors.open_local(path, mode, path)
 
 
-def exists(path) -> bool:
-    """Returns whether there is a file or folder of this name."""
+def exists(path: AnyPath) -> bool:
+    """Returns whether a file or folder exists."""
     path = os.fspath(path)
     with file_errors.clear_errors(path):
         return _gfile().exists(path) if is_remote(path) else os.path.exists(path)
 
 
-def is_folder(path) -> bool:
-    """Returns whether there is a folder of this name."""
+def is_folder(path: AnyPath) -> bool:
+    """Returns whether a path is an existing folder."""
     path = os.fspath(path)
     with file_errors.clear_errors(path):
         return _gfile().isdir(path) if is_remote(path) else os.path.isdir(path)
 
 
-def make_folders(path) -> None:
-    """Makes a folder and those above it; one that exists is left as it is.
-
-    Raises:
-        OSError: it cannot be made, or a file of that name is in the way.
-    """
+def make_folders(path: AnyPath) -> None:
+    """Creates a folder and its parents if they do not exist."""
     path = os.fspath(path)
     with file_errors.clear_errors(path):
         if is_remote(path):
@@ -74,23 +69,15 @@ def make_folders(path) -> None:
             _make_local_folders(path)
 
 
-def remove(path) -> None:
-    """Removes one file.
-
-    Raises:
-        OSError: there is none, or it may not be removed.
-    """
+def remove(path: AnyPath) -> None:
+    """Removes one file."""
     path = os.fspath(path)
     with file_errors.clear_errors(path):
         _gfile().remove(path) if is_remote(path) else os.remove(path)
 
 
-def rename(source, target) -> None:
-    """Gives a file another name; a file that has that name is replaced.
-
-    Raises:
-        OSError: there is no such file, or it may not be renamed.
-    """
+def rename(source: AnyPath, target: AnyPath) -> None:
+    """Renames a file and replaces an existing target."""
     source, target = os.fspath(source), os.fspath(target)
     with file_errors.clear_errors(source):
         if is_remote(source) or is_remote(target):
@@ -99,23 +86,15 @@ def rename(source, target) -> None:
             os.replace(source, target)
 
 
-def size(path) -> int:
-    """Returns the size of a file in bytes.
-
-    Raises:
-        OSError: there is no such file.
-    """
+def size(path: AnyPath) -> int:
+    """Returns the size of a file in bytes."""
     path = os.fspath(path)
     with file_errors.clear_errors(path):
         return _gfile().stat(path).length if is_remote(path) else os.path.getsize(path)
 
 
-def list_folder(path) -> list[str]:
-    """Returns the sorted names, without the folder's own, of what is in a folder.
-
-    Raises:
-        OSError: there is no such folder.
-    """
+def list_folder(path: AnyPath) -> list[str]:
+    """Returns the names of a folder's entries, sorted and without the folder's name."""
     path = os.fspath(path)
     with file_errors.clear_errors(path):
         names = _gfile().listdir(path) if is_remote(path) else os.listdir(path)
@@ -123,15 +102,12 @@ def list_folder(path) -> list[str]:
 
 
 @contextlib.contextmanager
-def complete_or_absent(path, mode="w"):
-    """Yields a file object; the name appears only when the block ends well.
+def complete_or_absent(path: AnyPath, mode: str = "w") -> Iterator[IO[Any]]:
+    """Yields a file object. The file appears under its name when the block succeeds.
 
     Args:
-        path: the final name. Folders above it are made.
+        path: the final name. Missing folders are created.
         mode: "w" or "wb".
-
-    Raises:
-        OSError: nothing can be written there.
     """
     path = os.fspath(path)
     with complete_or_absent_path(path) as temporary:
@@ -140,7 +116,7 @@ def complete_or_absent(path, mode="w"):
                 file = open_file(temporary, mode)
             else:
                 file = file_errors.open_local(temporary, mode, path)
-        # The block's own errors stay as they are; those of `file` name it.
+        # Errors of the block pass unchanged; those of `file` name the file.
         with file:
             yield file
             with file_errors.clear_errors(path):
@@ -149,15 +125,12 @@ def complete_or_absent(path, mode="w"):
                     os.fsync(file.fileno())
 
 
-def check_can_be_made(path) -> None:
-    """Finds out, before long work, whether a file or folder can be made.
+def check_can_be_made(path: AnyPath) -> None:
+    """Raises an OSError, before long work starts, if a path cannot be written.
 
     Args:
-        path: what is to be made. Folders above it are made. A remote name is not
-            tried: object stores have no folders, and may keep what is removed.
-
-    Raises:
-        OSError: it cannot be made.
+        path: file or folder. Missing parent folders are created. Remote paths are not
+            tried, because object stores may keep versions of removed files.
     """
     path = os.fspath(path)
     if is_remote(path):
@@ -173,24 +146,21 @@ def check_can_be_made(path) -> None:
 
 
 @contextlib.contextmanager
-def complete_or_absent_path(path):
-    """Yields a temporary path in the same folder, for libraries that want a path.
+def complete_or_absent_path(path: AnyPath) -> Iterator[str]:
+    """Yields a temporary path in the same folder, for libraries that expect a path.
 
-    The file written there gets its final name when the block ends well, and is removed
-    when it does not. Its name starts with a dot, so no glob meets it meanwhile.
+    The temporary file is renamed if the block succeeds and removed if it fails. Its
+    name starts with a dot, so globs do not match it.
 
     Args:
-        path: the final name. Folders above it are made. A device or a pipe, such as
-            /dev/null, is written as it is: renaming would replace it.
-
-    Raises:
-        OSError: nothing can be written there.
+        path: the final name. Missing folders are created. A device or a pipe, such as
+            /dev/null, is written directly, because renaming would replace it.
     """
     path = os.fspath(path)
     if is_folder(path):
         raise IsADirectoryError(f"{path} is a folder; expected the name of a file.")
     if not is_remote(path):
-        path = os.path.realpath(path)  # A link stays one: its target is replaced.
+        path = os.path.realpath(path)  # Replaces a link's target, not the link.
         if os.path.exists(path) and not os.path.isfile(path):
             yield path
             return
@@ -206,18 +176,18 @@ def complete_or_absent_path(path):
 
 
 def expand(patterns: str | Sequence[str]) -> list[str]:
-    """Returns the files that names and globs stand for.
+    """Returns the files that match names and globs.
 
     Args:
         patterns: a comma list, or a sequence of names and globs.
 
     Returns:
-        Paths in the order of the patterns, the matches of one glob sorted. Folders and
-        side files (`*.index.npz`) never match a glob.
+        Paths in the order of the patterns; the matches of one glob are sorted. Folders
+        and side files (`*.index.npz`) never match a glob.
 
     Raises:
-        FileNotFoundError: a pattern stands for no file.
-        ValueError: there is no pattern.
+        FileNotFoundError: a pattern matches no file.
+        ValueError: there are no patterns.
     """
     if isinstance(patterns, str):
         patterns = patterns.split(",")
@@ -227,39 +197,36 @@ def expand(patterns: str | Sequence[str]) -> list[str]:
     return [path for pattern in patterns for path in _matches(pattern)]
 
 
-def read_lines(path) -> Iterator[str]:
+def read_lines(path: AnyPath) -> Iterator[str]:
     """Yields the lines of a UTF-8 text file without their line ends.
 
-    Args:
-        path: the file. Lines end with "\\n" or "\\r\\n"; a byte order mark at its
-            start is dropped.
+    Lines end with "\\n" or "\\r\\n". A byte order mark is dropped.
 
     Raises:
-        OSError: the file cannot be read.
-        ValueError: a line is not UTF-8; the message has file and line.
+        ValueError: a line is not UTF-8. The message names file and line.
     """
     with open_file(path, "rb") as file, file_errors.clear_errors(os.fspath(path)):
         yield from file_errors.decoded_lines(file, path)
 
 
 def read_stdin_lines() -> Iterator[str]:
-    """Yields the lines of standard input as `read_lines` does those of a file.
+    """Yields the lines of standard input in the same way as `read_lines`.
 
     Raises:
-        ValueError: a line is not UTF-8; the message has its number.
+        ValueError: a line is not UTF-8. The message has its number.
     """
-    # What stands in for sys.stdin in a notebook or a test may have text alone.
+    # Notebooks and tests may replace sys.stdin by a text stream without a buffer.
     return file_errors.decoded_lines(
         getattr(sys.stdin, "buffer", sys.stdin), "standard input"
     )
 
 
-def _temporary_beside(path):
+def _temporary_beside(path: str) -> str:
     name = os.path.basename(path)
     return f"{path.removesuffix(name)}.{name}.{uuid.uuid4().hex}.partial"
 
 
-def _matches(pattern):
+def _matches(pattern: str) -> list[str]:
     if exists(pattern):
         return [pattern]
     if not glob.has_magic(pattern):
@@ -273,17 +240,17 @@ def _matches(pattern):
     return paths
 
 
-def _make_local_folders(path):
+def _make_local_folders(path: str) -> None:
     try:
         os.makedirs(path, exist_ok=True)
     except FileExistsError:
         raise NotADirectoryError(path) from None
     except FileNotFoundError as error:  # For example below /proc.
-        # Without its number, which would make it a FileNotFoundError again.
-        raise OSError(f"the folder cannot be made: {error.strerror}") from None
+        # An errno would turn the OSError into a FileNotFoundError again.
+        raise OSError(f"the folder cannot be created: {error.strerror}") from None
 
 
-def _gfile():
+def _gfile() -> Any:
     import tensorflow as tf
 
     return tf.io.gfile

@@ -1,7 +1,7 @@
-"""Options records: every option of a tool once, with default, meaning and limits.
+"""Options records: each option of a tool with its default, meaning and limits.
 
-The command line's flags are made from these records, and the same records are what
-Python callers fill in, so that both are checked by the same code:
+The command line derives its flags from these records, and Python callers construct the
+same records, so the same code validates both:
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class PackOptions(options.Options):
@@ -18,11 +18,13 @@ import dataclasses
 import os
 import types
 import typing
+from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 from typing import ClassVar
 
-# The default of an option that must be given.
-REQUIRED = dataclasses.MISSING
+# The default of an option that has none.
+REQUIRED: Any = dataclasses.MISSING
 
 # Headings of `--help`, in the order in which it prints them.
 TASK_AND_DATA = "what to do and on which data"
@@ -38,24 +40,24 @@ GROUPS = (
 
 
 class OptionError(ValueError):
-    """An option has a value that it cannot have; the message names its flag."""
+    """An option has an invalid value. The message names its flag."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Declaration:
-    """What an options record says about one of its options."""
+    """One option of an options record."""
 
-    name: str  # As in the record, and after -- on the command line.
+    name: str
     kind: type  # str, int, float, bool, or tuple for a comma list.
-    item_kind: type  # Kind of a tuple's items; else the same as `kind`.
+    item_kind: type  # Kind of a tuple's items; for other kinds the same as `kind`.
     is_optional: bool  # Whether None is a value.
-    default: Any  # REQUIRED where there is none.
-    help: str  # One or two sentences.
-    choices: tuple | None  # The values allowed, or None for all.
-    minimum: float | None  # The smallest value allowed.
-    maximum: float | None  # The largest value allowed.
+    default: Any  # REQUIRED if there is none.
+    help: str
+    choices: tuple[Any, ...] | None  # None: all values.
+    minimum: float | None
+    maximum: float | None
     is_repeated: bool  # Whether the flag is given once for each item of a tuple.
-    group: str  # Heading of `--help` that the flag is listed under.
+    group: str  # One of `GROUPS`.
     introduced_by: type  # The base-most class that declares the option.
 
 
@@ -70,43 +72,42 @@ class Options:
 
     flag_group: ClassVar[str] = TASK_AND_DATA
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         validate(self)
 
 
 def option(
-    default=REQUIRED,
+    default: Any = REQUIRED,
     *,
-    help,
-    choices=None,
-    minimum=None,
-    maximum=None,
-    repeated=False,
-    group=None,
-):
+    help: str,
+    choices: tuple[Any, ...] | None = None,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    repeated: bool = False,
+    group: str | None = None,
+) -> Any:
     """Returns a dataclass field that declares an option.
 
+    The field's type is str, int, float, bool, one of these `| None`, or a tuple of any
+    length of str, int or float.
+
     Args:
-        default: its value when it is not given; `REQUIRED` when it must be.
-        help: what it means, for `--help`.
-        choices: tuple of the values allowed, or None.
-        minimum: the smallest number allowed, or None.
-        maximum: the largest number allowed, or None.
+        default: the value if the option is not given; `REQUIRED` if it must be given.
+        help: one or two sentences for `--help`.
+        choices: the allowed values, or None.
+        minimum: the smallest allowed number, or None.
+        maximum: the largest allowed number, or None.
         repeated: for a tuple whose items may contain commas: the flag is given once
             for each item.
         group: one of `GROUPS`; default: the `flag_group` of the declaring class.
-
-    Returns:
-        A field of type str, int, float, bool, `str | None`, `int | None`,
-        `float | None`, or a tuple of any length of str, int or float.
     """
     limits = {"choices": choices, "minimum": minimum, "maximum": maximum}
     metadata = {"help": help, "is_repeated": repeated, "group": group, **limits}
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def declarations(options_class) -> tuple[Declaration, ...]:
-    """Returns what an options record declares, base classes' options first."""
+def declarations(options_class: type[Options]) -> tuple[Declaration, ...]:
+    """Returns the options of a record, those of base classes first."""
     annotations = typing.get_type_hints(options_class)
     return tuple(
         _declaration(options_class, field, annotations[field.name])
@@ -114,11 +115,11 @@ def declarations(options_class) -> tuple[Declaration, ...]:
     )
 
 
-def parse(declaration: Declaration, text: str):
-    """Returns the value that text on the command line stands for.
+def parse(declaration: Declaration, text: str) -> Any:
+    """Returns the value of an option that the command line gives as text.
 
     Raises:
-        OptionError: the text is no number where one is expected.
+        OptionError: the text is not a number, or not a boolean, where one is expected.
     """
     if declaration.is_optional and text == "":
         return None
@@ -130,32 +131,34 @@ def parse(declaration: Declaration, text: str):
     return _parse_item(declaration, text)
 
 
-def validate(record) -> None:
-    """Checks every option of a record, and brings it into its declared kind.
+def validate(record: Options) -> None:
+    """Checks every option of a record and converts it to its declared kind.
 
-    A comma list given as a string becomes a tuple, a path a string, an int where a
-    float is declared a float.
+    A string becomes a tuple if a comma list is declared, a path becomes a string, and
+    an int becomes a float if a float is declared.
 
     Raises:
-        OptionError: a value is of another kind, too small, too large, or none of the
-            choices; the message names the flag, what was got and what was expected.
+        OptionError: a value has the wrong kind, is out of range, or is not one of the
+            choices. The message names the flag, the value and what was expected.
     """
     for declaration in declarations(type(record)):
         value = _converted(declaration, getattr(record, declaration.name))
         _check_limits(declaration, value)
-        # The record is frozen, and this is still a part of making it.
+        # The record is frozen, but still under construction.
         object.__setattr__(record, declaration.name, value)
 
 
-def check_not_overwritten(outputs, inputs) -> None:
-    """Checks that no file is written that is read too, or that is written twice.
+def check_not_overwritten(
+    outputs: Mapping[str, Iterable[str]], inputs: Mapping[str, Iterable[str]]
+) -> None:
+    """Checks that the tool does not write a file that it also reads, or one file twice.
 
     Args:
-        outputs: name of an option -> paths (no globs) that it has the tool write.
-        inputs: the same for what is read. Links and `./` make no difference.
+        outputs: name of an option -> paths (no globs) that the tool writes.
+        inputs: name of an option -> paths that the tool reads. Links are resolved.
 
     Raises:
-        OptionError: a file is overwritten; the message names it and both flags.
+        OptionError: a file would be overwritten. The message names it and both flags.
     """
     users = {
         os.path.realpath(path): name for name, paths in inputs.items() for path in paths
@@ -165,12 +168,14 @@ def check_not_overwritten(outputs, inputs) -> None:
             user = users.setdefault(os.path.realpath(path), name)
             if user != name:
                 raise OptionError(
-                    f"--{name}: {path} is the file of --{user} too, and would be "
-                    "overwritten; give another name."
+                    f"--{name}: {path} is also the file of --{user} and would be "
+                    "overwritten; choose another name."
                 )
 
 
-def _declaration(options_class, field, annotation):
+def _declaration(
+    options_class: type[Options], field: dataclasses.Field, annotation: Any
+) -> Declaration:
     alternatives = [annotation]
     if isinstance(annotation, types.UnionType):
         alternatives = [kind for kind in annotation.__args__ if kind is not type(None)]
@@ -187,17 +192,17 @@ def _declaration(options_class, field, annotation):
     )
 
 
-def _declaring_classes(options_class, name):
+def _declaring_classes(options_class: type[Options], name: str) -> list[type]:
     """Returns the classes that declare an option, most derived first."""
     return [
         c for c in options_class.__mro__ if name in vars(c).get("__annotations__", ())
     ]
 
 
-def _group(options_class, name):
+def _group(options_class: type[Options], name: str) -> str:
     """Returns the group of the most derived declaration that names one."""
     for declaring_class in _declaring_classes(options_class, name):
-        field = declaring_class.__dataclass_fields__[name]
+        field = vars(declaring_class)["__dataclass_fields__"][name]
         group = field.metadata["group"] or vars(declaring_class).get("flag_group")
         if group in GROUPS:
             return group
@@ -209,7 +214,7 @@ def _group(options_class, name):
     return TASK_AND_DATA
 
 
-def _parse_item(declaration, text):
+def _parse_item(declaration: Declaration, text: str) -> Any:
     kind = declaration.item_kind
     if kind is str:
         return text
@@ -224,7 +229,7 @@ def _parse_item(declaration, text):
         raise _error(declaration, _NAMES[kind], text) from None
 
 
-def _converted(declaration, value):
+def _converted(declaration: Declaration, value: Any) -> Any:
     if value is None and declaration.is_optional:
         return None
     if isinstance(value, os.PathLike):
@@ -238,19 +243,19 @@ def _converted(declaration, value):
     return tuple(_converted_item(declaration, item) for item in value)
 
 
-def _converted_item(declaration, value):
+def _converted_item(declaration: Declaration, value: Any) -> Any:
     kind = declaration.item_kind
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     if kind is float and type(value) is int:
         return float(value)
-    # bool is an int to Python, and not to whoever writes max_seq_length=True.
+    # Python counts bool as an int, but max_seq_length=True is a mistake.
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise _error(declaration, _NAMES[kind], value)
     return value
 
 
-def _check_limits(declaration, value):
+def _check_limits(declaration: Declaration, value: Any) -> None:
     if value is None:
         return
     if declaration.default is REQUIRED and value in ("", ()):
@@ -259,7 +264,7 @@ def _check_limits(declaration, value):
         if declaration.choices is not None and item not in declaration.choices:
             names = ", ".join(str(choice) for choice in declaration.choices)
             raise _error(declaration, f"one of {names}", item)
-        # Written as `not >=` so that NaN is refused too.
+        # `not >=` also refuses NaN.
         if declaration.minimum is not None and not item >= declaration.minimum:
             raise _error(declaration, f"at least {declaration.minimum}", item)
         if declaration.maximum is not None and not item <= declaration.maximum:
@@ -269,5 +274,5 @@ def _check_limits(declaration, value):
 _NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
-def _error(declaration, expected, got):
+def _error(declaration: Declaration, expected: str, got: object) -> OptionError:
     return OptionError(f"--{declaration.name}: expected {expected}, got {got!r}.")

@@ -1,8 +1,13 @@
-"""What a tool shows while it works: progress bars and log lines on one stream."""
+"""Progress bars and log lines of a running tool, on one stream."""
 
 import contextlib
 import logging
 import time
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any
+from typing import TextIO
 
 from bert_tf import progress as progress_module
 
@@ -13,11 +18,11 @@ _LINE_FORMAT = (
 
 
 @contextlib.contextmanager
-def progress_and_logging(stream):
-    """Yields a `TerminalProgress`, and shows the package's log lines above its bars.
+def progress_and_logging(stream: TextIO) -> Iterator["TerminalProgress"]:
+    """Yields a `TerminalProgress` and shows the package's log lines above its bars.
 
     Args:
-        stream: text stream, as a rule standard error.
+        stream: usually standard error.
     """
     bars = TerminalProgress(stream)
     logger = logging.getLogger("bert_tf")
@@ -34,24 +39,32 @@ def progress_and_logging(stream):
 
 
 class TerminalProgress:
-    """A `progress.Progress` that draws bars, or prints lines where nobody looks.
+    """A `progress.Progress` that draws bars on a terminal and prints lines elsewhere.
 
     Args:
-        stream: text stream; bars are drawn when it is a terminal, and else a line is
-            written each ten seconds and at the end of a stage.
-        clock: returns seconds; a test passes its own.
+        stream: if it is not a terminal, a line is written every ten seconds and at the
+            end of a stage.
+        clock: returns seconds.
     """
 
-    def __init__(self, stream, *, clock=time.monotonic):
+    def __init__(
+        self, stream: TextIO, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._stream = stream
         self._clock = clock
         self._is_terminal = stream.isatty()
-        self._bars = {}
-        self._last_line = {}
+        self._bars: dict[str, Any] = {}
+        self._last_line: dict[str, float] = {}
 
     def __call__(
-        self, stage, done, total, *, unit="", values=progress_module.NO_VALUES
-    ):
+        self,
+        stage: str,
+        done: float,
+        total: float | None,
+        *,
+        unit: str = "",
+        values: Mapping[str, float] = progress_module.NO_VALUES,
+    ) -> None:
         """Shows how much of a stage is done."""
         if stage not in self._bars:
             self._bars[stage] = self._new_bar(stage, done, total, unit)
@@ -59,7 +72,7 @@ class TerminalProgress:
         bar = self._bars[stage]
         bar.total = _rounded(total)
         bar.set_postfix({k: f"{v:.4g}" for k, v in values.items()}, refresh=False)
-        bar.update(_rounded(done) - bar.n)
+        bar.update((_rounded(done) or 0) - bar.n)
         is_done = total is not None and done >= total
         is_due = self._clock() - self._last_line[stage] >= SECONDS_BETWEEN_LINES
         if not self._is_terminal and (is_done or is_due):
@@ -70,60 +83,60 @@ class TerminalProgress:
             bar.close()
             del self._bars[stage]
 
-    def close(self):
-        """Closes the bars of stages that did not come to their end."""
+    def close(self) -> None:
+        """Closes the bars of unfinished stages."""
         for bar in self._bars.values():
             bar.close()
 
-    def print_line(self, line):
+    def print_line(self, line: str) -> None:
         """Prints a line above the bars."""
         _tqdm().write(line, file=self._stream)
         self._stream.flush()
 
-    def _new_bar(self, stage, done, total, unit):
+    def _new_bar(self, stage: str, done: float, total: float | None, unit: str) -> Any:
         return _tqdm()(
             desc=stage,
             total=_rounded(total),
-            # A resumed stage's speed is that of the steps done now.
+            # The speed of a resumed stage counts only the steps of this process.
             initial=0 if total is not None and done >= total else _rounded(done),
             unit=f" {unit}",
-            file=self._stream if self._is_terminal else _Nowhere(),
+            file=self._stream if self._is_terminal else _NullStream(),
             bar_format=None if self._is_terminal else _LINE_FORMAT,
             dynamic_ncols=True,
         )
 
 
-def _tqdm():
-    """Returns the class of bars; loading it takes time, and not all draw one."""
+def _tqdm() -> Any:
+    """Returns the class of bars. It is loaded late because that takes time."""
     import tqdm
 
     return tqdm.tqdm
 
 
-class _Nowhere:
-    """Takes what tqdm draws where no bar is wanted."""
+class _NullStream:
+    """A stream for bars that are not shown."""
 
-    def write(self, text):
+    def write(self, text: str) -> int:
         return len(text)
 
-    def flush(self):
+    def flush(self) -> None:
         pass
 
 
 class _LogHandler(logging.Handler):
     """Prints log records as lines above the bars."""
 
-    def __init__(self, bars):
+    def __init__(self, bars: TerminalProgress) -> None:
         super().__init__()
         self._bars = bars
 
-    def emit(self, record):
+    def emit(self, record: logging.LogRecord) -> None:
         level = "" if record.levelno == logging.INFO else f"{record.levelname}: "
         self._bars.print_line(level + self.format(record))
 
 
-def _rounded(amount):
-    # Whole numbers of steps, a tenth of a megabyte.
+def _rounded(amount: float | None) -> float | None:
+    """Returns whole amounts as int, and others, such as MB, with one decimal."""
     if amount is None or amount == int(amount):
         return None if amount is None else int(amount)
     return round(amount, 1)

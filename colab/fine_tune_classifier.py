@@ -94,15 +94,15 @@ data
 # many words the vocabulary does not know, and what training will take.
 
 # %%
-from bert_tf.checking import options as checking_options
-from bert_tf.checking import workflow as checking_workflow
+from bert_tf.data_checks import options as data_checks_options
+from bert_tf.data_checks import workflow as data_checks_workflow
 
 max_seq_length = 32 if tiny else 128
 given = {
     name: (value,) if name == "train_file" else value for name, value in data.items()
 }
-findings = checking_workflow.run(
-    checking_options.CheckDataOptions(
+findings = data_checks_workflow.run(
+    data_checks_options.CheckDataOptions(
         task="classification", max_seq_length=max_seq_length, **start, **given
     )
 )

@@ -96,8 +96,8 @@ def test_an_error_of_the_block_keeps_its_own_words(tmp_path):
 @pytest.mark.parametrize(
     "make, sentence",
     [
-        (files.make_folders, "^/proc/no/x: the folder cannot be made: No such"),
-        (files.check_can_be_made, "^/proc/no: the folder cannot be made: No such"),
+        (files.make_folders, "^/proc/no/x: the folder cannot be created: No such"),
+        (files.check_can_be_made, "^/proc/no: the folder cannot be created: No such"),
         (lambda path: files.check_can_be_made("/proc/x"), "^/proc/x: cannot be writ"),
         (lambda path: files.open_file(path, "w"), "^/proc/no/x: cannot be written"),
     ],

@@ -75,7 +75,7 @@ XNLI_STORY = (
 TFDS = "tasks/classification/test_tfds.py::"
 GLUE_TABLE = "tools/test_evaluate_glue.py::"
 DISTILL = "tasks/classification/test_distillation.py::"
-CHECKED = "checking/test_workflow.py::"
+CHECKED = "data_checks/test_workflow.py::"
 RUNNERS = "data/parallel/test_beam.py::"
 ON_RUNNERS = {
     "runner": RUNNERS + "test_runners_write_what_one_process_writes",

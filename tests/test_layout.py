@@ -56,7 +56,7 @@ MAY_IMPORT = {
     **{task: {*LIBRARY, "fine_tuning"} for task in TASK_NAMES},
     "serving": {"tokenization", "data", "modeling", "checkpoints", *TASK_NAMES},
     # Knows which task has which checks, as serving knows which has which signatures.
-    "checking": {*LIBRARY, "pretraining_data", "fine_tuning", *TASK_NAMES},
+    "data_checks": {*LIBRARY, "pretraining_data", "fine_tuning", *TASK_NAMES},
     # The demo starts the tools as processes, so it needs nothing of the library.
     "demo": set(),
     # A stage before any task: raw text to the sentences that data/corpus.py reads.

@@ -1,1 +1,1 @@
-"""The demo: every stage from raw text to a served answer, run as a user runs it."""
+"""The demo: runs every stage from raw text to a served answer with the tools."""

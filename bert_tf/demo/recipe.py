@@ -1,34 +1,35 @@
 """Sizes, steps and rates of the demo."""
 
 import dataclasses
+from typing import Any
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """What fits into a few minutes, and what it takes to learn something there."""
+    """Settings that fit into a few minutes and still learn something."""
 
-    vocab_size: int  # Word pieces at most.
-    hidden_size: int  # H.
-    num_hidden_layers: int  # L.
-    num_attention_heads: int  # N.
-    max_seq_length: int  # Pieces of a pretraining example.
-    max_predictions_per_seq: int  # Masked pieces of a pretraining example.
+    vocab_size: int  # An upper limit.
+    hidden_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    max_seq_length: int
+    max_predictions_per_seq: int
     next_sentence: bool  # Whether examples are pairs of segments.
-    dupe_factor: int  # Passes over the text, each with masks of its own.
-    heldout_dupe_factor: int  # Likewise, of the held-out text.
-    pretraining_batch_size: int  # Sequences a step.
-    pretraining_steps: int  # Optimizer steps, a tenth of them to warm up.
-    pretraining_rate: float  # Highest learning rate.
-    text_length: int  # Pieces of a sentence to classify.
-    fine_tuning_batch_size: int  # Sentences a step.
-    fine_tuning_epochs: int  # Passes over the labelled sentences.
-    fine_tuning_rate: float  # Highest learning rate.
+    dupe_factor: int  # Passes over the text, each with different masks.
+    heldout_dupe_factor: int
+    pretraining_batch_size: int
+    pretraining_steps: int  # The first tenth is warm-up.
+    pretraining_rate: float  # Peak learning rate.
+    text_length: int  # Maximum word pieces of a sentence to classify.
+    fine_tuning_batch_size: int
+    fine_tuning_epochs: int
+    fine_tuning_rate: float  # Peak learning rate.
 
-    def bert_config(self, vocab_size: int) -> dict:
-        """Returns what bert_config.json holds.
+    def bert_config(self, vocab_size: int) -> dict[str, Any]:
+        """Returns the contents of bert_config.json.
 
         Args:
-            vocab_size: pieces of the vocabulary that was really learned.
+            vocab_size: size of the vocabulary that was learned.
         """
         return {
             "vocab_size": vocab_size,
@@ -39,7 +40,7 @@ class Recipe:
             "hidden_act": "gelu",
             "hidden_dropout_prob": 0.1,
             "attention_probs_dropout_prob": 0.1,
-            # More than the examples have: fill_mask takes longer sentences, too.
+            # Longer than the examples, so that fill_mask accepts longer sentences.
             "max_position_embeddings": 128,
             "type_vocab_size": 2,
             "initializer_range": 0.02,

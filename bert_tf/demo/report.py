@@ -1,4 +1,4 @@
-"""What came out of the demo, for the reader."""
+"""The report at the end of the demo."""
 
 import dataclasses
 import math
@@ -9,55 +9,55 @@ import os
 class Pretraining:
     """Scores on the held-out text; keys as in eval_results.txt."""
 
-    before: dict[str, float]  # Of random weights.
-    after: dict[str, float]  # Of the trained model.
+    before: dict[str, float]  # With random weights.
+    after: dict[str, float]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Classification:
-    """Accuracies on rows that were never trained on."""
+    """Accuracies on held-out rows."""
 
-    num_rows: int  # How many rows these are.
-    num_epochs: int  # Passes over the training rows, the same for both starts.
+    num_rows: int
+    num_epochs: int  # The same for both starting points.
     pretrained: float  # Fine-tuned from the pretrained weights.
-    random: float  # Trained from random weights, with the same settings.
-    majority: float  # Of always saying the commonest class of the training rows.
+    random: float  # Trained from random weights with the same settings.
+    majority: float  # Always predicting the most frequent class of the training rows.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FilledMask:
-    """What the model saw in place of a hidden word."""
+    """A masked word and the model's prediction."""
 
     text: str  # With [MASK].
-    word: str  # The word that stood there.
-    predicted: str  # The likeliest pieces with their probabilities.
+    word: str  # The masked word.
+    predicted: str  # The most likely word pieces with their probabilities.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What the exported model says about a sentence."""
+    """The exported model's prediction for a sentence."""
 
-    text: str  # The sentence.
-    label: str  # Its class.
-    predicted: str  # The class that the model says.
-    probability: float  # What it gives that class.
+    text: str
+    label: str  # The true class.
+    predicted: str  # The predicted class.
+    probability: float  # Of the predicted class.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """Everything that is worth telling."""
+    """The results of all stages."""
 
     pretraining: Pretraining
     classification: Classification
     filled_masks: list[FilledMask]
     answers: list[Answer]
-    output_dir: str  # Folder of all that was made.
-    curves_file: str  # Picture of the losses.
-    minutes: float  # Of wall time.
+    output_dir: str
+    curves_file: str  # Image of the loss curves.
+    minutes: float  # Wall time.
 
 
 def text(outcome: Outcome) -> str:
-    """Returns the report: a paragraph a stage, and where everything is."""
+    """Returns the report: one paragraph per stage and a list of all files."""
     paragraphs = [
         f"=== Report: {outcome.minutes:.1f} minutes ===",
         _pretraining(outcome.pretraining),
@@ -69,7 +69,7 @@ def text(outcome: Outcome) -> str:
     return "\n\n".join(paragraphs)
 
 
-def _pretraining(pretraining):
+def _pretraining(pretraining: Pretraining) -> str:
     lines = ["Held-out text, before -> after pretraining"]
     for key, name in (
         ("masked_lm_loss", "masked-word loss"),
@@ -77,7 +77,7 @@ def _pretraining(pretraining):
         ("next_sentence_loss", "next-sentence loss"),
         ("next_sentence_accuracy", "next-sentence accuracy"),
     ):
-        if key not in pretraining.after:  # Without sentence pairs.
+        if key not in pretraining.after:  # The examples have no sentence pairs.
             continue
         before, after = pretraining.before[key], pretraining.after[key]
         lines.append(f"  {name:23} {before:8.3f} -> {after:.3f}")
@@ -90,17 +90,20 @@ def _pretraining(pretraining):
     return "\n".join(lines)
 
 
-def _filled_masks(filled_masks):
-    lines = ["Hidden words of the held-out text"]
+def _filled_masks(filled_masks: list[FilledMask]) -> str:
+    lines = ["Masked words of the held-out text"]
     for one in filled_masks:
-        lines += [f"  {one.text}", f"    was {one.word!r}; likeliest: {one.predicted}"]
+        lines += [
+            f"  {one.text}",
+            f"    was {one.word!r}; most likely: {one.predicted}",
+        ]
     return "\n".join(lines)
 
 
-def _classification(classification):
+def _classification(classification: Classification) -> str:
     return "\n".join(
         [
-            f"Accuracy on {classification.num_rows} sentences never trained on, after "
+            f"Accuracy on {classification.num_rows} held-out sentences after "
             f"{classification.num_epochs} epochs",
             f"  majority class      {classification.majority:.3f}",
             f"  random weights      {classification.random:.3f}",
@@ -109,16 +112,16 @@ def _classification(classification):
     )
 
 
-def _answers(answers):
-    lines = ["Answers of the exported model"]
+def _answers(answers: list[Answer]) -> str:
+    lines = ["Predictions of the exported model"]
     for one in answers:
-        verdict = "right" if one.predicted == one.label else f"it is {one.label}"
+        verdict = "correct" if one.predicted == one.label else f"should be {one.label}"
         lines.append(f"  {one.text}")
         lines.append(f"    {one.predicted} {one.probability:.3f} ({verdict})")
     return "\n".join(lines)
 
 
-def _artefacts(outcome):
+def _artefacts(outcome: Outcome) -> str:
     made = {
         "loss curves": outcome.curves_file,
         "vocabulary": "vocab.txt",
@@ -127,7 +130,7 @@ def _artefacts(outcome):
         "SavedModel": os.path.join("exported", "1"),
         "this report": "report.txt",
     }
-    lines = ["Where it is"]
+    lines = ["Files"]
     for name, path in made.items():
         whole = path if path == outcome.curves_file else f"{outcome.output_dir}/{path}"
         lines.append(f"  {name:18} {whole}")

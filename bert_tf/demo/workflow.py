@@ -1,4 +1,4 @@
-"""The demo on one page: from raw text to a served answer."""
+"""The stages of the demo, from raw text to a served answer."""
 
 import json
 import os
@@ -6,33 +6,32 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable
+from collections.abc import Iterable
+from typing import Any
 
 from bert_tf import files
-from bert_tf.demo import commands
+from bert_tf.demo import options as demo_options
 from bert_tf.demo import recipe
 from bert_tf.demo import report
+from bert_tf.demo import shell
 from bert_tf.demo import text
 
-# Lies in each demo's folder, so that a later demo may replace it.
+# Marks the output folder of a demo, which a later demo may replace.
 MARKER_FILE = "made_by_run_demo"
 NUM_MASKED_TEXTS = 5
 NUM_QUESTIONS = 4
 
 
-def run(options, *, show: Callable[[str], None]) -> str:
-    """Runs every stage, each by the tool that a user would run.
+def run(options: demo_options.RunDemoOptions, *, show: Callable[[str], None]) -> str:
+    """Runs every stage with the tool that a user would run, and returns the report.
 
     Args:
-        options: `demo.options.RunDemoOptions`.
-        show: called with each piece of text for the reader.
-
-    Returns:
-        The report.
+        options: of the tool.
+        show: called with each piece of text to show.
 
     Raises:
-        OSError: the output folder cannot be written.
-        ValueError: the text does not do, a stage failed, or the output folder has
-            something else in it.
+        ValueError: the text is not suitable, a stage failed, or the output folder
+            contains other files than an earlier demo.
     """
     started = time.monotonic()
     _replace_folder(options.output_dir)
@@ -42,14 +41,14 @@ def run(options, *, show: Callable[[str], None]) -> str:
     pretraining = demo.pretrain()
     filled = demo.fill_masks()
     classification = demo.classify()
-    answers = demo.export_and_ask()
+    answers = demo.export_and_query()
     outcome = report.Outcome(
         pretraining=pretraining,
         classification=classification,
         filled_masks=filled,
         answers=answers,
         output_dir=options.output_dir,
-        curves_file=demo.draw_curves(),
+        curves_file=demo.plot_curves(),
         minutes=(time.monotonic() - started) / 60,
     )
     written = report.text(outcome)
@@ -59,17 +58,19 @@ def run(options, *, show: Callable[[str], None]) -> str:
 
 
 class Demo:
-    """The stages, which find each other's files in one folder.
+    """The stages. They exchange files through one folder.
 
     Args:
-        options: `demo.options.RunDemoOptions`.
-        show: called with each piece of text for the reader.
+        options: of the tool.
+        show: called with each piece of text to show.
     """
 
-    def __init__(self, options, *, show: Callable[[str], None]):
+    def __init__(
+        self, options: demo_options.RunDemoOptions, *, show: Callable[[str], None]
+    ) -> None:
         self._output_dir = options.output_dir
         self._show = show
-        self._shell = commands.Shell(show)
+        self._shell = shell.Shell(show)
         self._recipe = recipe.TINY if options.tiny else recipe.FULL
         self._corpus = text.prepare_corpus(options.corpus_file, options.output_dir)
         self._topics = {
@@ -77,11 +78,11 @@ class Demo:
         }
 
     def path(self, *names: str) -> str:
-        """Returns the path of something in the demo's folder."""
+        """Returns a path in the demo's folder."""
         return os.path.join(self._output_dir, *names)
 
     def learn_vocabulary(self) -> None:
-        """Learns the word pieces, and writes the model's configuration."""
+        """Learns a vocabulary and writes the model configuration."""
         self._title("Vocabulary: learn word pieces from the text")
         self._shell.run(
             "build_vocabulary",
@@ -94,8 +95,8 @@ class Demo:
             json.dump(self._recipe.bert_config(vocab_size), file, indent=2)
 
     def create_examples(self) -> None:
-        """Masks words of the text and of the held-out text."""
-        self._title("Examples: hide words")
+        """Creates masked examples of the training and the held-out text."""
+        self._title("Examples: mask words")
         for part, text_file, dupe_factor in (
             ("train", self._corpus.train_file, self._recipe.dupe_factor),
             ("heldout", self._corpus.heldout_file, self._recipe.heldout_dupe_factor),
@@ -112,8 +113,8 @@ class Demo:
 
     def pretrain(self) -> report.Pretraining:
         """Evaluates random weights, trains, and evaluates again."""
-        self._title("Pretraining: held-out losses before")
-        evaluation = {
+        self._title("Pretraining: held-out losses before training")
+        evaluation: dict[str, Any] = {
             "bert_config_file": self.path("bert_config.json"),
             "do_eval": True,
             "eval_batch_size": 64,
@@ -126,7 +127,7 @@ class Demo:
             output_dir=self.path("untrained"),
             **evaluation,
         )
-        self._title("Pretraining: train, and held-out losses after")
+        self._title("Pretraining: training, and held-out losses after it")
         steps = self._recipe.pretraining_steps
         self._shell.run(
             "run_pretraining",
@@ -148,8 +149,8 @@ class Demo:
         )
 
     def fill_masks(self) -> list[report.FilledMask]:
-        """Hides a word of held-out sentences and lets the model say which it was."""
-        self._title("Masks: which word was it?")
+        """Masks a word in held-out sentences and lets the model predict it."""
+        self._title("Masks: predict the masked words")
         masked = text.masked_texts(self._corpus.heldout_file, NUM_MASKED_TEXTS)
         texts = self._write_lines("masked.txt", [one.text for one in masked])
         printed = self._shell.run(
@@ -165,7 +166,7 @@ class Demo:
         ]
 
     def classify(self) -> report.Classification:
-        """Fine-tunes from the pretrained weights, and from random ones."""
+        """Fine-tunes from the pretrained weights and from random ones."""
         accuracy = {}
         for start, checkpoint in (
             ("pretrained", self.path("pretraining")),
@@ -199,9 +200,9 @@ class Demo:
             majority=_majority_accuracy(rows["train"], rows["test"]),
         )
 
-    def export_and_ask(self) -> list[report.Answer]:
-        """Writes a SavedModel, and asks it what it was never trained on."""
-        self._title("Serving: export, and ask")
+    def export_and_query(self) -> list[report.Answer]:
+        """Exports a SavedModel and queries it with held-out sentences."""
+        self._title("Serving: export and query")
         export_dir = self.path("exported", "1")
         self._shell.run(
             "export_saved_model",
@@ -209,61 +210,63 @@ class Demo:
             export_dir=export_dir,
         )
         rows = text.labelled_rows(self._topics["test"])[:NUM_QUESTIONS]
-        questions = self._write_lines("questions.txt", [asked for asked, _ in rows])
+        questions = self._write_lines("questions.txt", [query for query, _ in rows])
         printed = self._shell.run(
             "query_saved_model", stdin=questions, export_dir=export_dir, text="-"
         )
         answers = [json.loads(line) for line in printed.splitlines()]
         return [
             report.Answer(
-                text=asked,
+                text=query,
                 label=label,
                 predicted=answer["label"],
                 probability=answer["probabilities"][answer["label"]],
             )
-            for (asked, label), answer in zip(rows, answers, strict=True)
+            for (query, label), answer in zip(rows, answers, strict=True)
         ]
 
-    def draw_curves(self) -> str:
-        """Draws the losses of pretraining; returns the picture's path."""
+    def plot_curves(self) -> str:
+        """Plots the losses of pretraining and returns the image's path."""
         self._title("Curves")
         picture = self.path("loss_curves.png")
         self._shell.run("plot_run", run_dir=self.path("pretraining"), plot_file=picture)
         return picture
 
-    def _lengths(self):
+    def _lengths(self) -> dict[str, Any]:
         return {
             "max_seq_length": self._recipe.max_seq_length,
             "max_predictions_per_seq": self._recipe.max_predictions_per_seq,
         }
 
-    def _title(self, words):
-        self._show(f"\n=== {words} ===")
+    def _title(self, title: str) -> None:
+        self._show(f"\n=== {title} ===")
 
-    def _write_lines(self, name, lines):
+    def _write_lines(self, name: str, lines: Iterable[str]) -> str:
         with files.complete_or_absent(self.path(name)) as file:
             file.writelines(f"{line}\n" for line in lines)
         return self.path(name)
 
 
-def _results(folder):
+def _results(folder: str) -> dict[str, float]:
     lines = files.read_lines(os.path.join(folder, "eval_results.txt"))
     pairs = [line.split(" = ") for line in lines]
     return {key: float(value) for key, value in pairs}
 
 
-def _majority_accuracy(train_rows, test_rows):
+def _majority_accuracy(
+    train_rows: list[tuple[str, str]], test_rows: list[tuple[str, str]]
+) -> float:
     most_common = Counter(label for _, label in train_rows).most_common(1)[0][0]
     return sum(label == most_common for _, label in test_rows) / len(test_rows)
 
 
-def _replace_folder(folder):
+def _replace_folder(folder: str) -> None:
     marker = os.path.join(folder, MARKER_FILE)
     if files.exists(folder) and files.list_folder(folder):
         if not files.exists(marker):
             raise ValueError(
-                f"{folder} holds something else than an earlier demo; choose another "
-                "--output_dir."
+                f"{folder} contains files that are not from an earlier demo; choose "
+                "another --output_dir."
             )
         shutil.rmtree(folder)
     files.make_folders(folder)

@@ -15,7 +15,7 @@ SCORES = {
 }
 
 
-def test_the_report_tells_all_that_the_reader_wants_to_know():
+def test_the_report_has_scores_predictions_and_files():
     outcome = report.Outcome(
         pretraining=report.Pretraining(
             before=SCORES, after={**SCORES, "masked_lm_loss": 5.5}
@@ -40,13 +40,13 @@ def test_the_report_tells_all_that_the_reader_wants_to_know():
         "  masked-word loss           7.600 -> 5.500",
         "  masked-word perplexity      1998 -> 245",
         "  A [MASK] B.",
-        "    was 'to'; likeliest: to 0.900",
-        "Accuracy on 120 sentences never trained on, after 5 epochs",
+        "    was 'to'; most likely: to 0.900",
+        "Accuracy on 120 held-out sentences after 5 epochs",
         "  majority class      0.250",
         "  random weights      0.500",
         "  pretrained weights  0.750",
-        "    a 0.900 (right)",
-        "    a 0.600 (it is b)",
+        "    a 0.900 (correct)",
+        "    a 0.600 (should be b)",
         "  loss curves        out/loss_curves.png",
         "  SavedModel         out/exported/1",
     ):
@@ -74,7 +74,7 @@ def test_a_folder_with_something_else_is_not_replaced(tmp_path, run_tool):
     (tmp_path / "thesis.txt").write_text("years of work")
     result = run_tool("run_demo", "--tiny", f"--output_dir={tmp_path}")
     assert result.exit_code == 1
-    assert "holds something else than an earlier demo" in result.stderr
+    assert "contains files that are not from an earlier demo" in result.stderr
     assert os.listdir(tmp_path) == ["thesis.txt"]
 
 

@@ -48,7 +48,7 @@ def test_few_documents_leave_at_least_two_on_each_side(tmp_path, num_documents):
 def test_too_few_documents_are_refused_with_what_to_do(tmp_path):
     own = tmp_path / "own.txt"
     own.write_text("One.\nTwo.\n\nThree.\n")
-    with pytest.raises(ValueError, match=r"holds 2 documents; .* Put a blank line"):
+    with pytest.raises(ValueError, match=r"contains 2 documents, .* Put a blank line"):
         text.prepare_corpus(str(own), tmp_path)
 
 

@@ -8,7 +8,7 @@ import pytest
         ("run", "full", 1, "full is not empty"),
         # Before the model is looked for.
         ("none", "/proc/x", 1, "export_saved_model: /proc/x: cannot be written"),
-        ("none", "/proc/no/x", 1, "/proc/no: the folder cannot be made"),
+        ("none", "/proc/no/x", 1, "/proc/no: the folder cannot be created"),
         ("run", None, 2, "--export_dir is required"),
     ],
 )

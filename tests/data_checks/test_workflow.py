@@ -5,10 +5,10 @@ import json
 import pytest
 
 from bert_tf import options as options_module
-from bert_tf.checking import options as checking_options
-from bert_tf.checking import workflow as checking_workflow
 from bert_tf.checkpoints import starting_point
 from bert_tf.data import findings as findings_module
+from bert_tf.data_checks import options as data_checks_options
+from bert_tf.data_checks import workflow as data_checks_workflow
 from bert_tf.tasks.question_answering import examples as question_answering_examples
 from bert_tf.tasks.retrieval import checks as retrieval_checks
 
@@ -24,8 +24,8 @@ def check(golden):
         if task != "pretraining":
             defaults["bert_config_file"] = str(golden / "model" / "bert_config.json")
             defaults["max_seq_length"] = 24
-        return checking_workflow.run(
-            checking_options.CheckDataOptions(task=task, **defaults | flags)
+        return data_checks_workflow.run(
+            data_checks_options.CheckDataOptions(task=task, **defaults | flags)
         )
 
     return run
@@ -216,8 +216,8 @@ def test_a_cross_encoder_is_judged_by_its_pairs(
     corpus.write_text("the the the\na the a the\nthe a the a\n")
     values = {"train_file": str(train), "corpus_file": str(corpus)}
     values |= {"eval_file": str(train), "max_seq_length": 8, "max_query_length": 4}
-    record = checking_workflow.task_options(
-        checking_options.CheckDataOptions(
+    record = data_checks_workflow.task_options(
+        data_checks_options.CheckDataOptions(
             task="retrieval", train_batch_size=2, **values | flags
         )
     )
@@ -434,8 +434,8 @@ def test_a_type_that_only_dev_has_is_told_with_file_and_line(check, tmp_path):
     ]
     # One sentence is less than a batch, and the run would stop there.
     assert (
-        "estimate: 1 examples give not one batch of --train_batch_size=32: training "
-        "will be refused" in lines_of(findings, "warning")
+        "estimate: 1 examples do not fill one batch of --train_batch_size=32; training "
+        "will fail" in lines_of(findings, "warning")
     )
 
 
@@ -615,7 +615,7 @@ def test_text_for_pretraining(check, sample_data):
         ),
         (
             {"task": "classification", "train_file": "x,y"},
-            "--train_file: --task=classification takes one, got 2",
+            "--train_file: --task=classification takes one value, got 2",
         ),
         ({"task": "pretraining", "input_file": "x", "header": "a"}, "--header does"),
         ({"task": "parsing"}, "expected one of classification, multiple_choice"),
@@ -728,8 +728,8 @@ def test_flags_of_another_task_are_refused(check, flags, message):
     ],
 )
 def test_flags_are_those_of_the_tasks_own_tool(task, flags):
-    record = checking_workflow.task_options(
-        checking_options.CheckDataOptions(task=task, **flags)
+    record = data_checks_workflow.task_options(
+        data_checks_options.CheckDataOptions(task=task, **flags)
     )
     for name, value in flags.items():
         assert getattr(record, name) == value

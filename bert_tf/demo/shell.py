@@ -1,4 +1,4 @@
-"""Runs the tools as a user does, each in a process of its own."""
+"""Runs tools as a user does, each in its own process."""
 
 import shlex
 import subprocess
@@ -9,28 +9,25 @@ _CONTINUED = " \\\n    "
 
 
 class Shell:
-    """Shows each command, runs it, and shows what it prints.
+    """Shows each command, runs it, and shows its output.
 
     Args:
-        show: called with each piece of text for the reader.
+        show: called with each piece of text to show.
     """
 
-    def __init__(self, show: Callable[[str], None]):
+    def __init__(self, show: Callable[[str], None]) -> None:
         self._show = show
 
-    def run(self, tool: str, *, stdin: str | None = None, **flags) -> str:
-        """Runs a tool; its progress bars go to standard error as ever.
+    def run(self, tool: str, *, stdin: str | None = None, **flags: object) -> str:
+        """Runs a tool and returns its output. Progress bars go to standard error.
 
         Args:
             tool: name of the tool.
-            stdin: file that it reads from standard input.
-            **flags: its flags by name; those that are None are left out.
-
-        Returns:
-            What it printed.
+            stdin: file for its standard input.
+            **flags: its flags by name; None means not given.
 
         Raises:
-            ValueError: it failed; it has said why on standard error.
+            ValueError: the tool failed. It has printed the reason to standard error.
         """
         flags = {name: value for name, value in flags.items() if value is not None}
         arguments = [f"--{name}={value}" for name, value in flags.items()]
@@ -44,7 +41,7 @@ class Shell:
         return printed
 
 
-def _output(command, stdin):
+def _output(command: list[str], stdin: str | None) -> str:
     with open(stdin or "/dev/null", encoding="utf-8") as file:
         done = subprocess.run(
             command, stdin=file, stdout=subprocess.PIPE, text=True, check=False

@@ -1,14 +1,15 @@
-"""Data checks on one page: the task's options, its checks, the estimate, the report."""
+"""The work of check_data: runs the checks of one task and estimates its training."""
 
 import dataclasses
 from collections.abc import Callable
 from collections.abc import Mapping
+from typing import Any
 
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
-from bert_tf.checking import options as checking_options
 from bert_tf.checkpoints import starting_point
 from bert_tf.data import findings as findings_module
+from bert_tf.data_checks import options as data_checks_options
 from bert_tf.pretraining_data import checks as pretraining_data_checks
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.tasks.classification import checks as classification_checks
@@ -26,33 +27,34 @@ from bert_tf.tasks.token_classification import options as token_classification_o
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import estimates
 
-# What every task may be given, whether or not its tool has such flags.
+_Values = Mapping[str, object]  # Options by name.
+# Accepted for every task, even if its tool has no such flags.
 _STARTING_POINT = ("init_checkpoint", "bert_config_file", "vocab_file", "do_lower_case")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Task:
-    """How the data of a task are checked."""
+    """How the data of a task is checked."""
 
-    options: type[options_module.Options]  # Of its tool.
-    check: Callable  # The function `check` of its checks.py.
-    # Options of the tool that the checks do not read, and it cannot do without.
+    options: type[options_module.Options]  # Of the task's tool.
+    check: Callable[..., Any]  # The function `check` of the task's checks.py.
+    # Placeholders for options that the tool requires and the checks do not read.
     unread: Mapping[str, object]
-    # Flag of the tool -> flags of which one being given means that it is set.
+    # Flag of the tool -> flags, any one of which switches it on.
     implied: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
-    # What else follows from the given flags, by name.
-    follows: Callable[[Mapping], Mapping[str, object]] = lambda given: {}
+    # Returns further values that follow from the given ones.
+    follows: Callable[[_Values], _Values] = lambda given: {}
 
 
-def _follows_for_classifier(given):
-    """A task that is only evaluated and predicted is checked all the same."""
+def _follows_for_classifier(given: _Values) -> _Values:
+    """Lets a task without training data, such as AX, be checked."""
     if str(given.get("task_name")).lower() in data_options.WITHOUT_TRAINING:
         return {"do_train": False, "do_predict": True}
     return {}
 
 
-def _follows_for_retrieval(given):
-    """A cross-encoder ranks what another run finds, which no check reads."""
+def _follows_for_retrieval(given: _Values) -> _Values:
+    """Fills in the bi-encoder's run, which a cross-encoder requires, unread here."""
     if given.get("model") == retrieval_task.CROSS_ENCODER:
         return {"retrieve_with": "unread"}
     return {}
@@ -81,7 +83,7 @@ TASKS = {
     "pretraining": Task(
         options=pretraining_data_options.CreatePretrainingDataOptions,
         check=pretraining_data_checks.check,
-        unread={"output_file": "unwritten", "vocab_file": "known otherwise"},
+        unread={"output_file": "unwritten", "vocab_file": "unread"},
     ),
     "question_answering": Task(
         options=question_answering_options.RunSquadOptions,
@@ -105,19 +107,19 @@ TASKS = {
 }
 
 
-def run(options, *, progress=progress_module.silent) -> findings_module.Findings:
-    """Checks the data of a task.
+def run(
+    options: data_checks_options.CheckDataOptions,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> findings_module.Findings:
+    """Checks the data of a task and returns the findings.
 
     Args:
-        options: `checking.options.CheckDataOptions`.
+        options: of the tool.
         progress: see `bert_tf.progress`.
 
-    Returns:
-        What was found; its `report()` is for the reader.
-
     Raises:
-        OptionError: a flag is missing, or is none of the task's.
-        ValueError, OSError: vocabulary or model cannot be read.
+        OptionError: a flag is missing, or does not belong to the task.
     """
     task = TASKS[options.task]
     record = task_options(options)
@@ -129,12 +131,14 @@ def run(options, *, progress=progress_module.silent) -> findings_module.Findings
     return findings
 
 
-def _start(options, progress):
-    """Returns vocabulary, casing and size; no size where nothing needs one."""
+def _start(
+    options: data_checks_options.CheckDataOptions, progress: progress_module.Progress
+) -> starting_point.StartingPoint:
+    """Returns vocabulary, casing and configuration of the model to be trained."""
     has_config = options.init_checkpoint or options.bert_config_file
     if options.task == "pretraining" and options.vocab_file and not has_config:
         return starting_point.StartingPoint(
-            config=None,
+            config=None,  # type: ignore[arg-type]  # Its checks do not read it.
             vocabulary=vocabulary_module.Vocabulary.load(options.vocab_file),
             do_lower_case=options.do_lower_case is not False,
         )
@@ -147,11 +151,13 @@ def _start(options, progress):
     )
 
 
-def task_options(options: checking_options.CheckDataOptions):
-    """Returns the record of the task's own tool.
+def task_options(
+    options: data_checks_options.CheckDataOptions,
+) -> options_module.Options:
+    """Returns the options record of the task's own tool.
 
     Raises:
-        OptionError: a flag is none of the tool's, or the tool refuses them together.
+        OptionError: the tool does not have a flag, or refuses the combination.
     """
     task = TASKS[options.task]
     names = {field.name: field for field in dataclasses.fields(task.options)}
@@ -168,15 +174,21 @@ def task_options(options: checking_options.CheckDataOptions):
         if isinstance(value, tuple) and "tuple" not in str(names[name].type):
             if len(value) > 1:
                 raise options_module.OptionError(
-                    f"--{name}: --task={options.task} takes one, got {len(value)}."
+                    f"--{name}: --task={options.task} takes one value, got "
+                    f"{len(value)}."
                 )
             given[name] = value[0]
     for flag, reasons in task.implied.items():
         given[flag] = any(reason in given for reason in reasons)
-    return task.options(**task.unread | given | task.follows(given))
+    return task.options(**{**task.unread, **given, **task.follows(given)})
 
 
-def _estimate(findings, start, options, workload):
+def _estimate(
+    findings: findings_module.Findings,
+    start: starting_point.StartingPoint,
+    options: Any,
+    workload: Any,
+) -> None:
     if start.config.max_position_embeddings < workload.sequence_length:
         findings.error(
             "length",
@@ -189,13 +201,14 @@ def _estimate(findings, start, options, workload):
     if not found.num_train_steps:
         findings.warning(
             "estimate",
-            f"{workload.num_examples:,} examples give not one batch of "
-            f"--train_batch_size={options.train_batch_size}: training will be refused",
+            f"{workload.num_examples:,} examples do not fill one batch of "
+            f"--train_batch_size={options.train_batch_size}; training will fail",
         )
         return
     findings.note(
         "estimate",
         f"{found.num_train_steps:,} steps of {options.train_batch_size} take "
-        f"{found.memory_bytes / 2**30:.1f} GiB and {estimates.clock(found.seconds)} "
-        "at the speed of a bare matrix product on this machine; the run is slower",
+        f"{found.memory_bytes / 2**30:.1f} GiB and at least "
+        f"{estimates.clock(found.seconds)}, the time at this machine's peak speed of "
+        "matrix multiplication",
     )

@@ -1,1 +1,0 @@
-"""Checks of every task's data: which task has which options and checks."""

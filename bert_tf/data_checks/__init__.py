@@ -1,0 +1,1 @@
+"""Checks of training data for every task, before training starts."""
