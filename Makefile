@@ -26,7 +26,7 @@ test-slow: lint
 	$(BIN)/pytest --quiet --run-slow
 
 test-beam: .venv-beam/installed
-	.venv-beam/bin/pytest --quiet tests/data/test_beam_tasks.py
+	.venv-beam/bin/pytest --quiet tests/data/parallel/test_beam.py
 
 lint: .venv/installed
 	$(BIN)/ruff check .

@@ -21,7 +21,7 @@ import time
 import tensorflow as tf
 
 from bert_tf.data import tfrecord
-from bert_tf.pretraining import inputs
+from bert_tf.pretraining import dynamic_masking
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import workflow as pretraining_workflow
 from bert_tf.pretraining_data import options as pretraining_data_options
@@ -80,7 +80,7 @@ def source_of(path, options, flags):
         input_file=path, output_dir="unused", **flags
     )
     vocabulary = vocabulary_module.Vocabulary.load(options.vocab_file)
-    return inputs.create_source(tfrecord.RecordFiles([path]), vocabulary, run)
+    return dynamic_masking.create_source(tfrecord.RecordFiles([path]), vocabulary, run)
 
 
 def examples_per_second(source, num_batches):

@@ -47,7 +47,7 @@ ABLATIONS = "pretraining/test_objectives.py::"
 CREATE = "pretraining_data/test_workflow.py::"
 RECORDS = CREATE + "test_every_flag_changes_the_records"
 MASKED_IN_TRAINING = (
-    "pretraining/test_inputs.py::test_masks_of_training_follow_their_flags"
+    "pretraining/test_dynamic_masking.py::test_masks_of_training_follow_their_flags"
 )
 VOCABULARY = "tools/test_build_vocabulary.py::"
 LEARNED = VOCABULARY + "test_every_flag_changes_what_is_learned"

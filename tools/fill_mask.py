@@ -7,9 +7,9 @@ from bert_tf.pretraining import options as pretraining_options
 
 
 def work(options, progress):
-    from bert_tf.pretraining import filling
+    from bert_tf.pretraining import fill_mask
 
-    return filling.run(options, progress=progress)
+    return fill_mask.run(options, progress=progress)
 
 
 def main(argv=None, typed=None):

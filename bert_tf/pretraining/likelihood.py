@@ -1,6 +1,10 @@
-"""How likely a text is to a masked-word model.
+"""Pseudo-log-likelihood: how likely a text is according to a masked-word model.
 
-Shape letters: B batch, S sequence.
+A masked-word model has no probability for a text as a whole. Masking each piece in turn
+and adding up the log-probabilities of the true pieces gives a score that ranks texts in
+its place ("Masked Language Model Scoring", Salazar et al., 2020).
+
+Shape letters: B batch, S sequence, V vocabulary.
 """
 
 import dataclasses
@@ -15,25 +19,25 @@ from bert_tf.pretraining import predictions
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Likelihood:
-    """A text's pseudo-log-likelihood: the sum over its pieces."""
+    """The pseudo-log-likelihood of one text."""
 
     pieces: tuple[str, ...]
-    # The natural logarithm of each piece's probability, it alone being masked.
+    # Natural logarithm of each piece's probability when only that piece is masked.
     log_probabilities: tuple[float, ...]
 
     @property
     def total(self) -> float:
-        """The pseudo-log-likelihood of the whole text."""
+        """The sum over all pieces."""
         return sum(self.log_probabilities)
 
     @property
     def per_piece(self) -> float:
-        """Divided by the number of pieces."""
+        """The mean over pieces."""
         return self.total / len(self.pieces)
 
     @property
     def per_word(self) -> float:
-        """Divided by the number of words: pieces that do not go on a word."""
+        """The total divided by the number of words, without `##` pieces."""
         is_start = [
             not piece.startswith(predictions.CONTINUATION) for piece in self.pieces
         ]
@@ -44,9 +48,7 @@ class LikelihoodScorer:
     """Scores texts with the model of a `MaskFiller`.
 
     Args:
-        filler: `predictions.MaskFiller`.
-
-    Source: "Masked Language Model Scoring" (Salazar et al., 2020).
+        filler: the model and its tokenizer.
     """
 
     def __init__(self, filler: predictions.MaskFiller):
@@ -59,14 +61,15 @@ class LikelihoodScorer:
         )
 
     def score_each(self, texts: Iterable[str]) -> Iterator[Likelihood]:
-        """Yields the likelihood of every text, in order.
+        """Yields the likelihood of each text, in order.
 
-        A text of n pieces is n sequences; those of several texts share a batch.
+        A text of n pieces becomes n sequences. Texts share batches.
 
         Raises:
-            ValueError: a text has no pieces, has a [MASK], or is too long.
+            ValueError: a text has no pieces, contains [MASK], or is too long.
         """
-        pieces_of, scores = [], []
+        pieces_of: list[list[str]] = []
+        scores: list[float] = []
         masked = itertools.chain.from_iterable(
             self._masked(text, pieces_of) for text in texts
         )
@@ -80,14 +83,14 @@ class LikelihoodScorer:
                 scores = scores[len(pieces) :]
 
     def _masked(self, text, pieces_of):
-        """Yields (ids, position of the mask, what stood there) for each piece."""
+        """Yields (ids, position of the mask, masked id) for each piece of a text."""
         pieces = self._tokenizer.tokenize(text)
         if not pieces:
             raise ValueError(f"The text {text!r} has no word pieces to score.")
         if predictions.MASK in pieces:
             raise ValueError(
-                f"Expected a text without [MASK] to score, got {text!r}; leave "
-                "--pseudo_log_likelihood out to fill it."
+                f"Cannot score a text with [MASK], got {text!r}; to fill the mask, "
+                "leave out --pseudo_log_likelihood."
             )
         self._model.config.check_sequence_length(len(pieces) + 2)
         pieces_of.append(pieces)

@@ -1,33 +1,46 @@
-"""What a pretraining run learns: masked words, or which piece comes next."""
+"""The objective of a pretraining run: masked words, or the next piece.
+
+The masked-word objective is BERT's (section 3.1 of arXiv:1810.04805): a model that
+sees both sides of a word would see the word itself if it had to predict every next
+piece, so it predicts pieces that are hidden instead. The left-to-right objective is the
+paper's ablation "LTR & No NSP" (section 5.1), where a causal model predicts every next
+piece. Both read the same records, with masked pieces restored for the ablation, so that
+all runs see the same text.
+"""
 
 import dataclasses
+from typing import Any
 
+from bert_tf.data import tfrecord
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import left_to_right
 from bert_tf.modeling import pretrainer
+from bert_tf.pretraining import options as pretraining_options
 
 MASKED_LM = "masked_lm"
 LEFT_TO_RIGHT = "left_to_right"
 _NEXT_SENTENCE = "next_sentence_labels"
 
 
-def with_attention(config: config_module.BertConfig, objective: str | None):
-    """Returns the configuration with the attention that an objective needs.
+def with_attention(
+    config: config_module.BertConfig, objective: str | None
+) -> config_module.BertConfig:
+    """Returns the configuration with the attention that the objective needs.
 
     Args:
-        config: as file or checkpoint have it.
-        objective: `MASKED_LM`, `LEFT_TO_RIGHT`, or None for that of the configuration.
+        config: the configuration from a file or checkpoint.
+        objective: `MASKED_LM`, `LEFT_TO_RIGHT`, or None for the configuration's.
 
     Raises:
-        ValueError: masked words are to be learned by a causal model.
+        ValueError: the objective is `MASKED_LM` and the model is causal.
     """
     if objective == LEFT_TO_RIGHT:
         return dataclasses.replace(config, attention="causal")
     if objective == MASKED_LM and config.is_causal:
         raise ValueError(
-            f"--objective={MASKED_LM}, but the model is causal (attention in its "
-            f"bert_config.json): it sees nothing to the right of a mask. Give "
-            f"--objective={LEFT_TO_RIGHT}, or another model."
+            f"--objective={MASKED_LM} needs a bidirectional model, but attention is "
+            f"causal in this one's bert_config.json. Give --objective={LEFT_TO_RIGHT} "
+            "or another model."
         )
     return config
 
@@ -37,34 +50,40 @@ def objective_of(config: config_module.BertConfig) -> str:
     return LEFT_TO_RIGHT if config.is_causal else MASKED_LM
 
 
-def check_records(config: config_module.BertConfig, records) -> None:
-    """Checks that records are of the kind that the objective needs.
+def check_records(
+    config: config_module.BertConfig, records: tfrecord.RecordFiles
+) -> None:
+    """Checks that the records suit the objective.
 
     Args:
-        config: of the model.
-        records: `tfrecord.RecordFiles`.
+        config: the model's configuration.
+        records: the training examples.
 
     Raises:
-        ValueError: they are sentence pairs, and the model reads from left to right.
+        ValueError: the records are sentence pairs and the model is causal. Every other
+            B is random, and a left-to-right model has no task that would use it.
     """
     if config.is_causal and _NEXT_SENTENCE in records.schema:
         raise ValueError(
-            f"{records.paths[0]} holds sentence pairs, of which --objective="
-            f"{LEFT_TO_RIGHT} makes no use: every other second sentence is a random "
-            "one. Create the examples with --next_sentence=False."
+            f"{records.paths[0]} holds sentence pairs, but --objective={LEFT_TO_RIGHT} "
+            "needs continuous text. Create the examples with --next_sentence=false."
         )
 
 
-def loss_names(config: config_module.BertConfig, records) -> tuple[str, ...]:
-    """Returns the names of what the model of `create_model` learns."""
+def loss_names(
+    config: config_module.BertConfig, records: tfrecord.RecordFiles
+) -> tuple[str, ...]:
+    """Returns the names of the losses of the model of `create_model`."""
     if config.is_causal:
         return left_to_right.BertLeftToRight.loss_names
     sentence_loss = ("next_sentence_loss",) if _NEXT_SENTENCE in records.schema else ()
     return ("masked_lm_loss", *sentence_loss)
 
 
-def create_model(config: config_module.BertConfig, records, dtype: str):
-    """Returns the model that learns from records: a `heads.TaskModel`, not built."""
+def create_model(
+    config: config_module.BertConfig, records: tfrecord.RecordFiles, dtype: str
+) -> left_to_right.BertLeftToRight | pretrainer.BertPretrainer:
+    """Returns the model, not yet built, that learns from the records."""
     if config.is_causal:
         return left_to_right.BertLeftToRight(config, dtype=dtype)
     return pretrainer.BertPretrainer(
@@ -72,13 +91,11 @@ def create_model(config: config_module.BertConfig, records, dtype: str):
     )
 
 
-def predictions(config: config_module.BertConfig, options) -> dict:
-    """Returns what `estimates.estimate` is to know of the vocabulary-wide outputs.
-
-    Args:
-        config: of the model.
-        options: `run_options.RunPretrainingOptions`.
-    """
+def estimate_arguments(
+    config: config_module.BertConfig,
+    options: pretraining_options.RunPretrainingOptions,
+) -> dict[str, Any]:
+    """Returns the arguments of `estimates.estimate` that depend on the objective."""
     if config.is_causal:
         return {"num_predictions": options.max_seq_length, "keeps_logits": False}
     return {"num_predictions": options.max_predictions_per_seq}

@@ -13,130 +13,149 @@ from bert_tf.training import options as training_options
 class RunPretrainingOptions(
     pretraining_data_options.MaskShareOptions, training_options.TrainingOptions
 ):
-    """Trains and evaluates the masked-word and next-sentence tasks.
+    """Trains and evaluates BERT on masked words and next sentences.
 
-    Or, with --objective=left_to_right, the prediction of every next piece.
+    With --objective=left_to_right, the model predicts each next word piece instead.
     """
 
     input_file: str | None = option(
         None,
-        help="TFRecord files of create_pretraining_data; patterns, commas between.",
+        help="TFRecord files of create_pretraining_data: names and patterns, separated "
+        "by commas.",
     )
     phase: tuple[str, ...] = option(
         (),
         repeated=True,
-        help="Instead of one run, several one after the other, each from the weights "
-        "of the one before, in the folders phase_1, phase_2, ... of output_dir: what "
-        "differs in this one, as in --phase='input_file=a/* max_seq_length=512'. Give "
-        "the flag once for each.",
+        help="Train in several phases instead of one. Give the flag once per phase, "
+        "with the flags that differ, for example "
+        "--phase='input_file=a/* max_seq_length=512'. Each phase starts from the "
+        "weights of the one before and writes to phase_1, phase_2, ... in output_dir.",
+        group="training",
     )
     bert_config_file: str | None = option(
         None,
-        help="JSON file with the model's size; default: that of init_checkpoint, or of "
-        "the run in output_dir.",
+        help="JSON file with the model's configuration. Default: that of "
+        "init_checkpoint, or of the run in output_dir.",
+        group="model",
     )
     model_size: str | None = option(
         None,
-        help="Instead of a file: tiny, mini, small, medium, base or large, or layers "
-        "and width as in L-6_H-768, heads too as in L-6_H-768_A-3. The size of the "
-        "vocabulary is that of the examples.",
+        help="Size of a new model, instead of bert_config_file: tiny, mini, small, "
+        "medium, base or large; or layers and width, as in L-6_H-768; or also heads, "
+        "as in L-6_H-768_A-3. The vocabulary size is that of the examples.",
+        group="model",
     )
     config_overrides: tuple[str, ...] = option(
         (),
-        help="Values of the model's configuration to change, as in "
-        "hidden_dropout_prob=0,position_initializer=sinusoidal; of a checkpoint's, "
-        "dropout rates only. A size that is changed leaves the others as they are.",
+        help="Values to change in the model's configuration, for example "
+        "hidden_dropout_prob=0,position_initializer=sinusoidal. With init_checkpoint, "
+        "only dropout rates. Changing one size does not change the others.",
+        group="model",
     )
     objective: str | None = option(
         None,
         choices=("masked_lm", "left_to_right"),
-        help="masked_lm: what masks hide; left_to_right: every next piece, each "
-        "position seeing only itself and those before it. Default: as the model does, "
-        "masked_lm for a new one.",
+        help="masked_lm: predict masked pieces. left_to_right: predict each next "
+        "piece; each position attends only to itself and earlier positions. Default: "
+        "the objective of the model, or masked_lm for a new one.",
+        group="model",
     )
     eval_input_file: str | None = option(
-        None, help="TFRecord files to evaluate on; default: input_file."
+        None,
+        help="TFRecord files to evaluate on. Default: input_file.",
+        group="evaluation",
     )
     vocab_file: str | None = option(
         None,
-        help="Vocabulary of the examples, kept with the run. Default: that of "
-        "init_checkpoint, or the one that create_pretraining_data recorded.",
+        help="Vocabulary of the examples, which is saved with the run. Default: that "
+        "of init_checkpoint, or the one recorded in the examples.",
     )
     max_seq_length: int = option(
-        128, minimum=3, help="Length of the examples; as they were created."
+        128, minimum=3, help="Length of the examples, as they were created."
     )
     max_predictions_per_seq: int = option(
         20,
         minimum=1,
-        help="The most masked positions of an example; as they were created, where "
-        "they were masked then.",
+        help="Maximum number of masked pieces per example. If the examples are already "
+        "masked, the value that they were created with.",
     )
     do_whole_word_mask: bool = option(
         False,
-        help="Of examples made with --dynamic_masking: mask all pieces of a word "
-        "together.",
+        help="For examples of --dynamic_masking: mask all pieces of a word together.",
     )
     masking: str = option(
         "random",
         choices=pretraining_data_options.MASKINGS,
-        help="Of examples made with --dynamic_masking. random: pieces, or words, each "
-        "by itself; span: up to ten words that follow one another, as in SpanBERT.",
+        help="For examples of --dynamic_masking. random: choose pieces or words "
+        "independently. span: choose up to ten consecutive words together, as SpanBERT "
+        "does.",
+        group="advanced",
     )
     masked_lm_prob: float = option(
         0.15,
         minimum=0.0,
         maximum=1.0,
-        help="Of examples made with --dynamic_masking: share of the pieces that is "
-        "masked.",
+        help="For examples of --dynamic_masking: share of the word pieces to mask.",
     )
-    num_train_steps: int = option(100000, minimum=1, help="Optimizer steps in all.")
+    num_train_steps: int = option(
+        100000, minimum=1, help="Total number of training steps.", group="training"
+    )
     num_warmup_steps: int = option(
-        10000, minimum=0, help="Steps over which the rate rises."
+        10000,
+        minimum=0,
+        help="Number of steps over which the learning rate rises to its maximum.",
+        group="training",
     )
     max_train_minutes: float | None = option(
         None,
         minimum=0.001,
-        help="Instead of num_train_steps: minutes of training in all, evaluations and "
-        "earlier parts of the run included. Warm-up and decay then go by the time, so "
-        "the run cannot be repeated step for step.",
+        help="Minutes to train, instead of num_train_steps. Evaluations and earlier "
+        "parts of a resumed run count. Warm-up and decay follow the clock, so such a "
+        "run cannot be reproduced exactly.",
+        group="training",
     )
     warmup_proportion: float = option(
         0.1,
         minimum=0.0,
         maximum=1.0,
-        help="Share of max_train_minutes over which the rate rises.",
+        help="Share of max_train_minutes over which the learning rate rises.",
+        group="training",
     )
     pad_vocabulary: bool = option(
         False,
-        help="Pad the words' table to a multiple of 64 rows while training, for "
-        "hardware that likes such sizes. Checkpoints and results have no padding.",
+        help="Pad the word embeddings to a multiple of 64 rows during training, which "
+        "some hardware computes faster. Checkpoints and results have no padding.",
+        group="advanced",
     )
     max_eval_steps: int = option(
-        100, minimum=0, help="The most batches evaluated; 0: all examples."
+        100,
+        minimum=0,
+        help="Maximum number of batches to evaluate; 0 evaluates all examples.",
+        group="evaluation",
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if self.phase:
-            phases.options_of(self)  # Finds what is wrong in a later one right now.
+            phases.options_of(self)  # Finds errors in a later phase before the first.
         elif self.input_file is None:
             raise options_module.OptionError(
                 "--input_file is required: the TFRecord files to train on."
             )
         if self.device == "multi_worker":
-            self._refuse(  # The processes meet once in their lives.
+            self._refuse(  # A process can create a multi-worker strategy only once.
                 "phase",
                 "does not go with --device=multi_worker; start each phase by itself, "
                 "with the folder of the one before as --init_checkpoint",
             )
         if self.max_train_minutes is None:
-            self._refuse("warmup_proportion", "goes with --max_train_minutes")
+            self._refuse("warmup_proportion", "needs --max_train_minutes")
         else:
             for name in ("num_train_steps", "num_warmup_steps"):
                 self._refuse(
                     name,
-                    "does not go with --max_train_minutes; the warm-up is "
-                    "--warmup_proportion of the time",
+                    "does not go with --max_train_minutes; set the warm-up with "
+                    "--warmup_proportion",
                 )
 
     def _refuse(self, name, reason):
@@ -146,53 +165,63 @@ class RunPretrainingOptions(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FillMaskOptions(options_module.Options):
-    """Predicts the words behind [MASK], or says how likely a text is.
+    """Predicts the words behind [MASK], or scores how likely a text is.
 
-    With --pseudo_log_likelihood every word piece of a text is masked in turn; the sum
-    of the pieces' log-probabilities tells likely texts from unlikely ones.
+    With --pseudo_log_likelihood, each word piece of a text is masked in turn. The sum
+    of the log-probabilities of the pieces separates likely texts from unlikely ones.
     """
 
     init_checkpoint: str = option(
-        help="Pretrained checkpoint of any format, the output_dir of run_pretraining, "
-        "or the name of a released model, such as bert-base-uncased."
+        help="Pretrained checkpoint in any format, the output_dir of run_pretraining, "
+        "or the name of a released model, such as bert-base-uncased.",
+        group="model",
     )
     text: str | None = option(
         None,
-        help="Text with one [MASK] or several; - reads a text a line from standard "
+        help="Text with one or more [MASK]. - reads one text per line from standard "
         "input.",
     )
     input_file: str | None = option(
-        None, help="Instead of text: a file with a text a line."
+        None, help="File with one text per line, instead of text."
     )
     output_file: str | None = option(
-        None, help="JSON lines to write, a text a line; default: print a report."
+        None,
+        help="JSON lines file to write, one line per text. Default: print a report.",
     )
     bert_config_file: str | None = option(
-        None, help="JSON file with the model's size; default: the checkpoint's."
+        None,
+        help="JSON file with the model's configuration. Default: that of the "
+        "checkpoint.",
+        group="model",
     )
     vocab_file: str | None = option(
-        None, help="Vocabulary of the checkpoint; default: its own."
+        None,
+        help="Vocabulary of the checkpoint. Default: the one stored with it.",
+        group="model",
     )
     do_lower_case: bool | None = option(
         None,
-        help="Whether text is lower-cased; default: as the checkpoint says, or else "
-        "True.",
+        help="Lower-case the text. Default: the checkpoint's setting, or True if it is "
+        "unknown.",
+        group="model",
     )
-    top_k: int = option(5, minimum=1, help="Words a mask.")
+    top_k: int = option(5, minimum=1, help="Candidates to show per mask.")
     iterative: bool = option(
         False,
-        help="Fill the masks of a text one after the other, the surest first, each "
-        "knowing those before it.",
+        help="Fill the masks of a text one at a time, the most certain one first, so "
+        "that later words fit the earlier ones.",
     )
     pseudo_log_likelihood: bool = option(
-        False, help="Score whole texts without [MASK] instead of filling masks."
+        False, help="Score texts without [MASK] instead of filling masks."
     )
-    batch_size: int = option(32, minimum=1, help="Sequences computed at a time.")
+    batch_size: int = option(
+        32, minimum=1, help="Sequences per batch.", group="devices"
+    )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if (self.text is None) == (self.input_file is None):
-            raise options_module.OptionError("Expected either --text or --input_file.")
+            raise options_module.OptionError("Give either --text or --input_file.")
         if self.output_file is not None and self.input_file is not None:
             options_module.check_not_overwritten(
                 {"output_file": [self.output_file]}, {"input_file": [self.input_file]}

@@ -1,17 +1,24 @@
-"""Several runs from one command, each from the weights of the one before.
+"""Several runs from one command, each starting from the weights of the one before.
 
-The paper trains most steps on short sequences, which are cheap, and the last ones on
-long sequences, which teach the position embeddings (appendix A.2, Devlin et al.).
+The cost of attention grows with the square of the length. So the paper trains 90 % of
+the steps on sequences of 128 pieces and only the last 10 % on sequences of 512, which
+teach the remaining position embeddings (appendix A.2 of arXiv:1810.04805).
+
+Each phase is a run of its own: it takes over the weights, but not Adam's moments, the
+step or the learning rate. The paper's single schedule over both lengths is therefore
+not what `--phase` does; `recipes/base_paper.flags` says how close it comes.
 """
 
 import dataclasses
 import os
 import shlex
+from typing import Any
+from typing import TypeVar
 
 from bert_tf import options as options_module
 
 FOLDER = "phase_{number}"
-# What is the same in all phases, or not the user's to say of one.
+# Options that cannot differ between phases.
 _SHARED = (
     "phase",
     "output_dir",
@@ -27,21 +34,26 @@ _SHARED = (
 )
 
 
-def options_of(options) -> list:
-    """Returns the options of every phase of a run.
+# `RunPretrainingOptions`, whose module imports this one.
+RunOptions = TypeVar("RunOptions", bound=options_module.Options)
+
+
+def options_of(options: RunOptions) -> list[RunOptions]:
+    """Returns the options of each phase of a run.
 
     Args:
-        options: `run_options.RunPretrainingOptions` with `phase`.
+        options: `RunPretrainingOptions`; their `phase` says what differs in each.
 
     Raises:
-        OptionError: a phase names an option that there is not, or one that all phases
-            share, or has a value that cannot be; the message has its number.
+        OptionError: a phase sets an unknown option, an option that all phases share,
+            or an invalid value. The message has the number of the phase.
     """
-    phases = []
-    for number, text in enumerate(options.phase, start=1):
-        folder = os.path.join(options.output_dir, FOLDER.format(number=number))
-        changes = {"phase": (), "output_dir": folder}
-        if phases and not options.dry_run:
+    phases: list[Any] = []
+    given: Any = options
+    for number, text in enumerate(given.phase, start=1):
+        folder = os.path.join(given.output_dir, FOLDER.format(number=number))
+        changes: dict[str, Any] = {"phase": (), "output_dir": folder}
+        if phases and not given.dry_run:
             changes |= {
                 "init_checkpoint": phases[-1].output_dir,
                 "bert_config_file": None,
@@ -53,7 +65,7 @@ def options_of(options) -> list:
             phases.append(dataclasses.replace(options, **changes))
         except options_module.OptionError as error:
             raise options_module.OptionError(
-                f"--phase, the one with number {number}: {error}"
+                f"--phase number {number}: {error}"
             ) from None
     return phases
 
@@ -66,9 +78,9 @@ def _values(options_class, text):
         name, equals, value = word.removeprefix("--").partition("=")
         if not equals or name not in declared or name in _SHARED:
             raise options_module.OptionError(
-                f"{word!r} is nothing that a phase can have; expected NAME=VALUE with "
-                "the name of a flag that may differ between phases, such as input_file "
-                "or max_seq_length."
+                f"A phase cannot set {word!r}; expected NAME=VALUE with the name of a "
+                "flag that may differ between phases, such as input_file or "
+                "max_seq_length."
             )
         values[name] = options_module.parse(declared[name], value)
     return values
@@ -77,5 +89,5 @@ def _values(options_class, text):
 def _words(text):
     try:
         return shlex.split(text)
-    except ValueError as error:  # A quotation mark without its fellow.
+    except ValueError as error:  # An unbalanced quotation mark.
         raise options_module.OptionError(f"{text!r}: {error}.") from None

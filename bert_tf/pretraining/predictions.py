@@ -1,11 +1,12 @@
-"""Words behind [MASK].
+"""Predicts the words behind [MASK].
 
-Shape letters: B batch, S sequence, M masks, K words a mask.
+Shape letters: B batch, S sequence, M masks, K candidates per mask.
 """
 
 import dataclasses
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -14,6 +15,7 @@ from bert_tf import progress as progress_module
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import starting_point
 from bert_tf.modeling import pretrainer
+from bert_tf.pretraining import options as pretraining_options
 from bert_tf.tokenization import full
 
 MASK = "[MASK]"
@@ -22,31 +24,37 @@ CONTINUATION = "##"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Filling:
-    """One word that may stand behind one [MASK]."""
+    """A candidate for one [MASK]."""
 
     token: str  # A word piece.
-    probability: float  # Of this piece among the whole vocabulary.
+    probability: float  # Among all pieces of the vocabulary.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FilledText:
     """A text whose masks were filled one after the other."""
 
-    text: str  # With the likeliest word of each mask in its place.
-    fillings: list[list[Filling]]  # Of each mask, when it was its turn.
-    order: list[int]  # Numbers of the masks in the order in which they were filled.
+    text: str  # With the most likely piece in place of each mask.
+    fillings: list[list[Filling]]  # The candidates of each mask when it was filled.
+    order: list[int]  # Indices of the masks in the order in which they were filled.
 
 
 class MaskFiller:
-    """A pretrained model that says what stands behind [MASK].
+    """A pretrained model that predicts the words behind [MASK].
 
     Args:
-        model: built `BertPretrainer` with weights.
-        tokenizer: `FullTokenizer` that never splits [MASK].
-        batch_size: int, texts computed at a time.
+        model: the built model with its weights.
+        tokenizer: a tokenizer that never splits [MASK].
+        batch_size: texts per batch.
     """
 
-    def __init__(self, model, tokenizer, *, batch_size=32):
+    def __init__(
+        self,
+        model: pretrainer.BertPretrainer,
+        tokenizer: full.FullTokenizer,
+        *,
+        batch_size: int = 32,
+    ):
         self.model = model
         self.tokenizer = tokenizer
         self.batch_size = batch_size
@@ -56,15 +64,15 @@ class MaskFiller:
             input_signature=[ids, ids, ids, tf.TensorSpec([], tf.int32)],
         )
 
-    def fill(self, text, *, top_k=5):
-        """Returns, for each [MASK] of a text, its likeliest pieces.
+    def fill(self, text: str, *, top_k: int = 5) -> list[list[Filling]]:
+        """Returns the most likely pieces for each [MASK] of a text.
 
         Args:
-            text: str with at least one [MASK].
-            top_k: int, pieces a mask.
+            text: a text with at least one [MASK].
+            top_k: number of pieces per mask, K.
 
         Returns:
-            list, one a mask, of lists of `top_k` `Filling`s, likeliest first.
+            For each mask, a list of K fillings with the most likely first.
 
         Raises:
             ValueError: there is no [MASK], or the text is too long for the model.
@@ -73,9 +81,9 @@ class MaskFiller:
         return fillings
 
     def fill_each(
-        self, texts: Iterable[str], *, top_k=5
+        self, texts: Iterable[str], *, top_k: int = 5
     ) -> Iterator[list[list[Filling]]]:
-        """Yields `fill(text)` of every text, computed `batch_size` at a time.
+        """Yields `fill(text)` for each text, computed in batches.
 
         Raises:
             ValueError: as `fill`.
@@ -89,22 +97,22 @@ class MaskFiller:
         if part:
             yield from self._fillings(part, top_k)
 
-    def fill_iteratively(self, text, *, top_k=5) -> FilledText:
-        """Returns the text with every mask filled, the surest one first.
+    def fill_iteratively(self, text: str, *, top_k: int = 5) -> FilledText:
+        """Returns the text with all masks filled, the most certain one first.
 
-        After each filling the model looks at the text again, so that later words fit
-        earlier ones.
+        In one pass the model predicts each mask independently of the others. So it
+        computes the text again after each filling, and later words fit earlier ones.
 
         Args:
-            text: str with at least one [MASK].
-            top_k: int, alternatives that are told for each mask.
+            text: a text with at least one [MASK].
+            top_k: number of candidates to return for each mask.
 
         Raises:
             ValueError: as `fill`.
         """
         ids, positions = self._row(text)
-        fillings = [None] * len(positions)
-        order = []
+        fillings: list[list[Filling]] = [[] for _ in positions]
+        order: list[int] = []
         while len(order) < len(positions):
             left = [i for i in range(len(positions)) if i not in order]
             [found] = self._fillings([(ids, [positions[i] for i in left])], top_k)
@@ -117,7 +125,7 @@ class MaskFiller:
         return FilledText(text=_filled(text, tokens), fillings=fillings, order=order)
 
     def _row(self, text):
-        """Returns the ids of a text and the positions of its masks."""
+        """Returns the ids of a text, and the positions of its masks."""
         tokens = ["[CLS]", *self.tokenizer.tokenize(text), "[SEP]"]
         positions = [i for i, token in enumerate(tokens) if token == MASK]
         if not positions:
@@ -126,7 +134,7 @@ class MaskFiller:
         return self.tokenizer.convert_tokens_to_ids(tokens), positions
 
     def _fillings(self, rows, top_k):
-        """Returns the fillings of some (ids, positions)."""
+        """Returns the fillings of rows, which are pairs (ids, positions)."""
         features = padded_rows(rows)
         size = min(top_k, self.model.config.vocab_size)
         values, ids = (
@@ -165,11 +173,13 @@ class MaskFiller:
         ]
 
 
-def padded_rows(rows) -> dict[str, np.ndarray]:
+def padded_rows(
+    rows: Sequence[tuple[Sequence[int], Sequence[int]]],
+) -> dict[str, np.ndarray]:
     """Returns `input_ids`, `input_mask` [B, S] and `masked_lm_positions` [B, M].
 
     Args:
-        rows: B pairs of ids and positions; both may differ in length.
+        rows: B pairs of ids and mask positions, of any lengths.
     """
     length = max(len(ids) for ids, _ in rows)
     num_masks = max(len(positions) for _, positions in rows)
@@ -185,16 +195,21 @@ def padded_rows(rows) -> dict[str, np.ndarray]:
     return features
 
 
-def load(options, *, progress=progress_module.silent):
-    """Returns the `MaskFiller` of a checkpoint.
+def load(
+    options: pretraining_options.FillMaskOptions,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> MaskFiller:
+    """Returns the model of a checkpoint, ready to fill masks.
 
     Args:
-        options: `run_options.FillMaskOptions`. Configuration, vocabulary and casing
-            that it leaves out are those of the checkpoint.
+        options: the checkpoint. Configuration, vocabulary and casing default to its
+            own.
         progress: see `bert_tf.progress`.
 
     Raises:
-        ValueError, OSError: something is missing, or does not fit together.
+        OSError: a file cannot be read.
+        ValueError: the checkpoint is incomplete or was not trained on masked words.
     """
     start = starting_point.find(
         options.init_checkpoint,
@@ -205,9 +220,9 @@ def load(options, *, progress=progress_module.silent):
     )
     if start.config.is_causal:
         raise ValueError(
-            f"{options.init_checkpoint} is a model that reads from left to right "
-            "(attention is causal in its bert_config.json) and fills no masks; "
-            "expected one that learned masked words."
+            f"{options.init_checkpoint} is a left-to-right model (attention is causal "
+            "in its bert_config.json) and cannot fill masks; expected a model trained "
+            "on masked words."
         )
     tokenizer = full.FullTokenizer(
         start.vocabulary, do_lower_case=start.do_lower_case, never_split=(MASK,)
@@ -218,13 +233,13 @@ def load(options, *, progress=progress_module.silent):
     if unread:
         raise ValueError(
             f"{options.init_checkpoint} has no masked-word head ({unread[0]} is "
-            "missing); expected a checkpoint of pretraining."
+            "missing); expected a pretraining checkpoint."
         )
     return MaskFiller(model, tokenizer, batch_size=options.batch_size)
 
 
 def _filled(text, tokens):
-    """Returns a text with tokens for its masks; ##pieces go on the word before."""
+    """Returns a text with tokens for its masks; joins `##` pieces to their word."""
     first, *parts = text.split(MASK)
     filled = first
     for token, part in zip(tokens, parts, strict=True):

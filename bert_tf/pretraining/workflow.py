@@ -1,20 +1,19 @@
-"""Pretraining on one page: train, evaluate, report."""
+"""run_pretraining on one page: check the inputs, train, evaluate, report."""
 
 import dataclasses
 import logging
-import os
+from typing import Any
 
 from bert_tf import files
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
-from bert_tf.checkpoints import starting_point
 from bert_tf.data import tfrecord
-from bert_tf.pretraining import config_overrides
-from bert_tf.pretraining import inputs
+from bert_tf.pretraining import dynamic_masking
+from bert_tf.pretraining import model_setup
 from bert_tf.pretraining import objectives
+from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import phases
 from bert_tf.pretraining import scores
-from bert_tf.pretraining import sizes
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import estimates
 from bert_tf.training import loop
@@ -24,22 +23,27 @@ from bert_tf.training import time_budget
 logger = logging.getLogger(__name__)
 
 
-def run(options, *, progress=progress_module.silent):
+def run(
+    options: pretraining_options.RunPretrainingOptions,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> str:
     """Trains and evaluates as `options.do_train` and `options.do_eval` say.
 
     Args:
-        options: `run_options.RunPretrainingOptions`.
+        options: what to do.
         progress: see `bert_tf.progress`.
 
     Returns:
-        str: what was reached, for the reader.
+        A report for the user.
 
     Raises:
-        ValueError, OSError: options, examples or checkpoint do not fit together.
+        OSError: a file cannot be read or written.
+        ValueError: options, examples and checkpoint contradict each other.
     """
     if not (options.do_train or options.do_eval or options.dry_run):
         raise options_module.OptionError(
-            "Nothing to do; expected --do_train, --do_eval or --dry_run."
+            "Nothing to do: give --do_train, --do_eval or --dry_run."
         )
     if options.phase:
         return "\n".join(
@@ -60,7 +64,11 @@ def run(options, *, progress=progress_module.silent):
     return "\n".join([*lines, f"The run is in {options.output_dir}."])
 
 
-def train(options, *, progress=progress_module.silent):
+def train(
+    options: pretraining_options.RunPretrainingOptions,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> dict[str, Any]:
     """Trains; returns {"loss", "global_step"} of the last phase. See `run`."""
     options = dataclasses.replace(options, do_train=True, dry_run=False)
     for phase in phases.options_of(options) or [options]:
@@ -68,7 +76,11 @@ def train(options, *, progress=progress_module.silent):
     return reached
 
 
-def evaluate(options, *, progress=progress_module.silent):
+def evaluate(
+    options: pretraining_options.RunPretrainingOptions,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> dict[str, float]:
     """Evaluates the last checkpoint; returns the release's six scores. See `run`."""
     options = dataclasses.replace(options, do_train=False, do_eval=True, dry_run=False)
     last = (phases.options_of(options) or [options])[-1]
@@ -79,17 +91,22 @@ class Pretraining:
     """Examples and model of one run of pretraining, checked against each other.
 
     Args:
-        options: `run_options.RunPretrainingOptions`.
+        options: what to do.
         progress: see `bert_tf.progress`.
 
     Raises:
-        ValueError, OSError: options, examples or checkpoint do not fit together.
+        OSError, ValueError: as `run`.
     """
 
-    def __init__(self, options, *, progress=progress_module.silent):
+    def __init__(
+        self,
+        options: pretraining_options.RunPretrainingOptions,
+        *,
+        progress: progress_module.Progress = progress_module.silent,
+    ):
         self.options = options
-        start = _starting_point(options, progress)
-        config = config_overrides.apply(
+        start = model_setup.find_start(options, progress=progress)
+        config = model_setup.override(
             start.config,
             options.config_overrides,
             has_weights=start.source is not None,
@@ -106,7 +123,7 @@ class Pretraining:
             self.eval_records = self._open(options.eval_input_file)
         self._check_same_tasks()
         objectives.check_records(self.config, self.records)
-        inputs.check_masking(self.records, options)
+        dynamic_masking.check_masking(self.records, options)
         if options.do_train and options.eval_every_steps:
             selection.check_metric(options.best_metric, self._score_names())
         num_train_steps = options.num_train_steps
@@ -121,7 +138,7 @@ class Pretraining:
             progress=progress,
         )
 
-    def train(self):
+    def train(self) -> dict[str, Any]:
         """Trains to num_train_steps; returns {"loss", "global_step"}."""
         if self.trainer.resumed:
             self.trainer.folder.check_same_run(self.config, self.options)
@@ -135,11 +152,11 @@ class Pretraining:
         source = self._source(self.records)
         return self.trainer.train(source, evaluate=self._evaluation_scores)
 
-    def evaluate(self):
+    def evaluate(self) -> dict[str, float]:
         """Evaluates, writes eval_results.txt and returns its numbers."""
         if not (self.trainer.step or self.options.init_checkpoint):
             logger.warning(
-                "%s holds no checkpoint and there is no --init_checkpoint: these are "
+                "%s holds no checkpoint and --init_checkpoint is not given: these are "
                 "the scores of random weights.",
                 self.options.output_dir,
             )
@@ -150,23 +167,23 @@ class Pretraining:
         self.trainer.folder.write_eval_results(results)
         return results
 
-    def dry_run_report(self):
-        """Returns size, cost and time of the run, as text."""
+    def dry_run_report(self) -> str:
+        """Returns the size, cost and duration of the run as text."""
         return str(
             estimates.estimate(
                 self.trainer,
                 sequence_length=self.options.max_seq_length,
-                **objectives.predictions(self.config, self.options),
+                **objectives.estimate_arguments(self.config, self.options),
             )
         )
 
     def _open(self, patterns):
         records = tfrecord.RecordFiles(files.expand(patterns))
         max_predictions = None
-        if inputs.is_masked(records.schema):
+        if dynamic_masking.is_masked(records.schema):
             max_predictions = self.options.max_predictions_per_seq
         elif not self.config.is_causal:
-            inputs.check_num_predictions(records, self.options)
+            dynamic_masking.check_num_predictions(records, self.options)
         records.check(
             max_seq_length=self.options.max_seq_length,
             max_predictions_per_seq=max_predictions,
@@ -182,13 +199,12 @@ class Pretraining:
         ]
         if has_labels[0] != has_labels[1]:
             raise ValueError(
-                f"{self.eval_records.paths[0]} has other columns than "
-                f"{self.records.paths[0]}; create both with or both without "
-                "--next_sentence."
+                f"{self.eval_records.paths[0]} and {self.records.paths[0]} have "
+                "different columns; create both with the same --next_sentence."
             )
 
     def _source(self, records):
-        return inputs.create_source(records, self.vocabulary, self.options)
+        return dynamic_masking.create_source(records, self.vocabulary, self.options)
 
     def _score_names(self):
         return scores.names_of(objectives.loss_names(self.config, self.records))
@@ -201,7 +217,8 @@ class Pretraining:
         total = self.eval_records.num_records
         if limit and limit < total:
             logger.warning(
-                "Evaluating the first %d of %d examples; --max_eval_steps=0 takes all.",
+                "Evaluating the first %d of %d examples; --max_eval_steps=0 evaluates "
+                "all.",
                 limit,
                 total,
             )
@@ -219,44 +236,24 @@ class Pretraining:
         }
 
 
-def _starting_point(options, progress):
-    if options.model_size is not None:
-        return sizes.starting_point_of(options)
-    config_file = options.bert_config_file
-    if config_file is None and options.init_checkpoint is None:
-        config_file = os.path.join(options.output_dir, "bert_config.json")
-        if not files.exists(config_file):
-            raise options_module.OptionError(
-                "--bert_config_file or --model_size is required where there is "
-                f"neither --init_checkpoint nor a run in {options.output_dir}."
-            )
-    return starting_point.find(
-        options.init_checkpoint,
-        bert_config_file=config_file,
-        vocab_file=options.vocab_file,
-        needs_vocabulary=False,
-        progress=progress,
-    )
-
-
 def _check_casing(records, source):
-    """Refuses examples of another casing than that of the checkpoint."""
+    """Refuses examples whose casing differs from the checkpoint's."""
     recorded = records.metadata.get("do_lower_case")
     expected = None if source is None else source.do_lower_case
     if None not in (recorded, expected) and recorded != expected:
         raise ValueError(
             f"{records.paths[0]} was created with --do_lower_case={recorded}, but "
-            f"{source.path} was trained with {expected}; create the examples anew."
+            f"{source.path} was trained with {expected}; create the examples again."
         )
 
 
 def _recorded_vocabulary(records):
-    """Returns the vocabulary that the records name, if it is still the same one."""
+    """Returns the vocabulary that the records name, or None if it is unavailable."""
     path = records.metadata.get("vocab_file")
     if path is None or not files.exists(path):
         logger.warning(
-            "The vocabulary of %s is not known; give --vocab_file to keep it with "
-            "the run.",
+            "The vocabulary of %s is unknown; give --vocab_file to keep it with the "
+            "run.",
             records.paths[0],
         )
         return None

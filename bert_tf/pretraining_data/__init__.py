@@ -1,1 +1,10 @@
-"""Sentences to masked records: what `create_pretraining_data` does."""
+"""Sentences to masked records: what `create_pretraining_data` does.
+
+How one record is made: `release_sampling` reads documents, `release_pairs` draws
+sentences A and B, `data.packing` adds [CLS] and [SEP], `release_masks` masks, and
+`features` lays out the columns. The default `vectorized_sampling` draws the same for
+thousands of records at a time with `vectorized_pairs` and `vectorized_masks`.
+
+How many are made: `workflow` cuts the text into shards, `one_shard` samples one of
+them, and `all_shards` spreads the shards over processes or machines.
+"""

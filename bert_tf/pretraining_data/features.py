@@ -8,12 +8,12 @@ import numpy as np
 from bert_tf.data import packing
 from bert_tf.data import schema as schema_module
 from bert_tf.pretraining_data import draws as draws_module
-from bert_tf.pretraining_data import mask_sampling
-from bert_tf.pretraining_data import masking
 from bert_tf.pretraining_data import options as pretraining_data_options
-from bert_tf.pretraining_data import pair_sampling
+from bert_tf.pretraining_data import release_masks
 from bert_tf.pretraining_data import row_packing
 from bert_tf.pretraining_data import tokenized_text
+from bert_tf.pretraining_data import vectorized_masks
+from bert_tf.pretraining_data import vectorized_pairs
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 
@@ -21,7 +21,7 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 class MaskedPair:
     """A packed and masked sentence pair."""
 
-    masked: masking.MaskedTokens  # The sequence.
+    masked: release_masks.MaskedTokens  # The sequence.
     num_first: int  # Places of segment 0: [CLS], A and the first [SEP].
     is_random_next: bool  # True: B comes from another document.
 
@@ -79,13 +79,13 @@ def columns_of_pairs(
 
 
 def columns_of_table(
-    pairs: pair_sampling.PairTable,
+    pairs: vectorized_pairs.PairTable,
     text: tokenized_text.TokenizedText,
     vocabulary: vocabulary_module.Vocabulary,
     *,
     max_seq_length: int,
     next_sentence: bool,
-    masks: mask_sampling.MaskSampler | None,
+    masks: vectorized_masks.MaskSampler | None,
     draws: draws_module.Draws,
 ) -> dict[str, np.ndarray]:
     """Returns pairs as columns [B, length] of `schema.pretraining`.
@@ -128,7 +128,9 @@ def columns_of_table(
     }
     if masks is None:
         if starts_word is None:
-            starts_word = ~mask_sampling.is_inside_word(vocabulary)[ids] & is_candidate
+            starts_word = (
+                ~vectorized_masks.is_inside_word(vocabulary)[ids] & is_candidate
+            )
         columns["word_starts"] = starts_word.view(np.uint8)
     else:
         lengths = end[:, 0] + np.int64(1)

@@ -1,7 +1,9 @@
-"""What of a run is done: parts of finished shards, which a killed run leaves behind.
+"""Journal of finished shards, so that a killed run can resume.
 
-They lie in a folder beside the first output file. The same command, on the same text,
-goes on with them; any other one starts anew.
+The journal is a folder beside the first output file. It holds the part files of each
+finished shard and a note about them. The same command on the same text uses them; any
+other command discards them. All parts stay until the last shard is finished, so the
+disk holds the records twice for a while.
 """
 
 import contextlib
@@ -13,21 +15,23 @@ import logging
 import os
 import tempfile
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from bert_tf import files
 from bert_tf.data import corpus as data_corpus
 from bert_tf.pretraining_data import counts as counts_module
+from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import segmentation
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 _LOG = logging.getLogger(__name__)
 _FINGERPRINT = "fingerprint"
-# Changes whenever the same command makes other records than before.
+# Raise it whenever a new version of the code makes other records than before.
 _RECORDS_VERSION = 2
-# Options that the records do not depend on, or not by their names.
-_OF_NO_EFFECT = (
+# Options whose values do not affect the records. Of files, only the contents do.
+_OPTIONS_WITHOUT_EFFECT = (
     "input_file",
     "num_workers",
     "output_file",
@@ -39,52 +43,52 @@ _OF_NO_EFFECT = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Part:
-    """Records that are to be appended to an output file."""
+    """Framed records of one shard for one output file."""
 
-    file: int  # Number of the output file.
-    path: str  # Where the framed records are.
-    sizes: np.ndarray  # int64 [R], bytes of each.
+    file: int  # Index of the output file.
+    path: str
+    sizes: np.ndarray  # int64 [R], bytes of each record with header and footer.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Result:
-    """What became of a shard."""
+    """A finished shard."""
 
-    parts: tuple[Part, ...]  # By output file.
-    counts: counts_module.Counts  # What was read and made.
-    process_id: int  # Which process did it.
-    peak_memory_mb: float  # The most that it has held so far; 0: an earlier run's.
+    parts: tuple[Part, ...]
+    counts: counts_module.Counts
+    process_id: int  # The process that sampled it; 0 in an earlier run.
+    peak_memory_mb: float  # Of that process so far; 0 in an earlier run.
 
 
 class Journal:
-    """The folder of a run's parts, a context manager.
+    """The journal's folder, as a context manager.
 
-    It is removed at the end. An interrupted run, or one whose disk is full, leaves it
-    behind when a shard is finished.
+    The folder is removed at the end of the block, unless the run is interrupted or
+    fails with an OSError, such as a full disk, after at least one shard.
 
     Args:
         output_file: the run's first output file.
-        fingerprint: of all that the records depend on.
+        fingerprint: digest of everything that the records depend on.
 
     Attributes:
-        folder: where parts go; there inside the block.
-        num_finished: shards that an earlier run has finished.
+        folder: the folder for part files; it exists inside the block.
+        num_finished: number of shards that an earlier run has finished.
     """
 
     def __init__(self, output_file: str, fingerprint: str):
         self._fingerprint = fingerprint
         path = output_file
-        self._can_stay = True
+        self._can_be_kept = True
         if not files.is_remote(path):
             path = os.path.realpath(path)
-            # A device, such as /dev/null, has no place beside it.
-            self._can_stay = os.path.isfile(path) or not os.path.exists(path)
+            # A device such as /dev/null has no folder for a journal beside it.
+            self._can_be_kept = os.path.isfile(path) or not os.path.exists(path)
         folder, name = os.path.split(path)
         self.folder = os.path.join(folder, f".{name}.shards")
         self.num_finished = 0
 
     def __enter__(self) -> "Journal":
-        if not self._can_stay:
+        if not self._can_be_kept:
             self.folder = tempfile.mkdtemp(prefix="create_pretraining_data.")
             return self
         path = os.path.join(self.folder, _FINGERPRINT)
@@ -100,11 +104,11 @@ class Journal:
         self.num_finished = self._count()
         return self
 
-    def __exit__(self, kind, error, traceback):
-        is_worth_it = kind is not None and issubclass(kind, OSError | KeyboardInterrupt)
-        if self._can_stay and is_worth_it and (num_finished := self._count()):
+    def __exit__(self, kind, error, traceback) -> None:
+        can_resume = kind is not None and issubclass(kind, OSError | KeyboardInterrupt)
+        if self._can_be_kept and can_resume and (num_finished := self._count()):
             _LOG.warning(
-                "%d finished shards are kept in %s; the same command uses them.",
+                "Keeping %d finished shards in %s. The same command resumes the run.",
                 num_finished,
                 self.folder,
             )
@@ -116,25 +120,23 @@ class Journal:
 
 
 def finish(folder: str, shard_index: int, result: Result) -> None:
-    """Notes that the parts of a shard are written.
+    """Notes that all parts of a shard are written.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the note cannot be written.
     """
-    noted = io.BytesIO()  # What np.savez asks of a file, remote ones cannot do.
-    np.savez(
-        noted,
-        counts=json.dumps(dataclasses.asdict(result.counts)),
-        files=np.array([part.file for part in result.parts]),
-        paths=[os.path.basename(part.path) for part in result.parts],
-        **{f"sizes_{part.file}": part.sizes for part in result.parts},
-    )
+    arrays: dict[str, Any] = {f"sizes_{part.file}": part.sizes for part in result.parts}
+    arrays["counts"] = json.dumps(dataclasses.asdict(result.counts))
+    arrays["files"] = np.array([part.file for part in result.parts])
+    arrays["paths"] = [os.path.basename(part.path) for part in result.parts]
+    noted = io.BytesIO()  # np.savez needs to seek, which remote files cannot.
+    np.savez(noted, **arrays)
     with files.complete_or_absent(_path(folder, shard_index), "wb") as file:
         file.write(noted.getvalue())
 
 
 def finished(folder: str, shard_index: int) -> Result | None:
-    """Returns what an earlier run noted of a shard, if its parts are there whole."""
+    """Returns the note about a shard, or None if there is none or a part is damaged."""
     path = _path(folder, shard_index)
     if not files.exists(path):
         return None
@@ -156,24 +158,24 @@ def finished(folder: str, shard_index: int) -> Result | None:
 
 
 def fingerprint(
-    options,
+    options: pretraining_data_options.CreatePretrainingDataOptions,
     vocabulary: vocabulary_module.Vocabulary,
     inputs: Sequence[str],
     shards: Sequence[data_corpus.Shard],
 ) -> str:
-    """Returns a digest of all that the records depend on.
+    """Returns a digest of everything that the records depend on.
 
     Args:
-        options: `CreatePretrainingDataOptions`.
-        vocabulary: that the options name.
-        inputs: the files that are read; what is in them counts, not their names.
-        shards: what the files are cut into.
+        options: what to create.
+        vocabulary: the vocabulary that the options name.
+        inputs: the text files; their contents count, not their names.
+        shards: the shards that the files are cut into.
 
     Raises:
         OSError: a file cannot be read.
     """
     values = dataclasses.asdict(options)
-    for name in _OF_NO_EFFECT:
+    for name in _OPTIONS_WITHOUT_EFFECT:
         values.pop(name, None)
     values["num_files"] = len(options.output_file)
     values["vocabulary"] = vocabulary.fingerprint
@@ -191,11 +193,11 @@ def fingerprint(
 
 
 def _remove(folder):
-    """Removes a journal's folder with all that is in it."""
+    """Removes a journal's folder and everything in it."""
     if not files.exists(folder):
         return
     with contextlib.suppress(OSError):
-        # The fingerprint first: without it, what is left is nobody's.
+        # The fingerprint first: a folder without it is never used again.
         names = files.list_folder(folder)
         for name in sorted(names, key=lambda name: name != _FINGERPRINT):
             files.remove(os.path.join(folder, name))

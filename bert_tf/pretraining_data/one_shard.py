@@ -1,11 +1,12 @@
-"""What one process does with a shard."""
+"""Samples one shard and writes its records to part files; runs in every worker.
+
+Part files hold framed records that `all_shards` appends to the output files. The
+journal gets a note once all parts of the shard are complete.
+"""
 
 import contextlib
 import dataclasses
-import multiprocessing
 import os
-import signal
-import threading
 import uuid
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ import numpy as np
 from bert_tf import files
 from bert_tf.data import corpus as data_corpus
 from bert_tf.data import encoding as data_encoding
+from bert_tf.data.parallel import worker_processes
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import features
 from bert_tf.pretraining_data import journal as journal_module
@@ -26,18 +28,20 @@ from bert_tf.pretraining_data import release_sampling
 from bert_tf.pretraining_data import vectorized_sampling
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
+Sampler = release_sampling.ReleaseSampler | vectorized_sampling.VectorizedSampler
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Placement:
-    """Which output files the sequences of a shard go to."""
+    """The output files that the sequences of a shard go to."""
 
-    shard_index: int  # Number of the shard.
-    num_shards: int  # Shards of the corpus.
+    shard_index: int
+    num_shards: int
     num_files: int  # Output files, F.
 
     @property
     def files(self) -> list[int]:
-        """Numbers of the files."""
+        """Indices of the files: all of them if there are fewer shards than files."""
         if self.num_shards >= self.num_files:
             return [self.shard_index % self.num_files]
         return list(range(self.num_files))
@@ -45,12 +49,11 @@ class Placement:
     def split(
         self, columns: Mapping[str, np.ndarray], first_row: int
     ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
-        """Yields (number of a file, the rows that go there).
+        """Yields (index of a file, the rows for it). Several files take rows in turn.
 
         Args:
-            columns: some of the shard's rows; with several files they go there in
-                turn.
-            first_row: number of the first of them in the shard.
+            columns: a block of the shard's rows.
+            first_row: index of the first of these rows within the shard.
         """
         targets = self.files
         for turn, file in enumerate(targets):
@@ -60,27 +63,26 @@ class Placement:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Shared:
-    """What the processes share."""
+    """State that all local processes share."""
 
-    num_bytes: Any  # multiprocessing.Value: bytes of text done by all of them.
-    stop: synchronize.Event  # Set when nothing more is wanted.
+    num_bytes: Any  # multiprocessing.Value: bytes of text finished by all of them.
+    stop: synchronize.Event  # Set by the main process to end the workers early.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Task:
-    """One shard to do."""
+    """One shard to sample."""
 
-    shard: data_corpus.Shard  # The text.
-    folder: str  # Where to write.
-    place: Placement  # Where the sequences go in the end.
+    shard: data_corpus.Shard
+    folder: str  # Where the part files and the note go.
+    place: Placement
 
 
 class StoppedError(Exception):
-    """The main process wants nothing more."""
+    """The main process has told the workers to stop."""
 
 
-# Of this process: (options, vocabulary, what is shared, its sampler or None). Set by
-# `start`.
+# In a worker process: [options, vocabulary, shared, sampler or None], set by `start`.
 _STATE: list = []
 
 
@@ -89,49 +91,48 @@ def start(
     vocabulary: vocabulary_module.Vocabulary,
     shared: Shared,
 ) -> None:
-    """Prepares a new process."""
-    # The main process is interrupted too, and then says stop.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    """Prepares a new worker process."""
+    worker_processes.follow_parent()
     _STATE[:] = [options, vocabulary, shared, None]
 
 
-def write_parts(task: Task) -> journal_module.Result:
-    """Does a task, as `parts_of`, in a process that `start` has prepared."""
+def sample_in_worker(task: Task) -> journal_module.Result:
+    """Calls `sample` in a process that `start` has prepared."""
     options, vocabulary, shared, sampler = _STATE
     if sampler is None:
         sampler = _STATE[-1] = create_sampler(options, vocabulary)
-    return parts_of(task, options, sampler, _adding_to(shared))
+    return sample(task, options, sampler, _adding_to(shared))
 
 
-def parts_of(
+def sample(
     task: Task,
     options: pretraining_data_options.CreatePretrainingDataOptions,
-    sampler: release_sampling.ReleaseSampler | vectorized_sampling.VectorizedSampler,
-    tell: Callable[[int], None],
+    sampler: Sampler,
+    on_bytes: Callable[[int], None],
 ) -> journal_module.Result:
-    """Samples a shard and writes its records, framed, to files in `task.folder`.
+    """Samples a shard and writes its framed records to files in `task.folder`.
 
     Args:
-        task: the shard. What is written depends on it and the options alone.
-        options: of create_pretraining_data.
-        sampler: of `create_sampler`.
-        tell: told how many bytes of the shard are done.
+        task: the shard. The records depend only on it and on the options.
+        options: what to create.
+        sampler: from `create_sampler`.
+        on_bytes: called with the number of bytes of the shard finished so far.
 
     Raises:
-        OSError, ValueError: as `VectorizedSampler.columns`, or a full disk.
+        OSError: as `VectorizedSampler.columns`, or the disk is full.
+        ValueError: as `VectorizedSampler.columns`.
     """
     schema = features.schema_of(options)
     counts = counts_module.Counts()
     index = task.place.shard_index
-    tell_share = share_of(task.shard, 0, tell)
+    on_share = share_to_bytes(task.shard, on_bytes)
     first_row = 0
     with contextlib.ExitStack() as stack:
         parts = {}
         for file in task.place.files:
             part = contextlib.closing(_PartWriter(task, file, schema))
             parts[file] = stack.enter_context(part)
-        for columns in sampler.columns(task.shard, index, counts, tell_share):
+        for columns in sampler.columns(task.shard, index, counts, on_share):
             for file, rows in task.place.split(columns, first_row):
                 parts[file].write(rows)
             first_row += len(columns["input_ids"])
@@ -139,7 +140,7 @@ def parts_of(
         parts=tuple(part.written() for part in parts.values()),
         counts=counts,
         process_id=os.getpid(),
-        peak_memory_mb=peak_memory_mb(),
+        peak_memory_mb=worker_processes.peak_memory_mb(),
     )
     journal_module.finish(task.folder, index, result)
     return result
@@ -148,35 +149,18 @@ def parts_of(
 def create_sampler(
     options: pretraining_data_options.CreatePretrainingDataOptions,
     vocabulary: vocabulary_module.Vocabulary,
-) -> release_sampling.ReleaseSampler | vectorized_sampling.VectorizedSampler:
-    """Returns the `ReleaseSampler` or `VectorizedSampler` that the options name."""
+) -> Sampler:
+    """Returns the sampler that the options name."""
     if options.sampler == "release":
         return release_sampling.ReleaseSampler(options, vocabulary)
     return vectorized_sampling.VectorizedSampler(options, vocabulary)
 
 
-def share_of(
-    shard: data_corpus.Shard, done: int, tell: Callable[[int], None]
+def share_to_bytes(
+    shard: data_corpus.Shard, on_bytes: Callable[[int], None]
 ) -> Callable[[float], None]:
-    """Returns a function that tells bytes done for the share of a shard done."""
-    return lambda share: tell(done + int(min(share, 1.0) * shard.num_bytes))
-
-
-def peak_memory_mb() -> float:
-    """Returns the most memory in MB that this process has held; 0 where unknown."""
-    try:
-        # Not getrusage alone: what a parent held counts there for its children.
-        with open("/proc/self/status", encoding="ascii") as status:
-            for line in status:
-                if line.startswith("VmHWM:"):
-                    return int(line.split()[1]) / 1000
-    except OSError:
-        pass
-    try:
-        import resource
-    except ImportError:
-        return 0.0
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+    """Returns a progress callback that turns the finished share into bytes."""
+    return lambda share: on_bytes(int(min(share, 1.0) * shard.num_bytes))
 
 
 class _PartWriter:
@@ -186,7 +170,7 @@ class _PartWriter:
         self._file = file
         self._schema = schema
         self._sizes = [np.zeros(0, np.int64)]
-        # A runner may do a task twice at the same time: each its own file.
+        # A Beam runner may run a task twice at the same time, so names are unique.
         name = f"{task.place.shard_index}-{file}-{uuid.uuid4().hex}.part"
         self._path = os.path.join(task.folder, name)
         self._output = files.open_file(self._path, "wb")
@@ -205,20 +189,15 @@ class _PartWriter:
 
 
 def _adding_to(shared):
-    told = 0
+    """Returns an `on_bytes` that adds a task's progress to that of all workers."""
+    reported = 0
 
-    def tell(num_bytes):
-        nonlocal told
+    def on_bytes(num_bytes):
+        nonlocal reported
         if shared.stop.is_set():
             raise StoppedError
         with shared.num_bytes.get_lock():
-            shared.num_bytes.value += num_bytes - told
-        told = num_bytes
+            shared.num_bytes.value += num_bytes - reported
+        reported = num_bytes
 
-    return tell
-
-
-def _end_with_parent():
-    """Ends this process when the main one is gone, however it went."""
-    multiprocessing.parent_process().join()
-    os._exit(1)
+    return on_bytes

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+from typing import ClassVar
 
 from bert_tf import options as options_module
 from bert_tf.data.parallel import execution
@@ -9,9 +10,9 @@ from bert_tf.options import option
 from bert_tf.pretraining_data import mask_shares
 
 _SHARES = mask_shares.MaskShares()
-# Of `masking`, in both tools that mask.
+# Values of --masking, here and in run_pretraining.
 MASKINGS = ("random", "span")
-# Options that say how to mask, and with --dynamic_masking are those of run_pretraining.
+# Options that say how to mask. With --dynamic_masking run_pretraining takes them.
 MASKING_OPTIONS = (
     "do_whole_word_mask",
     "masking",
@@ -20,7 +21,7 @@ MASKING_OPTIONS = (
     "same_share",
     "random_share",
 )
-# Options that the release's sampler knows nothing of.
+# Options that --sampler=release does not support.
 _VECTORIZED_ONLY = (
     "dynamic_masking",
     "masking",
@@ -31,26 +32,31 @@ _VECTORIZED_ONLY = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MaskShareOptions(options_module.Options):
-    """What becomes of masked pieces; of both tools that mask."""
+    """What replaces the chosen pieces, for both tools that mask."""
+
+    flag_group: ClassVar[str] = "advanced"
 
     mask_share: float = option(
         _SHARES.mask,
         minimum=0.0,
         maximum=1.0,
-        help="Of the pieces to be predicted, the share that becomes [MASK]; with "
-        "same_share and random_share it adds up to 1.",
+        help="Share of the chosen pieces that is replaced by [MASK]. mask_share, "
+        "same_share and random_share must add up to 1.",
     )
     same_share: float = option(
-        _SHARES.same, minimum=0.0, maximum=1.0, help="The share that stays as it is."
+        _SHARES.same,
+        minimum=0.0,
+        maximum=1.0,
+        help="Share of the chosen pieces that stays unchanged.",
     )
     random_share: float = option(
         _SHARES.random,
         minimum=0.0,
         maximum=1.0,
-        help="The share that becomes any piece of the vocabulary.",
+        help="Share of the chosen pieces that is replaced by a random piece.",
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         try:
             self.shares.check()
@@ -67,55 +73,63 @@ class MaskShareOptions(options_module.Options):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
-    """Makes TFRecord files of masked sentence pairs from text.
+    """Creates TFRecord files of masked sentence pairs from text.
 
-    Text has a sentence a line and a blank line between documents.
+    The text has one sentence per line and a blank line between documents.
     """
 
     input_file: tuple[str, ...] = option(
-        help="Text files; names and patterns, commas between."
+        help="Text files: names and patterns, separated by commas."
     )
     output_file: tuple[str, ...] = option(
-        help="TFRecord files to write, commas between."
+        help="TFRecord files to write, separated by commas."
     )
-    vocab_file: str = option(help="The vocabulary, a word piece a line.")
+    vocab_file: str = option(help="Vocabulary file with one word piece per line.")
     do_lower_case: bool = option(
-        True, help="Lower-case the text; as the vocabulary was made."
+        True, help="Lower-case the text. Use True for an uncased vocabulary."
     )
     do_whole_word_mask: bool = option(False, help="Mask all pieces of a word together.")
     whole_word_segmenter: str | None = option(
         None,
-        help="Who tells Chinese words, whose characters stand alone in every "
-        "vocabulary: jieba, or a file with a word a line. Default: nobody; each "
-        "character is a word.",
+        help="Segmenter that groups Chinese characters into words: jieba, or a file "
+        "with one word per line. Default: none; each character is a word.",
+        group="advanced",
     )
     masking: str = option(
         "random",
         choices=MASKINGS,
-        help="random: pieces, or words, each by itself; span: up to ten words that "
-        "follow one another, as in SpanBERT.",
+        help="random: choose pieces or words independently. span: choose up to ten "
+        "consecutive words together, as SpanBERT does.",
+        group="advanced",
     )
     dynamic_masking: bool = option(
         False,
-        help="Mask nothing here: run_pretraining does, with other masks each time.",
+        help="Write unmasked examples. run_pretraining then masks them differently "
+        "each time it reads them.",
     )
     max_seq_length: int = option(
-        128, minimum=5, maximum=65536, help="Pieces of a sequence, padding included."
+        128,
+        minimum=5,
+        maximum=65536,
+        help="Length of each example in word pieces, padding included.",
     )
     packed_rows: bool = option(
         False,
-        help="Put several sequences into a row where they fit: less padding, the same "
-        "losses. They do not see one another.",
+        help="Pack several short sequences into one row, so that less is padding. The "
+        "sequences do not attend to each other, and the losses stay the same.",
+        group="advanced",
     )
     max_predictions_per_seq: int = option(
-        20, minimum=1, help="The most masked pieces of a sequence, or of a row."
+        20, minimum=1, help="Maximum number of masked pieces per example."
     )
-    random_seed: int = option(12345, minimum=0, help="Fixes every draw.")
+    random_seed: int = option(12345, minimum=0, help="Seed of the random draws.")
     dupe_factor: int = option(
-        10, minimum=1, help="Passes over the text, each with other masks."
+        10,
+        minimum=1,
+        help="Number of passes over the text, each with different pairs and masks.",
     )
     masked_lm_prob: float = option(
-        0.15, minimum=0.0, maximum=1.0, help="Share of the pieces that is masked."
+        0.15, minimum=0.0, maximum=1.0, help="Share of the word pieces to mask."
     )
     short_seq_prob: float = option(
         0.1,
@@ -126,49 +140,53 @@ class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
     sampler: str = option(
         "vectorized",
         choices=("vectorized", "release"),
-        help="vectorized: the release's distributions, drawn for thousands of "
-        "sequences at a time; release: the release's own draws, one by one, which "
-        "give its very records.",
+        help="vectorized: draws thousands of sequences at a time from the "
+        "distributions of the release. release: repeats the draws of the release one "
+        "by one and creates the same records.",
+        group="advanced",
     )
     next_sentence: bool = option(
         True,
-        help="Make sentence pairs with next_sentence_labels. False: sequences of "
-        "sentences that follow one another, without labels.",
+        help="Create sentence pairs with next_sentence_labels. False: create sequences "
+        "of consecutive sentences without labels.",
     )
     num_workers: int | None = option(
         None,
         minimum=1,
-        help="Processes; what is written does not depend on it. Default: one for each "
-        "processor core, and at most one for each MB of text.",
+        help="Number of processes. The output does not depend on it. Default: one per "
+        "processor core, and at most one per MB of text.",
+        group="devices",
     )
     shard_mb: float = option(
         64.0,
         minimum=0.0001,
-        help="The most MB of text sampled together; memory grows with it. Unless "
-        "--sampler=release it is 8 MB, or less of a small corpus, once there are 16 "
-        "documents to draw from.",
+        help="Maximum MB of text that is sampled together; it bounds the memory. The "
+        "vectorized sampler ends a shard at 8 MB, or less for a small corpus, once it "
+        "has 16 documents.",
+        group="advanced",
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         self._check_masking()
-        most = self.max_predictions_per_seq
-        if most > self.max_seq_length and not self.dynamic_masking:
+        given = self.max_predictions_per_seq
+        if given > self.max_seq_length and not self.dynamic_masking:
             raise options_module.OptionError(
                 f"--max_predictions_per_seq: expected at most max_seq_length "
-                f"({self.max_seq_length}), got {most}."
+                f"({self.max_seq_length}), got {given}."
             )
         if self.sampler == "release" and not self.next_sentence:
             raise options_module.OptionError(
-                "--sampler: expected vectorized with --next_sentence=false, got "
-                "'release'; the release knows sentence pairs only."
+                "--sampler=release creates sentence pairs only; use "
+                "--sampler=vectorized with --next_sentence=false."
             )
+        real_paths = [os.path.realpath(path) for path in self.output_file]
         for name in self.output_file:
-            others = [os.path.realpath(path) for path in self.output_file]
-            if others.count(os.path.realpath(name)) > 1 or name in self.input_file:
+            is_repeated = real_paths.count(os.path.realpath(name)) > 1
+            if is_repeated or name in self.input_file:
                 raise options_module.OptionError(
-                    f"--output_file: expected names that are given once, got {name!r} "
-                    f"twice among input and output files."
+                    f"--output_file: {name!r} is given twice among the input and "
+                    "output files; expected different files."
                 )
 
     def _check_masking(self):
@@ -177,21 +195,21 @@ class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
             if not self._is_default(name):
                 raise options_module.OptionError(
                     f"--{name} does not go with --dynamic_masking; give it to "
-                    f"run_pretraining, which then masks."
+                    f"run_pretraining, which draws the masks."
                 )
         for name in _VECTORIZED_ONLY if self.sampler == "release" else ():
             if not self._is_default(name):
                 raise options_module.OptionError(
-                    f"--{name} needs --sampler=vectorized; the release has no such "
-                    f"thing."
+                    f"--{name} is not supported by --sampler=release; use "
+                    "--sampler=vectorized."
                 )
         uses_words = (
             self.do_whole_word_mask or self.dynamic_masking or self.masking == "span"
         )
         if self.whole_word_segmenter is not None and not uses_words:
             raise options_module.OptionError(
-                "--whole_word_segmenter needs masks that know words: "
-                "--do_whole_word_mask, --masking=span or --dynamic_masking."
+                "--whole_word_segmenter needs --do_whole_word_mask, --masking=span or "
+                "--dynamic_masking."
             )
 
     def _is_default(self, name):
@@ -199,5 +217,5 @@ class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
 
     @property
     def max_tokens(self) -> int:
-        """Pieces of text that a sequence has room for."""
+        """Number of text pieces that fit, besides [CLS] and one or two [SEP]."""
         return self.max_seq_length - (3 if self.next_sentence else 2)

@@ -9,10 +9,10 @@ import numpy as np
 from bert_tf.data import corpus as data_corpus
 from bert_tf.data import packing
 from bert_tf.pretraining_data import counts as counts_module
-from bert_tf.pretraining_data import examples
 from bert_tf.pretraining_data import features
-from bert_tf.pretraining_data import masking
 from bert_tf.pretraining_data import options as pretraining_data_options
+from bert_tf.pretraining_data import release_masks
+from bert_tf.pretraining_data import release_pairs
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
@@ -83,7 +83,7 @@ class ReleaseSampler:
 
     def _pairs(self, documents, rng, on_progress):
         options = self._options
-        sampler = examples.PairSampler(
+        sampler = release_pairs.PairSampler(
             documents,
             rng,
             max_tokens=options.max_tokens,
@@ -102,7 +102,7 @@ class ReleaseSampler:
         packed = packing.pack_pair(
             pair.tokens_a, pair.tokens_b, max_seq_length=options.max_seq_length
         )
-        masked = masking.mask_tokens(
+        masked = release_masks.mask_tokens(
             packed.pieces,
             rng,
             vocabulary=self._vocabulary,

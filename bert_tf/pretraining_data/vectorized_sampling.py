@@ -9,12 +9,12 @@ from bert_tf.data import corpus as data_corpus
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import draws as draws_module
 from bert_tf.pretraining_data import features
-from bert_tf.pretraining_data import mask_sampling
 from bert_tf.pretraining_data import options as pretraining_data_options
-from bert_tf.pretraining_data import pair_sampling
 from bert_tf.pretraining_data import row_packing
 from bert_tf.pretraining_data import segmentation
 from bert_tf.pretraining_data import tokenized_text
+from bert_tf.pretraining_data import vectorized_masks
+from bert_tf.pretraining_data import vectorized_pairs
 from bert_tf.pretraining_data import word_table
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
@@ -43,7 +43,7 @@ class VectorizedSampler:
         self._table = word_table.WordTable(vocabulary, options.do_lower_case, segmenter)
         self._masks = None
         if not options.dynamic_masking:
-            self._masks = mask_sampling.MaskSampler(
+            self._masks = vectorized_masks.MaskSampler(
                 vocabulary,
                 masked_lm_prob=options.masked_lm_prob,
                 max_predictions=options.max_predictions_per_seq,
@@ -115,9 +115,9 @@ class VectorizedSampler:
     def _pairs(self, text, draws):
         options = self._options
         sample = (
-            pair_sampling.sample_pairs
+            vectorized_pairs.sample_pairs
             if options.next_sentence
-            else pair_sampling.sample_sequences
+            else vectorized_pairs.sample_sequences
         )
         return sample(
             text,

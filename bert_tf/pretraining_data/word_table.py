@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bert_tf.pretraining_data import mask_sampling
 from bert_tf.pretraining_data import segmentation
+from bert_tf.pretraining_data import vectorized_masks
 from bert_tf.tokenization import basic
 from bert_tf.tokenization import characters
 from bert_tf.tokenization import full
@@ -66,7 +66,7 @@ class WordTable:
         self._tokenizer = full.FullTokenizer(vocabulary, do_lower_case)
         self._do_lower_case = do_lower_case
         self._segmenter = segmenter
-        self._is_inside_word = mask_sampling.is_inside_word(vocabulary)
+        self._is_inside_word = vectorized_masks.is_inside_word(vocabulary)
         self._clear()
 
     def tokenize(self, sentences: Sequence[str]) -> Pieces:

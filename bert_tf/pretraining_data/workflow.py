@@ -1,4 +1,4 @@
-"""Text files to TFRecord files: the work of create_pretraining_data."""
+"""create_pretraining_data on one page: shard the text, sample it, write, report."""
 
 import contextlib
 import dataclasses
@@ -9,39 +9,39 @@ from bert_tf import options as options_module
 from bert_tf import progress as progress_module
 from bert_tf.data import corpus as data_corpus
 from bert_tf.data import tfrecord
+from bert_tf.pretraining_data import all_shards
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import features
 from bert_tf.pretraining_data import journal as journal_module
 from bert_tf.pretraining_data import options as pretraining_data_options
-from bert_tf.pretraining_data import processes
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
-# Shards that a small corpus is cut into for several processes; half as many, and so on,
-# where each would have less than the fewest megabytes. More than the most would only
-# take more memory.
+# A small corpus is cut into 16, 8, 4 or 2 shards, so that all cores have work, as long
+# as each shard has at least 1.5 MB. Shards above 8 MB would only need more memory. The
+# number of shards depends on the text alone, never on the number of workers, and so do
+# the records.
 _SHARDS_OF_A_SMALL_CORPUS = 16
-_FEWEST_MEGABYTES = 1.5
-_MOST_MEGABYTES = 8.0
+_MIN_SHARD_MB = 1.5
+_MAX_SHARD_MB = 8.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CreationReport:
     """What was read and written."""
 
-    counts: counts_module.Counts  # Documents, pieces, sequences and so on.
-    is_masked: bool  # Whether masks were drawn; else training draws them.
-    output_files: tuple[str, ...]  # The files written.
-    max_seq_length: int  # Places of a sequence.
+    counts: counts_module.Counts
+    is_masked: bool  # False if masks are left to run_pretraining.
+    output_files: tuple[str, ...]
+    max_seq_length: int
     has_next_sentence: bool  # Whether the sequences are pairs.
-    num_shards: int  # Shards of the corpus.
-    num_resumed: int  # Of these, how many an earlier run had finished.
-    # Of all processes together, each at its own peak; with a runner of Beam's, of this
-    # process alone.
+    num_shards: int
+    num_resumed: int  # Shards that an earlier run had finished.
+    # The peaks of all local processes added up, without the workers of a Beam runner.
     peak_memory_mb: float
 
     @property
     def mean_fill(self) -> float:
-        """Share of the places that is no padding."""
+        """Share of the positions that is not padding."""
         return self.counts.filled / (self.counts.rows * self.max_seq_length)
 
     def __str__(self) -> str:
@@ -53,19 +53,19 @@ class CreationReport:
             "[UNK]": f"{counts.unknown / counts.pieces:.3%} of the pieces",
             "shards": f"{self.num_shards:,}",
             "sequences": f"{counts.instances:,}",
-            "mean fill": f"{self.mean_fill:.1%} of {self.max_seq_length} places",
-            "masked": f"{counts.masked / counts.filled:.2%} of the filled places",
+            "mean fill": f"{self.mean_fill:.1%} of {self.max_seq_length} positions",
+            "masked": f"{counts.masked / counts.filled:.2%} of the filled positions",
         }
         if counts.rows < counts.instances:
             places = counts.instances * self.max_seq_length
             lines["rows"] = (
-                f"{counts.rows:,}: {1 - self.mean_fill:.1%} padding, with a sequence a "
-                f"row {1 - counts.filled / places:.1%}"
+                f"{counts.rows:,}, {1 - self.mean_fill:.1%} padding; "
+                f"{1 - counts.filled / places:.1%} with one sequence per row"
             )
         if not self.is_masked:
-            lines["masked"] = "nothing; run_pretraining masks"
+            lines["masked"] = "no; run_pretraining draws the masks"
         if self.num_resumed:
-            lines["shards"] += f", {self.num_resumed:,} of them by an earlier run"
+            lines["shards"] += f", {self.num_resumed:,} of them from an earlier run"
         if self.has_next_sentence:
             share = counts.random_next / counts.instances
             lines["random next"] = f"{share:.1%} of the sequences"
@@ -79,23 +79,24 @@ def create_data(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> CreationReport:
-    """Writes the masked sequences of text files as TFRecord files.
+    """Writes TFRecord files of masked sequences sampled from text files.
 
-    With fewer shards than output files the sequences go to the files in turn, as in
-    2018; else shard i goes to file i mod F.
+    With fewer shards than output files, sequences go to the files in turn, as in the
+    release. Otherwise shard i goes to file i mod F.
 
     Args:
-        options: what to read, make and write.
-        progress: told how many MB of text are done.
+        options: what to read, create and write.
+        progress: called with the megabytes of text finished.
 
     Returns:
-        What was read and written. It depends on the input, the flags and the seed
-        alone, the peak memory apart.
+        What was read and written. Apart from the peak memory it depends only on the
+        input, the flags and the seed.
 
     Raises:
         OSError: a file cannot be read or written.
-        ValueError: text that is not UTF-8, no text, one document where pairs are
-            wanted, a file that is no vocabulary, or an output file that is read too.
+        ValueError: the text is empty, is not UTF-8, or has one document although
+            sentence pairs need two; the vocabulary is invalid; or an output file is
+            also an input.
     """
     inputs = files.expand(options.input_file)
     options_module.check_not_overwritten(
@@ -105,7 +106,7 @@ def create_data(
     vocabulary = vocabulary_module.Vocabulary.load(options.vocab_file)
     shards = _shards(inputs, options)
     if not shards:
-        raise ValueError(f"There is no text in {', '.join(inputs)}.")
+        raise ValueError(f"Found no text in {', '.join(inputs)}.")
     counts = counts_module.Counts()
     with contextlib.ExitStack() as stack:
         journal = None
@@ -118,18 +119,18 @@ def create_data(
             stack.enter_context(_writer(path, options, vocabulary))
             for path in options.output_file
         ]
-        work = processes.ShardWork(
+        work = all_shards.ShardWork(
             shards=shards,
             options=options,
             vocabulary=vocabulary,
             writers=writers,
             counts=counts,
-            journal=journal,
+            journal_folder=journal.folder if journal else None,
         )
-        peak_memory_mb = processes.write_shards(work, progress)
+        peak_memory_mb = all_shards.write_shards(work, progress)
         if not counts.instances:
             raise ValueError(
-                f"There are no word pieces in the text of {', '.join(inputs)}."
+                f"Found no word pieces in the text of {', '.join(inputs)}."
             )
     return CreationReport(
         counts=counts,
@@ -144,22 +145,22 @@ def create_data(
 
 
 def _shards(paths, options):
-    """Returns the shards; how many there are depends on the text alone."""
-    if options.sampler == "release":  # As in 2018, a corpus is drawn from as a whole.
+    """Returns the shards; their number depends only on the text and on --shard_mb."""
+    if options.sampler == "release":  # The release samples a corpus as a whole.
         return data_corpus.shards(paths, options.shard_mb)
     megabytes = sum(files.size(path) for path in paths) / 1e6
     num_shards = _SHARDS_OF_A_SMALL_CORPUS
-    while num_shards > 1 and megabytes / num_shards < _FEWEST_MEGABYTES:
+    while num_shards > 1 and megabytes / num_shards < _MIN_SHARD_MB:
         num_shards //= 2
-    # A little more, so that no small rest makes a shard of its own.
-    target_mb = min(options.shard_mb, _MOST_MEGABYTES, 1.02 * megabytes / num_shards)
+    # 2 % more, so that a small remainder does not become a shard of its own.
+    target_mb = min(options.shard_mb, _MAX_SHARD_MB, 1.02 * megabytes / num_shards)
     return data_corpus.shards(paths, options.shard_mb, target_mb=target_mb)
 
 
 def _writer(path, options, vocabulary):
     vocab_file = options.vocab_file
     if not files.is_remote(vocab_file):
-        # Whoever reads the records may do so from another folder.
+        # A reader of the records may run in another folder.
         vocab_file = os.path.abspath(vocab_file)
     metadata = {
         "vocab_file": vocab_file,

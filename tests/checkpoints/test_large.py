@@ -15,10 +15,10 @@ import tensorflow as tf
 from bert_tf.checkpoints import names, native, rotation
 from bert_tf.modeling import config
 from bert_tf.pretraining import model as pretraining
-from bert_tf.pretraining import shard_worker
+from bert_tf.data.parallel import worker_processes
 
 def peak():
-    return shard_worker.peak_memory_mb() / 1000
+    return worker_processes.peak_memory_mb() / 1000
 
 folder, action = sys.argv[1:]
 model = pretraining.BertPretrainer(config.BertConfig.named("bert-large-uncased"))

@@ -267,7 +267,7 @@ def test_filling_masks_is_refused(left_to_right_run, run_tool):
         "fill_mask", f"--init_checkpoint={left_to_right_run}", "--text=a [MASK]"
     )
     assert done.exit_code == 1
-    assert "reads from left to right" in done.stderr.strip().splitlines()[-1]
+    assert "is a left-to-right model" in done.stderr.strip().splitlines()[-1]
 
 
 def test_masked_words_under_causal_attention_are_refused(
@@ -281,7 +281,7 @@ def test_masked_words_under_causal_attention_are_refused(
         size="none",
     )
     assert done.exit_code == 1
-    assert "sees nothing to the right of a mask" in done.stderr.splitlines()[-1]
+    assert "needs a bidirectional model" in done.stderr.splitlines()[-1]
 
 
 def test_a_model_that_saw_both_sides_may_go_on_left_to_right_and_it_is_said(
@@ -303,7 +303,7 @@ def test_sentence_pairs_are_refused(golden):
     pairs = types.SimpleNamespace(
         paths=["pairs.tfrecord"], schema={"next_sentence_labels": None}
     )
-    with pytest.raises(ValueError, match=r"pairs.tfrecord .* --next_sentence=False"):
+    with pytest.raises(ValueError, match=r"pairs.tfrecord .* --next_sentence=false"):
         objectives.check_records(causal, pairs)
 
 
@@ -362,7 +362,7 @@ def test_of_a_checkpoint_dropout_alone_is_changed(tmp_path, pretrain, words_only
     flags = ["--do_train", "--config_overrides=num_attention_heads=1"]
     done = pretrain(tmp_path / "run", *flags, size=start)
     assert done.exit_code == 2, done.stderr
-    said = "num_attention_heads is what the weights of --init_checkpoint were made with"
+    said = "num_attention_heads is fixed by the weights of --init_checkpoint"
     assert said in done.stderr.strip().splitlines()[-1]
     assert not (tmp_path / "run").exists()
     flags = ["--do_train", "--config_overrides=hidden_dropout_prob=0.3"]
@@ -377,15 +377,21 @@ def test_of_a_checkpoint_dropout_alone_is_changed(tmp_path, pretrain, words_only
 @pytest.mark.parametrize(
     "change, said",
     [
-        ("dropout=0", "'dropout=0', expected NAME=VALUE with one of vocab_size, hid"),
-        ("hidden_size", "'hidden_size', expected NAME=VALUE"),
-        ("num_hidden_layers=2.5", "num_hidden_layers=2.5, expected a whole number"),
-        ("hidden_dropout_prob=none", "hidden_dropout_prob=none, expected a number"),
+        ("dropout=0", "expected NAME=VALUE with one of vocab_size, hid"),
+        ("hidden_size", "got 'hidden_size'"),
+        ("num_hidden_layers=2.5", "layers: expected an integer, got '2.5'"),
+        (
+            "hidden_dropout_prob=none",
+            "dropout_prob: expected a number, got 'none'",
+        ),
         ("position_initializer=waves", "expected one of normal, sinusoidal"),
         ("hidden_dropout_prob=2", "less than 1, got 2.0"),
-        ("hidden_act=relu,hidden_act=gelu", "hidden_act is there twice"),
-        ("attention=causal", "attention cannot be changed here; give --objective"),
-        ("vocab_size=99", "vocab_size cannot be changed here; it is that of the voc"),
+        ("hidden_act=relu,hidden_act=gelu", "hidden_act is given twice"),
+        ("attention=causal", "attention cannot be changed here; use --objective"),
+        (
+            "vocab_size=99",
+            "cannot be changed here; it is the size of the voc",
+        ),
     ],
 )
 def test_a_change_that_cannot_be_ends_in_one_line(tmp_path, pretrain, change, said):

@@ -129,9 +129,9 @@ def test_a_dry_run_tells_both_and_python_takes_them_too(
 @pytest.mark.parametrize(
     "phase, sentence",
     [
-        ("max_seq_lenght=64", "'max_seq_lenght=64' is nothing that a phase can have"),
-        ("output_dir=x", "'output_dir=x' is nothing that a phase can have"),
-        ("max_seq_length", "'max_seq_length' is nothing that a phase can have"),
+        ("max_seq_lenght=64", "A phase cannot set 'max_seq_lenght=64'"),
+        ("output_dir=x", "A phase cannot set 'output_dir=x'"),
+        ("max_seq_length", "A phase cannot set 'max_seq_length'"),
         ("max_seq_length=long", "--max_seq_length: expected a whole number, got"),
         ("input_file='a", "No closing quotation"),
         (

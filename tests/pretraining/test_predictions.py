@@ -10,7 +10,7 @@ import pytest
 from bert_tf.checkpoints import loading
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import pretrainer
-from bert_tf.pretraining import filling
+from bert_tf.pretraining import fill_mask
 from bert_tf.pretraining import likelihood
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import predictions
@@ -76,7 +76,7 @@ def test_the_probabilities_are_those_of_the_model(fill_options, golden):
 
 def test_the_report_has_a_line_a_mask_with_top_k_words(fill_options, tmp_path):
     (tmp_path / "texts.txt").write_text(f"{TEXT}\n\n[MASK]\n")
-    report = filling.run(
+    report = fill_mask.run(
         fill_options(top_k=3, text=None, input_file=str(tmp_path / "texts.txt"))
     )
     lines = report.splitlines()
@@ -300,7 +300,7 @@ def test_texts_of_a_file_are_answered_in_a_file(fill_options, tmp_path, values, 
         output_file=str(tmp_path / "answers.jsonl"),
         **values,
     )
-    assert "Answers for 2 texts are in" in filling.run(options)
+    assert "The results for 2 texts are in" in fill_mask.run(options)
     lines = (tmp_path / "answers.jsonl").read_text().splitlines()
     records = [json.loads(line) for line in lines]
     assert [record["text"] for record in records] == texts
@@ -308,11 +308,11 @@ def test_texts_of_a_file_are_answered_in_a_file(fill_options, tmp_path, values, 
 
 
 def test_the_report_tells_what_was_filled_and_how_likely_a_text_is(fill_options):
-    text, filled, *masks = filling.run(fill_options(iterative=True)).splitlines()
+    text, filled, *masks = fill_mask.run(fill_options(iterative=True)).splitlines()
     assert text == TEXT
     words = [mask.split()[0] for mask in masks]
     assert filled == f"  the {words[0]} of {words[1]}"
-    scored = filling.run(fill_options(text="the bee", pseudo_log_likelihood=True))
+    scored = fill_mask.run(fill_options(text="the bee", pseudo_log_likelihood=True))
     assert re.fullmatch(
         r"the bee\n  -\d+\.\d{4}  per piece -\d+\.\d{4}  per word -\d+\.\d{4}", scored
     )
@@ -326,7 +326,7 @@ def test_the_report_tells_what_was_filled_and_how_likely_a_text_is(fill_options)
         (
             {"pseudo_log_likelihood": True},
             "bee\n[MASK]\n",
-            r"texts\.txt:2: Expected a text without \[MASK\]",
+            r"texts\.txt:2: Cannot score a text with \[MASK\]",
         ),
         (
             {"pseudo_log_likelihood": True},
@@ -345,7 +345,7 @@ def test_a_bad_line_of_a_file_is_named(fill_options, tmp_path, values, lines, me
     (tmp_path / "texts.txt").write_text(lines)
     options = fill_options(text=None, input_file=str(tmp_path / "texts.txt"), **values)
     with pytest.raises(ValueError, match=message):
-        filling.run(options)
+        fill_mask.run(options)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from bert_tf.data import batching
 from bert_tf.data import tfrecord
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import pretrainer
-from bert_tf.pretraining import inputs
+from bert_tf.pretraining import dynamic_masking
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import row_packing
@@ -121,7 +121,7 @@ def test_the_report_tells_the_padding_before_and_after(records):
     assert after.counts.instances == before.counts.instances == before.counts.rows
     assert after.counts.masked == before.counts.masked
     assert after.counts.random_next == before.counts.random_next
-    share = f"{1 - after.mean_fill:.1%} padding, with a sequence a row "
+    share = f"{1 - after.mean_fill:.1%} padding; "
     assert f"{share}{1 - before.mean_fill:.1%}" in str(after)
     assert after.mean_fill > before.mean_fill + 0.05
 
@@ -179,7 +179,9 @@ def test_packed_rows_can_be_masked_while_training(records, golden):
     options = pretraining_options.RunPretrainingOptions(
         input_file=str(path), output_dir="none", do_whole_word_mask=True, **LENGTHS
     )
-    source = inputs.create_source(tfrecord.RecordFiles([path]), vocabulary, options)
+    source = dynamic_masking.create_source(
+        tfrecord.RecordFiles([path]), vocabulary, options
+    )
     batches = source.training_batches(batch_size=8, num_steps=3, seed=1)
     # One shape for all batches: nothing is traced or compiled again.
     assert all(spec.shape.is_fully_defined() for spec in batches.element_spec.values())

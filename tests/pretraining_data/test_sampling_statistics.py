@@ -14,10 +14,10 @@ from bert_tf.data import corpus as data_corpus
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import draws as draws_module
 from bert_tf.pretraining_data import features
-from bert_tf.pretraining_data import mask_sampling
 from bert_tf.pretraining_data import one_shard
 from bert_tf.pretraining_data import options as pretraining_data_options
-from bert_tf.pretraining_data import pair_sampling
+from bert_tf.pretraining_data import vectorized_masks
+from bert_tf.pretraining_data import vectorized_pairs
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 NUM_DOCUMENTS = 40
@@ -251,7 +251,7 @@ def masked_in_training(inputs, **changes):
     vocabulary = make_vocabulary()
     whole_words = changes.pop("do_whole_word_mask", False)
     runs = sampled(inputs, "vectorized", dynamic_masking=True, **changes)
-    masks = mask_sampling.MaskSampler(
+    masks = vectorized_masks.MaskSampler(
         vocabulary, masked_lm_prob=0.15, max_predictions=10, whole_words=whole_words
     )
     for step, columns in enumerate(runs):
@@ -285,7 +285,9 @@ def test_whole_words_of_training_are_drawn_as_in_the_release(inputs):
 def test_places_are_chosen_evenly(length, rows):
     is_candidate = np.ones((rows, length), bool)
     wanted = np.ones(rows, np.int64)
-    chosen = mask_sampling._choose_places(is_candidate, wanted, draws_module.Draws(3))
+    chosen = vectorized_masks._choose_places(
+        is_candidate, wanted, draws_module.Draws(3)
+    )
     assert (chosen.sum(axis=1) == 1).all()
     mean = np.nonzero(chosen)[1].mean() / (length - 1)
     # The variance of what is even from 0 to 1 is 1/12.
@@ -308,8 +310,8 @@ def no_coins(random_draws, counts):
     "fault, found",
     [
         ((features, "candidates", masks_a_sep), {"special masked"}),
-        ((pair_sampling, "_other_documents", same_document), {"document of B"}),
-        ((pair_sampling, "_RANDOM_NEXT_PROB", 0.4), {"random next"}),
+        ((vectorized_pairs, "_other_documents", same_document), {"document of B"}),
+        ((vectorized_pairs, "_RANDOM_NEXT_PROB", 0.4), {"random next"}),
         ((draws_module.Draws, "heads", no_coins), {"A begins a sentence"}),
     ],
 )

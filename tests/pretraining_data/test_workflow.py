@@ -316,7 +316,7 @@ def test_finished_shards_are_used_by_the_same_command_alone(
     folder = tmp_path / ".out.tfrecord.shards"
     with pytest.raises(KeyboardInterrupt):
         make(progress=interrupt_after_a_shard(tmp_path), num_workers=1, **THREE_SHARDS)
-    assert "1 finished shards are kept in " + str(folder) in caplog.text
+    assert f"Keeping 1 finished shards in {folder}." in caplog.text
     other = tmp_path / "other.txt"
     other.write_bytes(pathlib.Path(TEXT).read_bytes().replace(b"the", b"The"))
     if "input_file" in change:
@@ -324,7 +324,7 @@ def test_finished_shards_are_used_by_the_same_command_alone(
     flags = {"num_workers": 1, **THREE_SHARDS, **change}
     report, _ = make(**flags)
     assert report.num_resumed == num_resumed
-    assert ("of them by an earlier run" in str(report)) == bool(num_resumed)
+    assert ("of them from an earlier run" in str(report)) == bool(num_resumed)
     assert not folder.exists()
     make("undisturbed", **flags)
     expected = (tmp_path / "undisturbed").read_bytes()
@@ -345,14 +345,14 @@ def test_a_shard_whose_records_are_gone_is_done_again(make, tmp_path):
 def test_a_run_that_was_killed_goes_on_with_its_finished_shards(make, golden, tmp_path):
     program = f"""
 import glob, os, signal
-from bert_tf.pretraining import creation, options
+from bert_tf.pretraining_data import options, workflow
 
 def progress(stage, done, total, **_):
     if glob.glob({str(tmp_path / ".out.tfrecord.shards" / "*.npz")!r}):
         os.kill(os.getpid(), signal.SIGKILL)
 
 if __name__ == "__main__":
-    creation.create_data(options.CreatePretrainingDataOptions(
+    workflow.create_data(options.CreatePretrainingDataOptions(
         input_file={[TEXT, TEXT]!r}, output_file={str(tmp_path / "out.tfrecord")!r},
         vocab_file={str(golden / "vocab.txt")!r}, num_workers=2, shard_mb=0.0016,
         **{SMALL!r}), progress=progress)
@@ -415,7 +415,7 @@ def test_an_error_in_a_worker_is_the_same_as_without(make, tmp_path):
 def test_workers_end_when_the_main_process_is_killed(golden, tmp_path):
     program = f"""
 import multiprocessing, os, signal, sys
-from bert_tf.pretraining import creation, options
+from bert_tf.pretraining_data import options, workflow
 
 def progress(stage, done, total, **_):
     children = multiprocessing.active_children()
@@ -424,7 +424,7 @@ def progress(stage, done, total, **_):
         os.kill(os.getpid(), signal.SIGKILL)
 
 if __name__ == "__main__":
-    creation.create_data(options.CreatePretrainingDataOptions(
+    workflow.create_data(options.CreatePretrainingDataOptions(
         input_file={[TEXT, TEXT]!r}, output_file={str(tmp_path / "out")!r},
         vocab_file={str(golden / "vocab.txt")!r}, num_workers=2, shard_mb=0.0016,
         dupe_factor=20_000), progress=progress)
@@ -495,8 +495,8 @@ def test_ctrl_c_while_workers_start_ends_in_one_line(golden, tmp_path):
         ({"input_file": "{tmp}/no.txt"}, "There is no file {tmp}/no.txt", 1),
         ({"input_file": "{tmp}/x*.txt"}, "No file matches {tmp}/x*.txt", 1),
         ({"input_file": "{tmp}"}, "{tmp} is a folder", 1),
-        ({"input_file": "{tmp}/empty.txt"}, "There is no text in {tmp}/empty.txt", 1),
-        ({"input_file": "{tmp}/control.txt"}, "There are no word pieces in", 1),
+        ({"input_file": "{tmp}/empty.txt"}, "Found no text in {tmp}/empty.txt", 1),
+        ({"input_file": "{tmp}/control.txt"}, "Found no word pieces in", 1),
         ({"input_file": "{tmp}/one.txt"}, "one.txt: found one document, expected", 1),
         ({"input_file": "{tmp}/latin.txt"}, "latin.txt:3: not UTF-8", 1),
         ({"vocab_file": "{tmp}/no_mask.txt"}, "no_mask.txt: [MASK] missing", 1),
@@ -505,7 +505,7 @@ def test_ctrl_c_while_workers_start_ends_in_one_line(golden, tmp_path):
         ({"output_file": "/proc/none/out"}, "/proc/none", 1),
         ({"output_file": "{tmp}"}, "{tmp} is a folder", 1),
         ({"output_file": "/dev/full"}, "/dev/full: cannot be written: No space", 1),
-        ({"output_file": "{tmp}/a,{tmp}/a"}, "--output_file: expected names that", 2),
+        ({"output_file": "{tmp}/a,{tmp}/a"}, "is given twice among the input", 2),
         ({"max_seq_length": 4}, "--max_seq_length: expected at least 5, got 4", 2),
         ({"max_predictions_per_seq": 0}, "--max_predictions_per_seq: expected at", 2),
         ({"max_predictions_per_seq": 65}, "expected at most max_seq_length (64)", 2),
@@ -514,7 +514,11 @@ def test_ctrl_c_while_workers_start_ends_in_one_line(golden, tmp_path):
         ({"dupe_factor": 0}, "--dupe_factor: expected at least 1, got 0", 2),
         ({"num_workers": 0}, "--num_workers: expected at least 1, got 0", 2),
         ({"sampler": "fast"}, "--sampler: expected one of vectorized, release", 2),
-        ({"sampler": "release", "next_sentence": False}, "--sampler: expected vec", 2),
+        (
+            {"sampler": "release", "next_sentence": False},
+            "--sampler=release creates sentence pairs only",
+            2,
+        ),
     ],
 )
 def test_bad_input_is_one_clear_line(golden, run_tool, tmp_path, flags, message, code):

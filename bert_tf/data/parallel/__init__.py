@@ -1,1 +1,1 @@
-"""Runs independent tasks in worker processes or on Apache Beam."""
+"""Runs independent tasks in local worker processes or on Apache Beam."""

@@ -1,4 +1,11 @@
-"""Independent tasks as a pipeline of Apache Beam; the only module that knows it."""
+"""Runs independent tasks on an Apache Beam runner; no other module imports Beam.
+
+The extra `beam` is not part of `dev`: Beam 2.77 needs protobuf < 7, while
+`requirements/default.txt` has protobuf 7. TensorFlow 2.21 accepts 6.33, so
+`make test-beam` runs these tests in an environment of their own. DirectRunner,
+FnApiRunner and DaskRunner were run; Dataflow, Flink and Spark were not. FnApiRunner
+does not notice a lost worker and waits forever; DaskRunner repeats the task.
+"""
 
 import re
 import shlex
@@ -6,10 +13,10 @@ from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 
-# What Beam does not know by its short name.
 _DASK = "DaskRunner"
+# Runners that Beam does not know by their short names.
 _PATHS = {_DASK: "apache_beam.runners.dask.dask_runner.DaskRunner"}
-# How the lines of a failure name what a task raised.
+# The line of a runner's failure message that names the exception of a task.
 _RAISED = re.compile(
     r"^(?:\w+\.)*(ValueError|ImportError|\w*Error): (.*)$", re.MULTILINE
 )
@@ -22,24 +29,24 @@ def run(
     runner: str,
     pipeline_options: str,
 ) -> None:
-    """Does all tasks; every one of them at least once, perhaps at the same time.
+    """Runs every task at least once; a runner may run a task twice at the same time.
 
     Args:
-        work: a module's function of a task and of a callback for bytes done.
-        tasks: what `work` takes; can be pickled.
-        runner: name of a runner of Beam.
-        pipeline_options: its options, as on a command line.
+        work: a module-level function that takes a task and a progress callback.
+        tasks: picklable arguments of `work`.
+        runner: name of the Beam runner.
+        pipeline_options: the runner's options, written as on a command line.
 
     Raises:
         ImportError: apache-beam is not installed.
         OSError: the runner failed.
-        ValueError: there is no such runner, or a task raised it.
+        ValueError: the runner does not exist, or a task raised the error.
     """
     beam, beam_options = _beam()
     arguments = shlex.split(pipeline_options)
     if runner == _DASK and not any("partition" in text for text in arguments):
-        arguments.append("--dask_partition_size=1")  # A task is work enough.
-    # Without the arguments of the tool, which Beam would read from sys.argv.
+        arguments.append("--dask_partition_size=1")  # One task is a large work item.
+    # Explicit arguments, or Beam would parse the tool's own flags from sys.argv.
     options = beam_options.PipelineOptions(
         [f"--runner={_PATHS.get(runner, runner)}", *arguments]
     )
@@ -49,35 +56,36 @@ def run(
         raise ValueError(f"--runner={runner}: {error}") from None
     waiting = pipeline | "tasks" >> beam.Create(list(tasks))
     if runner != _DASK:
-        # Else a runner may do all tasks where they were made. Dask divides them so.
+        # Without it a runner may fuse the steps and run all tasks on one worker. On
+        # Dask it would do the opposite and put all tasks into one partition.
         waiting = waiting | "spread" >> beam.Reshuffle()
     _ = waiting | "do" >> beam.Map(_do, work)
     try:
         result = pipeline.run()
         state = result.wait_until_finish()
     except Exception as error:
-        raise _clear(error, runner) from None
+        raise _task_error(error, runner) from None
     finally:
         _close(locals().get("result"))
     if state not in (None, "DONE"):
-        raise OSError(f"--runner={runner}: the pipeline ended as {state}.")
+        raise OSError(f"--runner={runner}: the pipeline ended in the state {state}.")
 
 
 def check_installed() -> None:
-    """Raises ImportError, with what to install, where there is no apache-beam."""
+    """Raises an ImportError that says what to install if apache-beam is missing."""
     _beam()
 
 
 def _do(task, work):
-    work(task, _nobody)
+    work(task, _ignore_progress)
 
 
-def _nobody(num_bytes):
-    """Nobody is told what is done on another machine."""
+def _ignore_progress(num_bytes):
+    """Progress of a remote worker is not reported."""
 
 
-def _clear(error, runner):
-    """Returns what a task raised, as far as the runner's message tells it."""
+def _task_error(error, runner):
+    """Returns the exception that a task raised, recovered from the runner's message."""
     raised = _RAISED.findall(str(error))
     if isinstance(error, ValueError | OSError | ImportError) and not raised:
         return error
@@ -87,13 +95,13 @@ def _clear(error, runner):
     if kind in kinds:
         return kinds[kind](message)
     return OSError(
-        f"--runner={runner}: the pipeline failed ({message}); the same command goes on "
-        "with what is done."
+        f"--runner={runner}: the pipeline failed ({message}). The same command resumes "
+        "the run."
     )
 
 
 def _close(result):
-    """Ends the cluster that Dask's runner has made for itself."""
+    """Closes the cluster that Dask's runner has created."""
     client = getattr(result, "client", None)
     if client is not None:
         client.close()
@@ -105,7 +113,7 @@ def _beam():
         from apache_beam.options import pipeline_options
     except ModuleNotFoundError:
         raise ImportError(
-            "--runner needs apache-beam, which is not installed; "
+            "--runner needs apache-beam, which is not installed: "
             "pip install 'bert_tf[beam]'."
         ) from None
     return apache_beam, pipeline_options

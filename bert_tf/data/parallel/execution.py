@@ -1,14 +1,21 @@
-"""Where independent tasks are done: on this machine, or on a runner of Apache Beam.
+"""Runs independent tasks on this machine or on an Apache Beam runner.
 
-A task's result is the files that it writes, complete or absent, and a task whose files
-are there does nothing. So a worker that is killed, and whose task is done again, loses
-and doubles nothing, and what is written is the same on every runner.
+The result of a task is the files that it writes. Each file appears complete or not at
+all, and a task whose files exist does nothing. So a task may run on any machine, in any
+order, and more than once: after a crash nothing is lost or duplicated, and every runner
+writes the same files.
+
+`process_pool` runs tasks in local processes and `beam` on a Beam runner.
+`worker_processes` holds what every local worker needs. Data creation has a pool of its
+own (`pretraining_data.all_shards`), because it appends results in order as they come.
 """
 
 import dataclasses
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
+from typing import ClassVar
+from typing import Protocol
 
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
@@ -20,65 +27,86 @@ LOCAL = "local"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunnerOptions(options_module.Options):
-    """Where the work of a tool is done; the tool's own record has `num_workers`."""
+    """Where a tool's tasks run. The tool's own record declares `num_workers`."""
+
+    flag_group: ClassVar[str] = "devices"
 
     runner: str = option(
         LOCAL,
-        help="local: --num_workers processes here. Else a runner of Apache Beam: "
-        "DataflowRunner, FlinkRunner, SparkRunner, DaskRunner, FnApiRunner and so on; "
-        "what is written is the same.",
+        help="local: --num_workers processes on this machine. Otherwise the name of an "
+        "Apache Beam runner: DataflowRunner, FlinkRunner, SparkRunner, DaskRunner, "
+        "FnApiRunner and so on. The output does not depend on it.",
     )
     pipeline_options: str = option(
         "",
-        help="Options of Apache Beam in one text, such as "
+        help="Options for the Apache Beam runner as one string, for example "
         "'--direct_num_workers=4 --direct_running_mode=multi_processing'.",
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if self.runner == LOCAL and self.pipeline_options:
             raise options_module.OptionError(
-                "--pipeline_options: expected a --runner of Apache Beam that they are "
-                "for, got the local one."
+                "--pipeline_options needs --runner with the name of an Apache Beam "
+                "runner."
             )
         default = type(self).__dataclass_fields__["num_workers"].default
-        if self.runner != LOCAL and self.num_workers != default:
+        if self.runner != LOCAL and getattr(self, "num_workers", default) != default:
             raise options_module.OptionError(
-                f"--num_workers goes with --runner=local; {self.runner} is told by "
-                "--pipeline_options how many workers it has."
+                f"--num_workers needs --runner=local; set the number of workers of "
+                f"{self.runner} in --pipeline_options."
             )
+
+
+class Execution(Protocol):
+    """A record of `RunnerOptions` that also says how many local processes to use."""
+
+    @property
+    def runner(self) -> str:
+        """`LOCAL`, or the name of a Beam runner."""
+        ...
+
+    @property
+    def pipeline_options(self) -> str:
+        """Options of the Beam runner."""
+        ...
+
+    @property
+    def num_workers(self) -> int | None:
+        """Number of local processes."""
+        ...
 
 
 def run(
     work: Callable[[Any, Callable[[int], None]], None],
     tasks: Sequence[Any],
-    execution: RunnerOptions,
+    execution: Execution,
     *,
     stage: str,
     num_bytes: int,
     progress: progress_module.Progress = progress_module.silent,
 ) -> None:
-    """Does all tasks.
+    """Runs all tasks.
 
     Args:
-        work: a module's function of a task and of a callback that is told how many
-            more bytes of the task are done.
-        tasks: what `work` takes; can be pickled.
-        execution: where; with `num_workers`.
-        stage: name for the progress.
-        num_bytes: bytes that all tasks have together.
-        progress: told how many MB are done; runners of Beam tell the end alone.
+        work: a module-level function that takes a task and a callback. It calls the
+            callback with the number of further bytes of the task that it has finished.
+        tasks: picklable arguments of `work`.
+        execution: where the tasks run.
+        stage: name of the progress bar.
+        num_bytes: total bytes of all tasks.
+        progress: called with the megabytes finished. Beam runners report only the end.
 
     Raises:
         ImportError: apache-beam is not installed.
         OSError: a worker was killed, or the runner failed.
-        ValueError: whatever `work` raises first.
+        ValueError: the first one that `work` raises.
     """
     if execution.runner == LOCAL:
         process_pool.run(
             work,
             tasks,
-            num_workers=execution.num_workers,
+            num_workers=execution.num_workers or 1,
             stage=stage,
             num_bytes=num_bytes,
             progress=progress,

@@ -1,25 +1,23 @@
-"""Independent tasks, done here or in several processes.
+"""Runs independent tasks in this process or in a pool of local processes.
 
-A task's result is the files that it writes, complete or absent, so that it does not
-matter where, in which order, or how often a task is done.
+See `execution` for what a task has to guarantee.
 """
 
 import concurrent.futures
-import contextlib
 import multiprocessing
 import os
 import signal
-import threading
 from collections.abc import Callable
 from collections.abc import Sequence
 from concurrent.futures import process
 from typing import Any
 
 from bert_tf import progress as progress_module
+from bert_tf.data.parallel import worker_processes
 
 _MEGABYTE = 1_000_000
 _SECONDS_BETWEEN_PROGRESS = 0.2
-# Of a worker process: the counter of bytes that it shares with the others.
+# In a worker process: the counter of finished bytes that all workers share.
 _SHARED: list = []
 
 
@@ -32,26 +30,26 @@ def run(
     num_bytes: int,
     progress: progress_module.Progress = progress_module.silent,
 ) -> None:
-    """Does all tasks.
+    """Runs all tasks.
 
     Args:
-        work: a module's function of a task and of a callback that is told how many
-            more bytes of the task are done.
-        tasks: what `work` takes; can be pickled.
-        num_workers: processes; 1: this one.
-        stage: name for the progress.
-        num_bytes: bytes that all tasks have together.
-        progress: told how many MB are done.
+        work: a module-level function that takes a task and a callback. It calls the
+            callback with the number of further bytes of the task that it has finished.
+        tasks: picklable arguments of `work`.
+        num_workers: number of processes. With 1, the tasks run in this process.
+        stage: name of the progress bar.
+        num_bytes: total bytes of all tasks.
+        progress: called with the megabytes finished.
 
     Raises:
         OSError: a worker was killed.
-        Exception: whatever `work` raises first.
+        Exception: the first exception that `work` raises.
     """
     done = 0
 
-    def tell(now):
+    def on_done(now):
         nonlocal done
-        # Whoever draws a bar takes it for a new one when the end is told twice.
+        # A progress bar that is told its end twice starts again.
         if (now := min(now, num_bytes)) > done:
             done = now
             progress(stage, done / _MEGABYTE, num_bytes / _MEGABYTE, unit="MB")
@@ -60,21 +58,21 @@ def run(
     num_workers = min(num_workers, len(tasks))
     if num_workers <= 1:
         for task in tasks:
-            work(task, lambda more: tell(done + more))
+            work(task, lambda more: on_done(done + more))
     else:
-        _run_in_processes(work, tasks, num_workers, tell)
-    tell(num_bytes)
+        _run_in_processes(work, tasks, num_workers, on_done)
+    on_done(num_bytes)
 
 
-def _run_in_processes(work, tasks, num_workers, tell):
-    # Not fork: a caller's TensorFlow has threads, which do not survive it.
+def _run_in_processes(work, tasks, num_workers, on_done):
+    # Not fork: the caller may have loaded TensorFlow, whose threads do not survive it.
     context = multiprocessing.get_context("spawn")
     counter = context.Value("q", 0)
     pool = process.ProcessPoolExecutor(
         num_workers, mp_context=context, initializer=_start, initargs=(counter,)
     )
     try:
-        with _interrupts_held_back():  # Here the pool starts its processes.
+        with worker_processes.interrupts_held_back():  # The pool starts processes here.
             pending = {pool.submit(_do, work, task) for task in tasks}
         while pending:
             done, pending = concurrent.futures.wait(
@@ -84,24 +82,22 @@ def _run_in_processes(work, tasks, num_workers, tell):
             )
             for future in done:
                 future.result()
-            tell(counter.value)
+            on_done(counter.value)
     except process.BrokenProcessPool:
         raise OSError(
-            "A worker process was killed; memory may have run out. Give fewer "
-            "--num_workers. The same command goes on with what is done."
+            "A worker process was killed, possibly because memory ran out. Reduce "
+            "--num_workers. The same command resumes the run."
         ) from None
     finally:
-        # An interrupted run shall end soon; a task leaves no half files behind.
+        # Stop an interrupted run soon; tasks remove their unfinished files.
         for worker in list((pool._processes or {}).values()) if pending else ():
             worker.terminate()
         pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _start(counter):
-    # The main process is interrupted too, and then ends this one.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    worker_processes.follow_parent()
     signal.signal(signal.SIGTERM, _leave)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
     _SHARED[:] = [counter]
 
 
@@ -112,31 +108,9 @@ def _do(work, task):
 
     try:
         work(task, on_bytes)
-    except SystemExit:  # Of `_leave`. The pool would take it for a result, and go on.
+    except SystemExit:  # From `_leave`. The pool would treat it as a result.
         os._exit(1)
 
 
 def _leave(signal_number, frame):
-    raise SystemExit(1)  # Files half written are removed on the way out.
-
-
-def _end_with_parent():
-    """Ends this process when the main one is gone, however it went."""
-    multiprocessing.parent_process().join()
-    os._exit(1)
-
-
-@contextlib.contextmanager
-def _interrupts_held_back():
-    """Lets Ctrl-C reach this thread after the block, and no process started in it.
-
-    A new process would else print a traceback before it can look away.
-    """
-    if not hasattr(signal, "pthread_sigmask"):  # Windows.
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    raise SystemExit(1)  # Context managers remove unfinished files on the way out.

@@ -28,7 +28,7 @@ DYING = """
 import os, pathlib, signal
 
 from bert_tf.preparation import documents, extraction
-from bert_tf.pretraining import shard_tasks, shard_worker
+from bert_tf.pretraining_data import beam_shards, one_shard
 
 FOLDER = pathlib.Path(os.environ["FOLDER"])
 
@@ -66,25 +66,26 @@ def do(task, on_bytes):
     name = f"shard-{task.task.place.shard_index}"
     note(name)
     if dies_at(name):
-        shard_worker.shard_journal.finish = lambda *arguments: die()
-    shard_tasks.do_all_of_it(task, on_bytes)
+        one_shard.journal_module.finish = lambda *arguments: die()
+    beam_shards.do_all_of_it(task, on_bytes)
 
 extraction.extract_all = extraction.extract
-shard_tasks.do_all_of_it = shard_tasks.do
+beam_shards.do_all_of_it = beam_shards.do
 """
 PROGRAM = """
 import contextlib, os, sys
 
 import dying
 from bert_tf.preparation import extraction, options, sources, workflow
-from bert_tf.pretraining import creation, shard_tasks
-from bert_tf.pretraining import options as pretraining_options
+from bert_tf.pretraining_data import beam_shards
+from bert_tf.pretraining_data import options as data_options
+from bert_tf.pretraining_data import workflow as data_workflow
 
 def main():
     runner, pipeline_options, folder, vocab_file = sys.argv[1:]
     sources._UNIT_BYTES = 3000
     if runner != "local":
-        extraction.extract, shard_tasks.do = dying.extract, dying.do
+        extraction.extract, beam_shards.do = dying.extract, dying.do
     with contextlib.ExitStack() as stack:
         if runner == "DaskRunner":
             from dask import distributed
@@ -99,7 +100,7 @@ def main():
             input_file=f"{folder}/in", output_dir=f"{folder}/{runner}/text",
             shard_mb=0.003, deduplicate_paragraphs=True, truncation_noise=0.1, **where,
         )))
-        print(creation.create_data(pretraining_options.CreatePretrainingDataOptions(
+        print(data_workflow.create_data(data_options.CreatePretrainingDataOptions(
             input_file=f"{folder}/{runner}/text/corpus-*.txt",
             output_file=[f"{folder}/{runner}/{n}.tfrecord" for n in range(2)],
             vocab_file=vocab_file, max_seq_length=32, max_predictions_per_seq=5,
@@ -206,7 +207,7 @@ def test_a_run_that_is_killed_goes_on_with_what_is_done(beam, run, tmp_path):
     found = {name: data for name, data in found.items() if name[0] != "."}
     assert found == expected
     # The text was there, and is made again; at least a shard's records were done.
-    assert "of them by an earlier run" in output
+    assert "of them from an earlier run" in output
 
 
 @pytest.mark.parametrize("tool", ["prepare_corpus", "create_pretraining_data"])
@@ -237,7 +238,7 @@ def test_a_mistake_is_one_clear_line_on_a_runner_too(
 @pytest.mark.parametrize(
     "flags, message",
     [
-        (["--pipeline_options=--x=1"], "--pipeline_options: expected a --runner of"),
+        (["--pipeline_options=--x=1"], "--pipeline_options needs --runner with"),
         (["--runner=FlinkRunner", "--num_workers=3"], "--num_workers goes with --runn"),
     ],
 )

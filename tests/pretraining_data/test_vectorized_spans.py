@@ -1,14 +1,14 @@
 import numpy as np
 
 from bert_tf.pretraining_data import draws as draws_module
-from bert_tf.pretraining_data import span_sampling
+from bert_tf.pretraining_data import vectorized_spans
 
 ROWS, LENGTH = 4000, 400
 
 
 def chosen_of(num_wanted, word, sizes, is_candidate):
     keys = draws_module.row_keys(1, 0, np.arange(len(word)))
-    return span_sampling.choose_spans(
+    return vectorized_spans.choose_spans(
         word,
         sizes,
         is_candidate,
@@ -38,11 +38,11 @@ def test_lengths_are_geometric_up_to_ten_words():
         lengths += [count // 2 for count in counts]
     # What stays of the last span of a row is shorter; long spans are too rare here.
     shares = np.bincount(lengths, minlength=11)[1:] / len(lengths)
-    p = span_sampling.LENGTH_PARAMETER
+    p = vectorized_spans.LENGTH_PARAMETER
     ratios = shares[1:4] / shares[:3]
     assert shares.argmax() == 0
     np.testing.assert_allclose(ratios, 1 - p, atol=0.15)
-    assert max(lengths) == span_sampling.MOST_WORDS
+    assert max(lengths) == vectorized_spans.MOST_WORDS
     assert (chosen.is_chosen.sum(axis=1) == 20).all()
 
 

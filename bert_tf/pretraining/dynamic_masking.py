@@ -1,7 +1,13 @@
-"""Records to the rows that training reads; those without masks are masked here.
+"""Batches of pretraining records; masks are drawn here if the records have none.
 
-Masks are a function of (seed, step, place in the step's batch): a run that is killed
-and started again meets the same ones, on any number of replicas.
+The release masks text once, while creating the records, and repeats the text
+`dupe_factor` times with other masks. With `--dynamic_masking` the records hold the text
+unmasked and once, and each batch is masked as it is read, so that no mask repeats.
+
+The masks are drawn in NumPy inside tf.data, by the same `vectorized_masks.MaskSampler`
+that data creation uses. They are a function of (seed, step, index in the global batch):
+a run that is killed and resumed sees the same masks, on any number of replicas. A row
+of several packed sequences is masked as a whole: 15 % of the row, not of each sequence.
 """
 
 import numpy as np
@@ -10,14 +16,15 @@ import tensorflow as tf
 from bert_tf.data import batching
 from bert_tf.data import schema as schema_module
 from bert_tf.data import tfrecord
+from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining_data import draws as draws_module
-from bert_tf.pretraining_data import mask_sampling
 from bert_tf.pretraining_data import options as pretraining_data_options
+from bert_tf.pretraining_data import vectorized_masks
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
-_MASKED_AT_A_TIME = 2  # Batches.
+_BATCHES_AT_A_TIME = 2
 _BATCHES_AHEAD = 4
-# Evaluation has masks of its own, always the same ones.
+# The step that evaluation draws its masks for: always the same masks, never training's.
 _EVALUATION_STEP = 2**63
 
 
@@ -29,26 +36,26 @@ def is_masked(schema: schema_module.Schema) -> bool:
 def create_source(
     record_files: tfrecord.RecordFiles,
     vocabulary: vocabulary_module.Vocabulary | None,
-    options,
+    options: pretraining_options.RunPretrainingOptions,
 ) -> batching.Source:
     """Returns the source that training or evaluation reads.
 
     Args:
         record_files: the records.
-        vocabulary: that of the records, where it is known.
-        options: `RunPretrainingOptions`: how to mask, and the seed.
+        vocabulary: the vocabulary of the records, or None if it is unknown.
+        options: how to mask, and the seed.
 
     Raises:
-        ValueError: unmasked records without a vocabulary.
+        ValueError: the records are unmasked and the vocabulary is unknown.
     """
     if is_masked(record_files.schema):
         return batching.TFRecordSource(record_files)
     if vocabulary is None:
         raise ValueError(
-            f"{record_files.paths[0]} was created with --dynamic_masking, and masks "
-            "need its vocabulary; give --vocab_file."
+            f"{record_files.paths[0]} was created with --dynamic_masking; masking it "
+            "needs --vocab_file."
         )
-    masks = mask_sampling.MaskSampler(
+    masks = vectorized_masks.MaskSampler(
         vocabulary,
         masked_lm_prob=options.masked_lm_prob,
         max_predictions=options.max_predictions_per_seq,
@@ -59,15 +66,18 @@ def create_source(
     return MaskingSource(record_files, masks, vocabulary, seed=options.random_seed)
 
 
-def check_masking(record_files: tfrecord.RecordFiles, options) -> None:
-    """Checks that masks are asked for only where there are none.
+def check_masking(
+    record_files: tfrecord.RecordFiles,
+    options: pretraining_options.RunPretrainingOptions,
+) -> None:
+    """Checks that options say how to mask only if the records are unmasked.
 
     Args:
         record_files: the records to train on.
-        options: `RunPretrainingOptions`.
+        options: how to mask.
 
     Raises:
-        ValueError: the records are masked already.
+        ValueError: an option says how to mask, and the records are masked already.
     """
     if not is_masked(record_files.schema):
         return
@@ -75,50 +85,53 @@ def check_masking(record_files: tfrecord.RecordFiles, options) -> None:
         default = type(options).__dataclass_fields__[name].default
         if getattr(options, name) != default:
             raise ValueError(
-                f"--{name} needs examples without masks, and those of "
-                f"{record_files.paths[0]} have some; create them with "
-                "--dynamic_masking."
+                f"--{name} needs unmasked examples, but {record_files.paths[0]} is "
+                "masked; create the examples with --dynamic_masking."
             )
 
 
-def check_num_predictions(record_files: tfrecord.RecordFiles, options) -> None:
-    """Checks that a whole example has room for the masks that its length asks for.
+def check_num_predictions(
+    record_files: tfrecord.RecordFiles,
+    options: pretraining_options.RunPretrainingOptions,
+) -> None:
+    """Checks that max_predictions_per_seq allows for masked_lm_prob of a full row.
 
     Args:
-        record_files: records without masks.
-        options: `RunPretrainingOptions`.
+        record_files: unmasked records.
+        options: how to mask.
 
     Raises:
-        ValueError: it has not.
+        ValueError: max_predictions_per_seq is too small.
     """
     length, given = options.max_seq_length, options.max_predictions_per_seq
     wanted = round(length * options.masked_lm_prob)
     if wanted > given:
         raise ValueError(
-            f"--max_predictions_per_seq={given} masks {given / length:.1%} of the "
-            f"{length} pieces of an example of {record_files.paths[0]}, and "
-            f"--masked_lm_prob is {options.masked_lm_prob:g}; give "
-            f"--max_predictions_per_seq={wanted}, or a smaller --masked_lm_prob."
+            f"--max_predictions_per_seq={given} allows masking only "
+            f"{given / length:.1%} of the {length} pieces of an example of "
+            f"{record_files.paths[0]}, but --masked_lm_prob is "
+            f"{options.masked_lm_prob:g}; give --max_predictions_per_seq={wanted}, or "
+            "a smaller --masked_lm_prob."
         )
 
 
 class MaskingSource(batching.Source):
-    """Rows of unmasked records, masked whenever they are read.
+    """Rows of unmasked records, masked as they are read.
 
     Args:
         record_files: records of create_pretraining_data with --dynamic_masking.
         masks: draws the masks.
-        vocabulary: [CLS] and [SEP], which are never masked.
-        seed: fixes the masks.
+        vocabulary: for [CLS] and [SEP], which are never masked.
+        seed: determines the masks.
 
     Attributes:
-        num_examples, columns: as those of `batching.TFRecordSource`.
+        num_examples, columns: as in `batching.TFRecordSource`.
     """
 
     def __init__(
         self,
         record_files: tfrecord.RecordFiles,
-        masks: mask_sampling.MaskSampler,
+        masks: vectorized_masks.MaskSampler,
         vocabulary: vocabulary_module.Vocabulary,
         *,
         seed: int,
@@ -131,7 +144,7 @@ class MaskingSource(batching.Source):
         self._seed = seed
 
     def training_batches(self, **arguments) -> tf.data.Dataset:
-        """Returns `batching.training_batches` with masks that no step repeats."""
+        """Returns `batching.training_batches` with different masks in each step."""
         batches = self._source.training_batches(**arguments)
         return self._masked(
             batches,
@@ -139,7 +152,7 @@ class MaskingSource(batching.Source):
         )
 
     def evaluation_batches(self, **arguments) -> tf.data.Dataset:
-        """Returns `batching.evaluation_batches`; a row always has the same masks."""
+        """Returns `batching.evaluation_batches` with the same masks each time."""
         batches = self._source.evaluation_batches(**arguments).enumerate()
 
         def with_rows(number, features):
@@ -167,13 +180,14 @@ class MaskingSource(batching.Source):
             return features
 
         masked = batches.map(
-            mask, num_parallel_calls=_MASKED_AT_A_TIME, deterministic=True
+            mask, num_parallel_calls=_BATCHES_AT_A_TIME, deterministic=True
         )
         return masked.prefetch(_BATCHES_AHEAD)
 
     def _mask(self, step, rows, ids, input_mask, starts_word):
         is_real = input_mask > 0
-        # A sequence may begin inside a word, and others may stand before it.
+        # The first piece of a sequence starts a word even if it continues one in the
+        # text; in a packed row, a sequence may follow another one.
         follows_cls = np.roll(ids == self._special_ids[0], 1, axis=1)
         masked = self._masks.mask(
             ids,

@@ -1,27 +1,35 @@
 """fill_mask on one page: read texts, fill their masks or score them, report."""
 
 import json
+from collections.abc import Iterator
+from typing import Any
 
 from bert_tf import files
 from bert_tf import progress as progress_module
 from bert_tf.pretraining import likelihood
+from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import predictions
 
 STANDARD_INPUT = "-"
 
 
-def run(options, *, progress=progress_module.silent) -> str:
+def run(
+    options: pretraining_options.FillMaskOptions,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> str:
     """Fills the masks of texts, or scores texts, as the options say.
 
     Args:
-        options: `run_options.FillMaskOptions`.
+        options: what to do.
         progress: see `bert_tf.progress`.
 
     Returns:
-        The report: every text with what was found, or where that was written.
+        The report: each text with its result, or the file with the results.
 
     Raises:
-        ValueError, OSError: options, texts and checkpoint do not fit together.
+        OSError: a file cannot be read or written.
+        ValueError: a text or the checkpoint is unsuitable.
     """
     texts = _read_texts(options)
     if options.output_file is not None:
@@ -33,11 +41,11 @@ def run(options, *, progress=progress_module.silent) -> str:
     with files.complete_or_absent(options.output_file) as file:
         for record in records:
             file.write(json.dumps(record, ensure_ascii=False) + "\n")
-    return f"Answers for {len(texts)} texts are in {options.output_file}."
+    return f"The results for {len(texts)} texts are in {options.output_file}."
 
 
 def _read_texts(options):
-    """Returns the texts as pairs of place and text; blank lines are none."""
+    """Returns (place for messages, text) of each line that is not blank."""
     if options.text not in (None, STANDARD_INPUT):
         return [("", options.text)]
     place = options.input_file or "standard input"
@@ -52,13 +60,15 @@ def _read_texts(options):
         if line.strip()
     ]
     if not texts:
-        raise ValueError(f"{place} has no text; expected a text a line.")
+        raise ValueError(f"{place} has no text; expected one text per line.")
     return texts
 
 
 def _records(options, filler, texts, progress):
-    """Yields what is found of every text, as a dict for JSON."""
+    """Yields the result for each text as a dict for JSON."""
     at = _Place(texts)
+    found: Iterator[Any]
+    as_record: Any
     if options.pseudo_log_likelihood:
         found = likelihood.LikelihoodScorer(filler).score_each(at)
         as_record = _likelihood_record
@@ -78,7 +88,7 @@ def _records(options, filler, texts, progress):
 
 
 class _Place:
-    """Hands texts out, and knows where the last one came from."""
+    """Iterates over texts and remembers where the last one came from."""
 
     def __init__(self, texts):
         self._texts = texts
@@ -122,7 +132,7 @@ def _likelihood_record(scored):
 
 
 def _lines(record):
-    """Yields a record's part of the report."""
+    """Yields the lines of the report for one record."""
     yield record["text"]
     if "filled" in record:
         yield f"  {record['filled']}"

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from bert_tf import options as options_module
 from bert_tf.data import tfrecord
-from bert_tf.pretraining import inputs
+from bert_tf.pretraining import dynamic_masking
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -31,7 +31,7 @@ def unmasked(golden, run_tool, tmp_path_factory):
         "--dynamic_masking",
     )
     assert done.exit_code == 0, done.stderr
-    assert "run_pretraining masks" in done.stdout
+    assert "run_pretraining draws the masks" in done.stdout
     return path
 
 
@@ -47,7 +47,9 @@ def source_of(path, vocabulary, **flags):
         random_seed=SEED,
         **{**LENGTHS, **flags},
     )
-    return inputs.create_source(tfrecord.RecordFiles([path]), vocabulary, given)
+    return dynamic_masking.create_source(
+        tfrecord.RecordFiles([path]), vocabulary, given
+    )
 
 
 def training(source, **arguments):
@@ -96,7 +98,7 @@ def test_masks_do_not_depend_on_where_reading_began_or_how_many_read(
     source = source_of(unmasked, vocabulary, do_whole_word_mask=True)
     whole = training(source)
     assert_same_batches(training(source, start_step=23), whole[23:])
-    monkeypatch.setattr(inputs, "_MASKED_AT_A_TIME", 1)
+    monkeypatch.setattr(dynamic_masking, "_BATCHES_AT_A_TIME", 1)
     assert_same_batches(training(source), whole)
 
 
@@ -192,7 +194,7 @@ def test_masks_are_asked_for_only_where_there_are_none(pretrain, golden):
         input_file=golden / "model" / "examples.tfrecord", masked_lm_prob=0.3
     )
     assert done.exit_code == 1
-    assert "--masked_lm_prob needs examples without masks" in done.stderr
+    assert "--masked_lm_prob needs unmasked examples" in done.stderr
 
 
 def test_how_many_masks_is_said_where_they_are_drawn():
@@ -211,7 +213,9 @@ def test_masks_that_have_no_room_are_refused(pretrain):
     done = pretrain(max_predictions_per_seq=9)
     assert done.exit_code == 1
     [line] = [line for line in done.stderr.splitlines() if "run_pretraining:" in line]
-    assert "--max_predictions_per_seq=9 masks 14.1% of the 64 pieces" in line
+    assert (
+        "--max_predictions_per_seq=9 allows masking only 14.1% of the 64 pieces" in line
+    )
     assert "--masked_lm_prob is 0.15; give --max_predictions_per_seq=10" in line
     # They have room where fewer are wanted, and none is needed from left to right.
     done = pretrain(max_predictions_per_seq=9, masked_lm_prob=0.14)
@@ -225,4 +229,4 @@ def test_masks_need_the_vocabulary(unmasked, pretrain, tmp_path):
     shutil.copy(unmasked, moved)  # Without its side file nobody knows it.
     done = pretrain(input_file=moved)
     assert done.exit_code == 1
-    assert "masks need its vocabulary; give --vocab_file" in done.stderr
+    assert "masking it needs --vocab_file" in done.stderr

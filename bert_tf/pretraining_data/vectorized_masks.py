@@ -9,7 +9,7 @@ import numpy as np
 
 from bert_tf.pretraining_data import draws as draws_module
 from bert_tf.pretraining_data import mask_shares
-from bert_tf.pretraining_data import span_sampling
+from bert_tf.pretraining_data import vectorized_spans
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 # Keys of 32 bits take half the time of longer ones. Where the place takes at most so
@@ -97,7 +97,7 @@ class MaskSampler:
             starts_word = ~self._is_inside_word[ids]
         word, sizes = _words(starts_word, is_candidate)
         if self._spans:
-            chosen = span_sampling.choose_spans(
+            chosen = vectorized_spans.choose_spans(
                 word, sizes, is_candidate, num_wanted, draws
             )
             return self._replaced(ids, chosen.is_chosen, draws, chosen.first_place)

@@ -3,7 +3,7 @@ import random
 import pytest
 
 from bert_tf.pretraining_data import mask_shares
-from bert_tf.pretraining_data import masking
+from bert_tf.pretraining_data import release_masks
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 VOCABULARY = vocabulary_module.Vocabulary(
@@ -30,7 +30,7 @@ class Kept(random.Random):
 
 
 def mask(tokens, rng=None, **arguments):
-    return masking.mask_tokens(
+    return release_masks.mask_tokens(
         tokens.split(),
         rng or Kept(),
         vocabulary=VOCABULARY,
@@ -55,7 +55,7 @@ def mask(tokens, rng=None, **arguments):
     ],
 )
 def test_num_predictions_rounds_as_python_does(length, prob, most, wanted):
-    assert masking.num_predictions(length, prob, most) == wanted
+    assert release_masks.num_predictions(length, prob, most) == wanted
 
 
 def test_special_tokens_are_no_candidates():

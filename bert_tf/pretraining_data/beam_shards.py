@@ -1,4 +1,4 @@
-"""The shards of a corpus as tasks for the runners of Apache Beam."""
+"""Samples the shards of a corpus on an Apache Beam runner."""
 
 import dataclasses
 import functools
@@ -15,10 +15,10 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunnerTask:
-    """A shard, and all that another machine needs to know to do it."""
+    """Everything that another machine needs to sample one shard."""
 
-    task: one_shard.Task  # What to do.
-    options: pretraining_data_options.CreatePretrainingDataOptions  # How.
+    task: one_shard.Task
+    options: pretraining_data_options.CreatePretrainingDataOptions
 
 
 def do_all(
@@ -28,18 +28,18 @@ def do_all(
     stage: str,
     progress: progress_module.Progress,
 ) -> Iterator[journal_module.Result]:
-    """Does all tasks on the runner that the options name, and yields their results.
+    """Runs all tasks on the runner of the options, then yields their results in order.
 
     Args:
-        tasks: a task for each shard; their folder is one that all workers see.
-        options: what to make, and where.
-        stage: name for the progress.
-        progress: told when all is done.
+        tasks: one task per shard. All workers must see the tasks' folder.
+        options: what to create, and the runner.
+        stage: name of the progress bar.
+        progress: called at the start and at the end.
 
     Raises:
         ImportError: apache-beam is not installed.
         OSError: a file cannot be read or written, or the runner failed.
-        ValueError: as `shard_worker.parts_of`.
+        ValueError: as `one_shard.sample`.
     """
     execution.run(
         do,
@@ -53,31 +53,31 @@ def do_all(
         result = journal_module.finished(task.folder, task.place.shard_index)
         if result is None:
             raise OSError(
-                f"--runner={options.runner}: shard {task.place.shard_index} is not in "
-                f"{task.folder}; is that a folder that all workers share?"
+                f"--runner={options.runner}: shard {task.place.shard_index} is missing "
+                f"from {task.folder}. Check that all workers share this folder."
             )
         yield result
 
 
 def do(task: RunnerTask, on_bytes: Callable[[int], None]) -> None:
-    """Samples a shard; one that is done stays as it is.
+    """Samples a shard, unless an earlier run has finished it.
 
     Args:
-        task: what to do.
-        on_bytes: told the bytes of the shard when it is done.
+        task: the shard, and how to sample it.
+        on_bytes: called with the size of the shard when it is finished.
 
     Raises:
-        OSError, ValueError: as `shard_worker.parts_of`.
+        OSError, ValueError: as `one_shard.sample`.
     """
     shard = task.task
     if journal_module.finished(shard.folder, shard.place.shard_index) is None:
         sampler = _sampler(task.options)
-        one_shard.parts_of(shard, task.options, sampler, lambda done: None)
+        one_shard.sample(shard, task.options, sampler, lambda done: None)
     on_bytes(shard.shard.num_bytes)
 
 
 @functools.lru_cache(maxsize=1)
 def _sampler(options):
-    """Returns the sampler of a process: making one takes longer than a small shard."""
+    """Returns this process's sampler: creating one takes longer than a small shard."""
     vocabulary = vocabulary_module.Vocabulary.load(options.vocab_file)
     return one_shard.create_sampler(options, vocabulary)

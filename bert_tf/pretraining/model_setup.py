@@ -1,0 +1,141 @@
+"""Chooses the model of a run: its starting point and its configuration."""
+
+import dataclasses
+import os
+import typing
+from collections.abc import Sequence
+
+from bert_tf import files
+from bert_tf import options as options_module
+from bert_tf import progress as progress_module
+from bert_tf.checkpoints import starting_point
+from bert_tf.data import tfrecord
+from bert_tf.modeling import config as config_module
+from bert_tf.pretraining import options as pretraining_options
+from bert_tf.tokenization import vocabulary as vocabulary_module
+
+# Values of a configuration that other flags determine, with those flags.
+_SET_ELSEWHERE = {
+    "attention": "use --objective",
+    "vocab_size": "it is the size of the vocabulary, or comes from --bert_config_file",
+}
+
+
+def find_start(
+    options: pretraining_options.RunPretrainingOptions,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> starting_point.StartingPoint:
+    """Returns what the run starts from: a checkpoint, a named size, or a new model.
+
+    Args:
+        options: what to train.
+        progress: called while a checkpoint is downloaded.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: no model is given, or more than one; or something is missing.
+    """
+    if options.model_size is not None:
+        return _start_of_size(options, options.model_size)
+    config_file = options.bert_config_file
+    if config_file is None and options.init_checkpoint is None:
+        config_file = os.path.join(options.output_dir, "bert_config.json")
+        if not files.exists(config_file):
+            raise options_module.OptionError(
+                "A new run needs --bert_config_file, --model_size or "
+                f"--init_checkpoint; {options.output_dir} holds no earlier run."
+            )
+    return starting_point.find(
+        options.init_checkpoint,
+        bert_config_file=config_file,
+        vocab_file=options.vocab_file,
+        needs_vocabulary=False,
+        progress=progress,
+    )
+
+
+def _start_of_size(options, model_size):
+    for name in ("bert_config_file", "init_checkpoint"):
+        if getattr(options, name) is not None:
+            raise options_module.OptionError(
+                f"--model_size={model_size} does not go with --{name}, which already "
+                "determines the size."
+            )
+    vocabulary = None
+    if options.vocab_file is not None:
+        vocabulary = vocabulary_module.Vocabulary.load(options.vocab_file)
+    config = config_module.BertConfig.of_size(
+        model_size,
+        vocab_size=_vocab_size(options, vocabulary),
+        max_position_embeddings=max(
+            options.max_seq_length,
+            config_module.BertConfig.max_position_embeddings,
+        ),
+    )
+    return starting_point.StartingPoint(
+        config=config, vocabulary=vocabulary, do_lower_case=True
+    )
+
+
+def _vocab_size(options, vocabulary):
+    if vocabulary is not None:
+        return len(vocabulary)
+    records = tfrecord.RecordFiles(files.expand(options.input_file))
+    found = records.metadata.get("vocab_size")
+    if found is None:
+        folder = os.path.dirname(records.paths[0])
+        raise options_module.OptionError(
+            f"--model_size needs --vocab_file: the examples in {folder} do not record "
+            "the size of their vocabulary."
+        )
+    return found
+
+
+def override(
+    config: config_module.BertConfig,
+    overrides: Sequence[str],
+    *,
+    has_weights: bool = False,
+) -> config_module.BertConfig:
+    """Returns the configuration with the values of `--config_overrides`.
+
+    Args:
+        config: the configuration.
+        overrides: texts of the form "name=value".
+        has_weights: whether the model gets weights from a checkpoint. Then only the
+            dropout rates can change, because the weights depend on the other values.
+
+    Raises:
+        OptionError: a name is unknown, fixed or repeated, or a value is invalid.
+    """
+    kinds = typing.get_type_hints(type(config))
+    changes: dict[str, typing.Any] = {}
+    for text in overrides:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or name not in kinds:
+            raise _error(
+                f"expected NAME=VALUE with one of {', '.join(kinds)}, got {text!r}."
+            )
+        if name in changes:
+            raise _error(f"{name} is given twice.")
+        if name in _SET_ELSEWHERE:
+            raise _error(f"{name} cannot be changed here; {_SET_ELSEWHERE[name]}.")
+        if has_weights and not name.endswith("_dropout_prob"):
+            raise _error(
+                f"{name} is fixed by the weights of --init_checkpoint; only dropout "
+                "rates can be changed."
+            )
+        try:
+            changes[name] = kinds[name](value)
+        except ValueError:
+            number = "an integer" if kinds[name] is int else "a number"
+            raise _error(f"{name}: expected {number}, got {value!r}.") from None
+    try:
+        return dataclasses.replace(config, **changes)
+    except ValueError as error:
+        raise _error(error) from None
+
+
+def _error(what):
+    return options_module.OptionError(f"--config_overrides: {what}")
