@@ -1,12 +1,15 @@
-"""Checks the data of a task before anyone trains on them."""
+"""Checks the data of a task before training."""
 
 import sys
 
 from bert_tf import command_line
+from bert_tf import progress as progress_module
 from bert_tf.data_checks import options as data_checks_options
 
 
-def work(options, progress):
+def work(
+    options: data_checks_options.CheckDataOptions, progress: progress_module.Progress
+) -> command_line.FailureReport | str:
     from bert_tf.data_checks import workflow as data_checks_workflow
 
     findings = data_checks_workflow.run(options, progress=progress)
@@ -14,7 +17,7 @@ def work(options, progress):
     return command_line.FailureReport(report=report) if findings.has_errors else report
 
 
-def main(argv=None, typed=None):
+def main(argv: list[str] | None = None, typed: str | None = None) -> int:
     return command_line.run(
         "check_data", data_checks_options.CheckDataOptions, work, argv, typed=typed
     )

@@ -1,18 +1,21 @@
-"""Draws the curves of one run or several from their metrics.jsonl."""
+"""Plots the losses and scores of training runs."""
 
 import sys
 
 from bert_tf import command_line
+from bert_tf import progress as progress_module
 from bert_tf.training import curve_options
 
 
-def work(options, progress):
+def work(
+    options: curve_options.PlotRunOptions, progress: progress_module.Progress
+) -> str:
     from bert_tf.training import curves
 
     return curves.plot_runs(options)
 
 
-def main(argv=None, typed=None):
+def main(argv: list[str] | None = None, typed: str | None = None) -> int:
     return command_line.run(
         "plot_run", curve_options.PlotRunOptions, work, argv, typed=typed
     )

@@ -1,18 +1,21 @@
-"""Asks an exported model, on disk or behind a server."""
+"""Queries an exported model, on disk or on a server."""
 
 import sys
 
 from bert_tf import command_line
+from bert_tf import progress as progress_module
 from bert_tf.serving import options as serving_options
 
 
-def work(options, progress):
+def work(
+    options: serving_options.QuerySavedModelOptions, progress: progress_module.Progress
+) -> str:
     from bert_tf.serving import query
 
     return query.run(options)
 
 
-def main(argv=None, typed=None):
+def main(argv: list[str] | None = None, typed: str | None = None) -> int:
     return command_line.run(
         "query_saved_model",
         serving_options.QuerySavedModelOptions,

@@ -3,16 +3,19 @@
 import sys
 
 from bert_tf import command_line
+from bert_tf import progress as progress_module
 from bert_tf.tasks.multiple_choice import options as multiple_choice_options
 
 
-def work(options, progress):
+def work(
+    options: multiple_choice_options.RunSwagOptions, progress: progress_module.Progress
+) -> str:
     from bert_tf.tasks.multiple_choice import workflow as multiple_choice_workflow
 
     return multiple_choice_workflow.run(options, progress=progress)
 
 
-def main(argv=None, typed=None):
+def main(argv: list[str] | None = None, typed: str | None = None) -> int:
     return command_line.run(
         "run_swag", multiple_choice_options.RunSwagOptions, work, argv, typed=typed
     )
