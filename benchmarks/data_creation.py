@@ -1,8 +1,8 @@
-"""How fast create_pretraining_data is: the default sampler beside the plain path.
+"""Times create_pretraining_data: the default settings against the plain path.
 
-Plain is FullTokenizer and the release's sampler in one process. Both read the same text
-with the same vocabulary, each run is a process of its own with start-up included, and
-they take turns.
+The plain path uses FullTokenizer and the release's sampler in one process. Both read
+the same text with the same vocabulary. Each run is a process of its own, with start-up
+included, and the two take turns.
 
     python benchmarks/data_creation.py --input_file=wiki.txt --vocab_file=vocab.txt
 """
@@ -31,16 +31,16 @@ FLAGS = {
 
 
 def arguments():
-    """Returns what the command line says."""
+    """Returns the parsed command line."""
     parser = argparse.ArgumentParser(
         description=__doc__.split("\n")[0],
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     add = parser.add_argument
-    add("--input_file", required=True, help="text, a sentence a line")
-    add("--vocab_file", required=True, help="a word piece a line")
+    add("--input_file", required=True, help="text with one sentence per line")
+    add("--vocab_file", required=True, help="vocabulary with one word piece per line")
     add("--dupe_factor", type=int, default=10, help="passes over the text")
-    add("--rounds", type=int, default=5, help="runs of each")
+    add("--rounds", type=int, default=5, help="runs of each of the two")
     return parser.parse_args()
 
 
@@ -66,7 +66,7 @@ def run(options, flags, folder):
 
 
 def main():
-    """Measures and prints."""
+    """Runs the benchmark and prints the results."""
     options = arguments()
     runs = {name: [] for name in FLAGS}
     with tempfile.TemporaryDirectory() as folder:
@@ -92,14 +92,14 @@ def main():
         print(
             f"{name:8} median {medians[name][0]:7.2f} s ({min(walls):.2f} to "
             f"{max(walls):.2f}), {medians[name][1]:7.2f} CPU s, "
-            f"{megabytes / medians[name][0]:6.1f} MB of text and pass a second, "
+            f"{megabytes / medians[name][0]:6.1f} MB of text and pass per second, "
             f"peak {max(memories):,.0f} MB"
         )
     wall, cpu = (
         plain / ours
         for plain, ours in zip(medians["plain"], medians["default"], strict=True)
     )
-    print(f"plain / default: {wall:.1f} in time, {cpu:.1f} in CPU time")
+    print(f"plain / default: {wall:.1f} times the time, {cpu:.1f} times the CPU time")
 
 
 if __name__ == "__main__":

@@ -1,18 +1,18 @@
-"""What pretraining is worth: fine-tuning from several checkpoints, tasks and seeds.
+"""Fine-tunes from several checkpoints, over tasks and seeds, and prints a table.
 
-The paper's Figure 5 is this over the checkpoints of one run, its Tables 5 and 8 over
-runs with other objectives and other shares of masks. Each run's score is written at
-once, so that a run that was ended goes on where it was.
+With the checkpoints of one run, this is the paper's Figure 5. With runs of other
+objectives or mask shares, it is Table 5 or 8. Every score is written at once, so you
+can stop the benchmark and resume it with the same command.
 
     python benchmarks/finetuning_from_checkpoints.py --output_dir=/tmp/finetuning \\
         --checkpoints=1000=run/model.ckpt-1000,2000=run/model.ckpt-2000,random=random \\
         --glue_dir=glue --tasks=SST-2,MRPC,CoLA --seeds=1,2,3 --max_train_rows=10000
 
-`random` stands for random weights with the first checkpoint's configuration: those that
-its run began with, as a rule. Fine-tuning has the dropout of each checkpoint's
-configuration. Scores of other settings in the same folder are left alone. Checkpoints
-with the names of the paper's ablations (`PUBLISHED`, `PUBLISHED_MASKS`) have its
-figures beside them.
+`random` means random weights with the first checkpoint's configuration. These are
+usually the weights that its run started from. Dropout in fine-tuning is that of each
+checkpoint's configuration. Scores of other settings in the same folder are kept.
+Checkpoints that have the names of the paper's ablations (`PUBLISHED`,
+`PUBLISHED_MASKS`) are printed beside the published figures.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from bert_tf.checkpoints import starting_point
 from bert_tf.tasks.classification import options as classification_options
 from bert_tf.tasks.classification import workflow as classification_workflow
 
-# What tells the scores of one call from those of another.
+# Settings that identify the scores of one call.
 SETTINGS = (
     "max_train_rows",
     "num_train_epochs",
@@ -38,7 +38,7 @@ SETTINGS = (
     "max_seq_length",
     "dtype",
 )
-# The score that stands for a task.
+# The score reported for a task; accuracy for all other tasks.
 SCORES = {"CoLA": "eval_matthews", "STS-B": "eval_pearson"}
 RANDOM = "random"
 # Table 5 of the paper: BERT-Base, dev sets, accuracy.
@@ -47,27 +47,27 @@ PUBLISHED = {
     "no_next_sentence": {"SST-2": 0.926, "MRPC": 0.865},
     "left_to_right": {"SST-2": 0.921, "MRPC": 0.775},
 }
-# Table 8, the same: what selected pieces became, accuracy of MNLI, F1 of NER.
+# Table 8, likewise: what selected pieces became, accuracy of MNLI, F1 of NER.
 PUBLISHED_MASKS = {
-    "full": ("80 % [MASK], 10 % the same, 10 % random", 0.842, 0.954),
-    "all_mask": ("100 % [MASK]", 0.843, 0.949),
-    "all_random": ("100 % random", 0.836, 0.949),
+    "full": ("80% [MASK], 10% unchanged, 10% random", 0.842, 0.954),
+    "all_mask": ("100% [MASK]", 0.843, 0.949),
+    "all_random": ("100% random", 0.836, 0.949),
 }
 
 
 def arguments():
-    """Returns what the command line says."""
+    """Returns the parsed command line."""
     parser = argparse.ArgumentParser(
         description=__doc__.split("\n")[0],
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     add = parser.add_argument
-    add("--checkpoints", required=True, help="NAME=PATH, commas between; or random")
-    add("--glue_dir", required=True, help="with a folder a task")
-    add("--output_dir", required=True, help="scores.jsonl and report.md")
+    add("--checkpoints", required=True, help="comma-separated NAME=PATH, or random")
+    add("--glue_dir", required=True, help="folder with one folder per task")
+    add("--output_dir", required=True, help="folder for scores.jsonl and report.md")
     add("--tasks", default="SST-2,MRPC,CoLA")
     add("--seeds", default="1,2,3")
-    add("--max_train_rows", type=int, default=0, help="the first ones; 0: all")
+    add("--max_train_rows", type=int, default=0, help="first rows to train on; 0: all")
     add("--num_train_epochs", type=float, default=3.0)
     add("--learning_rate", type=float, default=1e-4)
     add("--train_batch_size", type=int, default=32)
@@ -77,7 +77,7 @@ def arguments():
 
 
 def main():
-    """Runs what is not there yet, and prints the table."""
+    """Runs what has no score yet, and prints the table."""
     given = arguments()
     checkpoints = dict(
         (pair if "=" in pair else f"{pair}={pair}").split("=", 1)
@@ -90,7 +90,7 @@ def main():
     rows = {task: prepare(given, task) for task in tasks}
     settings = {name: getattr(given, name) for name in SETTINGS}
     done = [line for line in read(path) if line.get("settings") == settings]
-    # Seeds outermost: whoever ends it early has every cell, from fewer seeds.
+    # Seeds are the outermost loop: if stopped early, every cell has fewer seeds.
     for seed, task, name in itertools.product(seeds, tasks, checkpoints):
         if any(key(line) == (name, task, seed) for line in done):
             continue
@@ -123,12 +123,12 @@ def read(path):
 
 
 def key(line):
-    """Returns what tells a line of scores.jsonl from others."""
+    """Returns the checkpoint, task and seed of a line of scores.jsonl."""
     return line["checkpoint"], line["task"], line["seed"]
 
 
 def prepare(given, task):
-    """Copies a task's folder with the rows wanted; returns their number."""
+    """Copies a task's folder with the selected rows. Returns their number."""
     source = os.path.join(given.glue_dir, task)
     target = os.path.join(given.output_dir, "data", task)
     os.makedirs(target, exist_ok=True)
@@ -166,7 +166,7 @@ def fine_tune(given, checkpoints, name, task, seed):
         eval_batch_size=64,
         max_seq_length=given.max_seq_length,
         dtype=given.dtype,
-        save_checkpoints_steps=10**9,  # One at the end.
+        save_checkpoints_steps=10**9,  # Only one, at the end.
         **start,
     )
     classification_workflow.train(options)
@@ -177,7 +177,7 @@ def fine_tune(given, checkpoints, name, task, seed):
 
 
 def size_of_first(given, checkpoints):
-    """Writes config and vocabulary of the first checkpoint; returns their options."""
+    """Writes the first checkpoint's config and vocabulary. Returns their options."""
     first = next(path for path in checkpoints.values() if path != RANDOM)
     start = starting_point.find(first)
     config_file = os.path.join(given.output_dir, "bert_config.json")
@@ -227,12 +227,12 @@ def report(given, names, rows, done):
 
 
 def heading(task):
-    """Returns a task with the name of its score."""
+    """Returns a task's name with the name of its score."""
     return f"{task} {SCORES.get(task, 'eval_accuracy').removeprefix('eval_')}"
 
 
 def cell(done, name, task):
-    """Returns mean and deviation of a checkpoint's scores on a task."""
+    """Returns mean and standard deviation of a checkpoint's scores on a task."""
     score = SCORES.get(task, "eval_accuracy")
     values = [
         line[score]

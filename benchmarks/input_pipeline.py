@@ -1,8 +1,8 @@
-"""How fast training is fed: records to batches, beside what BERT-Base takes.
+"""Times the input pipeline, from records to batches, against training BERT-Base.
 
-For every kind of records and masks: examples a second of the pipeline alone. Then
-BERT-Base trains some steps on this machine, and the table says how many times faster
-the pipeline is.
+For every kind of records and masks, it measures the examples per second of the pipeline
+alone. Then BERT-Base trains for some steps on the same machine, and the table says how
+many times faster the pipeline is.
 
     python benchmarks/input_pipeline.py --input_file=wiki.txt --vocab_file=vocab.txt
 """
@@ -29,7 +29,7 @@ from bert_tf.pretraining_data import workflow as pretraining_data_workflow
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 BATCH_SIZE = 32
-# Name -> flags of create_pretraining_data, flags of run_pretraining.
+# Name -> options of create_pretraining_data, options of run_pretraining.
 KINDS = {
     "masked records": ({}, {}),
     "packed records": ({"packed_rows": True}, {}),
@@ -44,22 +44,26 @@ KINDS = {
 
 
 def arguments():
-    """Returns what the command line says."""
+    """Returns the parsed command line."""
     parser = argparse.ArgumentParser(
         description=__doc__.split("\n")[0],
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     add = parser.add_argument
-    add("--input_file", required=True, help="text, a sentence a line; 1 MB is enough")
-    add("--vocab_file", required=True, help="a word piece a line")
-    add("--num_batches", type=int, default=200, help=f"batches of {BATCH_SIZE} timed")
-    add("--rounds", type=int, default=5, help="measurements of each")
-    add("--train_steps", type=int, default=4, help="steps of BERT-Base; 0: none")
+    add(
+        "--input_file",
+        required=True,
+        help="text with one sentence per line; 1 MB is enough",
+    )
+    add("--vocab_file", required=True, help="vocabulary with one word piece per line")
+    add("--num_batches", type=int, default=200, help=f"batches of {BATCH_SIZE} to time")
+    add("--rounds", type=int, default=5, help="measurements of each kind")
+    add("--train_steps", type=int, default=4, help="steps of BERT-Base; 0 skips it")
     return parser.parse_args()
 
 
 def create(options, name, flags, folder):
-    """Returns the path of records of a kind."""
+    """Creates records of one kind. Returns their path."""
     path = os.path.join(folder, re.sub(r"\W+", "_", name))
     pretraining_data_workflow.create_data(
         pretraining_data_options.CreatePretrainingDataOptions(
@@ -75,7 +79,7 @@ def create(options, name, flags, folder):
 
 
 def source_of(path, options, flags):
-    """Returns what training reads."""
+    """Returns the source that training reads from."""
     run = pretraining_options.RunPretrainingOptions(
         input_file=path, output_dir="unused", **flags
     )
@@ -84,7 +88,7 @@ def source_of(path, options, flags):
 
 
 def examples_per_second(source, num_batches):
-    """Returns the speed of the pipeline alone, its start left out."""
+    """Returns the speed of the pipeline alone, without its start-up."""
     batches = source.training_batches(
         batch_size=BATCH_SIZE, num_steps=num_batches + 20, seed=1
     )
@@ -98,12 +102,12 @@ def examples_per_second(source, num_batches):
 
 
 def consumption(options, path, folder):
-    """Returns the examples a second that BERT-Base learns from, batch 8."""
+    """Returns the examples per second that BERT-Base trains on, with batch size 8."""
     output_dir = os.path.join(folder, "base")
     config_file = os.path.join(folder, "bert_config.json")
     size = len(vocabulary_module.Vocabulary.load(options.vocab_file))
     with open(config_file, "w", encoding="utf-8") as file:
-        json.dump({"vocab_size": size}, file)  # All else is Base by default.
+        json.dump({"vocab_size": size}, file)  # The other defaults are BERT-Base.
     pretraining_workflow.train(
         pretraining_options.RunPretrainingOptions(
             input_file=path,
@@ -118,11 +122,11 @@ def consumption(options, path, folder):
     )
     with open(os.path.join(output_dir, "metrics.jsonl"), encoding="utf-8") as file:
         speeds = [json.loads(line)["examples_per_second"] for line in file]
-    return statistics.median(speeds[1:])  # The first step was traced.
+    return statistics.median(speeds[1:])  # The first step includes tracing.
 
 
 def main():
-    """Measures and prints."""
+    """Runs the benchmark and prints the results."""
     options = arguments()
     speeds = {name: [] for name in KINDS}
     base = None

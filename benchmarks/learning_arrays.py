@@ -1,4 +1,4 @@
-"""Part of learning_per_minute: the records as arrays, which every peer can read."""
+"""Part of learning_per_minute: converts records to arrays that every peer can read."""
 
 import json
 import sys
@@ -10,22 +10,25 @@ from bert_tf.data import tfrecord
 
 
 def main():
-    """Reads task.json, writes arrays.npz."""
+    """Reads task.json and writes arrays.npz."""
     with open(sys.argv[1], encoding="utf-8") as file:
         task = json.load(file)
     train = columns(task["train_records"])
     heldout = columns(task["heldout_records"], task["max_heldout_rows"])
-    # The peers count tokens, not bytes: 16 bits hold every piece's number.
+    # 16 bits are enough for every id.
     arrays = {"train_ids": train["input_ids"].astype(np.uint16)}
     names = ("input_ids", "input_mask", "segment_ids")
     masked = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
     arrays |= {f"heldout_{name}": heldout[name] for name in (*names, *masked)}
     np.savez(task["arrays"], **arrays)
-    print(f"{len(train['input_ids'])} rows to train on, {len(heldout['input_ids'])} ")
+    print(
+        f"{len(train['input_ids'])} training rows, "
+        f"{len(heldout['input_ids'])} held-out rows"
+    )
 
 
 def columns(path, max_rows=None):
-    """Returns {name: array} of a file of records."""
+    """Returns {name: array} of a TFRecord file."""
     source = batching.TFRecordSource(tfrecord.RecordFiles([path]))
     parts = [
         {name: column.numpy() for name, column in batch.items()}

@@ -1,6 +1,6 @@
-"""Part of learning_per_minute: this package, as run_pretraining trains.
+"""Part of learning_per_minute: trains this package as run_pretraining does.
 
-Best mode: float32 or mixed_bfloat16, with or without XLA, whichever is fastest here.
+The mode is float32 or mixed_bfloat16, with or without XLA, whichever is fastest here.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ MODES = ("float32", "mixed_bfloat16", "float32 XLA", "mixed_bfloat16 XLA")
 
 
 def main():
-    """Reads task.json, writes what was reached."""
+    """Reads task.json, trains, and writes the result."""
     task = learning_task.Task()
     config_file = os.path.join(task.output_dir, "bert_config.json")
     with open(config_file, "w", encoding="utf-8") as file:
@@ -38,7 +38,7 @@ def main():
         train_batch_size=task.batch_size,
         eval_batch_size=64,
         max_eval_steps=-(-task.max_heldout_rows // 64),
-        save_checkpoints_steps=10**9,  # One at the end, outside of the time.
+        save_checkpoints_steps=10**9,  # Only one, after the time is up.
         log_every_steps=20,
         num_train_steps=8,
     )
@@ -75,13 +75,13 @@ def main():
 
 
 def flags_of(mode):
-    """Returns the options that make a mode."""
+    """Returns the options of a mode."""
     dtype, *xla = mode.split()
     return {"dtype": dtype, "jit_compile": bool(xla)}
 
 
 def probe(options, mode):
-    """Returns the seconds of five steps, in the calls that a run would take."""
+    """Returns the time of five steps in seconds, in calls as a run makes them."""
     shutil.rmtree(options.output_dir, ignore_errors=True)
     pretraining_workflow.train(
         dataclasses.replace(options, log_every_steps=1, **flags_of(mode))

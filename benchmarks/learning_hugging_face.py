@@ -1,7 +1,7 @@
-"""Part of learning_per_minute: transformers on PyTorch, in a loop of its own.
+"""Part of learning_per_minute: trains transformers on PyTorch in a plain loop.
 
-Best mode: fused AdamW, float32 or bfloat16 autocast, eager or compiled, whichever is
-fastest here; the masked-word head computes the masked positions only.
+The mode is float32 or bfloat16 autocast, eager or compiled, whichever is fastest here,
+with fused AdamW. The masked-word head computes only the masked positions.
 """
 
 import os
@@ -15,7 +15,7 @@ MODES = ("float32", "bfloat16", "float32 compiled", "bfloat16 compiled")
 
 
 def main():
-    """Reads task.json, writes what was reached."""
+    """Reads task.json, trains, and writes the result."""
     task = learning_task.Task()
     torch.set_num_threads(os.cpu_count())
     mode, seconds_of_modes = task.fastest(MODES, lambda mode: probe(task, mode))
@@ -40,7 +40,7 @@ def main():
 
 
 class Trainer:
-    """A model with its optimizer, in one mode."""
+    """A model and its optimizer in one mode."""
 
     def __init__(self, task, mode):
         config = transformers.BertConfig(**task.config)
@@ -63,7 +63,7 @@ class Trainer:
             self._loss = torch.compile(self._plain_loss)
 
     def step(self, batch, rate):
-        """Takes one step."""
+        """Runs one training step."""
         for group in self._optimizer.param_groups:
             group["lr"] = rate
         tensors = {k: torch.from_numpy(v).long() for k, v in batch.items()}
@@ -98,7 +98,7 @@ class Trainer:
 
 
 def probe(task, mode):
-    """Returns the seconds of five steps, after two to warm up."""
+    """Returns the time of five steps in seconds, after two warm-up steps."""
     torch._dynamo.reset()
     trainer = Trainer(task, mode)
     for _ in range(2):

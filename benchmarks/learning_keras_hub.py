@@ -1,6 +1,6 @@
-"""Part of learning_per_minute: KerasHub's masked-word task, trained with fit.
+"""Part of learning_per_minute: trains KerasHub's masked-word task with fit.
 
-Best mode: float32 or mixed_bfloat16, with or without XLA, whichever is fastest here.
+The mode is float32 or mixed_bfloat16, with or without XLA, whichever is fastest here.
 """
 
 import time
@@ -14,7 +14,7 @@ MODES = ("float32", "mixed_bfloat16", "float32 XLA", "mixed_bfloat16 XLA")
 
 
 def main():
-    """Reads task.json, writes what was reached."""
+    """Reads task.json, trains, and writes the result."""
     task = learning_task.Task()
     mode, seconds_of_modes = task.fastest(MODES, lambda mode: probe(task, mode))
     keras.utils.set_random_seed(12345)
@@ -82,7 +82,7 @@ def features(batch):
 
 
 def data(task):
-    """Returns an endless dataset of features, labels, weights."""
+    """Returns an endless dataset of features, labels and weights."""
 
     def batches():
         while True:
@@ -106,7 +106,7 @@ def data(task):
 
 
 class TimeLimit(keras.callbacks.Callback):
-    """Sets the rate by the time, and ends the training when it is up."""
+    """Sets the learning rate by the clock and stops when the time is up."""
 
     def __init__(self, task):
         super().__init__()
@@ -114,11 +114,11 @@ class TimeLimit(keras.callbacks.Callback):
         self.steps = 0
 
     def start(self):
-        """Starts the time."""
+        """Starts the clock."""
         self._clock = learning_task.Clock(self._task.minutes)
 
     def on_train_batch_begin(self, unused_batch, logs=None):
-        """Sets the rate."""
+        """Sets the learning rate."""
         rate = self._task.rate(self._clock.share_done)
         self.model.optimizer.learning_rate = rate
 
@@ -131,7 +131,7 @@ class TimeLimit(keras.callbacks.Callback):
 
 
 def probe(task, mode):
-    """Returns the seconds of five steps, after two to warm up."""
+    """Returns the time of five steps in seconds, after two warm-up steps."""
     model = build(task, mode)
     batches = iter(data(task))
     for _ in range(2):

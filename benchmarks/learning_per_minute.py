@@ -1,13 +1,15 @@
-"""What a masked-word model learns in a given time: this package beside its peers.
+"""Compares what a masked-word model learns in a given time in three libraries.
 
-Every peer trains a model of the same size on the same rows of word pieces for the same
-wall time, one after the other, each in a process of its own and in its fastest mode,
-with the same batch, learning rate, dropout and clipping. These are the ones of this
-package's recipe, and how its weights begin is too (`--config_overrides`); those of the
-peers begin as their libraries have it. The time runs from the call
-that trains until the time is up, tracing and compiling included; loading libraries and
-data, finding the fastest mode, and evaluating are left out. All are then measured on
-the same held-out rows with the same hidden positions, in float32.
+Every library ("peer") trains a model of the same size on the same rows of word pieces
+for the same wall time: one after the other, each in a process of its own and in its
+fastest mode, with the same batch size, learning rate, dropout and clipping. These
+settings come from this package's recipe, and so does the initialization of this
+package's weights (`--config_overrides`). The other libraries use their own
+initialization.
+
+The time includes tracing and compiling. It does not include loading libraries and data,
+finding the fastest mode, and evaluating. All models are evaluated in float32 on the
+same held-out rows with the same masked positions.
 
     python benchmarks/learning_per_minute.py --minutes=30 --output_dir=/tmp/learning \\
         --train_text='wiki.train.txt' --heldout_text=wiki.heldout.txt \\
@@ -25,42 +27,55 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PEERS = ("bert_tf", "hugging_face", "keras_hub")
-# In the order of the table.
+# Columns of the table, in order.
 COLUMNS = ("steps", "rows_per_second", "masked_lm_loss", "masked_lm_accuracy", "mode")
 
 
 def arguments():
-    """Returns what the command line says."""
+    """Returns the parsed command line."""
     parser = argparse.ArgumentParser(
         description=__doc__.split("\n")[0],
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     add = parser.add_argument
-    add("--minutes", type=float, default=30.0, help="wall time of each peer")
-    add("--output_dir", required=True, help="data, runs and results.json")
-    add("--train_text", required=True, help="a sentence a line; pattern, or commas")
-    add("--heldout_text", required=True, help="likewise, never trained on")
+    add("--minutes", type=float, default=30.0, help="wall time per peer")
+    add("--output_dir", required=True, help="folder for data, runs and results.json")
+    add(
+        "--train_text",
+        required=True,
+        help="one sentence per line; patterns, comma-separated",
+    )
+    add("--heldout_text", required=True, help="held-out text, one sentence per line")
     add("--vocab_file", required=True)
     add("--num_hidden_layers", type=int, default=4)
     add("--hidden_size", type=int, default=256)
     add("--batch_size", type=int, default=16)
     add("--learning_rate", type=float, default=3e-4)
-    add("--dropout", type=float, default=0.0, help="too short a time to overfit")
+    add("--dropout", type=float, default=0.0, help="the time is too short to overfit")
     add("--max_seq_length", type=int, default=128)
     add("--max_predictions_per_seq", type=int, default=20)
-    add("--max_heldout_rows", type=int, default=2048, help="the first ones")
+    add(
+        "--max_heldout_rows",
+        type=int,
+        default=2048,
+        help="first held-out rows to evaluate",
+    )
     add(
         "--config_overrides",
         default="initializer_range=0.06,position_initializer=sinusoidal",
-        help="how bert_tf's weights begin; empty: as the peers' do",
+        help="initialization of bert_tf; empty: as the peers'",
     )
-    add("--peers", default=",".join(PEERS), help="which, in which order")
-    add("--hugging_face_python", default=sys.executable, help="an interpreter with it")
+    add("--peers", default=",".join(PEERS), help="peers to run, in order")
+    add(
+        "--hugging_face_python",
+        default=sys.executable,
+        help="Python with transformers and torch",
+    )
     return parser.parse_args()
 
 
 def main():
-    """Prepares, runs every peer, prints the table."""
+    """Prepares the data, runs every peer and prints the table."""
     given = arguments()
     os.makedirs(given.output_dir, exist_ok=True)
     task_file = prepare(given)
@@ -78,11 +93,11 @@ def main():
             json.dump(results, file, indent=2)
         print(json.dumps({peer: results["peers"][peer]}), flush=True)
     print(table(given, results["peers"]))
-    print(f"\nAll numbers are in {path}.")
+    print(f"\nAll results are in {path}.")
 
 
 def prepare(given):
-    """Writes records, arrays and task.json; returns the path of the last."""
+    """Writes records, arrays and task.json. Returns the path of task.json."""
     lengths = [
         f"--max_seq_length={given.max_seq_length}",
         f"--vocab_file={given.vocab_file}",
@@ -126,7 +141,7 @@ def create(text, records, *flags):
 
 
 def config(given, vocab_size):
-    """Returns bert_config.json's dict."""
+    """Returns the content of bert_config.json."""
     return {
         "vocab_size": vocab_size,
         "hidden_size": given.hidden_size,
@@ -143,7 +158,7 @@ def config(given, vocab_size):
 
 
 def run_peer(python, peer, task_file):
-    """Returns what a peer's process wrote."""
+    """Runs a peer's process. Returns the result that it wrote."""
     result_file = os.path.join(os.path.dirname(task_file), f"{peer}.json")
     if os.path.exists(result_file):
         os.remove(result_file)
@@ -177,7 +192,7 @@ def table(given, peers):
         f"{given.num_hidden_layers} layers, width {given.hidden_size}, batch "
         f"{given.batch_size} × {given.max_seq_length}, rate {given.learning_rate:g}, "
         f"{given.minutes:g} minutes each; bert_tf with "
-        f"{given.config_overrides or 'the configuration of the others'}:",
+        f"{given.config_overrides or 'the configuration of the other libraries'}:",
         "",
         f"| | {' | '.join(COLUMNS).replace('_', ' ')} |",
         f"|---|{'---|' * len(COLUMNS)}",

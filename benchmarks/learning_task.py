@@ -1,4 +1,4 @@
-"""Part of learning_per_minute: what the peers share; needs NumPy alone."""
+"""Part of learning_per_minute: shared by all peers; needs only NumPy."""
 
 import json
 import sys
@@ -11,7 +11,7 @@ MASKED_SHARE = 0.15
 
 
 class Task:
-    """The task of a peer's process: settings, rows, masks, rates, result."""
+    """The task of a peer's process: settings, rows, masks, learning rates, result."""
 
     def __init__(self):
         with open(sys.argv[1], encoding="utf-8") as file:
@@ -33,7 +33,7 @@ class Task:
         most = self.max_predictions_per_seq
         positions = np.sort(np.argsort(keys, axis=1)[:, :most], axis=1)
         counts = np.round(MASKED_SHARE * (ids > 0).sum(axis=1)).clip(1, most)
-        # Which of the chosen ones count: as many as are due, drawn by their keys.
+        # Of the chosen positions, the ones with the smallest keys are predicted.
         taken = np.take_along_axis(keys, positions, axis=1)
         ranks = np.argsort(np.argsort(taken, axis=1), axis=1)
         weights = ((ranks < counts[:, None]) & (taken < 1)).astype(np.float32)
@@ -62,13 +62,13 @@ class Task:
         return row
 
     def rate(self, share_done):
-        """Returns the learning rate of a share of the time: warm-up, linear decay."""
+        """Returns the learning rate at a share of the time: warm-up, linear decay."""
         if share_done < WARMUP_PROPORTION:
             return self.learning_rate * share_done / WARMUP_PROPORTION
         return self.learning_rate * max(0.0, 1.0 - share_done)
 
     def heldout_batches(self, batch_size=64):
-        """Yields the held-out rows, as `batch` has them, with `segment_ids`."""
+        """Yields the held-out rows in the form of `batch`, with `segment_ids`."""
         names = {
             "input_ids": "input_ids",
             "input_mask": "input_mask",
@@ -95,12 +95,12 @@ class Task:
         return {"masked_lm_loss": loss / weight, "masked_lm_accuracy": hits / weight}
 
     def fastest(self, modes, seconds_of_steps):
-        """Returns the name of the mode with the least seconds, and all of them.
+        """Returns the fastest mode, and the seconds of all modes.
 
         Args:
-            modes: names.
-            seconds_of_steps: function from a name to the seconds of a few steps; what
-                it raises rules the mode out.
+            modes: names of modes.
+            seconds_of_steps: function from a mode to the seconds of a few steps. A mode
+                for which it raises an error is ruled out.
         """
         seconds = {}
         for mode in modes:
@@ -111,7 +111,7 @@ class Task:
         return min(seconds, key=seconds.get), seconds
 
     def write(self, peer, **result):
-        """Writes what the peer reached."""
+        """Writes the result of a peer."""
         result["rows_per_second"] = (
             result["steps"] * self.batch_size / result["seconds"]
         )
@@ -121,7 +121,7 @@ class Task:
 
 
 class Clock:
-    """The wall time that a peer may train."""
+    """The wall time that a peer may use for training."""
 
     def __init__(self, minutes):
         self._seconds = 60.0 * minutes
@@ -134,5 +134,5 @@ class Clock:
 
     @property
     def share_done(self):
-        """Share of the time that is over."""
+        """Share of the time that has passed."""
         return self.seconds / self._seconds

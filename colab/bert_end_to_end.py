@@ -13,10 +13,10 @@
 # %% [markdown]
 # # BERT, end to end
 #
-# Raw text goes in at the top, and at the bottom a served model answers questions. On
-# the way: a vocabulary, masked examples, a pretrained encoder, filled masks, a
-# fine-tuned classifier and a SavedModel. The text comes with the package, the model is
-# small, and all of it runs in minutes on a CPU.
+# This notebook starts with raw text and ends with a served classifier. On the way it
+# learns a vocabulary, creates masked examples, pretrains an encoder, fills masks,
+# fine-tunes a classifier and exports a SavedModel. The text comes with the package, the
+# model is small, and everything runs in minutes on a CPU.
 #
 # Install the package first: `pip install '.[vocabulary,plots]'` in a checkout.
 
@@ -24,7 +24,7 @@
 import os
 import tempfile
 
-# TensorFlow's own talk while it starts is not what we are here for.
+# Hide TensorFlow's start-up messages.
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
@@ -32,7 +32,7 @@ import bert_tf
 from bert_tf.demo import recipe as recipes
 from bert_tf.demo import text
 
-# BERT_TF_TINY=1 runs every cell in seconds; nothing is learned then.
+# BERT_TF_TINY=1 runs every cell in seconds, for testing. The model learns nothing then.
 recipe = recipes.TINY if os.environ.get("BERT_TF_TINY") else recipes.FULL
 folder = tempfile.mkdtemp(prefix="bert_end_to_end_")
 corpus = text.prepare_corpus(None, folder)
@@ -41,7 +41,7 @@ recipe
 # %% [markdown]
 # ## 1. The text
 #
-# A sentence a line, a blank line between documents.
+# One sentence per line, and a blank line between documents.
 
 # %%
 with open(corpus.train_file, encoding="utf-8") as file:
@@ -50,8 +50,8 @@ with open(corpus.train_file, encoding="utf-8") as file:
 # %% [markdown]
 # ## 2. The vocabulary
 #
-# Frequent words become one piece, rare ones several. Pieces that continue a word begin
-# with `##`.
+# A frequent word is one piece, and a rare word is several. Pieces that continue a word
+# begin with `##`.
 
 # %%
 from bert_tf.tokenization import learning
@@ -68,8 +68,8 @@ print(len(vocabulary), "pieces;", pieces)
 print(tokenizer.convert_tokens_to_ids(pieces))
 
 # %% [markdown]
-# The same tokenizer as TensorFlow operations gives the same ids. It is the one that
-# runs over large data, and the one that the SavedModel will carry.
+# The same tokenizer exists as TensorFlow operations and gives the same ids. The
+# SavedModel at the end contains it.
 
 # %%
 in_graph = bert_tf.InGraphTokenizer(vocab_file, do_lower_case=True)
@@ -78,8 +78,9 @@ in_graph.tokenize(["The baker kneaded the sourdough."]).to_list()
 # %% [markdown]
 # ## 3. Examples
 #
-# Two segments, `[CLS] A [SEP] B [SEP]`; half of the time B comes from elsewhere. 15 %
-# of the pieces are to be found again: most of them behind `[MASK]`.
+# An example has two segments, `[CLS] A [SEP] B [SEP]`. In half of the examples, B comes
+# from another document. The model has to predict 15% of the pieces, most of which are
+# replaced by `[MASK]`.
 
 # %%
 from bert_tf.data import tfrecord
@@ -93,7 +94,7 @@ lengths = {
 
 
 def create_examples(text_file, name, dupe_factor):
-    """Masks a text; returns the TFRecord file."""
+    """Creates masked examples of a text. Returns the TFRecord file."""
     record_file = os.path.join(folder, f"{name}.tfrecord")
     options = pretraining_data_options.CreatePretrainingDataOptions(
         input_file=text_file,
@@ -122,8 +123,8 @@ print("hidden:", " ".join(token for token in hidden if token != "[PAD]"))
 # %% [markdown]
 # ## 4. Pretraining
 #
-# The configuration is a `bert_config.json` as the 2018 release has it. The run's
-# folder holds checkpoints in the release's format, and every logged number.
+# The configuration is a `bert_config.json` as in the 2018 release. The run folder holds
+# checkpoints in the release's format and all logged numbers.
 
 # %%
 import json
@@ -165,9 +166,9 @@ from bert_tf.training import curves
 curves.figure({"pretraining": options.output_dir})
 
 # %% [markdown]
-# ## 5. Filled masks
+# ## 5. Filling masks
 #
-# A word of sentences that the model never saw is hidden. Which one was it?
+# Each of these sentences was never seen in training and has one masked word.
 
 # %%
 from bert_tf.pretraining import predictions
@@ -183,10 +184,10 @@ for masked in text.masked_texts(corpus.heldout_file, 5):
     print(f"{masked.text}\n    was {masked.word!r}; likeliest: {found}")
 
 # %% [markdown]
-# ## 6. What the encoder says
+# ## 6. The encoder's outputs
 #
-# The pretrained weights load into the bare encoder too. Its outputs are those of the
-# paper: a vector a piece, and one for the whole.
+# The pretrained weights also load into the encoder alone. As in the paper, it returns
+# one vector per piece and one for the whole text.
 
 # %%
 config = bert_tf.BertConfig.from_json_file(config_file)
@@ -199,10 +200,10 @@ outputs["sequence_output"].shape, outputs["pooled_output"].shape
 # %% [markdown]
 # ## 7. Fine-tuning
 #
-# A few hundred sentences with their topics. The same settings from the pretrained
-# weights and from random ones; the accuracy is that on sentences never trained on.
-# After so few epochs the start matters; with many more, random weights catch up, for
-# the text above is a very small one to pretrain on.
+# The data are a few hundred sentences with their topics. We fine-tune with the same
+# settings from the pretrained weights and from random weights, and measure accuracy on
+# unseen sentences. After these few epochs, pretraining helps. With many more epochs
+# random weights catch up, because the pretraining text is very small.
 
 # %%
 from bert_tf.tasks.classification import options as classification_options
@@ -212,7 +213,7 @@ test_file = text.sample_file("topics_test.tsv")
 
 
 def fine_tune(name, checkpoint):
-    """Trains a classifier of topics; returns its scores."""
+    """Trains a topic classifier. Returns its scores."""
     options = classification_options.RunClassifierOptions(
         train_file=text.sample_file("topics_train.tsv"),
         eval_file=test_file,
@@ -239,18 +240,18 @@ scores = {
 # %%
 import matplotlib.figure
 
-accuracies = {"majority class": 0.25}  # Each of the four topics has a quarter.
+accuracies = {"majority class": 0.25}  # The four topics are equally frequent.
 accuracies |= {name: one["eval_accuracy"] for name, one in scores.items()}
 figure = matplotlib.figure.Figure(figsize=(5, 2), layout="constrained")
 axes = figure.subplots()
 axes.barh(list(accuracies), list(accuracies.values()))
-axes.set(xlim=(0, 1), title="accuracy on sentences never trained on")
+axes.set(xlim=(0, 1), title="accuracy on unseen sentences")
 figure
 
 # %% [markdown]
-# ## 8. Answers
+# ## 8. Predictions
 #
-# The run's folder is all that is needed.
+# Predicting needs only the run folder.
 
 # %%
 sentences = [sentence for sentence, _ in text.labelled_rows(test_file)[:4]]
@@ -259,8 +260,8 @@ bert_tf.load(os.path.join(folder, "topics")).predict(sentences)
 # %% [markdown]
 # ## 9. Serving
 #
-# The SavedModel takes strings and returns names of topics. It needs TensorFlow and the
-# operations of TensorFlow Text, and nothing of this package.
+# The SavedModel takes strings and returns topic names. It needs TensorFlow and the
+# operations of TensorFlow Text, but not this package.
 
 # %%
 from bert_tf.serving import client

@@ -13,38 +13,40 @@
 # %% [markdown]
 # # Fine-tuning a released BERT
 #
-# Movie reviews, good or bad, or texts and classes of your own: check the data, train,
-# look at the scores and at what went wrong, ask, and export for serving. 5,000 reviews
-# to train on and 5,000 to score, batches of 32, rate 2e-5, three epochs, 128 pieces:
-# the release's own notebook reached an accuracy of 0.8664 that way.
+# This notebook fine-tunes a released model to classify movie reviews, or your own
+# texts. It checks the data, trains, shows scores and wrong answers, predicts, and
+# exports the model for serving. The settings are those of the release's own notebook,
+# which reached an accuracy of 0.8664: 5,000 reviews for training and 5,000 for
+# evaluation, batches of 32, learning rate 2e-5, three epochs, 128 pieces.
 #
-# A GPU takes minutes, a TPU less, a CPU hours. Install the package first:
-# `pip install '.[datasets,plots]'` in a checkout.
+# Training takes minutes on a GPU, less on a TPU, and hours on a CPU. Install the
+# package first: `pip install '.[datasets,plots]'` in a checkout.
 
 # %%
 import os
 import tempfile
 
-# TensorFlow's own talk while it starts is not what we are here for.
+# Hide TensorFlow's start-up messages.
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
 import bert_tf
 
-# BERT_TF_TINY=1 runs every cell in seconds, without a network; nothing is learned then.
+# BERT_TF_TINY=1 runs every cell in seconds without a network, for testing. The model
+# learns nothing then.
 tiny = bool(os.environ.get("BERT_TF_TINY"))
 folder = tempfile.mkdtemp(prefix="fine_tune_classifier_")
 
 # %% [markdown]
-# ## 1. Where it starts
+# ## 1. The pretrained model
 #
-# A released model by its name is downloaded once. A path works as well: the release's
-# folder, one of Hugging Face, a Keras file, or a run of `run_pretraining`.
+# A released model is given by its name and downloaded once. A path works too: a folder
+# of the release or of Hugging Face, a Keras file, or a run of `run_pretraining`.
 
 # %%
 start = {"init_checkpoint": "bert-base-uncased"}
 
-if tiny:  # A model of random weights and a small vocabulary instead.
+if tiny:  # Use random weights and a small vocabulary instead.
     from bert_tf.demo import text
     from bert_tf.tokenization import learning
 
@@ -64,7 +66,7 @@ start
 # %% [markdown]
 # ## 2. The texts
 #
-# A TensorFlow dataset by its name. Or tables of your own, `.tsv`, `.csv` or `.jsonl`,
+# Use a TensorFlow dataset by its name, or your own tables (`.tsv`, `.csv` or `.jsonl`)
 # with the names of their columns:
 #
 #     data = {
@@ -88,10 +90,10 @@ if tiny:
 data
 
 # %% [markdown]
-# ## 3. Are they all right?
+# ## 3. Data checks
 #
-# Balance of the classes, texts that occur twice or on both sides, how many are cut, how
-# many words the vocabulary does not know, and what training will take.
+# The checks report the balance of the classes, duplicates within and between the parts,
+# truncated texts, unknown words, and the expected training time.
 
 # %%
 from bert_tf.data_checks import options as data_checks_options
@@ -111,9 +113,9 @@ print(findings.report())
 # %% [markdown]
 # ## 4. Training
 #
-# The paper's settings for small sets: a rate of 5e-5, 3e-5 or 2e-5, batches of 16 or
-# 32, two to four epochs. A run that was interrupted goes on where it was: run the cell
-# again. Give `device="tpu"` on a TPU and `device="mirrored"` on several GPUs;
+# For small data sets, the paper uses learning rates of 5e-5, 3e-5 or 2e-5, batches of
+# 16 or 32, and two to four epochs. If training is interrupted, run the cell again to
+# resume. Set `device="tpu"` on a TPU and `device="mirrored"` on several GPUs.
 # `dtype="mixed_bfloat16"` is faster on both.
 
 # %%
@@ -145,18 +147,19 @@ curves.figure({"fine-tuning": options.output_dir})
 # %% [markdown]
 # ## 5. Scores
 #
-# On texts that were never trained on. For a set this small repeat the run from several
-# seeds: `num_restarts=5` keeps the best one, and tells mean and spread.
+# The scores are measured on unseen texts. For a data set this small, train with several
+# seeds: `num_restarts=5` keeps the best run and reports mean and standard deviation.
 
 # %%
 scores = classification_workflow.evaluate(options)
 scores
 
 # %% [markdown]
-# ## 6. What went wrong?
+# ## 6. Wrong answers
 #
-# The model card tells ten wrong answers beside settings, data and scores. How sure was
-# the model of its answers? Where it often is, and wrong, look at the labels first.
+# The model card lists ten wrong answers, with settings, data and scores. The plot below
+# shows how confident the model is. If it is often confident and wrong, check the labels
+# first.
 
 # %%
 with open(os.path.join(options.output_dir, "README.md"), encoding="utf-8") as file:
@@ -168,7 +171,7 @@ import matplotlib.figure
 model = bert_tf.load(options.output_dir)
 texts = [
     "I laughed, I cried, and I will see it again.",
-    "Two hours of my life that nobody gives back.",
+    "Two hours of my life that I will never get back.",
     "The first half drags, but the end makes up for it.",
 ]
 answers = model.predict(texts)
@@ -183,14 +186,14 @@ axes.barh(
     ],
     likeliest,
 )
-axes.set(xlim=(0, 1), title="probability of the likeliest class")
+axes.set(xlim=(0, 1), title="probability of the predicted class")
 figure
 
 # %% [markdown]
 # ## 7. Serving
 #
-# The SavedModel takes strings and returns the names of the classes, for TF Serving or
-# any program with TensorFlow and TensorFlow Text.
+# The SavedModel takes strings and returns class names and probabilities. TF Serving can
+# load it, and so can any program with TensorFlow and TensorFlow Text.
 
 # %%
 from bert_tf.serving import client
