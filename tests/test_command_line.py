@@ -172,7 +172,7 @@ def test_the_librarys_log_is_shown_and_only_while_a_tool_runs(capsys):
     assert logging.getLogger("bert_tf").handlers == handlers
 
 
-def test_a_reader_that_closes_early_is_no_failure(tmp_path):
+def test_a_reader_that_closes_early_is_not_a_failure(tmp_path):
     script = tmp_path / "pack.py"
     script.write_text(
         "import dataclasses, sys\n"

@@ -74,7 +74,7 @@ def test_a_file_where_a_folder_should_be_is_named(tmp_path):
         files.make_folders(tmp_path / "file" / "deep")
 
 
-def test_a_full_disk_is_told_with_the_name_of_the_file():
+def test_the_error_of_a_full_disk_names_the_file():
     # Nothing is written before the buffer is full, or the file closed.
     for size in (1, 10_000_000):
         with pytest.raises(OSError, match=r"^/dev/full: cannot be written: No space"):

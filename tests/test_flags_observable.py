@@ -86,7 +86,7 @@ CORPUS_FIELDS = CORPUS + "test_json_lines_are_documents_of_the_field_that_is_nam
 CORPUS_DATASET = CORPUS + "test_a_data_set_is_read_by_name"
 CORPUS_SMOOTHED = CORPUS + "test_small_languages_weigh_more_when_smoothed"
 CORPUS_DUPLICATES = CORPUS + "test_duplicates_are_left_out_when_asked"
-CORPUS_NOISE = CORPUS + "test_noise_cuts_the_share_of_sentences_that_is_told"
+CORPUS_NOISE = CORPUS + "test_noise_truncates_the_given_share_of_sentences"
 CORPUS_WORKERS = (
     CORPUS + "test_what_is_written_does_not_depend_on_the_number_of_workers"
 )
@@ -200,8 +200,8 @@ OBSERVED = {
     "prepare_corpus": {
         **ON_RUNNERS,
         "input_file": CORPUS + "test_text_is_unpacked_while_it_is_read",
-        "output_dir": CORPUS + "test_a_corpus_of_somebody_else_is_not_overwritten",
-        "format": CORPUS + "test_the_format_can_be_told",
+        "output_dir": CORPUS + "test_other_files_are_not_overwritten",
+        "format": CORPUS + "test_the_format_can_be_given",
         "text_field": CORPUS_FIELDS,
         "tfds_name": CORPUS_DATASET,
         "tfds_split": CORPUS_DATASET,

@@ -53,7 +53,7 @@ def test_the_package_its_names_and_the_plain_tokenizers_import():
     assert _run(program).stderr == ""
 
 
-def test_a_name_that_is_none_of_ours_is_an_attribute_error():
+def test_an_unknown_name_is_an_attribute_error():
     import bert_tf
 
     with pytest.raises(AttributeError, match="'bert_tf' has no attribute 'BertModle'"):

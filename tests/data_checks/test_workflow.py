@@ -132,7 +132,7 @@ def test_queries_passages_and_their_corpus(check, tmp_path):
     ]
 
 
-def test_every_row_that_is_none_is_named_and_the_others_are_checked(check, table):
+def test_every_invalid_row_is_named_and_the_rest_is_checked(check, table):
     train = table("train.tsv", HEAD, ("a", "home"), ("b", "town"), ("c",))
     dev = table(
         "dev.tsv", HEAD, ("d", "sea"), ("a", "home"), ("e", "air"), ("f", "home", "x")
@@ -154,7 +154,7 @@ def test_every_row_that_is_none_is_named_and_the_others_are_checked(check, table
     assert "label sets: of train and not in dev (1): 'town'" in warnings
 
 
-def test_of_many_broken_rows_ten_are_named_and_the_others_counted(check, table):
+def test_ten_of_many_broken_rows_are_named_and_the_rest_is_counted(check, table):
     train = table("train.tsv", HEAD, ("a", "x"), ("b", "y"), *[("c",)] * 25)
     findings = check("classification", train_file=train)
     named = [line for line in findings.report().splitlines() if "reading" in line]
@@ -255,7 +255,7 @@ def test_a_diagnostic_set_is_checked_without_training(check, tmp_path):
         ([("a", "home"), ("b", "sea"), ("c", "air")], 3, "the label 'sea' is not one"),
     ],
 )
-def test_a_row_that_is_none_has_file_and_line(check, table, rows, place, message):
+def test_an_invalid_row_is_reported_with_file_and_line(check, table, rows, place, message):
     train = table("train.tsv", HEAD, *rows)
     findings = check("classification", train_file=train, labels="home,air")
     [error] = lines_of(findings, "error")
@@ -425,7 +425,7 @@ def test_rows_of_words_are_windows_as_training_has_them(check, tmp_path):
     )
 
 
-def test_a_type_that_only_dev_has_is_told_with_file_and_line(check, tmp_path):
+def test_a_type_that_only_dev_has_is_reported_with_file_and_line(check, tmp_path):
     (tmp_path / "train.txt").write_text("Anna B-PER\nran O\n")
     (tmp_path / "dev.txt").write_text("Bert B-PER\n\nto O\nOslo B-LOC\n")
     findings = check("token_classification", data_dir=str(tmp_path))
@@ -589,7 +589,7 @@ def test_contexts_of_dev_in_training_are_seen_and_windows_counted(check, tmp_pat
     assert any("windows of --max_seq_length=24" in line for line in lines_of(findings))
 
 
-def test_one_document_is_no_corpus(check, tmp_path):
+def test_one_document_is_not_a_corpus(check, tmp_path):
     path = tmp_path / "text.txt"
     path.write_text("one sentence .\nanother one .\n")
     findings = check("pretraining", input_file=str(path))

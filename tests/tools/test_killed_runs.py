@@ -1,4 +1,4 @@
-"""Fine-tuning runs that are killed as nobody can prevent, and asked again."""
+"""Fine-tuning runs that are killed and resumed by the same command."""
 
 import json
 import signal

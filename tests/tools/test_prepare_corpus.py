@@ -187,7 +187,7 @@ def test_remote_paths_are_read_and_written_as_local_ones(prepare, run_tool, tmp_
     assert not any(path.is_file() for path in (out / ".prepare_corpus").iterdir())
 
 
-def test_the_format_can_be_told(prepare, tmp_path):
+def test_the_format_can_be_given(prepare, tmp_path):
     path = tmp_path / "lines.txt"
     path.write_text("a. b\nc d\n\n \ne\n", encoding="utf-8")
     text, _ = prepare(f"--input_file={path}", "--format=sentences")
@@ -331,7 +331,7 @@ def test_duplicates_are_left_out_when_asked(prepare, tmp_path):
     assert text.count("Same here.") == 2
 
 
-def test_noise_cuts_the_share_of_sentences_that_is_told(prepare, tmp_path):
+def test_noise_truncates_the_given_share_of_sentences(prepare, tmp_path):
     sentence = "one two three four five six seven"
     path = tmp_path / "a.txt"
     path.write_text(f"{sentence}\n" * 8_000)
@@ -591,7 +591,7 @@ def test_flags_that_do_not_go_together_are_wrong_usage(
     assert message in result.stderr
 
 
-def test_a_corpus_of_somebody_else_is_not_overwritten(run_tool, prepare, tmp_path):
+def test_other_files_are_not_overwritten(run_tool, prepare, tmp_path):
     (tmp_path / "a.txt").write_text("One here.\n" * 500)
     flags = [f"--input_file={tmp_path / 'a.txt'}", "--format=sentences"]
     prepare(*flags, "--shard_mb=0.001")
