@@ -60,6 +60,7 @@ class PrepareCorpusOptions(execution.RunnerOptions):
         help="Sample languages in proportion to their share of the characters raised "
         "to this power, which favors small languages. The release used 0.7. The size "
         "of the corpus does not change.",
+        group="advanced",
     )
     deduplicate_paragraphs: bool = option(
         False,
@@ -70,6 +71,7 @@ class PrepareCorpusOptions(execution.RunnerOptions):
         False,
         help="Keep only the first of several documents that share about 80 % of their "
         "sequences of five words.",
+        group="advanced",
     )
     truncation_noise: float = option(
         0.0,
@@ -77,15 +79,22 @@ class PrepareCorpusOptions(execution.RunnerOptions):
         maximum=1.0,
         help="Share of the sentences that are cut at a random place. The release's "
         "README recommends 0.02.",
+        group="advanced",
     )
-    random_seed: int = option(12345, minimum=0, help="Seed of all random choices.")
+    random_seed: int = option(
+        12345, minimum=0, help="Seed of all random choices.", group="advanced"
+    )
     shard_mb: float = option(
         64.0,
         minimum=0.0001,
         help="Maximum size of an output file in MB. Larger documents get a file each.",
+        group="advanced",
     )
     num_workers: int = option(
-        1, minimum=1, help="Number of processes. The output does not depend on it."
+        1,
+        minimum=1,
+        help="Number of processes. The output does not depend on it.",
+        group="devices",
     )
 
     def __post_init__(self):

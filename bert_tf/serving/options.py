@@ -30,18 +30,24 @@ class ExportSavedModelOptions(options_module.Options):
         choices=retrieval_task.POOLINGS,
         help="What the vector of a text is: that of [CLS], or the mean or the maximum "
         "of its pieces'.",
+        group="model",
     )
     max_seq_length: int = option(
-        128, minimum=3, help="The most pieces of a text with [CLS] and [SEP]."
+        128,
+        minimum=3,
+        help="The most pieces of a text with [CLS] and [SEP].",
+        group="model",
     )
     bert_config_file: str | None = option(
-        None, help="JSON file with the model's size; default: that of init_checkpoint."
+        None,
+        help="JSON file with the model's size; default: that of init_checkpoint.",
+        group="model",
     )
     vocab_file: str | None = option(
-        None, help="Vocabulary of the checkpoint; default: its own."
+        None, help="Vocabulary of the checkpoint; default: its own.", group="model"
     )
     do_lower_case: bool | None = option(
-        None, help="Default: as init_checkpoint says, or else True."
+        None, help="Default: as init_checkpoint says, or else True.", group="model"
     )
 
     def __post_init__(self):

@@ -31,20 +31,26 @@ class BuildVocabularyOptions(options_module.Options):
     strip_accents: bool | None = option(
         None,
         help="Whether accents are stripped. Default: the value of --do_lower_case.",
+        group="advanced",
     )
     num_unused: int | None = option(
         None,
         help="Number of [unused] tokens. Default: proportional to the 994 of 30522 in "
         "bert-base-uncased, but at least 99 in vocabularies of 1000 or more, so that "
         "[UNK] has id 100 as in the released models.",
+        group="advanced",
         minimum=0,
     )
     min_frequency: int = option(
-        2, help="How often two pieces must be adjacent to be merged.", minimum=1
+        2,
+        help="How often two pieces must be adjacent to be merged.",
+        group="advanced",
+        minimum=1,
     )
     character_coverage: float = option(
         0.99995,
         help="Minimum share of words whose characters are all in the vocabulary.",
+        group="advanced",
         minimum=0.0,
         maximum=1.0,
     )

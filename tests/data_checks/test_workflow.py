@@ -163,7 +163,7 @@ def test_ten_of_many_broken_rows_are_named_and_the_rest_is_counted(check, table)
     assert findings.count("error") == 25
 
 
-def test_what_train_lacks_is_told_once(check, table, tmp_path):
+def test_a_missing_train_file_is_reported_once(check, table, tmp_path):
     train = str(tmp_path / "none.tsv")
     dev = table("dev.tsv", HEAD, ("a", "x"))
     findings = check("classification", train_file=train, eval_file=dev)
@@ -255,7 +255,9 @@ def test_a_diagnostic_set_is_checked_without_training(check, tmp_path):
         ([("a", "home"), ("b", "sea"), ("c", "air")], 3, "the label 'sea' is not one"),
     ],
 )
-def test_an_invalid_row_is_reported_with_file_and_line(check, table, rows, place, message):
+def test_an_invalid_row_is_reported_with_file_and_line(
+    check, table, rows, place, message
+):
     train = table("train.tsv", HEAD, *rows)
     findings = check("classification", train_file=train, labels="home,air")
     [error] = lines_of(findings, "error")

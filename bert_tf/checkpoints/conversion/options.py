@@ -45,6 +45,7 @@ class ConvertCheckpointOptions(options_module.Options):
         help="The head that the target gets, or encoder for none; other heads are left "
         "out. Also says what output_weights are where the source does not. Default: "
         "the source's.",
+        group="model",
     )
     drop_head: bool = option(
         False, help="Leave out heads, or parts of them, that the target has not."
@@ -55,15 +56,23 @@ class ConvertCheckpointOptions(options_module.Options):
         "source's.",
     )
     bert_config_file: str | None = option(
-        None, help="JSON file with the model's size; default: the source's."
+        None,
+        help="JSON file with the model's size; default: the source's.",
+        group="model",
     )
     vocab_file: str | None = option(
-        None, help="Vocabulary of the model; default: the source's."
+        None, help="Vocabulary of the model; default: the source's.", group="model"
     )
     do_lower_case: bool | None = option(
-        None, help="Whether text is lower-cased; default: as the source says."
+        None,
+        help="Whether text is lower-cased; default: as the source says.",
+        group="model",
     )
-    overwrite: bool = option(False, help="Replace a target that is there.")
+    overwrite: bool = option(
+        False, help="Replace a target that is there.", group="advanced"
+    )
     verbose: bool = option(
-        False, help="Name every weight in the report, not one for all layers."
+        False,
+        help="Name every weight in the report, not one for all layers.",
+        group="advanced",
     )
