@@ -51,7 +51,7 @@ def tool(typed: str, options_class: type[options_module.Options]) -> str:
     paragraphs = [
         *_examples(typed),
         *map(_filled, inspect.cleandoc(options_class.__doc__ or "").split("\n\n")),
-        _wrapped(usage, "", "    "),
+        "\n".join([_wrapped(usage, "", "    "), *_other_name(typed)]),
     ]
     for group in options_module.GROUPS:
         flags = [_flag_text(d) for d in declared if d.group == group]
@@ -83,10 +83,9 @@ def overview(version: str) -> str:
         ]
         paragraphs.append("\n".join([f"{stage}:", *lines]))
     paragraphs.append(
-        "`bert_tf SUBCOMMAND --help` explains a subcommand and its flags. Each is also "
-        "installed under the name that the 2018 release would give it: "
-        "run_pretraining, run_classifier, run_squad and so on. `bert_tf` accepts "
-        "those names too."
+        "`bert_tf SUBCOMMAND --help` explains a subcommand and its flags. As in the "
+        "2018 release, every tool is also a command of its own: run_pretraining, "
+        "run_classifier, run_squad and so on. `bert_tf` accepts these names, too."
     )
     return "\n\n".join([_filled(p) if "\n" not in p else p for p in paragraphs])
 
@@ -100,8 +99,20 @@ def _ordered(options_class) -> list[options_module.Declaration]:
     )
 
 
+def _subcommand(typed: str) -> subcommands.Subcommand | None:
+    return subcommands.find(typed.removeprefix("bert_tf "))
+
+
+def _other_name(typed: str) -> Iterable[str]:
+    subcommand = _subcommand(typed)
+    if subcommand is not None:
+        is_tool = typed == subcommand.tool
+        other = f"bert_tf {subcommand.name}" if is_tool else subcommand.tool
+        yield f"Same as: {other}"
+
+
 def _examples(typed: str) -> Iterable[str]:
-    subcommand = subcommands.find(typed.removeprefix("bert_tf "))
+    subcommand = _subcommand(typed)
     if subcommand is None:
         return
     heading = "Examples:" if len(subcommand.examples) > 1 else "Example:"

@@ -143,6 +143,20 @@ def test_examples_come_first_and_every_example_parses(subcommand, options_of_too
         assert (code, len(seen)) == (0, 1)
 
 
+@pytest.mark.parametrize(
+    "typed, other",
+    [
+        ("bert_tf plot", "plot_run"),
+        ("bert_tf plot_run", "plot_run"),
+        ("plot_run", "bert_tf plot"),
+    ],
+)
+def test_help_says_what_else_the_tool_is_called(typed, other, options_of_tool):
+    shown = help_text.tool(typed, options_of_tool("plot_run"))
+    assert f"Usage: {typed} --run_dir=FOLDER,..." in shown
+    assert f"\nSame as: {other}\n" in shown
+
+
 @pytest.mark.parametrize("subcommand", subcommands.SUBCOMMANDS, ids=lambda s: s.name)
 def test_help_names_every_flag_once(subcommand, options_of_tool):
     options_class = options_of_tool(subcommand.tool)
