@@ -54,7 +54,10 @@ MAY_IMPORT = {
     "fine_tuning": set(LIBRARY),
     "tasks": set(),
     **{task: {*LIBRARY, "fine_tuning"} for task in TASK_NAMES},
-    "serving": {"tokenization", "data", "modeling", "checkpoints", *TASK_NAMES},
+    "serving": {
+        *("tokenization", "data", "modeling", "checkpoints", "fine_tuning"),
+        *TASK_NAMES,
+    },
     # Knows which task has which checks, as serving knows which has which signatures.
     "data_checks": {*LIBRARY, "pretraining_data", "fine_tuning", *TASK_NAMES},
     # The demo starts the tools as processes, so it needs nothing of the library.

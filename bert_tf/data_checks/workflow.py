@@ -21,7 +21,6 @@ from bert_tf.tasks.question_answering import checks as question_answering_checks
 from bert_tf.tasks.question_answering import options as question_answering_options
 from bert_tf.tasks.retrieval import checks as retrieval_checks
 from bert_tf.tasks.retrieval import options as retrieval_options
-from bert_tf.tasks.retrieval import task as retrieval_task
 from bert_tf.tasks.token_classification import checks as token_classification_checks
 from bert_tf.tasks.token_classification import options as token_classification_options
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -55,7 +54,7 @@ def _follows_for_classifier(given: _Values) -> _Values:
 
 def _follows_for_retrieval(given: _Values) -> _Values:
     """Fills in the bi-encoder's run, which a cross-encoder requires, unread here."""
-    if given.get("model") == retrieval_task.CROSS_ENCODER:
+    if given.get("model") == retrieval_options.CROSS_ENCODER:
         return {"retrieve_with": "unread"}
     return {}
 

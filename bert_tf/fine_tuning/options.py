@@ -51,6 +51,22 @@ class TaskOptions(training_options.FineTuningOptions):
                 "several."
             )
 
+    @property
+    def trains(self) -> bool:
+        """Whether a training is set up: carried out, or estimated by --dry_run."""
+        return self.do_train or self.dry_run
+
+    @property
+    def evaluates(self) -> bool:
+        """Whether the development set is scored, during training or after it."""
+        return self.do_eval or (self.do_train and self.eval_every_steps > 0)
+
+    @property
+    def sets_to_read(self) -> tuple[str, ...]:
+        """The sets that the run needs, among "train", "dev" and "test"."""
+        needed = {"train": self.trains, "dev": self.evaluates, "test": self.do_predict}
+        return tuple(name for name, is_needed in needed.items() if is_needed)
+
     def _require(self, name, reason):
         if not getattr(self, name):
             raise options_module.OptionError(f"{reason} needs --{name}.")

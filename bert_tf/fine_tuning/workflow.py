@@ -122,12 +122,12 @@ def create_trainer(
     return trainer
 
 
-def train(trainer, inputs, source, *, counts, evaluate) -> dict[str, float]:
+def train(trainer, setup, source, *, counts, evaluate) -> dict[str, float]:
     """Writes the run's settings and trains to the last step.
 
     Args:
         trainer: `loop.Trainer`.
-        inputs: has `task`, `config` and `vocabulary`.
+        setup: `run_setup.RunSetup`.
         source: called without arguments when all else is checked and written; returns
             a source of batches.
         counts: what the log tells first, name -> int.
@@ -141,12 +141,12 @@ def train(trainer, inputs, source, *, counts, evaluate) -> dict[str, float]:
     """
     options = trainer.options
     if trainer.resumed:
-        trainer.folder.check_same_run(inputs.config, options)
+        trainer.folder.check_same_run(setup.config, options)
     trainer.folder.create()
     trainer.folder.write_settings(
-        task=inputs.task.to_dict(),
-        config=inputs.config,
-        vocabulary=inputs.vocabulary,
+        task=setup.task.to_dict(),
+        config=setup.config,
+        vocabulary=setup.vocabulary,
         options=options,
     )
     logger.info("***** Running training *****")

@@ -16,7 +16,7 @@ class ChoiceSignatures(signatures.TaskSignatures):
     """A trained multiple choice model.
 
     Args:
-        trained: `multiple_choice.trained.TrainedMultipleChoice`.
+        trained: `MultipleChoicePredictor`.
 
     Attributes:
         functions: `serving_default`: `text`, string [B], and `endings`, string [B, C],
@@ -59,3 +59,8 @@ class ChoiceSignatures(signatures.TaskSignatures):
             "label": tf.strings.as_string(tf.argmax(scores, axis=-1)),
             "probabilities": tf.nn.softmax(scores),
         }
+
+
+def create(trained) -> ChoiceSignatures:
+    """Returns the signatures of a trained multiple choice model."""
+    return ChoiceSignatures(trained)

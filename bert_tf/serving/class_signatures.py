@@ -15,7 +15,7 @@ class ClassSignatures(signatures.TaskSignatures):
     """A trained classifier.
 
     Args:
-        trained: `classification.trained.TrainedClassifier`.
+        trained: `ClassificationPredictor`.
 
     Attributes:
         functions: `serving_default`: `text`, and `text_b` for a model of pairs, string
@@ -90,3 +90,8 @@ class ClassSignatures(signatures.TaskSignatures):
     def _labels(self, text):
         labels = tf.constant(self.trained.task.labels)
         return {"labels": tf.tile(labels[tf.newaxis], [tf.shape(text)[0], 1])}
+
+
+def create(trained) -> ClassSignatures:
+    """Returns the signatures of a trained classifier."""
+    return ClassSignatures(trained)

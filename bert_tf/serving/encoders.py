@@ -3,6 +3,7 @@
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import starting_point
+from bert_tf.tasks.retrieval import options as retrieval_options
 from bert_tf.tasks.retrieval import task as retrieval_task
 from bert_tf.tokenization import in_graph
 
@@ -42,7 +43,7 @@ class Encoder:
         start.config.check_sequence_length(options.max_seq_length)
         self.config, self.vocabulary = start.config, start.vocabulary
         self.task = retrieval_task.Task(
-            model=retrieval_task.BI_ENCODER,
+            model=retrieval_options.BI_ENCODER,
             max_query_length=options.max_seq_length,
             max_seq_length=options.max_seq_length,
             do_lower_case=start.do_lower_case,

@@ -1,6 +1,7 @@
 """A run folder to a SavedModel that needs TensorFlow and TensorFlow Text alone."""
 
 import contextlib
+import importlib
 import json
 import os
 import shutil
@@ -11,35 +12,25 @@ import tensorflow as tf
 
 from bert_tf import files
 from bert_tf import progress as progress_module
-from bert_tf.serving import choice_signatures
-from bert_tf.serving import class_signatures
-from bert_tf.serving import encoders
+from bert_tf.checkpoints import companion_files
 from bert_tf.serving import runs
-from bert_tf.serving import span_signatures
-from bert_tf.serving import tag_signatures
-from bert_tf.serving import vector_signatures
-from bert_tf.tasks.classification import predictor as classification_predictor
-from bert_tf.tasks.multiple_choice import predictor as multiple_choice_predictor
-from bert_tf.tasks.question_answering import predictor as question_answering_predictor
-from bert_tf.tasks.retrieval import predictor as retrieval_predictor
-from bert_tf.tasks.token_classification import (
-    predictor as token_classification_predictor,
-)
 
 # A SavedModel's folder for files that its graph does not read.
 EXTRA_FOLDER = "assets.extra"
 # What loaders look for; it comes last where a folder cannot be renamed.
 MODEL_FILE = "saved_model.pb"
-RUN_FILES = ("task.json", "vocab.txt", "bert_config.json")
-# What the model of a task answers to.
+RUN_FILES = (
+    companion_files.TASK_FILE,
+    companion_files.VOCAB_FILE,
+    companion_files.CONFIG_FILE,
+)
+# Kind of task -> the module whose `create` returns what its SavedModel answers.
 SIGNATURES = {
-    encoders.Encoder: vector_signatures.VectorSignatures,
-    classification_predictor.TrainedClassifier: class_signatures.ClassSignatures,
-    multiple_choice_predictor.TrainedMultipleChoice: choice_signatures.ChoiceSignatures,
-    question_answering_predictor.TrainedSpanPredictor: span_signatures.SpanSignatures,
-    retrieval_predictor.TrainedBiEncoder: vector_signatures.VectorSignatures,
-    retrieval_predictor.TrainedCrossEncoder: vector_signatures.ScoreSignatures,
-    token_classification_predictor.TrainedTagger: tag_signatures.TagSignatures,
+    "classification": "bert_tf.serving.class_signatures",
+    "multiple_choice": "bert_tf.serving.choice_signatures",
+    "question_answering": "bert_tf.serving.span_signatures",
+    "retrieval": "bert_tf.serving.vector_signatures",
+    "token_classification": "bert_tf.serving.tag_signatures",
 }
 
 
@@ -68,9 +59,9 @@ def export_saved_model(
     files.check_can_be_made(export_dir)
     model = runs.load(output_dir)
     progress("export", 1, 3, unit="stages")
-    if type(model) not in SIGNATURES:
+    if model.task.KIND not in SIGNATURES:
         raise ValueError(
-            f"{output_dir} is a run of {type(model).__name__}, which has no "
+            f"{output_dir} is a run of the task {model.task.KIND!r}, which has no "
             "SavedModel; bert_tf.load answers with the model of any run."
         )
     kept = {}
@@ -96,12 +87,17 @@ def export_encoder(options, *, progress=progress_module.silent) -> str:
     """
     _check_absent(options.export_dir)
     files.check_can_be_made(options.export_dir)
+    # Needs the folder of retrieval, which runs of other tasks do without.
+    from bert_tf.serving import encoders
+
     encoder = encoders.Encoder(options, progress=progress)
     progress("export", 1, 3, unit="stages")
     kept = {
-        "task.json": json.dumps(encoder.task.to_dict(), indent=2) + "\n",
-        "vocab.txt": "".join(f"{token}\n" for token in encoder.vocabulary.tokens),
-        "bert_config.json": encoder.config.to_json_string(),
+        companion_files.TASK_FILE: json.dumps(encoder.task.to_dict(), indent=2) + "\n",
+        companion_files.VOCAB_FILE: "".join(
+            f"{token}\n" for token in encoder.vocabulary.tokens
+        ),
+        companion_files.CONFIG_FILE: encoder.config.to_json_string(),
     }
     kept = {name: text.encode() for name, text in kept.items()}
     return _write(encoder, kept, options.export_dir, progress)
@@ -109,7 +105,8 @@ def export_encoder(options, *, progress=progress_module.silent) -> str:
 
 def _write(model, kept, export_dir, progress):
     """Writes the SavedModel of a model, and the files that lie beside it."""
-    module = SIGNATURES[type(model)](model)
+    signatures = importlib.import_module(SIGNATURES[model.task.KIND])
+    module = signatures.create(model)
     with _complete_or_absent_folder(export_dir) as folder:
         _save(module, folder, export_dir)
         progress("export", 2, 3, unit="stages")

@@ -10,8 +10,7 @@ import dataclasses
 
 import tensorflow as tf
 
-# A model reads so many rows at a time; long texts give more, and memory is bounded.
-ROWS_PER_CALL = 32
+from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 
 
 def pack_ragged(ids_a, ids_b=None, *, max_seq_length, cls_id, sep_id):
@@ -138,7 +137,7 @@ def in_parts(function, features, *, rank):
         float32 [B, ...].
     """
     num_rows = tf.shape(features["input_ids"])[0]
-    num_parts = -(-num_rows // ROWS_PER_CALL)
+    num_parts = -(-num_rows // fine_tuning_predictor.ROWS_PER_CALL)
     # Equal parts: the fewest rows that are there only to fill the last one.
     height = -(-num_rows // tf.maximum(num_parts, 1))
     padding = [[0, num_parts * height - num_rows], [0, 0]]

@@ -1,16 +1,21 @@
 """The model of any training run, from its output_dir, ready to answer."""
 
+import importlib
 import json
 import os
 
 from bert_tf import files
-from bert_tf.tasks.classification import predictor as classification_predictor
-from bert_tf.tasks.multiple_choice import predictor as multiple_choice_predictor
-from bert_tf.tasks.question_answering import predictor as question_answering_predictor
-from bert_tf.tasks.retrieval import predictor as retrieval_predictor
-from bert_tf.tasks.token_classification import (
-    predictor as token_classification_predictor,
-)
+from bert_tf.checkpoints import companion_files
+
+# Kind of task -> the module whose `load` returns its predictor. It is imported when a
+# run needs it, so that one task works where another cannot be imported.
+_PREDICTORS = {
+    "classification": "bert_tf.tasks.classification.predictor",
+    "multiple_choice": "bert_tf.tasks.multiple_choice.predictor",
+    "question_answering": "bert_tf.tasks.question_answering.predictor",
+    "retrieval": "bert_tf.tasks.retrieval.predictor",
+    "token_classification": "bert_tf.tasks.token_classification.predictor",
+}
 
 
 def load(run_dir: str):
@@ -42,16 +47,16 @@ def load(run_dir: str):
         [{'label': 'weather', 'probabilities': {'cooking': 0.01, 'weather': 0.99}}]
     """
     kind = _kind(run_dir)
-    if kind not in _MODELS:
+    if kind not in _PREDICTORS:
         raise ValueError(
             f"{run_dir} is a run of the task {kind!r}; expected one of "
-            f"{', '.join(_MODELS)}."
+            f"{', '.join(_PREDICTORS)}."
         )
-    return _MODELS[kind](run_dir)
+    return importlib.import_module(_PREDICTORS[kind]).load(run_dir)
 
 
 def _kind(run_dir):
-    path = os.path.join(run_dir, "task.json")
+    path = os.path.join(run_dir, companion_files.TASK_FILE)
     if not files.exists(path):
         raise ValueError(
             f"{run_dir} holds no task.json; expected the output_dir of a training run."
@@ -61,12 +66,3 @@ def _kind(run_dir):
             return json.load(file)["task"]
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(f"{path} does not name the run's task.") from error
-
-
-_MODELS = {
-    "classification": classification_predictor.TrainedClassifier,
-    "multiple_choice": multiple_choice_predictor.TrainedMultipleChoice,
-    "question_answering": question_answering_predictor.TrainedSpanPredictor,
-    "retrieval": retrieval_predictor.load,
-    "token_classification": token_classification_predictor.TrainedTagger,
-}

@@ -24,7 +24,7 @@ class SpanSignatures(signatures.TaskSignatures):
     """A trained question answering model.
 
     Args:
-        trained: `question_answering.trained.TrainedSpanPredictor`.
+        trained: `QuestionAnsweringPredictor`.
 
     Attributes:
         functions: `serving_default`: `question` and `context`, string [B], contexts of
@@ -144,3 +144,8 @@ class SpanSignatures(signatures.TaskSignatures):
     def _gathered(self, values, places):
         """Returns the values at places; 0 for a place after the last one."""
         return tf.gather(tf.pad(values, [[0, 1]]), places)
+
+
+def create(trained) -> SpanSignatures:
+    """Returns the signatures of a trained question answering model."""
+    return SpanSignatures(trained)

@@ -20,7 +20,7 @@ class TagSignatures(signatures.TaskSignatures):
     """A trained tagger.
 
     Args:
-        trained: `token_classification.trained.TrainedTagger`.
+        trained: `TokenClassificationPredictor`.
 
     Attributes:
         functions: `serving_default`: `text`, string [B], of any length, to `words` and
@@ -80,3 +80,8 @@ class TagSignatures(signatures.TaskSignatures):
         places = tf.stack([windows.row, windows.position + 1], axis=1)  # After [CLS].
         best = tf.argmax(tf.gather_nd(logits, places), axis=-1)
         return tf.gather(tf.constant(task.labels), best)
+
+
+def create(trained) -> TagSignatures:
+    """Returns the signatures of a trained tagger."""
+    return TagSignatures(trained)

@@ -14,7 +14,7 @@ class VectorSignatures(signatures.TaskSignatures):
     """A trained bi-encoder.
 
     Args:
-        trained: `retrieval.trained.TrainedBiEncoder`.
+        trained: `BiEncoderPredictor`.
 
     Attributes:
         functions: `serving_default`: `text`, passages, string [B], to `embedding`,
@@ -59,7 +59,7 @@ class ScoreSignatures(signatures.TaskSignatures):
     """A trained cross-encoder.
 
     Args:
-        trained: `retrieval.trained.TrainedCrossEncoder`.
+        trained: `CrossEncoderPredictor`.
 
     Attributes:
         functions: `serving_default`: `text`, the query, and `text_b`, the passage,
@@ -98,3 +98,10 @@ class ScoreSignatures(signatures.TaskSignatures):
                 sep_id=vocabulary.sep_id,
             )
         )
+
+
+def create(trained) -> VectorSignatures | ScoreSignatures:
+    """Returns the signatures of a trained bi-encoder or cross-encoder."""
+    if trained.task.is_bi_encoder:
+        return VectorSignatures(trained)
+    return ScoreSignatures(trained)

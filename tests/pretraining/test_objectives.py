@@ -6,12 +6,12 @@ import types
 import numpy as np
 import pytest
 
+import bert_tf
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints.release import bundle
 from bert_tf.modeling import config as config_module
 from bert_tf.pretraining import objectives
 from bert_tf.pretraining import scores
-from bert_tf.tasks.classification import workflow as classification_workflow
 
 LENGTHS = ("--max_seq_length=32", "--max_predictions_per_seq=5")
 
@@ -178,7 +178,7 @@ def test_fine_tuning_starts_from_it_and_keeps_its_attention(
     assert read.is_causal == (kind == "left_to_right")
     assert "eval_accuracy" in read_results(output_dir)
     text = ["the first words of a text"]
-    [answer] = classification_workflow.predict(str(output_dir), text)
+    [answer] = bert_tf.load(str(output_dir)).predict(text)
     model = loading.load_model(str(output_dir))
     assert model.config.is_causal == (kind == "left_to_right")
     done = run_tool(

@@ -2,6 +2,7 @@ import json
 import pathlib
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -274,7 +275,8 @@ def test_a_remote_folder_gets_its_model_file_last(single_run, monkeypatch):
 
 
 def test_a_run_of_a_task_without_signatures_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(runs, "load", lambda run_dir: object())
-    with pytest.raises(ValueError, match="run is a run of object, which has no"):
+    task = types.SimpleNamespace(KIND="chess")
+    monkeypatch.setattr(runs, "load", lambda _: types.SimpleNamespace(task=task))
+    with pytest.raises(ValueError, match="run is a run of the task 'chess', which"):
         export.export_saved_model("run", str(tmp_path / "new"))
     assert not (tmp_path / "new").exists()

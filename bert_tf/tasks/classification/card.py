@@ -15,7 +15,7 @@ PIPELINE_TAG = "text-classification"
 
 def card_of(
     options,
-    inputs,
+    setup,
     examples: Mapping[str, Sequence[examples_module.InputExample]],
     *,
     training: training_facts.TrainingFacts | None = None,
@@ -26,7 +26,7 @@ def card_of(
 
     Args:
         options: `RunClassifierOptions`.
-        inputs: `inputs.Inputs`.
+        setup: `run_setup.RunSetup`.
         examples: "train", "dev", "test" -> the examples that were read.
         training: after training, its facts.
         results: after evaluating, what eval_results.txt holds.
@@ -44,11 +44,11 @@ def card_of(
     ]
     return model_card.Card(
         pipeline_tag=PIPELINE_TAG,
-        summary=_summary(inputs.task),
-        labels=inputs.task.labels,
-        languages=tuple(inputs.processor.get_languages()),
+        summary=_summary(setup.task),
+        labels=setup.task.labels,
+        languages=tuple(setup.processor.get_languages()),
         options=options,
-        data=_data(options, inputs, examples),
+        data=_data(options, setup, examples),
         scores={name: (value,) for name, value in (results or {}).items()},
         wrong_examples=tuple(wrong),
         num_wrong=len(wrong) if evaluated else None,
@@ -74,10 +74,10 @@ def _summary(task):
     return f"Tells which of {len(task.labels)} classes {texts} has{of_task}."
 
 
-def _data(options, inputs, examples):
-    paths = inputs.processor.get_files(options.data_dir)
+def _data(options, setup, examples):
+    paths = setup.processor.get_files(options.data_dir)
     if not paths:
-        return _named_data(inputs, examples)
+        return _named_data(setup, examples)
     evaluated = {part: rows for part, rows in examples.items() if part != "train"}
     counts = {}
     for part, rows in evaluated.items():
@@ -89,23 +89,23 @@ def _data(options, inputs, examples):
         for part, count in counts.items()
         if part in paths
     ]
-    trained = _training_data(options, inputs, examples.get("train", ()))
+    trained = _training_data(options, setup, examples.get("train", ()))
     return (*trained, *data)
 
 
-def _training_data(options, inputs, rows):
+def _training_data(options, setup, rows):
     """Returns the record of each training file, as XNLI has one a language."""
     if not rows:
         return []
-    paths = inputs.processor.get_train_files(options.data_dir)
+    paths = setup.processor.get_train_files(options.data_dir)
     if len(paths) < 2:
         return [model_card.data_file("train", path, len(rows)) for path in paths]
     counts = collections.Counter(row.place.rpartition(":")[0] for row in rows)
     return [model_card.data_file("train", path, counts[path]) for path in paths]
 
 
-def _named_data(inputs, examples):
-    names = {part: inputs.processor.get_set_name(part) for part in examples}
+def _named_data(setup, examples):
+    names = {part: setup.processor.get_set_name(part) for part in examples}
     return tuple(
         model_card.DataFile(
             part=part, name=names[part], num_examples=len(rows), sha256=None

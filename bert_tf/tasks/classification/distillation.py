@@ -111,8 +111,8 @@ class Teacher:
                 f"--teacher={run_dir}: the data have labels of the kind "
                 f"{task.label_kind}; a teacher needs classes of which one is right."
             )
-        self._trained = classification_predictor.TrainedClassifier(run_dir)
-        found = self._trained.task
+        self._predictor = classification_predictor.load(run_dir)
+        found = self._predictor.task
         if set(found.labels) != set(task.labels):
             raise ValueError(
                 f"--teacher={run_dir} knows the classes {', '.join(found.labels)}, but "
@@ -153,17 +153,17 @@ class Teacher:
         return logits
 
     def _computed(self, examples, options, progress):
-        task = self._trained.task
+        task = self._predictor.task
         columns = features_module.convert_examples_to_features(
             examples,
             task.labels,
             task.max_seq_length,
-            self._trained.tokenizer,
+            self._predictor.tokenizer,
             progress=progress,
         )
         # On one device, whatever the student trains on.
         predicted = training_evaluation.Evaluation(
-            self._trained.model,
+            self._predictor.model,
             tf.distribute.get_strategy(),
             dataclasses.replace(options, eval_batch_size=options.train_batch_size),
             progress=progress,

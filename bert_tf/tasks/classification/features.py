@@ -13,7 +13,7 @@ from bert_tf.tasks.classification import label_kinds
 from bert_tf.tasks.classification import windows
 
 # Enough for the in-graph tokenizer to be busy, little enough for a moving bar.
-ROWS_PER_CALL = 2048
+EXAMPLES_PER_CALL = 2048
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -69,8 +69,8 @@ def rows_of(
 def _windows(examples, task, tokenizer, progress):
     """Returns the encoder's columns of all windows, and the example that each is of."""
     parts, numbers = [], []
-    for start in range(0, len(examples), ROWS_PER_CALL):
-        part = examples[start : start + ROWS_PER_CALL]
+    for start in range(0, len(examples), EXAMPLES_PER_CALL):
+        part = examples[start : start + EXAMPLES_PER_CALL]
         packed, of_part = windows.pack(
             tokenizer,
             [example.text_a for example in part],
@@ -155,8 +155,8 @@ def _packed(examples, max_seq_length, tokenizer, progress):
         name: np.zeros((len(examples), max_seq_length), np.int32)
         for name in ("input_ids", "input_mask", "segment_ids")
     }
-    for start in range(0, len(examples), ROWS_PER_CALL):
-        part = examples[start : start + ROWS_PER_CALL]
+    for start in range(0, len(examples), EXAMPLES_PER_CALL):
+        part = examples[start : start + EXAMPLES_PER_CALL]
         packed = packing.pack(
             tokenizer,
             [example.text_a for example in part],

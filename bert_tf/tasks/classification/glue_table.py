@@ -12,6 +12,9 @@ from bert_tf.tasks.classification import glue
 from bert_tf.tasks.classification import label_kinds
 from bert_tf.tasks.classification import scores
 
+# Only a folder with both is a finished run.
+_FILES_OF_RUN = ("task.json", "eval_results.txt")
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Column:
@@ -173,7 +176,7 @@ def _runs(input_dir):
     """Yields (folder, name of the task, scores) of the runs in a folder."""
     folders = [os.path.join(input_dir, name) for name in files.list_folder(input_dir)]
     for folder in [input_dir, *folders]:
-        paths = [os.path.join(folder, n) for n in ("task.json", "eval_results.txt")]
+        paths = [os.path.join(folder, name) for name in _FILES_OF_RUN]
         if not files.is_folder(folder) or not all(map(files.exists, paths)):
             continue
         with files.open_file(paths[0]) as file:

@@ -24,30 +24,30 @@ class Parts:
 
     Args:
         options: `classification.options.RunClassifierOptions`.
-        inputs: `inputs.Inputs`.
+        setup: `run_setup.RunSetup`.
         progress: see `bert_tf.progress`.
 
     Attributes:
         examples: set -> its examples.
     """
 
-    def __init__(self, options, inputs, *, progress=progress_module.silent):
+    def __init__(self, options, setup, *, progress=progress_module.silent):
         self._options = options
-        self._inputs = inputs
+        self._setup = setup
         self._progress = progress
         self._rows = {}
-        processor, folder = inputs.processor, options.data_dir
+        processor, folder = setup.processor, options.data_dir
         self.examples = {}
-        if options.do_train or options.dry_run:
+        if options.trains:
             self.examples["train"] = processor.get_train_examples(folder)
-        if options.do_eval or (options.do_train and options.eval_every_steps):
+        if options.evaluates:
             self.examples |= processor.get_dev_sets(folder)
         if options.do_predict:
             self.examples |= processor.get_test_sets(folder)
         self._weights = None
         if "train" in self.examples:
             self._weights = class_weights.weights_of(
-                options.class_weights, inputs.task, self.examples["train"]
+                options.class_weights, setup.task, self.examples["train"]
             )
 
     @property
@@ -62,7 +62,7 @@ class Parts:
 
     def num_train_rows(self) -> int:
         """Returns how many rows an epoch has: examples, or windows of them."""
-        if self._inputs.task.doc_stride:
+        if self._setup.task.doc_stride:
             return self.rows("train").num_rows
         return len(self.examples["train"])
 
@@ -71,7 +71,7 @@ class Parts:
         if part not in self._rows:
             self._rows[part] = features_module.rows_of(
                 self.examples[part],
-                self._inputs.task,
+                self._setup.task,
                 self._tokenizer,
                 weights=self._weights if part == "train" else None,
                 progress=self._progress,
@@ -96,5 +96,5 @@ class Parts:
     @functools.cached_property
     def _tokenizer(self):
         return in_graph.InGraphTokenizer(
-            self._inputs.vocabulary, do_lower_case=self._inputs.task.do_lower_case
+            self._setup.vocabulary, do_lower_case=self._setup.task.do_lower_case
         )

@@ -1,62 +1,29 @@
-"""A trained classifier, ready to answer, from nothing but its run folder."""
+"""A trained classifier, ready to classify, from nothing but its run folder."""
 
-import numpy as np
-import tensorflow as tf
+from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Any
 
-from bert_tf.checkpoints import loading
-from bert_tf.fine_tuning import run_files
-from bert_tf.modeling import classifier
+from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.tasks.classification import predictions as classification_predictions
-from bert_tf.tasks.classification import run_setup
+from bert_tf.tasks.classification import task as task_module
 from bert_tf.tasks.classification import windows
-from bert_tf.tokenization import in_graph
-
-ROWS_PER_CALL = 32
 
 
-class TrainedClassifier:
-    """The last checkpoint of a training run, and all that its model needs.
+class ClassificationPredictor(fine_tuning_predictor.Predictor):
+    """A trained classifier; see `fine_tuning.predictor.Predictor`."""
 
-    Args:
-        run_dir: `output_dir` of a training run.
-
-    Attributes:
-        task: `classification.task.Task`.
-        config: `BertConfig`.
-        vocabulary: `Vocabulary`.
-        tokenizer: `InGraphTokenizer`.
-        model: `BertClassifier`, `BertMultiLabelClassifier` or `BertRegressor`.
-
-    Raises:
-        OSError: a file cannot be read.
-        ValueError: the folder holds no trained classifier.
-    """
+    task: task_module.Task
 
     def __init__(self, run_dir: str):
-        self.task = run_setup.read_task(run_dir)
-        self.config = run_files.read_config(run_dir)
-        self.vocabulary = run_files.read_vocabulary(run_dir)
-        self.config.check_vocabulary_size(len(self.vocabulary))
-        self.tokenizer = in_graph.InGraphTokenizer(
-            self.vocabulary, do_lower_case=self.task.do_lower_case
-        )
-        self.model = classifier.create(
-            self.config,
-            self.task.label_kind,
-            self.task.num_outputs,
-            bilstm_on_top=self.task.bilstm_on_top,
-        )
-        self.model.build()
-        loading.load_run(self.model, run_dir)
-        columns = ("input_ids", "input_mask", "segment_ids")
-        self._logits = tf.function(
-            lambda features: self.model(features)["logits"],
-            input_signature=[
-                {name: tf.TensorSpec([None, None], tf.int32) for name in columns}
-            ],
+        super().__init__(run_dir, task_module.Task.read(run_dir))
+        self._logits = fine_tuning_predictor.compiled(
+            lambda features: self.model(features)["logits"]
         )
 
-    def predict(self, inputs) -> list[dict]:
+    def predict(
+        self, inputs: Iterable[str] | Iterable[Sequence[str]]
+    ) -> list[dict[str, Any]]:
         """Returns the model's answers.
 
         Args:
@@ -80,17 +47,19 @@ class TrainedClassifier:
             max_seq_length=self.task.max_seq_length,
             doc_stride=self.task.doc_stride,
         )
-        logits = []
-        for start in range(0, len(numbers), ROWS_PER_CALL):
-            part = slice(start, start + ROWS_PER_CALL)
-            longest = int(np.max(np.sum(packed["input_mask"][part], axis=1)))
-            rows = {name: column[part, :longest] for name, column in packed.items()}
-            logits.append(self._logits(rows).numpy())
-        mean = windows.mean_over_windows(np.concatenate(logits), numbers, len(texts))
+        logits = fine_tuning_predictor.apply_in_parts(self._logits, packed)
+        mean = windows.mean_over_windows(logits, numbers, len(texts))
         return classification_predictions.answers_of(mean, self.task)
 
 
-def split_pairs(inputs, *, is_pair: bool):
+def load(run_dir: str) -> ClassificationPredictor:
+    """Returns the predictor of a run folder."""
+    return ClassificationPredictor(run_dir)
+
+
+def split_pairs(
+    inputs: Iterable[Any], *, is_pair: bool
+) -> tuple[Sequence[str], Sequence[str] | None]:
     """Returns a list of first texts, and one of second texts or None.
 
     Args:

@@ -1,34 +1,37 @@
-"""What a run's `task.json` says about its classes and its texts."""
+"""What a classifier's `task.json` records about its classes and its texts."""
 
 import dataclasses
+from typing import Any
 
+from bert_tf.fine_tuning import task_record
+from bert_tf.modeling import classifier
+from bert_tf.modeling import config as config_module
+from bert_tf.modeling import heads
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import label_kinds
 
-KIND = "classification"
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Task:
-    """All that has to be known of a task to apply its model to new texts."""
+class Task(task_record.TaskRecord):
+    """All that is needed to apply a classifier to new texts."""
 
-    # Names of the classes, in the order of the outputs; none where it finds a number.
-    labels: tuple[str, ...]
-    max_seq_length: int  # The longest row that the model was trained on.
-    do_lower_case: bool  # As the tokenizer was in training.
-    task_name: str | None = None  # Of GLUE, or None for own data.
-    text_column: str = "text"  # Columns of the tables, for the next one.
+    KIND = "classification"
+
+    labels: tuple[str, ...]  # Classes in the order of the outputs; () for regression.
+    task_name: str | None = None  # A task of GLUE, or XNLI; None: own data.
+    # Columns of the training tables; other tables have the same unless flags say so.
+    text_column: str = "text"
     text_b_column: str | None = None  # None for a model of single texts.
     label_column: str = "label"
-    label_kind: str = label_kinds.SINGLE_LABEL  # What a label is; see `label_kinds`.
-    label_separator: str | None = None  # Between the classes of one cell.
-    threshold: float | None = None  # Of several classes: the least that counts as one.
-    doc_stride: int = 0  # Pieces between the windows of a long text; 0: it is cut.
-    bilstm_on_top: bool = False  # Whether a BiLSTM stands between encoder and head.
+    label_kind: str = label_kinds.SINGLE_LABEL
+    label_separator: str | None = None  # Between several classes of one text.
+    threshold: float | None = None  # Least probability that counts, for multi-label.
+    doc_stride: int = 0  # Word pieces between windows of long texts; 0: truncate.
+    bilstm_on_top: bool = False  # Whether a BiLSTM sits between encoder and head.
 
     @property
     def num_outputs(self) -> int:
-        """How many logits the model has."""
+        """The number of logits."""
         return 1 if self.label_kind == label_kinds.REGRESSION else len(self.labels)
 
     @property
@@ -47,30 +50,14 @@ class Task:
             separator=self.label_separator,
         )
 
-    @classmethod
-    def from_dict(cls, values: dict, source: str) -> "Task":
-        """Returns the task of a `task.json`.
-
-        Args:
-            values: what the file holds.
-            source: its name, for messages.
-
-        Raises:
-            ValueError: it is another kind of task, or lacks a key.
-        """
-        if values.get("task") != KIND:
-            raise ValueError(
-                f"{source} is of the task {values.get('task')!r}; expected {KIND!r}."
-            )
-        names = {field.name: field.default for field in dataclasses.fields(cls)}
-        required = [name for name, d in names.items() if d is dataclasses.MISSING]
-        missing = [name for name in required if name not in values]
-        if missing:
-            raise ValueError(f"{source} lacks {', '.join(missing)}; train again.")
-        known = {name: values[name] for name in names if name in values}
-        return cls(**known | {"labels": tuple(values["labels"])})
-
-    def to_dict(self) -> dict:
-        """Returns what `task.json` holds."""
-        values = dataclasses.asdict(self) | {"labels": list(self.labels)}
-        return {"task": KIND} | values
+    def create_model(
+        self, config: config_module.BertConfig, *, dtype: Any = None
+    ) -> heads.TaskModel:
+        """See `TaskRecord.create_model`."""
+        return classifier.create(
+            config,
+            self.label_kind,
+            self.num_outputs,
+            bilstm_on_top=self.bilstm_on_top,
+            dtype=dtype,
+        )

@@ -8,13 +8,11 @@ from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import trial_estimates
 from bert_tf.fine_tuning import trials
 from bert_tf.fine_tuning import workflow as fine_tuning_workflow
-from bert_tf.modeling import classifier
 from bert_tf.tasks.classification import card
 from bert_tf.tasks.classification import distillation
 from bert_tf.tasks.classification import evaluation as evaluation_module
 from bert_tf.tasks.classification import parts
 from bert_tf.tasks.classification import predictions as classification_predictions
-from bert_tf.tasks.classification import predictor as classification_predictor
 from bert_tf.tasks.classification import run_setup
 from bert_tf.tasks.classification import scores
 from bert_tf.training import estimates
@@ -59,23 +57,6 @@ def evaluate(options, *, progress=progress_module.silent) -> dict[str, float]:
     return Classification(options, progress=progress).evaluate()
 
 
-def predict(run_dir, inputs) -> list[dict]:
-    """Returns the answers of a trained model to new texts.
-
-    Args:
-        run_dir: `output_dir` of a training run.
-        inputs: list of texts; of (text, second text) for a model of pairs.
-
-    Returns:
-        For each a dict; see `trained.TrainedClassifier.predict`.
-
-    Raises:
-        ValueError, OSError: the folder holds no trained classifier, or the inputs are
-            not what it was trained on.
-    """
-    return classification_predictor.TrainedClassifier(run_dir).predict(inputs)
-
-
 def _trials_report(options, progress):
     """Returns what the training of every restart and combination would take."""
     return trial_estimates.report(
@@ -110,19 +91,19 @@ class Classification:
 
     Attributes:
         examples: "train" and the sets of dev and test -> their examples.
-        inputs: `inputs.Inputs`.
+        setup: `run_setup.RunSetup`.
         trainer: `loop.Trainer`.
     """
 
     def __init__(self, options, *, progress=progress_module.silent):
         self.options = options
         self.progress = progress
-        self.inputs = run_setup.prepare(options, progress=progress)
-        self._parts = parts.Parts(options, self.inputs, progress=progress)
+        self.setup = run_setup.prepare(options, progress=progress)
+        self._parts = parts.Parts(options, self.setup, progress=progress)
         self.examples = self._parts.examples
         self.teacher = None
         if options.teacher and options.do_train:
-            self.teacher = distillation.Teacher(options.teacher, self.inputs.task)
+            self.teacher = distillation.Teacher(options.teacher, self.setup.task)
         self.trainer = fine_tuning_workflow.create_trainer(
             self._create_model,
             options,
@@ -132,17 +113,11 @@ class Classification:
         )
 
     def _create_model(self):
-        options, task = self.options, self.inputs.task
+        options, task = self.options, self.setup.task
         if self.teacher is None:
-            return classifier.create(
-                self.inputs.config,
-                task.label_kind,
-                task.num_outputs,
-                bilstm_on_top=task.bilstm_on_top,
-                dtype=options.dtype,
-            )
+            return task.create_model(self.setup.config, dtype=options.dtype)
         return distillation.DistilledClassifier(
-            self.inputs.config,
+            self.setup.config,
             num_labels=task.num_outputs,
             bilstm_on_top=task.bilstm_on_top,
             temperature=options.distillation_temperature,
@@ -152,8 +127,8 @@ class Classification:
 
     def score_names(self) -> list[str]:
         """Returns the names of all scores that an evaluation has."""
-        kind = self.inputs.task.label_kind
-        names = (*scores.names_of(self.inputs.task_name, kind), "loss")
+        kind = self.setup.task.label_kind
+        names = (*scores.names_of(self.setup.task_name, kind), "loss")
         return list(
             evaluation_module.named(
                 {part: dict.fromkeys(names, 0.0) for part in self._parts.dev}
@@ -165,7 +140,7 @@ class Classification:
         self._parts.log_weights()
         reached = fine_tuning_workflow.train(
             self.trainer,
-            self.inputs,
+            self.setup,
             self._training_source,
             counts={"Num examples": len(self.examples["train"])},
             evaluate=self._eval_scores,
@@ -190,12 +165,12 @@ class Classification:
         )
         self.trainer.folder.create()
         folder = self.options.output_dir
-        submission_files = self.inputs.processor.get_submission_files()
+        submission_files = self.setup.processor.get_submission_files()
         paths = []
         for part in self._parts.test:
             examples = self.examples[part]
             answers = classification_predictions.answers_of(
-                self._logits(part, evaluation), self.inputs.task
+                self._logits(part, evaluation), self.setup.task
             )
             guids = [example.guid for example in examples]
             paths += classification_predictions.write_predictions(
@@ -211,7 +186,7 @@ class Classification:
 
     def dry_run_report(self) -> str:
         """Returns what the training would take."""
-        length = self.inputs.task.max_seq_length
+        length = self.setup.task.max_seq_length
         return str(estimates.estimate(self.trainer, sequence_length=length))
 
     def estimate(self, options) -> estimates.Estimate:
@@ -222,7 +197,7 @@ class Classification:
         """
         return estimates.estimate(
             self.trainer,
-            sequence_length=self.inputs.task.max_seq_length,
+            sequence_length=self.setup.task.max_seq_length,
             options=options,
             num_steps=fine_tuning_workflow.num_train_steps(
                 self._parts.num_train_rows(), options
@@ -239,8 +214,8 @@ class Classification:
             part: evaluation_module.evaluated(
                 self.examples[part],
                 self._logits(part, self.trainer),
-                self.inputs.task,
-                task_name=self.inputs.task_name,
+                self.setup.task,
+                task_name=self.setup.task_name,
             )
             for part in self._parts.dev
         }
@@ -251,7 +226,7 @@ class Classification:
     def _write_card(self, **known):
         model_card.write(
             self.options.output_dir,
-            card.card_of(self.options, self.inputs, self.examples, **known),
+            card.card_of(self.options, self.setup, self.examples, **known),
         )
 
     def _num_train_steps(self):

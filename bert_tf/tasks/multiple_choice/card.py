@@ -12,7 +12,7 @@ PIPELINE_TAG = "multiple-choice"
 
 def card_of(
     options,
-    inputs,
+    setup,
     *,
     training: training_facts.TrainingFacts | None = None,
     results: Mapping[str, float] | None = None,
@@ -22,7 +22,7 @@ def card_of(
 
     Args:
         options: `RunSwagOptions`.
-        inputs: `inputs.Inputs`.
+        setup: `run_setup.RunSetup`.
         training: after training, its facts.
         results: after evaluating, what eval_results.txt holds.
         predicted: after evaluating, the ending chosen for each example of "dev".
@@ -32,17 +32,17 @@ def card_of(
     """
     wrong = []
     if predicted is not None:
-        wrong = _wrong_examples(inputs.examples["dev"], predicted)
+        wrong = _wrong_examples(setup.examples["dev"], predicted)
     return model_card.Card(
         pipeline_tag=PIPELINE_TAG,
         summary=(
-            f"Tells which of {inputs.task.num_endings} endings goes on best with the "
+            f"Tells which of {setup.task.num_endings} endings goes on best with the "
             "start of a text."
         ),
         options=options,
         data=tuple(
-            model_card.data_file(part, inputs.paths[part], len(rows))
-            for part, rows in inputs.examples.items()
+            model_card.data_file(part, setup.paths[part], len(rows))
+            for part, rows in setup.examples.items()
         ),
         scores={name: (value,) for name, value in (results or {}).items()},
         wrong_examples=tuple(wrong),

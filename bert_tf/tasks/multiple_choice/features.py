@@ -10,7 +10,7 @@ from bert_tf.data import packing
 from bert_tf.tasks.multiple_choice import examples as examples_module
 
 # Enough for the in-graph tokenizer to be busy, little enough for a moving bar.
-ROWS_PER_CALL = 1024
+EXAMPLES_PER_CALL = 1024
 
 
 def convert_examples_to_features(
@@ -43,8 +43,8 @@ def convert_examples_to_features(
         name: np.zeros(shape, np.int32)
         for name in ("input_ids", "input_mask", "segment_ids")
     }
-    for start in range(0, len(examples), ROWS_PER_CALL):
-        part = examples[start : start + ROWS_PER_CALL]
+    for start in range(0, len(examples), EXAMPLES_PER_CALL):
+        part = examples[start : start + EXAMPLES_PER_CALL]
         packed = pack_endings(
             tokenizer,
             [example.start for example in part],

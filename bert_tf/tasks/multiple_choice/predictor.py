@@ -1,60 +1,32 @@
-"""A trained model, ready to choose, from nothing but its run folder."""
+"""A trained multiple choice model, ready to choose, from nothing but its run folder."""
+
+from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
-from bert_tf.checkpoints import loading
-from bert_tf.fine_tuning import run_files
-from bert_tf.modeling import multiple_choice
+from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.modeling import numerics
 from bert_tf.tasks.multiple_choice import examples as examples_module
 from bert_tf.tasks.multiple_choice import features
 from bert_tf.tasks.multiple_choice import predictions
-from bert_tf.tasks.multiple_choice import run_setup
-from bert_tf.tokenization import in_graph
-
-ROWS_PER_CALL = 32
+from bert_tf.tasks.multiple_choice import task as task_module
 
 
-class TrainedMultipleChoice:
-    """The last checkpoint of a training run, and all that its model needs.
+class MultipleChoicePredictor(fine_tuning_predictor.Predictor):
+    """A trained multiple choice model; see `fine_tuning.predictor.Predictor`."""
 
-    Args:
-        run_dir: `output_dir` of a training run.
-
-    Attributes:
-        task: `multiple_choice.task.Task`.
-        config: `BertConfig`.
-        vocabulary: `Vocabulary`.
-        tokenizer: `InGraphTokenizer`.
-        model: `BertMultipleChoice`.
-
-    Raises:
-        OSError: a file cannot be read.
-        ValueError: the folder holds no trained model of this kind.
-    """
+    task: task_module.Task
 
     def __init__(self, run_dir: str):
-        self.task = run_setup.read_task(run_dir)
-        self.config = run_files.read_config(run_dir)
-        self.vocabulary = run_files.read_vocabulary(run_dir)
-        self.config.check_vocabulary_size(len(self.vocabulary))
-        self.tokenizer = in_graph.InGraphTokenizer(
-            self.vocabulary, do_lower_case=self.task.do_lower_case
-        )
-        self.model = multiple_choice.BertMultipleChoice(self.config)
-        self.model.build()
-        loading.load_run(self.model, run_dir)
-        columns = ("input_ids", "input_mask", "segment_ids")
-        # Endings are scored one by one: their number is the inputs' own.
-        self._scores = tf.function(
-            self.model.score_endings,
-            input_signature=[
-                {name: tf.TensorSpec([None, None], tf.int32) for name in columns}
-            ],
-        )
+        super().__init__(run_dir, task_module.Task.read(run_dir))
+        # Endings are scored one by one, so inputs may have any number of them.
+        self._scores = fine_tuning_predictor.compiled(self.model.score_endings)
 
-    def predict(self, inputs) -> list[dict]:
+    def predict(
+        self, inputs: Iterable[tuple[str, Sequence[str]]]
+    ) -> list[dict[str, Any]]:
         """Returns the model's choices.
 
         Args:
@@ -69,8 +41,9 @@ class TrainedMultipleChoice:
         """
         starts, endings = split_choices(inputs)
         answers = []
-        for first in range(0, len(starts), ROWS_PER_CALL):
-            part = slice(first, first + ROWS_PER_CALL)
+        choices_per_call = fine_tuning_predictor.ROWS_PER_CALL
+        for first in range(0, len(starts), choices_per_call):
+            part = slice(first, first + choices_per_call)
             scores = self._score(starts[part], endings[part])
             ends = np.cumsum([len(own) for own in endings[part]])[:-1]
             for own, texts in zip(np.split(scores, ends), endings[part], strict=True):
@@ -82,17 +55,15 @@ class TrainedMultipleChoice:
         packed = features.pack_endings(
             self.tokenizer, starts, endings, max_seq_length=self.task.max_seq_length
         )
-        longest = int(np.max(np.sum(packed["input_mask"], axis=1)))
-        packed = {name: column[:, :longest] for name, column in packed.items()}
-        num_rows = len(packed["input_ids"])
-        parts = [
-            self._scores({n: c[i : i + ROWS_PER_CALL] for n, c in packed.items()})
-            for i in range(0, num_rows, ROWS_PER_CALL)
-        ]
-        return np.concatenate(parts)
+        return fine_tuning_predictor.apply_in_parts(self._scores, packed)
 
 
-def split_choices(inputs):
+def load(run_dir: str) -> MultipleChoicePredictor:
+    """Returns the predictor of a run folder."""
+    return MultipleChoicePredictor(run_dir)
+
+
+def split_choices(inputs: Iterable[Any]) -> tuple[list[str], list[list[str]]]:
     """Returns a list of starts, and one of lists of endings.
 
     Args:

@@ -1,80 +1,53 @@
-"""What a run works on: task, data, vocabulary and model size, checked together."""
+"""What a multiple choice run works on: the shared set-up, and the examples it reads."""
 
 import dataclasses
 import os
 
-from bert_tf import files
 from bert_tf import progress as progress_module
-from bert_tf.checkpoints import starting_point
-from bert_tf.checkpoints.release import rotation
-from bert_tf.fine_tuning import run_files
-from bert_tf.modeling import config as config_module
+from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
 from bert_tf.tasks.multiple_choice import data_sets
 from bert_tf.tasks.multiple_choice import examples as examples_module
 from bert_tf.tasks.multiple_choice import options as multiple_choice_options
 from bert_tf.tasks.multiple_choice import task as task_module
-from bert_tf.tokenization import vocabulary as vocabulary_module
-from bert_tf.training import run_folder
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Inputs:
+class RunSetup(fine_tuning_run_setup.RunSetup):
     """Everything a run needs to know before it builds a model."""
 
-    task: task_module.Task  # What task.json will say, or says already.
-    # "train", "dev", "test" -> examples, for what is to be done.
+    task: task_module.Task
+    # "train", "dev", "test", as far as the run needs them.
     examples: dict[str, list[examples_module.ChoiceExample]]
-    paths: dict[str, str]  # "train", "dev", "test" -> the file that they are from.
-    config: config_module.BertConfig  # Size of the model.
-    vocabulary: vocabulary_module.Vocabulary  # Pieces of the model.
+    paths: dict[str, str]  # The file that each set was read from.
 
 
 def prepare(
     options: multiple_choice_options.RunSwagOptions,
     *,
-    progress=progress_module.silent,
-) -> Inputs:
-    """Returns what a run works on, all its tables read.
+    progress: progress_module.Progress = progress_module.silent,
+) -> RunSetup:
+    """Returns what a run works on, with all its tables read.
 
-    Training takes it from the options. Evaluating and predicting take it from
+    Training takes the task from the options. Evaluating and predicting take it from
     `output_dir`, where training left it, or else from the options.
 
     Raises:
-        OSError: a file cannot be read.
-        ValueError: options, files and `output_dir` do not fit together.
+        OSError, ValueError: a file is missing or damaged, or files and options
+            contradict each other.
     """
-    trains = options.do_train or options.dry_run
-    is_run = files.exists(os.path.join(options.output_dir, "task.json"))
-    if trains or not is_run:
-        inputs = _from_options(options, progress)
-    else:
-        inputs = _from_run(options)
-    if trains and is_run:
-        _check_same_run(inputs, options.output_dir)
-    if not trains:
-        _check_trained(options)
-    inputs.config.check_vocabulary_size(len(inputs.vocabulary))
-    inputs.config.check_sequence_length(inputs.task.max_seq_length)
-    return inputs
-
-
-def read_task(run_dir: str) -> task_module.Task:
-    """Returns the task of a training run's folder.
-
-    Raises:
-        OSError: the folder or its task.json cannot be read.
-        ValueError: it is no run of this kind.
-    """
-    values = run_folder.RunFolder(run_dir).read_task()
-    return task_module.Task.from_dict(values, os.path.join(run_dir, "task.json"))
-
-
-def _from_options(options, progress):
-    start = starting_point.of_options(options, progress=progress)
-    columns = columns_of(options, examples_module.Columns())
-    read, paths = _read_examples(options, columns, None)
-    task = task_module.Task(
-        num_endings=len(next(iter(read.values()))[0].endings),
+    trained = fine_tuning_run_setup.trained_task(options, task_module.Task)
+    start = fine_tuning_run_setup.find_start(options, trained, progress=progress)
+    known = examples_module.Columns() if trained is None else trained.columns
+    columns = columns_of(options, known)
+    paths = {
+        name: path
+        for name, path in paths_of(options).items()
+        if name in options.sets_to_read and path is not None
+    }
+    num_endings = None if trained is None else trained.num_endings
+    examples = _read_examples(paths, columns, num_endings)
+    task = trained or task_module.Task(
+        num_endings=len(next(iter(examples.values()))[0].endings),
         max_seq_length=options.max_seq_length,
         do_lower_case=start.do_lower_case,
         start_column=columns.start,
@@ -82,31 +55,21 @@ def _from_options(options, progress):
         label_column=columns.label,
         header=columns.header or (),
     )
-    return Inputs(
+    setup = RunSetup(
         task=task,
-        examples=read,
+        start=start,
+        examples=examples,
         paths=paths,
-        config=start.config,
-        vocabulary=start.vocabulary,
     )
+    _check_head(options, setup)
+    fine_tuning_run_setup.check(setup, options, longest_sequence=task.max_seq_length)
+    return setup
 
 
-def _from_run(options):
-    run_dir = options.output_dir
-    task = read_task(run_dir)
-    columns = columns_of(options, task.columns)
-    read, paths = _read_examples(options, columns, task.num_endings)
-    return Inputs(
-        task=task,
-        examples=read,
-        paths=paths,
-        config=run_files.read_config(run_dir),
-        vocabulary=run_files.read_vocabulary(run_dir),
-    )
-
-
-def columns_of(options, known):
-    """Returns the columns of the options' data; `known` is for those left out."""
+def columns_of(
+    options: multiple_choice_options.RunSwagOptions, known: examples_module.Columns
+) -> examples_module.Columns:
+    """Returns the columns of the data; `known` supplies those without a flag."""
     if options.data_dir is not None:
         return data_sets.layout_of(options.data_dir).columns
     return examples_module.Columns(
@@ -117,33 +80,16 @@ def columns_of(options, known):
     )
 
 
-def _read_examples(options, columns, num_endings):
-    """Returns the examples and the paths of what is to be done, by "train" and so on.
-
-    All files must have as many endings: shapes are static, and a model that chooses
-    among four was not trained to choose among five.
-    """
-    wanted = {
-        "train": options.do_train or options.dry_run,
-        "dev": options.do_eval or (options.do_train and options.eval_every_steps > 0),
-        "test": options.do_predict,
-    }
-    paths = {name: path for name, path in paths_of(options).items() if wanted[name]}
-    read = {}
-    for name, path in paths.items():
-        own = columns.without_label() if name == "test" else columns
-        read[name] = examples_module.read_examples(
-            path, own, name, num_endings=num_endings
-        )
-        num_endings = len(read[name][0].endings)
-    return read, paths
-
-
-def paths_of(options) -> dict[str, str | None]:
-    """Returns the paths of "train", "dev" and "test"; None where there is none."""
+def paths_of(
+    options: multiple_choice_options.RunSwagOptions,
+) -> dict[str, str | None]:
+    """Returns the paths of "train", "dev" and "test"; None for a file not given."""
     if options.data_dir is None:
-        files_given = (options.train_file, options.eval_file, options.predict_file)
-        return dict(zip(("train", "dev", "test"), files_given, strict=True))
+        return {
+            "train": options.train_file,
+            "dev": options.eval_file,
+            "test": options.predict_file,
+        }
     layout = data_sets.layout_of(options.data_dir)
     return {
         "train": os.path.join(options.data_dir, layout.train_file),
@@ -152,23 +98,31 @@ def paths_of(options) -> dict[str, str | None]:
     }
 
 
-def _check_same_run(inputs, output_dir):
-    """Refuses to go on training one task's checkpoint with another task's data."""
-    if rotation.latest(output_dir) is None:
-        return
-    found = read_task(output_dir).to_dict()
-    wanted = inputs.task.to_dict()
-    run_files.check_same_task(output_dir, found, wanted, inputs.vocabulary)
+def _read_examples(paths, columns, num_endings):
+    """Returns the examples of each file.
+
+    All files must have the same number of endings: shapes are static, and a model
+    trained to choose among four was not trained to choose among five.
+    """
+    read = {}
+    for name, path in paths.items():
+        own = columns.without_label() if name == "test" else columns
+        read[name] = examples_module.read_examples(
+            path, own, name, num_endings=num_endings
+        )
+        num_endings = len(read[name][0].endings)
+    return read
 
 
-def _check_trained(options):
-    """Refuses to evaluate or to predict with a head that was never trained."""
-    head = run_files.head_to_apply(options)
+def _check_head(options, setup):
+    """Refuses to evaluate or predict with an untrained head."""
+    head = fine_tuning_run_setup.head_to_apply(options, setup.source)
     if head is None:
         return
-    # Without a task.json a head of one output is taken for a classifier's.
-    if head.kind != task_module.KIND and (head.is_known or head.num_labels != 1):
+    # Without a task.json, a head with one output is read as a classifier's.
+    may_choose = head.num_labels == 1 and not head.is_known
+    if head.kind != setup.task.KIND and not may_choose:
         raise ValueError(
-            f"{options.init_checkpoint} has no head for multiple choice, so it was not "
+            f"{options.init_checkpoint} has no multiple choice head, so it was not "
             "fine-tuned to choose; train first (--do_train)."
         )

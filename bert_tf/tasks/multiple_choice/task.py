@@ -1,22 +1,25 @@
-"""What a run's `task.json` says about its endings and its texts."""
+"""What a multiple choice run's `task.json` records about its data."""
 
 import dataclasses
+from typing import Any
 
+from bert_tf.fine_tuning import task_record
+from bert_tf.modeling import config as config_module
+from bert_tf.modeling import multiple_choice
 from bert_tf.tasks.multiple_choice import examples as examples_module
-
-KIND = "multiple_choice"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Task:
-    """All that has to be known of a task to apply its model to new texts."""
+class Task(task_record.TaskRecord):
+    """All that is needed to apply a multiple choice model to new texts."""
 
-    num_endings: int  # Of every example that the model was trained on.
-    max_seq_length: int  # The longest sequence that the model was trained on.
-    do_lower_case: bool  # As the tokenizer was in training.
-    start_column: str = "startphrase"  # Columns of the tables, for the next one.
+    KIND = "multiple_choice"
+
+    num_endings: int  # Of every training example.
+    # Columns of the training tables; other tables have the same unless flags say so.
+    start_column: str = "startphrase"
     ending_columns: tuple[str, ...] = ()
-    label_column: str = "label"
+    label_column: str | None = "label"
     header: tuple[str, ...] = ()
 
     @property
@@ -29,30 +32,8 @@ class Task:
             header=self.header or None,
         )
 
-    @classmethod
-    def from_dict(cls, values: dict, source: str) -> "Task":
-        """Returns the task of a `task.json`.
-
-        Args:
-            values: what the file holds.
-            source: its name, for messages.
-
-        Raises:
-            ValueError: it is another kind of task, or lacks a key.
-        """
-        if values.get("task") != KIND:
-            raise ValueError(
-                f"{source} is of the task {values.get('task')!r}; expected {KIND!r}."
-            )
-        names = [field.name for field in dataclasses.fields(cls)]
-        missing = [name for name in names if name not in values]
-        if missing:
-            raise ValueError(f"{source} lacks {', '.join(missing)}; train again.")
-        lists = {name: tuple(values[name]) for name in ("ending_columns", "header")}
-        return cls(**{name: values[name] for name in names} | lists)
-
-    def to_dict(self) -> dict:
-        """Returns what `task.json` holds."""
-        values = dataclasses.asdict(self)
-        lists = {name: list(values[name]) for name in ("ending_columns", "header")}
-        return {"task": KIND} | values | lists
+    def create_model(
+        self, config: config_module.BertConfig, *, dtype: Any = None
+    ) -> multiple_choice.BertMultipleChoice:
+        """See `TaskRecord.create_model`."""
+        return multiple_choice.BertMultipleChoice(config, dtype=dtype)

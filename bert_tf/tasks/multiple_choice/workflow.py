@@ -8,12 +8,10 @@ from bert_tf import progress as progress_module
 from bert_tf.data import batching
 from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import workflow as fine_tuning_workflow
-from bert_tf.modeling import multiple_choice
 from bert_tf.modeling import numerics
 from bert_tf.tasks.multiple_choice import card
 from bert_tf.tasks.multiple_choice import features
 from bert_tf.tasks.multiple_choice import predictions
-from bert_tf.tasks.multiple_choice import predictor as multiple_choice_predictor
 from bert_tf.tasks.multiple_choice import run_setup
 from bert_tf.tasks.multiple_choice import scores
 from bert_tf.tokenization import in_graph
@@ -50,24 +48,6 @@ def evaluate(options, *, progress=progress_module.silent) -> dict[str, float]:
     return MultipleChoice(options, progress=progress).evaluate()
 
 
-def predict(run_dir, inputs) -> list[dict]:
-    """Returns the choices of a trained model.
-
-    Args:
-        run_dir: `output_dir` of a training run.
-        inputs: list of (start, endings): a text, and a list of texts.
-
-    Returns:
-        For each a dict: `label`, the number of the likeliest ending as text;
-        `ending`, its text; `probabilities` by number.
-
-    Raises:
-        ValueError, OSError: the folder holds no trained model of this kind, or an input
-            is something else.
-    """
-    return multiple_choice_predictor.TrainedMultipleChoice(run_dir).predict(inputs)
-
-
 class MultipleChoice:
     """Data and model of one run, checked against each other.
 
@@ -82,11 +62,11 @@ class MultipleChoice:
     def __init__(self, options, *, progress=progress_module.silent):
         self.options = options
         self.progress = progress
-        self.inputs = run_setup.prepare(options, progress=progress)
-        self.examples = self.inputs.examples
+        self.setup = run_setup.prepare(options, progress=progress)
+        self.examples = self.setup.examples
         self.trainer = fine_tuning_workflow.create_trainer(
-            lambda: multiple_choice.BertMultipleChoice(
-                self.inputs.config, dtype=options.dtype
+            lambda: self.setup.task.create_model(
+                self.setup.config, dtype=options.dtype
             ),
             options,
             self._num_train_steps(),
@@ -99,11 +79,11 @@ class MultipleChoice:
         """Trains to the last step; returns {"loss", "global_step"}."""
         reached = fine_tuning_workflow.train(
             self.trainer,
-            self.inputs,
+            self.setup,
             lambda: self._source("train"),
             counts={
                 "Num examples": len(self.examples["train"]),
-                "Num endings": self.inputs.task.num_endings,
+                "Num endings": self.setup.task.num_endings,
             },
             evaluate=lambda: self._eval_scores()[0],
         )
@@ -133,14 +113,14 @@ class MultipleChoice:
         """Returns what the training would take."""
         estimate = estimates.estimate(
             self.trainer,
-            sequence_length=self.inputs.task.max_seq_length,
-            sequences_per_example=self.inputs.task.num_endings,
+            sequence_length=self.setup.task.max_seq_length,
+            sequences_per_example=self.setup.task.num_endings,
         )
         return str(estimate)
 
     def _write_card(self, **known):
         model_card.write(
-            self.options.output_dir, card.card_of(self.options, self.inputs, **known)
+            self.options.output_dir, card.card_of(self.options, self.setup, **known)
         )
 
     def _eval_scores(self):
@@ -165,7 +145,7 @@ class MultipleChoice:
         if set_type not in self._columns:
             self._columns[set_type] = features.convert_examples_to_features(
                 self.examples[set_type],
-                self.inputs.task.max_seq_length,
+                self.setup.task.max_seq_length,
                 self._tokenizer,
                 progress=self.progress,
             )
@@ -174,7 +154,7 @@ class MultipleChoice:
     @functools.cached_property
     def _tokenizer(self):
         return in_graph.InGraphTokenizer(
-            self.inputs.vocabulary, do_lower_case=self.inputs.task.do_lower_case
+            self.setup.vocabulary, do_lower_case=self.setup.task.do_lower_case
         )
 
     def _source(self, set_type):

@@ -13,7 +13,7 @@ PIPELINE_TAG = "question-answering"
 
 def card_of(
     options,
-    inputs,
+    setup,
     *,
     training: training_facts.TrainingFacts | None = None,
     results: Mapping[str, float] | None = None,
@@ -23,7 +23,7 @@ def card_of(
 
     Args:
         options: `RunSquadOptions`.
-        inputs: `inputs.Inputs`.
+        setup: `run_setup.RunSetup`.
         training: after training, its facts.
         results: after evaluating, what eval_results.txt holds.
         answers: after evaluating, the answers that were scored.
@@ -32,7 +32,7 @@ def card_of(
         OSError: a file of the data, or the card of an earlier stage, cannot be read.
     """
     data = []
-    if inputs.train_examples is not None:
+    if setup.train_examples is not None:
         # The card is about all stages; what they started from is the first one's.
         stages = [model_card.recorded(path) for path in options.stage_dirs]
         for stage in filter(None, stages):
@@ -41,12 +41,12 @@ def card_of(
             start = stages[0].base_model
             options = dataclasses.replace(options, init_checkpoint=start)
         path = options.train_file[-1]
-        data.append(model_card.data_file("train", path, len(inputs.train_examples)))
+        data.append(model_card.data_file("train", path, len(setup.train_examples)))
     if answers is not None:
         path, examples = answers.squad_file.path, answers.squad_file.examples
         data.append(model_card.data_file("dev", path, len(examples)))
     wrong = [] if answers is None else _wrong_examples(answers)
-    may_be_none = ", or that there is none" if inputs.task.threshold is not None else ""
+    may_be_none = ", or that there is none" if setup.task.threshold is not None else ""
     return model_card.Card(
         pipeline_tag=PIPELINE_TAG,
         summary=f"Finds the answer to a question in a text{may_be_none}.",

@@ -1,67 +1,46 @@
-"""A trained model, ready to answer, from nothing but its run folder."""
+"""A trained question answering model, ready to answer, from its run folder."""
+
+from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
-from bert_tf.checkpoints import loading
-from bert_tf.fine_tuning import run_files
-from bert_tf.modeling import span_predictor
+from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.tasks.question_answering import alignment
 from bert_tf.tasks.question_answering import examples as question_answering_examples
 from bert_tf.tasks.question_answering import features as features_module
 from bert_tf.tasks.question_answering import (
     predictions as question_answering_predictions,
 )
-from bert_tf.tasks.question_answering import run_setup
 from bert_tf.tasks.question_answering import spans
+from bert_tf.tasks.question_answering import task as task_module
 from bert_tf.tokenization import full
 
-ROWS_PER_CALL = 32
 LOGITS = ("start_logits", "end_logits")
 
 
-class TrainedSpanPredictor:
-    """The last checkpoint of a training run, and all that its model needs.
+class QuestionAnsweringPredictor(fine_tuning_predictor.Predictor):
+    """A trained question answering model; see `fine_tuning.predictor.Predictor`."""
 
-    Args:
-        run_dir: `output_dir` of a training run.
-
-    Attributes:
-        task: `question_answering.task.Task`.
-        config: `BertConfig`.
-        vocabulary: `Vocabulary`.
-        tokenizer: `FullTokenizer`.
-        model: `BertSpanPredictor`.
-
-    Raises:
-        OSError: a file cannot be read.
-        ValueError: the folder holds no trained model of this kind.
-    """
+    task: task_module.Task
 
     def __init__(self, run_dir: str):
-        self.task = run_setup.read_task(run_dir)
-        self.config = run_files.read_config(run_dir)
-        self.vocabulary = run_files.read_vocabulary(run_dir)
-        self.config.check_vocabulary_size(len(self.vocabulary))
-        self.tokenizer = full.FullTokenizer(
-            self.vocabulary, do_lower_case=self.task.do_lower_case
+        super().__init__(
+            run_dir,
+            task_module.Task.read(run_dir),
+            create_tokenizer=full.FullTokenizer,
         )
-        self.model = span_predictor.BertSpanPredictor(
-            self.config, bilstm_on_top=self.task.bilstm_on_top
-        )
-        self.model.build()
-        loading.load_run(self.model, run_dir)
-        columns = ("input_ids", "input_mask", "segment_ids")
-        self._logits = tf.function(
-            lambda features: self.model(features),
-            input_signature=[
-                {name: tf.TensorSpec([None, None], tf.int32) for name in columns}
-            ],
+        self._logits = fine_tuning_predictor.compiled(
+            lambda features: self.model(features)
         )
 
     def predict(
-        self, inputs, *, null_score_diff_threshold: float | None = None
-    ) -> list[dict]:
+        self,
+        inputs: Iterable[Sequence[str]],
+        *,
+        null_score_diff_threshold: float | None = None,
+    ) -> list[dict[str, Any]]:
         """Returns the model's answers.
 
         Args:
@@ -100,8 +79,9 @@ class TrainedSpanPredictor:
     def _window_logits(self, windows):
         shape = (len(windows), self.task.max_seq_length)
         found = {name: np.zeros(shape, np.float32) for name in LOGITS}
-        for begin in range(0, len(windows), ROWS_PER_CALL):
-            numbers = np.arange(begin, min(begin + ROWS_PER_CALL, len(windows)))
+        rows_per_call = fine_tuning_predictor.ROWS_PER_CALL
+        for begin in range(0, len(windows), rows_per_call):
+            numbers = np.arange(begin, min(begin + rows_per_call, len(windows)))
             longest = int(windows.lengths[numbers].max())
             columns = windows.rows(numbers)
             outputs = self._logits(
@@ -112,7 +92,14 @@ class TrainedSpanPredictor:
         return [spans.without_padding(windows, found[name]) for name in LOGITS]
 
 
-def examples_of(inputs) -> list[question_answering_examples.SquadExample]:
+def load(run_dir: str) -> QuestionAnsweringPredictor:
+    """Returns the predictor of a run folder."""
+    return QuestionAnsweringPredictor(run_dir)
+
+
+def examples_of(
+    inputs: Iterable[Any],
+) -> list[question_answering_examples.SquadExample]:
     """Returns the examples of (question, context) pairs.
 
     Raises:
@@ -120,7 +107,7 @@ def examples_of(inputs) -> list[question_answering_examples.SquadExample]:
     """
     if isinstance(inputs, str):
         raise ValueError("Expected a list of (question, context), got one string.")
-    contexts = {}
+    contexts: dict[str, question_answering_examples.Context] = {}
     examples = []
     for index, item in enumerate(inputs):
         is_pair = isinstance(item, tuple | list) and len(item) == 2

@@ -8,7 +8,6 @@ from bert_tf import progress as progress_module
 from bert_tf.checkpoints.release import rotation
 from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import workflow as fine_tuning_workflow
-from bert_tf.modeling import span_predictor
 from bert_tf.tasks.question_answering import alignment
 from bert_tf.tasks.question_answering import answers as answers_module
 from bert_tf.tasks.question_answering import card
@@ -16,7 +15,6 @@ from bert_tf.tasks.question_answering import features as features_module
 from bert_tf.tasks.question_answering import (
     predictions as question_answering_predictions,
 )
-from bert_tf.tasks.question_answering import predictor as question_answering_predictor
 from bert_tf.tasks.question_answering import run_setup
 from bert_tf.tasks.question_answering import source
 from bert_tf.tasks.question_answering import spans
@@ -75,31 +73,13 @@ def evaluate(options, *, progress=progress_module.silent) -> dict[str, float]:
     return answering.evaluate(answering.answers())
 
 
-def predict(run_dir, inputs) -> list[dict]:
-    """Returns the answers of a trained model to new questions.
-
-    Args:
-        run_dir: `output_dir` of a training run.
-        inputs: list of (question, context).
-
-    Returns:
-        For each a dict: `answer`, "" for none; `start` and `end`, its characters in the
-        context; `score`; `no_answer_score`.
-
-    Raises:
-        ValueError, OSError: the folder holds no trained model of this kind, or an input
-            is something else.
-    """
-    return question_answering_predictor.TrainedSpanPredictor(run_dir).predict(inputs)
-
-
 def dry_run_report(options, *, progress=progress_module.silent) -> str:
     """Returns what the training would take, stage by stage."""
     reports = []
     for path in options.train_file:
         stage = dataclasses.replace(options, train_file=(path,))
         answering = QuestionAnswering(stage, progress=progress)
-        length = answering.inputs.task.max_seq_length
+        length = answering.setup.task.max_seq_length
         estimate = estimates.estimate(answering.trainer, sequence_length=length)
         reports.append(f"{path}\n{estimate}")
     return "\n\n".join(reports)
@@ -147,12 +127,10 @@ class QuestionAnswering:
     def __init__(self, options, *, progress=progress_module.silent):
         self.options = options
         self.progress = progress
-        self.inputs = run_setup.prepare(options, progress=progress)
+        self.setup = run_setup.prepare(options, progress=progress)
         self.trainer = fine_tuning_workflow.create_trainer(
-            lambda: span_predictor.BertSpanPredictor(
-                self.inputs.config,
-                bilstm_on_top=self.inputs.task.bilstm_on_top,
-                dtype=options.dtype,
+            lambda: self.setup.task.create_model(
+                self.setup.config, dtype=options.dtype
             ),
             options,
             self._num_train_steps(),
@@ -160,23 +138,23 @@ class QuestionAnswering:
             progress=progress,
         )
         self._tokenizer = full.FullTokenizer(
-            self.inputs.vocabulary, do_lower_case=self.inputs.task.do_lower_case
+            self.setup.vocabulary, do_lower_case=self.setup.task.do_lower_case
         )
         self._windows = None
 
     def score_names(self) -> list[str]:
         """Returns the names of all scores that an evaluation has."""
         return answers_module.score_names(
-            self.inputs.squad_file, may_be_none=self.inputs.task.threshold is not None
+            self.setup.squad_file, may_be_none=self.setup.task.threshold is not None
         )
 
     def train(self) -> dict[str, float]:
         """Trains to the last step; returns {"loss", "global_step"}."""
         reached = fine_tuning_workflow.train(
             self.trainer,
-            self.inputs,
+            self.setup,
             self._training_source,
-            counts={"Num orig examples": len(self.inputs.train_examples)},
+            counts={"Num orig examples": len(self.setup.train_examples)},
             evaluate=lambda: self.answers().scores(),
         )
         self._write_card(training=self.trainer.facts())
@@ -195,11 +173,11 @@ class QuestionAnswering:
 
     def training_windows(self) -> question_answering_windows.Windows:
         """Returns the windows of train_file."""
-        return self._windows_of(self.inputs.train_examples, is_training=True)
+        return self._windows_of(self.setup.train_examples, is_training=True)
 
     def answers(self) -> answers_module.Answers:
         """Returns the answers to the questions of predict_file."""
-        task, squad_file = self.inputs.task, self.inputs.squad_file
+        task, squad_file = self.setup.task, self.setup.squad_file
         if self._windows is None:
             self._windows = self._windows_of(squad_file.examples, is_training=False)
         found = question_answering_predictions.predictions_of(
@@ -207,7 +185,7 @@ class QuestionAnswering:
             self._logits(),
             task.rules,
             alignment.Aligner(
-                self.inputs.vocabulary,
+                self.setup.vocabulary,
                 do_lower_case=task.do_lower_case,
                 verbose=self.options.verbose_logging,
             ),
@@ -222,7 +200,7 @@ class QuestionAnswering:
 
     def _write_card(self, **known):
         model_card.write(
-            self.options.output_dir, card.card_of(self.options, self.inputs, **known)
+            self.options.output_dir, card.card_of(self.options, self.setup, **known)
         )
 
     def _logits(self):
@@ -238,16 +216,16 @@ class QuestionAnswering:
         return features_module.convert_examples_to_features(
             examples,
             self._tokenizer,
-            self.inputs.task.sizes,
+            self.setup.task.sizes,
             is_training=is_training,
             progress=self.progress,
         )
 
     def _num_train_steps(self):
         """As in 2018: of questions, not of their windows."""
-        if self.inputs.train_examples is None:
+        if self.setup.train_examples is None:
             return 0
-        num_questions = len(self.inputs.train_examples)
+        num_questions = len(self.setup.train_examples)
         return fine_tuning_workflow.num_train_steps(
             num_questions, self.options, unit="questions"
         )

@@ -20,7 +20,7 @@ _ABOUT = {
 
 def card_of(
     options,
-    inputs,
+    setup,
     *,
     training: training_facts.TrainingFacts | None = None,
     results: Mapping[str, float] | None = None,
@@ -30,7 +30,7 @@ def card_of(
 
     Args:
         options: `RunRetrievalOptions`.
-        inputs: `inputs.Inputs`.
+        setup: `run_setup.RunSetup`.
         training: after training, its facts.
         results: after evaluating, what eval_results.txt holds.
         firsts: after evaluating, query -> the passage that was ranked first.
@@ -38,13 +38,13 @@ def card_of(
     Raises:
         OSError: a file of the data cannot be read.
     """
-    pipeline_tag, summary = _ABOUT[inputs.task.is_bi_encoder]
-    wrong = [] if firsts is None else _wrong_examples(inputs, firsts)
+    pipeline_tag, summary = _ABOUT[setup.task.is_bi_encoder]
+    wrong = [] if firsts is None else _wrong_examples(setup, firsts)
     return model_card.Card(
         pipeline_tag=pipeline_tag,
         summary=summary,
         options=options,
-        data=_data(inputs),
+        data=_data(setup),
         scores={name: (value,) for name, value in (results or {}).items()},
         wrong_examples=tuple(wrong),
         num_wrong=None if firsts is None else len(wrong),
@@ -53,20 +53,20 @@ def card_of(
     )
 
 
-def _data(inputs):
+def _data(setup):
     data = [
-        model_card.data_file(part, inputs.paths[part], len(rows))
-        for part, rows in inputs.examples.items()
+        model_card.data_file(part, setup.paths[part], len(rows))
+        for part, rows in setup.examples.items()
     ]
-    if inputs.corpus is not None:
-        path, count = inputs.corpus.path, len(inputs.corpus)
+    if setup.corpus is not None:
+        path, count = setup.corpus.path, len(setup.corpus)
         data.append(model_card.data_file("corpus", path, count))
     return tuple(data)
 
 
-def _wrong_examples(inputs, firsts):
-    corpus, right = inputs.corpus, {}
-    for example in inputs.examples["dev"]:
+def _wrong_examples(setup, firsts):
+    corpus, right = setup.corpus, {}
+    for example in setup.examples["dev"]:
         right.setdefault(example.query, []).append(example.passage)
     return [
         model_card.WrongExample(

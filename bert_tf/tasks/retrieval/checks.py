@@ -9,9 +9,9 @@ from bert_tf.data import findings as findings_module
 from bert_tf.data import text_checks
 from bert_tf.tasks.retrieval import corpus as corpus_module
 from bert_tf.tasks.retrieval import examples as examples_module
+from bert_tf.tasks.retrieval import options as retrieval_options
 from bert_tf.tasks.retrieval import run_setup
 from bert_tf.tasks.retrieval import source as retrieval_source
-from bert_tf.tasks.retrieval import task as retrieval_task
 from bert_tf.tokenization import in_graph
 from bert_tf.training import estimates
 
@@ -157,7 +157,7 @@ def _check_lengths(options, findings, lengths):
                 limit=f"--max_query_length={options.max_query_length}",
             )
     sequences = _sequences(options, lengths)
-    beside = "" if options.model == retrieval_task.BI_ENCODER else " with a query"
+    beside = "" if options.model == retrieval_options.BI_ENCODER else " with a query"
     for name, found in sequences.items():
         text_checks.check_lengths(
             findings,
@@ -175,7 +175,7 @@ def _sequences(options, lengths):
     A passage of the corpus has a query of usual length there.
     """
     passages = {n: v for n, v in lengths.items() if not n.startswith("queries")}
-    if options.model == retrieval_task.BI_ENCODER:
+    if options.model == retrieval_options.BI_ENCODER:
         return passages
     queries = {
         name.replace("queries", "passages"): np.minimum(
@@ -191,7 +191,7 @@ def _sequences(options, lengths):
 
 
 def _num_special(options):
-    if options.model == retrieval_task.BI_ENCODER:
+    if options.model == retrieval_options.BI_ENCODER:
         return NUM_SPECIAL
     return retrieval_source.NUM_SPECIAL_OF_PAIR
 

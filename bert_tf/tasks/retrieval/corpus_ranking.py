@@ -17,7 +17,7 @@ class CorpusRanking:
 
     Args:
         trainer: `loop.Trainer`.
-        inputs: `inputs.Inputs` with a corpus.
+        setup: `run_setup.RunSetup` with a corpus.
         create_tokenizer: function without arguments that returns the tokenizer.
         progress: see `bert_tf.progress`.
     """
@@ -25,13 +25,13 @@ class CorpusRanking:
     def __init__(
         self,
         trainer,
-        inputs,
+        setup,
         create_tokenizer: Callable,
         *,
         progress=progress_module.silent,
     ):
         self._trainer = trainer
-        self._inputs = inputs
+        self._setup = setup
         self._options = trainer.options
         self._create_tokenizer = create_tokenizer
         self._progress = progress
@@ -50,16 +50,16 @@ class CorpusRanking:
         Raises:
             OSError, ValueError: the bi-encoder's run cannot be read or is none.
         """
-        if self._inputs.task.is_bi_encoder:
+        if self._setup.task.is_bi_encoder:
             return self._retrieve(self._retriever(), queries, top_k)
         scorer = encoding.PairScorer(
-            self._applied("logits"), self._create_tokenizer(), self._inputs.task
+            self._applied("logits"), self._create_tokenizer(), self._setup.task
         )
         return ranking.rerank(
             scorer,
             queries,
             self.candidates(queries),
-            self._inputs.corpus.passages,
+            self._setup.corpus.passages,
             progress=self._progress,
         )
 
@@ -84,21 +84,21 @@ class CorpusRanking:
 
     def _retriever(self):
         encoder = encoding.TextEncoder(
-            self._applied("embeddings"), self._create_tokenizer(), self._inputs.task
+            self._applied("embeddings"), self._create_tokenizer(), self._setup.task
         )
         step, options = self._trainer.step, self._options
         start = str(options.init_checkpoint)
         return ranking.Retriever(
             self._trainer.model,
             encoder,
-            task=self._inputs.task,
-            vocabulary=self._inputs.vocabulary,
+            task=self._setup.task,
+            vocabulary=self._setup.vocabulary,
             checkpoint=f"step {step} of {options.output_dir}" if step else start,
         )
 
     def _retrieve(self, retriever, queries, top_k):
         index = retriever.index(
-            self._inputs.corpus, self._options.output_dir, progress=self._progress
+            self._setup.corpus, self._options.output_dir, progress=self._progress
         )
         return retriever.rank(
             queries,

@@ -7,9 +7,13 @@ from bert_tf import options as options_module
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.options import option
 from bert_tf.tasks.retrieval import search as search_module
-from bert_tf.tasks.retrieval import task as retrieval_task
 from bert_tf.training import options as training_options
 
+BI_ENCODER = "bi_encoder"
+CROSS_ENCODER = "cross_encoder"
+MODELS = (BI_ENCODER, CROSS_ENCODER)
+# As `modeling.pooling.KINDS`: a tool that shows its flags must not import Keras.
+POOLINGS = ("cls", "mean", "max")
 _OF_BI_ENCODER = ("pooling", "temperature")
 _OF_CROSS_ENCODER = ("retrieve_with", "num_candidates")
 _NEGATIVES_OF_CROSS_ENCODER = 4
@@ -27,8 +31,8 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
     """
 
     model: str = option(
-        retrieval_task.BI_ENCODER,
-        choices=retrieval_task.MODELS,
+        BI_ENCODER,
+        choices=MODELS,
         help="What kind of model it is.",
     )
     train_batch_size: int = option(
@@ -81,7 +85,7 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
     )
     pooling: str | None = option(
         None,
-        choices=retrieval_task.POOLINGS,
+        choices=POOLINGS,
         help="What a bi_encoder's vector is: that of [CLS], or mean or maximum of all "
         "pieces; default: as init_checkpoint says, or else mean.",
     )
@@ -124,7 +128,7 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
     def __post_init__(self):
         super().__post_init__()
         self._check_files()
-        is_bi_encoder = self.model == retrieval_task.BI_ENCODER
+        is_bi_encoder = self.model == BI_ENCODER
         for name in _OF_CROSS_ENCODER if is_bi_encoder else _OF_BI_ENCODER:
             if getattr(self, name) != self._default(name):
                 raise options_module.OptionError(
@@ -149,12 +153,7 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
     @property
     def ranks(self) -> bool:
         """Whether a corpus is searched."""
-        return self.do_eval or self.do_predict or self.evaluates_in_training
-
-    @property
-    def evaluates_in_training(self) -> bool:
-        """Whether training stops for evaluations."""
-        return self.do_train and self.eval_every_steps > 0
+        return self.evaluates or self.do_predict
 
     def negatives_per_query(self, most_given: Callable[[], int]) -> int:
         """Returns how many wrong passages each query has in training.
@@ -165,7 +164,7 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
         """
         if self.num_negatives is not None:
             return self.num_negatives
-        if self.model == retrieval_task.CROSS_ENCODER:
+        if self.model == CROSS_ENCODER:
             return _NEGATIVES_OF_CROSS_ENCODER
         return most_given()
 
@@ -176,18 +175,18 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
             num_negatives: what `negatives_per_query` returned.
         """
         sequences = 1 + num_negatives
-        if self.model == retrieval_task.BI_ENCODER:
+        if self.model == BI_ENCODER:
             sequences += self.max_query_length / self.max_seq_length
         return sequences
 
     def _check_files(self):
         if self.do_train or self.dry_run:
             self._require("train_file", "Training")
-        if self.do_eval or self.evaluates_in_training:
+        if self.evaluates:
             self._require("eval_file", "Evaluating")
         if self.do_predict:
             self._require("predict_file", "Predicting")
         if self.ranks:
             self._require("corpus_file", "Ranking passages")
-        if self.ranks and self.model == retrieval_task.CROSS_ENCODER:
+        if self.ranks and self.model == CROSS_ENCODER:
             self._require("retrieve_with", "Ranking passages with a cross_encoder")

@@ -1,103 +1,59 @@
-"""A trained model, ready to rank, from nothing but its run folder."""
+"""A trained retrieval model, ready to rank, from nothing but its run folder."""
 
 import functools
 import os
+from collections.abc import Iterable
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from bert_tf import files
-from bert_tf.checkpoints import loading
-from bert_tf.fine_tuning import run_files
+from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.tasks.retrieval import corpus as corpus_module
 from bert_tf.tasks.retrieval import encoding
 from bert_tf.tasks.retrieval import passage_index
 from bert_tf.tasks.retrieval import predictions
 from bert_tf.tasks.retrieval import ranking
-from bert_tf.tasks.retrieval import run_setup
-from bert_tf.tokenization import in_graph
+from bert_tf.tasks.retrieval import task as retrieval_task
 
-ROWS_PER_CALL = 32
 TOP_K = 10
 
 
-def load(run_dir: str):
-    """Returns a `TrainedBiEncoder` or a `TrainedCrossEncoder` of a run folder.
-
-    Raises:
-        OSError: a file cannot be read.
-        ValueError: the folder holds no trained model of this kind.
-    """
-    if run_setup.read_task(run_dir).is_bi_encoder:
-        return TrainedBiEncoder(run_dir)
-    return TrainedCrossEncoder(run_dir)
+def load(run_dir: str) -> "BiEncoderPredictor | CrossEncoderPredictor":
+    """Returns the predictor of a run folder, by the kind of model in it."""
+    task = retrieval_task.Task.read(run_dir)
+    if task.is_bi_encoder:
+        return BiEncoderPredictor(run_dir, task)
+    return CrossEncoderPredictor(run_dir, task)
 
 
-class _Trained:
-    """The last checkpoint of a training run, and all that its model needs."""
-
-    _columns = ()
-    _output = ""
-
-    def __init__(self, run_dir: str):
-        self.run_dir = run_dir
-        self.task = run_setup.read_task(run_dir)
-        self.config = run_files.read_config(run_dir)
-        self.vocabulary = run_files.read_vocabulary(run_dir)
-        self.config.check_vocabulary_size(len(self.vocabulary))
-        self.tokenizer = in_graph.InGraphTokenizer(
-            self.vocabulary, do_lower_case=self.task.do_lower_case
-        )
-        self.model = self.task.create_model(self.config)
-        self.model.build()
-        self.checkpoint = loading.load_run(self.model, run_dir)
-        self._outputs = tf.function(
-            lambda features: self.model(features)[self._output],
-            input_signature=[
-                {name: tf.TensorSpec([None, None], tf.int32) for name in self._columns}
-            ],
-        )
-
-    def _apply(self, packed):
-        """Returns the model's outputs for sorted rows, in parts of like length."""
-        rows = []
-        for start in range(0, len(packed["input_ids"]), ROWS_PER_CALL):
-            part = {n: c[start : start + ROWS_PER_CALL] for n, c in packed.items()}
-            longest = int(np.max(np.sum(part["input_mask"], axis=1)))
-            rows.append(self._outputs({n: c[:, :longest] for n, c in part.items()}))
-        return np.concatenate(rows)
-
-
-class TrainedBiEncoder(_Trained):
+class BiEncoderPredictor(fine_tuning_predictor.Predictor):
     """A bi-encoder with the passages that its run evaluated or predicted with.
 
-    Args:
-        run_dir: `output_dir` of a training run.
+    See `fine_tuning.predictor.Predictor`.
 
     Attributes:
-        task: `retrieval.task.Task`.
-        config: `BertConfig`.
-        vocabulary: `Vocabulary`.
-        tokenizer: `InGraphTokenizer`.
-        model: `BertBiEncoder`.
-        retriever: `rankers.Retriever`.
-
-    Raises:
-        OSError: a file cannot be read.
-        ValueError: the folder holds no trained bi-encoder.
+        retriever: `ranking.Retriever`.
     """
 
-    _columns = ("input_ids", "input_mask")
-    _output = "embeddings"
+    task: retrieval_task.Task
 
-    def __init__(self, run_dir: str):
-        super().__init__(run_dir)
-        self.encoder = encoding.TextEncoder(self._apply, self.tokenizer, self.task)
+    def __init__(self, run_dir: str, task: retrieval_task.Task):
+        super().__init__(run_dir, task)
+        embeddings = fine_tuning_predictor.compiled(
+            lambda features: self.model(features)["embeddings"],
+            ("input_ids", "input_mask"),
+        )
+        self.encoder = encoding.TextEncoder(
+            functools.partial(fine_tuning_predictor.apply_in_parts, embeddings),
+            self.tokenizer,
+            task,
+        )
         self.retriever = ranking.Retriever(
             self.model,
             self.encoder,
-            task=self.task,
+            task=task,
             vocabulary=self.vocabulary,
             checkpoint=self.checkpoint,
         )
@@ -113,7 +69,9 @@ class TrainedBiEncoder(_Trained):
         blocks = list(self.encoder.passages(_texts(texts)))
         return np.concatenate([np.zeros((0, self.config.hidden_size), "f4"), *blocks])
 
-    def predict(self, queries: Sequence[str], *, top_k: int = TOP_K) -> list[dict]:
+    def predict(
+        self, queries: Sequence[str], *, top_k: int = TOP_K
+    ) -> list[dict[str, Any]]:
         """Returns the best passages of each query.
 
         Args:
@@ -144,7 +102,7 @@ class TrainedBiEncoder(_Trained):
 
     @functools.cached_property
     def _passages(self):
-        """The run's corpus and its vectors, made anew where the weights are others."""
+        """The run's corpus and its vectors, recomputed if the weights changed."""
         path = os.path.join(self.run_dir, passage_index.PASSAGES_FILE)
         if not files.exists(path):
             raise ValueError(
@@ -155,29 +113,25 @@ class TrainedBiEncoder(_Trained):
         return corpus, self.retriever.index(corpus, self.run_dir)
 
 
-class TrainedCrossEncoder(_Trained):
-    """A cross-encoder.
+class CrossEncoderPredictor(fine_tuning_predictor.Predictor):
+    """A cross-encoder; see `fine_tuning.predictor.Predictor`."""
 
-    Args:
-        run_dir: `output_dir` of a training run.
+    task: retrieval_task.Task
 
-    Attributes:
-        task, config, vocabulary, tokenizer: as of `TrainedBiEncoder`.
-        model: `BertCrossEncoder`.
+    def __init__(self, run_dir: str, task: retrieval_task.Task):
+        super().__init__(run_dir, task)
+        logits = fine_tuning_predictor.compiled(
+            lambda features: self.model(features)["logits"]
+        )
+        self.scorer = encoding.PairScorer(
+            functools.partial(fine_tuning_predictor.apply_in_parts, logits),
+            self.tokenizer,
+            task,
+        )
 
-    Raises:
-        OSError: a file cannot be read.
-        ValueError: the folder holds no trained cross-encoder.
-    """
-
-    _columns = ("input_ids", "input_mask", "segment_ids")
-    _output = "logits"
-
-    def __init__(self, run_dir: str):
-        super().__init__(run_dir)
-        self.scorer = encoding.PairScorer(self._apply, self.tokenizer, self.task)
-
-    def predict(self, inputs) -> list[dict]:
+    def predict(
+        self, inputs: Iterable[tuple[str, Sequence[str]]]
+    ) -> list[dict[str, Any]]:
         """Returns the passages of each query in the model's order.
 
         Args:

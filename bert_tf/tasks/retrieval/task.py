@@ -1,63 +1,41 @@
-"""What a run's `task.json` says about its model and its texts."""
+"""What a retrieval run's `task.json` records about its model and its texts."""
 
 import dataclasses
+from typing import Any
 
-KIND = "retrieval"
-BI_ENCODER = "bi_encoder"
-CROSS_ENCODER = "cross_encoder"
-MODELS = (BI_ENCODER, CROSS_ENCODER)
-# Those of modeling.pooling.
-POOLINGS = ("cls", "mean", "max")
+from bert_tf.fine_tuning import task_record
+from bert_tf.modeling import config as config_module
+from bert_tf.modeling import heads
+from bert_tf.modeling import rankers
+from bert_tf.tasks.retrieval import options as retrieval_options
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Task:
-    """All that has to be known of a task to apply its model to new texts."""
+class Task(task_record.TaskRecord):
+    """All that is needed to apply a retrieval model to new texts.
 
-    model: str  # One of `MODELS`.
-    max_query_length: int  # The most pieces of a query, [CLS] and [SEP] counted.
-    max_seq_length: int  # Of a passage, or for a cross-encoder of a pair.
-    do_lower_case: bool  # As the tokenizer was in training.
-    pooling: str | None = None  # Of a bi-encoder; None: there is none.
+    `max_seq_length` is that of a passage; for a cross-encoder, of query and passage.
+    """
+
+    KIND = "retrieval"
+
+    model: str  # One of `options.MODELS`.
+    max_query_length: int  # In word pieces, [CLS] and [SEP] included.
+    # Of a bi-encoder; None for a cross-encoder.
+    pooling: str | None = None
     temperature: float | None = None
 
     @property
     def is_bi_encoder(self) -> bool:
-        """Whether the model has vectors."""
-        return self.model == BI_ENCODER
+        """Whether the model embeds queries and passages separately."""
+        return self.model == retrieval_options.BI_ENCODER
 
-    def create_model(self, config, *, dtype=None):
-        """Returns the model, not built yet, for a `BertConfig`."""
-        # Needs Keras, which takes seconds; the names above do not.
-        from bert_tf.modeling import rankers
-
+    def create_model(
+        self, config: config_module.BertConfig, *, dtype: Any = None
+    ) -> heads.TaskModel:
+        """See `TaskRecord.create_model`."""
         if not self.is_bi_encoder:
             return rankers.BertCrossEncoder(config, dtype=dtype)
         return rankers.BertBiEncoder(
             config, pooling=self.pooling, temperature=self.temperature, dtype=dtype
         )
-
-    @classmethod
-    def from_dict(cls, values: dict, source: str) -> "Task":
-        """Returns the task of a `task.json`.
-
-        Args:
-            values: what the file holds.
-            source: its name, for messages.
-
-        Raises:
-            ValueError: it is another kind of task, or lacks a key.
-        """
-        if values.get("task") != KIND:
-            raise ValueError(
-                f"{source} is of the task {values.get('task')!r}; expected {KIND!r}."
-            )
-        names = [field.name for field in dataclasses.fields(cls)]
-        missing = [name for name in names if name not in values]
-        if missing:
-            raise ValueError(f"{source} lacks {', '.join(missing)}; train again.")
-        return cls(**{name: values[name] for name in names})
-
-    def to_dict(self) -> dict:
-        """Returns what `task.json` holds."""
-        return {"task": KIND} | dataclasses.asdict(self)

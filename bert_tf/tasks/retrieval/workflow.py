@@ -11,7 +11,6 @@ from bert_tf.tasks.retrieval import card
 from bert_tf.tasks.retrieval import corpus_ranking
 from bert_tf.tasks.retrieval import features
 from bert_tf.tasks.retrieval import predictions
-from bert_tf.tasks.retrieval import predictor as retrieval_predictor
 from bert_tf.tasks.retrieval import run_setup
 from bert_tf.tasks.retrieval import scores
 from bert_tf.tasks.retrieval import source as retrieval_source
@@ -51,24 +50,6 @@ def evaluate(options, *, progress=progress_module.silent) -> dict[str, float]:
     return Retrieval(options, progress=progress).evaluate()
 
 
-def predict(run_dir, inputs) -> list[dict]:
-    """Returns the rankings of a trained model.
-
-    Args:
-        run_dir: `output_dir` of a training run.
-        inputs: list of queries; of (query, passages) for a cross-encoder.
-
-    Returns:
-        For each a dict: `query`; `passages`, a list of dicts `id`, `score`, `text`,
-        the best one first.
-
-    Raises:
-        ValueError, OSError: the folder holds no trained model of this kind, a
-            bi-encoder's has no passages, or an input is something else.
-    """
-    return retrieval_predictor.load(run_dir).predict(inputs)
-
-
 class Retrieval:
     """Data and model of one run, checked against each other.
 
@@ -83,11 +64,11 @@ class Retrieval:
     def __init__(self, options, *, progress=progress_module.silent):
         self.options = options
         self.progress = progress
-        self.inputs = run_setup.prepare(options, progress=progress)
-        self.task = self.inputs.task
-        self.examples = self.inputs.examples
+        self.setup = run_setup.prepare(options, progress=progress)
+        self.task = self.setup.task
+        self.examples = self.setup.examples
         self.trainer = fine_tuning_workflow.create_trainer(
-            lambda: self.task.create_model(self.inputs.config, dtype=options.dtype),
+            lambda: self.task.create_model(self.setup.config, dtype=options.dtype),
             options,
             self._num_train_steps(),
             score_names=self.score_names,
@@ -96,7 +77,7 @@ class Retrieval:
         )
         self._ranking = corpus_ranking.CorpusRanking(
             self.trainer,
-            self.inputs,
+            self.setup,
             lambda: self._tokenizer,  # Not made where nothing is ranked.
             progress=progress,
         )
@@ -113,7 +94,7 @@ class Retrieval:
         training_source = self.source()
         reached = fine_tuning_workflow.train(
             self.trainer,
-            self.inputs,
+            self.setup,
             lambda: training_source,
             counts={
                 "Num examples": len(self.examples["train"]),
@@ -138,7 +119,7 @@ class Retrieval:
         queries = [example.query for example in self.examples["test"]]
         top_k = self.options.top_k
         found = self._ranking.rank(queries, top_k)
-        corpus = self.inputs.corpus
+        corpus = self.setup.corpus
         rankings = [
             predictions.ranking(
                 query,
@@ -172,19 +153,19 @@ class Retrieval:
         return retrieval_source.RankingSource(
             self._training_data,
             self.task,
-            self.inputs.vocabulary,
+            self.setup.vocabulary,
             num_negatives=self._num_negatives,
             seed=self.options.random_seed,
         )
 
     def _write_card(self, **known):
         model_card.write(
-            self.options.output_dir, card.card_of(self.options, self.inputs, **known)
+            self.options.output_dir, card.card_of(self.options, self.setup, **known)
         )
 
     def _eval_scores(self):
         """Returns the scores of the dev queries, and what each has in first place."""
-        corpus, right = self.inputs.corpus, {}
+        corpus, right = self.setup.corpus, {}
         for example in self.examples["dev"]:
             number = corpus.number_of_text(example.passage)
             right.setdefault(example.query, set()).add(number)
@@ -199,7 +180,7 @@ class Retrieval:
 
     def _by_text(self, found):
         """Returns rankings in which passages of one text have one number."""
-        return np.asarray(self.inputs.corpus.numbers)[found.numbers].tolist()
+        return np.asarray(self.setup.corpus.numbers)[found.numbers].tolist()
 
     @property
     def _num_negatives(self):
@@ -219,12 +200,12 @@ class Retrieval:
         return features.convert_examples_to_features(
             self.examples["train"],
             self._tokenizer,
-            corpus=self.inputs.corpus,
+            corpus=self.setup.corpus,
             progress=self.progress,
         )
 
     @functools.cached_property
     def _tokenizer(self):
         return in_graph.InGraphTokenizer(
-            self.inputs.vocabulary, do_lower_case=self.task.do_lower_case
+            self.setup.vocabulary, do_lower_case=self.task.do_lower_case
         )

@@ -13,7 +13,7 @@ PIPELINE_TAG = "token-classification"
 
 def card_of(
     options,
-    inputs: run_setup.Inputs,
+    setup: run_setup.RunSetup,
     *,
     training: training_facts.TrainingFacts | None = None,
     results: Mapping[str, float] | None = None,
@@ -25,7 +25,7 @@ def card_of(
 
     Args:
         options: `RunNerOptions`.
-        inputs: what the run works on.
+        setup: what the run works on.
         training: after training, its facts.
         results: after evaluating, what eval_results.txt holds.
         predicted: after evaluating, the tags found for each sentence of "dev".
@@ -33,8 +33,8 @@ def card_of(
     Raises:
         OSError: a file of the data cannot be read.
     """
-    task = inputs.task
-    wrong = _wrong_examples(inputs.sentences["dev"], predicted) if predicted else []
+    task = setup.task
+    wrong = _wrong_examples(setup.sentences["dev"], predicted) if predicted else []
     summary = f"Gives every word one of {len(task.labels)} tags."
     if task.tag_scheme != schemes.NONE:
         kinds = sorted({schemes.split_tag(tag)[1] for tag in task.labels} - {""})
@@ -46,7 +46,7 @@ def card_of(
         options=options,
         data=tuple(
             model_card.data_file(part, run_setup.path_of(options, part), len(sentences))
-            for part, sentences in inputs.sentences.items()
+            for part, sentences in setup.sentences.items()
         ),
         scores={name: (value,) for name, value in (results or {}).items()},
         wrong_examples=tuple(wrong),

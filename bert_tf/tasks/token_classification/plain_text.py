@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 from bert_tf import files
 from bert_tf.tasks.token_classification import examples
-from bert_tf.tasks.token_classification import (
-    predictor as token_classification_predictor,
-)
+from bert_tf.tasks.token_classification import words as words_module
 
 PREDICTIONS_FILE = "predictions.jsonl"
 
@@ -17,7 +15,7 @@ def read_sentences(path: str) -> list[examples.Sentence]:
     """Returns the lines of a text that have words, each a document by itself.
 
     Args:
-        path: UTF-8; words are found as `trained.split_text` does.
+        path: UTF-8; words are found as `words.split_text` does.
 
     Raises:
         OSError: the file cannot be read.
@@ -26,7 +24,7 @@ def read_sentences(path: str) -> list[examples.Sentence]:
     sentences = [
         examples.Sentence(words=found.words, document=number, lines=(number,))
         for number, line in enumerate(files.read_lines(path), start=1)
-        if (found := token_classification_predictor.split_text(line)).words
+        if (found := words_module.split_text(line)).words
     ]
     if not sentences:
         raise ValueError(f"{path} has no words; expected a sentence in a line.")
@@ -37,7 +35,7 @@ def write_predictions(output_dir: str, path: str, tags: Sequence[str]) -> str:
     """Writes predictions.jsonl, an object for each line of a text; returns its path.
 
     An object has `line`, its number from 1, and `words`, `tags`, `starts` and `ends`,
-    as `trained.TrainedTagger.predict` gives them.
+    as `TokenClassificationPredictor.predict` gives them.
 
     Args:
         output_dir: an existing folder.
@@ -52,7 +50,7 @@ def write_predictions(output_dir: str, path: str, tags: Sequence[str]) -> str:
     place = 0
     with files.complete_or_absent(target) as file:
         for number, line in enumerate(files.read_lines(path), start=1):
-            found = token_classification_predictor.split_text(line)
+            found = words_module.split_text(line)
             own = list(tags[place : place + len(found.words)])
             place += len(found.words)
             record = {"line": number, "words": found.words, "tags": own}

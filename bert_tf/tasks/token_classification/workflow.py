@@ -11,14 +11,10 @@ from bert_tf.data import batching
 from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import workflow as fine_tuning_workflow
 from bert_tf.modeling import numerics
-from bert_tf.modeling import token_classifier
 from bert_tf.tasks.token_classification import card
 from bert_tf.tasks.token_classification import features as features_module
 from bert_tf.tasks.token_classification import plain_text
 from bert_tf.tasks.token_classification import predictions
-from bert_tf.tasks.token_classification import (
-    predictor as token_classification_predictor,
-)
 from bert_tf.tasks.token_classification import run_setup
 from bert_tf.tasks.token_classification import schemes
 from bert_tf.tasks.token_classification import scores
@@ -61,24 +57,6 @@ def evaluate(options, *, progress=progress_module.silent) -> dict[str, float]:
     return Tagging(options, progress=progress).evaluate()
 
 
-def predict(run_dir, inputs) -> list[dict]:
-    """Returns the answers of a trained model to new sentences.
-
-    Args:
-        run_dir: `output_dir` of a training run.
-        inputs: list of texts, or of lists of words.
-
-    Returns:
-        For each a dict: `words`, `tags`, `starts`, `ends`; see
-        `trained.TrainedTagger.predict`.
-
-    Raises:
-        ValueError, OSError: the folder holds no trained tagger, or the inputs are
-            no sentences.
-    """
-    return token_classification_predictor.TrainedTagger(run_dir).predict(inputs)
-
-
 class Tagging:
     """Data and model of one run, checked against each other.
 
@@ -90,17 +68,14 @@ class Tagging:
     def __init__(self, options, *, progress=progress_module.silent):
         self.options = options
         self.progress = progress
-        self.inputs = run_setup.prepare(options, progress=progress)
-        self.sentences = self.inputs.sentences
+        self.setup = run_setup.prepare(options, progress=progress)
+        self.sentences = self.setup.sentences
         self._features_of = {}
         if "dev" in self.sentences or self._has_tags("test"):
-            scores.check_available(self.inputs.task.tag_scheme)
+            scores.check_available(self.setup.task.tag_scheme)
         self.trainer = fine_tuning_workflow.create_trainer(
-            lambda: token_classifier.BertTokenClassifier(
-                self.inputs.config,
-                num_labels=len(self.inputs.task.labels),
-                feature_based=self.inputs.task.feature_based,
-                dtype=options.dtype,
+            lambda: self.setup.task.create_model(
+                self.setup.config, dtype=options.dtype
             ),
             options,
             self._num_train_steps(),
@@ -110,19 +85,19 @@ class Tagging:
 
     def score_names(self) -> list[str]:
         """Returns the names of all scores that an evaluation has."""
-        names = (*scores.names_of(self.inputs.task.tag_scheme), "loss")
+        names = (*scores.names_of(self.setup.task.tag_scheme), "loss")
         return [f"eval_{name}" for name in names]
 
     def train(self) -> dict[str, float]:
         """Trains to the last step; returns {"loss", "global_step"}."""
-        advice = true_casing.advice(self.inputs.task, self.sentences["train"])
+        advice = true_casing.advice(self.setup.task, self.sentences["train"])
         if advice:
             logger.warning("%s", advice)
-        logger.info("Tag scheme: %s", self.inputs.task.tag_scheme)
+        logger.info("Tag scheme: %s", self.setup.task.tag_scheme)
         rows = self._features("train").columns
         reached = fine_tuning_workflow.train(
             self.trainer,
-            self.inputs,
+            self.setup,
             lambda: batching.ArraySource(rows),
             counts={
                 "Num sentences": len(self.sentences["train"]),
@@ -151,7 +126,7 @@ class Tagging:
         evaluation = fine_tuning_workflow.prediction(
             self.trainer, progress=self.progress
         )
-        task = self.inputs.task
+        task = self.setup.task
         logits = self._word_logits("test", evaluation.predict)
         tags = predictions.best_tags(logits, task.labels)
         self.trainer.folder.create()
@@ -171,7 +146,7 @@ class Tagging:
 
     def dry_run_report(self) -> str:
         """Returns what the training would take."""
-        length = self.inputs.task.max_seq_length
+        length = self.setup.task.max_seq_length
         return str(estimates.estimate(self.trainer, sequence_length=length))
 
     def _eval_scores(self):
@@ -180,7 +155,7 @@ class Tagging:
         tag_ids = found.of_words(found.columns["tag_ids"])
         losses = np.asarray(numerics.cross_entropy(logits, tag_ids))
         self._predicted = self._by_sentence(
-            "dev", predictions.best_tags(logits, self.inputs.task.labels)
+            "dev", predictions.best_tags(logits, self.setup.task.labels)
         )
         named = {
             f"eval_{name}": value
@@ -191,7 +166,7 @@ class Tagging:
     def _write_card(self, **known):
         model_card.write(
             self.options.output_dir,
-            card.card_of(self.options, self.inputs, **known),
+            card.card_of(self.options, self.setup, **known),
         )
 
     def _by_sentence(self, set_type, tags):
@@ -204,7 +179,7 @@ class Tagging:
     def _scores(self, set_type, predicted):
         """Returns the scores of each sentence's tags, and logs them by type."""
         true = [list(sentence.tags) for sentence in self.sentences[set_type]]
-        scheme = self.inputs.task.tag_scheme
+        scheme = self.setup.task.tag_scheme
         if scheme != schemes.NONE:
             report = scores.report_by_type(true, predicted, scheme)
             logger.info("Entities of %s by type:\n%s", set_type, report)
@@ -229,9 +204,9 @@ class Tagging:
         if set_type not in self._features_of:
             self._features_of[set_type] = features_module.convert_sentences_to_features(
                 self.sentences[set_type],
-                self.inputs.task.labels,
+                self.setup.task.labels,
                 self._tokenizer,
-                self.inputs.task.windowing,
+                self.setup.task.windowing,
                 progress=self.progress,
             )
         return self._features_of[set_type]
@@ -239,7 +214,7 @@ class Tagging:
     @functools.cached_property
     def _tokenizer(self):
         return in_graph.InGraphTokenizer(
-            self.inputs.vocabulary, do_lower_case=self.inputs.task.do_lower_case
+            self.setup.vocabulary, do_lower_case=self.setup.task.do_lower_case
         )
 
     def _has_tags(self, set_type):

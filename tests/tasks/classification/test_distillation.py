@@ -205,7 +205,7 @@ def test_columns_follow_the_students_classes_and_texts_the_cache(
     tmp_path, student_options, teacher
 ):
     student = classification_workflow.Classification(student_options(tmp_path / "a"))
-    task, examples = student.inputs.task, student.examples["train"]
+    task, examples = student.setup.task, student.examples["train"]
     options = student.options
     logits = distillation.Teacher(str(teacher), task).logits(examples, options)
     turned = dataclasses.replace(task, labels=task.labels[::-1])

@@ -53,7 +53,7 @@ def test_examples_without_a_label_get_label_0_as_in_2018(tokenizer):
 def test_both_tokenizers_give_the_same_columns_over_several_calls(
     golden, tokenizer, monkeypatch
 ):
-    monkeypatch.setattr(features_module, "ROWS_PER_CALL", 3)
+    monkeypatch.setattr(features_module, "EXAMPLES_PER_CALL", 3)
     lines = (golden / "text.txt").read_text(encoding="utf-8").split("\n")
     rows = [example(line, label="yes") for line in lines[:10]]
     seen = []

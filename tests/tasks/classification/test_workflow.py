@@ -107,9 +107,7 @@ def test_the_folder_holds_all_that_predicting_needs(weather_run, weather_options
     found = {path.name for path in weather_run.iterdir()}
     assert {"bert_config.json", "vocab.txt", "run.json", "metrics.jsonl"} <= found
 
-    answers = classification_workflow.predict(
-        str(weather_run), ["wet and cloud", "dry and light"]
-    )
+    answers = bert_tf.load(str(weather_run)).predict(["wet and cloud", "dry and light"])
     assert [answer["label"] for answer in answers] == ["rain", "sun"]
 
     before = np.loadtxt(weather_run / "test_results.tsv", delimiter="\t")
@@ -161,7 +159,7 @@ def test_classes_are_those_of_the_column_that_is_named(tmp_path, weather_options
         label_column="topic",
         train_batch_size=2,
     )
-    assert classification_workflow.Classification(options).inputs.task.labels == (
+    assert classification_workflow.Classification(options).setup.task.labels == (
         "food",
         "sports",
     )
@@ -202,8 +200,8 @@ def test_what_is_beside_the_checkpoint_need_not_be_named(
         bert_config_file=None,
         vocab_file=None,
     )
-    inputs = classification_workflow.Classification(options).inputs
-    assert len(inputs.vocabulary) == inputs.config.vocab_size
+    setup = classification_workflow.Classification(options).setup
+    assert len(setup.vocabulary) == setup.config.vocab_size
 
 
 def test_the_casing_of_the_checkpoints_run_is_kept(
@@ -218,14 +216,14 @@ def test_the_casing_of_the_checkpoints_run_is_kept(
     ):
         classification_workflow.run(weather_options(tmp_path / "run", **values))
     options = weather_options(tmp_path / "run", do_lower_case=False, **values)
-    assert not classification_workflow.Classification(options).inputs.task.do_lower_case
+    assert not classification_workflow.Classification(options).setup.task.do_lower_case
 
     # Examples of the 2018 code do not say it, and nor does a run on them.
     (downloaded.parent / "task.json").write_text(
         '{"task": "pretraining", "do_lower_case": null}'
     )
     options = weather_options(tmp_path / "run", **values)
-    assert classification_workflow.Classification(options).inputs.task.do_lower_case
+    assert classification_workflow.Classification(options).setup.task.do_lower_case
 
 
 def test_a_dry_run_writes_nothing(tmp_path, weather_options):

@@ -65,7 +65,7 @@ def test_both_tokenizers_give_the_same_columns(tokenizer, golden):
 
 
 def test_examples_of_several_calls_keep_their_order(tokenizer, monkeypatch):
-    monkeypatch.setattr(features, "ROWS_PER_CALL", 2)
+    monkeypatch.setattr(features, "EXAMPLES_PER_CALL", 2)
     some = [example("a", "b" * i, "c", label=i % 2) for i in range(1, 6)]
     told = []
     columns = features.convert_examples_to_features(

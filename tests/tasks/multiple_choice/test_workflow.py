@@ -95,9 +95,7 @@ def test_the_folder_alone_is_enough_to_choose(run_dir):
     assert [answer["label"] for answer in answers] == ["1", "0"]
     assert answers[0]["ending"] == "is slow"
     assert sum(answers[1]["probabilities"].values()) == pytest.approx(1.0)
-    alone = multiple_choice_workflow.predict(str(run_dir), choices[1:])[0][
-        "probabilities"
-    ]
+    alone = bert_tf.load(str(run_dir)).predict(choices[1:])[0]["probabilities"]
     assert alone == pytest.approx(answers[1]["probabilities"], abs=1e-6)
 
 
@@ -270,9 +268,7 @@ def test_the_casing_is_the_checkpoints(tmp_path, choice_options, run_dir):
     (cased / "task.json").write_text(json.dumps(task))
     values = {"init_checkpoint": str(cased), "vocab_file": None}
     options = choice_options(tmp_path / "run", **values)
-    assert not multiple_choice_workflow.MultipleChoice(
-        options
-    ).inputs.task.do_lower_case
+    assert not multiple_choice_workflow.MultipleChoice(options).setup.task.do_lower_case
     with pytest.raises(ValueError, match="give --do_lower_case=False"):
         multiple_choice_workflow.run(
             choice_options(tmp_path / "run", do_lower_case=True, **values)
@@ -285,7 +281,7 @@ def test_a_dry_run_counts_every_endings_sequence_and_writes_nothing(
     options = choice_options(tmp_path / "run", do_train=False, dry_run=True)
     choice = multiple_choice_workflow.MultipleChoice(options)
     [flops] = [li for li in choice.dry_run_report().splitlines() if "FLOPs" in li]
-    one = estimates.forward_flops(choice.inputs.config, 24)
+    one = estimates.forward_flops(choice.setup.config, 24)
     assert float(flops.split()[-1]) == pytest.approx(3 * 8 * 3 * one, rel=0.01)
     assert not (tmp_path / "run").exists()
 

@@ -116,10 +116,7 @@ def test_the_folder_is_all_that_answering_needs(quiz_run, quiz, quiz_options):
     before = list(read_json(quiz_run).values())
     answers = bert_tf.load(str(quiz_run)).predict(pairs(quiz))
     assert [answer["answer"] for answer in answers] == before
-    assert (
-        question_answering_workflow.predict(str(quiz_run), pairs(quiz)[:2])
-        == answers[:2]
-    )
+    assert bert_tf.load(str(quiz_run)).predict(pairs(quiz)[:2]) == answers[:2]
     given = ("bert_config_file", "vocab_file")
     options = quiz_options(
         quiz_run,
@@ -146,11 +143,11 @@ def test_the_folder_is_all_that_answering_needs(quiz_run, quiz, quiz_options):
 )
 def test_inputs_that_cannot_be_answered_are_refused(quiz_run, inputs, message):
     with pytest.raises(ValueError, match=message):
-        question_answering_workflow.predict(str(quiz_run), inputs)
+        bert_tf.load(str(quiz_run)).predict(inputs)
 
 
 def test_no_inputs_have_no_answers(quiz_run):
-    assert question_answering_workflow.predict(str(quiz_run), []) == []
+    assert bert_tf.load(str(quiz_run)).predict([]) == []
 
 
 def test_train_and_evaluate_return_what_they_reached(tmp_path, quiz_options):
@@ -417,7 +414,7 @@ def test_a_bilstm_on_top_is_trained_and_kept_with_the_run(tmp_path, quiz_options
     )
     assert read_json(tmp_path) == before
     [question] = pairs(options.predict_file)[:1]
-    assert "answer" in question_answering_workflow.predict(str(tmp_path), [question])[0]
+    assert "answer" in bert_tf.load(str(tmp_path)).predict([question])[0]
 
 
 def test_nothing_is_answered_without_a_trained_head(tmp_path, golden, quiz_options):

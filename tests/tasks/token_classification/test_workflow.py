@@ -10,11 +10,9 @@ import bert_tf
 from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import rotation
 from bert_tf.fine_tuning import model_card
-from bert_tf.tasks.token_classification import (
-    predictor as token_classification_predictor,
-)
 from bert_tf.tasks.token_classification import run_setup
 from bert_tf.tasks.token_classification import true_casing
+from bert_tf.tasks.token_classification import words as words_module
 from bert_tf.tasks.token_classification import workflow as token_classification_workflow
 from bert_tf.training import distribution
 
@@ -107,7 +105,7 @@ def test_a_run_answers_texts_and_lists_of_words(names_run):
 def test_a_long_text_is_answered_to_its_last_word(names_run):
     sentence = ["from", "Lund", "Anna", "Winter", "counts", "the", "ships"]
     words = sentence * 20
-    [answer] = token_classification_workflow.predict(str(names_run), [words])
+    [answer] = bert_tf.load(str(names_run)).predict([words])
     assert answer["words"] == words
     expected = ["O", "B-LOC", "B-PER", "I-PER", "O", "O", "O"] * 20
     hits = sum(a == b for a, b in zip(answer["tags"], expected, strict=True))
@@ -124,7 +122,7 @@ def test_a_long_text_is_answered_to_its_last_word(names_run):
     ],
 )
 def test_a_text_is_split_at_white_space_and_punctuation(text, words, starts):
-    split = token_classification_predictor.split_text(text)
+    split = words_module.split_text(text)
     assert list(split.words) == words
     assert list(split.starts) == starts
     ends = [start + len(word) for start, word in zip(starts, words, strict=True)]
@@ -502,9 +500,7 @@ def test_the_frozen_encoder_keeps_its_weights_and_names_are_still_found(
     for name, weight in bundle.read(prefix, encoder).items():
         np.testing.assert_array_equal(found[name], weight, err_msg=name)
     assert read_results(tmp_path)["eval_f1"] > 0.7
-    [answer] = token_classification_workflow.predict(
-        str(tmp_path), [["Anna", "Winter", "dance"]]
-    )
+    [answer] = bert_tf.load(str(tmp_path)).predict([["Anna", "Winter", "dance"]])
     assert len(answer["tags"]) == 3
 
 

@@ -1,0 +1,81 @@
+"""The files that lie beside weights: bert_config.json, vocab.txt, task.json.
+
+The release puts the first two beside its checkpoints. task.json is ours: it says what
+no variable name can, such as casing, the kind of head and the names of the labels.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from bert_tf import files
+from bert_tf.modeling import config as config_module
+from bert_tf.tokenization import vocabulary as vocabulary_module
+
+CONFIG_FILE = "bert_config.json"
+VOCAB_FILE = "vocab.txt"
+TASK_FILE = "task.json"
+
+
+def read_config(folder: str) -> config_module.BertConfig | None:
+    """Returns the configuration in a folder, or None if it has none.
+
+    Raises:
+        ValueError: the file is not a valid configuration.
+    """
+    path = os.path.join(folder, CONFIG_FILE)
+    if not files.exists(path):
+        return None
+    return config_module.BertConfig.from_json_file(path)
+
+
+def read_vocabulary(folder: str) -> vocabulary_module.Vocabulary | None:
+    """Returns the vocabulary in a folder, or None if it has none.
+
+    Raises:
+        ValueError: the file is not a valid vocabulary.
+    """
+    path = os.path.join(folder, VOCAB_FILE)
+    return vocabulary_module.Vocabulary.load(path) if files.exists(path) else None
+
+
+def read_task(folder: str) -> Mapping[str, Any]:
+    """Returns the values of a folder's task.json, empty if it has none.
+
+    Raises:
+        ValueError: the file is not a JSON object.
+    """
+    path = os.path.join(folder, TASK_FILE)
+    return read_json(path) if files.exists(path) else {}
+
+
+def read_json(path: str, *, advice: str = "correct or remove it") -> dict[str, Any]:
+    """Returns the object in a JSON file.
+
+    Raises:
+        OSError: there is no such file.
+        ValueError: it is not JSON, or not an object; the message ends with `advice`.
+    """
+    with files.open_file(path, "rb") as file:
+        text = file.read()
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not JSON: {error}; {advice}.") from None
+    if not isinstance(values, dict):
+        raise ValueError(
+            f"{path} holds a JSON {type(values).__name__}, expected an object; "
+            f"{advice}."
+        )
+    return values
+
+
+def write_json(path: str, values: Mapping[str, Any]) -> None:
+    """Writes values as JSON, complete or not at all.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    with files.complete_or_absent(path) as file:
+        file.write(json.dumps(values, indent=2, ensure_ascii=False) + "\n")

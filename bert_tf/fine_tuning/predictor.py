@@ -1,0 +1,102 @@
+"""A trained model with its tokenizer, read from nothing but its run folder."""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.checkpoints import loading
+from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
+from bert_tf.fine_tuning import task_record
+from bert_tf.tokenization import in_graph
+
+# Rows per call of the model, which bounds the memory that a long input takes.
+ROWS_PER_CALL = 32
+FEATURES = ("input_ids", "input_mask", "segment_ids")
+
+
+class Predictor:
+    """The last checkpoint of a training run with all that its model needs.
+
+    Each task's predictor adds `predict(inputs)`.
+
+    Args:
+        run_dir: `output_dir` of the training run.
+        task: its record.
+        create_tokenizer: class of the tokenizer.
+
+    Attributes:
+        run_dir: as given.
+        task: the task's `TaskRecord`.
+        config: `BertConfig`.
+        vocabulary: `Vocabulary`.
+        tokenizer: `InGraphTokenizer` or `FullTokenizer`.
+        model: the task's model with the run's weights.
+        checkpoint: path of the checkpoint that was loaded.
+
+    Raises:
+        OSError: a file of the folder cannot be read.
+        ValueError: the folder holds no trained model of the task.
+    """
+
+    def __init__(
+        self,
+        run_dir: str,
+        task: task_record.TaskRecord,
+        *,
+        create_tokenizer: Callable[..., Any] = in_graph.InGraphTokenizer,
+    ):
+        self.run_dir = run_dir
+        self.task = task
+        self.config = fine_tuning_run_setup.read_config(run_dir)
+        self.vocabulary = fine_tuning_run_setup.read_vocabulary(run_dir)
+        self.config.check_vocabulary_size(len(self.vocabulary))
+        self.tokenizer = create_tokenizer(
+            self.vocabulary, do_lower_case=task.do_lower_case
+        )
+        self.model = task.create_model(self.config)
+        self.model.build()
+        self.checkpoint = loading.load_run(self.model, run_dir)
+
+
+def compiled(function: Callable, columns: Sequence[str] = FEATURES) -> Callable:
+    """Returns a function of features as one graph for all numbers and lengths of rows.
+
+    Args:
+        function: takes features and returns tensors.
+        columns: names of the features, each int32 [B, S].
+    """
+    return tf.function(
+        function,
+        input_signature=[
+            {name: tf.TensorSpec([None, None], tf.int32) for name in columns}
+        ],
+    )
+
+
+def without_padding(features: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Returns features cut after their longest row: the rest is padding in all rows."""
+    longest = int(np.max(np.sum(features["input_mask"], axis=1)))
+    return {name: column[:, :longest] for name, column in features.items()}
+
+
+def apply_in_parts(
+    function: Callable, features: Mapping[str, np.ndarray]
+) -> np.ndarray:
+    """Returns the outputs for N rows, computed `ROWS_PER_CALL` at a time.
+
+    Args:
+        function: from features of B rows to a tensor [B, ...].
+        features: columns int32 [N, S], N at least 1.
+
+    Returns:
+        An array [N, ...].
+    """
+    outputs = []
+    for start in range(0, len(features["input_ids"]), ROWS_PER_CALL):
+        part = {n: c[start : start + ROWS_PER_CALL] for n, c in features.items()}
+        outputs.append(function(without_padding(part)))
+    return np.concatenate(outputs)

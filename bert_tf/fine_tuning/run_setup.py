@@ -1,0 +1,183 @@
+"""What a fine-tuning run works on, checked before its model is built."""
+
+import dataclasses
+import os
+import typing
+from collections.abc import Collection
+
+from bert_tf import files
+from bert_tf import progress as progress_module
+from bert_tf.checkpoints import companion_files
+from bert_tf.checkpoints import formats
+from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.checkpoints import source as source_module
+from bert_tf.checkpoints import starting_point
+from bert_tf.checkpoints.release import rotation
+from bert_tf.fine_tuning import options as fine_tuning_options
+from bert_tf.fine_tuning import task_record
+from bert_tf.modeling import config as config_module
+from bert_tf.tokenization import vocabulary as vocabulary_module
+
+RecordT = typing.TypeVar("RecordT", bound=task_record.TaskRecord)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunSetup:
+    """What every task knows before it builds a model. Each task adds its data."""
+
+    task: task_record.TaskRecord  # What task.json says or will say.
+    start: starting_point.StartingPoint  # What `find_start` returned.
+
+    @property
+    def config(self) -> config_module.BertConfig:
+        """The model size."""
+        return self.start.config
+
+    @property
+    def vocabulary(self) -> vocabulary_module.Vocabulary:
+        """The model's word pieces."""
+        # Only starting points of pretraining may lack one.
+        return typing.cast(vocabulary_module.Vocabulary, self.start.vocabulary)
+
+    @property
+    def source(self) -> source_module.Source | None:
+        """The opened init_checkpoint.
+
+        None if the run starts from its own checkpoint or from random weights.
+        """
+        return self.start.source
+
+
+def read_config(run_dir: str) -> config_module.BertConfig:
+    """Returns the model size recorded in a training run's folder."""
+    path = os.path.join(run_dir, companion_files.CONFIG_FILE)
+    return config_module.BertConfig.from_json_file(path)
+
+
+def read_vocabulary(run_dir: str) -> vocabulary_module.Vocabulary:
+    """Returns the vocabulary stored in a training run's folder."""
+    path = os.path.join(run_dir, companion_files.VOCAB_FILE)
+    return vocabulary_module.Vocabulary.load(path)
+
+
+def trained_task(
+    options: fine_tuning_options.TaskOptions, record: type[RecordT]
+) -> RecordT | None:
+    """Returns the record of the finished run that the options evaluate or apply.
+
+    None if the options describe the task: they train, or `output_dir` holds no run.
+
+    Args:
+        options: the tool's options.
+        record: the task's own class of record.
+
+    Raises:
+        OSError, ValueError: see `TaskRecord.read`.
+    """
+    if options.trains or not _is_run(options.output_dir):
+        return None
+    return record.read(options.output_dir)
+
+
+def find_start(
+    options: fine_tuning_options.TaskOptions,
+    trained: task_record.TaskRecord | None,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> starting_point.StartingPoint:
+    """Returns model size, vocabulary and casing, and opens `init_checkpoint` if needed.
+
+    This is the only place where a fine-tuning run opens `init_checkpoint`. Later steps
+    (the check of its head, loading its weights) use the opened source.
+
+    Args:
+        options: the tool's options.
+        trained: what `trained_task` returned.
+        progress: reports a download.
+
+    Raises:
+        OSError, ValueError, ImportError: see `starting_point.of_options`.
+    """
+    if trained is None:
+        return starting_point.of_options(options, progress=progress)
+    source = None
+    if options.init_checkpoint and rotation.latest(options.output_dir) is None:
+        source = formats.open_source(options.init_checkpoint, progress=progress)
+    return starting_point.StartingPoint(
+        config=read_config(options.output_dir),
+        vocabulary=read_vocabulary(options.output_dir),
+        do_lower_case=trained.do_lower_case,
+        source=source,
+    )
+
+
+def head_to_apply(
+    options: fine_tuning_options.TaskOptions, source: source_module.Source | None
+) -> checkpoint_heads.Head | None:
+    """Returns the head of an `init_checkpoint` that is applied without training.
+
+    None if the run trains, or if `output_dir` has a checkpoint of its own. Each task
+    refuses a head of another kind: its answers would come from random weights.
+
+    Args:
+        options: the tool's options.
+        source: the opened `init_checkpoint`, or None.
+
+    Raises:
+        ValueError: there is no checkpoint to apply.
+    """
+    if options.trains or rotation.latest(options.output_dir) is not None:
+        return None
+    if source is None:
+        raise ValueError(
+            f"{options.output_dir} holds no checkpoint; train first (--do_train), or "
+            "give a fine-tuned one as --init_checkpoint."
+        )
+    return source.head
+
+
+def check(
+    setup: RunSetup,
+    options: fine_tuning_options.TaskOptions,
+    *,
+    longest_sequence: int,
+    may_change: Collection[str] = (),
+) -> None:
+    """Checks that model size, vocabulary and any run in `output_dir` match the task.
+
+    Args:
+        setup: of the run that is about to start.
+        options: the tool's options.
+        longest_sequence: in word pieces.
+        may_change: fields of the record that may differ when training is resumed.
+
+    Raises:
+        OSError, ValueError: they do not match.
+    """
+    if options.trains and _is_run(options.output_dir):
+        _check_same_run(setup, options.output_dir, may_change)
+    setup.config.check_vocabulary_size(len(setup.vocabulary))
+    setup.config.check_sequence_length(longest_sequence)
+
+
+def _is_run(output_dir):
+    return files.exists(os.path.join(output_dir, companion_files.TASK_FILE))
+
+
+def _check_same_run(setup, run_dir, may_change):
+    """Refuses to resume one task's checkpoint with another task's data."""
+    if rotation.latest(run_dir) is None:
+        return
+    found = type(setup.task).read(run_dir).to_dict()
+    for name, value in setup.task.to_dict().items():
+        if name not in may_change and found[name] != value:
+            raise ValueError(
+                f"{run_dir} holds a run with {name} {found[name]!r:.200}, but this one "
+                f"has {value!r:.200}; choose another --output_dir."
+            )
+    if read_vocabulary(run_dir).fingerprint != setup.vocabulary.fingerprint:
+        path = os.path.join(run_dir, companion_files.VOCAB_FILE)
+        raise ValueError(
+            f"{run_dir} holds a run with another vocabulary than this one's; give "
+            f"--vocab_file={path}, or choose another --output_dir."
+        )

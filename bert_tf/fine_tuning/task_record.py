@@ -1,0 +1,87 @@
+"""The record that a run keeps in `task.json`: how to apply its model to new inputs."""
+
+import dataclasses
+import os
+from typing import Any
+from typing import ClassVar
+from typing import Self
+
+from bert_tf.checkpoints import companion_files
+from bert_tf.modeling import config as config_module
+from bert_tf.modeling import heads
+from bert_tf.training import run_folder
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaskRecord:
+    """What every task records. Each task sets `KIND` and adds its own fields.
+
+    Fields without a default are required in the file. Tuples become JSON lists.
+    """
+
+    KIND: ClassVar[str]  # The value of "task" in the file.
+
+    max_seq_length: int  # The longest row the model was trained on, in word pieces.
+    do_lower_case: bool  # How the tokenizer treated its texts in training.
+
+    @classmethod
+    def read(cls, run_dir: str) -> Self:
+        """Returns the record of a training run's folder.
+
+        Raises:
+            OSError: the file cannot be read.
+            ValueError: there is none, or it describes another task.
+        """
+        values = run_folder.RunFolder(run_dir).read_task()
+        return cls.from_dict(values, os.path.join(run_dir, companion_files.TASK_FILE))
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any], source: str) -> Self:
+        """Returns the record with the values of a `task.json`.
+
+        Args:
+            values: the file's JSON object. Unknown keys are ignored.
+            source: name of the file, for error messages.
+
+        Raises:
+            ValueError: the file describes another task, or lacks a required key.
+        """
+        if values.get("task") != cls.KIND:
+            raise ValueError(
+                f"{source} describes the task {values.get('task')!r}; expected "
+                f"{cls.KIND!r}."
+            )
+        fields = dataclasses.fields(cls)
+        missing = [
+            field.name
+            for field in fields
+            if field.default is dataclasses.MISSING and field.name not in values
+        ]
+        if missing:
+            raise ValueError(f"{source} lacks {', '.join(missing)}; train again.")
+        names = {field.name for field in fields}
+        known: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in values.items()
+            if name in names
+        }
+        return cls(**known)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the JSON object that `task.json` holds."""
+        values = {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in dataclasses.asdict(self).items()
+        }
+        return {"task": self.KIND} | values
+
+    def create_model(
+        self, config: config_module.BertConfig, *, dtype: Any = None
+    ) -> heads.TaskModel:
+        """Returns the task's model with new weights, not built yet.
+
+        Args:
+            config: size of the encoder.
+            dtype: a Keras dtype or policy; None: Keras's own.
+        """
+        raise NotImplementedError

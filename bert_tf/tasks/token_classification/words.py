@@ -1,0 +1,48 @@
+"""The words of a text, and where they are in it."""
+
+import dataclasses
+import re
+
+from bert_tf.tokenization import characters
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Words:
+    """The words of a text, and where they are in it."""
+
+    words: tuple[str, ...]
+    starts: tuple[int, ...]  # Character of the text at which each word starts.
+    ends: tuple[int, ...]  # Character after its last one.
+
+
+def split_text(text: str) -> Words:
+    """Returns the words of a text: the parts between white space and punctuation.
+
+    Punctuation marks are words of one character, as are Chinese characters.
+
+    Example:
+        >>> split_text("Rome, too.")
+        Words(words=('Rome', ',', 'too', '.'), starts=(0, 4, 6, 9), ends=(4, 5, 9, 10))
+    """
+    found = list(_WORD.finditer(text))
+    return Words(
+        words=tuple(match.group() for match in found),
+        starts=tuple(match.start() for match in found),
+        ends=tuple(match.end() for match in found),
+    )
+
+
+def _character_class(codes):
+    return "".join(re.escape(chr(code)) for code in sorted(codes))
+
+
+def _word_pattern():
+    alone = _character_class(characters.PUNCTUATION)
+    alone += "".join(
+        f"{chr(block.start)}-{chr(block.stop - 1)}"
+        for block in characters.CHINESE_BLOCKS
+    )
+    return re.compile(f"[{alone}]|[^{alone}{_character_class(characters.WHITESPACE)}]+")
+
+
+_WORD = _word_pattern()
