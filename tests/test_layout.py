@@ -102,7 +102,12 @@ def violations(root):
             _names(name, tree),
         ]
         found += [f"{name}: {breach}" for check in checks for breach in check]
-    return [*found, *_missing_inits(root, paths), *_second_names(root, paths)]
+    return [
+        *found,
+        *_missing_inits(root, paths),
+        *_second_names(root, paths),
+        *_import_circles(root, paths),
+    ]
 
 
 def _imported(tree, root):
@@ -255,6 +260,35 @@ def _second_names(root, paths):
             yield f"{module} is imported under {len(users)} names: {names}"
 
 
+def _import_circles(root, paths):
+    """Yields every set of modules that import one another, wherever they do it."""
+    imported = {}
+    for path in sorted(paths):
+        name = ".".join(path.relative_to(root).with_suffix("").parts)
+        name = name.removesuffix(".__init__")
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        imported[name] = {target.split(":")[0] for target in _imported(tree, root)}
+    imported.pop("bert_tf", None)  # The front door names every module, to load it late.
+    reachable = {name: _reachable(name, imported) for name in imported}
+    circles = {
+        tuple(sorted(other for other in found if name in reachable[other]))
+        for name, found in reachable.items()
+        if name in found
+    }
+    for circle in sorted(circles):
+        yield f"{', '.join(circle)} import one another"
+
+
+def _reachable(name, imported):
+    """Returns the modules that a module imports, and those that they import."""
+    found, left = set(), [name]
+    while left:
+        new = (imported[left.pop()] & imported.keys()) - found
+        found |= new
+        left += new
+    return found
+
+
 def test_the_project_keeps_its_layout():
     assert violations(ROOT) == []
 
@@ -389,6 +423,19 @@ def test_a_module_with_two_import_names_is_reported(tmp_path):
     assert violations(tmp_path) == [
         "bert_tf.files is imported under 2 names: file_access in "
         "bert_tf/data/cells.py; files in bert_tf/data/rows.py"
+    ]
+
+
+def test_an_import_circle_is_reported_wherever_its_imports_are(tmp_path):
+    _plant(
+        tmp_path,
+        bert_tf__data__rows="from bert_tf.data import cells",
+        bert_tf__data__cells="def f():\n    from bert_tf.data import tables",
+        bert_tf__data__tables="X = 'bert_tf.data.rows'",
+        bert_tf__data__reader="from bert_tf.data import rows",
+    )
+    assert violations(tmp_path) == [
+        "bert_tf.data.cells, bert_tf.data.rows, bert_tf.data.tables import one another"
     ]
 
 

@@ -10,6 +10,7 @@ from bert_tf import progress as progress_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.data import findings as findings_module
 from bert_tf.data_checks import options as data_checks_options
+from bert_tf.fine_tuning import checks as fine_tuning_checks
 from bert_tf.pretraining_data import checks as pretraining_data_checks
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.tasks.classification import checks as classification_checks
@@ -36,7 +37,7 @@ class Task:
     """How the data of a task is checked."""
 
     options: type[options_module.Options]  # Of the task's tool.
-    check: Callable[..., Any]  # The function `check` of the task's checks.py.
+    check: fine_tuning_checks.Check  # The function `check` of the task's checks.py.
     # Placeholders for options that the tool requires and the checks do not read.
     unread: Mapping[str, object]
     # Flag of the tool -> flags, any one of which switches it on.

@@ -10,6 +10,7 @@ import json
 import logging
 import os
 from collections.abc import Mapping
+from collections.abc import Sequence
 
 from bert_tf import files
 from bert_tf import options as options_module
@@ -49,6 +50,15 @@ class WrongExample:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Evaluated:
+    """What an evaluation found."""
+
+    results: Mapping[str, float]  # As in eval_results.txt.
+    wrong: Sequence[WrongExample]  # The card shows the first ten.
+    num_examples: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Recorded:
     """What the card of a run says that another run started from."""
 
@@ -66,12 +76,8 @@ class Card:
     labels: tuple[str, ...] = ()  # Names of the classes.
     languages: tuple[str, ...] = ()  # ISO codes.
     data: tuple[DataFile, ...] = ()
-    # Score -> its values, one a restart. Mean and deviation are shown of several.
-    scores: Mapping[str, tuple[float, ...]] = dataclasses.field(default_factory=dict)
-    wrong_examples: tuple[WrongExample, ...] = ()  # The first ten are kept.
-    num_wrong: int | None = None  # Of all that were evaluated.
-    num_evaluated: int | None = None
     training: training_facts.TrainingFacts | None = None
+    evaluated: Evaluated | None = None
 
 
 def data_file(part: str, path: str, num_examples: int) -> DataFile:
@@ -171,12 +177,28 @@ def _write(output_dir, facts):
 
 
 def _facts(card):
-    """Returns a card as JSON's plain values."""
-    facts = dataclasses.asdict(card) | {"settings": card_text.settings(card.options)}
-    del facts["options"]
+    """Returns a card as the values that model_card.json holds."""
+    facts = dataclasses.asdict(dataclasses.replace(card, evaluated=None))
+    del facts["options"], facts["evaluated"]
+    facts |= _evaluation_facts(card.evaluated)
+    facts["settings"] = card_text.settings(card.options)
     facts["base_model"] = card.options.init_checkpoint
-    facts["wrong_examples"] = facts["wrong_examples"][:MAX_WRONG_EXAMPLES]
     return json.loads(json.dumps(facts))
+
+
+def _evaluation_facts(evaluated):
+    if evaluated is None:
+        counts = dict.fromkeys(("num_wrong", "num_evaluated"))
+        return {"scores": {}, "wrong_examples": []} | counts
+    return {
+        # A list, because a search over restarts records a value of each.
+        "scores": {name: [value] for name, value in evaluated.results.items()},
+        "wrong_examples": [
+            dataclasses.asdict(wrong) for wrong in evaluated.wrong[:MAX_WRONG_EXAMPLES]
+        ],
+        "num_wrong": len(evaluated.wrong),
+        "num_evaluated": evaluated.num_examples,
+    }
 
 
 def _merged(earlier, facts):

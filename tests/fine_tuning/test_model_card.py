@@ -50,14 +50,14 @@ def card(**values):
     return model_card.Card(**defaults | values)
 
 
-def evaluated(**values):
-    defaults = {
-        "scores": {"eval_accuracy": (0.9,), "eval_loss": (0.5,), "global_step": (60,)},
-        "wrong_examples": (WRONG,) * 12,
-        "num_wrong": 12,
-        "num_evaluated": 120,
-    }
-    return card(**defaults | values)
+RESULTS = {"eval_accuracy": 0.9, "eval_loss": 0.5, "global_step": 60}
+
+
+def evaluated(*, results=RESULTS, num_wrong=12, **values):
+    found = model_card.Evaluated(
+        results=results, wrong=(WRONG,) * num_wrong, num_examples=120
+    )
+    return card(evaluated=found, **values)
 
 
 @pytest.fixture
@@ -119,8 +119,8 @@ def test_a_card_says_all_that_the_run_knows(run_dir, data):
 
 
 def test_scores_of_several_runs_have_mean_and_deviation(run_dir):
-    scores = {"eval_accuracy": (0.8, 0.9, 1.0)}
-    model_card.write(str(run_dir), evaluated(scores=scores, training=TRAINING))
+    model_card.write(str(run_dir), evaluated(training=TRAINING))
+    model_card.rewrite_scores(str(run_dir), {"eval_accuracy": (0.8, 0.9, 1.0)})
     assert (
         "| eval_accuracy | 0.9000 ± 0.1000 over 3 runs (0.8000, 0.9000, 1.0000) |"
         in (run_dir / "README.md").read_text()
@@ -165,8 +165,8 @@ def test_evaluating_the_best_restart_again_keeps_the_scores_of_all(run_dir, data
     model_card.write(str(run_dir), evaluated(training=TRAINING, data=(train, dev)))
     restarts = {"eval_accuracy": (0.8, 0.9), "eval_loss": (0.7, 0.5)}
     model_card.rewrite_scores(str(run_dir), restarts)
-    more = evaluated().scores | {"eval_f1": (0.3,)}
-    model_card.write(str(run_dir), evaluated(data=(dev,), scores=more))
+    more = RESULTS | {"eval_f1": 0.3}
+    model_card.write(str(run_dir), evaluated(data=(dev,), results=more))
     text = (run_dir / "README.md").read_text()
     assert "| eval_accuracy | 0.8500 ± 0.0707 over 2 runs (0.8000, 0.9000) |" in text
     assert "| eval_f1 | 0.3000 |" in text
@@ -179,14 +179,14 @@ def test_evaluating_the_best_restart_again_keeps_the_scores_of_all(run_dir, data
 def test_scores_of_restarts_are_not_those_of_another_step(run_dir):
     model_card.write(str(run_dir), evaluated(training=TRAINING))
     model_card.rewrite_scores(str(run_dir), {"eval_accuracy": (0.8, 0.9)})
-    later = evaluated().scores | {"global_step": (90,)}
-    model_card.write(str(run_dir), evaluated(scores=later))
+    later = RESULTS | {"global_step": 90}
+    model_card.write(str(run_dir), evaluated(results=later))
     assert "| eval_accuracy | 0.9000 |" in (run_dir / "README.md").read_text()
 
 
 def test_no_wrong_examples_any_more_is_news_too(run_dir):
     model_card.write(str(run_dir), evaluated(training=TRAINING))
-    model_card.write(str(run_dir), evaluated(wrong_examples=(), num_wrong=0))
+    model_card.write(str(run_dir), evaluated(num_wrong=0))
     text = (run_dir / "README.md").read_text()
     assert "0 of 120 evaluated examples are wrong." in text
     assert "| rain | sun |" not in text

@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -62,7 +64,10 @@ def test_inputs_of_the_wrong_kind_are_refused(run, inputs, message, request):
     [
         ({}, "holds no task.json"),
         ({"task.json": {"task": "pretraining"}}, "is a run of the task 'pretraining'"),
-        ({"task.json": {"task": "classification"}}, "lacks labels"),
+        (
+            {"task.json": {"task": "classification"}},
+            "lacks max_seq_length, do_lower_case, labels",
+        ),
         ({"task.json": []}, "does not name the run's task"),
     ],
 )
@@ -87,6 +92,44 @@ def test_a_checkpoint_without_the_class_head_is_refused(single_run, tmp_path, go
     (tmp_path / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-1"\n')
     with pytest.raises(ValueError, match="lacks 2 of the model's weights"):
         bert_tf.load(str(tmp_path))
+
+
+# Python looks at meta_path first; there, the task of retrieval does not exist.
+_WITHOUT_RETRIEVAL = """
+import sys
+
+class NoRetrieval:
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith("bert_tf.tasks.retrieval"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, NoRetrieval())
+import bert_tf
+from bert_tf.serving import export
+
+[answer] = bert_tf.load(sys.argv[1]).predict(["the rain"])
+assert answer["label"] in ("rain", "snow", "\u00e9t\u00e9")
+export.export_saved_model(sys.argv[1], sys.argv[2])
+try:
+    import bert_tf.tasks.retrieval
+except ModuleNotFoundError:
+    print("retrieval is blocked")
+"""
+
+
+def test_a_classifier_is_served_where_another_task_cannot_be_imported(
+    single_run, tmp_path, project_root
+):
+    done = subprocess.run(
+        [sys.executable, "-c", _WITHOUT_RETRIEVAL, single_run, str(tmp_path / "1")],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=project_root,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "retrieval is blocked\n"
+    assert (tmp_path / "1" / "saved_model.pb").exists()
 
 
 def copy_settings(run_dir, target):

@@ -35,13 +35,6 @@ def card_of(
     Raises:
         OSError: a file of the data cannot be read.
     """
-    evaluated = evaluated or {}
-    num_evaluated = sum(len(found.said) for found in evaluated.values())
-    wrong = [
-        example
-        for part, found in evaluated.items()
-        for example in _wrong_examples(examples[part], found)
-    ]
     return model_card.Card(
         pipeline_tag=PIPELINE_TAG,
         summary=_summary(setup.task),
@@ -49,11 +42,22 @@ def card_of(
         languages=tuple(setup.processor.get_languages()),
         options=options,
         data=_data(options, setup, examples),
-        scores={name: (value,) for name, value in (results or {}).items()},
-        wrong_examples=tuple(wrong),
-        num_wrong=len(wrong) if evaluated else None,
-        num_evaluated=num_evaluated or None,
         training=training,
+        evaluated=_evaluated(examples, results, evaluated),
+    )
+
+
+def _evaluated(examples, results, evaluated):
+    if results is None or not evaluated:
+        return None
+    return model_card.Evaluated(
+        results=results,
+        wrong=[
+            example
+            for part, found in evaluated.items()
+            for example in _wrong_examples(examples[part], found)
+        ],
+        num_examples=sum(len(found.said) for found in evaluated.values()),
     )
 
 

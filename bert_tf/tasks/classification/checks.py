@@ -6,32 +6,24 @@ import numpy as np
 
 from bert_tf import files
 from bert_tf import progress as progress_module
+from bert_tf.checkpoints import starting_point
 from bert_tf.data import findings as findings_module
 from bert_tf.data import text_checks
+from bert_tf.fine_tuning import checks as fine_tuning_checks
 from bert_tf.tasks.classification import label_kinds
+from bert_tf.tasks.classification import options as classification_options
 from bert_tf.tasks.classification import processors
-from bert_tf.tokenization import in_graph
 from bert_tf.training import estimates
 
 
 def check(
-    options,
-    start,
+    options: classification_options.RunClassifierOptions,
+    start: starting_point.StartingPoint,
     findings: findings_module.Findings,
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> estimates.Workload | None:
-    """Adds what is found in the tables.
-
-    Args:
-        options: `RunClassifierOptions`.
-        start: `starting_point.StartingPoint`: vocabulary and casing.
-        findings: to add to.
-        progress: told how many texts are tokenized.
-
-    Returns:
-        What training has to do; None where there is nothing to train on.
-    """
+    """Adds what is found in the tables; see `fine_tuning.checks.Check`."""
     data = processors.data_of(options)
     parts = _read(options, data.processor, findings)
     items = {
@@ -43,12 +35,7 @@ def check(
     text_checks.check_texts(findings, items)
     _check_labels(data.columns, findings, parts)
     texts = [text for found in items.values() for item in found for text in item.texts]
-    text_checks.check_casing(
-        findings, texts, start.vocabulary, do_lower_case=start.do_lower_case
-    )
-    tokenizer = in_graph.InGraphTokenizer(
-        start.vocabulary, do_lower_case=start.do_lower_case
-    )
+    tokenizer = fine_tuning_checks.checked_tokenizer(findings, start, texts)
     lengths = {
         part: _check_pieces(
             options, findings, part, found, tokenizer, progress=progress

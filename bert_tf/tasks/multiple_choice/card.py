@@ -30,9 +30,13 @@ def card_of(
     Raises:
         OSError: a file of the data cannot be read.
     """
-    wrong = []
-    if predicted is not None:
-        wrong = _wrong_examples(setup.examples["dev"], predicted)
+    evaluated = None
+    if results is not None and predicted is not None:
+        evaluated = model_card.Evaluated(
+            results=results,
+            wrong=_wrong_examples(setup.examples["dev"], predicted),
+            num_examples=len(predicted),
+        )
     return model_card.Card(
         pipeline_tag=PIPELINE_TAG,
         summary=(
@@ -44,11 +48,8 @@ def card_of(
             model_card.data_file(part, setup.paths[part], len(rows))
             for part, rows in setup.examples.items()
         ),
-        scores={name: (value,) for name, value in (results or {}).items()},
-        wrong_examples=tuple(wrong),
-        num_wrong=None if predicted is None else len(wrong),
-        num_evaluated=None if predicted is None else len(predicted),
         training=training,
+        evaluated=evaluated,
     )
 
 

@@ -1,37 +1,31 @@
 """Checks of the data of multiple choice, before anyone trains."""
 
+import functools
+
 import numpy as np
 
 from bert_tf import files
 from bert_tf import progress as progress_module
+from bert_tf.checkpoints import starting_point
 from bert_tf.data import findings as findings_module
 from bert_tf.data import text_checks
+from bert_tf.fine_tuning import checks as fine_tuning_checks
 from bert_tf.tasks.multiple_choice import examples as examples_module
+from bert_tf.tasks.multiple_choice import options as multiple_choice_options
 from bert_tf.tasks.multiple_choice import run_setup
-from bert_tf.tokenization import in_graph
 from bert_tf.training import estimates
 
 NUM_SPECIAL = 3  # [CLS], and [SEP] after the start and after the ending.
 
 
 def check(
-    options,
-    start,
+    options: multiple_choice_options.RunSwagOptions,
+    start: starting_point.StartingPoint,
     findings: findings_module.Findings,
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> estimates.Workload | None:
-    """Adds what is found in the tables.
-
-    Args:
-        options: `RunSwagOptions`.
-        start: `starting_point.StartingPoint`: vocabulary and casing.
-        findings: to add to.
-        progress: told how many texts are tokenized.
-
-    Returns:
-        What training has to do; None where there is nothing to train on.
-    """
+    """Adds what is found in the tables; see `fine_tuning.checks.Check`."""
     parts = _read(options, findings)
     if not parts:
         return None
@@ -46,12 +40,7 @@ def check(
     for part, examples in parts.items():
         _check_endings(findings, part, examples)
     texts = [text for found in items.values() for item in found for text in item.texts]
-    text_checks.check_casing(
-        findings, texts, start.vocabulary, do_lower_case=start.do_lower_case
-    )
-    tokenizer = in_graph.InGraphTokenizer(
-        start.vocabulary, do_lower_case=start.do_lower_case
-    )
+    tokenizer = fine_tuning_checks.checked_tokenizer(findings, start, texts)
     lengths = {
         part: _check_pieces(
             options, findings, part, found, tokenizer, progress=progress
@@ -71,22 +60,17 @@ def check(
 def _read(options, findings):
     """Returns the examples of all parts that can be read, without broken rows."""
     columns = run_setup.columns_of(options, examples_module.Columns())
-    parts, num_endings, broken = {}, None, []
+    parts = {}
+    num_endings = None
     for part, path in run_setup.paths_of(options).items():
         if path is None or (options.data_dir and not files.exists(path)):
             findings.note("files", f"there is no {part}")
             continue
         own = columns.without_label() if part == "test" else columns
-        try:
-            found = examples_module.read_examples(
-                path, own, part, num_endings=num_endings, broken_rows=broken
-            )
-        except (OSError, ValueError) as error:
-            findings.failure(f"reading {part}", error)
-            found = []
-        else:
-            findings.passed("files", f"{part}: {path}")
-        findings.broken_rows(f"reading {part}", broken)
+        read = functools.partial(
+            examples_module.read_examples, path, own, part, num_endings=num_endings
+        )
+        found = fine_tuning_checks.read_file(findings, part, path, read)
         if found:
             parts[part] = found
             num_endings = len(found[0].endings)

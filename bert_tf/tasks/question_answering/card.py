@@ -31,7 +31,7 @@ def card_of(
     Raises:
         OSError: a file of the data, or the card of an earlier stage, cannot be read.
     """
-    data = []
+    data: list[model_card.DataFile] = []
     if setup.train_examples is not None:
         # The card is about all stages; what they started from is the first one's.
         stages = [model_card.recorded(path) for path in options.stage_dirs]
@@ -45,18 +45,21 @@ def card_of(
     if answers is not None:
         path, examples = answers.squad_file.path, answers.squad_file.examples
         data.append(model_card.data_file("dev", path, len(examples)))
-    wrong = [] if answers is None else _wrong_examples(answers)
+    evaluated = None
+    if results is not None and answers is not None:
+        evaluated = model_card.Evaluated(
+            results=results,
+            wrong=_wrong_examples(answers),
+            num_examples=len(answers.predictions),
+        )
     may_be_none = ", or that there is none" if setup.task.threshold is not None else ""
     return model_card.Card(
         pipeline_tag=PIPELINE_TAG,
         summary=f"Finds the answer to a question in a text{may_be_none}.",
         options=options,
         data=tuple(data),
-        scores={name: (value,) for name, value in (results or {}).items()},
-        wrong_examples=tuple(wrong),
-        num_wrong=None if answers is None else len(wrong),
-        num_evaluated=None if answers is None else len(answers.predictions),
         training=training,
+        evaluated=evaluated,
     )
 
 

@@ -8,38 +8,30 @@ import numpy as np
 
 from bert_tf import files
 from bert_tf import progress as progress_module
+from bert_tf.checkpoints import starting_point
 from bert_tf.data import findings as findings_module
 from bert_tf.data import text_checks
+from bert_tf.fine_tuning import checks as fine_tuning_checks
 from bert_tf.tasks.question_answering import examples as question_answering_examples
+from bert_tf.tasks.question_answering import options as question_answering_options
 from bert_tf.tasks.question_answering import windows as question_answering_windows
-from bert_tf.tokenization import in_graph
 from bert_tf.training import estimates
 
 _ID = re.compile(r'"id"\s*:\s*("(?:[^"\\]|\\.)*")')
 
 
 def check(
-    options,
-    start,
+    options: question_answering_options.RunSquadOptions,
+    start: starting_point.StartingPoint,
     findings: findings_module.Findings,
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> estimates.Workload | None:
-    """Adds what is found in the files.
-
-    Args:
-        options: `RunSquadOptions`.
-        start: `starting_point.StartingPoint`: vocabulary and casing.
-        findings: to add to.
-        progress: told how many texts are tokenized.
-
-    Returns:
-        What training has to do; None where there is nothing to train on.
-    """
+    """Adds what is found in the files; see `fine_tuning.checks.Check`."""
     parts = _read(options, findings)
     if not parts:
         return None
-    number_of = {}  # Equal contexts have one number, in all files.
+    number_of: dict[str, int] = {}  # Equal contexts have one number, in all files.
     items = {
         part: [_item(example, squad_file, number_of) for example in squad_file.examples]
         for part, squad_file in parts.items()
@@ -49,12 +41,7 @@ def check(
         _check_answers(options, findings, part, squad_file)
     _check_contexts(findings, parts)
     contexts = sorted(number_of)
-    text_checks.check_casing(
-        findings, contexts, start.vocabulary, do_lower_case=start.do_lower_case
-    )
-    tokenizer = in_graph.InGraphTokenizer(
-        start.vocabulary, do_lower_case=start.do_lower_case
-    )
+    tokenizer = fine_tuning_checks.checked_tokenizer(findings, start, contexts)
     lengths, unknown = text_checks.count_pieces(tokenizer, contexts, progress=progress)
     counts = dict(zip(contexts, zip(lengths, unknown, strict=True), strict=True))
     rows = {

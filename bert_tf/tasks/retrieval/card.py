@@ -39,17 +39,20 @@ def card_of(
         OSError: a file of the data cannot be read.
     """
     pipeline_tag, summary = _ABOUT[setup.task.is_bi_encoder]
-    wrong = [] if firsts is None else _wrong_examples(setup, firsts)
+    evaluated = None
+    if results is not None and firsts is not None:
+        evaluated = model_card.Evaluated(
+            results=results,
+            wrong=_wrong_examples(setup, firsts),
+            num_examples=len(firsts),
+        )
     return model_card.Card(
         pipeline_tag=pipeline_tag,
         summary=summary,
         options=options,
         data=_data(setup),
-        scores={name: (value,) for name, value in (results or {}).items()},
-        wrong_examples=tuple(wrong),
-        num_wrong=None if firsts is None else len(wrong),
-        num_evaluated=None if firsts is None else len(firsts),
         training=training,
+        evaluated=evaluated,
     )
 
 

@@ -1,41 +1,33 @@
 """Checks of the data of retrieval, before anyone trains."""
 
 import collections
+import functools
 
 import numpy as np
 
 from bert_tf import progress as progress_module
+from bert_tf.checkpoints import starting_point
 from bert_tf.data import findings as findings_module
 from bert_tf.data import text_checks
+from bert_tf.fine_tuning import checks as fine_tuning_checks
 from bert_tf.tasks.retrieval import corpus as corpus_module
 from bert_tf.tasks.retrieval import examples as examples_module
 from bert_tf.tasks.retrieval import options as retrieval_options
 from bert_tf.tasks.retrieval import run_setup
 from bert_tf.tasks.retrieval import source as retrieval_source
-from bert_tf.tokenization import in_graph
 from bert_tf.training import estimates
 
 NUM_SPECIAL = 2  # [CLS] and [SEP].
 
 
 def check(
-    options,
-    start,
+    options: retrieval_options.RunRetrievalOptions,
+    start: starting_point.StartingPoint,
     findings: findings_module.Findings,
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> estimates.Workload | None:
-    """Adds what is found in queries, passages and corpus.
-
-    Args:
-        options: `RunRetrievalOptions`.
-        start: `starting_point.StartingPoint`: vocabulary and casing.
-        findings: to add to.
-        progress: told how many texts are tokenized.
-
-    Returns:
-        What training has to do; None where there is nothing to train on.
-    """
+    """Adds what is found in queries and passages; see `fine_tuning.checks.Check`."""
     parts, corpus = _read(options, findings)
     items = {part: list(map(_item, examples)) for part, examples in parts.items()}
     if items:
@@ -57,14 +49,8 @@ def check(
         texts["corpus"] = corpus.passages
     if not texts:
         return None
-    text_checks.check_casing(
-        findings,
-        [text for found in texts.values() for text in found],
-        start.vocabulary,
-        do_lower_case=start.do_lower_case,
-    )
-    tokenizer = in_graph.InGraphTokenizer(
-        start.vocabulary, do_lower_case=start.do_lower_case
+    tokenizer = fine_tuning_checks.checked_tokenizer(
+        findings, start, [text for found in texts.values() for text in found]
     )
 
     lengths = {}
@@ -84,31 +70,22 @@ def check(
 
 def _read(options, findings):
     """Returns the examples of all parts, and the corpus, as far as they can be read."""
-    parts, corpus, broken = {}, None, []
+    parts = {}
     for part, path in run_setup.paths_of(options).items():
         if path is None:
             findings.note("files", f"there is no {part}")
             continue
-        try:
-            found = examples_module.read_examples(
-                path, part, with_passages=part != "test", broken_rows=broken
-            )
-        except (OSError, ValueError) as error:
-            findings.failure(f"reading {part}", error)
-            found = []
-        else:
-            findings.passed("files", f"{part}: {path}")
-        findings.broken_rows(f"reading {part}", broken)
+        read = functools.partial(
+            examples_module.read_examples, path, part, with_passages=part != "test"
+        )
+        found = fine_tuning_checks.read_file(findings, part, path, read)
         if found:
             parts[part] = found
+    corpus = None
     if options.corpus_file is not None:
-        try:
-            corpus = corpus_module.read_corpus(options.corpus_file, broken_rows=broken)
-        except (OSError, ValueError) as error:
-            findings.failure("reading corpus", error)
-        else:
-            findings.passed("files", f"corpus: {options.corpus_file}")
-        findings.broken_rows("reading corpus", broken)
+        path = options.corpus_file
+        read = functools.partial(corpus_module.read_corpus, path)
+        corpus = fine_tuning_checks.read_file(findings, "corpus", path, read)
     return parts, corpus
 
 

@@ -34,7 +34,13 @@ def card_of(
         OSError: a file of the data cannot be read.
     """
     task = setup.task
-    wrong = _wrong_examples(setup.sentences["dev"], predicted) if predicted else []
+    evaluated = None
+    if results is not None and predicted is not None:
+        evaluated = model_card.Evaluated(
+            results=results,
+            wrong=_wrong_examples(setup.sentences["dev"], predicted),
+            num_examples=len(predicted),
+        )
     summary = f"Gives every word one of {len(task.labels)} tags."
     if task.tag_scheme != schemes.NONE:
         kinds = sorted({schemes.split_tag(tag)[1] for tag in task.labels} - {""})
@@ -48,11 +54,8 @@ def card_of(
             model_card.data_file(part, run_setup.path_of(options, part), len(sentences))
             for part, sentences in setup.sentences.items()
         ),
-        scores={name: (value,) for name, value in (results or {}).items()},
-        wrong_examples=tuple(wrong),
-        num_wrong=len(wrong) if predicted else None,
-        num_evaluated=len(predicted) if predicted else None,
         training=training,
+        evaluated=evaluated,
     )
 
 

@@ -4,34 +4,26 @@ import numpy as np
 
 from bert_tf import files
 from bert_tf import progress as progress_module
+from bert_tf.checkpoints import starting_point
 from bert_tf.data import findings as findings_module
 from bert_tf.data import text_checks
+from bert_tf.fine_tuning import checks as fine_tuning_checks
 from bert_tf.tasks.token_classification import examples
 from bert_tf.tasks.token_classification import features as features_module
+from bert_tf.tasks.token_classification import options as token_classification_options
 from bert_tf.tasks.token_classification import run_setup
 from bert_tf.tasks.token_classification import schemes
-from bert_tf.tokenization import in_graph
 from bert_tf.training import estimates
 
 
 def check(
-    options,
-    start,
+    options: token_classification_options.RunNerOptions,
+    start: starting_point.StartingPoint,
     findings: findings_module.Findings,
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> estimates.Workload | None:
-    """Adds what is found in the column files.
-
-    Args:
-        options: `RunNerOptions`.
-        start: `starting_point.StartingPoint`: vocabulary and casing.
-        findings: to add to.
-        progress: told how many words are tokenized.
-
-    Returns:
-        What training has to do; None where there is nothing to train on.
-    """
+    """Adds what is found in the column files; see `fine_tuning.checks.Check`."""
     parts = _read(options, findings)
     if not parts:
         return None
@@ -49,14 +41,8 @@ def check(
     text_checks.check_texts(findings, items)
     _check_documents(options, findings, parts)
     _check_tags(options, findings, parts)
-    text_checks.check_casing(
-        findings,
-        [item.texts[0] for found in items.values() for item in found],
-        start.vocabulary,
-        do_lower_case=start.do_lower_case,
-    )
-    tokenizer = in_graph.InGraphTokenizer(
-        start.vocabulary, do_lower_case=start.do_lower_case
+    tokenizer = fine_tuning_checks.checked_tokenizer(
+        findings, start, [item.texts[0] for found in items.values() for item in found]
     )
     lengths = {
         part: _check_pieces(

@@ -140,7 +140,7 @@ def test_data_of_another_kind_are_not_given_to_a_run(number_run, weather_options
     options = weather_options(
         number_run, do_train=False, do_eval=True, label_separator=","
     )
-    with pytest.raises(ValueError, match="labels of the kind regression, but those of"):
+    with pytest.raises(ValueError, match="labels of the kind regression, but the data"):
         classification_workflow.run(options)
 
 
@@ -148,7 +148,9 @@ def test_a_threshold_needs_classes_of_any_number(tmp_path, number_run, weather_o
     new = weather_options(tmp_path, threshold=0.3)
     old = weather_options(number_run, do_train=False, do_predict=True, threshold=0.3)
     for options in (new, old):
-        with pytest.raises(ValueError, match=r"--threshold=0\.3 is for texts that may"):
+        with pytest.raises(
+            ValueError, match=r"--threshold=0\.3 needs texts with several"
+        ):
             classification_workflow.run(options)
 
 
