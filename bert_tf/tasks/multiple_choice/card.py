@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from bert_tf.fine_tuning import model_card
-from bert_tf.tasks.multiple_choice import examples as examples_module
 from bert_tf.training import training_facts
 
 PIPELINE_TAG = "multiple-choice"
@@ -53,9 +52,7 @@ def card_of(
     )
 
 
-def _wrong_examples(
-    examples: Sequence[examples_module.ChoiceExample], predicted: Sequence[int]
-) -> list[model_card.WrongExample]:
+def _wrong_examples(examples, predicted):
     return [
         model_card.WrongExample(
             text=example.start,

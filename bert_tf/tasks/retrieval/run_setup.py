@@ -91,7 +91,7 @@ def check_in_corpus(
 ) -> None:
     """Raises ValueError for the first passage that could never be found."""
     for example in examples:
-        if corpus_module.key(example.passage) not in corpus.number_of:
+        if corpus_module.key(example.passage or "") not in corpus.number_of:
             raise ValueError(
                 f"{example.place}: the passage of {example.guid!r} is not in "
                 f"{corpus.path}; add it there, or leave the query out."
