@@ -1,1 +1,1 @@
-"""Text to packed rows to TFRecord files to batches; shared by all tasks."""
+"""Text files, TFRecord files and tables: reading, writing, batching and checking."""

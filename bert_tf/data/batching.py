@@ -1,14 +1,20 @@
-"""Records to tf.data batches, each batch a function of (seed, step) alone."""
+"""Makes tf.data batches from rows; each batch is a function of (seed, step) alone.
 
+Shape letters: B batch, N rows of a source.
+"""
+
+import contextlib
+import re
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.data import length_buckets as length_buckets_module
 from bert_tf.data import ordering
-from bert_tf.data import read_errors
 from bert_tf.data import schema as schema_module
 from bert_tf.data import tfrecord
 
@@ -16,27 +22,82 @@ _BATCHES_AHEAD = 4
 _PARALLEL_READS = 2
 
 
-class Source:
-    """Rows by number, and the batches that they are cut into."""
+@contextlib.contextmanager
+def clear_errors() -> Iterator[None]:
+    """Turns the error that tf.data raises for a damaged record into a ValueError.
 
-    def training_batches(self, **arguments) -> tf.data.Dataset:
+    Use it around the iteration over a dataset of this module.
+
+    Raises:
+        ValueError: with file and byte, as `RecordFiles.read` raised it inside tf.data.
+    """
+    try:
+        yield
+    except tf.errors.OpError as error:
+        message = error.message or ""
+        raised = re.search(r"(?:ValueError|OSError): (.+)", message)
+        if raised:
+            raise ValueError(raised[1].strip()) from None
+        if "ParseExample" in message:
+            reason = re.search(r"Key: .*", message)
+            raise ValueError(
+                "A record has other columns or lengths than the first one of its "
+                f"file ({reason[0] if reason else message})."
+            ) from None
+        raise
+
+
+class Source:
+    """Numbered rows, and the batches made from them.
+
+    Attributes:
+        num_examples: number of rows, N.
+        columns: the columns of a row.
+    """
+
+    num_examples: int
+    columns: tuple[schema_module.Column, ...]
+
+    def rows(self, indices: tf.Tensor, num_rows: int) -> dict[str, tf.Tensor]:
+        """Returns rows, inside a tf.data function.
+
+        Args:
+            indices: int64 [B], indices of the rows.
+            num_rows: B.
+
+        Returns:
+            [B] or [B, length] for each column.
+        """
+        raise NotImplementedError
+
+    def rows_at_step(
+        self, step: tf.Tensor, indices: tf.Tensor, num_rows: int
+    ) -> dict[str, tf.Tensor]:
+        """Returns `rows`. A source that draws parts of a row overrides this.
+
+        What it draws must be a function of (seed, step, example).
+
+        Args:
+            step: int64 [], the step that the batch is for.
+            indices: int64 [B], indices of the rows.
+            num_rows: B.
+        """
+        return self.rows(indices, num_rows)
+
+    def training_batches(self, **arguments: Any) -> tf.data.Dataset:
         """Returns `training_batches(self, ...)`."""
         return training_batches(self, **arguments)
 
-    def evaluation_batches(self, **arguments) -> tf.data.Dataset:
+    def evaluation_batches(self, **arguments: Any) -> tf.data.Dataset:
         """Returns `evaluation_batches(self, ...)`."""
         return evaluation_batches(self, **arguments)
 
-    def rows_at_step(self, step: tf.Tensor, indices: tf.Tensor, num_rows: int):
-        """Returns `rows`; where a part of them is drawn, `step`, int64, decides."""
-        return self.rows(indices, num_rows)
-
-    clear_errors = staticmethod(read_errors.clear_errors)
+    clear_errors = staticmethod(clear_errors)
 
     def row_lengths(self) -> np.ndarray:
-        """Returns int [N], the places that each row uses, for grouping by length."""
+        """Returns the number of places that each row uses: int [N]."""
         raise ValueError(
-            "group_by_length needs rows in memory, and these are read from files."
+            "group_by_length needs rows in memory, but these are read from files."
         )
 
 
@@ -45,11 +106,7 @@ class TFRecordSource(Source):
 
     Args:
         record_files: the opened files.
-        schema: the columns to parse.
-
-    Attributes:
-        num_examples: rows there are.
-        columns: tuple of `schema.Column`.
+        schema: the columns to parse. Default: all columns of the files.
     """
 
     def __init__(
@@ -62,15 +119,7 @@ class TFRecordSource(Source):
         self._record_files = record_files
 
     def rows(self, indices: tf.Tensor, num_rows: int) -> dict[str, tf.Tensor]:
-        """Returns rows, inside a tf.data function.
-
-        Args:
-            indices: int64 [B], numbers of the rows.
-            num_rows: B.
-
-        Returns:
-            [B] or [B, length] for each column.
-        """
+        """See `Source.rows`."""
         records = tf.numpy_function(self._read, [indices], tf.string)
         records = tf.ensure_shape(records, [num_rows])
         parsed = tf.io.parse_example(
@@ -93,14 +142,11 @@ class ArraySource(Source):
 
     Args:
         columns: arrays [N], [N, length] or [N, parts, length] of integers or floats.
-
-    Attributes:
-        num_examples: rows there are, N.
-        columns: tuple of `schema.Column`; `length` is the size of the last axis.
+            `columns` has the size of the last axis as the length of a column.
 
     Raises:
-        ValueError: there are no rows, arrays differ in length, or an array has
-            another rank or holds something else than numbers.
+        ValueError: there are no rows, arrays differ in N, or an array has another rank
+            or does not hold numbers.
     """
 
     def __init__(self, columns: Mapping[str, np.ndarray]):
@@ -122,7 +168,7 @@ class ArraySource(Source):
         )
 
     def rows(self, indices: tf.Tensor, num_rows: int) -> dict[str, tf.Tensor]:
-        """Returns rows, inside a tf.data function; as `TFRecordSource.rows`."""
+        """See `Source.rows`."""
         values = tf.numpy_function(
             lambda places: [array[places] for array in self._arrays.values()],
             [indices],
@@ -133,14 +179,14 @@ class ArraySource(Source):
             for (name, array), value in zip(self._arrays.items(), values, strict=True)
         }
 
-    def row_lengths(self):
-        """Returns int [N], the places that each row uses: its longest part's."""
+    def row_lengths(self) -> np.ndarray:
+        """Returns the number of places that the longest part of each row uses."""
         lengths = np.sum(self._arrays["input_mask"] > 0, axis=-1)
         return lengths if lengths.ndim == 1 else np.max(lengths, axis=-1)
 
 
 def training_batches(
-    source,
+    source: Source,
     *,
     batch_size: int,
     num_steps: int,
@@ -153,43 +199,44 @@ def training_batches(
 ) -> tf.data.Dataset:
     """Returns the batches of steps `start_step` to `num_steps - 1`.
 
-    Epochs are laid end to end and cut into batches, so a batch may hold the end of
-    one and the start of the next. The batch of a step is a function of (seed, step)
-    alone: batches before `start_step` are not read.
+    Epochs follow each other without a gap, so one batch may hold the end of an epoch
+    and the start of the next. The batch of a step is a function of (seed, step) alone:
+    a resumed run does not read the batches before `start_step`.
 
     Args:
-        source: a `TFRecordSource` or an `ArraySource`.
+        source: the rows.
         batch_size: rows per step, B.
-        num_steps: steps of the whole run.
-        start_step: the first step wanted.
-        seed: fixes the order.
-        shuffle_buffer_size: 0: every epoch is a permutation of all rows; 1: every
-            epoch is in order; more: rows are permuted within windows of that many
-            neighbours, and the windows among each other, so that reading stays local.
-        length_buckets: lengths to cut a batch's sequence columns to: the smallest
-            that holds its longest row. Empty: rows keep their length.
-        group_by_length: whether rows of like length share a batch. Which do is a
-            function of (seed, epoch) too, but not the order that there is without.
-        share: rows of every batch that are wanted, such as range(8, 16); None for
-            all. Others are read only where `length_buckets` have to know them.
+        num_steps: number of steps of the whole run.
+        start_step: the first step to return.
+        seed: determines the order.
+        shuffle_buffer_size: 0: each epoch is a permutation of all rows. 1: each epoch
+            is in order. More: rows are permuted within windows of this many rows, and
+            the windows are permuted, so that reading stays local.
+        length_buckets: lengths to cut the sequence columns of a batch to: the smallest
+            one that holds its longest row. Empty: rows keep their length.
+        group_by_length: whether rows of similar length share a batch. The order is then
+            a different function of (seed, epoch).
+        share: the rows of each batch to return, such as range(8, 16); None for all.
+            The other rows are read only if `length_buckets` needs their lengths.
 
     Returns:
-        Dicts of the source's columns [B, ...] with `example_index` (int32 [B], 0 to
-        B - 1; that of `share`) and `step` (int32 [B]). Shapes are static without
+        Dicts of the source's columns [B, ...] with `example_index` (int32 [B], index in
+        the global batch) and `step` (int32 [B]). Shapes are static without
         `length_buckets`.
 
     Raises:
-        ValueError: a number that cannot be.
+        ValueError: an argument is out of range.
     """
     _check_sizes(batch_size, length_buckets)
     if shuffle_buffer_size < 0:
         raise ValueError(
             f"shuffle_buffer_size: expected at least 0, got {shuffle_buffer_size}."
         )
-    order = ordering.Order(source.num_examples, seed=seed, window=shuffle_buffer_size)
+    rows = ordering.Order(source.num_examples, seed=seed, window=shuffle_buffer_size)
+    order: ordering.Order | ordering.GroupedOrder = rows
     if group_by_length:
         order = ordering.GroupedOrder(
-            source.row_lengths(), order=order, batch_size=batch_size
+            source.row_lengths(), order=rows, batch_size=batch_size
         )
 
     share = share or range(batch_size)
@@ -217,21 +264,21 @@ def training_batches(
 
 
 def evaluation_batches(
-    source, *, batch_size: int, length_buckets: Sequence[int] = ()
+    source: Source, *, batch_size: int, length_buckets: Sequence[int] = ()
 ) -> tf.data.Dataset:
     """Returns every row once, in order.
 
     Args:
-        source: a `TFRecordSource` or an `ArraySource`.
-        batch_size: rows per batch, B. The last batch is filled up with rows of zeros.
+        source: the rows.
+        batch_size: rows per batch, B. Rows of zeros complete the last batch.
         length_buckets: as for `training_batches`.
 
     Returns:
         Dicts of the source's columns [B, ...] with `is_real_example` (float32 [B]):
-        1 for a row of the source, 0 for one of zeros.
+        1 for a row of the source, 0 for a row of zeros.
 
     Raises:
-        ValueError: a number that cannot be.
+        ValueError: an argument is out of range.
     """
     _check_sizes(batch_size, length_buckets)
     num_examples = source.num_examples
@@ -259,8 +306,8 @@ def _dataset(batch, steps, source, length_buckets):
         dataset = length_buckets_module.cut(dataset, length_buckets=length_buckets)
     options = tf.data.Options()
     options.deterministic = True
-    # Nothing here is left to tf.data's tuner. Its thread sleeps up to a minute at a
-    # time, and an iterator does not end before the thread has woken.
+    # The autotuning thread sleeps for up to a minute, and an iterator does not end
+    # before the thread wakes.
     options.autotune.enabled = False
     return dataset.prefetch(_BATCHES_AHEAD).with_options(options)
 

@@ -1,7 +1,8 @@
-"""Documents of text files, and the shards that a large corpus is cut into.
+"""Reads the documents of text files, and cuts a large corpus into shards.
 
-A corpus is the text of its files one after another: a sentence a line, a blank line
-between documents. As in the release, the end of a file alone ends no document.
+A corpus is the text of its files one after another, with one sentence per line and a
+blank line between documents. As in the release, the end of a file does not end a
+document.
 """
 
 import dataclasses
@@ -16,13 +17,15 @@ from bert_tf import files
 _LOG = logging.getLogger(__name__)
 _MEGABYTE = 1_000_000
 _BLOCK_BYTES = 1 << 22  # Read at a time.
-_ENOUGH_DOCUMENTS = 16  # To draw from in a shard that could be larger.
+# A shard may end before its maximum size once it has this many documents to draw from.
+_ENOUGH_DOCUMENTS = 16
 _CUT = (
-    "%s:%d: this document is larger than half a shard, and is cut here and further on; "
-    "its parts count as documents. Raise shard_mb, or part documents by blank lines."
+    "%s:%d: this document is larger than half a shard. It is cut here and at later "
+    "lines, and its parts count as documents. Raise shard_mb, or separate documents by "
+    "blank lines."
 )
-# Lines that str.strip() leaves nothing of, white space beyond ASCII included, after the
-# end of a line: that is found many times faster than the beginning of one.
+# Lines that str.strip() leaves empty, including white space beyond ASCII. They are
+# matched after the end of a line, which is found much faster than the start of one.
 _BLANK_LINES = re.compile(
     rb"\n(?:(?:[\t\v\f\r\x1c-\x1f ]|\xc2[\x85\xa0]|\xe1\x9a\x80|\xe2\x80[\x80-\x8a\xa8"
     rb"\xa9\xaf]|\xe2\x81\x9f|\xe3\x80\x80)*\n)+"
@@ -33,27 +36,27 @@ _BLANK_LINES = re.compile(
 class Span:
     """A run of whole lines of one file."""
 
-    path: str  # The file.
+    path: str
     start: int  # First byte.
     end: int  # Byte after the last one.
     first_line: int  # Number of the first line, from 1.
-    starts_document: bool  # False: goes on with the document of the span before.
+    starts_document: bool  # False: it continues the document of the span before.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Shard:
-    """A part of the corpus that is sampled by itself."""
+    """A part of the corpus that is sampled independently."""
 
-    spans: tuple[Span, ...]  # In order.
+    spans: tuple[Span, ...]
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of text."""
+        """Number of bytes of text."""
         return sum(span.end - span.start for span in self.spans)
 
 
 def read_documents(paths: Sequence[str]) -> Iterator[list[str]]:
-    """Yields the documents of some files: lists of sentences, none empty.
+    """Yields the documents of files as lists of sentences, none of them empty.
 
     Args:
         paths: the files, in order.
@@ -77,7 +80,7 @@ def read_documents(paths: Sequence[str]) -> Iterator[list[str]]:
 
 def read_shard(shard: Shard) -> Iterator[list[str]]:
     """Yields the documents of a shard, as `read_documents` does."""
-    document = []
+    document: list[str] = []
     for span in shard.spans:
         if span.starts_document and document:
             yield document
@@ -98,22 +101,26 @@ def shards(
 ) -> list[Shard]:
     """Returns the shards of a corpus.
 
-    A shard has at most `shard_mb` MB, cut between documents. A document larger than
-    half of that is cut between sentences into parts that count as documents, with a
-    warning, so that every shard has two documents to draw from; a last shard of a
-    single document joins the one before.
+    A shard has at most `shard_mb` MB and is cut between documents. Every shard has at
+    least two documents, so that a random next sentence can come from another one. To
+    ensure this, a document larger than half a shard is cut between sentences, with a
+    warning, and its parts count as documents; and a last shard of a single document is
+    merged into the one before.
 
     Args:
         paths: the files, in order.
-        shard_mb: the most MB (10^6 bytes) of text in a shard.
-        target_mb: MB that shards end at once they have 16 documents; None: shard_mb.
+        shard_mb: maximum MB (10^6 bytes) of text in a shard.
+        target_mb: size in MB at which a shard ends if it has at least 16 documents.
+            None: shard_mb.
 
     Raises:
         OSError: a file cannot be read.
     """
     limit = int(shard_mb * _MEGABYTE)
     target = limit if target_mb is None else int(target_mb * _MEGABYTE)
-    result, spans, num_bytes, num_documents = [], [], 0, 0
+    result: list[Shard] = []
+    spans: list[Span] = []
+    num_bytes = num_documents = 0
     for document in _document_spans(paths, limit // 2):
         size = sum(span.end - span.start for span in document)
         is_enough = num_documents >= _ENOUGH_DOCUMENTS and num_bytes + size > target
@@ -129,7 +136,7 @@ def shards(
 
 
 def _shard(spans):
-    """Returns a shard; spans of one file that touch become one."""
+    """Returns a shard; adjacent spans of one file become one."""
     merged = []
     for span in spans:
         last = merged[-1] if merged else None
@@ -145,22 +152,22 @@ def _shard(spans):
 
 
 def _document_spans(paths, most_bytes):
-    """Yields a list of spans for every document, or part of a large one."""
-    spans, num_bytes, has_text, was_told = [], 0, False, False
+    """Yields a list of spans for each document, or for each part of a large one."""
+    spans, num_bytes, has_text, has_warned = [], 0, False, False
     for piece, is_blank in _pieces(paths):
         if is_blank:
-            # Blank lines go with what is before them, so that no byte is lost.
+            # Blank lines belong to the document before, so that every byte counts.
             spans.append(piece)
             if has_text:
                 yield spans
-                spans, num_bytes, has_text, was_told = [], 0, False, False
+                spans, num_bytes, has_text, has_warned = [], 0, False, False
             continue
         for part in _cut(piece, most_bytes - num_bytes, most_bytes):
             if part.starts_document and has_text:
-                if not was_told:
+                if not has_warned:
                     _LOG.warning(_CUT, part.path, part.first_line)
                 yield spans
-                spans, num_bytes, was_told = [], 0, True
+                spans, num_bytes, has_warned = [], 0, True
             spans.append(part)
             num_bytes += part.end - part.start
             has_text = True
@@ -169,7 +176,7 @@ def _document_spans(paths, most_bytes):
 
 
 def _pieces(paths):
-    """Yields (span, is_blank): text without blank lines in it, and blank lines."""
+    """Yields (span, is_blank): text without blank lines, and runs of blank lines."""
     for path in paths:
         line = 1
         for start, block in _blocks(path):
@@ -193,7 +200,7 @@ def _pieces(paths):
 
 
 def _blank_lines(block):
-    """Yields (first byte, byte after the end) of every blank line."""
+    """Yields (first byte, byte after the end) of each blank line."""
     for match in _BLANK_LINES.finditer(b"\n" + block):
         begin, end = match.start(), match.end() - 1
         while begin < end:
@@ -203,7 +210,7 @@ def _blank_lines(block):
 
 
 def _cut(span, room, most_bytes):
-    """Yields the span in parts of whole lines: the first fits `room`, if any does."""
+    """Yields the span in parts of whole lines; the first one fits `room` if it can."""
     if span.end - span.start <= room:
         yield span
         return

@@ -1,9 +1,9 @@
-"""The checksum of TFRecord files, for many records in one go.
+"""The checksum of TFRecord files (CRC-32C), for many records at once.
 
-google-crc32c computes it, and NumPy, ten times slower, where that is not there or has
-no C part. A CRC is linear: that of a record is the XOR of what each byte contributes
-at its distance from the end. So a table [distance, byte value] turns it into a lookup
-and a XOR over the record, which NumPy does for thousands of records at once.
+google-crc32c computes it. If that package is missing or has no C extension, NumPy does,
+ten times slower. A CRC is linear: the CRC of a record is the XOR of the contributions
+of its bytes, each of which depends on the byte's distance from the end. With a table
+[distance, byte value], NumPy looks up and XORs thousands of records at once.
 """
 
 import functools
@@ -14,20 +14,20 @@ import numpy as np
 
 _POLYNOMIAL = 0x82F63B78  # Castagnoli, bits reversed.
 _MASK_DELTA = 0xA282EAD8  # TFRecord stores rotated sums; tensorflow/core/lib/hash.
-_BLOCK = 2048  # Bytes per lookup; longer records are done block by block.
-# Bytes looked up in one go, so that what is between stays in the processor's cache.
+_BLOCK = 2048  # Bytes per lookup; longer records are processed block by block.
+# Bytes looked up at once, so that intermediate results stay in the processor's cache.
 _BYTES_AT_A_TIME = 1 << 18
 
 
 def masked_crc32c(
     data: np.ndarray, starts: np.ndarray, lengths: np.ndarray
 ) -> np.ndarray:
-    """Returns the masked CRC-32C of pieces of a buffer.
+    """Returns the masked CRC-32C of R pieces of a buffer.
 
     Args:
         data: uint8 [N].
-        starts: int64 [R], where each piece starts.
-        lengths: int64 [R], bytes of each piece.
+        starts: int64 [R], first byte of each piece.
+        lengths: int64 [R], number of bytes of each piece.
 
     Returns:
         uint32 [R].
@@ -59,9 +59,9 @@ def _masked(crc):
 
 @functools.cache
 def _compiled():
-    """Returns google-crc32c's function of bytes, or None where it is not compiled."""
+    """Returns google-crc32c's function of bytes, or None if it is not compiled."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # That it is not compiled.
+        warnings.simplefilter("ignore", RuntimeWarning)  # About the missing extension.
         try:
             import google_crc32c
         except ImportError:
@@ -70,7 +70,7 @@ def _compiled():
 
 
 def _groups(lengths):
-    """Yields ranges of pieces that have about _BYTES_AT_A_TIME together."""
+    """Yields ranges of pieces with about _BYTES_AT_A_TIME together."""
     ends = np.cumsum(lengths)
     begin = 0
     while begin < len(ends):
@@ -96,10 +96,9 @@ def _crc32c(data, starts, lengths):
 
 
 def _advance(state, data, starts, lengths):
-    """Returns the sums after `lengths` (1 to _BLOCK) more bytes each."""
+    """Returns the checksums after `lengths` (1 to _BLOCK) more bytes each."""
     table = _contributions()
-    # Pieces stand side by side with their ends in one line, zeros before them: zeros
-    # add nothing.
+    # Align the pieces at their ends, with zeros before them: zeros contribute nothing.
     width = int(lengths.max())
     place = np.arange(width)  # [W]
     ends = (starts + lengths)[:, np.newaxis]
@@ -107,13 +106,13 @@ def _advance(state, data, starts, lengths):
     values *= place >= width - lengths[:, np.newaxis]
     rows = (width - 1 - place) * 256
     result = np.bitwise_xor.reduce(table.ravel().take(rows + values), axis=1)
-    # The sum so far acts like four bytes XORed onto the next four.
+    # The checksum so far acts like four bytes XORed onto the next four.
     for byte in range(4):
         inside = lengths > byte
         value = (state >> np.uint32(8 * byte)) & np.uint32(0xFF)
         row = np.where(inside, lengths - 1 - byte, 0)
         result ^= np.where(inside, table[row, value], np.uint32(0))
-    # Fewer than four bytes: what is left of the sum moves down.
+    # With fewer than four bytes, the rest of the checksum moves down.
     short = lengths < 4
     shift = np.where(short, 8 * lengths, 0).astype(np.uint32)
     return result ^ np.where(short, state >> shift, np.uint32(0))
@@ -121,7 +120,7 @@ def _advance(state, data, starts, lengths):
 
 @functools.cache
 def _contributions():
-    """Returns uint32 [_BLOCK, 256]: what a byte adds, by its distance from the end."""
+    """Returns uint32 [_BLOCK, 256]: a byte's contribution by distance from the end."""
     first = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         odd = (first & np.uint32(1)).astype(bool)

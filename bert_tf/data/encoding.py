@@ -1,8 +1,10 @@
-"""tf.train.Example messages, written for whole arrays at a time in NumPy.
+"""Encodes and decodes tf.train.Example messages; encodes whole arrays in NumPy.
 
-Protobuf leaves the order of a map's entries open and its own serialization differs
-from run to run. Here features are written in the order of the schema, so that equal
-rows give equal bytes, and thousands of rows take one pass.
+Protobuf does not fix the order of a map's entries, and its own serialization differs
+from run to run. Here features have the order of the schema, so that equal rows give
+equal bytes. NumPy encodes thousands of rows in one pass.
+
+Shape letters: B rows of an array, R records.
 """
 
 import functools
@@ -14,7 +16,7 @@ import numpy as np
 from bert_tf.data import crc32c
 from bert_tf.data import schema as schema_module
 
-HEADER_BYTES = 12  # Before a record: length as uint64, and the length's checksum.
+HEADER_BYTES = 12  # Before a record: its length as uint64, and that length's checksum.
 FOOTER_BYTES = 4  # After a record: its checksum.
 _FEATURES_TAG = 0x0A  # Example.features, and each entry of Features.feature
 _KEY_TAG = 0x0A
@@ -22,8 +24,8 @@ _VALUE_TAG = 0x12
 _FLOAT_LIST_TAG = 0x12
 _INT64_LIST_TAG = 0x1A
 _PACKED_TAG = 0x0A
-# Smaller numbers are looked up, all ids of usual vocabularies among them: in uint32.
-_MOST_TABLE_BITS = 18
+# Varints of smaller numbers, such as the ids of usual vocabularies, come from a table.
+_MAX_TABLE_BITS = 18
 _TABLE_WIDTH = 4
 
 
@@ -34,14 +36,14 @@ def framed_records(
 
     Args:
         schema: the columns and their order.
-        columns: an array [B] or [B, length] for each column; integers not negative.
+        columns: an array [B] or [B, length] for each column; no negative integers.
 
     Returns:
-        The framed records one after another, and int64 [B], their sizes with header
-        and footer.
+        The framed records one after another, and their sizes with header and footer,
+        int64 [B].
 
     Raises:
-        ValueError: arrays that do not fit the schema, or a negative integer.
+        ValueError: an array does not match the schema, or has a negative integer.
     """
     num_rows = schema.rows(columns)
     if num_rows == 0:
@@ -64,14 +66,14 @@ def framed_records(
 
 
 def frame_parts(data: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Returns what the headers at some offsets say.
+    """Returns the payload lengths in R record headers, and whether these are intact.
 
     Args:
         data: uint8 [N].
-        offsets: int64 [R], where each header starts.
+        offsets: int64 [R], first byte of each header.
 
     Returns:
-        Lengths uint64 [R], and bool [R]: whether each length's checksum is right.
+        Lengths uint64 [R], and bool [R]: whether the checksum of each length matches.
     """
     headers = data[offsets[:, None] + np.arange(HEADER_BYTES)]
     lengths = np.ascontiguousarray(headers[:, :8]).view("<u8").ravel()
@@ -83,12 +85,12 @@ def frame_parts(data: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, ...]
 def payloads_are_intact(
     data: np.ndarray, starts: np.ndarray, lengths: np.ndarray
 ) -> np.ndarray:
-    """Returns bool [R]: whether the checksums after some payloads are right.
+    """Returns bool [R]: whether the checksum after each payload matches it.
 
     Args:
         data: uint8 [N].
-        starts: int64 [R], where each payload starts.
-        lengths: int64 [R], bytes of each payload; its checksum follows.
+        starts: int64 [R], first byte of each payload.
+        lengths: int64 [R], number of bytes of each payload.
     """
     footers = data[(starts + lengths)[:, None] + np.arange(FOOTER_BYTES)]
     stored = np.ascontiguousarray(footers).view("<u4").ravel()
@@ -105,7 +107,7 @@ def decode(record: bytes) -> dict[str, np.ndarray]:
         int64 or float32 [N] by feature name.
 
     Raises:
-        ValueError: the bytes are no such message.
+        ValueError: the bytes are not such a message.
     """
     try:
         entries = [
@@ -168,8 +170,8 @@ def _fields(message):
 
 
 def _headers(lengths):
-    """Returns uint8 [B, HEADER_BYTES] of payloads of some lengths."""
-    # Rows of few lengths: a checksum for each length and not for each row.
+    """Returns the headers of payloads: uint8 [B, HEADER_BYTES]."""
+    # Rows have few distinct lengths: compute one checksum per length, not per row.
     different, row_of = np.unique(lengths, return_inverse=True)
     data = different.astype("<u8").view(np.uint8)
     starts = 8 * np.arange(len(different))
@@ -200,9 +202,9 @@ def _feature_entry(column, values):
 
 
 class _Rows:
-    """Rows of bytes of different lengths, put together from parts.
+    """Rows of bytes of different lengths, assembled from parts.
 
-    A part is uint8 [B, W] where all rows have the same length, else B bytes objects.
+    A part is uint8 [B, W] if all rows have the same length, else B bytes objects.
     """
 
     def __init__(self, num_rows):
@@ -211,20 +213,20 @@ class _Rows:
         self.lengths = np.zeros(num_rows, np.int64)
 
     def extend(self, other):
-        """Puts all that another has after what is here."""
+        """Appends all parts of another object."""
         self.parts += other.parts
         self.lengths += other.lengths
 
     def append(self, part, lengths=None):
-        """Puts a part after what is here; of bytes objects their lengths too."""
+        """Appends a part; bytes objects need their lengths."""
         self._insert(len(self.parts), part, lengths)
 
     def prepend(self, part, lengths=None):
-        """Puts a part before what is here; of bytes objects their lengths too."""
+        """Prepends a part; bytes objects need their lengths."""
         self._insert(0, part, lengths)
 
     def prepend_length(self, tag):
-        """Puts a tag and the length of all that is here so far before it."""
+        """Prepends a tag and the length of everything so far."""
         self.prepend(*_varints(self.lengths[:, None]))
         self.prepend(_repeated(bytes([tag]), self.num_rows))
 
@@ -257,9 +259,9 @@ def _cut(matrix):
 
 
 def _varints(values):
-    """Returns ints [B, L] as a part of `_Rows`, and int [B]: its rows' lengths.
+    """Returns ints [B, L] as a part of `_Rows`, and the lengths of its rows, int [B].
 
-    Where these are all equal, they are None.
+    The lengths are None if all are equal.
     """
     if values.size and values.min() < 0:
         raise ValueError(f"Expected no negative integers, got {values.min()}.")
@@ -267,24 +269,24 @@ def _varints(values):
     if most < 128:
         return values.astype(np.uint8), None
     bits = most.bit_length()
-    if bits > _MOST_TABLE_BITS:
+    if bits > _MAX_TABLE_BITS:
         matrix, width = _varints_computed(values)
     else:
         matrix, width = _varint_table(bits).take(values).view(np.uint8), _TABLE_WIDTH
-    # Of a varint, only the first byte can be 0 and be used.
+    # Only the first byte of a varint can be 0; later zeros are unused bytes.
     used = matrix != 0
     used[:, ::width] = True
     if (used == used[0]).all():
         return matrix[:, used[0]], None
     lengths = used.sum(axis=1, dtype=np.min_scalar_type(used.shape[1]))
     ends = np.cumsum(lengths, dtype=np.int64).tolist()
-    # Faster than the mask itself as an index.
+    # Faster than indexing with the mask.
     data = matrix.ravel().take(np.flatnonzero(used)).tobytes()
     return [data[i:j] for i, j in itertools.pairwise([0, *ends])], lengths
 
 
 def _varints_computed(values):
-    """Returns uint8 [B, L * width], unused bytes 0, and the width for ints [B, L]."""
+    """Returns the varints of ints [B, L] as uint8 [B, L * width], and the width."""
     width = -(-int(values.max()).bit_length() // 7)
     rest = values.astype(np.uint64)[..., np.newaxis]
     rest = rest >> (np.uint64(7) * np.arange(width, dtype=np.uint64))
@@ -295,6 +297,6 @@ def _varints_computed(values):
 
 @functools.cache
 def _varint_table(bits):
-    """Returns the varints of numbers of so many bits, each as one uint32."""
+    """Returns the varints of all numbers with at most `bits` bits, each as uint32."""
     matrix, width = _varints_computed(np.arange(1 << bits)[:, np.newaxis])
     return np.pad(matrix, ((0, 0), (0, _TABLE_WIDTH - width))).view(np.uint32).ravel()

@@ -1,11 +1,11 @@
-"""What checks of data found, one record a finding, and the report made of them."""
+"""The findings of data checks, and the report about them."""
 
 import dataclasses
 import re
 from collections.abc import Iterable
 
 PASSED, NOTE, WARNING, ERROR = "ok", "note", "warning", "error"
-# Of one check, so that a thousand wrong rows do not hide another finding.
+# Per check, so that a thousand wrong rows do not hide the findings of other checks.
 MAX_SHOWN = 10
 _PLACE = re.compile(r"(?s)(?P<file>.+?):(?P<line>\d+): (?P<message>.+)")
 
@@ -15,12 +15,12 @@ class Finding:
     """One thing that a check found."""
 
     severity: str  # PASSED, NOTE, WARNING or ERROR.
-    check: str  # Name of the check, such as "labels"; findings of one come together.
+    check: str  # Name of the check, such as "labels"; the report groups by it.
     message: str  # One sentence.
-    file: str | None = None  # Where it is, if it is in one place.
+    file: str | None = None  # Where the problem is, if it is in one place.
     line: int | None = None  # From 1.
 
-    def __str__(self):
+    def __str__(self) -> str:
         place = "" if self.file is None else f"{self.file}: "
         if self.line is not None:
             place = f"{self.file}:{self.line}: "
@@ -28,25 +28,25 @@ class Finding:
 
 
 class Findings:
-    """Collects findings in the order in which checks make them.
+    """Collects the findings of checks in order.
 
     Attributes:
-        all: list of `Finding`.
+        all: the findings.
     """
 
-    def __init__(self):
-        self.all = []
+    def __init__(self) -> None:
+        self.all: list[Finding] = []
 
     def passed(self, check: str, message: str) -> None:
-        """Adds a check that found nothing wrong, and what it saw."""
+        """Adds a check that found no problem, with what it saw."""
         self.all.append(Finding(severity=PASSED, check=check, message=message))
 
     def note(self, check: str, message: str) -> None:
-        """Adds something to know that is neither right nor wrong."""
+        """Adds information that is neither right nor wrong."""
         self.all.append(Finding(severity=NOTE, check=check, message=message))
 
     def warning(self, check: str, message: str, place: str | None = None) -> None:
-        """Adds what may be meant so, and often is not.
+        """Adds something that may be intended but often is a mistake.
 
         Args:
             check: name of the check.
@@ -56,11 +56,11 @@ class Findings:
         self.all.append(_placed(WARNING, check, message, place))
 
     def error(self, check: str, message: str, place: str | None = None) -> None:
-        """Adds what has to be put right; arguments as those of `warning`."""
+        """Adds a problem that must be fixed; the arguments are those of `warning`."""
         self.all.append(_placed(ERROR, check, message, place))
 
     def failure(self, check: str, error: Exception | str) -> None:
-        """Adds what a reader raised; "file:line: " at its start becomes the place."""
+        """Adds a reader's error; a leading "file:line: " becomes the place."""
         found = _PLACE.fullmatch(str(error))
         if found is None:
             self.error(check, str(error))
@@ -68,22 +68,22 @@ class Findings:
         self.error(check, found["message"], f"{found['file']}:{found['line']}")
 
     def broken_rows(self, check: str, faults: list[str]) -> None:
-        """Adds what is wrong with each row that a reader left out; empties the list."""
+        """Adds the error of each row that a reader skipped, and empties the list."""
         for fault in faults:
             self.failure(check, fault)
         faults.clear()
 
     def judge(self, check: str, message: str, *, is_good: bool) -> None:
-        """Adds a check that passed, or a warning of the same words."""
+        """Adds a passed check or a warning, with the same message."""
         self.passed(check, message) if is_good else self.warning(check, message)
 
     def count(self, severity: str) -> int:
-        """Returns how many findings are of a severity."""
+        """Returns the number of findings of a severity."""
         return sum(finding.severity == severity for finding in self.all)
 
     @property
     def has_errors(self) -> bool:
-        """Whether something has to be put right."""
+        """Whether a problem must be fixed."""
         return self.count(ERROR) > 0
 
     @property
@@ -96,12 +96,12 @@ class Findings:
         )
 
     def report(self) -> str:
-        """Returns a line a finding, at most `MAX_SHOWN` of a check, and the summary."""
-        by_check = {}
+        """Returns one line per finding, `MAX_SHOWN` per check, and the summary."""
+        by_check: dict[tuple[str, str], list[Finding]] = {}
         for finding in self.all:
             key = (finding.check, finding.severity)
             by_check.setdefault(key, []).append(finding)
-        lines = []
+        lines: list[str] = []
         for (check, severity), found in by_check.items():
             lines += map(str, found[:MAX_SHOWN])
             if len(found) > MAX_SHOWN:

@@ -1,9 +1,8 @@
-"""Batches cut to the smallest of a few lengths that holds their longest row.
+"""Cuts each batch to the shortest of a few lengths that holds its longest row.
 
-Only padding is cut off, and padding has no part in what a model says of the other
-places, so losses stay what they were, up to rounding. Dropout masks follow the number
-of an element within its example and that depends on the row's length, so with dropout
-on a batch of another length has other masks, as good as the first ones.
+Only padding is cut off, and padding does not affect the other places, so the losses
+stay the same up to rounding. With dropout, a batch of another length has other dropout
+masks, because they depend on the index of an element within its row.
 """
 
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from bert_tf.data import schema as schema_module
 
 
 def check(length_buckets: Sequence[int]) -> None:
-    """Raises ValueError for lengths that cannot be."""
+    """Raises a ValueError if a length is less than 1."""
     if any(bucket < 1 for bucket in length_buckets):
         raise ValueError(
             f"length_buckets: expected lengths of at least 1, got {length_buckets}."
@@ -25,13 +24,13 @@ def cut(dataset: tf.data.Dataset, *, length_buckets: Sequence[int]) -> tf.data.D
     """Returns the batches with shorter sequence columns.
 
     Args:
-        dataset: dicts of `input_ids`, `input_mask` and others; those of
-            `schema.SEQUENCE_COLUMNS` are [..., S], where S is known. Queries beside
-            their passages (`schema.QUERY_COLUMNS`) have a length of their own.
-        length_buckets: lengths; S is always one, and longer ones are of no use.
+        dataset: dicts of columns. Those of `schema.SEQUENCE_COLUMNS` have the shape
+            [..., S] with a static S. Queries beside their passages
+            (`schema.QUERY_COLUMNS`) have a length of their own.
+        length_buckets: the lengths. S is always one of them; longer ones are ignored.
 
     Returns:
-        The dicts with [..., bucket], the same one for all rows of a batch.
+        The dicts with columns [..., bucket]; all rows of a batch share one bucket.
     """
 
     def trim(features):

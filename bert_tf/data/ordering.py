@@ -1,21 +1,23 @@
-"""The order in which training meets the rows, as a function of place and seed."""
+"""The order in which training reads rows, as a function of position and seed."""
 
 import functools
 import threading
+from typing import Any
 
 import numpy as np
 
-# So many that a batch's rows are of one length, so few that pools stay random.
+# Many enough that the rows of a batch have similar lengths, few enough that batches
+# stay random.
 BATCHES_PER_POOL = 50
 
 
 class Order:
-    """The order of rows: epochs laid end to end, each permuted by (seed, epoch).
+    """An endless order of rows: one epoch after another, each permuted differently.
 
     Args:
-        num_rows: rows of an epoch.
-        seed: fixes the order.
-        window: as `shuffle_buffer_size` of `training_batches`.
+        num_rows: number of rows in an epoch.
+        seed: determines the order.
+        window: as `shuffle_buffer_size` of `batching.training_batches`.
     """
 
     def __init__(self, num_rows: int, *, seed: int, window: int):
@@ -23,11 +25,11 @@ class Order:
         self._seed = seed
         self._window = window
         self._lock = threading.Lock()
-        # A batch may reach over the end of an epoch, so two are kept.
+        # A batch may span two epochs, so keep both.
         self._permutation = functools.lru_cache(maxsize=2)(self._compute)
 
     def indices(self, position: int, count: int) -> np.ndarray:
-        """Returns the rows at `count` places of the endless order: int64 [count]."""
+        """Returns the rows at `count` positions from `position` on: int64 [count]."""
         positions = position + np.arange(count, dtype=np.int64)
         if self._window == 1:
             return positions % self._num_rows
@@ -39,7 +41,7 @@ class Order:
             return self._permutation(number)
 
     def keys(self, epoch: int, count: int) -> np.ndarray:
-        """Returns uint64 [count] that look random, a function of (seed, epoch)."""
+        """Returns pseudorandom uint64 [count], a function of (seed, epoch)."""
         return mix(self._key(epoch) + np.arange(count, dtype=np.uint64))
 
     def _key(self, epoch):
@@ -55,16 +57,16 @@ class Order:
 
 
 class GroupedOrder:
-    """An order in which rows of like length share a batch.
+    """An order in which rows of similar length share a batch, for less padding.
 
-    Each epoch of another order is cut into pools of 50 batches. A pool's rows are
-    sorted by length and cut into batches, and the epoch's batches are put into another
-    order, so that short and long ones come mixed.
+    Each epoch of another order is cut into pools of 50 batches. The rows of a pool are
+    sorted by length and cut into batches. Then the batches of the epoch are shuffled,
+    so that short and long ones alternate.
 
     Args:
         lengths: int [N], the length of each row.
-        order: the `Order` that says which rows share a pool; not of window 1.
-        batch_size: rows of a batch.
+        order: the order that fills the pools; its window must not be 1.
+        batch_size: number of rows in a batch.
     """
 
     def __init__(self, lengths: np.ndarray, *, order: Order, batch_size: int):
@@ -75,7 +77,7 @@ class GroupedOrder:
         self._epoch = functools.lru_cache(maxsize=2)(self._compute)
 
     def indices(self, position: int, count: int) -> np.ndarray:
-        """Returns the rows at `count` places of the endless order: int64 [count]."""
+        """Returns the rows at `count` positions from `position` on: int64 [count]."""
         positions = position + np.arange(count, dtype=np.int64)
         return _at(positions, len(self._lengths), self.epoch)
 
@@ -86,7 +88,7 @@ class GroupedOrder:
 
     def _compute(self, epoch):
         rows, size = self._order.epoch(epoch), self._batch_size
-        # The first rows fill up the batch that the epoch before has left open.
+        # The first rows complete the last batch of the previous epoch.
         first = -epoch * len(rows) % size
         num_batches = max(len(rows) - first, 0) // size
         last = first + num_batches * size
@@ -102,7 +104,7 @@ class GroupedOrder:
 
 
 def _at(positions, num_rows, epoch):
-    """Returns the rows at places of epochs laid end to end: int64 as `positions`."""
+    """Returns the rows at positions in one epoch after another: int64, same shape."""
     epochs, places = np.divmod(positions, num_rows)
     result = np.empty(len(positions), np.int64)
     for number in np.unique(epochs):
@@ -111,10 +113,10 @@ def _at(positions, num_rows, epoch):
     return result
 
 
-def mix(values):
-    """Returns a well-mixed one-to-one hash of uint64 values.
+def mix(values: Any) -> Any:
+    """Returns a one-to-one hash of uint64 values, an array or a scalar.
 
-    NumPy's generators may draw other permutations in another version; this cannot.
+    Permutations from NumPy's generators may change between versions; this cannot.
     Source: the finalizer of splitmix64 (Steele, Lea, Flood 2014).
     """
     with np.errstate(over="ignore"):

@@ -1,7 +1,11 @@
-"""Texts to the rows the encoder reads: cut, framed by [CLS] and [SEP], padded."""
+"""Makes the encoder's rows from texts: truncate, add [CLS] and [SEP], pad.
+
+Shape letters: B batch, S sequence.
+"""
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -10,31 +14,34 @@ import numpy as np
 class PackedPair:
     """One sequence: [CLS] A [SEP], or [CLS] A [SEP] B [SEP]."""
 
-    pieces: list  # Word pieces or ids, whichever came in.
-    segment_ids: list[int]  # 0 up to and with the first [SEP], then 1.
+    pieces: list  # Word pieces or ids, as they were given.
+    segment_ids: list[int]  # 0 up to and including the first [SEP], then 1.
 
 
-def truncate_pair(tokens_a, tokens_b, max_tokens):
+def truncate_pair(
+    tokens_a: Sequence, tokens_b: Sequence, max_tokens: int
+) -> tuple[list, list]:
     """Returns both segments cut from the end, the longer one first.
 
+    The longer segment gives way first because each of its pieces carries less of its
+    meaning than one of a short segment. Source: run_classifier.py, 2018.
+
     Args:
-        tokens_a: list of word pieces.
-        tokens_b: list of word pieces.
-        max_tokens: the most word pieces both may have together.
+        tokens_a: word pieces, or their ids.
+        tokens_b: word pieces, or their ids.
+        max_tokens: maximum number of pieces of both together.
 
     Returns:
         Two new lists.
 
     Raises:
         ValueError: `max_tokens` is negative.
-
-    Source: the pair truncation of run_classifier.py, 2018.
     """
     if max_tokens < 0:
         raise ValueError(f"max_tokens must not be negative, got {max_tokens}.")
     keep_a, keep_b = len(tokens_a), len(tokens_b)
     if keep_a + keep_b > max_tokens:
-        # What taking one piece at a time from the longer one, B when equal, ends at.
+        # The result of removing one piece at a time, from B if both are equally long.
         if min(keep_a, keep_b) > max_tokens // 2:
             keep_a, keep_b = max_tokens - max_tokens // 2, max_tokens // 2
         elif keep_a > keep_b:
@@ -49,15 +56,15 @@ def pack_pair(
     tokens_b: Sequence | None = None,
     *,
     max_seq_length: int,
-    cls="[CLS]",
-    sep="[SEP]",
+    cls: str | int = "[CLS]",
+    sep: str | int = "[SEP]",
 ) -> PackedPair:
-    """Returns [CLS] A [SEP] or [CLS] A [SEP] B [SEP], cut to fit.
+    """Returns [CLS] A [SEP] or [CLS] A [SEP] B [SEP], truncated to fit.
 
     Args:
         tokens_a: word pieces, or their ids.
-        tokens_b: the same for the second segment; None where there is none.
-        max_seq_length: the most pieces of the result.
+        tokens_b: pieces or ids of the second segment, or None.
+        max_seq_length: maximum length of the result.
         cls: piece or id at the start.
         sep: piece or id after each segment.
 
@@ -82,8 +89,8 @@ def pack_pair(
     return PackedPair(pieces=pieces, segment_ids=segment_ids)
 
 
-def pad(values: Sequence, length: int, value=0) -> list:
-    """Returns the values followed by as many `value`s as `length` asks for.
+def pad(values: Sequence, length: int, value: Any = 0) -> list:
+    """Returns the values padded at the end with `value` to `length`.
 
     Raises:
         ValueError: there are more than `length` values.
@@ -94,7 +101,7 @@ def pad(values: Sequence, length: int, value=0) -> list:
 
 
 def pack(
-    tokenizer,
+    tokenizer: Any,
     texts: Sequence[str],
     *,
     max_seq_length: int,
@@ -105,7 +112,7 @@ def pack(
     Args:
         tokenizer: a `FullTokenizer` or an `InGraphTokenizer`.
         texts: B texts.
-        max_seq_length: length of the rows, S; what is longer is cut from the end.
+        max_seq_length: length of the rows, S; longer texts are cut at the end.
         texts_b: B second segments, or None.
 
     Returns:
@@ -125,7 +132,9 @@ def pack(
             f"Expected as many texts_b as texts ({len(texts)}), got {len(texts_b)}."
         )
     ids_a = token_ids(tokenizer, texts)
-    ids_b = [None] * len(texts) if texts_b is None else token_ids(tokenizer, texts_b)
+    ids_b: Sequence[list[int] | None] = [None] * len(texts)
+    if texts_b is not None:
+        ids_b = token_ids(tokenizer, texts_b)
     rows = [
         pack_pair(
             a,
@@ -160,7 +169,7 @@ def padded_features(
     return features
 
 
-def token_ids(tokenizer, texts: Sequence[str]) -> list[list[int]]:
+def token_ids(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
     """Returns the ids of each text's word pieces.
 
     Args:

@@ -1,19 +1,26 @@
-"""Whether TFRecord files are of the kind that a run expects."""
+"""Checks that TFRecord files suit a run."""
 
-# Records looked at where no side file says which vocabulary made them.
+from typing import Any
+
+# Records to check if no side file records the vocabulary.
 _RECORDS_SAMPLED = 1000
-# The column whose length an option of `create_pretraining_data` gives.
+# The column whose length an option of `create_pretraining_data` determines.
 _COLUMN_OF = {
     "max_seq_length": "input_ids",
     "max_predictions_per_seq": "masked_lm_positions",
 }
 
 
-def check_length(record_files, option: str, expected: int | None) -> None:
-    """Checks the length of the column that an option stands for; None: any.
+def check_length(record_files: Any, option: str, expected: int | None) -> None:
+    """Checks the length of the column that an option determines.
+
+    Args:
+        record_files: `tfrecord.RecordFiles`.
+        option: name of the option.
+        expected: the expected length; None accepts any.
 
     Raises:
-        ValueError: there is no such column, or it has another length.
+        ValueError: the column is missing or has another length.
     """
     if expected is None:
         return
@@ -21,22 +28,26 @@ def check_length(record_files, option: str, expected: int | None) -> None:
     column = _COLUMN_OF[option]
     if column not in schema:
         raise ValueError(
-            f"{path}: its records have no column {column}; they have "
+            f"{path}: expected a column {column}, but the records have only "
             f"{', '.join(schema.names)}."
         )
     got = schema[column].length
     if got != expected:
         raise ValueError(
             f"{path} was written with {option} {got}, expected {expected}; give "
-            f"--{option}={got}, or make the records again."
+            f"--{option}={got}, or create the records again."
         )
 
 
-def check_vocabulary(record_files, vocabulary) -> None:
-    """Checks that the records' vocabulary, where it is known, is the one given.
+def check_vocabulary(record_files: Any, vocabulary: Any) -> None:
+    """Checks that the records were written with a vocabulary, as far as is known.
+
+    Args:
+        record_files: `tfrecord.RecordFiles`.
+        vocabulary: the expected `Vocabulary`; None accepts any.
 
     Raises:
-        ValueError: it is another one.
+        ValueError: the records were written with another vocabulary.
     """
     metadata = record_files.metadata
     got = metadata.get("vocab_fingerprint")
@@ -45,19 +56,19 @@ def check_vocabulary(record_files, vocabulary) -> None:
     raise ValueError(
         f"{record_files.paths[0]} was written with another vocabulary "
         f"({metadata.get('vocab_file')}, {metadata.get('vocab_size')} pieces) than "
-        f"the one given ({len(vocabulary)} pieces); give that one, or make the "
+        f"the one given ({len(vocabulary)} pieces); give that one, or create the "
         f"records again."
     )
 
 
-def check_ids(record_files, vocab_size: int | None) -> None:
-    """Checks that ids are below `vocab_size`; None: any.
+def check_ids(record_files: Any, vocab_size: int | None) -> None:
+    """Checks that all ids are below `vocab_size`; None accepts any.
 
-    Where no side file tells the size of the vocabulary, ids of some records are
-    looked at.
+    Without a side file that records the size of the vocabulary, this checks the ids of
+    a sample of records.
 
     Raises:
-        ValueError: an id is not.
+        ValueError: an id is too large.
     """
     if vocab_size is None:
         return
@@ -71,6 +82,6 @@ def check_ids(record_files, vocab_size: int | None) -> None:
     if got > vocab_size:
         raise ValueError(
             f"{record_files.paths[0]} was written with a vocabulary of at least {got} "
-            f"pieces, expected at most {vocab_size} (vocab_size of the config); take "
-            f"the config of that vocabulary, or make the records again."
+            f"pieces, expected at most {vocab_size} (vocab_size of the config); use "
+            f"the config of that vocabulary, or create the records again."
         )

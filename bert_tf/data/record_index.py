@@ -1,4 +1,4 @@
-"""Where each record of a TFRecord file starts: from its side file, or by a scan."""
+"""The offsets of the records of a TFRecord file, from its side file or by a scan."""
 
 import contextlib
 import dataclasses
@@ -7,9 +7,11 @@ import json
 import os
 import struct
 import tempfile
+import typing
 import zipfile
 from collections.abc import Iterator
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -18,30 +20,30 @@ from bert_tf.data import encoding as data_encoding
 from bert_tf.data import schema as schema_module
 
 _BLOCK_BYTES = 1 << 24  # Read at a time while scanning.
-_SPOOL_BYTES = 1 << 20  # Held in memory by each `Recorder`.
+_SPOOL_BYTES = 1 << 20  # Kept in memory by each `Recorder`.
 _SIZES_PER_BLOCK = 1 << 16
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RecordIndex:
-    """What is known of one TFRecord file without reading its records."""
+    """What is known about one TFRecord file without reading its records."""
 
     offsets: np.ndarray  # int64 [R + 1]: starts of the records, then the file's size.
-    schema: schema_module.Schema | None  # None: no side file, so not known yet.
-    metadata: dict  # What the writer said; empty without a side file.
+    schema: schema_module.Schema | None  # None without a side file.
+    metadata: dict[str, Any]  # As the writer recorded it; empty without a side file.
 
 
 class Recorder:
-    """Takes the sizes of a file's records as they come, and writes its side file.
+    """Collects the sizes of a file's records and writes its side file.
 
-    Its memory does not grow with the records: beyond a megabyte their sizes are in a
-    temporary file. A context manager, which removes that file.
+    Beyond one megabyte the sizes go to a temporary file, so memory does not grow with
+    the number of records. As a context manager, it removes that file.
 
     Attributes:
-        num_records: records so far.
+        num_records: number of records so far.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.num_records = 0
         with contextlib.ExitStack() as stack:
             self._sizes = stack.enter_context(
@@ -52,19 +54,19 @@ class Recorder:
     def __enter__(self) -> "Recorder":
         return self
 
-    def __exit__(self, kind, error, traceback):
+    def __exit__(self, kind, error, traceback) -> None:
         self._stack.close()
 
     def add(self, sizes: np.ndarray) -> None:
-        """Notes the next records.
+        """Adds the next records.
 
         Args:
-            sizes: int64 [R], bytes of each with header and footer.
+            sizes: int64 [R], bytes of each record with header and footer.
 
         Raises:
             OSError: the temporary file cannot be written.
         """
-        # A record is a protocol buffer, which has less than 2 GiB.
+        # uint32 suffices: a record is a protocol buffer, which is below 2 GiB.
         data = np.asarray(sizes).astype(np.uint32).tobytes()
         try:
             self._sizes.write(data)
@@ -78,20 +80,20 @@ class Recorder:
         Args:
             path: the TFRecord file.
             schema: its columns.
-            metadata: values for JSON that say how the records were made.
+            metadata: JSON values that say how the records were created.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the side file cannot be written.
         """
         if not files.is_remote(path) and not os.path.isfile(path):
-            return  # A device such as /dev/null has no place beside it.
+            return  # A device such as /dev/null has no folder for a side file.
         description = {"columns": schema.to_dicts(), "metadata": dict(metadata)}
         text = np.array(json.dumps(description, sort_keys=True))
         with (
             files.complete_or_absent(side_path(path), "wb") as file,
-            zipfile.ZipFile(_Unseekable(file), "w") as archive,
+            zipfile.ZipFile(typing.cast(Any, _Unseekable(file)), "w") as archive,
         ):
-            # A ZipInfo of its own has no time in it, so equal records have equal files.
+            # An explicit ZipInfo has a fixed time, so equal records give equal files.
             with archive.open(_member("offsets"), "w", force_zip64=True) as member:
                 np.lib.format.write_array_header_1_0(member, self._offsets_header())
                 for offsets in self._offsets():
@@ -116,7 +118,7 @@ class Recorder:
 
 
 class _Unseekable:
-    """A file for zipfile to write from start to end; remote ones do nothing else."""
+    """A write-only file for zipfile, because remote files cannot seek."""
 
     def __init__(self, file):
         self._file = file
@@ -139,7 +141,7 @@ def side_path(path: str) -> str:
 
 
 def remove(path: str) -> None:
-    """Removes the side file of a TFRecord file, where there is one."""
+    """Removes the side file of a TFRecord file, if it exists."""
     if files.exists(side_path(path)):
         files.remove(side_path(path))
 
@@ -148,11 +150,11 @@ def load_or_scan(path: str) -> RecordIndex:
     """Returns the index of a TFRecord file.
 
     Args:
-        path: the file. Its side file is read where there is one, and none is written.
+        path: the file. Without a side file it is scanned; no side file is written.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: the file is truncated or damaged, or does not fit its side file.
+        ValueError: the file is truncated or damaged, or differs from its side file.
     """
     size = files.size(path)
     if not files.exists(side_path(path)):
@@ -162,8 +164,8 @@ def load_or_scan(path: str) -> RecordIndex:
     if size != expected:
         raise ValueError(
             f"{path}: has {size} bytes, but {side_path(path)} was written with "
-            f"{expected}; the records are truncated or were replaced: make them "
-            f"again, or remove the side file if they are right."
+            f"{expected}. The records are truncated or were replaced: create them "
+            f"again, or remove the side file if they are correct."
         )
     return index
 
@@ -181,8 +183,8 @@ def _load(path):
             )
     except (ValueError, KeyError, TypeError, EOFError, OSError, zipfile.BadZipFile):
         raise ValueError(
-            f"{path}: not a side file of TFRecords; remove it, and the records are "
-            f"read without it."
+            f"{path}: not a side file of TFRecords; remove it to read the records "
+            f"without it."
         ) from None
 
 
@@ -206,14 +208,14 @@ def _scan(path, size):
 
 
 def _walk(block):
-    """Returns where records start in a block, and where the next one would."""
+    """Returns the offsets of the records in a block, and that of the next record."""
     places, place = [], 0
     last = len(block) - data_encoding.HEADER_BYTES
     frame_bytes = data_encoding.HEADER_BYTES + data_encoding.FOOTER_BYTES
     while place <= last:
         places.append(place)
         place += struct.unpack_from("<Q", block, place)[0] + frame_bytes
-    # A damaged length can be past what NumPy's int64 holds; it is reported as such.
+    # A damaged length may exceed int64; `_check_headers` reports it.
     return np.array(places, np.int64), place
 
 
@@ -222,13 +224,13 @@ def _check_headers(path, position, block, places):
     if not intact.all():
         offset = position + int(places[np.argmin(intact)])
         raise ValueError(
-            f"{path}: no TFRecord starts at byte {offset} (the checksum of its length "
-            f"differs); the file is damaged, or not a TFRecord file."
+            f"{path}: expected a TFRecord at byte {offset}, but the checksum of its "
+            f"length differs; the file is damaged or is not a TFRecord file."
         )
 
 
 def _truncated(path, position, size):
     return (
-        f"{path}: truncated: the record at byte {position} goes on after the end of "
-        f"the file ({size} bytes); make or copy the file again."
+        f"{path} is truncated: the record at byte {position} extends beyond the end of "
+        f"the file ({size} bytes); create or copy the file again."
     )

@@ -1,11 +1,15 @@
-"""The columns of a TFRecord file, declared once for writing, reading and checking."""
+"""The columns of TFRecord files, declared once for writing, reading and checking.
+
+Shape letters: B batch, S sequence, M masked positions, K sequences of a packed row.
+"""
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-# Columns with one value per place of the sequence; length buckets trim these.
+# Columns with one value per position of the sequence; length buckets trim these.
 SEQUENCE_COLUMNS = (
     "input_ids",
     "input_mask",
@@ -15,7 +19,7 @@ SEQUENCE_COLUMNS = (
     "sequence_ids",
     "position_ids",
 )
-# The same of queries that stand beside their passages in a row.
+# The same for a query that shares a row with its passages.
 QUERY_COLUMNS = ("query_input_ids", "query_input_mask")
 
 
@@ -23,11 +27,11 @@ QUERY_COLUMNS = ("query_input_ids", "query_input_mask")
 class Column:
     """One column: the same number of values in every record."""
 
-    name: str  # Name of the feature in the record.
-    length: int | None  # Values per record; None: one value, batches are [B].
-    dtype: str  # "int32" or "float32", as in batches; records hold int64 or float.
+    name: str
+    length: int | None  # Values per record. None: one value, and batches are [B].
+    dtype: str  # "int32" or "float32" in batches; records hold int64 or float.
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.dtype not in ("int32", "float32"):
             raise ValueError(
                 f"Column {self.name}: expected dtype int32 or float32, "
@@ -36,7 +40,7 @@ class Column:
 
     @property
     def values_per_record(self) -> int:
-        """How many values a record holds."""
+        """Number of values in a record."""
         return 1 if self.length is None else self.length
 
     @property
@@ -49,12 +53,12 @@ class Column:
 class Schema:
     """The columns of a file, in the order in which they are written."""
 
-    columns: tuple[Column, ...]  # No two of one name.
+    columns: tuple[Column, ...]  # With unique names.
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         names = self.names
         if len(set(names)) != len(names):
-            raise ValueError(f"Expected every column once, got {', '.join(names)}.")
+            raise ValueError(f"Expected unique columns, got {', '.join(names)}.")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -70,23 +74,23 @@ class Schema:
                 return column
         raise KeyError(f"no column {name}; there are {', '.join(self.names)}")
 
-    def to_dicts(self) -> list[dict]:
+    def to_dicts(self) -> list[dict[str, Any]]:
         """Returns the columns as plain dicts, for JSON."""
         return [dataclasses.asdict(column) for column in self.columns]
 
     @classmethod
-    def from_dicts(cls, columns: list[dict]) -> "Schema":
+    def from_dicts(cls, columns: list[dict[str, Any]]) -> "Schema":
         """Returns the schema that `to_dicts` was called on."""
         return cls(columns=tuple(Column(**column) for column in columns))
 
     def rows(self, columns: Mapping[str, np.ndarray]) -> int:
-        """Checks arrays against the schema and returns how many rows they have.
+        """Checks arrays against the schema and returns their number of rows.
 
         Args:
-            columns: one array [B] or [B, length] for every column.
+            columns: one array [B] or [B, length] for each column.
 
         Raises:
-            ValueError: a column is missing, unknown, or of another shape.
+            ValueError: a column is missing, unknown, or has another shape.
         """
         if set(columns) != set(self.names):
             raise ValueError(
@@ -105,10 +109,10 @@ class Schema:
 
 
 def of_arrays(columns: Mapping[str, np.ndarray]) -> Schema:
-    """Returns the columns that one record's values show.
+    """Returns the schema of one record.
 
     Args:
-        columns: int64 or float32 [length] by name.
+        columns: the values of the record, int64 or float32 [length] by name.
     """
     return Schema(
         columns=tuple(
@@ -133,13 +137,14 @@ def pretraining(
     """Returns the columns of the release's pretraining records.
 
     Args:
-        max_seq_length: places in a sequence, S.
-        max_predictions_per_seq: masked places in a sequence, M.
-        next_sentence: whether there is a `next_sentence_labels` column.
-        is_masked: False: masks are left to training. Instead of them there is a
-            column `word_starts`, 1 for a piece that begins a word.
-        sequences_per_row: the most sequences of a row, K, where several share one;
-            `sequence_ids`, `position_ids` and `cls_positions` then say which is which.
+        max_seq_length: number of positions in a sequence, S.
+        max_predictions_per_seq: number of masked positions in a sequence, M.
+        next_sentence: whether there is a column `next_sentence_labels`.
+        is_masked: False: training draws the masks. The column `word_starts`, 1 for a
+            piece that begins a word, then replaces those of masks.
+        sequences_per_row: maximum number of sequences in a packed row, K; None if rows
+            are not packed. Packed rows have the columns `sequence_ids`,
+            `position_ids` and `cls_positions` in addition.
 
     Source: create_pretraining_data.py, 2018.
     """

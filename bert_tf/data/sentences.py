@@ -1,18 +1,29 @@
-"""Running text -> sentences, by the library sentencex (Wikimedia, about 300 languages).
+"""Splits running text into sentences with the library sentencex.
 
-The only module that knows sentencex.
+No other module imports it. sentencex (Wikimedia, MIT, Rust, about 300 languages) was
+the fastest of six libraries on 1,500 paragraphs of a novel, on one core:
+
+| library               | MB/s | notes                                            |
+|-----------------------|------|--------------------------------------------------|
+| sentencex 1.0.32      | 68   | needs no data files                              |
+| blingfire 0.1.8       | 10.4 | no release since 2021; splits `"Why?" she asked` |
+| nupunkt 0.8           | 8.9  | English law                                      |
+| sentence-splitter 1.4 | 1.4  | no release since 2019                            |
+| syntok 1.4.4          | 1.4  | three languages                                  |
+| pysbd 0.3.4           | 0.3  | no release since 2021                            |
 """
 
 import itertools
 import re
 
-# sentencex keeps what stands in quotation marks in one piece; speech of ten sentences
-# is then one. Single marks are apostrophes too: one that closes follows punctuation.
+# sentencex never splits text in quotation marks, so that ten spoken sentences would be
+# one. `split` therefore applies it again inside the marks. A single mark may be an
+# apostrophe: a closing one must follow punctuation.
 _QUOTED = re.compile(
     r'"([^"]+)"|“([^“”]+)”|„([^„“]+)“|«([^«»]+)»|「([^「」]+)」|『([^『』]+)』'
     r"|‘([^‘]+?[.,!?;:—-])’(?!\w)|(?<!\w)'(?=\w)(.+?[.,!?;:—-])'(?!\w)"
 )
-# An opening mark that sentencex left at the end of the sentence before.
+# An opening mark that sentencex has left at the end of the previous sentence.
 _STRAY_MARK = re.compile(r"\s[\"“„«'‘]\s*$")
 
 
@@ -21,8 +32,8 @@ def split(text: str, language: str) -> list[str]:
 
     Args:
         text: running text without line ends.
-        language: code such as "en" or "zh"; one that is not known, or that a longer
-            code such as "pt-BR" stands for, gets the rules of the nearest one.
+        language: code such as "en", "zh" or "pt-BR". An unknown code gets the rules of
+            the nearest known one.
 
     Raises:
         ImportError: sentencex is not installed.
@@ -33,7 +44,7 @@ def split(text: str, language: str) -> list[str]:
     segment = _segmenter()
     cuts = _boundaries(segment(language, text))
     for match in _QUOTED.finditer(text):
-        start, end = match.span(match.lastindex)
+        start, end = match.span(match.lastindex or 0)
         inner = _boundaries(segment(language, text[start:end]))
         cuts += [start + cut for cut in inner if start + cut < end]
     if len(cuts) > 1:
@@ -43,7 +54,7 @@ def split(text: str, language: str) -> list[str]:
 
 
 def _boundaries(pieces):
-    """Returns the places after each piece."""
+    """Returns the offset of the end of each piece."""
     return list(itertools.accumulate(map(len, pieces)))
 
 
@@ -58,7 +69,7 @@ def _segmenter():
         import sentencex
     except ModuleNotFoundError:
         raise ImportError(
-            "Sentences are found by sentencex, which is not installed; "
+            "Splitting sentences needs sentencex, which is not installed: "
             "pip install 'bert_tf[corpus]'."
         ) from None
     return sentencex.segment

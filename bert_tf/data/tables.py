@@ -1,4 +1,4 @@
-"""Tables of text: TSV, CSV and JSON lines, row by row, with their line numbers."""
+"""Reads tables of text (TSV, CSV and JSON lines) row by row, with line numbers."""
 
 import contextlib
 import csv
@@ -15,9 +15,9 @@ from bert_tf import files
 class Row:
     """One row of a table."""
 
-    place: str  # "file:line", for messages; the line that a quoted row ends on.
-    cells: Mapping[str, str]  # Text by the name of its column.
-    # Texts by the name of a column of lists; only JSON lines have such.
+    place: str  # "file:line" for messages. A quoted row has the line of its end.
+    cells: Mapping[str, str]  # Text by column name.
+    # Texts by the name of a column with lists; only JSON lines have such columns.
     lists: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
 
@@ -32,39 +32,39 @@ def read_table(
 ) -> Iterator[Row]:
     """Yields the rows of a table.
 
-    The name says how to read it: `.tsv` and `.txt` have tabs between cells and no
-    quoting at all (as GLUE's files, where a quotation mark is text), `.csv` has commas
-    and CSV's quoting, `.jsonl` and `.json` have one JSON object a line. Blank lines at
-    the end are no rows.
+    The file's extension determines the format. `.tsv` and `.txt` have cells separated
+    by tabs and no quoting: in GLUE's files a quotation mark is text. `.csv` has commas
+    and CSV quoting. `.jsonl` and `.json` have one JSON object per line. Blank lines at
+    the end are ignored.
 
     Args:
         path: the file; UTF-8, with or without a byte order mark.
-        columns: names of the columns that the rows must have; others are read too.
-        header: names of all columns of a TSV or CSV file whose first line is a row
-            already; None where the first line is the header.
-        list_columns: names of further columns that the rows must have, with a list of
-            texts in each cell; for JSON lines.
-        optional_lists: names of columns with such lists that a row may lack.
-        broken_rows: a list for what is wrong with rows, which are then left out; None
-            refuses them.
+        columns: names of the required columns. The rows contain all other columns too.
+        header: names of all columns of a TSV or CSV file without a header line; None
+            if the first line is the header.
+        list_columns: names of further required columns, of JSON lines only, that hold
+            a list of texts in each cell.
+        optional_lists: names of such columns that a row may lack.
+        broken_rows: a list that collects the error messages of invalid rows, which are
+            skipped. None: an invalid row is an error.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: another kind of file, no rows, lists in a file that has none, a
-            column that is not there, a row with too many or too few cells, text that is
-            not UTF-8; the message has file and line.
+        ValueError: the extension is unknown, there are no rows, a column is missing, a
+            row has too many or too few cells, or the text is not UTF-8. The message
+            has file and line.
     """
     suffix = path.rsplit(".", 1)[-1].lower()
     if suffix not in _READERS:
         raise ValueError(
-            f"{path}: the name says no known kind of table; expected it to end in "
+            f"{path}: unknown file extension; expected one of "
             f"{', '.join('.' + known for known in _READERS)}."
         )
     lists = [*list_columns, *optional_lists]
     if lists and suffix not in ("jsonl", "json"):
         raise ValueError(
-            f"{path}: the column {lists[0]} is to hold lists, which a "
-            f".{suffix} file has not; give JSON lines (.jsonl)."
+            f"{path}: a .{suffix} file cannot hold lists in the column {lists[0]}; use "
+            "JSON lines (.jsonl)."
         )
     row = None
     more = {"optional_lists": optional_lists} if optional_lists else {}
@@ -77,12 +77,12 @@ def read_table(
 
 
 @contextlib.contextmanager
-def row_faults(broken_rows: list[str] | None):
-    """Keeps what is wrong with a row, for a reader to go on with the next one.
+def row_faults(broken_rows: list[str] | None) -> Iterator[None]:
+    """Collects the error of a row, so that a reader can continue with the next one.
 
     Args:
-        broken_rows: a list for the message of a ValueError that is raised within, which
-            ends it; None lets the error through.
+        broken_rows: a list that collects the message of a ValueError raised in the
+            block. None lets the error through.
     """
     try:
         yield
@@ -93,7 +93,7 @@ def row_faults(broken_rows: list[str] | None):
 
 
 def _read_tsv(path, columns, header, list_columns, broken_rows):
-    del list_columns  # There are none.
+    del list_columns  # TSV has none.
     records = (
         (number, line.split("\t"))
         for number, line in _without_blank_end(files.read_lines(path))
@@ -102,7 +102,7 @@ def _read_tsv(path, columns, header, list_columns, broken_rows):
 
 
 def _read_csv(path, columns, header, list_columns, broken_rows):
-    del list_columns  # There are none.
+    del list_columns  # CSV has none.
     return _named(path, _csv_records(path), columns, header, broken_rows)
 
 
@@ -126,7 +126,7 @@ def _csv_records(path):
 def _read_json_lines(
     path, columns, header, list_columns, broken_rows, *, optional_lists=()
 ):
-    del header  # Every row names its columns.
+    del header  # Each row names its columns.
     for number, line in _without_blank_end(files.read_lines(path)):
         row = None
         with row_faults(broken_rows):
@@ -187,7 +187,7 @@ def _check_columns(place, columns, names):
 
 
 def _json_text(value):
-    """Returns a cell's text: numbers and booleans as JSON writes them, else None."""
+    """Returns a cell as text, numbers and booleans as JSON writes them, else None."""
     if isinstance(value, str):
         return value
     return json.dumps(value) if isinstance(value, int | float) else None
@@ -205,7 +205,7 @@ def _json_texts(place, name, value):
 
 
 def _without_blank_end(lines):
-    """Yields (line number, line), apart from the blank lines after the last row."""
+    """Yields (line number, line) up to the last line that is not blank."""
     blank = []
     for number, line in enumerate(lines, start=1):
         if line.strip():

@@ -1,25 +1,27 @@
-"""Checks of texts and classes that are the same for every task."""
+"""Checks of texts and labels that all tasks share."""
 
 import collections
 import dataclasses
 import types
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bert_tf import progress as progress_module
 from bert_tf.data import findings as findings_module
 from bert_tf.data import packing
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
-# Of a class: fewer examples are hardly learned, and hardly scored.
+# A class with fewer examples can hardly be learned or scored.
 RARE_COUNT = 10
 RARE_SHARE = 0.01
 MAJORITY_SHARE = 0.9
 TRUNCATED_SHARE = 0.05
 UNKNOWN_SHARE = 0.01
-# A vocabulary that fewer pieces of have capitals was made of lower-cased text.
+# If a smaller share of a vocabulary's pieces has capitals, its text was lower-cased.
 CASED_SHARE = 0.01
 _MIN_TEXTS_FOR_CASE = 20
 TEXTS_PER_CALL = 2048
@@ -27,21 +29,21 @@ TEXTS_PER_CALL = 2048
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Item:
-    """One example as these checks see it."""
+    """One example, as far as these checks need it."""
 
-    texts: tuple[str, ...]  # All that the model sees of it.
-    label: str | None  # None where it is to be found.
-    place: str  # "file:line", or what names it else.
+    texts: tuple[str, ...]  # All texts that the model sees.
+    label: str | None  # None if it is unknown, as in a test set.
+    place: str  # "file:line", or another name.
 
 
 def check_texts(
     findings: findings_module.Findings, parts: Mapping[str, Sequence[Item]]
 ) -> None:
-    """Adds counts, empty texts, duplicates and overlap.
+    """Checks the number of texts, empty texts, duplicates, and overlap of parts.
 
     Args:
-        findings: to add to.
-        parts: "train", "dev", "test" -> examples, as far as there are such.
+        findings: collects the findings.
+        parts: the examples by part: "train", "dev" and "test", as far as they exist.
     """
     counts = ", ".join(f"{len(items):,} in {part}" for part, items in parts.items())
     findings.passed("examples", counts)
@@ -58,12 +60,12 @@ def check_labels(
     *,
     places: Mapping[str, str] = types.MappingProxyType({}),
 ) -> None:
-    """Adds balance, rare classes, and classes that are missing in a part.
+    """Checks the balance of labels, rare labels, and labels missing from a part.
 
     Args:
-        findings: to add to.
-        parts: "train", "dev" -> the class of each example.
-        places: class -> where it stands first in dev, as far as known.
+        findings: collects the findings.
+        parts: the label of each example by part: "train" and "dev".
+        places: the place of each label's first occurrence in dev, as far as known.
     """
     counts = {part: collections.Counter(labels) for part, labels in parts.items()}
     for part, found in counts.items():
@@ -87,25 +89,27 @@ def check_labels(
 def check_lengths(
     findings: findings_module.Findings,
     part: str,
-    lengths: Sequence[int],
+    lengths: npt.ArrayLike,
     *,
     room: int,
     limit: str,
 ) -> None:
-    """Adds how many inputs are cut.
+    """Checks how many inputs are truncated.
 
     Args:
-        findings: to add to.
+        findings: collects the findings.
         part: "train", "dev" or "test".
-        lengths: pieces of each example, before cutting and without special ones.
-        room: the most pieces that are kept.
-        limit: the flag that says so, such as "--max_seq_length=128".
+        lengths: number of pieces of each example before truncation, without [CLS] and
+            [SEP].
+        room: maximum number of pieces that are kept.
+        limit: the flag that determines it, such as "--max_seq_length=128".
     """
-    truncated = float(np.mean(np.asarray(lengths) > room))
-    median, high = np.percentile(lengths, [50, 95]).astype(int)
+    pieces = np.asarray(lengths)
+    truncated = float(np.mean(pieces > room))
+    median, high = np.percentile(pieces, [50, 95]).astype(int)
     findings.judge(
         "length",
-        f"{part}: {truncated:.1%} are longer than {limit} allows, and cut; half have "
+        f"{part}: {truncated:.1%} are longer than {limit} and are truncated; half have "
         f"at most {median} pieces, 95 % at most {high}",
         is_good=truncated <= TRUNCATED_SHARE,
     )
@@ -115,45 +119,45 @@ def check_unknown(
     findings: findings_module.Findings,
     part: str,
     *,
-    lengths: Sequence[int],
-    num_unknown: Sequence[int],
+    lengths: npt.ArrayLike,
+    num_unknown: npt.ArrayLike,
 ) -> None:
-    """Adds how many pieces are [UNK].
+    """Checks how many pieces are [UNK].
 
     Args:
-        findings: to add to.
+        findings: collects the findings.
         part: "train", "dev" or "test".
-        lengths: pieces of each example, before cutting.
-        num_unknown: [UNK] among them.
+        lengths: number of pieces of each example before truncation.
+        num_unknown: number of [UNK] among them.
     """
-    lengths, num_unknown = np.asarray(lengths), np.asarray(num_unknown)
     share = float(np.sum(num_unknown) / max(np.sum(lengths), 1))
     findings.judge(
         "unknown words",
         f"{part}: {share:.2%} of the pieces are [UNK], in "
-        f"{np.mean(num_unknown > 0):.1%} of the examples",
+        f"{np.mean(np.asarray(num_unknown) > 0):.1%} of the examples",
         is_good=share <= UNKNOWN_SHARE,
     )
 
 
 def count_pieces(
-    tokenizer,
+    tokenizer: Any,
     texts: Sequence[str],
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns how many pieces each text has, and how many of them are [UNK].
+    """Returns the number of pieces of each text, and the number of [UNK] among them.
 
     Args:
         tokenizer: a `FullTokenizer` or an `InGraphTokenizer`.
         texts: N texts.
-        progress: told how many texts are done.
+        progress: called with the number of texts finished.
 
     Returns:
         int64 [N], int64 [N].
     """
     unknown = tokenizer.vocabulary.unk_id
-    lengths, num_unknown = [], []
+    lengths: list[int] = []
+    num_unknown: list[int] = []
     for start in range(0, len(texts), TEXTS_PER_CALL):
         rows = packing.token_ids(tokenizer, texts[start : start + TEXTS_PER_CALL])
         lengths += map(len, rows)
@@ -169,13 +173,13 @@ def check_casing(
     *,
     do_lower_case: bool,
 ) -> None:
-    """Adds whether vocabulary, flag and text agree on capitals.
+    """Checks that vocabulary, flag and text agree on capital letters.
 
     Args:
-        findings: to add to.
+        findings: collects the findings.
         texts: some or all texts of the data.
-        vocabulary: the model's.
-        do_lower_case: as the run will have it.
+        vocabulary: vocabulary of the model.
+        do_lower_case: whether the run lower-cases text.
     """
     tokens = [token for token in vocabulary.tokens if token[:1] != "["]
     share = sum(map(_has_capital, tokens)) / len(tokens)
@@ -194,8 +198,8 @@ def check_casing(
         return
     findings.judge(
         "casing",
-        f"{kind}, as --do_lower_case={do_lower_case} has it; {seen}",
-        # Lower-cased text is strange to a cased model.
+        f"{kind}, which agrees with --do_lower_case={do_lower_case}; {seen}",
+        # A cased model has seen little text without any capitals.
         is_good=do_lower_case
         or with_capitals > 0.01
         or len(texts) < _MIN_TEXTS_FOR_CASE,
@@ -210,7 +214,7 @@ def _check_empty(findings, parts):
                 num_empty += 1
                 findings.warning("empty texts", "a text is empty", item.place)
     if not num_empty:
-        findings.passed("empty texts", "there are none")
+        findings.passed("empty texts", "none")
 
 
 def _check_duplicates(findings, part, items):
@@ -234,8 +238,8 @@ def _check_duplicates(findings, part, items):
         other = next(item for item in group if item.label != group[0].label)
         findings.warning(
             "contradictions",
-            f"{part}: the text is that of {group[0].place}, which has the label "
-            f"{group[0].label!r:.60} and not {other.label!r:.60}",
+            f"{part}: same text as {group[0].place}, which has the label "
+            f"{group[0].label!r:.60} instead of {other.label!r:.60}",
             other.place,
         )
 
@@ -251,8 +255,8 @@ def _check_overlap(findings, parts, part):
     )
     findings.warning(
         "overlap",
-        f"{len(shared):,} of {len(parts[part]):,} texts of {part} are in train too "
-        f"({where}): scores on them are too good",
+        f"{len(shared):,} of {len(parts[part]):,} texts of {part} are also in train "
+        f"({where}); scores on them are too high",
     )
 
 
@@ -269,7 +273,9 @@ def _check_rare(findings, counts):
             "rare labels", f"train: {label!r} has {count:,} of {total:,} examples"
         )
     if not rare:
-        findings.passed("rare labels", f"none of the {len(counts)} is rare in train")
+        findings.passed(
+            "rare labels", f"none of the {len(counts)} labels is rare in train"
+        )
 
 
 def _check_seen(findings, counts, places):
@@ -277,21 +283,21 @@ def _check_seen(findings, counts, places):
     for label in unseen:
         findings.error(
             "label sets",
-            f"{label!r}, in dev {counts['dev'][label]:,} times, is not in train",
+            f"{label!r} occurs {counts['dev'][label]:,} times in dev but not in train",
             places.get(label),
         )
     unscored = sorted(counts["train"].keys() - counts["dev"].keys())
     if unscored:
         shown = ", ".join(map(repr, unscored[:5]))
         findings.warning(
-            "label sets", f"of train and not in dev ({len(unscored)}): {shown}"
+            "label sets", f"in train but not in dev ({len(unscored)}): {shown}"
         )
     if not (unseen or unscored):
         findings.passed("label sets", "train and dev have the same labels")
 
 
 def _key(item):
-    """Returns what equal texts have in common, whatever their case and spaces."""
+    """Returns a key that ignores case and white space."""
     return tuple(" ".join(text.lower().split()) for text in item.texts)
 
 

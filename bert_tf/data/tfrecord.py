@@ -1,4 +1,4 @@
-"""TFRecord files: written whole, opened with every record's place, checked."""
+"""Writes TFRecord files complete or not at all, and reads records by index."""
 
 import bisect
 import collections
@@ -9,8 +9,10 @@ import threading
 import weakref
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bert_tf import files
 from bert_tf.data import encoding as data_encoding
@@ -18,15 +20,15 @@ from bert_tf.data import record_checks
 from bert_tf.data import record_index
 from bert_tf.data import schema as schema_module
 
-# Open files kept; the usual limit of a process is 1,024.
+# The usual limit of a process is 1,024.
 _FILES_KEPT_OPEN = 256
 
 
 class Writer:
     """Writes one TFRecord file and, beside it, its side file.
 
-    A context manager: the file gets its name when the block ends well, and there is
-    none when it does not.
+    Use it as a context manager. The file appears when the block ends, or not at all if
+    the block raises.
 
         with tfrecord.Writer(path, schema, metadata={...}) as writer:
             writer.write(columns)
@@ -34,22 +36,27 @@ class Writer:
     Args:
         path: the file.
         schema: its columns.
-        metadata: values for JSON that say how the records were made, such as
-            `vocab_fingerprint`; read back as `RecordFiles.metadata`.
+        metadata: JSON values that say how the records were created, such as
+            `vocab_fingerprint`. `RecordFiles.metadata` returns them.
 
     Raises:
-        OSError: nothing can be written there.
+        OSError: the file cannot be written.
     """
 
+    _file: Any
+    _recorder: record_index.Recorder
+
     def __init__(
-        self, path, schema: schema_module.Schema, *, metadata: Mapping | None = None
+        self,
+        path: str | os.PathLike,
+        schema: schema_module.Schema,
+        *,
+        metadata: Mapping[str, Any] | None = None,
     ):
         self.path = os.fspath(path)
         self._schema = schema
         self._metadata = dict(metadata or {})
         self._stack = contextlib.ExitStack()
-        self._file = None
-        self._recorder = None
 
     def __enter__(self) -> "Writer":
         self._file = self._stack.enter_context(
@@ -58,10 +65,10 @@ class Writer:
         self._recorder = record_index.Recorder()
         return self
 
-    def __exit__(self, kind, error, traceback):
+    def __exit__(self, kind, error, traceback) -> None:
         with self._recorder:
             if kind is None:
-                # An old side file must never stand beside new records.
+                # An old side file must never be beside new records.
                 record_index.remove(self.path)
             self._stack.__exit__(kind, error, traceback)
             if kind is None:
@@ -69,7 +76,7 @@ class Writer:
 
     @property
     def num_records(self) -> int:
-        """Records written so far."""
+        """Number of records written so far."""
         return self._recorder.num_records
 
     def write(self, columns: Mapping[str, np.ndarray]) -> None:
@@ -79,19 +86,19 @@ class Writer:
             columns: an array [B] or [B, length] for each column of the schema.
 
         Raises:
-            ValueError: arrays that do not fit the schema.
-            OSError: the file cannot be written, for example when the disk is full.
+            ValueError: an array does not match the schema.
+            OSError: the file cannot be written, for example because the disk is full.
         """
         data, sizes = data_encoding.framed_records(self._schema, columns)
         self._file.write(data)
         self._recorder.add(sizes)
 
-    def append_part(self, path, sizes: np.ndarray) -> None:
-        """Appends a file of framed records as it is.
+    def append_part(self, path: str, sizes: np.ndarray) -> None:
+        """Appends a file of framed records unchanged.
 
         Args:
             path: the file.
-            sizes: int64 [R], bytes of each of its records with header and footer.
+            sizes: int64 [R], bytes of each record with header and footer.
 
         Raises:
             OSError: as for `write`.
@@ -102,26 +109,25 @@ class Writer:
 
 
 class RecordFiles:
-    """Some TFRecord files as one numbered list of records.
+    """The records of several TFRecord files as one list.
 
     Args:
-        paths: the files, in order. A file without a side file is read through once
-            to find its records.
+        paths: the files, in order. A file without a side file is scanned once to find
+            its records.
 
     Attributes:
         paths: the files.
-        num_records: records of all files.
-        schema: their columns; where no side file says so, those of a file's first
-            record.
-        metadata: what the writer said of the records; empty without a side file.
+        num_records: number of records of all files.
+        schema: the columns, from the side file or else from the first record.
+        metadata: what the writer recorded; empty without a side file.
 
     Raises:
         OSError: a file cannot be read.
-        ValueError: a file is truncated or damaged, has other columns than the first,
-            or there are no records at all.
+        ValueError: a file is truncated or damaged, the files have different columns or
+            vocabularies, or there are no records.
     """
 
-    def __init__(self, paths: Sequence[str]):
+    def __init__(self, paths: Sequence[str | os.PathLike]):
         self.paths = [os.fspath(path) for path in paths]
         indices = [record_index.load_or_scan(path) for path in self.paths]
         self._offsets = [index.offsets for index in indices]
@@ -130,43 +136,43 @@ class RecordFiles:
         self.num_records = int(self._ends[-1]) if counts else 0
         if not self.num_records:
             raise ValueError(f"There are no records in {', '.join(self.paths)}.")
-        self._opened = collections.OrderedDict()
+        self._opened: collections.OrderedDict[str, Any] = collections.OrderedDict()
         self._lock = threading.Lock()
         weakref.finalize(self, _close_all, self._opened)
         self.schema, self.metadata = self._agreed(indices)
 
-    def read(self, indices: Sequence[int]) -> list[bytes]:
+    def read(self, indices: npt.ArrayLike) -> list[bytes]:
         """Returns serialized records.
 
         Args:
-            indices: numbers of the records, 0 to num_records - 1, in any order.
+            indices: int [B], from 0 to num_records - 1, in any order.
 
         Raises:
             ValueError: a record is damaged; the message has file and byte.
             OSError: a file cannot be read.
         """
-        indices = np.asarray(indices, np.int64)
-        which = np.searchsorted(self._ends, indices, side="right")
+        records = np.asarray(indices, np.int64)
+        which = np.searchsorted(self._ends, records, side="right")
         with self._lock:
             framed = [
                 self._read_framed(file, int(index))
-                for file, index in zip(which, indices, strict=True)
+                for file, index in zip(which, records, strict=True)
             ]
-        self._verify(framed, indices)
+        self._verify(framed, records)
         return [
             data[data_encoding.HEADER_BYTES : -data_encoding.FOOTER_BYTES]
             for data in framed
         ]
 
     def decoded(self, index: int) -> dict[str, np.ndarray]:
-        """Returns one record's values: int64 or float32 [N] by column name.
+        """Returns the values of one record: int64 or float32 [N] by column name.
 
         Args:
-            index: number of the record.
+            index: index of the record.
 
         Raises:
-            ValueError: the record is damaged, or not an Example of numbers.
-            OSError: its file cannot be read.
+            ValueError: the record is damaged, or is not an Example of numbers.
+            OSError: the file cannot be read.
         """
         [record] = self.read([index])
         try:
@@ -183,15 +189,15 @@ class RecordFiles:
         max_seq_length: int | None = None,
         max_predictions_per_seq: int | None = None,
         vocab_size: int | None = None,
-        vocabulary=None,
+        vocabulary: Any = None,
     ) -> None:
-        """Checks that the records are of the kind that a run expects.
+        """Checks that the records suit a run. None accepts any value.
 
         Args:
-            max_seq_length: length of `input_ids`; None: any.
-            max_predictions_per_seq: length of `masked_lm_positions`; None: any.
-            vocab_size: ids must be smaller; None: any.
-            vocabulary: the run's `Vocabulary`; None: any.
+            max_seq_length: the expected length of `input_ids`.
+            max_predictions_per_seq: the expected length of `masked_lm_positions`.
+            vocab_size: the size that all ids must be below.
+            vocabulary: the expected `Vocabulary`.
 
         Raises:
             ValueError: the records were written with another value.
@@ -206,7 +212,7 @@ class RecordFiles:
         record_checks.check_ids(self, vocab_size)
 
     def _agreed(self, indices):
-        """Returns schema and metadata, which the files must have in common."""
+        """Returns schema and metadata after checking that all files agree."""
         found = {}
         for file, index in enumerate(indices):
             if len(index.offsets) > 1:
@@ -217,15 +223,15 @@ class RecordFiles:
         for other, (other_schema, other_metadata) in others:
             if set(other_schema.columns) != set(schema.columns):
                 raise ValueError(
-                    f"{other}: its records have other columns than those of {path}: "
-                    f"{_described(other_schema)}, against {_described(schema)}."
+                    f"{other} has the columns {_described(other_schema)}, but {path} "
+                    f"has {_described(schema)}."
                 )
             if other_metadata.get("vocab_fingerprint") != metadata.get(
                 "vocab_fingerprint"
             ):
                 raise ValueError(
-                    f"{other} was written with another vocabulary than {path}, or it "
-                    f"is not known with which; make both with the same one."
+                    f"{other} was written with another vocabulary than {path}, or with "
+                    f"an unknown one; create both with the same vocabulary."
                 )
         return schema, metadata
 
@@ -270,12 +276,12 @@ class RecordFiles:
 
 
 def _copy(source, target):
-    """Copies what is left of a file, within the system where it can do that."""
+    """Copies the rest of a file, inside the kernel if possible."""
     try:
         target.flush()
         while os.copy_file_range(source.fileno(), target.fileno(), 1 << 30):
             pass
-        # Has the disk begin now, so that little is left to wait for at the end.
+        # Start writing to the disk now, so that the final sync is short.
         os.posix_fadvise(target.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     except (AttributeError, OSError, ValueError):  # Not Linux; not a file on a disk.
         shutil.copyfileobj(source, target, 1 << 20)
@@ -289,7 +295,7 @@ def _close_all(opened):
 def _damaged(path, offset):
     return (
         f"{path}: the record at byte {offset} is damaged (its checksum differs); "
-        f"make or copy the file again."
+        f"create or copy the file again."
     )
 
 

@@ -224,6 +224,7 @@ def load(
             "in its bert_config.json) and cannot fill masks; expected a model trained "
             "on masked words."
         )
+    assert start.vocabulary is not None  # `find` raises an error without one.
     tokenizer = full.FullTokenizer(
         start.vocabulary, do_lower_case=start.do_lower_case, never_split=(MASK,)
     )

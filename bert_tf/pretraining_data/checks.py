@@ -1,37 +1,39 @@
-"""Checks of a corpus, before examples are made of it."""
+"""Checks a corpus before pretraining examples are created from it."""
 
 import dataclasses
+from typing import Any
 
 from bert_tf import files
 from bert_tf import progress as progress_module
 from bert_tf.data import corpus as data_corpus
 from bert_tf.data import findings as findings_module
 from bert_tf.data import text_checks
+from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.tokenization import in_graph
 
-# More text than this is judged by every 2nd, 4th, ... of its sentences.
+# Of a longer text, only every 2nd, 4th, ... sentence is checked.
 MAX_SAMPLE_CHARACTERS = 8_000_000
-# Longer lines are paragraphs: next-sentence examples then are of no use.
+# Longer lines are probably paragraphs, which make useless next-sentence examples.
 _LONG_SENTENCE = 1000
 _NUM_SPECIAL = 3  # [CLS] and two [SEP].
 
 
 @dataclasses.dataclass(kw_only=True)
 class _Text:
-    """What is counted while the corpus goes by."""
+    """Counts that are collected while the corpus is read."""
 
     num_documents: int = 0
     num_sentences: int = 0
     num_characters: int = 0
     num_single: int = 0  # Documents of one sentence.
-    num_long: int = 0  # Sentences that are too long to be some.
+    num_long: int = 0  # Lines that are too long to be a sentence.
     num_repeated: int = 0  # Documents that occurred before.
     sample: list[str] = dataclasses.field(default_factory=list)
     sampled_every: int = 1
     sampled_characters: int = 0
 
     def take(self, document, seen):
-        """Counts one more document; `seen` holds the hashes of those before."""
+        """Counts one more document; `seen` holds the hashes of the earlier ones."""
         self.num_documents += 1
         self.num_single += len(document) == 1
         fingerprint = hash(tuple(document))
@@ -51,21 +53,22 @@ class _Text:
 
 
 def check(
-    options,
-    start,
+    options: pretraining_data_options.CreatePretrainingDataOptions,
+    start: Any,
     findings: findings_module.Findings,
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> None:
-    """Adds what is found in the text.
+    """Checks the text files and adds findings.
 
     Args:
-        options: `CreatePretrainingDataOptions`.
-        start: `starting_point.StartingPoint`: vocabulary and casing.
-        findings: to add to.
-        progress: told how many texts are tokenized.
+        options: how examples would be created.
+        start: `starting_point.StartingPoint` with the vocabulary and the casing.
+        findings: collects the findings.
+        progress: called with the number of texts tokenized.
     """
-    text, seen = _Text(), set()
+    text = _Text()
+    seen: set[int] = set()
     try:
         for document in data_corpus.read_documents(files.expand(options.input_file)):
             text.take(document, seen)
@@ -73,7 +76,7 @@ def check(
         findings.failure("reading", error)
         return
     if not text.num_sentences:
-        findings.error("documents", "there is no text")
+        findings.error("documents", "the files contain no text")
         return
     _check_documents(options, findings, text)
     text_checks.check_casing(
@@ -100,8 +103,8 @@ def check(
     num_rows = options.dupe_factor * num_pieces // (options.max_seq_length)
     findings.note(
         "estimate",
-        f"about {num_pieces:,} pieces; --dupe_factor={options.dupe_factor} makes some "
-        f"{num_rows:,} sequences of --max_seq_length={options.max_seq_length} of them, "
+        f"about {num_pieces:,} pieces; --dupe_factor={options.dupe_factor} creates "
+        f"about {num_rows:,} sequences of --max_seq_length={options.max_seq_length}, "
         "or a third more with next-sentence examples",
     )
 
@@ -114,14 +117,14 @@ def _check_documents(options, findings, text):
     if text.num_documents < 2 and options.next_sentence:
         findings.error(
             "documents",
-            f"{counts}; next-sentence examples need two, with a blank line between",
+            f"{counts}; next-sentence examples need two, separated by a blank line",
         )
     else:
         findings.passed("documents", counts)
     single = text.num_single / text.num_documents
     findings.judge(
         "documents",
-        f"{single:.1%} have one sentence only: nothing follows it",
+        f"{single:.1%} have only one sentence, which no other sentence follows",
         is_good=single <= 0.5 or not options.next_sentence,
     )
     repeated = text.num_repeated / text.num_documents
@@ -133,7 +136,7 @@ def _check_documents(options, findings, text):
     long = text.num_long / text.num_sentences
     findings.judge(
         "sentences",
-        f"{long:.1%} of the lines have more than {_LONG_SENTENCE} characters; a line "
-        "is to be a sentence",
+        f"{long:.1%} of the lines have more than {_LONG_SENTENCE} characters; expected "
+        "one sentence per line",
         is_good=long <= 0.01,
     )

@@ -1,4 +1,4 @@
-"""What create_pretraining_data read and made, in numbers."""
+"""Counts of what create_pretraining_data has read and written."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -8,20 +8,20 @@ import numpy as np
 
 @dataclasses.dataclass(kw_only=True)
 class Counts:
-    """Numbers of one shard, or of several added up."""
+    """Counts of one shard, or of several added up."""
 
     documents: int = 0  # With at least one word piece.
     sentences: int = 0  # With at least one word piece.
     pieces: int = 0  # Word pieces of the text.
-    unknown: int = 0  # Of these, [UNK].
+    unknown: int = 0  # Pieces that are [UNK].
     instances: int = 0  # Sequences written.
-    rows: int = 0  # Rows that they are in; fewer where several share one.
-    filled: int = 0  # Places of these that are no padding.
-    masked: int = 0  # Places of these that are predicted.
+    rows: int = 0  # Rows written; fewer than sequences if these are packed.
+    filled: int = 0  # Positions that are not padding.
+    masked: int = 0  # Positions that are predicted.
     random_next: int = 0  # Sequences whose B is from another document.
 
     def add(self, other: "Counts") -> None:
-        """Adds another shard's numbers."""
+        """Adds the counts of another shard."""
         for field in dataclasses.fields(self):
             total = getattr(self, field.name) + getattr(other, field.name)
             setattr(self, field.name, total)
@@ -45,18 +45,16 @@ def check_documents(num_documents: int, next_sentence: bool, path: str) -> None:
     """Checks that B can come from another document than A.
 
     Args:
-        num_documents: documents of the shard.
-        next_sentence: whether there is to be a B.
+        num_documents: number of documents of the shard.
+        next_sentence: whether sequences have a B.
         path: a file of the shard, for the message.
 
     Raises:
-        ValueError: there is one document only.
-
-    With one document the release wrote true pairs with the label of random ones.
+        ValueError: there is only one document. The release then took a random B from
+            A's own document, so that pairs that follow each other could get label 1.
     """
     if next_sentence and num_documents == 1:
         raise ValueError(
-            f"{path}: found one document, expected at least two to draw random next "
-            f"sentences from; put blank lines between documents, or give "
-            f"--next_sentence=false."
+            f"{path}: found one document, but random next sentences need at least two. "
+            "Put blank lines between documents, or give --next_sentence=false."
         )

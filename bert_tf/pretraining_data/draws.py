@@ -1,7 +1,7 @@
-"""Random numbers for whole arrays, the same under every version of NumPy.
+"""Random numbers for whole arrays, identical in every version of NumPy.
 
-NumPy promises the raw words of its bit generators, and not what its distributions
-make of them; so only raw words are taken from it.
+NumPy guarantees the raw output of its bit generators but not that of its distributions.
+So only raw words come from NumPy, and the distributions are computed here.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ class Draws:
     """A stream of random numbers.
 
     Args:
-        seed: integers that fix the stream.
+        seed: integers that determine the stream.
     """
 
     def __init__(self, *seed: int):
@@ -30,20 +30,21 @@ class Draws:
         return (self.words(count) >> np.uint64(11)) * _TWO_TO_THE_MINUS_53
 
     def below(self, limits: np.ndarray) -> np.ndarray:
-        """Returns whole numbers from 0 to below each of `limits`: int64 [B]."""
+        """Returns an integer from 0 to limit - 1 for each of `limits`: int64 [B]."""
         # 53 random bits against limits below 2**31: the bias is under 2**-22.
         return (self.uniform(len(limits)) * limits).astype(np.int64)
 
     def uniform_at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Returns numbers in [0, 1), one for each place: float64 [N].
+        """Returns a number in [0, 1) for each of N places: float64 [N].
 
         Args:
-            rows, columns: int64 [N], the places in an array [B, S].
+            rows: int64 [N], rows of the places in an array [B, S].
+            columns: int64 [N], their columns.
         """
         return self.uniform(len(rows))
 
     def heads(self, counts: np.ndarray) -> np.ndarray:
-        """Returns how many of `counts` fair coins show heads: int64 [B]."""
+        """Returns the number of heads among `counts` fair coins: int64 [B]."""
         result = np.zeros(len(counts), np.int64)
         for done in range(0, int(counts.max(initial=0)), 64):
             tossing = np.flatnonzero(counts > done)
@@ -60,25 +61,25 @@ class Draws:
 class RowDraws:
     """Random numbers for the rows of an array, each row a function of its key alone.
 
-    What a row gets does not depend on which rows it stands between. Of equal keys the
-    first draws are equal, and so are the second ones, and so on.
+    The numbers of a row do not depend on the other rows of the array. The n-th call
+    returns the same numbers for the same key.
 
     Args:
-        keys: uint64 [B], as `row_keys` returns them.
+        keys: uint64 [B], from `row_keys`.
     """
 
     def __init__(self, keys: np.ndarray):
         self._keys = keys
 
     def words(self, count: int) -> np.ndarray:
-        """Returns random words: uint64 [count], equally many a row, row by row."""
+        """Returns random words, the same number for each row: uint64 [count]."""
         self._keys = ordering.mix(self._keys)
         places = np.arange(count // max(len(self._keys), 1), dtype=np.uint64)
         with np.errstate(over="ignore"):
             return ordering.mix((self._keys[:, None] + places).ravel())
 
     def uniform_at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Returns numbers in [0, 1), as `Draws.uniform_at` does."""
+        """Returns a number in [0, 1) for each place, as `Draws.uniform_at`."""
         self._keys = ordering.mix(self._keys)
         with np.errstate(over="ignore"):
             words = ordering.mix(self._keys[rows] + columns.astype(np.uint64))
@@ -89,11 +90,11 @@ def row_keys(seed: int, step: int, rows: np.ndarray) -> np.ndarray:
     """Returns a key for each row of a step: uint64 [B].
 
     Args:
-        seed: of the run.
-        step: number of the step.
-        rows: int [B], numbers of the rows in the step's global batch.
+        seed: seed of the run.
+        step: index of the step.
+        rows: int [B], indices of the rows in the step's global batch.
     """
-    # Not the order's key of (seed, epoch, row), which is made in the same way.
+    # Inverted, because `ordering.Order` mixes (seed, epoch, row) in the same way.
     key = ordering.mix(~np.uint64(seed % 2**64))
     with np.errstate(over="ignore"):
         key = ordering.mix(key + np.uint64(step))
@@ -101,7 +102,7 @@ def row_keys(seed: int, step: int, rows: np.ndarray) -> np.ndarray:
 
 
 def _bit_count(words):
-    """Returns the ones in each word. Source: Hacker's Delight, figure 5-2."""
+    """Returns the number of one bits in each word (Hacker's Delight, figure 5-2)."""
     words = words - ((words >> np.uint64(1)) & np.uint64(0x5555555555555555))
     pairs = np.uint64(0x3333333333333333)
     words = (words & pairs) + ((words >> np.uint64(2)) & pairs)

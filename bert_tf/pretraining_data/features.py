@@ -1,4 +1,16 @@
-"""Masked sequences as the columns of the release's records."""
+"""Lays out masked sequences as the columns of the release's records.
+
+A sequence is [CLS] A [SEP] B [SEP]. The state at [CLS] stands for the whole sequence in
+classification and learns that from next-sentence prediction. [SEP] marks the end of a
+segment, and `segment_ids` (0 for A, 1 for B) tell every position which segment it is
+in, also far from a [SEP] (section 3 of arXiv:1810.04805).
+
+Each sequence has the same number of places for masked positions, filled or not.
+`masked_lm_weights` is 1 for a masked position and 0 for an unused place, so that the
+loss ignores unused places while all shapes stay fixed.
+
+Shape letters: B batch, S sequence, M masked positions.
+"""
 
 import dataclasses
 from collections.abc import Sequence
@@ -21,13 +33,15 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 class MaskedPair:
     """A packed and masked sentence pair."""
 
-    masked: release_masks.MaskedTokens  # The sequence.
-    num_first: int  # Places of segment 0: [CLS], A and the first [SEP].
+    masked: release_masks.MaskedTokens
+    num_first: int  # Length of segment 0: [CLS], A and the first [SEP].
     is_random_next: bool  # True: B comes from another document.
 
 
-def schema_of(options: pretraining_data_options.CreatePretrainingDataOptions):
-    """Returns the `schema.Schema` of the records that the options ask for."""
+def schema_of(
+    options: pretraining_data_options.CreatePretrainingDataOptions,
+) -> schema_module.Schema:
+    """Returns the schema of the records that the options ask for."""
     return schema_module.pretraining(
         options.max_seq_length,
         options.max_predictions_per_seq,
@@ -48,7 +62,11 @@ def columns_of_pairs(
 ) -> dict[str, np.ndarray]:
     """Returns pairs as columns [B, length] of `schema.pretraining`.
 
-    Unused places hold 0.
+    Args:
+        pairs: B pairs.
+        vocabulary: ids of the pieces.
+        max_seq_length: S.
+        max_predictions: M; unused places hold 0.
 
     Source: write_instance_to_example_files of create_pretraining_data.py, 2018.
     """
@@ -91,13 +109,13 @@ def columns_of_table(
     """Returns pairs as columns [B, length] of `schema.pretraining`.
 
     Args:
-        pairs: B pairs, or with `next_sentence` False B sequences without a B segment.
-        text: what the pairs are places in.
-        vocabulary: ids of [CLS] and [SEP].
+        pairs: B pairs, or B sequences without a second segment.
+        text: the text that the pairs point into.
+        vocabulary: for the ids of [CLS] and [SEP].
         max_seq_length: length of the rows, S.
-        next_sentence: whether there is a second segment and a label.
-        masks: draws the masks; None: pieces stay, and words are told.
-        draws: every draw comes from it.
+        next_sentence: whether the sequences have a second segment and a label.
+        masks: draws the masks. None: nothing is masked, and `word_starts` is returned.
+        draws: source of all draws.
     """
     place = np.arange(max_seq_length, dtype=np.int32)  # [S]
     end_a = (pairs.length_a + 1).astype(np.int32)[:, None]  # [B, 1], the first [SEP].
@@ -107,7 +125,8 @@ def columns_of_table(
     input_mask = place <= end  # [B, S]
     is_second = (place > end_a) & input_mask
     is_candidate = candidates(place, end_a, end)
-    # Places up to the first [SEP] count on from A's first piece, the others from B's.
+    # Index in the text for each place: counted from A's first piece up to the first
+    # [SEP], and from B's first piece after it.
     starts = np.stack([pairs.start_a - 1, pairs.start_b - end_a[:, 0] - 1], axis=1)
     runs = np.concatenate([end_a + 1, max_seq_length - 1 - end_a], axis=1)
     source = np.repeat(starts.ravel(), runs.ravel()).reshape(input_mask.shape)
@@ -141,8 +160,11 @@ def columns_of_table(
     return columns
 
 
-def candidates(place, end_a, end):
+def candidates(place: np.ndarray, end_a: np.ndarray, end: np.ndarray) -> np.ndarray:
     """Returns bool [B, S]: whether a place holds a piece that may be masked.
+
+    [CLS] and [SEP] are never masked: they are always in the same role, so predicting
+    them teaches nothing.
 
     Args:
         place: int32 [S], 0 to S - 1.

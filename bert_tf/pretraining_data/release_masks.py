@@ -1,4 +1,12 @@
-"""Masked positions, drawn one by one as the release did."""
+"""Masked positions, drawn one by one as in the release.
+
+A model that attends to both sides can only be trained to predict words that it does not
+see. BERT hides 15 % of the pieces in each sequence and predicts those (section 3.1 of
+arXiv:1810.04805). The share is a compromise: with fewer, each sequence teaches less,
+because only predicted positions have a loss; with more, there is less context to
+predict from. It is also why BERT converges more slowly than a left-to-right model,
+which predicts every piece (appendix C.1).
+"""
 
 import dataclasses
 import random
@@ -10,11 +18,11 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MaskedTokens:
-    """A sequence with some pieces replaced, and what they were."""
+    """A sequence with some pieces replaced, and the original pieces."""
 
     tokens: tuple[str, ...]  # After replacement.
     positions: tuple[int, ...]  # Chosen positions, ascending.
-    labels: tuple[str, ...]  # Pieces that were there.
+    labels: tuple[str, ...]  # Original pieces at these positions.
 
 
 def mask_tokens(
@@ -31,24 +39,28 @@ def mask_tokens(
 
     Args:
         tokens: [CLS] A [SEP] B [SEP].
-        rng: every draw comes from it, in the release's order.
-        vocabulary: random pieces are drawn from it.
-        masked_lm_prob: share of the sequence's length that is chosen.
-        max_predictions: the most positions chosen.
+        rng: source of all draws, in the release's order.
+        vocabulary: vocabulary that random pieces are drawn from.
+        masked_lm_prob: share of the sequence's length to choose.
+        max_predictions: maximum number of positions to choose.
         whole_words: whether the pieces of a word are chosen together.
-        shares: what becomes of those that are chosen.
+        shares: what replaces the chosen pieces.
 
     Source: create_masked_lm_predictions of create_pretraining_data.py, 2018.
     """
     candidates = _candidates(tokens, whole_words)
     rng.shuffle(candidates)
     num_wanted = num_predictions(len(tokens), masked_lm_prob, max_predictions)
-    output, chosen = list(tokens), []
+    output = list(tokens)
+    chosen: list[int] = []
     for positions in candidates:
         if len(chosen) >= num_wanted:
             break
         if len(chosen) + len(positions) > num_wanted:
-            continue
+            continue  # A whole word that does not fit; a shorter one may.
+        # Whole words decide which pieces are chosen, not what replaces them: each piece
+        # of a word draws its 80/10/10 separately and is predicted separately. Source:
+        # README and create_pretraining_data.py of the release.
         for position in positions:
             output[position] = _replacement(tokens[position], rng, vocabulary, shares)
             chosen.append(position)
@@ -61,17 +73,34 @@ def mask_tokens(
 
 
 def num_predictions(length: int, masked_lm_prob: float, max_predictions: int) -> int:
-    """Returns how many positions of a sequence are to be chosen."""
+    """Returns how many positions of a sequence to choose: at least one.
+
+    The maximum is fixed because records and batches need a fixed shape, and the model
+    computes its costly scores of the whole vocabulary at these places alone. It should
+    be about max_seq_length * masked_lm_prob, so that full sequences lose no masks
+    (README of the release).
+
+    Args:
+        length: number of pieces, [CLS] and [SEP] included.
+        masked_lm_prob: share to choose.
+        max_predictions: maximum number to choose.
+    """
     return min(max_predictions, max(1, round(length * masked_lm_prob)))
 
 
 def _candidates(tokens, whole_words):
-    """Returns lists of positions that are chosen together."""
+    """Returns lists of positions that are chosen together.
+
+    With whole words, a `##` piece joins the word before it. If single pieces are
+    masked, the rest of a long word often gives the hidden piece away, so predicting
+    whole words is harder and teaches more (README of the release, May 2019). The share
+    of masked pieces stays the same.
+    """
     candidates = []
     for position, token in enumerate(tokens):
         if token in (vocabulary_module.CLS, vocabulary_module.SEP):
             continue
-        # As in 2018, also across a [SEP]: B may start inside a word.
+        # As in the release, even across a [SEP]: B may start inside a word.
         if whole_words and candidates and token.startswith("##"):
             candidates[-1].append(position)
         else:

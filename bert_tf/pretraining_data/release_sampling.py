@@ -1,4 +1,9 @@
-"""A shard's text to columns, with the release's own draws in its order."""
+"""The release's sampler: text to records, with the draws of 2018 in their order.
+
+One generator serves all draws, in the order documents, pairs, masks, instances. The
+same text, flags and seed therefore give the same records as the 2018 script. The order
+of the draws is part of the result; do not change it.
+"""
 
 import random
 from collections.abc import Callable
@@ -20,10 +25,10 @@ _ROWS_AT_A_TIME = 1024
 
 
 class ReleaseSampler:
-    """Makes the records that the 2018 script made.
+    """Creates the records that the 2018 script created.
 
     Args:
-        options: of create_pretraining_data.
+        options: what to create.
         vocabulary: the vocabulary that the options name.
     """
 
@@ -49,7 +54,7 @@ class ReleaseSampler:
         counts_module.check_documents(
             len(documents), options.next_sentence, shard.spans[0].path
         )
-        # The first shard draws as the release draws for a corpus.
+        # The first shard has the release's seed: a corpus of one shard is its corpus.
         rng = random.Random(options.random_seed + shard_index)
         rng.shuffle(documents)
         pairs = self._pairs(documents, rng, on_progress)
@@ -90,6 +95,9 @@ class ReleaseSampler:
             short_seq_prob=options.short_seq_prob,
         )
         result = []
+        # The masks are fixed once the records are written, so training would see the
+        # same masks in each of its epochs (about 40 in the paper). With dupe_factor
+        # passes over the text it sees as many different pairs and masks of each text.
         for dupe in range(options.dupe_factor):
             for index in range(len(documents)):
                 # A pair's masks are drawn before the next pair.

@@ -1,36 +1,44 @@
-"""Several sequences in a row: less padding, and nothing else changes.
+"""Packs several sequences into one row: less padding, and nothing else changes.
 
-Sequences of a row do not see one another (`sequence_ids`), each has positions from 0
-(`position_ids`) and a pooled vector of its own (`cls_positions`). So sums of losses
-are those of padded rows.
+The sequences of a row do not attend to each other (`sequence_ids`). Each has positions
+from 0 (`position_ids`) and its own pooled vector (`cls_positions`). The losses
+therefore add up to those of padded rows.
+
+Rows are packed when records are written, not when they are read: batches stay a
+function of seed and step, shapes stay static, and a run resumes as before.
+
+Packing takes the longest sequence first and puts it into the fullest row with room,
+2,048 sequences at a time. A row has at most as many masked places as a single sequence
+may have, so that the head computes no more than before.
+
+Shape letters: B sequences, R rows, S places of a row, K sequences of a row, M masked
+places of a row.
 """
 
 from collections.abc import Mapping
 
 import numpy as np
 
-# Sequences are 16 pieces long at least, on average over a row; shorter ones are rare.
-_FEWEST_PIECES = 16
+# The average length of a row's sequences is at least this; shorter ones are rare.
+_MIN_MEAN_LENGTH = 16
 
 
 def sequences_per_row(max_seq_length: int) -> int:
-    """Returns the most sequences that share a row of `max_seq_length` places, K."""
-    return max(2, max_seq_length // _FEWEST_PIECES)
+    """Returns K, the maximum number of sequences in a row of this length."""
+    return max(2, max_seq_length // _MIN_MEAN_LENGTH)
 
 
 def packed(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Returns rows that hold one or several of the sequences each.
-
-    No row has more masked positions than the columns have places for, M.
+    """Returns rows that hold one or more sequences each.
 
     Args:
         columns: [B, length] of `schema.pretraining`, masked or not, in random order.
 
     Returns:
-        Columns [R, length] with R at most B: the same ones, with sequences from left
-        to right, `masked_lm_positions` counted from the start of the row and a label
-        for each of K sequences; `sequence_ids` [R, S], 1 for the first sequence and 0
-        for padding; `position_ids` [R, S]; `cls_positions` [R, K], unused: 0.
+        Columns [R, length] with R at most B: the given ones, with the sequences side by
+        side, `masked_lm_positions` counted from the start of the row and one label per
+        sequence; `sequence_ids` [R, S], 1 for the first sequence and 0 for padding;
+        `position_ids` [R, S]; `cls_positions` [R, K], 0 if unused.
     """
     is_real = columns["input_mask"] > 0
     length = is_real.shape[1]
@@ -57,16 +65,23 @@ def packed(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 class _Places:
-    """Where each of B sequences goes: row, place in the row, number in the row.
+    """Where each of B sequences goes: its row, its place and its index in the row.
 
-    The longest sequences come first, each into the fullest row that has room for it.
+    The longest sequences come first, each into the fullest row with enough room.
+
+    Attributes:
+        num_rows: R.
+        row: int64 [B], row of each sequence.
+        number: int64 [B], index of each sequence in its row.
+        offset: int64 [B], first place of each sequence in its row.
+        first_prediction: int64 [B], first masked place of each sequence in its row.
     """
 
     def __init__(self, lengths, num_predictions, limits):
         most_pieces, most_sequences, most_predictions = limits
-        with_room = [[] for _ in range(most_pieces + 1)]  # Rows by places left.
-        is_there = 0  # Bit n: there are rows with n places left.
-        rows, used = [], []  # Of each row: its sequences; masked positions.
+        with_room = [[] for _ in range(most_pieces + 1)]  # Rows by free places.
+        is_there = 0  # Bit n: there are rows with n free places.
+        rows, used = [], []  # The sequences, and number of masked places, of each row.
         for index in np.argsort(-lengths, kind="stable").tolist():
             size, wanted = int(lengths[index]), int(num_predictions[index])
             row, left = None, most_pieces
@@ -90,7 +105,7 @@ class _Places:
             if len(rows[row]) < most_sequences:
                 with_room[left - size].append(row)
                 is_there |= 1 << (left - size)
-        # Not by length: in the order in which a row's first sequence came.
+        # Order rows by their first sequence. Packing has sorted them by length.
         rows.sort(key=min)
         sizes = np.array([len(row) for row in rows])
         order = np.concatenate([np.array(row, np.int64) for row in rows])
@@ -104,7 +119,7 @@ class _Places:
 
 
 def _before(values, sizes):
-    """Returns the sum of what stands before each value in its group."""
+    """Returns the sum of the values before each value in its group."""
     sums = np.cumsum(values) - values
     first = np.cumsum(sizes) - sizes
     return sums - np.repeat(sums[first], sizes)

@@ -1,7 +1,7 @@
-"""Which Chinese characters form words, as jieba or a list of words says.
+"""Groups Chinese characters into words, with jieba or a list of words.
 
-BERT's tokenizer makes every Chinese character a word of its own, so that `##` tells
-nothing of Chinese words.
+BERT's tokenizer makes each Chinese character a word, so `##` does not show which of
+them belong together. Whole-word masking of Chinese needs a segmenter.
 """
 
 import re
@@ -23,11 +23,10 @@ _RUN = re.compile(
 
 
 class Segmenter:
-    """Tells the first character of every Chinese word.
+    """Finds the first character of each Chinese word.
 
     Args:
-        segment: function from a run of Chinese characters to the words that it is
-            made of, in order.
+        segment: function that splits a run of Chinese characters into words.
     """
 
     def __init__(self, segment: Callable[[str], Iterable[str]]):
@@ -37,7 +36,7 @@ class Segmenter:
         """Returns bool [C]: whether each Chinese character begins a word.
 
         Args:
-            sentences: texts with C Chinese characters in all, in this order.
+            sentences: texts with C Chinese characters in total.
         """
         flags = bytearray()
         for sentence in sentences:
@@ -52,14 +51,14 @@ def create_segmenter(name: str) -> Segmenter:
     """Returns the segmenter that `--whole_word_segmenter` names.
 
     Args:
-        name: "jieba", or a file with a Chinese word a line (UTF-8; what follows a
-            space or tab does not count): text is cut into the longest words of the
-            list from left to right.
+        name: "jieba", or a UTF-8 file with one Chinese word per line; text after a
+            space or tab is ignored. Runs are split from left to right into the longest
+            words of the list.
 
     Raises:
         ImportError: jieba is not installed.
         OSError: the file cannot be read.
-        ValueError: it is not UTF-8, or has no words.
+        ValueError: the file is not UTF-8, or has no words.
     """
     if name == JIEBA:
         return Segmenter(_jieba())
@@ -70,7 +69,7 @@ def create_segmenter(name: str) -> Segmenter:
             raise ValueError(f"{name}: not UTF-8; convert the file to UTF-8.") from None
     words = {line.split()[0] for line in lines if line.strip()}
     if not words:
-        raise ValueError(f"{name}: has no words; expected a Chinese word a line.")
+        raise ValueError(f"{name} has no words; expected one Chinese word per line.")
     return Segmenter(_longest_words(words))
 
 
@@ -94,9 +93,9 @@ def _jieba():
         import jieba
     except ImportError:
         raise ImportError(
-            "--whole_word_segmenter=jieba needs jieba; install bert_tf[chinese], or "
-            "give a file with a word a line."
+            "--whole_word_segmenter=jieba needs jieba: pip install 'bert_tf[chinese]', "
+            "or give a file with one word per line."
         ) from None
-    # It would tell on standard error that it reads its dictionary.
+    # Otherwise it logs to standard error that it loads its dictionary.
     jieba.setLogLevel("WARNING")
     return jieba.cut

@@ -1,4 +1,7 @@
-"""A shard's text as word-piece ids in flat arrays."""
+"""The text of a shard as word-piece ids in flat arrays.
+
+Shape letters: P pieces, N sentences, D documents.
+"""
 
 import dataclasses
 from collections.abc import Callable
@@ -9,30 +12,31 @@ import numpy as np
 
 from bert_tf.pretraining_data import word_table
 
-_CHARACTERS_A_BATCH = 1 << 20  # Tokenized in one call.
+_CHARACTERS_PER_CALL = 1 << 20  # Tokenized together.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TokenizedText:
-    """Documents of sentences of word pieces; none of them empty."""
+    """Documents of sentences of word pieces. No document or sentence is empty."""
 
     ids: np.ndarray  # int32 [P], the pieces of all sentences.
-    sentence_starts: np.ndarray  # int64 [N + 1], first piece of each; last: P.
-    document_starts: np.ndarray  # int64 [D + 1], first sentence of each; last: N.
-    starts_word: np.ndarray | None = None  # bool [P]; None: as `##` says.
+    sentence_starts: np.ndarray  # int64 [N + 1], first piece of each, then P.
+    document_starts: np.ndarray  # int64 [D + 1], first sentence of each, then N.
+    # bool [P], whether a piece begins a word. None: all without `##` do.
+    starts_word: np.ndarray | None = None
 
     @property
     def num_sentences(self) -> int:
-        """Sentences of all documents."""
+        """Number of sentences, N."""
         return len(self.sentence_starts) - 1
 
     @property
     def num_documents(self) -> int:
-        """Documents there are."""
+        """Number of documents, D."""
         return len(self.document_starts) - 1
 
     def split_sentences(self, max_pieces: int) -> "TokenizedText":
-        """Returns the same text with sentences cut so that none is longer."""
+        """Returns the same text with longer sentences split into parts."""
         lengths = np.diff(self.sentence_starts)
         parts = -(-lengths // max_pieces)
         first = np.cumsum(parts) - parts
@@ -51,14 +55,12 @@ def tokenize_documents(
     table: word_table.WordTable,
     on_progress: Callable[[int], None],
 ) -> TokenizedText:
-    """Returns documents as ids.
-
-    Sentences without pieces are dropped, and then documents without sentences.
+    """Tokenizes documents; drops sentences without pieces and documents without any.
 
     Args:
         documents: lists of sentences.
-        table: tokenizes.
-        on_progress: called with the number of characters done so far.
+        table: the tokenizer.
+        on_progress: called with the number of characters finished so far.
     """
     batches, document_of, num_done = [table.tokenize([])], [], 0
     for sentences, numbers in _batches(documents):
@@ -86,14 +88,16 @@ def _assembled(batches, document_of):
 
 
 def _batches(documents) -> Iterator[tuple[list[str], list[int]]]:
-    """Yields batches of sentences with the numbers of their documents."""
-    sentences, numbers, size = [], [], 0
+    """Yields batches of sentences with the indices of their documents."""
+    sentences: list[str] = []
+    numbers: list[int] = []
+    size = 0
     for number, document in enumerate(documents):
         for sentence in document:
             sentences.append(sentence)
             numbers.append(number)
             size += len(sentence)
-            if size >= _CHARACTERS_A_BATCH:
+            if size >= _CHARACTERS_PER_CALL:
                 yield sentences, numbers
                 sentences, numbers, size = [], [], 0
     if sentences:

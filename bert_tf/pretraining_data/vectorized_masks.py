@@ -1,6 +1,9 @@
-"""Masked positions, drawn for thousands of sequences at a time.
+"""Masked positions, drawn for thousands of sequences at once.
 
-The same distributions as `masking.mask_tokens`.
+The distributions are those of `release_masks.mask_tokens`, which gives the reasons for
+each draw. Data creation and dynamic masking both use this module.
+
+Shape letters: B batch, S sequence, M masked positions, V vocabulary.
 """
 
 import dataclasses
@@ -12,22 +15,22 @@ from bert_tf.pretraining_data import mask_shares
 from bert_tf.pretraining_data import vectorized_spans
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
-# Keys of 32 bits take half the time of longer ones. Where the place takes at most so
-# many of them, the random ones are seldom equal; of equal ones the lower place wins.
-_MOST_PLACE_BITS = 12
+# Keys of 32 bits take half the time of longer ones. If the place takes at most 12 of
+# the bits, the random rest is seldom equal; among equal ones the lower place wins.
+_MAX_PLACE_BITS = 12
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MaskedRows:
-    """Sequences with some pieces replaced, and what they were."""
+    """Sequences with some pieces replaced, and the original pieces."""
 
     ids: np.ndarray  # int32 [B, S], after replacement.
     positions: np.ndarray  # int32 [B, M], chosen positions, ascending; unused: 0.
-    labels: np.ndarray  # int32 [B, M], ids that were there; unused: 0.
+    labels: np.ndarray  # int32 [B, M], original ids at these positions; unused: 0.
     weights: np.ndarray  # float32 [B, M], 1 for a chosen position, 0 for unused.
 
     def columns(self) -> dict[str, np.ndarray]:
-        """Returns them by the names of the release's records."""
+        """Returns the arrays under the column names of the release's records."""
         return {
             "input_ids": self.ids,
             "masked_lm_positions": self.positions,
@@ -40,12 +43,12 @@ class MaskSampler:
     """Draws masks.
 
     Args:
-        vocabulary: random pieces are drawn from it.
-        masked_lm_prob: share of a sequence's length that is chosen.
-        max_predictions: the most positions chosen, M.
+        vocabulary: vocabulary that random pieces are drawn from.
+        masked_lm_prob: share of each sequence's length to choose.
+        max_predictions: maximum number of positions to choose, M.
         whole_words: whether the pieces of a word are chosen together.
-        spans: whether words that follow one another are chosen together.
-        shares: what becomes of those that are chosen.
+        spans: whether consecutive words are chosen together.
+        shares: what replaces the chosen pieces.
 
     Attributes:
         max_predictions: M.
@@ -82,11 +85,11 @@ class MaskSampler:
 
         Args:
             ids: int32 [B, S].
-            is_candidate: bool [B, S], places of pieces other than [CLS] and [SEP].
-            lengths: int64 [B], pieces of each sequence.
-            draws: every draw comes from it.
-            starts_word: bool [B, S], pieces that begin a word; None: those that do
-                not start with `##`.
+            is_candidate: bool [B, S], whether a place may be chosen.
+            lengths: int64 [B], number of pieces of each sequence.
+            draws: source of all draws.
+            starts_word: bool [B, S], whether a piece begins a word. None: all pieces
+                that do not start with `##` do.
         """
         num_wanted = np.rint(lengths * self._masked_lm_prob).astype(np.int64)
         num_wanted = np.clip(num_wanted, 1, self.max_predictions)
@@ -107,9 +110,11 @@ class MaskSampler:
     def _replaced(self, ids, is_chosen, draws, together=None):
         """Returns the rows with masks.
 
-        `together`, int64 [B, S], has one value for places that share their fate.
+        Without `together`, each piece draws its own replacement. `together`, int64
+        [B, S], is equal for places that are masked, kept or randomized together: the
+        pieces of a span, as in SpanBERT.
         """
-        # Twice as fast as np.nonzero of two axes.
+        # Twice as fast as np.nonzero with two axes.
         places = np.flatnonzero(is_chosen)
         rows, columns = np.divmod(places, is_chosen.shape[1])
         counts = np.bincount(rows, minlength=len(ids))
@@ -140,18 +145,18 @@ class MaskSampler:
 
 
 def is_inside_word(vocabulary: vocabulary_module.Vocabulary) -> np.ndarray:
-    """Returns bool [V]: whether a piece goes on with the word before it."""
+    """Returns bool [V]: whether a piece continues the word before it."""
     return np.array([token.startswith("##") for token in vocabulary.tokens])
 
 
 def _choose_words(word, sizes, num_wanted, draws):
-    """Returns bool [B, S]: whole words in random order, as long as they fit."""
+    """Returns bool [B, S]: whole words, taken in random order as long as they fit."""
     order = np.argsort(_shuffle_keys(sizes > 0, draws), axis=1)
     sizes = np.take_along_axis(sizes, order, axis=1)
     is_taken = np.zeros(sizes.shape, bool)
     room = num_wanted.copy()
     for rank in range(sizes.shape[1]):
-        # A word that would exceed the number is skipped, as in 2018.
+        # A word that would exceed the number is skipped, as in the release.
         fits = (sizes[:, rank] > 0) & (sizes[:, rank] <= room)
         is_taken[:, rank] = fits
         room -= np.where(fits, sizes[:, rank], 0)
@@ -163,9 +168,9 @@ def _choose_words(word, sizes, num_wanted, draws):
 
 
 def _words(starts_word, is_candidate):
-    """Returns the word of each place, int64 [B, S], and words' sizes [B, S]."""
+    """Returns the word of each place, int64 [B, S], and the words' sizes [B, S]."""
     is_start = is_candidate & starts_word
-    # A sequence may begin inside a word; what is there is a word of its own.
+    # A sequence may begin inside a word; the rest of that word counts as a word.
     first = np.argmax(is_candidate, axis=1)
     is_start[np.arange(len(is_start)), first] = True
     word = np.maximum(np.cumsum(is_start, axis=1) - 1, 0)
@@ -176,7 +181,7 @@ def _words(starts_word, is_candidate):
 
 
 def _choose_places(is_candidate, num_wanted, draws):
-    """Returns bool [B, S]: `num_wanted` candidates of each row, or all there are."""
+    """Returns bool [B, S]: `num_wanted` candidates of each row, or all if fewer."""
     keys = _shuffle_keys(is_candidate, draws)
     most = min(int(num_wanted.max()), keys.shape[1])
     smallest = np.sort(np.partition(keys, most - 1, axis=1)[:, :most], axis=1)
@@ -186,13 +191,13 @@ def _choose_places(is_candidate, num_wanted, draws):
 
 
 def _shuffle_keys(is_item, draws):
-    """Returns [B, S] to sort by: random for items, and no two equal; others last.
+    """Returns sort keys [B, S] without ties: random for items, the maximum elsewhere.
 
-    The keys are uint32 with at least 20 random bits, or for long rows uint64.
+    The keys are uint32 with at least 20 random bits, or uint64 for long rows.
     """
     num_rows, length = is_item.shape
     place_bits = length.bit_length()
-    dtype = np.dtype(np.uint32 if place_bits <= _MOST_PLACE_BITS else np.uint64)
+    dtype = np.dtype(np.uint32 if place_bits <= _MAX_PLACE_BITS else np.uint64)
     words = draws.words(num_rows * -(-length * dtype.itemsize // 8))
     keys = words.view(dtype).reshape(num_rows, -1)[:, :length]
     bits = dtype.type(place_bits)

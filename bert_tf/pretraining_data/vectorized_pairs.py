@@ -1,8 +1,11 @@
-"""Sentence pairs, drawn for all documents of a shard at a time.
+"""Sentence pairs, drawn for all documents of a shard at once.
 
-The same distributions as `examples.PairSampler`, with one difference: B never comes
-from A's document, where the release gives up after ten tries. All passes over all
-documents step from chunk to chunk together, so one NumPy call serves thousands.
+The distributions are those of `release_pairs.PairSampler`, which gives the reasons for
+each draw. There is one difference: B never comes from A's document, whereas the release
+gives up after ten tries. All passes over all documents advance chunk by chunk together,
+so that one NumPy call serves thousands of pairs.
+
+Shape letter: I pairs.
 """
 
 import dataclasses
@@ -12,26 +15,26 @@ import numpy as np
 from bert_tf.pretraining_data import draws as draws_module
 from bert_tf.pretraining_data import tokenized_text
 
-# Passes over documents that step together; bounds the memory for tiny documents.
-_MOST_PASSES_AT_A_TIME = 1 << 17
+# Passes that advance together; bounds the memory for many tiny documents.
+_MAX_PASSES_AT_A_TIME = 1 << 17
 _RANDOM_NEXT_PROB = 0.5
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PairTable:
-    """Pairs as places in a `TokenizedText`; all arrays [I]."""
+    """Pairs as ranges of pieces in a `TokenizedText`; all arrays have the shape [I]."""
 
-    start_a: np.ndarray  # int64, first piece of A.
-    length_a: np.ndarray  # int64, pieces of A.
-    start_b: np.ndarray  # int64, first piece of B.
-    length_b: np.ndarray  # int64, pieces of B; 0 where there is no B.
+    start_a: np.ndarray  # int64, index of A's first piece.
+    length_a: np.ndarray  # int64
+    start_b: np.ndarray  # int64, index of B's first piece.
+    length_b: np.ndarray  # int64; 0 if there is no B.
     is_random_next: np.ndarray  # bool, whether B comes from another document.
 
     def __len__(self) -> int:
         return len(self.start_a)
 
     def take(self, rows: np.ndarray) -> "PairTable":
-        """Returns the table of some rows."""
+        """Returns the table with only the given rows."""
         return PairTable(
             **{
                 field.name: getattr(self, field.name)[rows]
@@ -48,14 +51,14 @@ def sample_pairs(
     short_seq_prob: float,
     dupe_factor: int,
 ) -> PairTable:
-    """Returns the pairs of `dupe_factor` passes over the text, in no useful order.
+    """Returns the pairs of `dupe_factor` passes over the text, not in random order.
 
     Args:
-        text: two documents at least.
-        draws: every draw comes from it.
-        max_tokens: the most pieces of A and B together.
+        text: a text of at least two documents.
+        draws: source of all draws.
+        max_tokens: maximum number of pieces of A and B together.
         short_seq_prob: probability that a pass over a document makes shorter pairs.
-        dupe_factor: passes over each document.
+        dupe_factor: number of passes over each document.
     """
     groups = [
         _chunks(text, passes, draws, max_tokens, short_seq_prob)
@@ -96,10 +99,10 @@ def sample_sequences(
     short_seq_prob: float,
     dupe_factor: int,
 ) -> PairTable:
-    """Returns runs of whole sentences of one document, as A without a B.
+    """Returns runs of whole consecutive sentences of one document, as A without B.
 
-    A run takes sentences as long as they fit; a sentence that fits nowhere is cut.
-    Arguments are those of `sample_pairs`.
+    A run takes sentences as long as they fit. A sentence that is too long is split.
+    The arguments are those of `sample_pairs`.
     """
     text = text.split_sentences(max_tokens)
     starts, lengths = [], []
@@ -126,38 +129,38 @@ def sample_sequences(
 
 
 def _groups_of_passes(text, dupe_factor):
-    """Yields int64 arrays of documents, each document `dupe_factor` times in all."""
+    """Yields int64 arrays of document indices, each `dupe_factor` times in total."""
     documents = np.arange(text.num_documents)
-    at_a_time = max(1, _MOST_PASSES_AT_A_TIME // len(documents))
+    at_a_time = max(1, _MAX_PASSES_AT_A_TIME // len(documents))
     for done in range(0, dupe_factor, at_a_time):
         yield np.tile(documents, min(at_a_time, dupe_factor - done))
 
 
 def _targets(count, draws, max_tokens, short_seq_prob):
-    """Returns how many pieces the sequences of each pass aim at: int64 [count]."""
+    """Returns the target length of each pass in pieces: int64 [count]."""
     is_short = draws.uniform(count) < short_seq_prob
     short = 2 + draws.below(np.full(count, max_tokens - 1))
     return np.where(is_short, short, max_tokens)
 
 
 def _chunks(text, document, draws, max_tokens, short_seq_prob):
-    """Returns the chunks of passes over documents, as sentences' numbers.
+    """Returns the chunks of passes over documents as sentence indices.
 
-    A is [first, middle), what follows it in the chunk [middle, last).
+    A is [first, middle), and the rest of the chunk is [middle, last).
     """
     target = _targets(len(document), draws, max_tokens, short_seq_prob)
     first, end = text.document_starts[document], text.document_starts[document + 1]
     steps = []
     while len(first):
         wanted = text.sentence_starts[first] + target
-        # The first sentence that brings the chunk to its target is its last one.
+        # The chunk ends with the first sentence that reaches the target.
         last = np.minimum(np.searchsorted(text.sentence_starts, wanted, "left"), end)
         num_sentences = last - first
         middle = first + 1 + draws.below(np.maximum(num_sentences - 1, 1))
         is_random_next = draws.uniform(len(first)) < _RANDOM_NEXT_PROB
         is_random_next |= num_sentences == 1
         steps.append((document, target, first, middle, last, is_random_next))
-        # What follows A was not used where B is random.
+        # If B is random, the sentences after A are unused: the next chunk has them.
         after = np.where(is_random_next, middle, last)
         goes_on = after < end
         first, end = after[goes_on], end[goes_on]
@@ -171,7 +174,7 @@ def _chunks(text, document, draws, max_tokens, short_seq_prob):
 
 
 def _random_segments(text, draws, *, document, num_wanted):
-    """Returns start and length of sentences from other documents."""
+    """Returns the start and length of a segment of another document for each pair."""
     other = _other_documents(text, draws, document)
     begin, end = text.document_starts[other], text.document_starts[other + 1]
     first = begin + draws.below(end - begin)
@@ -182,16 +185,18 @@ def _random_segments(text, draws, *, document, num_wanted):
 
 
 def _other_documents(text, draws, document):
-    """Returns a document for each, drawn evenly from all the others."""
+    """Returns another document for each, drawn uniformly."""
     drawn = draws.below(np.full(len(document), text.num_documents - 1))
     return drawn + (drawn >= document)
 
 
 def _truncated(pairs, draws, max_tokens):
-    """Returns the pairs without pieces that have no room.
+    """Returns the pairs cut to at most `max_tokens` pieces.
 
-    One piece at a time is taken from the longer segment, B when equal, at its start
-    or its end. How many each loses is fixed; how many at the start is a coin's.
+    The release removes one piece at a time from the longer segment, B if both are
+    equally long, at its start or its end by a fair coin. The lengths therefore follow
+    from the lengths before, and the number of pieces removed at the start is the number
+    of heads among that many coins.
     """
     kept_a, kept_b = _kept(pairs.length_a, pairs.length_b, max_tokens)
     return PairTable(
@@ -204,7 +209,7 @@ def _truncated(pairs, draws, max_tokens):
 
 
 def _kept(length_a, length_b, max_tokens):
-    """Returns the lengths that both segments end with."""
+    """Returns the lengths of both segments after truncation."""
     half = max_tokens // 2
     too_long = length_a + length_b > max_tokens
     both = too_long & (np.minimum(length_a, length_b) > half)

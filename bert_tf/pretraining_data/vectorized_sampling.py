@@ -1,4 +1,10 @@
-"""A shard's text to columns, thousands of sequences at a time."""
+"""The default sampler: text to records, thousands of sequences at once.
+
+It draws from the distributions of the release, but vectorized in NumPy: tokenize the
+shard (`tokenized_text`), draw all pairs (`vectorized_pairs`), shuffle them, and then
+lay out (`features`), mask (`vectorized_masks`) and optionally pack (`row_packing`) a
+block of rows at a time. `release_sampling` is the readable counterpart.
+"""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -18,15 +24,15 @@ from bert_tf.pretraining_data import vectorized_pairs
 from bert_tf.pretraining_data import word_table
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
-# Large enough for NumPy, small enough for the processor's cache.
+# Large enough to keep NumPy's overhead small, small enough for the processor's cache.
 _ROWS_AT_A_TIME = 2048
 
 
 class VectorizedSampler:
-    """Makes records with the distributions of the 2018 script.
+    """Creates records with the distributions of the 2018 script.
 
     Args:
-        options: of create_pretraining_data.
+        options: what to create.
         vocabulary: the vocabulary that the options name.
     """
 
@@ -63,16 +69,17 @@ class VectorizedSampler:
 
         Args:
             shard: the text.
-            shard_index: number of the shard; fixes the draws together with the seed.
-            counts: what is read and made is added to it.
-            on_progress: called with the share of the shard that is done.
+            shard_index: index of the shard, which determines the draws with the seed.
+            counts: the counts of the shard are added to it.
+            on_progress: called with the share of the shard that is finished.
 
         Yields:
             Columns [B, length] of `schema.pretraining`.
 
         Raises:
             OSError: the text cannot be read.
-            ValueError: it is not UTF-8, or is one document where pairs are wanted.
+            ValueError: the text is not UTF-8, or has one document although sentence
+                pairs need two.
         """
         text = self._tokenized(shard, counts, on_progress)
         if not text.num_documents:

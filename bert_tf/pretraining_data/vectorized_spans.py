@@ -1,4 +1,8 @@
-"""Spans of words to mask, drawn for many sequences at a time.
+"""Spans of words to mask, drawn for many sequences at once.
+
+All pieces of a span share one replacement: all [MASK], all kept, or all random.
+
+Shape letters: B batch, S sequence.
 
 Source: section 3.1 of "SpanBERT: Improving Pre-training by Representing and Predicting
 Spans" (Joshi et al., 2020).
@@ -8,33 +12,41 @@ import dataclasses
 
 import numpy as np
 
-# Lengths in words: geometric, with this parameter, none above the most. Mean 3.8.
+from bert_tf.pretraining_data import draws as draws_module
+
+# Lengths in words follow a geometric distribution, cut off at the maximum. Mean 3.8.
 LENGTH_PARAMETER = 0.2
-MOST_WORDS = 10
-_ATTEMPTS_A_PLACE = 10
+MAX_WORDS = 10
+_ATTEMPTS_PER_PLACE = 10
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ChosenSpans:
-    """Places that are masked, and which of them belong together."""
+    """The places to mask, and which of them belong together."""
 
-    is_chosen: np.ndarray  # bool [B, S].
-    first_place: np.ndarray  # int64 [B, S], first place of the span of each.
+    is_chosen: np.ndarray  # bool [B, S]
+    first_place: np.ndarray  # int64 [B, S], first place of the span of each place.
 
 
-def choose_spans(word, sizes, is_candidate, num_wanted, draws) -> ChosenSpans:
-    """Returns spans of whole words, as many as fit.
+def choose_spans(
+    word: np.ndarray,
+    sizes: np.ndarray,
+    is_candidate: np.ndarray,
+    num_wanted: np.ndarray,
+    draws: draws_module.Draws | draws_module.RowDraws,
+) -> ChosenSpans:
+    """Returns as many spans of whole words as fit.
 
-    A span begins with the word at a random place. It ends with its length, at the end
-    of its segment, before a word that is in a span already, and before one that would
-    exceed the number.
+    A span begins with the word at a random place. It ends when its length is reached,
+    at the end of its segment, before a word of another span, or before a word that
+    would exceed the number of places.
 
     Args:
-        word: int64 [B, S], number of the word that each place belongs to.
-        sizes: int64 [B, S], places of each word; 0: there is no such word.
-        is_candidate: bool [B, S], places that may be chosen.
-        num_wanted: int64 [B], the most places chosen.
-        draws: every draw comes from it.
+        word: int64 [B, S], index of the word that each place belongs to.
+        sizes: int64 [B, S], number of places of each word; 0 if there is no such word.
+        is_candidate: bool [B, S], whether a place may be chosen.
+        num_wanted: int64 [B], maximum number of places to choose.
+        draws: source of all draws.
     """
     rows = np.arange(len(word))
     start, has_next = _neighbours(word, sizes, is_candidate)
@@ -42,8 +54,8 @@ def choose_spans(word, sizes, is_candidate, num_wanted, draws) -> ChosenSpans:
     num_places = is_candidate.sum(axis=1)
     is_taken, first_place = np.zeros(sizes.shape, bool), np.zeros_like(sizes)
     room = np.where(num_places > 0, num_wanted, 0)
-    # Far more attempts than it takes; what counts is that they come to an end.
-    for _ in range(_ATTEMPTS_A_PLACE * sizes.shape[1]):
+    # Far more attempts than are ever needed; the limit only guarantees an end.
+    for _ in range(_ATTEMPTS_PER_PLACE * sizes.shape[1]):
         smallest = np.where(is_taken | (sizes == 0), sizes.shape[1] + 1, sizes)
         room = np.where(smallest.min(axis=1) <= room, room, 0)
         if not room.any():
@@ -54,7 +66,7 @@ def choose_spans(word, sizes, is_candidate, num_wanted, draws) -> ChosenSpans:
         current = word[rows, anchor]
         first = start[rows, current]
         goes_on = room > 0
-        for number in range(MOST_WORDS):
+        for number in range(MAX_WORDS):
             size = sizes[rows, current]
             goes_on &= (number < length) & (size <= room) & ~is_taken[rows, current]
             taking = rows[goes_on]
@@ -72,7 +84,7 @@ def choose_spans(word, sizes, is_candidate, num_wanted, draws) -> ChosenSpans:
 
 
 def _neighbours(word, sizes, is_candidate):
-    """Returns each word's first place, and whether the next word follows at once."""
+    """Returns each word's first place, and whether the next word is adjacent."""
     length = word.shape[1]
     start = np.full(sizes.shape, length)
     rows, columns = np.nonzero(is_candidate)
@@ -88,8 +100,8 @@ def _uniform(words):
 
 
 def _cumulative():
-    """Returns the probabilities of lengths up to 1, 2, ... words, but the last one."""
-    lengths = np.arange(1, MOST_WORDS + 1)
+    """Returns the cumulative probabilities of all lengths but the last."""
+    lengths = np.arange(1, MAX_WORDS + 1)
     shares = LENGTH_PARAMETER * (1 - LENGTH_PARAMETER) ** (lengths - 1)
     return np.cumsum(shares / shares.sum())[:-1]
 

@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from bert_tf.data import batching
 from bert_tf.data import ordering
-from bert_tf.data import read_errors
 from bert_tf.data import tfrecord
 
 
@@ -239,7 +238,7 @@ def test_a_damaged_record_is_a_clear_error(tmp_path, golden):
     path.write_bytes(data)
     source = batching.TFRecordSource(tfrecord.RecordFiles([path]))
     with pytest.raises(ValueError, match=r"a.tfrecord: the record at byte \d+ is dam"):
-        with read_errors.clear_errors():
+        with batching.clear_errors():
             list(batching.evaluation_batches(source, batch_size=8))
 
 
@@ -252,13 +251,13 @@ def test_a_record_of_another_length_is_a_clear_error(tmp_path):
             writer.write(example.SerializeToString())
     source = batching.TFRecordSource(tfrecord.RecordFiles([path]))
     with pytest.raises(ValueError, match="other columns or lengths than the first"):
-        with read_errors.clear_errors():
+        with batching.clear_errors():
             list(batching.evaluation_batches(source, batch_size=2))
 
 
 def test_clear_errors_leaves_other_errors_alone():
     with pytest.raises(tf.errors.InvalidArgumentError):
-        with read_errors.clear_errors():
+        with batching.clear_errors():
             tf.debugging.assert_equal(tf.constant(1), tf.constant(2))
 
 

@@ -36,7 +36,7 @@ def test_rows_says_which_column_has_another_shape():
 
 def test_schema_refuses_a_name_twice_and_other_dtypes():
     column = schema_module.Column(name="ids", length=3, dtype="int32")
-    with pytest.raises(ValueError, match="every column once, got ids, ids"):
+    with pytest.raises(ValueError, match="Expected unique columns, got ids, ids"):
         schema_module.Schema(columns=(column, column))
     with pytest.raises(ValueError, match="expected dtype int32 or float32"):
         schema_module.Column(name="ids", length=3, dtype="int64")

@@ -57,7 +57,11 @@ def test_a_column_of_lists_is_read_from_json_lines(write):
 @pytest.mark.parametrize(
     "name, content, message",
     [
-        ("a.tsv", "text\tendings\nx\ty\n", "endings is to hold lists, which a .tsv"),
+        (
+            "a.tsv",
+            "text\tendings\nx\ty\n",
+            "a .tsv file cannot hold lists in the column endings",
+        ),
         ("a.jsonl", '{"text": "x"}\n', "a.jsonl:1: there is no column endings"),
         ("a.jsonl", '{"text": "x", "endings": "y"}\n', ':1: column endings is "y"'),
         ("a.jsonl", '{"text": "x", "endings": [[]]}\n', "expected a list of texts"),
@@ -102,7 +106,11 @@ def test_a_blank_line_is_a_row_of_a_table_with_one_column(write):
         ("a.tsv", "text\tlabel\n", r"a\.tsv has no rows"),
         ("a.csv", "", r"a\.csv has no rows"),
         ("a.jsonl", "\n\n", r"a\.jsonl has no rows"),
-        ("a.xlsx", "text", r"expected it to end in \.tsv, \.txt, \.csv"),
+        (
+            "a.xlsx",
+            "text",
+            r"expected one of \.tsv, \.txt, \.csv",
+        ),
         ("a.tsv", b"text\tlabel\nx\xff\t1\n", r"a\.tsv:2: not UTF-8"),
     ],
 )

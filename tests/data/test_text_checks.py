@@ -34,11 +34,11 @@ def test_duplicates_contradictions_overlap_and_empty_texts_have_their_places():
         "warning empty texts: t:6: a text is empty",
         "warning duplicates: train: 2 of 5 texts occurred before (t:3 as t:2, t:5 as "
         "t:4)",
-        "warning contradictions: t:5: train: the text is that of t:4, which has the "
-        "label 'sun' and not 'rain'",
+        "warning contradictions: t:5: train: same text as t:4, which has the "
+        "label 'sun' instead of 'rain'",
         "ok      duplicates: dev: every text occurs once",
-        "warning overlap: 1 of 1 texts of dev are in train too (d:2 as t:4): scores on "
-        "them are too good",
+        "warning overlap: 1 of 1 texts of dev are also in train (d:2 as t:4); scores "
+        "on them are too high",
     ]
 
 
@@ -86,7 +86,7 @@ def test_what_is_cut_is_a_share_of_the_examples(lengths, severity):
         text_checks.check_lengths, "train", lengths, room=6, limit="--max_seq_length=8"
     )
     assert found == [f"{severity} length"]
-    assert "longer than --max_seq_length=8 allows" in findings.all[0].message
+    assert "longer than --max_seq_length=8 and" in findings.all[0].message
 
 
 def test_unknown_pieces_are_counted():

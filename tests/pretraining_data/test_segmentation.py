@@ -44,7 +44,7 @@ def test_a_file_without_words_is_refused(tmp_path):
     path = tmp_path / "empty.txt"
     path.write_text("\n \n")
     with pytest.raises(
-        ValueError, match="has no words; expected a Chinese word a line"
+        ValueError, match="has no words; expected one Chinese word per line"
     ):
         segmentation.create_segmenter(str(path))
 

@@ -42,7 +42,7 @@ def test_lengths_are_geometric_up_to_ten_words():
     ratios = shares[1:4] / shares[:3]
     assert shares.argmax() == 0
     np.testing.assert_allclose(ratios, 1 - p, atol=0.15)
-    assert max(lengths) == vectorized_spans.MOST_WORDS
+    assert max(lengths) == vectorized_spans.MAX_WORDS
     assert (chosen.is_chosen.sum(axis=1) == 20).all()
 
 

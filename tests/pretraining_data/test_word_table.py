@@ -51,7 +51,7 @@ def test_plain_text_is_split_at_blanks_as_any_text_is():
 
 
 def test_words_are_forgotten_when_they_are_too_many(golden, monkeypatch):
-    monkeypatch.setattr(word_table, "_MOST_WORDS", 3)
+    monkeypatch.setattr(word_table, "_MAX_WORDS", 3)
     vocabulary = vocabulary_module.Vocabulary.load(golden / "vocab.txt")
     table = word_table.WordTable(vocabulary, True)
     sentences = ["one two three four five", "six one two"]
@@ -62,7 +62,7 @@ def test_words_are_forgotten_when_they_are_too_many(golden, monkeypatch):
 
 
 def test_a_batch_ends_with_the_sentence_that_fills_it(golden, monkeypatch):
-    monkeypatch.setattr(tokenized_text, "_CHARACTERS_A_BATCH", 10)
+    monkeypatch.setattr(tokenized_text, "_CHARACTERS_PER_CALL", 10)
     vocabulary = vocabulary_module.Vocabulary.load(golden / "vocab.txt")
     table, told = word_table.WordTable(vocabulary, True), []
     documents = [["one two"] * 300, ["three"]]

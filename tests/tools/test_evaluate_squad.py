@@ -64,7 +64,7 @@ def test_thresholds_are_found_only_with_odds(run_tool, files):
         ({"predictions_file": "gone.json"}, 1, "There is no file gone.json"),
         ({"predictions_file": "{files}/odds.json"}, 1, "a: expected text, got -4.0"),
         ({"null_odds_file": "{files}/predictions.json"}, 1, "expected a number"),
-        ({"data_file": "{files}/odds.json"}, 1, "odds.json: there is no data"),
+        ({"data_file": "{files}/odds.json"}, 1, "odds.json: data is missing"),
         ({"output_file": "{files}/odds.json"}, 2, "--output_file"),
     ],
 )

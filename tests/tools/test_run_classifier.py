@@ -66,7 +66,7 @@ def refusal(result):
         ("a.tsv", b"text\tlabel\n\xff\train\n", "a.tsv:2: not UTF-8"),
         ("a.csv", 'text,label\n"wet,rain\n', "wrong CSV quoting"),
         ("a.jsonl", "{\n", "a.jsonl:1: not JSON"),
-        ("a.xls", "text", "expected it to end in .tsv"),
+        ("a.xls", "text", "unknown file extension; expected one of .tsv"),
         ("a.tsv", "text\tlabel\nwet\train\n", "expected at least two classes"),
     ],
 )

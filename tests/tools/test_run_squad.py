@@ -67,7 +67,7 @@ def test_questions_in_scores_and_answers_out(answer, tmp_path):
     "content, message",
     [
         ("{", "quiz.json: not JSON"),
-        ("{}", "quiz.json: there is no data"),
+        ("{}", "quiz.json: data is missing"),
         (
             json.dumps(article(answers=[{"text": "Berta", "answer_start": 3}])),
             "question a: its answer 'Berta' is not in its context at character 3",

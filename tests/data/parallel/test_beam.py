@@ -239,7 +239,10 @@ def test_a_mistake_is_one_clear_line_on_a_runner_too(
     "flags, message",
     [
         (["--pipeline_options=--x=1"], "--pipeline_options needs --runner with"),
-        (["--runner=FlinkRunner", "--num_workers=3"], "--num_workers goes with --runn"),
+        (
+            ["--runner=FlinkRunner", "--num_workers=3"],
+            "--num_workers needs --runner",
+        ),
     ],
 )
 @pytest.mark.parametrize("tool", ["prepare_corpus", "create_pretraining_data"])

@@ -303,7 +303,7 @@ def test_a_dry_run_counts_every_endings_sequence_and_writes_nothing(
             "eval_loss.",
         ),
         ({"start_column": "words"}, "no column words; the columns are startphrase"),
-        ({"ending_columns": "endings"}, "is to hold lists, which a .tsv file has not"),
+        ({"ending_columns": "endings"}, "a .tsv file cannot hold lists in the column"),
         ({"init_checkpoint": "nowhere/model.ckpt"}, "nowhere/model.ckpt"),
         ({"data_dir": "nowhere", "eval_file": None}, "no data set in --data_dir"),
     ],

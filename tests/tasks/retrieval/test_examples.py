@@ -139,15 +139,15 @@ def test_articles_without_a_title_of_their_own_are_numbered(write):
         (
             "a.json",
             '{"data": [{"title": "x"}]}',
-            r"a\.json: article 1 \(x\): there is no paragraphs",
+            r"a\.json: article 1 \(x\): paragraphs is missing",
         ),
-        ("a.json", '{"rows": []}', r"a\.json: there is no data; expected SQuAD's"),
+        ("a.json", '{"rows": []}', r"a\.json: data is missing; expected SQuAD's"),
         ("a.json", '{"data": [', r"a\.json:1: not JSON"),
         ("a.json", '{"data": []}', "has no queries"),
         (
             "a.json",
             '{"data": [{"title": "x", "paragraphs": [{"context": "c"}]}]}',
-            r"article 1 \(x\), paragraph 1: there is no qas",
+            r"article 1 \(x\), paragraph 1: qas is missing",
         ),
         ("a.json", squad_of("c", question=None), r"1 \(q\): expected question to be"),
         ("a.json", squad_of("c", question=" \n"), r"1 \(q\): its question is blank"),
