@@ -12,58 +12,72 @@ FORMATS = ("jsonl", "npz", "h5", "tfrecord")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExtractionOptions(options_module.Options):
-    """What is extracted, and with which model."""
+    """What to extract, and from which model."""
 
     init_checkpoint: str = option(
         help="Checkpoint of any format (prefix, folder or file), or the name of a "
-        "released model."
+        "released model, such as bert-base-uncased.",
+        group="model",
     )
     bert_config_file: str | None = option(
-        None, help="JSON file with the model's size; default: as init_checkpoint says."
+        None,
+        help="JSON file with the model configuration. Default: the configuration of "
+        "init_checkpoint.",
+        group="model",
     )
     vocab_file: str | None = option(
-        None, help="Vocabulary of the checkpoint; default: as init_checkpoint has it."
+        None,
+        help="Vocabulary file. Default: the vocabulary of init_checkpoint.",
+        group="model",
     )
     do_lower_case: bool | None = option(
         None,
-        help="True for uncased checkpoints, False for cased ones; default: as "
-        "init_checkpoint says, or else True.",
+        help="Lowercase the text: true for uncased checkpoints, false for cased ones. "
+        "Default: the setting of init_checkpoint, or true.",
+        group="model",
     )
     layers: tuple[int, ...] = option(
         (-1, -2, -3, -4),
-        help="Layers wanted: 0 is the lowest, -1 the highest.",
+        help="Layers to extract, counted from 0 (lowest) or from -1 (highest).",
     )
     max_seq_length: int = option(
         128,
         minimum=3,
-        help="The most word pieces of a sequence with [CLS] and [SEP]; longer texts "
-        "are cut, or divided (see doc_stride).",
+        help="Maximum number of word pieces per sequence, including [CLS] and [SEP]. "
+        "Longer texts are truncated, or divided into windows (see doc_stride).",
+        group="model",
     )
     batch_size: int = option(
-        32, minimum=1, help="Sequences computed at a time; memory grows with it."
+        32,
+        minimum=1,
+        help="Sequences per batch. Memory grows with it.",
+        group="advanced",
     )
     doc_stride: int | None = option(
         None,
         minimum=1,
-        help="Divide longer texts into windows that start so many pieces after each "
-        "other; every piece has its vector from the window with the most context. "
-        "Default: cut longer texts.",
+        help="Divide longer texts into windows that start this many word pieces apart. "
+        "Each word piece gets its vector from the window with the most context "
+        "around it. Default: truncate longer texts.",
+        group="model",
     )
     pooling: str = option(
         "none",
         choices=POOLINGS,
-        help="One vector a text: that of [CLS], or mean or maximum of its pieces'. "
-        "none: a vector for every piece and layer.",
+        help="One vector per text: that of [CLS], or the mean or maximum over its word "
+        "pieces. none: one vector per word piece and layer.",
     )
     layer_combination: str | None = option(
         None,
         choices=COMBINATIONS,
-        help="How several layers make the one vector of pooling: concatenation (the "
-        "default there) or sum.",
+        help="With pooling: how the vectors of several layers are combined. Default: "
+        "concatenation.",
     )
-    normalize: bool = option(False, help="Scale the vectors of pooling to length 1.")
+    normalize: bool = option(False, help="With pooling: scale the vectors to length 1.")
     attention_weights: bool = option(
-        False, help="Extract the attention weights of the layers too."
+        False,
+        help="Also extract the attention weights of the layers.",
+        group="advanced",
     )
 
     def __post_init__(self):
@@ -95,22 +109,25 @@ class ExtractionOptions(options_module.Options):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExtractFeaturesOptions(ExtractionOptions):
-    """Writes the vectors of the word pieces of every line, or one vector a line.
+    """Writes the vectors of all word pieces, or one vector per text.
 
-    A line is a text, or two with ` ||| ` between them.
+    The input has one text per line, or two with ` ||| ` between them.
     """
 
-    input_file: str = option(help="Text file; a text, or `A ||| B`, a line.")
+    input_file: str = option(
+        help="Text file with one text, or one pair `A ||| B`, per line."
+    )
     output_file: str = option(help="File to write.")
     output_format: str = option(
         "jsonl",
         choices=FORMATS,
-        help="jsonl: the release's, with 6 decimals; npz, h5: arrays of all lines end "
-        "to end; tfrecord: an Example a line.",
+        help="jsonl: the release's JSON lines with 6 decimals; npz, h5: the arrays of "
+        "all lines, concatenated; tfrecord: one Example per line.",
     )
     # As released; Python callers leave it to the checkpoint.
     do_lower_case: bool = option(
-        True, help="True for uncased checkpoints, False for cased ones."
+        True,
+        help="Lowercase the text: true for uncased checkpoints, false for cased ones.",
     )
 
     def __post_init__(self):

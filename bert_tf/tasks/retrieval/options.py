@@ -23,106 +23,138 @@ _NEGATIVES_OF_CROSS_ENCODER = 4
 class RunRetrievalOptions(fine_tuning_options.TaskOptions):
     """Trains, evaluates and applies a model that finds passages for queries.
 
-    A bi_encoder makes one vector a text and searches a whole corpus; a cross_encoder
-    reads query and passage together and ranks again what a bi_encoder found
+    A bi_encoder computes one vector per text and searches a whole corpus. A
+    cross_encoder reads query and passage together and ranks what a bi_encoder found
     (--retrieve_with). Queries with their passages are JSON lines with `query` and
-    `passage`, the corpus is text with a passage a line or JSON lines with `id` and
-    `passage`; files of SQuAD (.json) are taken as they are for both.
+    `passage`. The corpus is a text file with one passage per line, or JSON lines with
+    `id` and `passage`. SQuAD files (.json) work as both.
     """
 
     model: str = option(
         BI_ENCODER,
         choices=MODELS,
-        help="What kind of model it is.",
+        help="bi_encoder: one vector per text, to search a whole corpus; "
+        "cross_encoder: reads query and passage together, to rank the best "
+        "candidates.",
     )
     train_batch_size: int = option(
         32,
         minimum=1,
         help="Queries per optimizer step, over all replicas. A bi_encoder compares "
-        "each with the passages of all: more are better.",
+        "each query with the passages of the whole batch, so larger batches give "
+        "better results.",
     )
     eval_batch_size: int = option(
-        32, minimum=1, help="Texts or pairs per step when evaluating and predicting."
+        32, minimum=1, help="Texts or pairs per step in evaluation and prediction."
     )
     learning_rate: float = option(
-        2e-5, minimum=0.0, help="Rate that the warm-up rises to; decays linearly to 0."
+        2e-5,
+        minimum=0.0,
+        help="Peak learning rate, reached at the end of the warm-up. It then decays "
+        "linearly to 0.",
     )
     best_metric: str = option(
         "eval_mrr",
-        help="Score that picks the checkpoint kept in best/, the highest.",
+        help="Score that selects the checkpoint kept in best/. Higher is better.",
     )
     train_file: str | None = option(
         None,
-        help="Queries and their passages: .jsonl, .tsv or .csv with `query`, `passage` "
-        "and perhaps `id`; in JSON lines perhaps a list `negatives` of passages that "
-        "are wrong. Or a .json file of SQuAD.",
+        help="Queries with their passages: .jsonl, .tsv or .csv with `query`, "
+        "`passage` and optionally `id`, or a SQuAD .json file. JSON lines may "
+        "also have `negatives`, a list of wrong passages.",
     )
     eval_file: str | None = option(
-        None, help="The same to evaluate on; its passages stand in corpus_file."
+        None,
+        help="Queries to evaluate on, in the same formats. Their passages must be in "
+        "corpus_file.",
     )
     predict_file: str | None = option(
-        None, help="Queries: as eval_file without passages, or text with one a line."
+        None,
+        help="Queries to predict, in the same formats without passages, or a text file "
+        "with one query per line.",
     )
     corpus_file: str | None = option(
         None,
-        help="Passages to search: text with one a line; .jsonl, .tsv or .csv with "
-        "`passage` and perhaps `id`; or a .json file of SQuAD. In training wrong "
-        "passages are drawn from it, too.",
+        help="Passages to search: a text file with one passage per line; .jsonl, .tsv "
+        "or .csv with `passage` and optionally `id`; or a SQuAD .json file. "
+        "Training also draws wrong passages from it.",
     )
     do_lower_case: bool | None = option(
         None,
-        help="True for uncased checkpoints, False for cased ones; default: as "
-        "init_checkpoint says, or else True.",
+        help="Lowercase the text: true for uncased checkpoints, false for cased ones. "
+        "Default: the setting of init_checkpoint, or true.",
+        group="model",
     )
     max_query_length: int = option(
-        64, minimum=3, help="The most pieces of a query with [CLS] and [SEP]."
+        64,
+        minimum=3,
+        help="Maximum number of word pieces of a query, including [CLS] and [SEP].",
+        group="model",
     )
     max_seq_length: int = option(
         256,
         minimum=4,
-        help="The most pieces of a passage with [CLS] and [SEP]; of a cross_encoder "
-        "those of query and passage together.",
+        help="Maximum number of word pieces of a passage, including [CLS] and [SEP]. "
+        "With --model=cross_encoder: of query and passage together.",
+        group="model",
     )
     pooling: str | None = option(
         None,
         choices=POOLINGS,
-        help="What a bi_encoder's vector is: that of [CLS], or mean or maximum of all "
-        "pieces; default: as init_checkpoint says, or else mean.",
+        help="How a bi_encoder computes its vector: from [CLS], or as the mean or "
+        "maximum over all word pieces. Default: the setting of init_checkpoint, "
+        "or mean.",
+        group="model",
     )
     temperature: float = option(
         0.05,
         minimum=1e-4,
-        help="A bi_encoder learns by the softmax of cosine / temperature.",
+        help="Temperature of the bi_encoder's loss, a softmax over cosine / "
+        "temperature.",
+        group="training",
     )
     num_negatives: int | None = option(
         None,
         minimum=0,
-        help="Wrong passages of each query: those that train_file gives, and others "
-        "drawn at random. Default: 4 for a cross_encoder; for a bi_encoder, which has "
-        "those of the whole batch besides, as many as train_file gives at most.",
+        help="Wrong passages per query in training: those of train_file first, then "
+        "random ones. Default: 4 for a cross_encoder; for a bi_encoder, which "
+        "also compares with the rest of the batch, the most that train_file gives "
+        "for a query.",
+        group="training",
     )
     do_predict: bool = option(
         False, help="Rank passages for the queries of predict_file."
     )
     num_train_epochs: float = option(
-        1.0, minimum=0.0, help="How often training goes over the examples."
+        1.0, minimum=0.0, help="Number of passes over the training examples."
     )
     recall_at: tuple[int, ...] = option(
-        (1, 5, 10, 100), minimum=1, help="First places whose recall is told."
+        (1, 5, 10, 100), minimum=1, help="Values of k for recall@k.", group="evaluation"
     )
-    top_k: int = option(10, minimum=1, help="Passages of each query in predictions.")
+    top_k: int = option(
+        10,
+        minimum=1,
+        help="Number of passages per query in the predictions.",
+        group="evaluation",
+    )
     search: str = option(
         "exact",
         choices=search_module.KINDS,
-        help="exact needs little memory; faiss is exact and fast, hnswlib almost "
-        "exact and fastest; both hold all vectors in memory, and have to be installed.",
+        help="exact: NumPy, low memory use; faiss: exact and fast; hnswlib: "
+        "approximate and fastest. The last two keep all vectors in memory and "
+        "must be installed.",
+        group="evaluation",
     )
     retrieve_with: str | None = option(
         None,
-        help="Run folder of a bi_encoder, whose best passages a cross_encoder ranks.",
+        help="Run folder of the bi_encoder whose best passages a cross_encoder ranks.",
+        group="evaluation",
     )
     num_candidates: int = option(
-        100, minimum=1, help="Passages of each query that a cross_encoder ranks."
+        100,
+        minimum=1,
+        help="Number of passages per query that a cross_encoder ranks.",
+        group="evaluation",
     )
 
     def __post_init__(self):
