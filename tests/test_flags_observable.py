@@ -22,7 +22,7 @@ PRETRAIN = "tools/test_run_pretraining.py::"
 RUN_FOLDER = PRETRAIN + "test_training_and_evaluating_leave_a_whole_run_folder"
 BEST = PRETRAIN + "test_best_checkpoint_is_kept_and_training_stops_early"
 TIME = (
-    "training/test_time_budget.py::"
+    "training/test_timing.py::"
     "test_a_run_ends_with_its_time_and_a_later_part_goes_on_from_there"
 )
 ORDER = PRETRAIN + "test_order_and_seed_follow_their_flags"
@@ -129,7 +129,7 @@ TRAINING = {
     "worker_index": MULTI_WORKER,
     "random_seed": ORDER,
     "dtype": PRETRAIN + "test_mixed_bfloat16_trains_with_float32_weights",
-    "optimizer": "training/test_loss_scale.py::"
+    "optimizer": "training/test_optimizers.py::"
     "test_a_float16_run_goes_on_with_its_scale",
     "gradient_accumulation_steps": "training/test_loop.py::"
     "test_the_model_sees_one_micro_batch_at_a_time",
@@ -153,7 +153,7 @@ FINE_TUNING = {
     "test_losses_are_those_of_padded_batches",
     "group_by_length": "training/test_length_buckets.py::"
     "test_grouping_by_length_is_another_composition",
-    "frozen_layers": "training/test_freezing.py::"
+    "frozen_layers": "training/test_building.py::"
     "test_what_is_frozen_does_not_change_and_has_no_slots",
 }
 OBSERVED = {
@@ -236,7 +236,7 @@ OBSERVED = {
         "mask_share": MASKED_IN_TRAINING,
         "same_share": MASKED_IN_TRAINING,
         "random_share": MASKED_IN_TRAINING,
-        "pad_vocabulary": "training/test_padded_vocabulary.py::"
+        "pad_vocabulary": "pretraining/test_padded_vocabulary.py::"
         "test_padding_changes_nothing_and_reaches_no_checkpoint",
         "num_train_steps": PRETRAIN
         + "test_a_run_of_the_2018_code_is_continued_with_slots_and_step",

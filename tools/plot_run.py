@@ -4,11 +4,11 @@ import sys
 
 from bert_tf import command_line
 from bert_tf import progress as progress_module
-from bert_tf.training import curve_options
+from bert_tf.training import options as training_options
 
 
 def work(
-    options: curve_options.PlotRunOptions, progress: progress_module.Progress
+    options: training_options.PlotRunOptions, progress: progress_module.Progress
 ) -> str:
     from bert_tf.training import curves
 
@@ -17,7 +17,7 @@ def work(
 
 def main(argv: list[str] | None = None, typed: str | None = None) -> int:
     return command_line.run(
-        "plot_run", curve_options.PlotRunOptions, work, argv, typed=typed
+        "plot_run", training_options.PlotRunOptions, work, argv, typed=typed
     )
 
 

@@ -197,7 +197,9 @@ def _estimate(
             "(max_position_embeddings)",
         )
         return
-    found = estimates.before_building(start.config, options, workload)
+    found = estimates.estimate_fine_tuning(
+        start.config, options, workload, num_train_epochs=options.num_train_epochs
+    )
     if not found.num_train_steps:
         findings.warning(
             "estimate",
@@ -209,6 +211,6 @@ def _estimate(
         "estimate",
         f"{found.num_train_steps:,} steps of {options.train_batch_size} take "
         f"{found.memory_bytes / 2**30:.1f} GiB and at least "
-        f"{estimates.clock(found.seconds)}, the time at this machine's peak speed of "
-        "matrix multiplication",
+        f"{estimates.format_seconds(found.seconds)}, the time at this machine's peak "
+        "speed of matrix multiplication",
     )

@@ -29,7 +29,7 @@ def report(
     found = _estimates(trials, create)
     steps = [one.num_train_steps for one in found]
     memory = max(one.memory_bytes for one in found) / 2**30
-    seconds = estimates.clock(sum(one.seconds for one in found))
+    seconds = estimates.format_seconds(sum(one.seconds for one in found))
     parameters = _range([one.num_parameters for one in found], "{:,}")
     flops = _range([one.flops_per_step for one in found], "{:.3g}")
     return "\n".join(

@@ -113,8 +113,13 @@ def create_trainer(
         options,
         num_train_steps=num_steps,
         num_warmup_steps=int(num_steps * options.warmup_proportion),
+        frozen_layers=options.frozen_layers,
         progress=progress,
     )
+    if options.do_eval:
+        distribution.check_batch_size(
+            "eval_batch_size", options.eval_batch_size, trainer.strategy
+        )
     if options.do_predict:
         distribution.check_batch_size(
             prediction_flag, getattr(options, prediction_flag), trainer.strategy
@@ -154,7 +159,9 @@ def train(trainer, setup, source, *, counts, evaluate) -> dict[str, float]:
         logger.info("  %s = %d", name, value)
     logger.info("  Batch size = %d", options.train_batch_size)
     logger.info("  Num steps = %d", trainer.num_train_steps)
-    return trainer.train(source(), evaluate=evaluate)
+    return trainer.train(
+        source(), evaluate=evaluate, group_by_length=options.group_by_length
+    )
 
 
 def write_results(trainer, scores) -> dict[str, float]:
@@ -186,5 +193,9 @@ def prediction(
     batch_size = batch_size or trainer.options.predict_batch_size
     options = dataclasses.replace(trainer.options, eval_batch_size=batch_size)
     return training_evaluation.Evaluation(
-        trainer.model, trainer.strategy, options, progress=progress
+        trainer.model,
+        trainer.strategy,
+        options,
+        length_buckets=options.length_buckets,
+        progress=progress,
     )

@@ -1,33 +1,36 @@
-"""The optimizer of the release, put together."""
+"""Creates the release's optimizer, or LAMB, with the release's learning rates."""
+
+import keras
 
 from bert_tf.optimization import adam_weight_decay
 from bert_tf.optimization import lamb
 from bert_tf.optimization import schedules
 
 OPTIMIZERS = {"adamw": adam_weight_decay.AdamWeightDecay, "lamb": lamb.Lamb}
-# Gradients are scaled down to this global norm, as in the release.
+# Largest global norm of a gradient, as in the release.
 CLIP_NORM = 1.0
 
 
 def create_optimizer(
-    learning_rate,
-    num_train_steps,
-    num_warmup_steps,
+    learning_rate: float,
+    num_train_steps: int,
+    num_warmup_steps: int,
     *,
-    clip_norm=None,
-    schedule=None,
-    name="adamw",
-):
-    """Returns the release's AdamWeightDecay with warm-up and linear decay, or LAMB.
+    clip_norm: float | None = None,
+    schedule: keras.optimizers.schedules.LearningRateSchedule | None = None,
+    name: str = "adamw",
+) -> adam_weight_decay.AdamWeightDecay:
+    """Returns an optimizer with warm-up and linear decay of the learning rate.
 
     Args:
-        learning_rate: float, the rate that the warm-up rises to.
-        num_train_steps: int.
-        num_warmup_steps: int.
-        clip_norm: float or None. For `model.fit` on one device give `CLIP_NORM`;
-            `training` clips the gradient that is added up over replicas itself.
-        schedule: Keras's LearningRateSchedule in place of warm-up and linear decay
-            by the step; the first three arguments then count for nothing.
+        learning_rate: the rate at the end of the warm-up.
+        num_train_steps: the step at which the rate reaches 0.
+        num_warmup_steps: steps over which the rate rises.
+        clip_norm: global norm to clip gradients to; None: do not clip. For `model.fit`
+            on one device pass `CLIP_NORM`. `training` clips by itself, after it has
+            summed the gradients over replicas.
+        schedule: used instead of warm-up and linear decay by step. The first three
+            arguments then have no effect.
         name: a key of `OPTIMIZERS`.
 
     Source: create_optimizer of optimization.py, 2018.

@@ -1,4 +1,6 @@
-"""LAMB: Adam whose step is as long, layer by layer, as the weights allow."""
+"""LAMB: Adam whose step in each weight matrix is proportional to the matrix's norm."""
+
+from typing import Any
 
 import keras
 from keras import ops
@@ -8,7 +10,7 @@ from bert_tf.optimization import adam_weight_decay
 
 @keras.saving.register_keras_serializable("bert_tf")
 class Lamb(adam_weight_decay.AdamWeightDecay):
-    """Adam with bias correction, whose update has the norm of the weight it changes.
+    """Adam with bias correction, whose update gets the norm of the weight it changes.
 
         m      = beta_1 * m + (1 - beta_1) * gradient
         v      = beta_2 * v + (1 - beta_2) * gradient ** 2
@@ -16,22 +18,26 @@ class Lamb(adam_weight_decay.AdamWeightDecay):
         update = update + decay * weight
         weight = weight - rate * |weight| / |update| * update
 
-    The norms are Euclidean, over a whole variable; where one of them is 0 their ratio
-    is 1. What does not decay, biases and LayerNorm, has the ratio 1 too. t counts the
-    steps from 1.
+    The norms are Euclidean, over a whole variable. If one of them is 0, their ratio is
+    taken as 1. For variables that do not decay (biases and LayerNorm) it is 1 as well.
+    t counts the steps from 1.
+
+    A very large batch allows only few steps, so they have to be long. One rate for all
+    layers then diverges where the gradient is large compared with the weights. Making
+    each update proportional to its weight bounds the relative change of every layer.
 
     Args: as for `AdamWeightDecay`.
 
     Source: algorithm 2 of "Large Batch Optimization for Deep Learning: Training BERT
-    in 76 minutes" (You et al., 2019), with the identity for its function phi.
+    in 76 minutes" (You et al., arXiv:1904.00962), with phi(z) = z.
     """
 
     slot_names = ("lamb_m", "lamb_v")
 
-    def __init__(self, learning_rate=1e-3, *, name="lamb", **kwargs):
+    def __init__(self, learning_rate: Any = 1e-3, *, name: str = "lamb", **kwargs: Any):
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)
 
-    def update_step(self, gradient, variable, learning_rate):
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         """Updates `variable` and its slots with a gradient of its shape."""
         index = self._get_variable_index(variable)
         m, v = self._m[index], self._v[index]

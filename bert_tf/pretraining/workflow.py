@@ -15,10 +15,11 @@ from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import phases
 from bert_tf.pretraining import scores
 from bert_tf.tokenization import vocabulary as vocabulary_module
+from bert_tf.training import distribution
 from bert_tf.training import estimates
 from bert_tf.training import loop
 from bert_tf.training import selection
-from bert_tf.training import time_budget
+from bert_tf.training import timing
 
 logger = logging.getLogger(__name__)
 
@@ -126,17 +127,31 @@ class Pretraining:
         dynamic_masking.check_masking(self.records, options)
         if options.do_train and options.eval_every_steps:
             selection.check_metric(options.best_metric, self._score_names())
-        num_train_steps = options.num_train_steps
+        num_train_steps, time_limit = options.num_train_steps, None
         if options.max_train_minutes is not None:
-            num_train_steps = time_budget.NO_STEP_LIMIT
+            num_train_steps = timing.NO_STEP_LIMIT
+            time_limit = timing.TimeLimit(
+                minutes=options.max_train_minutes,
+                warmup_proportion=options.warmup_proportion,
+            )
         trains = options.do_train or options.dry_run
         self.trainer = loop.Trainer(
-            lambda: objectives.create_model(self.config, self.records, options.dtype),
+            lambda: objectives.create_model(
+                self.config,
+                self.records,
+                options.dtype,
+                pad_vocabulary=options.pad_vocabulary,
+            ),
             options,
             num_train_steps=num_train_steps if trains else 0,
             num_warmup_steps=options.num_warmup_steps,
+            time_limit=time_limit,
             progress=progress,
         )
+        if options.do_eval:
+            distribution.check_batch_size(
+                "eval_batch_size", options.eval_batch_size, self.trainer.strategy
+            )
 
     def train(self) -> dict[str, Any]:
         """Trains to num_train_steps; returns {"loss", "global_step"}."""

@@ -1,9 +1,11 @@
-"""Curves of a run, drawn from its metrics.jsonl."""
+"""Plots of a run's losses, scores and learning rate, from its metrics.jsonl."""
 
 import os
 from collections.abc import Mapping
+from typing import Any
 
 from bert_tf import files
+from bert_tf.training import options as training_options
 from bert_tf.training import run_folder
 
 CURVES_FILE = "curves.png"
@@ -12,11 +14,8 @@ _EVAL = "eval_"
 PERPLEXITY = "perplexity"
 
 
-def plot_runs(options) -> str:
-    """Draws runs into one file; returns a sentence that names it.
-
-    Args:
-        options: `curve_options.PlotRunOptions`.
+def plot_runs(options: training_options.PlotRunOptions) -> str:
+    """Plots runs into one file; returns a sentence that names it.
 
     Raises:
         ValueError: a folder has no metrics.
@@ -25,24 +24,25 @@ def plot_runs(options) -> str:
     folders = [folder.rstrip("/") for folder in options.run_dir]
     path = options.plot_file or os.path.join(folders[0], CURVES_FILE)
     names = [os.path.basename(folder) for folder in folders]
-    # Runs of one name are told apart by their whole paths.
-    shown = {
+    # Runs with the same folder name are labeled with their whole paths.
+    run_dirs = {
         folder if names.count(name) > 1 else name: folder
         for name, folder in zip(names, folders, strict=True)
     }
-    save(figure(shown), path)
+    save(figure(run_dirs), path)
     return f"The curves are in {path}."
 
 
-def figure(run_dirs: Mapping[str, str]):
-    """Draws runs beside each other.
+def figure(run_dirs: Mapping[str, str]) -> Any:
+    """Plots several runs into one figure.
 
     Args:
         run_dirs: name for the legend -> folder with a metrics.jsonl.
 
     Returns:
-        `matplotlib.figure.Figure`: by step losses (dashed: evaluation); accuracies,
-        perplexities and other scores where there are any; and the learning rate.
+        `matplotlib.figure.Figure` with one panel each for the losses, the learning
+        rate and, if there are any, accuracies, perplexities and other scores, all by
+        step. Curves of evaluations are dashed.
 
     Raises:
         ValueError: a folder has no metrics.
@@ -62,10 +62,10 @@ def figure(run_dirs: Mapping[str, str]):
         "learning rate": [key for key in curves if key[1] == "learning_rate"],
     }
     panels = {title: keys for title, keys in panels.items() if keys}
-    drawn = matplotlib_figure.Figure(
+    plot = matplotlib_figure.Figure(
         figsize=(5 * len(panels), 3.6), layout="constrained"
     )
-    all_axes = drawn.subplots(1, len(panels), squeeze=False)[0]
+    all_axes = plot.subplots(1, len(panels), squeeze=False)[0]
     for (title, keys), axes in zip(panels.items(), all_axes, strict=True):
         for name, key in keys:
             label = key if len(run_dirs) == 1 else f"{name}: {key}"
@@ -73,17 +73,17 @@ def figure(run_dirs: Mapping[str, str]):
             axes.plot(*curves[name, key], label=label, **style)
         axes.set(xlabel="step", title=title)
         if title == PERPLEXITY:
-            axes.set_yscale("log")  # It begins at the size of the vocabulary.
+            axes.set_yscale("log")  # It starts near the size of the vocabulary.
         axes.grid(alpha=0.3)
         axes.legend(fontsize="small")
-    return drawn
+    return plot
 
 
-def save(drawn, path) -> None:
-    """Writes a figure to a file whose ending says the format; complete or absent."""
+def save(plot: Any, path: str) -> None:
+    """Writes a figure to a file, in the format of the file's extension."""
     image_format = os.path.splitext(path)[1].removeprefix(".") or "png"
     with files.complete_or_absent_path(path) as temporary:
-        drawn.savefig(temporary, format=image_format, dpi=120)
+        plot.savefig(temporary, format=image_format, dpi=120)
 
 
 def _is_other_score(key):
@@ -91,8 +91,8 @@ def _is_other_score(key):
 
 
 def _curves(folder):
-    """Returns key -> (steps, values) of a run."""
-    curves = {}
+    """Returns {key: (steps, values)} of a run."""
+    curves: dict[str, tuple[list, list]] = {}
     for line in run_folder.RunFolder(folder).read_metrics():
         for key in line.keys() - _NOT_DRAWN:
             steps, values = curves.setdefault(key, ([], []))
@@ -111,6 +111,6 @@ def _matplotlib_figure():
         import matplotlib.figure
     except ModuleNotFoundError:
         raise ImportError(
-            "Drawing needs matplotlib; install it with: pip install 'bert_tf[plots]'"
+            "Plotting requires matplotlib; run: pip install 'bert_tf[plots]'"
         ) from None
     return matplotlib.figure

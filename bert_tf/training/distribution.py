@@ -1,49 +1,41 @@
-"""Devices: one tf.distribute strategy for every --device."""
+"""Devices: one tf.distribute strategy for every --device, and batches for it."""
 
+import socket
 import weakref
+from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.training import served_batches
+from bert_tf.training import options as training_options
 from bert_tf.training import workers
 
 
-def of_options(options):
-    """Returns the strategy that `TrainingOptions` ask for; see `create_strategy`."""
-    if options.device == "multi_worker":
-        return workers.create_strategy(options.worker_hosts, options.worker_index)
-    return create_strategy(
-        options.device, num_replicas=options.num_replicas, tpu_name=options.tpu_name
-    )
+def create_strategy(options: training_options.DeviceOptions) -> tf.distribute.Strategy:
+    """Returns the tf.distribute strategy of a run.
 
-
-def create_strategy(device="auto", *, num_replicas=None, tpu_name=None):
-    """Returns the tf.distribute strategy that a run of one process is spread with.
-
-    Args:
-        device: "auto", "cpu", "gpu", "mirrored" or "tpu".
-        num_replicas: int or None; replicas of "mirrored". Where there is no GPU the
-            CPU is divided into as many logical devices, which has to happen before
-            TensorFlow has used it.
-        tpu_name: str or None; as `tf.distribute.cluster_resolver.TPUClusterResolver`
-            takes it. None means the TPU of this machine.
+    --device=mirrored on a machine without GPUs divides the CPU into logical devices.
+    That has to happen before TensorFlow first uses the CPU.
 
     Raises:
-        ValueError: the device is not there.
+        ValueError: the device does not exist.
+        OSError: not all workers of --device=multi_worker came.
     """
-    if device == "tpu":
-        return _tpu_strategy(tpu_name or "local")
+    if options.device == "multi_worker":
+        return workers.create_strategy(options.worker_hosts, options.worker_index)
+    if options.device == "tpu":
+        return _tpu_strategy(options.tpu_name or "local")
     gpus = tf.config.list_physical_devices("GPU")
-    if device == "mirrored":
-        return _mirrored_strategy(num_replicas, gpus)
-    if device == "gpu" and not gpus:
+    if options.device == "mirrored":
+        return _mirrored_strategy(options.num_replicas, gpus)
+    if options.device == "gpu" and not gpus:
         raise ValueError(
-            "--device=gpu, but TensorFlow finds no GPU on this machine; expected a "
-            "CUDA device. Use --device=cpu, or install tensorflow[and-cuda]."
+            "--device=gpu, but TensorFlow finds no GPU on this machine. Use "
+            "--device=cpu, or install tensorflow[and-cuda]."
         )
-    if device == "cpu" or not gpus:
+    if options.device == "cpu" or not gpus:
         return tf.distribute.OneDeviceStrategy("/cpu:0")
-    if len(gpus) > 1 and device == "auto":
+    if len(gpus) > 1 and options.device == "auto":
         return tf.distribute.MirroredStrategy()
     return tf.distribute.OneDeviceStrategy("/gpu:0")
 
@@ -79,13 +71,13 @@ def _divide_cpu(count):
         )
     except RuntimeError as error:
         raise ValueError(
-            f"{count} replicas asked for, but TensorFlow has already started with "
-            "fewer CPU devices; start the run in a new process."
+            f"--num_replicas={count}, but TensorFlow has already started with fewer "
+            "CPU devices in this process. Start the run in a new process."
         ) from error
 
 
 def _tpu_strategy(tpu_name):
-    # The order is TensorFlow's: resolve, connect, initialize, then the strategy.
+    # TensorFlow requires this order: resolve, connect, initialize, create.
     try:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=tpu_name)
         tf.config.experimental_connect_to_cluster(resolver)
@@ -93,14 +85,27 @@ def _tpu_strategy(tpu_name):
     except (ValueError, OSError, RuntimeError, tf.errors.OpError) as error:
         reason = " ".join(str(error).split())[:200]
         raise ValueError(
-            f"No TPU named {tpu_name!r} could be reached ({reason}). Give its name or "
+            f"Cannot connect to the TPU {tpu_name!r} ({reason}). Give its name or "
             "grpc:// address as --tpu_name, or 'local' on a TPU VM."
         ) from error
     return tf.distribute.TPUStrategy(resolver)
 
 
-def check_batch_size(name, batch_size, strategy, *, micro_batches=1):
-    """Raises ValueError when a batch cannot be divided evenly."""
+def check_batch_size(
+    name: str,
+    batch_size: int,
+    strategy: tf.distribute.Strategy,
+    *,
+    micro_batches: int = 1,
+) -> None:
+    """Raises ValueError if a global batch cannot be divided evenly.
+
+    Args:
+        name: flag of the batch size.
+        batch_size: rows of a global batch.
+        strategy: the devices.
+        micro_batches: parts that each replica splits its batch into.
+    """
     parts = strategy.num_replicas_in_sync * micro_batches
     if batch_size % parts:
         raise ValueError(
@@ -110,15 +115,16 @@ def check_batch_size(name, batch_size, strategy, *, micro_batches=1):
         )
 
 
-def distribute(dataset, strategy):
+def distribute(dataset: tf.data.Dataset, strategy: tf.distribute.Strategy) -> Any:
     """Returns an iterator over a dataset of global batches for `strategy.run`.
 
     Every batch, a dict of tensors [B, ...], is cut into contiguous parts of equal
-    size, one a replica, so that example i of the global batch is the same whatever the
-    number of replicas. On several hosts each reads all and keeps its share.
+    size, one per replica. Example i of the global batch is therefore the same for any
+    number of replicas. With several hosts each reads the whole batch and keeps its
+    share.
     """
 
-    def share_of(host, hosts):
+    def host_share(host, hosts):
         if hosts == 1:
             return dataset
         return dataset.map(
@@ -127,41 +133,47 @@ def distribute(dataset, strategy):
             }
         )
 
-    return _iterator(strategy, share_of)
+    return _iterator(strategy, host_share)
 
 
-def distribute_shares(batches_of, batch_size, strategy):
-    """Returns what `distribute` does; each host reads only its share of the examples.
+def distribute_shares(
+    read_rows: Callable[[range], tf.data.Dataset],
+    batch_size: int,
+    strategy: tf.distribute.Strategy,
+) -> Any:
+    """Does the same as `distribute`, but each host reads only its own share.
 
     Args:
-        batches_of: function from a range of rows of the global batch to the dataset of
+        read_rows: function from a range of rows of the global batch to the dataset of
             these rows.
-        batch_size: int, rows of a global batch.
-        strategy: `tf.distribute.Strategy`.
+        batch_size: rows of a global batch.
+        strategy: the devices.
     """
 
-    def share_of(host, hosts):
+    def host_share(host, hosts):
         size = batch_size // hosts
-        return batches_of(range(host * size, (host + 1) * size))
+        return read_rows(range(host * size, (host + 1) * size))
 
-    return _iterator(strategy, share_of)
+    return _iterator(strategy, host_share)
 
 
-def _iterator(strategy, share_of):
-    """Returns the iterator over parts of what each host gets: share_of(host, hosts)."""
-    on_cpus = _is_on_cpus(strategy)
+def _iterator(strategy, host_share):
+    """Returns the iterator, given a function (host, number of hosts) -> dataset."""
+    on_cpus = _runs_on_cpus(strategy)
     if on_cpus and strategy.num_replicas_in_sync == 1:
-        return iter(share_of(0, 1))
-    runs_on_hosts = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+        return iter(host_share(0, 1))
+    is_in_every_process = isinstance(
+        strategy, tf.distribute.MultiWorkerMirroredStrategy
+    )
     servers = []
 
     def per_replica(context):
         hosts = context.num_input_pipelines
-        dataset = share_of(context.input_pipeline_id, hosts)
-        if hosts > 1 and not runs_on_hosts:
+        dataset = host_share(context.input_pipeline_id, hosts)
+        if hosts > 1 and not is_in_every_process:
             if not servers:
-                servers.append(served_batches.BatchServer())
-            dataset = servers[0].served(dataset)
+                servers.append(BatchServer())
+            dataset = servers[0].serve(dataset)
         replicas = context.num_replicas_in_sync // hosts
         if replicas == 1:
             return dataset
@@ -171,25 +183,25 @@ def _iterator(strategy, share_of):
             )
         )
 
-    # Fetching ahead to a device brings a tuner that cannot be switched off and can keep
-    # an iterator from ending for up to a minute; a CPU has no use for it.
+    # Prefetching to a device starts a tuner that cannot be switched off and can delay
+    # the end of an iterator by up to a minute. A CPU gains nothing from prefetching.
     fetching = tf.distribute.InputOptions(experimental_fetch_to_device=not on_cpus)
     iterator = iter(strategy.distribute_datasets_from_function(per_replica, fetching))
     if servers:
-        # It serves as long as it is read.
+        # The server runs as long as the iterator exists.
         weakref.finalize(iterator, servers.clear)
     return iterator
 
 
-def _is_on_cpus(strategy):
+def _runs_on_cpus(strategy):
     try:
         return all("CPU" in device for device in strategy.extended.worker_devices)
-    except RuntimeError:  # TensorFlow's default: it fetches nothing ahead either.
+    except RuntimeError:  # TensorFlow's default strategy, which does not prefetch.
         return True
 
 
 def _split(column, parts):
-    """[B, ...] -> [parts, B / parts, ...], static where it can be."""
+    """[B, ...] -> [parts, B / parts, ...], static where possible."""
     shape = tf.shape(column)
     split = tf.reshape(
         column, tf.concat([[parts, shape[0] // parts], shape[1:]], axis=0)
@@ -197,3 +209,39 @@ def _split(column, parts):
     size = column.shape[0]
     split.set_shape([parts, size // parts if size else None, *column.shape[1:]])
     return split
+
+
+class BatchServer:
+    """Computes datasets in this process for the other hosts of a TPU slice.
+
+    Rows are read by Python functions within tf.data, which run only in the process
+    that created the dataset. The other hosts run none of our Python, so they fetch
+    their share of the batches from here.
+
+    Args:
+        host: name or address of this machine as the others reach it; default: its
+            fully qualified name.
+    """
+
+    def __init__(self, host: str | None = None):
+        host = host or socket.getfqdn()
+        service = tf.data.experimental.service
+        self._dispatcher = service.DispatchServer(service.DispatcherConfig(port=0))
+        port = self._dispatcher.target.rpartition(":")[2]
+        self._address = f"{host}:{port}"
+        self._worker = service.WorkerServer(
+            service.WorkerConfig(
+                dispatcher_address=self._address, worker_address=f"{host}:%port%"
+            )
+        )
+
+    def serve(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
+        """Returns a dataset with the same elements in the same order, for any host."""
+        service = tf.data.experimental.service
+        address = f"grpc://{self._address}"
+        return service.from_dataset_id(
+            service.ShardingPolicy.OFF,
+            address,
+            service.register_dataset(address, dataset),
+            element_spec=dataset.element_spec,
+        )

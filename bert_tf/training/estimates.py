@@ -1,18 +1,22 @@
-"""What a run will take, before it runs."""
+"""Estimates the size, memory and time of a run before it starts."""
 
 import dataclasses
 import math
 import time
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.training import freezing
+from bert_tf.training import building
+from bert_tf.training import loop
+from bert_tf.training import options as training_options
 
-# A backward pass has two matrix products for every one of the forward pass.
+# A backward pass has two matrix products for every one of the forward pass: one for
+# the gradient of the weights, one for the gradient of the inputs.
 BACKWARD_COST = 2
 BYTES_PER_FLOAT = 4
-# Gradient and Adam's two slots, beside the weight itself.
+# The gradient and Adam's two slots.
 FLOATS_PER_TRAINED_PARAMETER = 3
 
 
@@ -20,8 +24,8 @@ FLOATS_PER_TRAINED_PARAMETER = 3
 class Estimate:
     """Size and cost of a training run."""
 
-    num_parameters: int  # Of model and head together.
-    num_train_steps: int  # Optimizer steps that are left.
+    num_parameters: int
+    num_train_steps: int  # Optimizer steps that remain.
     flops_per_step: float  # Forward and backward matrix products of a global batch.
     memory_bytes: float  # Per device: weights, gradients, slots, kept activations.
     seconds: float  # At the speed of a bare matrix product on this device.
@@ -33,94 +37,98 @@ class Estimate:
                 f"steps             {self.num_train_steps:,}",
                 f"FLOPs per step    {self.flops_per_step:.3g}",
                 f"memory per device {self.memory_bytes / 2**30:.2f} GiB (estimate)",
-                f"time              {clock(self.seconds)} (at the speed of a bare "
-                "matrix product here; the real run is slower)",
+                f"time              {format_seconds(self.seconds)} (at the speed of "
+                "a bare matrix product here; the real run is slower)",
             ]
         )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Workload:
-    """What is to be trained on."""
+    """The data of a training run."""
 
-    num_examples: int  # Of an epoch.
-    sequence_length: int  # S, of the longest batch: decides on the memory.
-    padded_length: int  # Of a usual batch: decides on the time.
-    sequences_per_example: float = 1  # 4 for a choice of four endings.
+    num_examples: int  # Per epoch.
+    sequence_length: int  # S of the longest batch; determines the memory.
+    padded_length: int  # S of a typical batch; determines the time.
+    sequences_per_example: float = 1  # 4 for multiple choice with four endings.
 
 
-def padded_length(lengths, options) -> int:
-    """Returns the length of a usual batch, as length buckets cut it.
+def padded_length(lengths: np.ndarray, options: Any) -> int:
+    """Returns the length of a typical batch after padding to length buckets.
 
     Args:
-        lengths: integers [N], the places that each row uses.
-        options: `FineTuningOptions` with `max_seq_length`.
+        lengths: integers [N], the number of tokens in each row.
+        options: `FineTuningOptions` of a task, with `max_seq_length`.
     """
-    # Of B rows, the longest is usually longer than all but one in B.
+    # The longest of B rows is about the quantile 1 - 1 / B of all rows.
     longest = np.quantile(lengths, 1 - 1 / options.train_batch_size)
     buckets = [size for size in options.length_buckets if size >= longest]
     return min([*buckets, options.max_seq_length])
 
 
 def estimate(
-    trainer,
+    trainer: loop.Trainer,
     *,
-    sequence_length,
-    sequences_per_example=1,
-    num_predictions=0,
-    keeps_logits=True,
-    options=None,
-    num_steps=None,
-):
-    """Returns the `Estimate` of a `loop.Trainer`'s run.
+    sequence_length: int,
+    sequences_per_example: float = 1,
+    num_predictions: int = 0,
+    keeps_logits: bool = True,
+    options: training_options.TrainerOptions | None = None,
+    num_steps: int | None = None,
+) -> Estimate:
+    """Returns the `Estimate` of a trainer's run.
 
     Args:
-        trainer: `loop.Trainer`.
-        sequence_length: int, S.
-        sequences_per_example: int; 4 for a choice of four endings.
-        num_predictions: int, M; masked positions a sequence with a vocabulary-wide
-            output.
-        keeps_logits: bool; False where the backward pass computes them again.
-        options: of another run of the same model, default the trainer's.
-        num_steps: int, of that run; default those that are left of the trainer's.
+        trainer: the run.
+        sequence_length: S.
+        sequences_per_example: 4 for multiple choice with four endings.
+        num_predictions: M, positions per sequence with an output over the vocabulary.
+        keeps_logits: whether these outputs are kept for the backward pass.
+        options: of another run of the same model; default: the trainer's.
+        num_steps: steps of that run; default: those that the trainer has left.
     """
     model = trainer.model
-    options = options or trainer.options
     if num_steps is None:
         num_steps = max(trainer.num_train_steps - trainer.step, 0)
     estimated = _estimate(
         model.config,
-        options,
+        options or trainer.options,
         sequence_length,
         sequences_per_example=sequences_per_example,
         num_predictions=num_predictions,
         keeps_logits=keeps_logits,
         num_parameters=model.count_params(),
         num_trained=sum(math.prod(v.shape) for v in model.trainable_variables),
-        learns=freezing.trained_share(model),
+        trained_share=building.trained_share(model),
         num_steps=num_steps,
         num_replicas=trainer.strategy.num_replicas_in_sync,
     )
-    minutes = options.max_train_minutes
-    return estimated if minutes is None else _in_time(estimated, 60.0 * minutes)
+    limit = trainer.time_limit
+    return estimated if limit is None else _limit_time(estimated, 60.0 * limit.minutes)
 
 
-def _in_time(estimated, seconds):
-    """Returns the estimate of what fits into some seconds."""
+def _limit_time(estimated, seconds):
+    """Returns the estimate of the part of a run that fits into some seconds."""
     num_steps = int(estimated.num_train_steps * seconds / estimated.seconds)
     return dataclasses.replace(estimated, num_train_steps=num_steps, seconds=seconds)
 
 
-def before_building(config, options, workload: Workload) -> Estimate:
-    """Returns the `Estimate` of fine-tuning on one device; builds no model.
+def estimate_fine_tuning(
+    config: Any,
+    options: training_options.TrainerOptions,
+    workload: Workload,
+    *,
+    num_train_epochs: float,
+) -> Estimate:
+    """Returns the `Estimate` of fine-tuning on one device, without building a model.
 
     Args:
         config: `BertConfig`.
-        options: `FineTuningOptions` with `num_train_epochs`.
-        workload: what is to be trained on.
+        options: of the run.
+        workload: the data.
+        num_train_epochs: passes over the data.
     """
-    num_parameters = encoder_parameters(config)
-    epochs = workload.num_examples * options.num_train_epochs
+    num_parameters = count_encoder_parameters(config)
     return _estimate(
         config,
         options,
@@ -129,18 +137,20 @@ def before_building(config, options, workload: Workload) -> Estimate:
         num_predictions=0,
         num_parameters=num_parameters,
         num_trained=num_parameters,
-        learns=1.0,
-        num_steps=int(epochs / options.train_batch_size),
+        trained_share=1.0,
+        num_steps=int(
+            workload.num_examples * num_train_epochs / options.train_batch_size
+        ),
         num_replicas=1,
         padded_length=workload.padded_length,
     )
 
 
-def encoder_parameters(config) -> int:
-    """Returns the weights of an encoder with its pooler; heads add few."""
+def count_encoder_parameters(config: Any) -> int:
+    """Returns the number of weights of an encoder with its pooler."""
     hidden, inner = config.hidden_size, config.intermediate_size
     rows = config.vocab_size + config.type_vocab_size + config.max_position_embeddings
-    square = hidden * hidden + hidden  # A dense layer with its biases.
+    square = hidden * hidden + hidden  # A dense layer, [H, H] and its bias.
     norm = 2 * hidden
     layer = 4 * square + 2 * hidden * inner + inner + hidden + 2 * norm
     return rows * hidden + norm + config.num_hidden_layers * layer + square
@@ -156,7 +166,7 @@ def _estimate(
     keeps_logits=True,
     num_parameters,
     num_trained,
-    learns,
+    trained_share,
     num_steps,
     num_replicas,
     padded_length=None,
@@ -166,7 +176,7 @@ def _estimate(
         config, padded_length or sequence_length, num_predictions=num_predictions
     )
     recomputed = 1 if options.recompute_layers else 0
-    flops = (1 + (BACKWARD_COST + recomputed) * learns) * forward
+    flops = (1 + (BACKWARD_COST + recomputed) * trained_share) * forward
     parts = num_replicas * options.gradient_accumulation_steps
     num_kept = num_predictions if keeps_logits else 0
     kept = (
@@ -182,13 +192,15 @@ def _estimate(
         num_parameters=num_parameters,
         num_train_steps=num_steps,
         flops_per_step=flops,
-        memory_bytes=BYTES_PER_FLOAT * (num_floats + learns * kept),
+        memory_bytes=BYTES_PER_FLOAT * (num_floats + trained_share * kept),
         seconds=num_steps * flops / speed / num_replicas,
     )
 
 
-def forward_flops(config, sequence_length, *, num_predictions=0):
-    """Returns the FLOPs of the matrix products for one sequence, forward."""
+def forward_flops(
+    config: Any, sequence_length: int, *, num_predictions: int = 0
+) -> float:
+    """Returns the FLOPs of the forward pass's matrix products for one sequence."""
     hidden, inner = config.hidden_size, config.intermediate_size
     projections = 2 * sequence_length * (4 * hidden**2 + 2 * hidden * inner)
     attention = 2 * 2 * sequence_length**2 * hidden
@@ -198,27 +210,27 @@ def forward_flops(config, sequence_length, *, num_predictions=0):
 
 
 def _activations(config, sequence_length, num_predictions, *, recomputes):
-    """Returns the floats that the backward pass keeps of one sequence."""
-    # By layer: input, three projections, context, two sums, two norms and the input
-    # of each dropout, all of width H; two of the inner width; scores, their softmax
-    # and its dropout for every head.
+    """Returns the floats kept for the backward pass of one sequence."""
+    # Per layer: 11 of width H (input, three projections, context, two sums, two norms,
+    # the inputs of two dropouts), two of the inner width, and per head the scores,
+    # their softmax and its dropout.
     hidden, inner = config.hidden_size, config.intermediate_size
     tokens = sequence_length * (11 * hidden + 2 * inner)
     scores = 3 * config.num_attention_heads * sequence_length**2
     logits = 2 * num_predictions * config.vocab_size
     num_layers = config.num_hidden_layers
     if recomputes:
-        # The inputs of all layers, and of one layer at a time all that it computes.
+        # The inputs of all layers, and the activations of one layer at a time.
         return num_layers * sequence_length * hidden + tokens + scores + logits
     return num_layers * (tokens + scores) + logits
 
 
-def matrix_product_speed(config, dtype, *, seconds=0.3):
-    """Returns FLOPs per second of the encoder's widest matrix product, measured."""
-    dtype = tf.as_dtype(dtype.removeprefix("mixed_"))
+def matrix_product_speed(config: Any, dtype: str, *, seconds: float = 0.3) -> float:
+    """Measures the FLOPs per second of the encoder's widest matrix product."""
+    compute_dtype = tf.as_dtype(dtype.removeprefix("mixed_"))
     rows = 4096
-    left = tf.ones([rows, config.hidden_size], dtype)
-    right = tf.ones([config.hidden_size, config.intermediate_size], dtype)
+    left = tf.ones([rows, config.hidden_size], compute_dtype)
+    right = tf.ones([config.hidden_size, config.intermediate_size], compute_dtype)
     tf.matmul(left, right).numpy()
     count, started = 0, time.monotonic()
     while time.monotonic() - started < seconds:
@@ -228,8 +240,8 @@ def matrix_product_speed(config, dtype, *, seconds=0.3):
     return flops / (time.monotonic() - started)
 
 
-def clock(seconds) -> str:
-    """Returns a time in words: "1 h 2 min 3 s", "under a second"."""
+def format_seconds(seconds: float) -> str:
+    """Returns a duration in words, such as "1 h 2 min 3 s" or "under a second"."""
     if seconds < 1:
         return "under a second"
     hours, rest = divmod(int(seconds), 3600)

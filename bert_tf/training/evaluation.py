@@ -1,47 +1,63 @@
-"""Scores and predictions of a model over all examples."""
+"""Scores and predictions of a model over all examples of a source."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf import progress as progress_module
 from bert_tf.training import distribution
+from bert_tf.training import options as training_options
+from bert_tf.training import protocols
 from bert_tf.training import steps
 from bert_tf.training import workers
 
 
 class Evaluation:
-    """Runs a model over examples, in order, dropout off.
+    """Runs a model over examples, in order and without dropout.
 
     Args:
-        model: built `heads.TaskModel`, created in the strategy's scope.
-        strategy: `tf.distribute.Strategy`.
-        options: `TrainingOptions`; of it eval_batch_size and length_buckets.
+        model: built model, created in the strategy's scope.
+        strategy: the devices.
+        options: the batch size.
+        length_buckets: lengths that batches are padded to; empty: the full length.
         progress: see `bert_tf.progress`.
     """
 
-    def __init__(self, model, strategy, options, *, progress=progress_module.silent):
+    def __init__(
+        self,
+        model: protocols.TaskModel,
+        strategy: tf.distribute.Strategy,
+        options: training_options.EvaluationOptions,
+        *,
+        length_buckets: Sequence[int] = (),
+        progress: progress_module.Progress = progress_module.silent,
+    ):
         self._model = model
         self._strategy = strategy
-        self._options = options
+        self._batch_size = options.eval_batch_size
+        self._length_buckets = tuple(length_buckets)
         self._progress = progress
-        self._step_functions = {}
+        self._step_functions: dict[Any, Callable] = {}
         self._workers = workers.Workers(strategy)
 
-    def evaluate(self, source, *, max_examples=None):
-        """Returns means over the examples of `source`.
+    def evaluate(
+        self, examples: protocols.ExampleSource, *, max_examples: int | None = None
+    ) -> dict[str, float]:
+        """Returns means over examples: `loss`, each loss term, each metric.
 
         Args:
-            source: `batching.ArraySource` or `TFRecordSource`.
-            max_examples: int; only the first ones, None for all.
-
-        Returns:
-            dict of floats: `loss`, each loss term, each metric.
+            examples: the examples.
+            max_examples: number of examples to use, from the first; None: all.
         """
-        evaluate_step = self._cached(
-            "evaluate", lambda: steps.build_evaluate_step(self._model, self._strategy)
+        evaluate_step = self._traced_once(
+            "evaluate", lambda: build_evaluate_step(self._model, self._strategy)
         )
-        totals = {}
-        for values in self._evaluated(source, evaluate_step, max_examples):
+        totals: dict[str, float] = {}
+        for values in self._run(examples, evaluate_step, max_examples):
             for name, value in values.items():
                 totals[name] = totals.get(name, 0.0) + float(value)
         means = {}
@@ -51,51 +67,155 @@ class Evaluation:
             means[name] = totals[f"sum/{name}"] / weight if weight else float("nan")
         return means | {"loss": sum(means[name] for name in self._model.loss_names)}
 
-    def predict(self, source, keys=("probabilities",)):
-        """Returns the model's outputs for all examples of `source`, in order.
+    def predict(
+        self,
+        examples: protocols.ExampleSource,
+        keys: Sequence[str] = ("probabilities",),
+    ) -> dict[str, np.ndarray]:
+        """Returns the model's outputs for all examples, in order.
 
         Args:
-            source: `batching.ArraySource` or `TFRecordSource`.
+            examples: the examples.
             keys: names of outputs, each [B, ...].
 
         Returns:
-            dict of arrays [number of examples, ...]; outputs a place have the
-            source's whole length whatever the length buckets, with logits of -10000
-            and else with 0 where a batch was cut.
+            Arrays [number of examples, ...]. Outputs per position have the full length
+            of the examples. Positions that a length bucket cut off have the model's
+            `padding_logit` as logit, and 0 in other outputs.
         """
-        predict_step = self._cached(
+        predict_step = self._traced_once(
             tuple(keys),
-            lambda: steps.build_predict_step(self._model, self._strategy, keys),
+            lambda: build_predict_step(self._model, self._strategy, keys),
         )
-        lengths = {column.name: column.length for column in source.columns}
+        lengths = {column.name: column.length for column in examples.columns}
         full_length = tf.constant(lengths.get("input_ids", 0))
-        rows = {key: [] for key in keys}
-        for values in self._evaluated(
-            source, lambda iterator: predict_step(iterator, full_length)
+        rows: dict[str, list[np.ndarray]] = {key: [] for key in keys}
+        for values in self._run(
+            examples, lambda iterator: predict_step(iterator, full_length)
         ):
             is_real = values["is_real_example"].numpy() > 0
             for key in keys:
                 rows[key].append(values[key].numpy()[is_real])
         return {key: np.concatenate(parts) for key, parts in rows.items()}
 
-    def _cached(self, key, build):
-        """Returns a step function that was traced once for the whole run."""
+    def _traced_once(self, key, build):
+        """Returns a step function that all calls with the same key share."""
         if key not in self._step_functions:
             self._step_functions[key] = build()
         return self._step_functions[key]
 
-    def _evaluated(self, source, step_function, max_examples=None):
-        """Yields the step function's result for each batch of `source`."""
-        batch_size = self._options.eval_batch_size
+    def _run(
+        self,
+        examples: protocols.ExampleSource,
+        step_function: Callable,
+        max_examples: int | None = None,
+    ) -> Iterator[protocols.Tensors]:
+        """Yields the step function's result for each batch."""
+        batch_size = self._batch_size
         distribution.check_batch_size("eval_batch_size", batch_size, self._strategy)
-        batches = source.evaluation_batches(
-            batch_size=batch_size, length_buckets=self._options.length_buckets
+        batches = examples.evaluation_batches(
+            batch_size=batch_size, length_buckets=self._length_buckets
         )
         iterator = distribution.distribute(batches, self._strategy)
-        num_examples = min(source.num_examples, max_examples or source.num_examples)
+        num_examples = min(examples.num_examples, max_examples or examples.num_examples)
         num_steps = -(-num_examples // batch_size)
         for index in range(num_steps):
-            with self._workers.clear_errors(), source.clear_errors():
+            with self._workers.clear_errors(), examples.clear_errors():
                 values = step_function(iterator)
             yield values
             self._progress("evaluate", index + 1, num_steps, unit="batch")
+
+
+def build_evaluate_step(
+    model: protocols.TaskModel, strategy: tf.distribute.Strategy
+) -> Callable[[Any], protocols.Tensors]:
+    """Returns a function from an iterator to one batch's sums over all replicas.
+
+    The sums are a dict with `sum/NAME` and `weight/NAME`, float32 scalars, for every
+    loss term and every metric.
+    """
+
+    def replica_step(batch):
+        outputs = steps.with_gathered_outputs(model, model(batch, training=False))
+        loss_sums = model.loss_sums(batch, outputs)
+        loss_weights = model.loss_weights(batch)
+        sums = {f"sum/{name}": value for name, value in loss_sums.items()}
+        sums |= {f"weight/{name}": value for name, value in loss_weights.items()}
+        for name, (value, weight) in model.metric_sums(batch, outputs).items():
+            sums[f"sum/{name}"] = value
+            sums[f"weight/{name}"] = weight
+        return steps.sum_over_replicas(sums)
+
+    @tf.function
+    def evaluate_step(iterator):
+        values = strategy.run(replica_step, args=(next(iterator),))
+        return tf.nest.map_structure(
+            lambda value: strategy.experimental_local_results(value)[0], values
+        )
+
+    return evaluate_step
+
+
+def build_predict_step(
+    model: protocols.TaskModel, strategy: tf.distribute.Strategy, keys: Sequence[str]
+) -> Callable[[Any, tf.Tensor], protocols.Tensors]:
+    """Returns a function (iterator, S) -> one batch's outputs, rows in order.
+
+    If a length bucket cut the batch, outputs per position are padded to the full
+    length, int32 S: logits with `model.padding_logit`, other outputs with 0.
+
+    Args:
+        model: built model.
+        strategy: the devices.
+        keys: names of the model's outputs, each [B, ...]. `is_real_example` is added.
+    """
+    has_workers = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+
+    def replica_step(batch):
+        outputs = model(batch, training=False)
+        chosen = {key: outputs[key] for key in keys}
+        chosen["is_real_example"] = batch["is_real_example"]
+        if not has_workers:
+            return chosen
+        # `local_results` below does not see the replicas of other workers.
+        return {name: _gather_from_workers(value) for name, value in chosen.items()}
+
+    def local_results(value):
+        results = strategy.experimental_local_results(value)
+        return results[:1] if has_workers else results
+
+    @tf.function
+    def predict_step(iterator, full_length):
+        values = strategy.run(replica_step, args=(next(iterator),))
+        return {
+            key: _pad_cut_axes(
+                tf.concat(local_results(value), axis=0),
+                full_length,
+                model.padding_logit if key.endswith("logits") else 0,
+            )
+            for key, value in values.items()
+        }
+
+    return predict_step
+
+
+def _gather_from_workers(rows):
+    """Returns [global B, ...] of [B, ...], the rows of all workers in order."""
+    context = tf.distribute.get_replica_context()
+    # all_gather requires a device, which some tensors only have after tf.identity.
+    gathered = context.all_gather(tf.identity(rows), axis=0)
+    # all_gather loses the static sizes.
+    return tf.ensure_shape(gathered, [None, *rows.shape[1:]])
+
+
+def _pad_cut_axes(values, full_length, padding_value):
+    """Pads the axes whose size a length bucket decides: those without a static size."""
+    is_cut = [axis > 0 and size is None for axis, size in enumerate(values.shape)]
+    if not any(is_cut):
+        return values
+    sizes = tf.shape(values)
+    missing = tf.where(is_cut, full_length - sizes, 0)
+    paddings = tf.stack([tf.zeros_like(sizes), missing], axis=1)
+    return tf.pad(
+        values, paddings, constant_values=tf.cast(padding_value, values.dtype)
+    )

@@ -1,18 +1,21 @@
-"""Ctrl-C and SIGTERM at a moment that suits the run."""
+"""Ctrl-C and SIGTERM, delayed until the run can stop cleanly."""
 
 import signal
 import threading
+from types import FrameType
+from typing import Any
+from typing import NoReturn
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupts:
-    """Holds the first Ctrl-C or SIGTERM back until the run asks for it.
+    """Delays the first Ctrl-C or SIGTERM until the run handles it.
 
-    So a step is logged, evaluated and saved whole before the run ends. A second Ctrl-C
-    acts at once; another SIGTERM changes nothing, since those who end preemptible
-    machines may send several. Outside of the main thread, where Python delivers no
-    signals, it does nothing.
+    The run can then finish its step, and log, evaluate and save before it ends. A
+    second Ctrl-C interrupts at once. Further SIGTERMs have no effect, because
+    schedulers of preemptible machines may send several. Outside the main thread, where
+    Python delivers no signals, this class does nothing.
 
     Example:
         with Interrupts() as interrupts:
@@ -20,36 +23,37 @@ class Interrupts:
                 step()
                 if interrupts.pending:
                     save()
-                    interrupts.act()
+                    interrupts.interrupt()
     """
 
-    def __init__(self):
-        self._received = None
-        self._previous = {}
+    def __init__(self) -> None:
+        self._received: int | None = None
+        self._previous: dict[int, Any] = {}
 
-    def __enter__(self):
+    def __enter__(self) -> "Interrupts":
         if threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
                 self._previous[number] = signal.signal(number, self._receive)
         return self
 
-    def __exit__(self, *unused_error):
+    def __exit__(self, *unused_error: object) -> None:
         for number, previous in self._previous.items():
             signal.signal(number, previous)
 
     @property
-    def pending(self):
-        """Whether a signal came."""
+    def pending(self) -> bool:
+        """Whether a signal was received."""
         return self._received is not None
 
-    def act(self):
-        """Raises KeyboardInterrupt, whose argument is the number of the signal.
+    def interrupt(self) -> NoReturn:
+        """Raises KeyboardInterrupt with the number of the signal as its argument.
 
-        Where none came, another worker's run was told to end: that is a SIGTERM here.
+        The command line turns the number into the exit code, 130 or 143. If this
+        process received no signal, another worker did; that counts as a SIGTERM.
         """
         raise KeyboardInterrupt(self._received or signal.SIGTERM)
 
-    def _receive(self, number, unused_frame):
+    def _receive(self, number: int, unused_frame: FrameType | None) -> None:
         if self.pending and number == signal.SIGINT:
             raise KeyboardInterrupt(number)
         self._received = number

@@ -1,283 +1,367 @@
-"""The training loop of every task."""
+"""The training loop of every task.
+
+`Trainer` puts a run together: devices (`distribution`), model (`building`), optimizer
+(`optimizers`) and the state to start from (`saving`). `Trainer.train` then repeats:
+
+1. Decide how many steps the next call takes: as many as fit into about a second, but
+   never past a checkpoint or an evaluation that is due.
+2. Take these steps in one call. What happens in a step is in `steps`.
+3. Log them, and stop if a loss or gradient is not finite.
+4. Evaluate and save if it is time, and stop if the score no longer improves.
+5. If Ctrl-C or SIGTERM came meanwhile: save and stop.
+
+Batches, learning rates and dropout are functions of the seed and the step alone, and a
+checkpoint holds everything else. A run that is killed and started again therefore ends
+with the same weights as an undisturbed one.
+"""
 
 import contextlib
 import functools
 import logging
 import math
 import time
+from collections.abc import Callable
+from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import loading
+from bert_tf.checkpoints import source as source_module
+from bert_tf.optimization import schedules
 from bert_tf.training import building
-from bert_tf.training import checkpoint_writing
 from bert_tf.training import distribution
 from bert_tf.training import evaluation as training_evaluation
-from bert_tf.training import hardware
 from bert_tf.training import interrupts
 from bert_tf.training import non_finite
 from bert_tf.training import optimizers
-from bert_tf.training import pace
-from bert_tf.training import provenance
+from bert_tf.training import options as training_options
+from bert_tf.training import protocols
 from bert_tf.training import run_folder
+from bert_tf.training import saving
 from bert_tf.training import selection
-from bert_tf.training import state
 from bert_tf.training import steps
-from bert_tf.training import time_budget
+from bert_tf.training import timing
 from bert_tf.training import training_facts
 from bert_tf.training import workers
 
 logger = logging.getLogger(__name__)
 
+Evaluate = Callable[[], dict[str, float]]
+
 
 class Trainer:
-    """A model on its devices, with the state of its run.
+    """A model on its devices, together with the state of its run.
 
-    Creating one loads the last checkpoint of `options.output_dir` (weights, slots and
-    step), or else the weights of `options.init_checkpoint`, or else random ones that
-    `options.random_seed` fixes.
+    The constructor loads the latest checkpoint in `options.output_dir` (weights, slots
+    and step). If there is none, it loads the weights of `source` or
+    `options.init_checkpoint`. If neither is given, the weights are random, fixed by
+    `options.random_seed`.
 
     Args:
-        create_model: function without arguments that returns a `heads.TaskModel`.
-        options: `TrainingOptions`.
-        num_train_steps: int; 0 when nothing is to be trained.
-        num_warmup_steps: int.
+        create_model: returns the model, not built. Called in the strategy's scope.
+        options: of all parts of training.
+        num_train_steps: steps of the whole run; 0: the model is not trained.
+        num_warmup_steps: steps over which the learning rate rises.
+        time_limit: ends the run after some time; the learning rate then follows the
+            time instead of the step.
+        frozen_layers: which layers are not trained; see `building.freeze`.
+        source: opened checkpoint to start from, instead of `options.init_checkpoint`.
         progress: see `bert_tf.progress`.
 
     Attributes:
-        model: the built `heads.TaskModel`.
+        model: the built model.
+        optimizer: the built optimizer; None if the model is not trained.
+        strategy: the devices.
         step: int, finished optimizer steps.
-        resumed: bool, whether a checkpoint of `output_dir` was continued.
+        resumed: bool, whether a checkpoint of `output_dir` was loaded.
         folder: `run_folder.RunFolder` of `output_dir`.
 
     Raises:
-        ValueError: device, batch size or checkpoint do not fit.
+        ValueError: the device does not exist, a batch cannot be divided among the
+            replicas, or the checkpoint belongs to another model.
+        OSError: the checkpoint cannot be read.
+
+    Example:
+        trainer = loop.Trainer(
+            lambda: bert_tf.BertClassifier(config, num_labels=2),
+            training_options.TrainerOptions(output_dir="run", learning_rate=3e-5),
+            num_train_steps=1000,
+            num_warmup_steps=100,
+        )
+        trainer.train(batching.ArraySource(columns))
     """
 
     def __init__(
         self,
-        create_model,
-        options,
+        create_model: Callable[[], protocols.TaskModel],
+        options: training_options.TrainerOptions,
         *,
-        num_train_steps=0,
-        num_warmup_steps=0,
-        progress=progress_module.silent,
+        num_train_steps: int = 0,
+        num_warmup_steps: int = 0,
+        time_limit: timing.TimeLimit | None = None,
+        frozen_layers: str | None = None,
+        source: source_module.Source | None = None,
+        progress: progress_module.Progress = progress_module.silent,
     ):
         self.options = options
         self.num_train_steps = num_train_steps
+        self.time_limit = time_limit
         self.progress = progress
-        self.strategy = distribution.of_options(options)
+        self.strategy = distribution.create_strategy(options)
         self.workers = workers.Workers(self.strategy)
         self.folder = run_folder.RunFolder(
             options.output_dir, is_written=self.workers.is_chief
         )
-        self.optimizer = None
+        self.optimizer: Any = None
+        self._budget = timing.TimeBudget()
+        self._pace = timing.Pace(options.train_batch_size)
         keras.utils.set_random_seed(options.random_seed)
         with self.strategy.scope():
-            self.model = building.build_model(create_model, options)
+            self.model = building.build_model(
+                create_model, recompute_layers=options.recompute_layers
+            )
             if num_train_steps:
+                building.freeze(self.model, frozen_layers)
                 self._create_optimizer(num_warmup_steps)
-        if options.do_eval or options.eval_every_steps:
+        if options.eval_every_steps:
             distribution.check_batch_size(
                 "eval_batch_size", options.eval_batch_size, self.strategy
             )
         self._evaluation = training_evaluation.Evaluation(
-            self.model, self.strategy, options, progress=progress
+            self.model,
+            self.strategy,
+            options,
+            length_buckets=options.length_buckets,
+            progress=progress,
         )
         self.resumed = False
-        self._pace = pace.Pace(options.train_batch_size)
-        self.step = self._load()
+        self.step = self._load(source)
 
-    def _create_optimizer(self, num_warmup_steps):
+    def _create_optimizer(self, num_warmup_steps: int) -> None:
+        options = self.options
         distribution.check_batch_size(
             "train_batch_size",
-            self.options.train_batch_size,
+            options.train_batch_size,
             self.strategy,
-            micro_batches=self.options.gradient_accumulation_steps,
+            micro_batches=options.gradient_accumulation_steps,
         )
-        schedule = optimizers.schedule_of_time(self.options)
-        self._budget = time_budget.TimeBudget(
-            self.options.max_train_minutes, schedule, agree=self.workers.of_chief
-        )
+        schedule = None
+        if self.time_limit is not None:
+            schedule = schedules.WarmupLinearDecayOfTime(
+                options.learning_rate, self.time_limit.warmup_proportion
+            )
+            self._budget = timing.TimeBudget(
+                self.time_limit.minutes,
+                schedule,
+                agree=self.workers.broadcast_from_chief,
+            )
         self.optimizer = optimizers.create_optimizer(
             self.model,
-            self.options,
+            options,
             num_train_steps=self.num_train_steps,
             num_warmup_steps=num_warmup_steps,
+            scale_loss=options.dtype == training_options.MIXED_FLOAT16,
             schedule=schedule,
         )
 
-    def _load(self):
-        step = state.restore(self.options.output_dir, self.model, self.optimizer)
-        self.workers.check_same("the step of the last checkpoint", step or 0)
+    def _load(self, source: source_module.Source | None) -> int:
+        step = saving.restore(self.options.output_dir, self.model, self.optimizer)
+        self.workers.check_same("the step of the latest checkpoint", step or 0)
         if step is not None:
             self.resumed = True
             return step
-        if self.options.init_checkpoint:
+        if source is not None:
+            loading.load_source(self.model, source)
+        elif self.options.init_checkpoint:
             loading.load_checkpoint(
                 self.model, self.options.init_checkpoint, progress=self.progress
             )
         return 0
 
-    def train(self, source, *, evaluate=None):
-        """Trains up to `num_train_steps`, saving, logging and evaluating on the way.
-
-        With `options.max_train_minutes` it ends when they are over.
+    def train(
+        self,
+        examples: protocols.ExampleSource,
+        *,
+        evaluate: Evaluate | None = None,
+        group_by_length: bool = False,
+    ) -> dict[str, float]:
+        """Trains to the last step, or until the time limit or an early stop.
 
         Args:
-            source: `batching.ArraySource` or `TFRecordSource`.
-            evaluate: function without arguments that returns {"eval_...": float};
-                called every `eval_every_steps`.
+            examples: what to train on.
+            evaluate: returns {"eval_...": score}; called every `eval_every_steps`.
+            group_by_length: whether batches hold sequences of similar length.
 
         Returns:
-            dict: `loss` of the last step that was taken and `global_step`.
+            `loss` of the last step that was taken, and `global_step`.
+
+        Raises:
+            ValueError: a loss or gradient is not finite.
+            OSError: the run's files cannot be written, or a worker was lost.
+            KeyboardInterrupt: Ctrl-C or SIGTERM; the state is saved.
         """
         last_loss = self.folder.last_loss()
-        self._budget.start(state.read_train_seconds(self.options.output_dir))
+        self._budget.start(saving.read_train_seconds(self.options.output_dir))
         if self._is_done():
             logger.info("Step %d: nothing left to train.", self.step)
             return {"loss": last_loss, "global_step": self.step}
         self.folder.create()
         self.folder.cut_metrics(self.step)
-        # A meeting too: now every worker reads the metrics that are left.
+        # Also a barrier: after it, all workers read the same metrics.
         self.workers.check_shared(self.options.output_dir)
-        self._selection = selection.Selection.replayed(
-            self.options.best_metric,
-            self.options.early_stopping_evals,
-            self.folder.read_metrics(),
+        self._selection = selection.Selection.replay(
+            self.options, self.folder.read_metrics()
         )
-        train_steps = steps.build_train_steps(
-            self.model,
-            self.optimizer,
-            self.strategy,
-            random_seed=self.options.random_seed,
-            options=self.options,
-        )
-        iterator = self._training_iterator(source)
+        train_steps = self._build_train_steps()
+        iterator = self._training_iterator(examples, group_by_length)
         with (
             contextlib.closing(self.folder),
             interrupts.Interrupts() as interrupted,
             self.workers.clear_errors(),
-            self._create_writer() as self._writer,
+            saving.CheckpointWriter(
+                self.model, self.optimizer, self.options, self.workers
+            ) as self._writer,
         ):
             done = False
             while not (done or self._selection.should_stop):
                 last_loss = self._advance(train_steps, iterator)
                 done = self._is_done()
-                self._keep(evaluate, done=done)
+                self._evaluate_and_save(evaluate, done=done)
                 self._writer.check()
-                if self.workers.any(interrupted.pending):
+                if self.workers.any_worker(interrupted.pending):
                     self._save()
                     self._writer.finish()
-                    interrupted.act()
+                    interrupted.interrupt()
         return {"loss": last_loss, "global_step": self.step}
 
-    def _create_writer(self):
-        return checkpoint_writing.CheckpointWriter(
-            self.model, self.optimizer, self.options, self.workers
-        )
-
-    def _is_done(self):
+    def _is_done(self) -> bool:
         return self.step >= self.num_train_steps or self._budget.is_spent
 
-    def _training_iterator(self, source):
-        if self.options.group_by_length:
-            logger.info("Batches are of like lengths (--group_by_length).")
-        self._clear_errors = source.clear_errors
-        self._batches_from = functools.partial(
-            source.training_batches,
+    def _build_train_steps(self) -> Callable:
+        return steps.build_train_steps(
+            self.model,
+            self.optimizer,
+            self.strategy,
+            random_seed=self.options.random_seed,
+            micro_batches=self.options.gradient_accumulation_steps,
+            jit_compile=self.options.jit_compile,
+        )
+
+    def _training_iterator(
+        self, examples: protocols.ExampleSource, group_by_length: bool
+    ) -> Any:
+        if group_by_length:
+            logger.info("Batches hold sequences of similar length (--group_by_length).")
+        self._clear_errors = examples.clear_errors
+        self._read_batches = functools.partial(
+            examples.training_batches,
             batch_size=self.options.train_batch_size,
             num_steps=self.num_train_steps,
             seed=self.options.random_seed,
             shuffle_buffer_size=self.options.shuffle_buffer_size,
             length_buckets=self.options.length_buckets,
-            group_by_length=self.options.group_by_length,
+            group_by_length=group_by_length,
         )
         return distribution.distribute_shares(
-            lambda share: self._batches_from(start_step=self.step, share=share),
+            lambda share: self._read_batches(start_step=self.step, share=share),
             self.options.train_batch_size,
             self.strategy,
         )
 
-    def _advance(self, train_steps, iterator):
+    def _advance(self, train_steps: Callable, iterator: Any) -> float:
         """Takes some steps in one call, logs them, returns the last one's loss."""
-        num_steps = min(
-            self._pace.num_steps,
-            self.options.iterations_per_loop,
-            *(period - self.step % period for period in self._periods()),
-            self.num_train_steps - self.step,
-        )
+        num_steps = self._num_steps_of_next_call()
         self._budget.set_rate()
         started = time.monotonic()
         with self._clear_errors():
             history = train_steps(iterator, tf.constant(num_steps))
         history = {name: values.numpy() for name, values in history.items()}
-        seconds = self.workers.of_chief(time.monotonic() - started)
-        examples_per_second = self._pace.took(num_steps, seconds)
-        num_finite = non_finite.num_finite(history, self.options.dtype)
+        # Sets the length of the next call, so all workers need the same number.
+        seconds = self.workers.broadcast_from_chief(time.monotonic() - started)
+        examples_per_second = self._pace.record_call(num_steps, seconds)
+        num_finite = non_finite.count_finite_steps(history)
         self._log(history, num_finite, examples_per_second)
         self.step += num_finite
         if num_finite < num_steps:
-            raise self._non_finite_error(history, num_finite)
-        done, total, unit = self._budget.amount(self.step, self.num_train_steps)
-        self.progress(
-            "train",
-            done,
-            total,
-            unit=unit,
-            values={
-                "loss": float(history["loss"][-1]),
-                "examples_per_second": examples_per_second,
-            },
-        )
-        return float(history["loss"][-1])
+            self._stop_at_non_finite_step(history, num_finite)
+        loss = float(history["loss"][-1])
+        done, total, unit = self._budget.amount_done(self.step, self.num_train_steps)
+        values = {"loss": loss, "examples_per_second": examples_per_second}
+        self.progress("train", done, total, unit=unit, values=values)
+        return loss
 
-    def _non_finite_error(self, history, index):
-        values = {name: float(all_[index]) for name, all_ in history.items()}
-        batch = next(iter(self._batches_from(start_step=self.step)))
-        folder = self.options.output_dir
-        return non_finite.error(folder, self.step + 1, values, batch)
-
-    def _periods(self):
+    def _num_steps_of_next_call(self) -> int:
         periods = [self.options.save_checkpoints_steps]
         if self.options.eval_every_steps:
             periods.append(self.options.eval_every_steps)
-        return periods
+        return min(
+            self._pace.num_steps,
+            self.options.iterations_per_loop,
+            *(period - self.step % period for period in periods),
+            self.num_train_steps - self.step,
+        )
 
-    def _log(self, history, num_steps, examples_per_second):
-        """Logs of the steps just taken 1, the last, and every `log_every_steps`th."""
+    def _stop_at_non_finite_step(
+        self, history: dict[str, np.ndarray], index: int
+    ) -> None:
+        # A batch is a function of the seed and the step, so it can be read again.
+        values = {name: float(column[index]) for name, column in history.items()}
+        batch = next(iter(self._read_batches(start_step=self.step)))
+        folder = self.options.output_dir
+        non_finite.stop_training(folder, self.step + 1, values, batch)
+
+    def _log(
+        self,
+        history: dict[str, np.ndarray],
+        num_steps: int,
+        examples_per_second: float,
+    ) -> None:
+        """Logs step 1, the last step and every `log_every_steps`th of a call."""
         for index in range(num_steps):
             step = self.step + index + 1
             is_due = step % self.options.log_every_steps == 0
             if is_due or step in (1, self.num_train_steps):
-                values = {name: float(all_[index]) for name, all_ in history.items()}
+                values = {
+                    name: float(column[index]) for name, column in history.items()
+                }
                 values["examples_per_second"] = examples_per_second
                 self.folder.log(step, values)
 
-    def _keep(self, evaluate, *, done):
-        """Evaluates and saves where it is due."""
+    def _evaluate_and_save(self, evaluate: Evaluate | None, *, done: bool) -> None:
         every = self.options.eval_every_steps
         if evaluate and every and (self.step % every == 0 or done):
-            self._evaluate_and_select(evaluate)
+            scores = evaluate()
+            self.folder.log(self.step, scores, tag="eval")
+            if self._selection.is_best(scores):
+                self.folder.copy_settings_to(self._writer.save_best(self.step))
         period = self.options.save_checkpoints_steps
         if self.step % period == 0 or done or self._selection.should_stop:
             self._save()
 
-    def _evaluate_and_select(self, evaluate):
-        scores = evaluate()
-        self.folder.log(self.step, scores, tag="eval")
-        if self._selection.is_best(scores):
-            self.folder.copy_settings_to(self._writer.save_best(self.step))
-
-    def _save(self):
+    def _save(self) -> None:
         self._writer.save(self.step, train_seconds=self._budget.used_seconds)
 
-    def facts(self):
-        """Returns what the training was like, for `model_card.Card.training`.
+    def evaluate(
+        self, examples: protocols.ExampleSource, *, max_examples: int | None = None
+    ) -> dict[str, float]:
+        """Returns means over examples; see `evaluation.Evaluation.evaluate`."""
+        return self._evaluation.evaluate(examples, max_examples=max_examples)
 
-        Its speed is that of the median step of this process.
+    def predict(
+        self,
+        examples: protocols.ExampleSource,
+        keys: tuple[str, ...] = ("probabilities",),
+    ) -> dict[str, np.ndarray]:
+        """Returns outputs, row by row; see `evaluation.Evaluation.predict`."""
+        return self._evaluation.predict(examples, keys)
+
+    def facts(self) -> training_facts.TrainingFacts:
+        """Returns facts about the training, for a model card.
+
+        The speed is that of this process's median step.
         """
         return training_facts.TrainingFacts(
             num_parameters=self.model.count_params(),
@@ -286,15 +370,7 @@ class Trainer:
             ),
             num_steps=self.step,
             examples_per_second=self._pace.median_speed,
-            devices=hardware.description(self.strategy),
-            versions=provenance.versions(),
+            devices=training_facts.describe_devices(self.strategy),
+            versions=training_facts.package_versions(),
             date=training_facts.today(),
         )
-
-    def evaluate(self, source, *, max_examples=None):
-        """Returns means over examples; see `evaluation.Evaluation.evaluate`."""
-        return self._evaluation.evaluate(source, max_examples=max_examples)
-
-    def predict(self, source, keys=("probabilities",)):
-        """Returns outputs, row by row; see `evaluation.Evaluation.predict`."""
-        return self._evaluation.predict(source, keys)

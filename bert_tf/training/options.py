@@ -1,223 +1,325 @@
-"""Options that every training tool shares."""
+"""Options of training, in one small record for each part that reads them.
+
+`DeviceOptions`, `OptimizerOptions`, `BatchOptions`, `EvaluationOptions` and
+`CheckpointOptions` are what the parts of training take. `TrainerOptions` is all of them
+in one flat record: it is what `loop.Trainer` takes and what a Python caller fills in.
+
+    TrainerOptions(output_dir="run", learning_rate=3e-5, device="cpu")
+
+`TrainingOptions` and `FineTuningOptions` add what a command line has beside that.
+"""
 
 import dataclasses
+from typing import Any
+from typing import ClassVar
 
 from bert_tf import options as options_module
 from bert_tf.options import option
 
-# Fine-tuning's. Lengths of max_seq_length and above are of no use and do no harm.
+# Default of the fine-tuning tools. A bucket of max_seq_length or more has no effect.
 LENGTH_BUCKETS = (32, 48, 64, 96, 128, 160, 192, 256, 320, 384)
 ALL_LAYERS = "all"
+MIXED_FLOAT16 = "mixed_float16"
+_LENGTH_BUCKETS_HELP = (
+    "Sequence lengths in ascending order. Each batch is padded to the smallest one "
+    "that fits its longest sequence, or else to max_seq_length. Empty: pad every batch "
+    "to max_seq_length, as a TPU requires."
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TrainingOptions(options_module.Options):
-    """What a run needs whatever its task is."""
+class _TrainingRecord(options_module.Options):
+    """Base class of the records below."""
 
-    # Options of fine-tuning only, as they are elsewhere.
-    group_by_length = False
-    frozen_layers = None
-    # Options of pretraining only.
-    pad_vocabulary = False
-    max_train_minutes = None
+    def _default(self, name: str) -> Any:
+        return type(self).__dataclass_fields__[name].default
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CheckpointOptions(_TrainingRecord):
+    """Where a run is saved, how often, and which weights it starts from."""
+
+    flag_group: ClassVar[str] = "saving"
 
     output_dir: str = option(
-        help="Folder of the run: checkpoints, scores, settings. A checkpoint in it is "
-        "continued."
+        group=options_module.TASK_AND_DATA,
+        help="Output folder for checkpoints, scores and settings. If it holds a "
+        "checkpoint, training resumes from it.",
     )
     init_checkpoint: str | None = option(
         None,
-        help="Checkpoint whose weights the run starts from: of the release (prefix or "
-        "folder), Hugging Face, KerasHub, Keras, a SavedModel; or the name of a "
-        "released model, such as bert-base-uncased.",
+        group="model",
+        help="Checkpoint to start from: in the release's format (prefix or folder), "
+        "from Hugging Face, KerasHub or Keras, a SavedModel, or the name of a released "
+        "model, such as bert-base-uncased.",
     )
-    do_train: bool = option(False, help="Train.")
-    do_eval: bool = option(False, help="Evaluate the last checkpoint of output_dir.")
-    train_batch_size: int = option(
-        32, minimum=1, help="Sequences per optimizer step, over all replicas."
+    save_checkpoints_steps: int = option(
+        1000, minimum=1, help="Save a checkpoint every this many steps."
     )
+    keep_checkpoint_max: int = option(
+        5, minimum=1, help="Number of recent checkpoints to keep."
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EvaluationOptions(_TrainingRecord):
+    """How the model is evaluated, and what follows from its scores."""
+
+    flag_group: ClassVar[str] = "evaluation"
+
     eval_batch_size: int = option(
         8, minimum=1, help="Sequences per evaluation step, over all replicas."
     )
-    learning_rate: float = option(
-        5e-5, minimum=0.0, help="Rate that the warm-up rises to; decays linearly to 0."
-    )
-    save_checkpoints_steps: int = option(
-        1000, minimum=1, help="Steps between checkpoints."
-    )
-    iterations_per_loop: int = option(
-        1000,
-        minimum=1,
-        help="The most steps per call from the host. Fewer where a call would take "
-        "long, or a checkpoint or an evaluation is due.",
-    )
-    device: str = option(
-        "auto",
-        choices=("auto", "cpu", "gpu", "mirrored", "multi_worker", "tpu"),
-        help="Where to run. auto: every GPU there is, or else the CPU; mirrored: "
-        "num_replicas GPUs, or as many logical CPU devices; multi_worker: this process "
-        "and others, each with its GPUs.",
-    )
-    worker_hosts: tuple[str, ...] = option(
-        (),
-        help="Address (name:port) of every process of --device=multi_worker, the same "
-        "list for all; the first one writes the checkpoints. Default: what TF_CONFIG "
-        "says.",
-    )
-    worker_index: int | None = option(
-        None, minimum=0, help="Place of this process among worker_hosts, from 0."
-    )
-    tpu_name: str | None = option(
-        None, help="Name or gRPC address of the TPU; 'local' on a TPU VM."
-    )
-    num_replicas: int | None = option(
-        None, minimum=1, help="Replicas of --device=mirrored; default: all GPUs."
-    )
-    random_seed: int = option(
-        12345, minimum=0, help="Fixes weights, order of examples and dropout."
-    )
-    dtype: str = option(
-        "float32",
-        choices=("float32", "mixed_bfloat16", "mixed_float16"),
-        help="mixed_bfloat16 computes in bfloat16 and keeps weights, softmax, layer "
-        "norm and losses in float32; mixed_float16 likewise in float16, with a loss "
-        "that is scaled up as far as gradients stay finite.",
-    )
-    optimizer: str = option(
-        "adamw",
-        choices=("adamw", "lamb"),
-        help="adamw: the release's; lamb: for very large batches.",
-    )
-    gradient_accumulation_steps: int = option(
-        1, minimum=1, help="Micro-batches that a replica divides its batch into."
-    )
-    recompute_layers: bool = option(
-        False,
-        help="Keep only the inputs of each encoder layer and compute it again in the "
-        "backward pass: less memory, a third more time, the same gradients.",
-    )
-    log_every_steps: int = option(
-        100, minimum=1, help="Steps between lines of metrics.jsonl."
-    )
     eval_every_steps: int = option(
-        0, minimum=0, help="Steps between evaluations while training; 0: none."
+        0,
+        minimum=0,
+        help="Evaluate every this many training steps. 0: do not evaluate while "
+        "training.",
     )
     early_stopping_evals: int = option(
         0,
         minimum=0,
-        help="Stop after this many evaluations without a better best_metric; 0: never.",
+        help="Stop training after this many evaluations in a row without a better "
+        "best_metric. 0: never stop early.",
     )
     best_metric: str = option(
         "eval_loss",
-        help="Score that picks the checkpoint kept in best/. The lowest if its name "
-        "ends in loss or perplexity, else the highest.",
+        help="Score that selects the checkpoint in best/. Lower is better if its name "
+        "ends in loss or perplexity; otherwise higher is better.",
     )
-    keep_checkpoint_max: int = option(
-        5, minimum=1, help="The most checkpoints that are kept."
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.eval_every_steps:
+            return
+        for name in ("early_stopping_evals", "best_metric"):
+            if getattr(self, name) != self._default(name):
+                raise options_module.OptionError(
+                    f"--{name} has no effect without --eval_every_steps; set "
+                    "--eval_every_steps above 0."
+                )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OptimizerOptions(_TrainingRecord):
+    """What determines the weights that training arrives at, apart from the data."""
+
+    flag_group: ClassVar[str] = "training"
+
+    train_batch_size: int = option(
+        32, minimum=1, help="Sequences per optimizer step, over all replicas."
     )
+    learning_rate: float = option(
+        5e-5,
+        minimum=0.0,
+        help="Peak learning rate: reached at the end of the warm-up, then decays "
+        "linearly to 0.",
+    )
+    optimizer: str = option(
+        "adamw",
+        choices=("adamw", "lamb"),
+        group="advanced",
+        help="adamw: the release's optimizer. lamb: for very large batches.",
+    )
+    gradient_accumulation_steps: int = option(
+        1,
+        minimum=1,
+        help="Number of micro-batches that each replica splits its batch into, to save "
+        "memory.",
+    )
+    recompute_layers: bool = option(
+        False,
+        group="advanced",
+        help="Keep only the input of each encoder layer and recompute the layer in the "
+        "backward pass. Saves memory, takes about a third more time, and does not "
+        "change the gradients.",
+    )
+    random_seed: int = option(
+        12345,
+        minimum=0,
+        help="Seed of the initial weights, the order of the examples and dropout.",
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BatchOptions(_TrainingRecord):
+    """How examples are put into batches."""
+
+    flag_group: ClassVar[str] = "advanced"
+
     shuffle_buffer_size: int = option(
         0,
         minimum=0,
-        help="0: every epoch is one permutation of all examples; 1: in order; N: "
-        "permuted in windows of N.",
+        help="0: shuffle all examples in every epoch. 1: keep their order. N: shuffle "
+        "within windows of N examples.",
     )
-    length_buckets: tuple[int, ...] = option(
-        (),
-        help="Lengths, ascending: a batch is padded to the smallest that holds its "
-        "longest sequence, or to max_seq_length. Empty: all to max_seq_length, as on a "
-        "TPU.",
-    )
-    jit_compile: bool = option(
-        False, help="Compile forward and backward pass with XLA (a TPU always does)."
-    )
-    dry_run: bool = option(
-        False, help="Print size, steps, FLOPs, memory and time expected, and stop."
-    )
+    length_buckets: tuple[int, ...] = option((), help=_LENGTH_BUCKETS_HELP)
 
     def __post_init__(self):
         super().__post_init__()
         if list(self.length_buckets) != sorted(set(self.length_buckets)):
             raise options_module.OptionError(
                 f"--length_buckets={','.join(map(str, self.length_buckets))}: expected "
-                "different lengths in ascending order."
+                "distinct lengths in ascending order."
             )
-        if self.device == "tpu":
-            self._keep_one_shape()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DeviceOptions(_TrainingRecord):
+    """Which devices compute, together with which other processes, and how."""
+
+    flag_group: ClassVar[str] = "devices"
+
+    device: str = option(
+        "auto",
+        choices=("auto", "cpu", "gpu", "mirrored", "multi_worker", "tpu"),
+        help="auto: all GPUs of this machine, or the CPU if it has none. mirrored: "
+        "num_replicas GPUs, or as many logical CPU devices. multi_worker: this process "
+        "together with others, each with its own GPUs.",
+    )
+    num_replicas: int | None = option(
+        None,
+        minimum=1,
+        help="Number of replicas for --device=mirrored. Default: one per GPU.",
+    )
+    worker_hosts: tuple[str, ...] = option(
+        (),
+        help="Addresses (name:port) of all processes of --device=multi_worker, the "
+        "same list for each. The first process writes the checkpoints. Default: read "
+        "from the environment variable TF_CONFIG.",
+    )
+    worker_index: int | None = option(
+        None, minimum=0, help="Position of this process in worker_hosts, from 0."
+    )
+    tpu_name: str | None = option(
+        None, help="Name or gRPC address of the TPU. On a TPU VM: local."
+    )
+    dtype: str = option(
+        "float32",
+        choices=("float32", "mixed_bfloat16", MIXED_FLOAT16),
+        help="mixed_bfloat16: compute in bfloat16, but keep weights, softmax, layer "
+        "normalization and losses in float32. mixed_float16: the same in float16, with "
+        "dynamic loss scaling.",
+    )
+    jit_compile: bool = option(
+        False,
+        help="Compile the forward and backward pass with XLA. A TPU always does.",
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
         if self.num_replicas is not None and self.device != "mirrored":
             raise options_module.OptionError(
-                f"--num_replicas={self.num_replicas} goes with --device=mirrored, got "
+                f"--num_replicas={self.num_replicas} requires --device=mirrored, got "
                 f"--device={self.device}."
             )
-        self._check_workers()
         if self.tpu_name is not None and self.device != "tpu":
-            raise options_module.OptionError("--tpu_name goes with --device=tpu.")
-        if self.eval_every_steps == 0:
-            self._check_evaluations()
+            raise options_module.OptionError("--tpu_name requires --device=tpu.")
+        self._check_workers()
 
-    def _check_evaluations(self):
-        """Refuses what has no effect where training is not interrupted by them."""
-        for name in ("early_stopping_evals", "best_metric"):
-            if getattr(self, name) != self._default(name):
-                raise options_module.OptionError(
-                    f"--{name} needs --eval_every_steps above 0."
-                )
-
-    def _check_workers(self):
+    def _check_workers(self) -> None:
         hosts, index = self.worker_hosts, self.worker_index
         if not hosts and index is None:
             return
         if self.device != "multi_worker":
             name = "worker_hosts" if hosts else "worker_index"
             raise options_module.OptionError(
-                f"--{name} goes with --device=multi_worker, got --device={self.device}."
+                f"--{name} requires --device=multi_worker, got --device={self.device}."
             )
-        if index is None or not hosts or index >= len(hosts):
+        if index is None or not hosts:
             raise options_module.OptionError(
-                f"--worker_index={index} is no place among the {len(hosts)} of "
-                "--worker_hosts; expected one from 0, different for every process."
+                "--worker_hosts and --worker_index require each other; give both, or "
+                "neither to read TF_CONFIG."
+            )
+        if index >= len(hosts):
+            raise options_module.OptionError(
+                f"--worker_index={index} is out of range: --worker_hosts has "
+                f"{len(hosts)} addresses, so expected 0 to {len(hosts) - 1}, a "
+                "different one for every process."
             )
 
-    def _default(self, name):
-        return type(self).__dataclass_fields__[name].default
 
-    def _keep_one_shape(self):
-        """Turns default length buckets off, as a TPU needs; refuses those given."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainerOptions(
+    CheckpointOptions,
+    EvaluationOptions,
+    BatchOptions,
+    DeviceOptions,
+    OptimizerOptions,
+):
+    """Everything that `loop.Trainer` takes, in one record."""
+
+    flag_group: ClassVar[str] = "advanced"
+
+    iterations_per_loop: int = option(
+        1000,
+        minimum=1,
+        help="Maximum number of steps per call from the host. A call takes fewer if it "
+        "would last long, or if a checkpoint or an evaluation is due.",
+    )
+    log_every_steps: int = option(
+        100,
+        minimum=1,
+        group="saving",
+        help="Write a line to metrics.jsonl every this many steps.",
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.device == "tpu":
+            self._turn_length_buckets_off()
+
+    def _turn_length_buckets_off(self) -> None:
+        """Gives a TPU one shape: drops default buckets, refuses any others."""
         if self.length_buckets not in ((), self._default("length_buckets")):
             raise options_module.OptionError(
-                "--length_buckets does not go with --device=tpu, which needs one shape."
+                "--length_buckets cannot be used with --device=tpu, which requires "
+                "batches of one shape."
             )
-        # The record is frozen, and this is still a part of making it.
+        # The record is frozen, but its construction is not finished yet.
         object.__setattr__(self, "length_buckets", ())
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainingOptions(TrainerOptions):
+    """Options that all training tools share: the trainer's, and what to do."""
+
+    do_train: bool = option(False, help="Train the model.")
+    do_eval: bool = option(False, help="Evaluate the latest checkpoint in output_dir.")
+    dry_run: bool = option(
+        False,
+        help="Print the model's size and the expected steps, FLOPs, memory and time, "
+        "then exit.",
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class FineTuningOptions(TrainingOptions):
-    """What a run needs that starts from a pretrained encoder."""
+    """Options that all fine-tuning tools share."""
 
     length_buckets: tuple[int, ...] = option(
-        LENGTH_BUCKETS,
-        help="Lengths, ascending: a batch is padded to the smallest that holds its "
-        "longest sequence, or to max_seq_length. Empty: all to max_seq_length, as on a "
-        "TPU.",
+        LENGTH_BUCKETS, group="advanced", help=_LENGTH_BUCKETS_HELP
     )
     group_by_length: bool = option(
         False,
-        help="Put sequences of like length into one batch: less padding, but other "
-        "batches than without.",
+        group="advanced",
+        help="Put sequences of similar length into the same batch. Less padding, but "
+        "the batches differ from those without this flag.",
     )
     frozen_layers: str | None = option(
         None,
-        help="N: the embeddings and the lowest N layers stay as they are, 0 being the "
-        "embeddings alone; all: the whole encoder with its pooler. Default: everything "
-        "learns.",
+        group="training",
+        help="N: freeze the embeddings and the lowest N layers; 0 freezes only the "
+        "embeddings. all: freeze the whole encoder with its pooler. Default: train "
+        "everything.",
     )
 
     def __post_init__(self):
         super().__post_init__()
         if self.group_by_length and self.shuffle_buffer_size == 1:
             raise options_module.OptionError(
-                "--group_by_length does not go with --shuffle_buffer_size=1, which "
-                "reads in order."
+                "--group_by_length cannot be used with --shuffle_buffer_size=1, which "
+                "keeps the examples in order."
             )
         frozen = self.frozen_layers
         if frozen not in (None, ALL_LAYERS) and not frozen.isdecimal():
@@ -225,3 +327,16 @@ class FineTuningOptions(TrainingOptions):
                 f"--frozen_layers={frozen}: expected a number of layers or "
                 f"{ALL_LAYERS!r}."
             )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PlotRunOptions(options_module.Options):
+    """Plots the losses, accuracies and learning rates of one or more runs."""
+
+    run_dir: tuple[str, ...] = option(
+        help="Folders of the runs (their output_dir), separated by commas."
+    )
+    plot_file: str | None = option(
+        None,
+        help="PNG, PDF or SVG file to write. Default: curves.png in the first folder.",
+    )

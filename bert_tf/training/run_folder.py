@@ -1,22 +1,35 @@
-"""The record of a run in its output_dir: settings, metrics, scores."""
+"""The files of a run in its output_dir, checkpoints excepted.
+
+These are the settings, the metrics and the scores.
+"""
 
 import contextlib
 import dataclasses
 import json
 import logging
 import os
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any
 
 import tensorflow as tf
 
 from bert_tf import files
-from bert_tf.training import provenance
+from bert_tf.checkpoints.release import folder as release_folder
+from bert_tf.training import training_facts
 
 logger = logging.getLogger(__name__)
 
 METRICS_FILE = "metrics.jsonl"
 EVAL_RESULTS_FILE = "eval_results.txt"
-SETTINGS_FILES = ("task.json", "bert_config.json", "vocab.txt")
-# Flags that may change between the parts of a run without changing what it computes.
+RUN_FILE = "run.json"
+# What predicting and exporting need beside a checkpoint.
+SETTINGS_FILES = (
+    release_folder.TASK_FILE,
+    release_folder.CONFIG_FILE,
+    release_folder.VOCAB_FILE,
+)
+# Flags that can change when a run resumes without changing what it computes.
 WITHOUT_EFFECT = (
     "do_train",
     "do_eval",
@@ -32,7 +45,7 @@ WITHOUT_EFFECT = (
     "worker_hosts",
     "worker_index",
 )
-# Values of a model that weights which are there already do not depend on.
+# Values of a model's configuration that do not change what trained weights compute.
 _FREE_VALUES = (
     "attention_probs_dropout_prob",
     "hidden_dropout_prob",
@@ -42,105 +55,110 @@ _FREE_VALUES = (
 
 
 class RunFolder:
-    """Writes what predicting, exporting and plotting later read.
+    """Writes the files that predicting, exporting and plotting read later.
 
     Args:
-        path: str; created with the first file.
-        is_written: bool; False reads only, as all workers but the chief do.
+        path: the output_dir; created with the first file.
+        is_written: False: write nothing, as on all workers but the chief.
     """
 
-    def __init__(self, path, *, is_written=True):
+    def __init__(self, path: str, *, is_written: bool = True):
         self.path = path
         self._is_written = is_written
-        self._writers = {}
+        self._writers: dict[str, Any] = {}
 
-    def create(self):
-        """Makes the folder; OSError when it cannot be written to."""
+    def create(self) -> None:
+        """Creates the folder; raises OSError if it is not writable."""
         if not self._is_written:
             return
         files.make_folders(self.path)
         probe = os.path.join(self.path, ".writable")
         with files.open_file(probe, "w") as file:
-            # A store has no file into which nothing was written.
+            # Object stores do not create empty files.
             file.write("\n")
         files.remove(probe)
 
-    def write_settings(self, *, task, config, vocabulary, options):
+    def write_settings(
+        self, *, task: Mapping[str, Any], config: Any, vocabulary: Any, options: Any
+    ) -> None:
         """Writes task.json, bert_config.json, vocab.txt and run.json.
 
         Args:
-            task: dict: task, labels, do_lower_case, max_seq_length, ...
+            task: task, labels, do_lower_case, max_seq_length, ...
             config: `BertConfig`.
-            vocabulary: `Vocabulary`, or None where it is not known.
-            options: the tool's options record.
+            vocabulary: `Vocabulary`, or None if it is not known.
+            options: the tool's options record, with a `random_seed`.
         """
         if not self._is_written:
             return
-        self._write_json("task.json", task)
-        self._write_text("bert_config.json", config.to_json_string())
+        self._write_json(release_folder.TASK_FILE, task)
+        self._write_text(release_folder.CONFIG_FILE, config.to_json_string())
         if vocabulary is not None:
-            with files.complete_or_absent_path(self._file("vocab.txt")) as path:
+            vocabulary_file = self._file(release_folder.VOCAB_FILE)
+            with files.complete_or_absent_path(vocabulary_file) as path:
                 vocabulary.save(path)
         self._write_json(
-            "run.json",
+            RUN_FILE,
             {
                 "flags": dataclasses.asdict(options),
                 "seed": options.random_seed,
-                "versions": provenance.versions(),
-                "commit": provenance.commit(),
+                "versions": training_facts.package_versions(),
+                "commit": training_facts.git_commit(),
             },
         )
 
-    def check_same_run(self, config, options):
-        """Checks that the run in the folder may be continued; call it before training.
+    def check_same_run(self, config: Any, options: Any) -> None:
+        """Checks that the run in the folder can be resumed with these settings.
+
+        Differences that are allowed are logged. Call it before training.
 
         Args:
-            config: `BertConfig` of the model that continues it.
+            config: `BertConfig` of the model that resumes the run.
             options: the tool's options record.
 
         Raises:
-            ValueError: as `check_same_model`. What differs and may is logged.
+            ValueError: see `check_same_model`.
         """
         differing = self.check_same_model(config)
-        flags = (self._read_json("run.json") or {}).get("flags", {})
-        # As they would be read back: tuples are lists in JSON.
+        flags = (self._read_json(RUN_FILE) or {}).get("flags", {})
+        # Through JSON, so that tuples become lists on both sides.
         now = json.loads(json.dumps(dataclasses.asdict(options)))
         if flags:
-            # A flag that there was not yet had no effect, as its default has none.
+            # A flag that an older version did not have counts as its default.
             flags = json.loads(json.dumps(_defaults(options))) | flags
             differing |= _differing(flags, now, ignored=WITHOUT_EFFECT)
         for name, (before, after) in differing.items():
             logger.warning("%s: %s was %s, now %s.", self.path, name, before, after)
 
-    def check_same_model(self, config):
-        """Checks that a configuration computes what the run in the folder did.
+    def check_same_model(self, config: Any) -> dict[str, tuple[Any, Any]]:
+        """Checks that a configuration computes the same as that of the run.
 
         Args:
             config: `BertConfig` of the model that gets the run's weights.
 
         Returns:
-            {name: (there, now)} of what differs and may: dropout rates and how weights
-            begin. Empty where there is no run.
+            {name: (recorded, now)} of the differences that are allowed: dropout rates
+            and initialization. Empty if the folder holds no run.
 
         Raises:
             ValueError: something else differs.
         """
-        recorded = self._read_json("bert_config.json")
+        recorded = self._read_json(release_folder.CONFIG_FILE)
         if recorded is None:
             return {}
-        there = type(config).from_dict(recorded)
-        differing = _differing(there.to_dict(), config.to_dict())
+        recorded_config = type(config).from_dict(recorded)
+        differing = _differing(recorded_config.to_dict(), config.to_dict())
         for name, (before, now) in differing.items():
             if name not in _FREE_VALUES:
                 raise ValueError(
                     f"{self.path} holds a run of another model: {name} is {before} "
-                    f"there, {now} now; give the run's own (--bert_config_file and "
-                    "other flags of the model), or another --output_dir."
+                    f"there, {now} now. Give the model of that run "
+                    "(--bert_config_file and other flags), or another --output_dir."
                 )
         return differing
 
-    def copy_settings_to(self, folder):
-        """Copies what predicting and exporting need beside another checkpoint."""
+    def copy_settings_to(self, folder: str) -> None:
+        """Copies `SETTINGS_FILES` into the folder of another checkpoint."""
         if not self._is_written:
             return
         for name in SETTINGS_FILES:
@@ -150,9 +168,9 @@ class RunFolder:
                 with files.complete_or_absent(os.path.join(folder, name)) as target:
                     target.write(text)
 
-    def read_task(self):
-        """Returns task.json's dict; ValueError where this is no finished run."""
-        task = self._read_json("task.json")
+    def read_task(self) -> dict[str, Any]:
+        """Returns the content of task.json; raises ValueError if there is none."""
+        task = self._read_json(release_folder.TASK_FILE)
         if task is None:
             raise ValueError(
                 f"{self.path} holds no task.json; expected the output_dir of a "
@@ -160,8 +178,8 @@ class RunFolder:
             )
         return task
 
-    def cut_metrics(self, step):
-        """Drops what an interrupted run logged after `step`."""
+    def cut_metrics(self, step: int) -> None:
+        """Removes what an interrupted run logged after `step`."""
         path = self._file(METRICS_FILE)
         if not (self._is_written and files.exists(path)):
             return
@@ -170,8 +188,8 @@ class RunFolder:
             METRICS_FILE, "".join(json.dumps(line) + "\n" for line in kept)
         )
 
-    def read_metrics(self):
-        """Returns the list of logged dicts; a line cut off by a kill is dropped."""
+    def read_metrics(self) -> list[dict[str, float]]:
+        """Returns the logged dicts, without a last line that a kill cut off."""
         path = self._file(METRICS_FILE)
         if not files.exists(path):
             return []
@@ -187,18 +205,20 @@ class RunFolder:
                 lines.append(values)
         return lines
 
-    def last_loss(self):
-        """Returns the loss of the last training step that was logged, or NaN."""
+    def last_loss(self) -> float:
+        """Returns the loss of the last logged training step, or NaN."""
         losses = [line["loss"] for line in self.read_metrics() if "loss" in line]
         return losses[-1] if losses else float("nan")
 
-    def log(self, step, values, *, tag="train"):
-        """Appends one object to metrics.jsonl and to the TensorBoard files.
+    def log(
+        self, step: int, values: Mapping[str, float], *, tag: str = "train"
+    ) -> None:
+        """Appends a line to metrics.jsonl and the values to the TensorBoard files.
 
         Args:
-            step: int, finished optimizer steps.
-            values: dict of floats.
-            tag: "train" or "eval": the TensorBoard run that they belong to.
+            step: finished optimizer steps.
+            values: what to log.
+            tag: "train" or "eval": the TensorBoard run that the values belong to.
         """
         if not self._is_written:
             return
@@ -210,12 +230,8 @@ class RunFolder:
                 for name, value in values.items():
                     _write_scalar(name, value, int(step))
 
-    def write_eval_results(self, results):
-        """Writes eval_results.txt and logs it in the release's words.
-
-        Args:
-            results: dict of numbers; ints are written as such.
-        """
+    def write_eval_results(self, results: Mapping[str, float]) -> None:
+        """Writes eval_results.txt, and logs it as the release did."""
         lines = [f"{key} = {results[key]}" for key in sorted(results)]
         if self._is_written:
             self._write_text(EVAL_RESULTS_FILE, "\n".join(lines) + "\n")
@@ -223,7 +239,7 @@ class RunFolder:
         for line in lines:
             logger.info("  %s", line)
 
-    def close(self):
+    def close(self) -> None:
         """Flushes the TensorBoard files."""
         writers, self._writers = self._writers, {}
         with self._clear_write_errors():
@@ -231,14 +247,14 @@ class RunFolder:
                 writer.close()
 
     @contextlib.contextmanager
-    def _clear_write_errors(self):
+    def _clear_write_errors(self) -> Iterator[None]:
         try:
             yield
         except (OSError, tf.errors.OpError) as error:
             reason = getattr(error, "strerror", None) or "disk full or out of reach"
             raise OSError(
-                f"{self.path}: what the run logs cannot be written: {reason}; the "
-                "checkpoints are as they were."
+                f"{self.path}: cannot write the run's log: {reason}. The checkpoints "
+                "are unaffected."
             ) from error
 
     def _writer(self, tag):
@@ -248,7 +264,7 @@ class RunFolder:
         return self._writers[tag]
 
     def _read_json(self, name):
-        """Returns what a file of the folder holds, or None where there is none."""
+        """Returns the content of a file in the folder, or None if there is none."""
         if not files.exists(self._file(name)):
             return None
         with files.open_file(self._file(name)) as file:
@@ -256,8 +272,8 @@ class RunFolder:
                 return json.load(file)
             except json.JSONDecodeError as error:
                 raise ValueError(
-                    f"{self._file(name)} is no JSON ({error}); expected what a "
-                    "training run writes."
+                    f"{self._file(name)} is not valid JSON ({error}); expected the "
+                    "file that a training run writes."
                 ) from None
 
     def _file(self, name):
@@ -272,7 +288,7 @@ class RunFolder:
 
 
 def _defaults(options):
-    """Returns {name: default} of the fields of a record that have one."""
+    """Returns {name: default} of a record's fields that have a default."""
     return {
         field.name: field.default
         for field in dataclasses.fields(options)
@@ -281,14 +297,14 @@ def _defaults(options):
 
 
 def _differing(before, after, ignored=()):
-    """Returns {name: (before, after)} of what two dicts do not have in common."""
+    """Returns {name: (before, after)} of the values in which two dicts differ."""
     names = sorted((before.keys() | after.keys()) - set(ignored))
     pairs = {name: (before.get(name), after.get(name)) for name in names}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def _write_scalar(name, value, step):
-    """Does what tf.summary.scalar does, without the package tensorboard."""
+    """Does the same as tf.summary.scalar, which requires the package tensorboard."""
     metadata = tf.compat.v1.SummaryMetadata(
         plugin_data=tf.compat.v1.SummaryMetadata.PluginData(plugin_name="scalars")
     )

@@ -1,18 +1,21 @@
-"""Which checkpoint is the best, and when to stop early."""
+"""Which checkpoint is the best one, and when to stop early."""
 
-# A score whose name ends so is better when lower.
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+
+from bert_tf.training import options as training_options
+
+# A score is better when lower if its name ends in one of these.
 LOWER_IS_BETTER = ("loss", "perplexity")
 
 
-def check_metric(metric, names):
-    """Refuses a metric that the evaluations of a run do not have.
+def check_metric(metric: str, names: Collection[str]) -> None:
+    """Raises ValueError if the evaluations of a run do not have a score.
 
     Args:
-        metric: str, of --best_metric.
-        names: of all scores of an evaluation.
-
-    Raises:
-        ValueError: the metric is none of them.
+        metric: value of --best_metric.
+        names: all scores of an evaluation.
     """
     if metric not in names:
         raise ValueError(
@@ -25,30 +28,38 @@ class Selection:
     """Follows one score over the evaluations of a run.
 
     Args:
-        metric: str, a key of the evaluations, such as "eval_loss".
-        patience: int; evaluations without a better score before stopping; 0: never.
+        metric: a key of the evaluations, such as "eval_loss".
+        patience: number of evaluations in a row without a better score after which to
+            stop; 0: never stop.
     """
 
-    def __init__(self, metric, patience):
+    def __init__(self, metric: str, patience: int):
         self.metric = metric
         self.patience = patience
-        self.best = None
+        self.best: float | None = None
         self.num_since_best = 0
 
     @classmethod
-    def replayed(cls, metric, patience, logged):
-        """Returns the state after the evaluations in metrics.jsonl's dicts."""
-        selection = cls(metric, patience)
+    def replay(
+        cls,
+        options: training_options.EvaluationOptions,
+        logged: Iterable[Mapping[str, float]],
+    ) -> "Selection":
+        """Returns the selection after the evaluations in the lines of a run's log."""
+        selection = cls(options.best_metric, options.early_stopping_evals)
         for line in logged:
-            if metric in line:
+            if selection.metric in line:
                 selection.is_best(line)
         return selection
 
-    def is_best(self, scores):
-        """Takes the next evaluation in; says whether it beats all before it.
+    def is_best(self, scores: Mapping[str, float]) -> bool:
+        """Records the next evaluation; returns whether it beats all before it.
+
+        An equal score is not better: the earlier checkpoint stays in best/, and the
+        evaluation uses up patience.
 
         Raises:
-            ValueError: the scores do not have the metric.
+            ValueError: the scores lack the metric.
         """
         check_metric(self.metric, scores)
         score = scores[self.metric]
@@ -60,6 +71,6 @@ class Selection:
         return False
 
     @property
-    def should_stop(self):
+    def should_stop(self) -> bool:
         """Whether the patience is used up."""
         return 0 < self.patience <= self.num_since_best

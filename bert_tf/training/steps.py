@@ -1,46 +1,72 @@
-"""What one step computes: losses, gradients, update; in graph, on every replica.
+"""What happens in one training step, in the graph and on every replica.
 
-A loss term is a sum over examples and a weight that depends on the features alone.
-Weights are added up over micro-batches and replicas first. Each backward pass then
-differentiates sum / global weight, so gradients simply add, and the result does not
-depend on how the global batch is divided.
+`build_train_steps` returns the function that the loop calls. For each step:
+
+1. Every replica gets its part of the global batch (`distribution`).
+2. The weights of the loss terms, such as the number of masked words, are summed over
+   all replicas. They depend on the features alone, so no forward pass is needed.
+3. Each replica runs its micro-batches forward and backward
+   (`build_gradient_function`). The losses are the model's (`TaskModel.loss_sums`).
+4. Loss terms and gradients are summed over micro-batches and replicas.
+5. `apply_gradients` clips the sum by its global norm and lets the optimizer update the
+   weights (`optimization.adam_weight_decay`).
+
+A loss term is a sum over examples divided by a weight, not a mean of means. The weights
+are added up over the global batch first, and every backward pass then differentiates
+sum / global weight. Gradients of parts of a batch therefore simply add up, and the
+result does not depend on how the batch is divided into replicas and micro-batches. Mean
+losses do not have this property: a part with few masked words would count as much as
+a part with many.
 """
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.training import updates
+from bert_tf.optimization import create
+from bert_tf.training import protocols
 
 # Columns of a batch that are not features of an example.
 EXAMPLE_INDEX = "example_index"
 STEP = "step"
-# Beside the weights of the loss terms, in float16.
+# Name of the loss scale among the values of a step, in float16.
 LOSS_SCALE = "loss_scale"
-# The logit of a place that a length bucket cut off: numerics.ATTENTION_MASK_BIAS.
-CUT_LOGIT = -10000.0
+
+# Gradients by the index of their variable in `model.trainable_variables`.
+Gradients = dict[int, tf.Tensor]
 
 
-def build_train_steps(model, optimizer, strategy, *, random_seed, options):
+def build_train_steps(
+    model: protocols.TaskModel,
+    optimizer: Any,
+    strategy: tf.distribute.Strategy,
+    *,
+    random_seed: int,
+    micro_batches: int = 1,
+    jit_compile: bool = False,
+) -> Callable[[Any, tf.Tensor], protocols.Tensors]:
     """Returns a function that takes many optimizer steps in one call.
 
     Args:
-        model: built `heads.TaskModel`, created in the strategy's scope.
-        optimizer: built in the strategy's scope; with `loss_scale` if it has one.
-        strategy: `tf.distribute.Strategy`.
-        random_seed: int; dropout is a function of it, the step and the example.
-        options: `TrainingOptions`; of it gradient_accumulation_steps, jit_compile.
+        model: built model, created in the strategy's scope.
+        optimizer: built optimizer, created in the strategy's scope.
+        strategy: the devices.
+        random_seed: seed of dropout.
+        micro_batches: number of parts that each replica splits its batch into.
+        jit_compile: whether XLA compiles the forward and backward pass.
 
     Returns:
-        `train_steps(iterator, num_steps)`, a `tf.function`; gives a dict of float32
-        [num_steps]: `loss`, each loss term, `learning_rate`, `global_grad_norm`
-        before clipping, and `loss_scale` where there is one.
+        `train_steps(iterator, num_steps)`, a `tf.function`. It returns a dict of
+        float32 [num_steps]: `loss`, each loss term, `learning_rate`,
+        `global_grad_norm` before clipping, and in float16 `loss_scale`.
     """
-    gradients_of = _gradient_function(model, random_seed, options.jit_compile)
-    micro_batches = options.gradient_accumulation_steps
-    loss_scale = getattr(optimizer, "loss_scale", None)
+    compute_gradients = build_gradient_function(model, random_seed, jit_compile)
+    loss_scale = optimizer.loss_scale
 
     def replica_step(batch):
-        weights = model.loss_weights(_features(batch))
-        weights = updates.sum_over_replicas(weights)
+        weights = sum_over_replicas(model.loss_weights(_features(batch)))
         weights = {
             name: weight + model.loss_epsilons.get(name, 0.0)
             for name, weight in weights.items()
@@ -49,11 +75,11 @@ def build_train_steps(model, optimizer, strategy, *, random_seed, options):
         if loss_scale is not None:
             scale = {LOSS_SCALE: tf.convert_to_tensor(loss_scale.scale)}
         terms, gradients = _accumulate(
-            gradients_of, batch, weights | scale, micro_batches
+            compute_gradients, batch, weights | scale, micro_batches
         )
-        terms = updates.sum_over_replicas(terms)
+        terms = sum_over_replicas(terms)
         rate = tf.cast(optimizer.learning_rate, tf.float32)
-        norm = updates.update(model, optimizer, gradients, rate)
+        norm = apply_gradients(model, optimizer, gradients, rate)
         loss = tf.add_n(list(terms.values()))
         return {
             "loss": loss,
@@ -79,128 +105,40 @@ def build_train_steps(model, optimizer, strategy, *, random_seed, options):
     return train_steps
 
 
-def build_evaluate_step(model, strategy):
-    """Returns a function from an iterator to one batch's sums, over all replicas.
-
-    The dict holds `sum/NAME` and `weight/NAME`, float32 scalars, for every loss term
-    and every metric.
-    """
-
-    def replica_step(batch):
-        outputs = _with_gathered(model, model(batch, training=False))
-        loss_sums = model.loss_sums(batch, outputs)
-        loss_weights = model.loss_weights(batch)
-        sums = {f"sum/{name}": value for name, value in loss_sums.items()}
-        sums |= {f"weight/{name}": value for name, value in loss_weights.items()}
-        for name, (value, weight) in model.metric_sums(batch, outputs).items():
-            sums[f"sum/{name}"] = value
-            sums[f"weight/{name}"] = weight
-        return updates.sum_over_replicas(sums)
-
-    @tf.function
-    def evaluate_step(iterator):
-        values = strategy.run(replica_step, args=(next(iterator),))
-        return tf.nest.map_structure(
-            lambda value: strategy.experimental_local_results(value)[0], values
-        )
-
-    return evaluate_step
-
-
-def build_predict_step(model, strategy, keys):
-    """Returns a function (iterator, S) -> one batch's outputs, rows in order.
-
-    Where the batch was cut to a length bucket, outputs a place are filled up to the
-    whole length, int32 S: with what the attention mask adds for logits, else with 0.
-
-    Args:
-        model: built `heads.TaskModel`.
-        strategy: `tf.distribute.Strategy`.
-        keys: names of the model's outputs, each [B, ...]. `is_real_example` is added.
-    """
-    has_workers = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
-
-    def replica_step(batch):
-        outputs = model(batch, training=False)
-        chosen = {key: outputs[key] for key in keys}
-        chosen["is_real_example"] = batch["is_real_example"]
-        if not has_workers:
-            return chosen
-        # The results of other workers' replicas are not local ones.
-        return {name: _rows_of_workers(value) for name, value in chosen.items()}
-
-    def local_results(value):
-        results = strategy.experimental_local_results(value)
-        return results[:1] if has_workers else results
-
-    @tf.function
-    def predict_step(iterator, full_length):
-        values = strategy.run(replica_step, args=(next(iterator),))
-        return {
-            key: _filled(
-                tf.concat(local_results(value), axis=0),
-                full_length,
-                CUT_LOGIT if key.endswith("logits") else 0,
-            )
-            for key, value in values.items()
-        }
-
-    return predict_step
-
-
-def _rows_of_workers(rows):
-    """Returns [global B, ...] of [B, ...], rows of all workers in order."""
-    context = tf.distribute.get_replica_context()
-    # Without tf.identity some have no device, which all_gather asks for.
-    gathered = context.all_gather(tf.identity(rows), axis=0)
-    # It forgets which sizes are known.
-    return tf.ensure_shape(gathered, [None, *rows.shape[1:]])
-
-
-def _filled(values, full_length, filling):
-    """Fills the axes up whose length a bucket decides; others are known when traced."""
-    is_cut = [axis > 0 and size is None for axis, size in enumerate(values.shape)]
-    if not any(is_cut):
-        return values
-    sizes = tf.shape(values)
-    missing = tf.where(is_cut, full_length - sizes, 0)
-    paddings = tf.stack([tf.zeros_like(sizes), missing], axis=1)
-    return tf.pad(values, paddings, constant_values=tf.cast(filling, values.dtype))
-
-
-def _features(batch):
-    return {
-        name: column
-        for name, column in batch.items()
-        if name not in (EXAMPLE_INDEX, STEP)
-    }
-
-
-def _gradient_function(model, random_seed, jit_compile=False):
+def build_gradient_function(
+    model: protocols.TaskModel, random_seed: int, jit_compile: bool = False
+) -> Callable[[protocols.Tensors, Mapping[str, tf.Tensor]], Any]:
     """Returns a function (micro-batch, global weights) -> (loss terms, gradients).
 
-    Where the weights have a `loss_scale`, gradients are those of the loss times it.
-    Gradients are a dict from a variable's place in `model.trainable_variables`.
-    Weights that no loss reaches are left out: they stay as they are, without decay,
-    as in the release.
+    The weights are a dict from loss term to float32 scalar. If it also has
+    `loss_scale`, the gradients are those of the loss times that scale.
+
+    The gradients are `Gradients`. Variables that no loss depends on have none. The
+    optimizer leaves them unchanged, without weight decay, as in the release.
     """
     variables = [variable.value for variable in model.trainable_variables]
 
-    def outputs_of(features, keys):
+    def compute_outputs(features, keys):
         return model(features, training=True, dropout_keys=keys)
 
-    # Replicas cannot meet within compiled code, so there the loss stays outside of it.
-    is_whole = not model.gathered_outputs
-    if jit_compile and not is_whole:
-        outputs_of = tf.function(outputs_of, jit_compile=True, autograph=False)
+    # Compiled code cannot communicate between replicas. If a loss compares the outputs
+    # of all replicas, XLA compiles the model alone and the loss stays outside.
+    is_compiled_whole = jit_compile and not model.gathered_outputs
+    if jit_compile and not is_compiled_whole:
+        compute_outputs = tf.function(
+            compute_outputs, jit_compile=True, autograph=False
+        )
 
-    def gradients_of(batch, weights):
+    def compute_gradients(batch, weights):
+        # Dropout is a function of (seed, step, index of the example in the global
+        # batch, layer), never of a generator's state. A step therefore drops the same
+        # units on any number of replicas, and again after a restart.
         keys = model.dropout_keys(random_seed, batch[STEP], batch[EXAMPLE_INDEX])
         features = _features(batch)
-        # Watching no others ends the backward pass where frozen layers begin.
+        # Watching only trainable variables ends the backward pass at frozen layers.
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
-            outputs = _with_gathered(model, outputs_of(features, keys))
+            outputs = with_gathered_outputs(model, compute_outputs(features, keys))
             terms = {
                 name: term / weights[name]
                 for name, term in model.loss_sums(features, outputs).items()
@@ -210,31 +148,110 @@ def _gradient_function(model, random_seed, jit_compile=False):
                 loss = loss * weights[LOSS_SCALE]
         gradients = tape.gradient(loss, variables)
         return terms, {
-            place: tf.convert_to_tensor(gradient)
-            for place, gradient in enumerate(gradients)
+            index: tf.convert_to_tensor(gradient)
+            for index, gradient in enumerate(gradients)
             if gradient is not None
         }
 
-    if jit_compile and is_whole:
-        return tf.function(gradients_of, jit_compile=True, autograph=False)
-    return gradients_of
+    if is_compiled_whole:
+        return tf.function(compute_gradients, jit_compile=True, autograph=False)
+    return compute_gradients
 
 
-def _with_gathered(model, outputs):
-    """Adds `all_NAME`: rows of all replicas in order, of what the loss compares."""
+def apply_gradients(
+    model: protocols.TaskModel, optimizer: Any, gradients: Gradients, rate: tf.Tensor
+) -> tf.Tensor:
+    """Sums gradients over replicas, clips them and updates the weights.
+
+    With `optimizer.loss_scale` they are gradients of the scaled loss. If their sum is
+    not finite, no weight and no slot changes, on any replica.
+
+    Args:
+        model: the model.
+        optimizer: as `optimizers.create_optimizer` returns it.
+        gradients: of this replica.
+        rate: learning rate, float32 scalar.
+
+    Returns:
+        The global norm before clipping, float32 scalar.
+    """
+    indices = list(gradients)
+    summed = sum_over_replicas([gradients[index] for index in indices])
+    loss_scale = optimizer.loss_scale
+    if loss_scale is not None:
+        scale = tf.convert_to_tensor(loss_scale.scale)
+        summed = [gradient / scale for gradient in summed]
+    # A rare batch with a huge gradient would otherwise spoil Adam's moments, above all
+    # the second one, which averages over a thousand steps. Scaling by the norm of the
+    # whole gradient keeps its direction. The gradient is that of the global batch: on a
+    # TPU the release clipped the gradient of each core before it averaged them, so its
+    # result depended on the number of cores (optimization.py, 2018).
+    clipped, norm = tf.clip_by_global_norm(summed, create.CLIP_NORM)
+    # All replicas read the same sum, so they skip a step together. Keras's
+    # LossScaleOptimizer decides by the gradient of the first replica.
+    is_finite = tf.math.is_finite(norm)
+
+    def update_one(part, gradient, rate, is_finite):
+        if loss_scale is None:
+            optimizer.update_step(gradient, part, rate)
+            return
+
+        def take_step():
+            optimizer.update_step(gradient, part, rate)
+            return 0
+
+        tf.cond(is_finite, take_step, lambda: 0)
+
+    def update_all(strategy, clipped, rate, is_finite):
+        for gradient, index in zip(clipped, indices, strict=True):
+            strategy.extended.update(
+                model.trainable_variables[index].value,
+                update_one,
+                args=(gradient, rate, is_finite),
+                group=False,
+            )
+        if loss_scale is not None:
+            loss_scale.update(strategy, is_finite)
+
+    context = tf.distribute.get_replica_context()
+    context.merge_call(update_all, args=(clipped, rate, is_finite))
+    # A skipped step counts too: batch, rate and dropout are functions of the step.
+    optimizer.iterations.assign_add(1)
+    return norm
+
+
+def sum_over_replicas(tensors: Any) -> Any:
+    """Returns a structure of tensors, each summed over all replicas."""
+    context = tf.distribute.get_replica_context()
+    if context.num_replicas_in_sync == 1:
+        return tensors
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
+
+
+def with_gathered_outputs(
+    model: protocols.TaskModel, outputs: protocols.Tensors
+) -> protocols.Tensors:
+    """Adds `all_NAME` for each of the model's `gathered_outputs`.
+
+    It has the rows of all replicas, in order, for losses that compare all examples of
+    the global batch.
+    """
     context = tf.distribute.get_replica_context()
     if context.num_replicas_in_sync == 1:
         return outputs
     gathered = {
-        f"all_{name}": _rows_of_replicas(outputs[name], context)
+        f"all_{name}": _gather_rows(outputs[name], context)
         for name in model.gathered_outputs
     }
     return outputs | gathered
 
 
-def _rows_of_replicas(rows, context):
-    """Returns [replicas * B, ...] of [B, ...]; gradients flow back to each replica."""
-    # A sum of parts that are 0 but for one's own has a gradient, and a static shape.
+def _gather_rows(rows, context):
+    """Returns [replicas * B, ...] of [B, ...]; gradients flow back to each replica.
+
+    Each replica contributes its own rows and zeros elsewhere, and the sum is taken.
+    Unlike `all_gather`, a sum has a gradient and a static shape.
+    """
     replicas = context.num_replicas_in_sync
     is_own = tf.one_hot(context.replica_id_in_sync_group, replicas, dtype=rows.dtype)
     is_own = tf.reshape(is_own, [replicas] + [1] * rows.shape.rank)
@@ -242,34 +259,41 @@ def _rows_of_replicas(rows, context):
     return tf.reshape(parts, [-1, *rows.shape[1:]])
 
 
-def _accumulate(gradients_of, batch, weights, micro_batches):
-    """Returns loss terms and gradients, added up over a replica's micro-batches."""
+def _accumulate(compute_gradients, batch, weights, micro_batches):
+    """Returns loss terms and gradients, summed over a replica's micro-batches."""
     if micro_batches == 1:
-        return gradients_of(batch, weights)
+        return compute_gradients(batch, weights)
     parts = {
         name: tf.reshape(
             column,
             [micro_batches, column.shape[0] // micro_batches]
-            + [tf.shape(column)[i] if n is None else n for i, n in _dims(column)],
+            + [
+                tf.shape(column)[axis] if size is None else size
+                for axis, size in list(enumerate(column.shape))[1:]
+            ],
         )
         for name, column in batch.items()
     }
 
-    def totals_of(index):
+    def compute_part(index):
         part = {name: column[index] for name, column in parts.items()}
-        return gradients_of(part, weights)
+        return compute_gradients(part, weights)
 
     def add_next(index, total):
-        return index + 1, tf.nest.map_structure(tf.add, total, totals_of(index))
+        return index + 1, tf.nest.map_structure(tf.add, total, compute_part(index))
 
     _, totals = tf.while_loop(
         lambda index, total: index < micro_batches,
         add_next,
-        (tf.constant(1), totals_of(0)),
+        (tf.constant(1), compute_part(0)),
         parallel_iterations=1,
     )
     return totals
 
 
-def _dims(column):
-    return list(enumerate(column.shape))[1:]
+def _features(batch):
+    return {
+        name: column
+        for name, column in batch.items()
+        if name not in (EXAMPLE_INDEX, STEP)
+    }

@@ -1,30 +1,166 @@
-"""Workers: the processes, on one host or several, that take every step together."""
+"""Workers: the processes, on one host or several, that take every step together.
+
+All workers run the same loop on the same batches, so most decisions follow from numbers
+that they share anyway. The exceptions are decisions that depend on a clock or a signal:
+the number of steps per call, the time limit, Ctrl-C. Here the workers must agree on
+one answer (`Workers.broadcast_from_chief`, `Workers.any_worker`). If one of them
+decided by itself, the others would wait forever in a collective operation that it never
+joins.
+"""
 
 import contextlib
+import logging
 import os
+import socket
+import time
 import uuid
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf import files
-from bert_tf.training import meeting_point
 
-# The kinds of task in TF_CONFIG that train; the chief comes first.
+logger = logging.getLogger(__name__)
+
+# How long workers wait for each other when a run starts.
+WAIT_SECONDS = 600.0
+# The jobs in TF_CONFIG that train; the chief comes first.
 _JOBS = ("chief", "worker")
 _PROBE = ".shared-{token}"
+_GREETING = b"bert_tf worker %d\n"
+_ANSWER = b"all here\n"
+_RETRY_SECONDS = 0.5
+# Longest blocking call. Between calls Python notices signals, and we the deadline.
+_POLL_SECONDS = 1.0
 
 
-def create_strategy(worker_hosts=(), worker_index=None):
-    """Returns a MultiWorkerMirroredStrategy, once all workers are there.
+class Workers:
+    """The processes of a run, and how they communicate.
+
+    All workers must make the same calls in the same order. Each call is a barrier.
 
     Args:
-        worker_hosts: "name:port" of every worker, the same list on all; empty: what
-            TF_CONFIG says, as TensorFlow reads it.
-        worker_index: int, the place of this process among them.
+        strategy: the devices.
+
+    Attributes:
+        count: int; 1 for a run of one process, whatever its devices.
+        index: int, position of this process; 0 is the chief, which alone writes files.
+    """
+
+    def __init__(self, strategy: tf.distribute.Strategy):
+        self.count, self.index = 1, 0
+        self._strategy = strategy
+        self._gather_function: Any = None
+        if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+            hosts, self.index = _hosts_and_index(strategy.cluster_resolver)
+            self.count = len(hosts)
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this process writes checkpoints, metrics and scores."""
+        return self.index == 0
+
+    def gather(self, value: float) -> np.ndarray:
+        """Returns float64 [count]: the value that each worker passed.
+
+        Raises:
+            OSError: a worker was lost.
+        """
+        if self.count == 1:
+            return np.array([value], np.float64)
+        if self._gather_function is None:
+            self._gather_function = _build_gather(self._strategy)
+        with self.clear_errors():
+            rows = self._gather_function(tf.constant([value], tf.float64))
+        return rows.numpy().reshape(self.count, -1)[:, 0]
+
+    def barrier(self) -> None:
+        """Waits until all workers have called it."""
+        self.gather(0.0)
+
+    def any_worker(self, flag: bool) -> bool:
+        """Returns whether at least one worker passed True."""
+        return bool(self.gather(float(flag)).any())
+
+    def broadcast_from_chief(self, value: float) -> float:
+        """Returns the value that the chief passed."""
+        return float(self.gather(value)[0])
+
+    def check_shared(self, folder: str) -> None:
+        """Checks that all workers see what the chief writes to a folder.
+
+        Raises:
+            ValueError: a worker does not.
+        """
+        if self.count == 1:
+            return
+        # A float64 represents integers of up to 52 bits exactly.
+        token = int(self.broadcast_from_chief(float(uuid.uuid4().int >> 76)))
+        probe = os.path.join(folder, _PROBE.format(token=token))
+        if self.is_chief:
+            with files.complete_or_absent(probe) as file:
+                file.write("All workers see this file.\n")
+        self.barrier()
+        sees = self.gather(float(files.exists(probe)))
+        if self.is_chief:
+            files.remove(probe)
+        if not sees.all():
+            raise ValueError(
+                f"--output_dir={folder} is not shared: worker {int(np.argmin(sees))} "
+                "does not see what worker 0 writes there. Use a folder that all "
+                "workers can access, for example on NFS or gs://."
+            )
+
+    def check_same(self, what: str, value: float) -> None:
+        """Checks that all workers passed the same value.
+
+        Args:
+            what: the value in words, for the error message.
+            value: the value.
+
+        Raises:
+            ValueError: they did not.
+        """
+        values = self.gather(value)
+        if len(set(values)) > 1:
+            raise ValueError(
+                f"The workers differ in {what}: {', '.join(f'{v:g}' for v in values)}. "
+                "Start all of them with the same command and the same files."
+            )
+
+    @contextlib.contextmanager
+    def clear_errors(self) -> Iterator[None]:
+        """Turns TensorFlow's errors about a lost worker into an OSError.
+
+        TensorFlow's coordination service notices a killed worker at once and a frozen
+        one after ten seconds.
+        """
+        try:
+            yield
+        except tf.errors.OpError as error:
+            if self.count == 1 or not _reports_a_lost_worker(error):
+                raise
+            raise OSError(
+                "Lost the connection to another worker. Start all workers again with "
+                "the same command: training resumes from the latest checkpoint."
+            ) from error
+
+
+def create_strategy(
+    worker_hosts: Sequence[str] = (), worker_index: int | None = None
+) -> tf.distribute.MultiWorkerMirroredStrategy:
+    """Waits for all workers and returns their common strategy.
+
+    Args:
+        worker_hosts: "name:port" of every worker, the same list on all; empty: read
+            TF_CONFIG, as TensorFlow does.
+        worker_index: position of this process among them.
 
     Raises:
-        ValueError: neither says who the workers are.
+        ValueError: neither lists the workers.
         OSError: not all of them came.
     """
     cluster = tf.distribute.cluster_resolver
@@ -38,15 +174,120 @@ def create_strategy(worker_hosts=(), worker_index=None):
     else:
         resolver = cluster.TFConfigClusterResolver()
     hosts, index = _hosts_and_index(resolver)
-    meeting_point.wait_for_all(hosts, index)
+    wait_for_all(hosts, index)
     return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver)
+
+
+def wait_for_all(
+    hosts: Sequence[str], index: int, *, seconds: float = WAIT_SECONDS
+) -> None:
+    """Returns when every worker has called it.
+
+    Worker 0 listens at its own address; the others call it until it answers. This
+    happens over plain sockets before TensorFlow starts, because TensorFlow's own wait
+    lasts an hour and ignores Ctrl-C and SIGTERM.
+
+    Args:
+        hosts: "name:port" of every worker; worker 0 comes first.
+        index: position of this worker among them.
+        seconds: how long to wait.
+
+    Raises:
+        OSError: they did not all come, or the port of worker 0 is in use.
+        ValueError: an address has no port.
+    """
+    deadline = time.monotonic() + seconds
+    name, port = _split_address(hosts[0])
+    if len(hosts) == 1:
+        return
+    logger.info("Waiting for %d other workers.", len(hosts) - 1)
+    if index == 0:
+        _wait_for_callers(hosts, port, deadline)
+    else:
+        _call_worker_0(hosts[0], (name, port), index, deadline)
+
+
+def _wait_for_callers(hosts, port, deadline):
+    try:
+        listener = socket.create_server(("", port))
+    except OSError as error:
+        raise OSError(
+            f"Worker 0 cannot listen at {hosts[0]} ({error.strerror}); choose a port "
+            "that is free on this machine."
+        ) from error
+    callers = {}
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(listener)
+        listener.settimeout(_POLL_SECONDS)
+        while len(callers) < len(hosts) - 1:
+            if time.monotonic() > deadline:
+                missing = min(set(range(1, len(hosts))) - callers.keys())
+                raise OSError(
+                    f"Worker {missing} ({hosts[missing]}) did not connect; start all "
+                    f"{len(hosts)} workers with the same command."
+                )
+            with contextlib.suppress(TimeoutError):
+                connection = stack.enter_context(listener.accept()[0])
+                index = _read_greeting(connection)
+                if index is not None:
+                    callers[index] = connection
+        for connection in callers.values():
+            with contextlib.suppress(OSError):
+                connection.sendall(_ANSWER)
+
+
+def _read_greeting(connection):
+    """Returns the caller's index, or None if it is not one of our workers."""
+    connection.settimeout(_POLL_SECONDS)
+    try:
+        line = connection.recv(64)
+    except OSError:
+        return None
+    start = _GREETING.split(b"%", 1)[0]
+    text = line.removeprefix(start).strip()
+    return int(text) if line.startswith(start) and text.isdigit() else None
+
+
+def _call_worker_0(host, address, index, deadline):
+    while time.monotonic() < deadline:
+        try:
+            with socket.create_connection(address, _POLL_SECONDS) as connection:
+                connection.sendall(_GREETING % index)
+                if _is_answered(connection, deadline):
+                    return
+        except OSError:
+            pass  # Worker 0 does not listen yet.
+        time.sleep(_RETRY_SECONDS)
+    raise OSError(
+        f"Worker 0 ({host}) does not answer; start all workers with the same command."
+    )
+
+
+def _is_answered(connection, deadline):
+    connection.settimeout(_POLL_SECONDS)
+    while time.monotonic() < deadline:
+        try:
+            return connection.recv(64) == _ANSWER
+        except TimeoutError:
+            continue
+    return False
+
+
+def _split_address(host):
+    name, _, port = host.rpartition(":")
+    if not name or not port.isdecimal():
+        raise ValueError(
+            f"The worker address {host!r} has no port; expected an address such as "
+            "10.0.0.1:12345."
+        )
+    return name.strip("[]"), int(port)
 
 
 def _hosts_and_index(resolver):
     tasks = resolver.cluster_spec().as_dict()
     if not tasks:
         raise ValueError(
-            "--device=multi_worker needs --worker_hosts and --worker_index, or the "
+            "--device=multi_worker requires --worker_hosts and --worker_index, or the "
             "environment variable TF_CONFIG with cluster and task; got neither."
         )
     order = [(job, i) for job in _JOBS for i in range(len(tasks.get(job, ())))]
@@ -59,127 +300,22 @@ def _hosts_and_index(resolver):
     return [tasks[job][i] for job, i in order], order.index(task)
 
 
-class Workers:
-    """The processes of a run, and how they agree.
+def _build_gather(strategy):
+    """Returns a function [1] -> [replicas of all workers]."""
 
-    All of them make the same calls in the same order; each call is a meeting.
+    def gather(row):
+        # all_gather requires a device, which a tensor from outside does not have.
+        context = tf.distribute.get_replica_context()
+        return context.all_gather(tf.identity(row), axis=0)
 
-    Args:
-        strategy: `tf.distribute.Strategy`.
-
-    Attributes:
-        count: int; 1 for a run of one process, whatever its devices.
-        index: int, the place of this process; 0 is the chief, who alone writes.
-    """
-
-    def __init__(self, strategy):
-        self.count, self.index = 1, 0
-        self._strategy = strategy
-        is_one_of_many = tf.distribute.MultiWorkerMirroredStrategy
-        if isinstance(strategy, is_one_of_many):
-            hosts, self.index = _hosts_and_index(strategy.cluster_resolver)
-            self.count = len(hosts)
-
-    @property
-    def is_chief(self):
-        """Whether this process writes checkpoints, metrics and scores."""
-        return self.index == 0
-
-    def gathered(self, value):
-        """Returns float64 [count]: the number that each worker called it with.
-
-        Raises:
-            OSError: a worker is gone.
-        """
-        if self.count == 1:
-            return np.array([value], np.float64)
-        with self.clear_errors():
-            rows = self._gather(tf.constant([value], tf.float64))
-        return rows.numpy().reshape(self.count, -1)[:, 0]
-
-    @property
-    def _gather(self):
-        if not hasattr(self, "_gather_function"):
-            strategy = self._strategy
-
-            def own(row):
-                # A tensor from outside has no device, which all_gather asks for.
-                context = tf.distribute.get_replica_context()
-                return context.all_gather(tf.identity(row), axis=0)
-
-            self._gather_function = tf.function(
-                lambda row: strategy.experimental_local_results(
-                    strategy.run(own, args=(row,))
-                )[0]
-            )
-        return self._gather_function
-
-    def meet(self):
-        """Returns when all workers have called it."""
-        self.gathered(0.0)
-
-    def any(self, flag):
-        """Returns whether one worker at least called it with True."""
-        return bool(self.gathered(float(flag)).any())
-
-    def of_chief(self, value):
-        """Returns the chief's number, whatever this worker's is."""
-        return float(self.gathered(value)[0])
-
-    def check_shared(self, folder):
-        """Checks that what the chief writes to a folder is seen by all workers.
-
-        Raises:
-            ValueError: it is not.
-        """
-        if self.count == 1:
-            return
-        # 52 bits pass through a float64 as they are.
-        token = int(self.of_chief(float(uuid.uuid4().int >> 76)))
-        probe = os.path.join(folder, _PROBE.format(token=token))
-        if self.is_chief:
-            with files.complete_or_absent(probe) as file:
-                file.write("All workers see this file.\n")
-        self.meet()
-        sees = self.gathered(float(files.exists(probe)))
-        if self.is_chief:
-            files.remove(probe)
-        if not sees.all():
-            raise ValueError(
-                f"--output_dir={folder} is not shared: worker {int(np.argmin(sees))} "
-                "does not see what worker 0 writes there; give a folder that all "
-                "workers see, such as one on NFS or gs://."
-            )
-
-    def check_same(self, what, value):
-        """Checks that a number is the same on all workers.
-
-        Raises:
-            ValueError: it is not; `what` says in words what differs.
-        """
-        values = self.gathered(value)
-        if len(set(values)) > 1:
-            raise ValueError(
-                f"The workers differ in {what}: {', '.join(f'{v:g}' for v in values)}; "
-                "start all with the same command and the same files."
-            )
-
-    @contextlib.contextmanager
-    def clear_errors(self):
-        """Turns what TensorFlow raises where a worker is gone into an OSError."""
-        try:
-            yield
-        except tf.errors.OpError as error:
-            if self.count == 1 or not _says_that_one_is_gone(error):
-                raise
-            raise OSError(
-                "Another worker is gone, so this one cannot go on. Start all workers "
-                "again with the same command: the run continues from its last "
-                "checkpoint."
-            ) from error
+    return tf.function(
+        lambda row: strategy.experimental_local_results(
+            strategy.run(gather, args=(row,))
+        )[0]
+    )
 
 
-def _says_that_one_is_gone(error):
+def _reports_a_lost_worker(error):
     kinds = (
         tf.errors.UnavailableError,
         tf.errors.AbortedError,

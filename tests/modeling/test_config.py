@@ -170,7 +170,7 @@ def test_the_24_small_sizes_are_those_of_the_release(num_layers, hidden_size):
     size = config_module.BertConfig.of_size(name, vocab_size=30522)
     assert size == config_module.BertConfig.named(f"uncased_{name}_{heads}")
     assert size == config_module.BertConfig.of_size(f"{name}_{heads}", vocab_size=30522)
-    assert num_weights(size) == estimates.encoder_parameters(size)
+    assert num_weights(size) == estimates.count_encoder_parameters(size)
 
 
 @pytest.mark.parametrize(

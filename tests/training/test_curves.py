@@ -3,8 +3,8 @@ import shutil
 
 import pytest
 
-from bert_tf.training import curve_options
 from bert_tf.training import curves
+from bert_tf.training import options as training_options
 
 LINES = [
     {"step": 1, "loss": 7.0, "masked_lm_loss": 6.3, "learning_rate": 0.0},
@@ -83,7 +83,8 @@ def test_runs_of_one_name_are_shown_by_their_paths(run_dir, tmp_path, monkeypatc
     shown = []
     monkeypatch.setattr(curves, "figure", lambda runs: shown.append(runs))
     monkeypatch.setattr(curves, "save", lambda picture, path: None)
-    curves.plot_runs(curve_options.PlotRunOptions(run_dir=(str(run_dir), str(other))))
+    options = training_options.PlotRunOptions(run_dir=(str(run_dir), str(other)))
+    curves.plot_runs(options)
     assert list(shown[0]) == [str(run_dir), str(other)]
 
 

@@ -8,6 +8,11 @@ import tensorflow as tf
 from bert_tf.modeling import pretrainer
 from bert_tf.optimization import adam_weight_decay
 from bert_tf.training import distribution
+from bert_tf.training import options as training_options
+
+
+def create_strategy(**options):
+    return distribution.create_strategy(training_options.DeviceOptions(**options))
 
 
 @pytest.fixture
@@ -47,7 +52,7 @@ def tpu_calls(monkeypatch):
 def test_tpu_is_resolved_connected_initialized_in_this_order(
     tpu_calls, tpu_name, resolved
 ):
-    strategy = distribution.create_strategy("tpu", tpu_name=tpu_name)
+    strategy = create_strategy(device="tpu", tpu_name=tpu_name)
     assert strategy == "the TPU"
     assert tpu_calls == [
         ("resolver", resolved),
@@ -69,14 +74,14 @@ def test_a_tpu_that_is_not_there_is_named(monkeypatch, failure):
         raise failure
 
     monkeypatch.setattr(tf.distribute.cluster_resolver, "TPUClusterResolver", fail)
-    with pytest.raises(ValueError, match=r"No TPU named 'v9'.*--tpu_name"):
-        distribution.create_strategy("tpu", tpu_name="v9")
+    with pytest.raises(ValueError, match=r"Cannot connect to the TPU 'v9'.*--tpu_name"):
+        create_strategy(device="tpu", tpu_name="v9")
 
 
 def test_gpu_where_there_is_none_is_refused(monkeypatch):
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [])
     with pytest.raises(ValueError, match=r"--device=gpu, but TensorFlow finds no GPU"):
-        distribution.create_strategy("gpu")
+        create_strategy(device="gpu")
 
 
 def test_a_batch_that_does_not_divide_is_refused():
@@ -88,9 +93,9 @@ def test_a_batch_that_does_not_divide_is_refused():
 @pytest.mark.parametrize("distributed", [True, False])
 def test_batches_are_not_fetched_ahead_to_cpus(distributed, monkeypatch):
     """The dataset of it would be left to tf.data's tuner, which ends late."""
-    strategy = distribution.create_strategy("mirrored", num_replicas=2)
+    strategy = create_strategy(device="mirrored", num_replicas=2)
     if not distributed:
-        strategy = distribution.create_strategy("cpu")
+        strategy = create_strategy(device="cpu")
     fetched = []
     distributed_by = type(strategy).distribute_datasets_from_function
 
@@ -108,7 +113,7 @@ def test_batches_are_not_fetched_ahead_to_cpus(distributed, monkeypatch):
 
 @pytest.mark.parametrize("replicas", [1, 2, 4])
 def test_replicas_get_contiguous_parts_of_the_global_batch(replicas):
-    strategy = distribution.create_strategy("mirrored", num_replicas=replicas)
+    strategy = create_strategy(device="mirrored", num_replicas=replicas)
     batches = tf.data.Dataset.range(3).map(
         lambda step: {"example": tf.range(4) + 4 * tf.cast(step, tf.int32)}
     )
@@ -203,19 +208,19 @@ def local_name():
 
 def watched_datasets(monkeypatch):
     """Returns the list of datasets that will be served to hosts."""
-    fetched, served = [], distribution.served_batches.BatchServer.served
+    fetched, served = [], distribution.BatchServer.serve
 
     def watched(self, dataset):
         fetched.append(dataset)
         return served(self, dataset)
 
-    monkeypatch.setattr(distribution.served_batches.BatchServer, "served", watched)
+    monkeypatch.setattr(distribution.BatchServer, "serve", watched)
     return fetched
 
 
 @pytest.mark.parametrize("reads", ["shares", "everything"])
 def test_every_host_of_a_pod_slice_takes_its_share(reads, monkeypatch):
-    monkeypatch.setattr(distribution.served_batches.socket, "getfqdn", local_name)
+    monkeypatch.setattr(distribution.socket, "getfqdn", local_name)
     fetched = watched_datasets(monkeypatch)
     read = []
 

@@ -51,7 +51,7 @@ def trained(output_dir, **flags):
     }
     trainer = loop.Trainer(
         lambda: rankers.BertBiEncoder(CONFIG),
-        training_options.FineTuningOptions(**defaults | flags),
+        training_options.TrainerOptions(**defaults | flags),
         num_train_steps=2,
     )
     trainer.train(source())

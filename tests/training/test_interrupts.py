@@ -32,7 +32,7 @@ def test_sigterm_waits_however_often_it_comes():
         send(signal.SIGTERM)
         assert interrupted.pending
         with pytest.raises(KeyboardInterrupt) as raised:
-            interrupted.act()
+            interrupted.interrupt()
     assert raised.value.args == (signal.SIGTERM,)
     assert signal.getsignal(signal.SIGTERM) is before
 

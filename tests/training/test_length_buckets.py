@@ -11,7 +11,7 @@ from bert_tf.modeling import span_predictor
 from bert_tf.modeling import token_classifier
 from bert_tf.training import loop
 from bert_tf.training import options as training_options
-from bert_tf.training import pace
+from bert_tf.training import timing
 
 LENGTH = 24
 BUCKETS = (8, 16)
@@ -84,7 +84,7 @@ OUTPUTS = {
 def run_of(kind, output_dir, monkeypatch, **flags):
     """Trains six steps, all in few calls; returns trainer, source and all losses."""
     # However busy the machine is, calls become longer: of 1, 2 and 3 steps.
-    monkeypatch.setattr(pace, "SECONDS_PER_CALL", 1e6)
+    monkeypatch.setattr(timing, "SECONDS_PER_CALL", 1e6)
     defaults = {
         "output_dir": str(output_dir),
         "train_batch_size": 4,
@@ -93,13 +93,14 @@ def run_of(kind, output_dir, monkeypatch, **flags):
         "log_every_steps": 1,
         "shuffle_buffer_size": 1,
     }
+    group_by_length = flags.pop("group_by_length", False)
     trainer = loop.Trainer(
         MODELS[kind],
-        training_options.FineTuningOptions(**defaults | flags),
+        training_options.TrainerOptions(**defaults | flags),
         num_train_steps=6,
     )
     source = batching.ArraySource(columns_of(kind))
-    trainer.train(source)
+    trainer.train(source, group_by_length=group_by_length)
     metrics = trainer.folder.read_metrics()
     return trainer, source, [line["loss"] for line in metrics]
 

@@ -9,12 +9,12 @@ import tensorflow as tf
 from bert_tf.data import batching
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import pretrainer
-from bert_tf.optimization import create
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import workflow as pretraining_workflow
 from bert_tf.training import distribution
-from bert_tf.training import pace
-from bert_tf.training import steps
+from bert_tf.training import loop
+from bert_tf.training import options as training_options
+from bert_tf.training import timing
 
 
 class Watched:
@@ -48,7 +48,7 @@ class Watched:
         with monkeypatch.context() as patch:
             patch.setattr(batching.TFRecordSource, "training_batches", training_batches)
             # However busy the machine is, calls become longer.
-            patch.setattr(pace, "SECONDS_PER_CALL", 1e6)
+            patch.setattr(timing, "SECONDS_PER_CALL", 1e6)
             pretraining_workflow.run(options, progress=self._progress)
         lines = (output_dir / "metrics.jsonl").read_text().splitlines()
         self.metrics = [json.loads(line) for line in lines]
@@ -88,25 +88,19 @@ def test_sizes_of_batches_and_of_calls_follow_their_flags(
     assert run.rates == [0.25, 0.5, 0.75, 0.3333, 0.1667, 0.0]
 
 
-def traced_graph(golden, *, jit_compile=False, gradient_accumulation_steps=1):
+def traced_graph(golden, output_dir, **flags):
     """Returns the graph of the training steps for batches of 4 short examples."""
     small = config_module.BertConfig.from_json_file(
         golden / "model" / "bert_config.json"
     )
-    model = pretrainer.BertPretrainer(small, next_sentence=False)
-    model.build()
-    optimizer = create.create_optimizer(1e-3, 9, 0)
-    optimizer.build(model.trainable_variables)
-    train_steps = steps.build_train_steps(
-        model,
-        optimizer,
-        tf.distribute.get_strategy(),
-        random_seed=1,
-        options=types.SimpleNamespace(
-            gradient_accumulation_steps=gradient_accumulation_steps,
-            jit_compile=jit_compile,
+    trainer = loop.Trainer(
+        lambda: pretrainer.BertPretrainer(small, next_sentence=False),
+        training_options.TrainerOptions(
+            output_dir=str(output_dir), device="cpu", train_batch_size=4, **flags
         ),
+        num_train_steps=9,
     )
+    train_steps = trainer._build_train_steps()
     batch = {
         "input_ids": tf.ones([4, 6], tf.int32),
         "masked_lm_positions": tf.ones([4, 1], tf.int32),
@@ -120,8 +114,8 @@ def traced_graph(golden, *, jit_compile=False, gradient_accumulation_steps=1):
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])
-def test_jit_compile_has_xla_compile_the_gradients(golden, jit_compile):
-    graph = traced_graph(golden, jit_compile=jit_compile)
+def test_jit_compile_has_xla_compile_the_gradients(golden, tmp_path, jit_compile):
+    graph = traced_graph(golden, tmp_path, jit_compile=jit_compile)
     compiled = [
         function
         for function in graph.as_graph_def().library.function
@@ -132,7 +126,7 @@ def test_jit_compile_has_xla_compile_the_gradients(golden, jit_compile):
 
 @pytest.mark.parametrize("gradient_accumulation_steps, rows", [(1, 4), (2, 2), (4, 1)])
 def test_the_model_sees_one_micro_batch_at_a_time(
-    golden, monkeypatch, gradient_accumulation_steps, rows
+    golden, tmp_path, monkeypatch, gradient_accumulation_steps, rows
 ):
     seen = set()
     call = pretrainer.BertPretrainer.call
@@ -142,7 +136,9 @@ def test_the_model_sees_one_micro_batch_at_a_time(
         return call(self, features, *args, **kwargs)
 
     monkeypatch.setattr(pretrainer.BertPretrainer, "call", watched)
-    traced_graph(golden, gradient_accumulation_steps=gradient_accumulation_steps)
+    traced_graph(
+        golden, tmp_path, gradient_accumulation_steps=gradient_accumulation_steps
+    )
     assert seen == {rows}
 
 
@@ -152,5 +148,5 @@ def test_the_device_is_the_one_asked_for(monkeypatch, device):
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [gpu])
     named = []
     monkeypatch.setattr(tf.distribute, "OneDeviceStrategy", named.append)
-    distribution.create_strategy(device)
+    distribution.create_strategy(training_options.DeviceOptions(device=device))
     assert named == ["/cpu:0" if device == "cpu" else "/gpu:0"]

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.training import state
+from bert_tf.training import saving
 
 NUM_TRAIN_STEPS = 50
 RELATIVE = 1e-5
 # run_pretraining with a clock that goes some seconds further at every look.
 WITH_CLOCK = """
 import itertools, runpy
-from bert_tf.training import time_budget
+from bert_tf.training import timing
 ticks = itertools.count(step={seconds})
-time_budget._now = lambda: float(next(ticks))
+timing._now = lambda: float(next(ticks))
 runpy.run_path("tools/run_pretraining.py", run_name="__main__")
 """
 
@@ -170,9 +170,8 @@ def test_two_workers_go_the_way_of_one_device_even_when_one_is_killed(
     (_, stderr), _ = outputs_of([chief, other])
     assert chief.returncode == 1
     assert stderr.strip().splitlines()[-1] == (
-        "run_pretraining: Another worker is gone, so this one cannot go on. Start all "
-        "workers again with the same command: the run continues from its last "
-        "checkpoint."
+        "run_pretraining: Lost the connection to another worker. Start all workers "
+        "again with the same command: training resumes from the latest checkpoint."
     )
     assert "Traceback" not in stderr
 
@@ -208,7 +207,7 @@ def test_two_workers_end_together_when_the_time_of_the_first_is_up(
     assert rates[: top + 1] == sorted(rates[: top + 1])
     assert rates[top:] == sorted(rates[top:], reverse=True)
     assert top / len(rates) == pytest.approx(0.2, abs=0.1)
-    assert state.read_train_seconds(run) >= 60
+    assert saving.read_train_seconds(run) >= 60
     assert (run / "eval_results.txt").exists()
 
 

@@ -40,7 +40,7 @@ batch = {
     "step": tf.zeros([8], tf.int32),
 }
 weights = {name: tf.constant(1.0) for name in model.loss_names}
-gradients_of = steps._gradient_function(model, 1)
+gradients_of = steps.build_gradient_function(model, 1)
 compute = tf.function(lambda: gradients_of(batch, weights), autograph=False)
 compute = compute.get_concrete_function()
 before = peak_memory_mb()
@@ -67,7 +67,9 @@ def features(num_examples=4, length=12):
 def gradients(recomputes_layers, *, jit_compile=False, replicas=1, dtype="float32"):
     """Returns {variable's path: gradient} of four examples, dropout on."""
     keras.utils.set_random_seed(1)
-    strategy = distribution.create_strategy("mirrored", num_replicas=replicas)
+    strategy = distribution.create_strategy(
+        training_options.DeviceOptions(device="mirrored", num_replicas=replicas)
+    )
     small = config_module.BertConfig(
         vocab_size=50,
         hidden_size=16,
@@ -79,14 +81,12 @@ def gradients(recomputes_layers, *, jit_compile=False, replicas=1, dtype="float3
         max_position_embeddings=12,
         initializer_range=0.3,
     )
-    flags = training_options.TrainingOptions(
-        output_dir="run", recompute_layers=recomputes_layers
-    )
     with strategy.scope():
         model = building.build_model(
-            lambda: pretrainer.BertPretrainer(small, dtype=dtype), flags
+            lambda: pretrainer.BertPretrainer(small, dtype=dtype),
+            recompute_layers=recomputes_layers,
         )
-    gradients_of = steps._gradient_function(model, 5, jit_compile)
+    gradients_of = steps.build_gradient_function(model, 5, jit_compile)
     weights = {name: tf.constant(4.0) for name in model.loss_names}
     batches = tf.data.Dataset.from_tensors(features())
 

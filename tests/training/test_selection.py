@@ -1,23 +1,48 @@
 import pytest
 
+from bert_tf.training import options as training_options
 from bert_tf.training import selection
 
 
-def test_a_lower_loss_and_a_higher_accuracy_are_better():
-    loss = selection.Selection("eval_loss", 0)
-    assert [loss.is_best({"eval_loss": x}) for x in (2.0, 1.0, 1.5)] == [1, 1, 0]
-    accuracy = selection.Selection("eval_accuracy", 0)
-    scores = ({"eval_accuracy": x} for x in (0.5, 0.4, 0.6))
-    assert [accuracy.is_best(score) for score in scores] == [1, 0, 1]
+@pytest.mark.parametrize(
+    "metric, scores, is_best",
+    [
+        ("eval_loss", (2.0, 1.0, 1.5), (True, True, False)),  # Lower is better.
+        ("eval_perplexity", (9.0, 8.0, 8.5), (True, True, False)),
+        ("eval_accuracy", (0.5, 0.4, 0.6), (True, False, True)),  # Higher is better.
+        # A tie is no improvement: the earlier checkpoint stays.
+        ("eval_loss", (1.0, 1.0), (True, False)),
+        ("eval_accuracy", (0.5, 0.6, 0.6), (True, True, False)),
+        ("eval_mcc", (-0.2, -0.1, 0.0), (True, True, True)),  # Scores may be negative.
+        ("eval_accuracy", (0.0, 0.0), (True, False)),  # The first is best, even at 0.
+        # A worse score in between does not lower the bar.
+        ("eval_accuracy", (0.6, 0.4, 0.5), (True, False, False)),
+    ],
+)
+def test_a_score_is_best_if_it_beats_all_before_it(metric, scores, is_best):
+    chosen = selection.Selection(metric, 0)
+    assert tuple(chosen.is_best({metric: score}) for score in scores) == is_best
+    assert not chosen.should_stop  # Without patience never.
 
 
-def test_stops_after_patience_evaluations_without_a_better_score():
-    chosen = selection.Selection("eval_loss", 2)
-    stops = []
-    for loss in (1.0, 1.1, 1.2):
+@pytest.mark.parametrize(
+    "patience, losses, stops",
+    [
+        (2, (1.0, 1.1, 1.2), (False, False, True)),
+        (2, (1.0, 1.0, 1.0), (False, False, True)),  # A tie uses up patience.
+        (2, (1.0, 1.1, 0.9, 1.0, 0.9), (False, False, False, False, True)),
+        (1, (1.0, 0.9, 0.9), (False, False, True)),
+    ],
+)
+def test_stops_after_patience_evaluations_without_a_better_score(
+    patience, losses, stops
+):
+    chosen = selection.Selection("eval_loss", patience)
+    found = []
+    for loss in losses:
         chosen.is_best({"eval_loss": loss})
-        stops.append(chosen.should_stop)
-    assert stops == [False, False, True]
+        found.append(chosen.should_stop)
+    assert tuple(found) == stops
 
 
 def test_state_is_replayed_from_the_log():
@@ -26,11 +51,15 @@ def test_state_is_replayed_from_the_log():
         {"step": 1, "eval_loss": 2.0},
         {"step": 2, "eval_loss": 2.5},
     ]
-    replayed = selection.Selection.replayed("eval_loss", 3, lines)
+    options = training_options.EvaluationOptions(
+        eval_every_steps=1, early_stopping_evals=3
+    )
+    replayed = selection.Selection.replay(options, lines)
     assert (replayed.best, replayed.num_since_best) == (2.0, 1)
+    assert replayed.patience == 3
 
 
-def test_an_unknown_metric_is_refused_with_the_ones_there_are():
+def test_an_unknown_metric_is_refused_with_the_known_ones():
     with pytest.raises(ValueError, match=r"eval_f2.*eval_accuracy, eval_loss"):
         selection.Selection("eval_f2", 0).is_best({"eval_loss": 1, "eval_accuracy": 1})
     with pytest.raises(ValueError, match=r"eval_f2.*eval_accuracy, eval_loss"):

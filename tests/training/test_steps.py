@@ -1,5 +1,4 @@
 import re
-import types
 
 import keras
 import numpy as np
@@ -45,7 +44,7 @@ def dynamic_shapes(hlo):
 
 
 def test_every_shape_of_the_training_step_is_static(pretrainer, batches):
-    gradients_of = steps._gradient_function(pretrainer, random_seed=1)
+    gradients_of = steps.build_gradient_function(pretrainer, random_seed=1)
     weights = {name: tf.constant(1.0) for name in pretrainer.loss_names}
     hlo = hlo_of(gradients_of, next(iter(batches)), weights)
     assert "ENTRY" in hlo
@@ -68,7 +67,6 @@ def test_a_step_is_traced_once_whatever_the_number_of_steps(pretrainer, batches)
         optimizer,
         strategy,
         random_seed=1,
-        options=types.SimpleNamespace(gradient_accumulation_steps=1, jit_compile=False),
     )
     iterator = iter(batches)
     shapes = [
@@ -93,7 +91,7 @@ def test_weights_that_no_loss_reaches_stay_as_they_are(golden, batches):
         optimizer,
         tf.distribute.get_strategy(),
         random_seed=1,
-        options=types.SimpleNamespace(gradient_accumulation_steps=2, jit_compile=False),
+        micro_batches=2,
     )
     history = train_steps(iter(batches), tf.constant(2))
     assert "next_sentence_loss" not in history

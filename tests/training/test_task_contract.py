@@ -46,14 +46,12 @@ def columns_of(task):
 def trainer_of(task, output_dir, **values):
     defaults = {
         "output_dir": str(output_dir),
-        "do_train": True,
         "learning_rate": 1e-2,
         "train_batch_size": 4,
         "save_checkpoints_steps": 2,
         "iterations_per_loop": 2,
-        "length_buckets": (),
     }
-    flags = training_options.FineTuningOptions(**defaults | values)
+    flags = training_options.TrainerOptions(**defaults | values)
     return loop.Trainer(
         lambda: task_models.MODELS[task](dtype=flags.dtype),
         flags,

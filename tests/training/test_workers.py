@@ -3,15 +3,14 @@
 import os
 import socket
 import threading
-import types
 
 import numpy as np
 import pytest
 
+from bert_tf import options as options_module
 from bert_tf.checkpoints.release import rotation
-from bert_tf.training import checkpoint_writing
-from bert_tf.training import meeting_point
 from bert_tf.training import options as training_options
+from bert_tf.training import saving
 from bert_tf.training import workers
 
 
@@ -23,7 +22,7 @@ class Meeting(workers.Workers):
         self._barrier = barrier
         self._values = values
 
-    def gathered(self, value):
+    def gather(self, value):
         self._values[self.index] = value
         self._barrier.wait(timeout=20)
         found = np.array(self._values, np.float64)
@@ -52,8 +51,8 @@ def together(work, count=2):
 
 def writer_of(worker, folder):
     """Returns a writer whose state is one number."""
-    record = types.SimpleNamespace(output_dir=str(folder), keep_checkpoint_max=5)
-    return checkpoint_writing.CheckpointWriter(None, None, record, worker)
+    record = training_options.CheckpointOptions(output_dir=str(folder))
+    return saving.CheckpointWriter(None, None, record, worker)
 
 
 @pytest.fixture
@@ -61,7 +60,7 @@ def one_number(monkeypatch):
     def copies(model, optimizer, step, train_seconds=None):
         return {"a": np.float32(step), "global_step": np.int64(step)}
 
-    monkeypatch.setattr(checkpoint_writing.state, "copies", copies)
+    monkeypatch.setattr(saving, "copy_state", copies)
 
 
 @pytest.fixture
@@ -72,7 +71,9 @@ def free_port():
 
 def test_workers_agree_on_the_chiefs_numbers_and_on_any_flag():
     def work(worker):
-        return worker.of_chief(10.0 + worker.index), worker.any(worker.index == 1)
+        return worker.broadcast_from_chief(10.0 + worker.index), worker.any_worker(
+            worker.index == 1
+        )
 
     assert together(work) == [(10.0, True), (10.0, True)]
 
@@ -147,7 +148,7 @@ def test_the_run_goes_on_while_a_checkpoint_is_written(
         assert may_write.wait(20)
         write_parts(*arguments)
 
-    monkeypatch.setattr(checkpoint_writing.rotation, "write_parts", slowly)
+    monkeypatch.setattr(saving.rotation, "write_parts", slowly)
     writer = writer_of(workers.Workers(None), tmp_path)
     writer.save(5)
     writer.check()
@@ -164,7 +165,7 @@ def test_a_full_disk_ends_the_run_at_its_next_look(tmp_path, one_number, monkeyp
     writer = writer_of(workers.Workers(None), tmp_path)
     writer.save(5)
     writer.finish()
-    monkeypatch.setattr(checkpoint_writing.rotation, "write_parts", fail)
+    monkeypatch.setattr(saving.rotation, "write_parts", fail)
     writer.save(6)
     writer._thread.join()
     with pytest.raises(OSError, match="disk full"):
@@ -177,7 +178,7 @@ def test_workers_wait_for_each_other(free_port):
     order = []
 
     def work(index):
-        meeting_point.wait_for_all(hosts, index, seconds=30)
+        workers.wait_for_all(hosts, index, seconds=30)
         order.append(index)
 
     late = threading.Thread(target=work, args=(0,))
@@ -194,20 +195,23 @@ def test_workers_wait_for_each_other(free_port):
 @pytest.mark.parametrize(
     "index, message",
     [
-        (0, r"Worker 1 \(localhost:2\) did not come; start all 2 workers"),
-        (1, r"Worker 0 \(localhost:\d+\) does not answer; start every worker"),
+        (0, r"Worker 1 \(localhost:2\) did not connect; start all 2 workers"),
+        (1, r"Worker 0 \(localhost:\d+\) does not answer; start all workers"),
     ],
 )
 def test_a_worker_that_does_not_come_is_named(free_port, index, message):
     hosts = [f"localhost:{free_port}", "localhost:2"]
     with pytest.raises(OSError, match=message):
-        meeting_point.wait_for_all(hosts, index, seconds=0.1)
+        workers.wait_for_all(hosts, index, seconds=0.1)
 
 
 @pytest.mark.parametrize(
     "tf_config, message",
     [
-        ("{}", "needs --worker_hosts and --worker_index, or the environment variable"),
+        (
+            "{}",
+            "requires --worker_hosts and --worker_index, or the environment variable",
+        ),
         (
             '{"cluster": {"worker": ["a:1"], "evaluator": ["b:1"]},'
             ' "task": {"type": "evaluator", "index": 0}}',
@@ -228,17 +232,17 @@ def test_a_tf_config_that_names_no_worker_is_refused(monkeypatch, tf_config, mes
 @pytest.mark.parametrize(
     "flags, message",
     [
-        ({"worker_hosts": "a:1"}, "--worker_hosts goes with --device=multi_worker"),
+        ({"worker_hosts": "a:1"}, "--worker_hosts requires --device=multi_worker"),
         (
             {"device": "multi_worker", "worker_hosts": "a:1,b:1", "worker_index": 2},
-            "--worker_index=2 is no place among the 2",
+            "--worker_index=2 is out of range: --worker_hosts has 2 addresses",
         ),
         (
             {"device": "multi_worker", "worker_hosts": "a:1,b:1"},
-            "--worker_index=None is no place",
+            "--worker_hosts and --worker_index require each other",
         ),
     ],
 )
 def test_a_place_that_is_not_among_the_workers_is_refused(flags, message):
-    with pytest.raises(training_options.options.OptionError, match=message):
-        training_options.TrainingOptions(output_dir="run", **flags)
+    with pytest.raises(options_module.OptionError, match=message):
+        training_options.DeviceOptions(**flags)

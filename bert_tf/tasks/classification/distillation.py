@@ -166,6 +166,7 @@ class Teacher:
             self._predictor.model,
             tf.distribute.get_strategy(),
             dataclasses.replace(options, eval_batch_size=options.train_batch_size),
+            length_buckets=options.length_buckets,
             progress=progress,
         ).predict(batching.ArraySource(columns), keys=("logits",))
         order = [task.labels.index(label) for label in self._labels]

@@ -36,7 +36,10 @@ class CorpusRanking:
         self._create_tokenizer = create_tokenizer
         self._progress = progress
         self._evaluation = training_evaluation.Evaluation(
-            trainer.model, trainer.strategy, trainer.options
+            trainer.model,
+            trainer.strategy,
+            trainer.options,
+            length_buckets=trainer.options.length_buckets,
         )
         self._candidates = {}
 

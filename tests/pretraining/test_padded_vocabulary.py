@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints.release import bundle
-from bert_tf.training import building
+from bert_tf.pretraining import objectives
 
 
 @pytest.fixture
@@ -15,15 +15,15 @@ def pretrain(golden, tmp_path, run_tool, monkeypatch):
     recorded = golden / "model"
     values = json.loads((recorded / "bert_config.json").read_text())
     words = values["vocab_size"]
-    monkeypatch.setattr(building, "VOCABULARY_MULTIPLE", words - 3)
+    monkeypatch.setattr(objectives, "VOCABULARY_MULTIPLE", words - 3)
     built = []
-    build_model = building.build_model
+    create_model = objectives.create_model
 
-    def watched(*arguments):
-        built.append(build_model(*arguments))
+    def watched(*arguments, **flags):
+        built.append(create_model(*arguments, **flags))
         return built[-1]
 
-    monkeypatch.setattr(building, "build_model", watched)
+    monkeypatch.setattr(objectives, "create_model", watched)
 
     def run(folder, **changes):
         given = {

@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.release import bundle
 from bert_tf.training import distribution
-from bert_tf.training import loss_scale
 from bert_tf.training import optimizers
+from bert_tf.training import options as training_options
 from bert_tf.training import steps
 
 
@@ -42,27 +42,19 @@ class OneWeight:
 @pytest.mark.parametrize("replicas", [1, 2, 4])
 @pytest.mark.parametrize("name", ["adamw", "lamb"])
 def test_all_replicas_leave_a_step_out_where_one_overflows(replicas, name, monkeypatch):
-    monkeypatch.setattr(loss_scale, "STEPS_TO_GROW", 3)
+    monkeypatch.setattr(optimizers, "STEPS_TO_GROW", 3)
     # The third example's gradient is inf in step 1, and that of no other.
     x = np.ones([7, 4], "float32")
     x[1, 2] = 1e36
-    strategy = distribution.create_strategy("mirrored", num_replicas=replicas)
-    options = types.SimpleNamespace(
-        learning_rate=0.1,
-        dtype="mixed_float16",
-        optimizer=name,
-        frozen_layers=None,
-        gradient_accumulation_steps=1,
-        jit_compile=False,
-    )
+    devices = training_options.DeviceOptions(device="mirrored", num_replicas=replicas)
+    strategy = distribution.create_strategy(devices)
+    options = training_options.OptimizerOptions(learning_rate=0.1, optimizer=name)
     with strategy.scope():
         model = OneWeight()
         optimizer = optimizers.create_optimizer(
-            model, options, num_train_steps=1000, num_warmup_steps=0
+            model, options, num_train_steps=1000, num_warmup_steps=0, scale_loss=True
         )
-    take = steps.build_train_steps(
-        model, optimizer, strategy, random_seed=1, options=options
-    )
+    take = steps.build_train_steps(model, optimizer, strategy, random_seed=1)
     columns = {
         "x": x,
         "example_index": np.tile(np.arange(4, dtype="int32"), (7, 1)),
@@ -77,7 +69,7 @@ def test_all_replicas_leave_a_step_out_where_one_overflows(replicas, name, monke
         assert len({float(part) for part in parts}) == 1
         seen.append((float(history["loss_scale"][0]), float(parts[0])))
     scales, weights = zip(*seen, strict=True)
-    start = loss_scale.START
+    start = optimizers.INITIAL_LOSS_SCALE
     # Halved after step 1; three good steps later it is what it was.
     assert scales == (start, start, *[start / 2] * 3, start, start)
     assert weights[1] == weights[0]
@@ -86,7 +78,7 @@ def test_all_replicas_leave_a_step_out_where_one_overflows(replicas, name, monke
 
 
 def test_a_float16_run_goes_on_with_its_scale(golden, tmp_path, run_tool, monkeypatch):
-    monkeypatch.setattr(loss_scale, "STEPS_TO_GROW", 2)
+    monkeypatch.setattr(optimizers, "STEPS_TO_GROW", 2)
 
     def run(folder, **changes):
         model = golden / "model"
@@ -113,7 +105,7 @@ def test_a_float16_run_goes_on_with_its_scale(golden, tmp_path, run_tool, monkey
         return [json.loads(line) for line in lines]
 
     lines = run(tmp_path / "whole")
-    scales = [line["loss_scale"] / loss_scale.START for line in lines]
+    scales = [line["loss_scale"] / optimizers.INITIAL_LOSS_SCALE for line in lines]
     assert scales == [1, 1, 2, 2, 4, 4]
     prefix = tmp_path / "whole" / "model.ckpt-6"
     shapes = bundle.read_names_and_shapes(prefix)

@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.optimization import schedules
-from bert_tf.training import state
-from bert_tf.training import time_budget
+from bert_tf.training import saving
+from bert_tf.training import timing
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_the_rate_is_a_function_of_the_time(share_done, warmup_proportion, rate)
 
 def test_time_of_all_parts_of_a_run_counts():
     ticks = iter([100.0, 130.0, 160.0, 171.0])
-    budget = time_budget.TimeBudget(1.5, clock=lambda: next(ticks))
+    budget = timing.TimeBudget(1.5, clock=lambda: next(ticks))
     budget.start(used_seconds=20.0)  # At 100.
     assert budget.used_seconds == 50.0
     assert not budget.is_spent  # 80 of 90 seconds.
@@ -40,11 +40,11 @@ def test_time_of_all_parts_of_a_run_counts():
 
 
 def test_a_run_of_a_number_of_steps_has_no_budget():
-    budget = time_budget.TimeBudget()
+    budget = timing.TimeBudget()
     budget.start(0.0)
     assert not budget.is_spent
     assert budget.used_seconds is None
-    assert budget.amount(3, 10) == (3, 10, "step")
+    assert budget.amount_done(3, 10) == (3, 10, "step")
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def pretrain(golden, tmp_path, run_tool, monkeypatch):
         }
         ticks = itertools.count()
         with monkeypatch.context() as patch:
-            patch.setattr(time_budget, "_now", lambda: float(next(ticks)))
+            patch.setattr(timing, "_now", lambda: float(next(ticks)))
             return run_tool(
                 "run_pretraining", *(f"--{k}={v}" for k, v in given.items())
             )
@@ -96,7 +96,7 @@ def test_a_run_ends_with_its_time_and_a_later_part_goes_on_from_there(
     assert rates[top:] == sorted(rates[top:], reverse=True)
     assert top / len(rates) == pytest.approx(0.2, abs=0.1)
     assert rates[-1] < 1e-4 < rates[top]
-    assert state.read_train_seconds(run) >= 60
+    assert saving.read_train_seconds(run) >= 60
     assert tf.train.latest_checkpoint(str(run)).endswith(f"-{lines[-1]['step']}")
 
     # The time is up: the same command has nothing left to do.

@@ -10,7 +10,7 @@ from bert_tf.checkpoints.release import rotation
 from bert_tf.data import batching
 from bert_tf.modeling import classifier
 from bert_tf.modeling import config as config_module
-from bert_tf.training import freezing
+from bert_tf.training import building
 from bert_tf.training import loop
 from bert_tf.training import options as training_options
 from bert_tf.training import steps
@@ -45,12 +45,12 @@ def trainer_of(output_dir, frozen_layers, num_train_steps=3, **flags):
         "train_batch_size": 4,
         "learning_rate": 1e-2,
         "log_every_steps": 1,
-        "frozen_layers": frozen_layers,
     }
     return loop.Trainer(
         lambda: classifier.BertClassifier(CONFIG, num_labels=3),
-        training_options.FineTuningOptions(**defaults | flags),
+        training_options.TrainerOptions(**defaults | flags),
         num_train_steps=num_train_steps,
+        frozen_layers=frozen_layers,
     )
 
 
@@ -99,7 +99,7 @@ def test_the_gradient_is_that_of_the_whole_model_and_its_norm_of_what_learns(tmp
     for frozen_layers in (None, "all"):
         trainer = trainer_of(tmp_path / f"{frozen_layers}", frozen_layers)
         batch = next(iter(source().training_batches(batch_size=4, num_steps=1, seed=0)))
-        gradients_of = steps._gradient_function(trainer.model, random_seed=12345)
+        gradients_of = steps.build_gradient_function(trainer.model, random_seed=12345)
         _, gradients = gradients_of(batch, {"classification_loss": tf.constant(4.0)})
         paths = [variable.path for variable in trainer.model.trainable_variables]
         first[frozen_layers] = {paths[at]: value for at, value in gradients.items()}
@@ -120,7 +120,7 @@ def _first_line(folder):
 def products_of_backward_pass(tmp_path, frozen_layers):
     """Returns how many matrix products a training step's graph has."""
     trainer = trainer_of(tmp_path / f"{frozen_layers}", frozen_layers)
-    gradients_of = steps._gradient_function(trainer.model, random_seed=1)
+    gradients_of = steps.build_gradient_function(trainer.model, random_seed=1)
     batch = next(iter(source().training_batches(batch_size=4, num_steps=1, seed=0)))
     graph = (
         tf.function(gradients_of, autograph=False)
@@ -162,12 +162,12 @@ def test_a_frozen_run_is_killed_and_goes_on(tmp_path):
 
 def test_layers_that_thaw_need_slots_that_are_not_there(tmp_path):
     trainer_of(tmp_path, "2").train(source())
-    with pytest.raises(ValueError, match="cannot be continued: it lacks"):
+    with pytest.raises(ValueError, match=r"Cannot resume from .*: it lacks"):
         trainer_of(tmp_path, None)
 
 
 def test_more_layers_than_there_are_cannot_be_frozen(tmp_path):
-    with pytest.raises(ValueError, match="--frozen_layers=4, but the model has 3"):
+    with pytest.raises(ValueError, match="--frozen_layers=4, but the model has only 3"):
         trainer_of(tmp_path, "4")
 
 
@@ -176,4 +176,4 @@ def test_more_layers_than_there_are_cannot_be_frozen(tmp_path):
 )
 def test_the_share_of_layers_that_learn(tmp_path, frozen_layers, share):
     model = trainer_of(tmp_path, frozen_layers).model
-    assert freezing.trained_share(model) == pytest.approx(share)
+    assert building.trained_share(model) == pytest.approx(share)

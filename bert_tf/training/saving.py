@@ -1,0 +1,273 @@
+"""Checkpoints of a run: what they contain, writing them while training, restoring.
+
+A checkpoint holds the weights and the optimizer's slots under the release's names, and
+the step. Together with the options this is all that a run depends on, so a run that was
+killed resumes exactly.
+"""
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bert_tf.checkpoints import cut_table
+from bert_tf.checkpoints import names as checkpoint_names
+from bert_tf.checkpoints.release import bundle
+from bert_tf.checkpoints.release import rotation
+from bert_tf.training import options as training_options
+from bert_tf.training import protocols
+from bert_tf.training import workers
+
+logger = logging.getLogger(__name__)
+
+BEST_FOLDER = "best"
+GLOBAL_STEP = "global_step"
+
+
+class CheckpointWriter:
+    """Writes checkpoints in a thread while training continues.
+
+    The state is copied into the host's memory first, so the next step may change the
+    weights. With several workers only the chief writes.
+
+    A checkpoint is written in two parts. The thread writes data and index; the file
+    `checkpoint`, which makes them the latest checkpoint, follows only after all workers
+    have met at a barrier. Otherwise one worker could stop before a checkpoint and
+    another one after it, and they would resume from different steps. The barrier runs
+    in the main thread, at the next call: in the writing thread its collective operation
+    would get mixed up with those of the training steps.
+
+    Args:
+        model: built model.
+        optimizer: built optimizer.
+        options: the folder, and how many checkpoints to keep.
+        workers: the processes of the run.
+
+    Example:
+        with CheckpointWriter(model, optimizer, options, workers) as writer:
+            writer.save(10)
+            ...  # Training steps, and now and then:
+            writer.check()
+    """
+
+    def __init__(
+        self,
+        model: protocols.TaskModel,
+        optimizer: Any,
+        options: training_options.CheckpointOptions,
+        workers: workers.Workers,
+    ):
+        self._model = model
+        self._optimizer = optimizer
+        self._options = options
+        self._workers = workers
+        self._thread: threading.Thread | None = None
+        self._error: Exception | None = None
+        # Folder, step and keep_max of the checkpoint in progress, equal on all workers.
+        self._pending: tuple[str, int, int] | None = None
+
+    def __enter__(self) -> "CheckpointWriter":
+        return self
+
+    def __exit__(self, kind, *unused_error) -> None:
+        if kind is None:
+            self.finish()
+        elif self._thread is not None:
+            # The run ends with its own error; let the thread finish its files.
+            self._thread.join()
+
+    def save(self, step: int, *, train_seconds: float | None = None) -> None:
+        """Starts writing weights, slots and step; first waits for the one before.
+
+        Args:
+            step: finished optimizer steps.
+            train_seconds: time used by a run with a time limit.
+
+        Raises:
+            OSError: the previous checkpoint could not be written.
+        """
+        folder, keep_max = self._options.output_dir, self._options.keep_checkpoint_max
+        self._start(
+            (folder, step, keep_max),
+            lambda: copy_state(
+                self._model, self._optimizer, step, train_seconds=train_seconds
+            ),
+        )
+
+    def save_best(self, step: int) -> str:
+        """Starts writing the weights into the folder best/, replacing earlier ones.
+
+        Returns:
+            The folder.
+
+        Raises:
+            OSError: the previous checkpoint could not be written.
+        """
+        folder = os.path.join(self._options.output_dir, BEST_FOLDER)
+        self._start((folder, step, 1), lambda: copy_state(self._model, None, step))
+        return folder
+
+    def _start(
+        self, pending: tuple[str, int, int], copy: Callable[[], dict[str, Any]]
+    ) -> None:
+        self.finish()
+        self._pending = pending
+        if self._workers.is_chief:
+            self._thread = threading.Thread(
+                target=self._write, args=(pending, copy()), name="checkpoint"
+            )
+            self._thread.start()
+
+    def _write(self, pending, arrays):
+        folder, step, keep_max = pending
+        try:
+            rotation.write_parts(folder, step, arrays)
+            if self._workers.count == 1:
+                rotation.commit(folder, step, keep_max=keep_max)
+        except Exception as error:  # The main thread raises it.
+            self._error = error
+
+    def check(self) -> None:
+        """Commits a checkpoint whose files are complete. A barrier for all workers.
+
+        Raises:
+            OSError: it could not be written. Earlier checkpoints are unaffected.
+        """
+        if self._pending is None:
+            return
+        is_writing = self._thread is not None and self._thread.is_alive()
+        if not self._workers.any_worker(is_writing):
+            self._commit(self._pending)
+
+    def finish(self) -> None:
+        """Does the same as `check`, but waits until the files are complete."""
+        if self._pending is None:
+            return
+        if self._thread is not None:
+            self._thread.join()
+        self._commit(self._pending)
+
+    def _commit(self, pending: tuple[str, int, int]) -> None:
+        folder, step, keep_max = pending
+        error = self._error
+        self._pending = self._thread = self._error = None
+        # The barrier: after it, all workers know that the files are complete.
+        has_failed = self._workers.any_worker(error is not None)
+        if error is not None:
+            raise error
+        if has_failed:
+            raise OSError(
+                f"The chief could not write the checkpoint of step {step} to {folder}; "
+                "see its own error message."
+            )
+        if self._workers.is_chief and self._workers.count > 1:
+            rotation.commit(folder, step, keep_max=keep_max)
+
+
+def state_variables(model: protocols.TaskModel, optimizer: Any) -> dict[str, Any]:
+    """Returns {checkpoint name: variable} of weights, slots and the loss scale.
+
+    Slots are called WEIGHT/adam_m and WEIGHT/adam_v, as in the release. Those of LAMB
+    are called WEIGHT/lamb_m and WEIGHT/lamb_v, so that a run cannot resume with the
+    other optimizer unnoticed.
+
+    Args:
+        model: built model.
+        optimizer: built optimizer; None: weights only.
+    """
+    weights = checkpoint_names.checkpoint_variables(model)
+    state = dict(weights)
+    if optimizer is None:
+        return state
+    name_by_id = {
+        id(getattr(variable, "variable", variable)): name
+        for name, variable in weights.items()
+    }
+    for slot, variables in optimizer.slots().items():
+        for weight, variable in zip(model.trainable_variables, variables, strict=True):
+            name = name_by_id[id(weight)]
+            state[f"{name}/{slot}"] = cut_table.without_padding(variable, weights[name])
+    if optimizer.loss_scale is not None:
+        state[checkpoint_names.LOSS_SCALE] = optimizer.loss_scale.scale
+        state[checkpoint_names.LOSS_SCALE_STEPS] = optimizer.loss_scale.steps
+    return state
+
+
+def copy_state(
+    model: protocols.TaskModel,
+    optimizer: Any,
+    step: int,
+    *,
+    train_seconds: float | None = None,
+) -> dict[str, Any]:
+    """Returns {checkpoint name: array} of weights, slots and step, in host memory.
+
+    Args:
+        model: built model.
+        optimizer: built optimizer; None: weights and step only.
+        step: finished optimizer steps.
+        train_seconds: time used by a run with a time limit.
+    """
+    arrays = {
+        name: variable.value.numpy()
+        for name, variable in state_variables(model, optimizer).items()
+    }
+    arrays[GLOBAL_STEP] = np.int64(step)
+    if train_seconds is not None:
+        arrays[checkpoint_names.TRAIN_SECONDS] = np.float64(train_seconds)
+    return arrays
+
+
+def restore(output_dir: str, model: protocols.TaskModel, optimizer: Any) -> int | None:
+    """Loads the latest checkpoint of a run.
+
+    Args:
+        output_dir: folder of the run.
+        model: built model.
+        optimizer: built optimizer; None: do not load the slots.
+
+    Returns:
+        Finished optimizer steps; None if there is no checkpoint.
+
+    Raises:
+        ValueError: the checkpoint lacks a weight or slot, or a shape differs.
+    """
+    prefix = rotation.latest(output_dir)
+    if prefix is None:
+        return None
+    state = state_variables(model, optimizer)
+    shapes = bundle.read_names_and_shapes(prefix)
+    missing = [name for name in state if name not in shapes]
+    if missing:
+        raise ValueError(
+            f"Cannot resume from {prefix}: it lacks {len(missing)} tensors of this "
+            f"model and optimizer, such as {missing[0]}. To start from its weights, "
+            "give it as --init_checkpoint together with a new --output_dir."
+        )
+    step = _read_step(prefix, shapes)
+    bundle.assign(prefix, state)
+    if optimizer is not None:
+        optimizer.iterations.assign(step)
+    logger.info("Restored %s at step %d.", prefix, step)
+    return step
+
+
+def read_train_seconds(output_dir: str) -> float:
+    """Returns the seconds that a run has used; 0 if its checkpoint has no such time."""
+    prefix = rotation.latest(output_dir)
+    name = checkpoint_names.TRAIN_SECONDS
+    if prefix is None or name not in bundle.read_names_and_shapes(prefix):
+        return 0.0
+    return float(bundle.read(prefix, [name])[name])
+
+
+def _read_step(prefix, shapes):
+    if GLOBAL_STEP in shapes:
+        return int(bundle.read(prefix, [GLOBAL_STEP])[GLOBAL_STEP])
+    raise ValueError(
+        f"Cannot resume from {prefix}: it lacks {GLOBAL_STEP}. To start from its "
+        "weights, give it as --init_checkpoint together with a new --output_dir."
+    )

@@ -1,0 +1,115 @@
+"""The clock of a run: how many steps a call takes, and how long the run may last."""
+
+import dataclasses
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+# Target duration of a call from the host: short enough for the progress bar to move
+# and for Ctrl-C to be noticed, long enough for the host's overhead not to matter.
+SECONDS_PER_CALL = 1.0
+# Number of steps of a run that only a time limit ends.
+NO_STEP_LIMIT = 2**31 - 1
+
+
+class Pace:
+    """Measures calls of several steps each, and sets the length of the next one.
+
+    Args:
+        batch_size: examples per step.
+
+    Attributes:
+        num_steps: int, steps that the next call may take.
+    """
+
+    def __init__(self, batch_size: int):
+        self._batch_size = batch_size
+        self._speeds: list[float] = []
+        self.num_steps = 1
+
+    def record_call(self, num_steps: int, seconds: float) -> float:
+        """Records a call and returns its examples per second."""
+        if seconds < SECONDS_PER_CALL / 2:
+            self.num_steps = 2 * num_steps
+        elif seconds > 2 * SECONDS_PER_CALL:
+            self.num_steps = max(1, self.num_steps // 2)
+        speed = num_steps * self._batch_size / seconds
+        self._speeds += [speed] * num_steps
+        return speed
+
+    @property
+    def median_speed(self) -> float | None:
+        """Examples per second of the median step; None before the first call."""
+        return statistics.median(self._speeds) if self._speeds else None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TimeLimit:
+    """Ends a run after some time instead of after a number of steps."""
+
+    minutes: float  # In all, evaluations and earlier parts of a resumed run included.
+    warmup_proportion: float = 0.1  # Share of the time over which the rate rises.
+
+
+class TimeBudget:
+    """Counts the time of a run and sets the learning rate that follows from it.
+
+    Such a run is not a function of its seed: how many steps it takes, and at which
+    rates, depends on the speed of the machine.
+
+    Args:
+        minutes: length of the run; None: the run takes a number of steps.
+        schedule: `schedules.WarmupLinearDecayOfTime`; None without `minutes`.
+        clock: returns seconds.
+        agree: returns one number for all workers, given each worker's own.
+    """
+
+    def __init__(
+        self,
+        minutes: float | None = None,
+        schedule: Any = None,
+        *,
+        clock: Callable[[], float] | None = None,
+        agree: Callable[[float], float] = float,
+    ):
+        self.seconds = None if minutes is None else 60.0 * minutes
+        self._schedule = schedule
+        self._clock = lambda: agree((clock or _now)())
+        self._used_before = 0.0
+        self._started: float | None = None
+
+    def start(self, used_seconds: float) -> None:
+        """Starts the clock after `used_seconds` of earlier parts of the run."""
+        self._used_before = used_seconds
+        self._started = self._clock()
+
+    @property
+    def used_seconds(self) -> float | None:
+        """Seconds used so far; None if the run takes a number of steps."""
+        if self.seconds is None or self._started is None:
+            return None
+        return self._used_before + self._clock() - self._started
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the time is up."""
+        used = self.used_seconds
+        return used is not None and self.seconds is not None and used >= self.seconds
+
+    def set_rate(self) -> None:
+        """Sets the learning rate of the next steps."""
+        used = self.used_seconds
+        if used is not None and self.seconds is not None:
+            self._schedule.share_done.assign(min(used / self.seconds, 1.0))
+
+    def amount_done(self, step: int, num_train_steps: int) -> tuple[float, float, str]:
+        """Returns what a progress bar shows: amount done, total amount, unit."""
+        used = self.used_seconds
+        if used is None or self.seconds is None:
+            return step, num_train_steps, "step"
+        return min(used, self.seconds), self.seconds, "s"
+
+
+def _now():
+    return time.monotonic()
