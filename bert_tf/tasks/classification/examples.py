@@ -158,7 +158,8 @@ def examples_of(
     broken_rows: list[str] | None = None,
 ) -> list[InputExample]:
     """Returns the examples in some `tables.Row`s; else as `read_examples`."""
-    examples, place_of_id = [], {}
+    examples: list[InputExample] = []
+    place_of_id: dict[str, str] = {}
     for number, row in enumerate(rows, start=first_row):
         with tables.row_faults(broken_rows):
             guid = None if columns.index else row.cells.get(ID_COLUMN)

@@ -33,11 +33,12 @@ ENTAILMENT_LABELS = ("contradiction", "entailment", "neutral")
 class GlueProcessor(examples_module.DataProcessor):
     """A task in files with named columns; subclasses say which."""
 
-    columns = examples_module.Columns(index=_INDEX)
-    header = None  # Of training and dev files without one.
-    labels = ("0", "1")
+    columns: examples_module.Columns = examples_module.Columns(index=_INDEX)
+    header: tuple[str, ...] | None = None  # Of training and dev files without one.
+    labels: tuple[str, ...] = ("0", "1")
     parts = _PARTS
-    submitted_as = ()  # What GLUE's server calls the answers to each set.
+    # Names of the answer files that GLUE's server expects, one per test set.
+    submitted_as: tuple[str, ...] = ()
 
     def get_train_examples(self, data_dir):
         """Returns the examples of train.tsv."""

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+from typing import Any
 
 import numpy as np
 
@@ -76,7 +77,7 @@ def run(options) -> str:
     """
     found = found_in(options.input_dir, options.data_dir)
     if options.output_file is not None:
-        values = {name: item.value for name, item in found.items()}
+        values: dict[str, Any] = {name: item.value for name, item in found.items()}
         values["average"], values["missing"] = average(found), missing(found)
         with files.complete_or_absent(options.output_file) as file:
             file.write(json.dumps(values, indent=2) + "\n")

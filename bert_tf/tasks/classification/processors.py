@@ -32,6 +32,7 @@ def data_of(options, trained=None) -> Data:
     Raises:
         ValueError, OSError: the TensorFlow dataset cannot be read.
     """
+    processor: examples_module.DataProcessor
     if options.tfds_name is not None:
         processor = tfds.TfdsProcessor(options, trained and trained.columns)
         return Data(

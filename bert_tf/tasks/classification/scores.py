@@ -125,7 +125,7 @@ SCORES_OF_KIND = {
 
 def names_of(task_name: str | None, kind: str) -> tuple[str, ...]:
     """Returns the names of a task's scores; arguments as of `task_scores`."""
-    return SCORES_OF_TASK.get(task_name, SCORES_OF_KIND[kind])
+    return SCORES_OF_TASK.get(task_name or "", SCORES_OF_KIND[kind])
 
 
 def task_scores(

@@ -40,9 +40,9 @@ def pack(
         )
         return packed, np.arange(len(texts))
     ids_a = packing.token_ids(tokenizer, texts)
-    ids_b = [None] * len(texts)
+    ids_b: list[list[int] | None] = [None] * len(texts)
     if texts_b is not None:
-        ids_b = packing.token_ids(tokenizer, texts_b)
+        ids_b = list(packing.token_ids(tokenizer, texts_b))
     rows, numbers = [], []
     for number, (a, b) in enumerate(zip(ids_a, ids_b, strict=True)):
         for window_a, window_b in windows_of(a, b, max_seq_length, doc_stride):
@@ -64,7 +64,7 @@ def windows_of(
     ids_b: Sequence[int] | None,
     max_seq_length: int,
     doc_stride: int,
-) -> list[tuple[list[int], list[int] | None]]:
+) -> list[tuple[Sequence[int], Sequence[int] | None]]:
     """Returns the parts of a text, or of a pair, that are to be rows.
 
     Args:

@@ -63,7 +63,8 @@ def read_examples(
             varies, a label is no index of an ending, or two rows have one id; the
             message has file and line.
     """
-    examples, place_of = [], {}
+    examples: list[ChoiceExample] = []
+    place_of: dict[str, str] = {}
     for number, row in enumerate(_rows(path, columns, broken_rows), start=1):
         with tables.row_faults(broken_rows):
             example = _example(row, columns, f"{set_type}-{number}")

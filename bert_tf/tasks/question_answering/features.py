@@ -33,7 +33,7 @@ def convert_examples_to_features(
     contexts = _Contexts(tokenizer)
     questions, parts = [], []
     for index, example in enumerate(examples):
-        tokenized, context_start = contexts.of(example.context)
+        tokenized, context_start = contexts.tokenized(example.context)
         question = tokenizer.tokenize(example.question_text)[: sizes.max_query_length]
         questions.append(tokenizer.convert_tokens_to_ids(question))
         answer = None
@@ -55,7 +55,7 @@ def convert_examples_to_features(
     table = np.array(parts, np.int64).reshape(-1, 7)
     return question_answering_windows.Windows(
         examples=examples,
-        contexts=[contexts.of(example.context)[0] for example in examples],
+        contexts=[contexts.tokenized(example.context)[0] for example in examples],
         sizes=sizes,
         vocabulary=tokenizer.vocabulary,
         question_ids=_end_to_end(questions),
@@ -109,16 +109,16 @@ class _Contexts:
         self._num_pieces = 0
         self.all_piece_ids = []
 
-    def of(self, context):
+    def tokenized(self, context):
         """Returns a context's `TokenizedContext`, and where its pieces start."""
         if id(context) not in self._known:
-            tokenized = self._tokenized(context)
+            tokenized = self._tokenize(context)
             self._known[id(context)] = (tokenized, self._num_pieces)
             self._num_pieces += len(tokenized.piece_ids)
             self.all_piece_ids.append(tokenized.piece_ids)
         return self._known[id(context)]
 
-    def _tokenized(self, context):
+    def _tokenize(self, context):
         piece_ids, first_pieces = [], [0]
         for word in context.words:
             piece_ids += self._ids_of[word]

@@ -119,7 +119,7 @@ class Windows:
             "input_mask": is_used.astype(np.int32),
             "segment_ids": (is_used & (places >= offset)).astype(np.int32),
         }
-        if self.start_positions is not None:
+        if self.start_positions is not None and self.end_positions is not None:
             columns["start_positions"] = self.start_positions[indices]
             columns["end_positions"] = self.end_positions[indices]
         return columns

@@ -28,7 +28,7 @@ class Corpus:
     @functools.cached_property
     def number_of(self) -> dict[str, int]:
         """Text, as `key` has it, -> place of the first passage of that text."""
-        numbers = {}
+        numbers: dict[str, int] = {}
         for place, passage in enumerate(self.passages):
             numbers.setdefault(key(passage), place)
         return numbers
@@ -56,7 +56,7 @@ def key(text: str) -> str:
     return " ".join(text.split())
 
 
-def of_texts(texts, path: str) -> Corpus:
+def create_corpus(texts, path: str) -> Corpus:
     """Returns the corpus of some texts, each once, numbered from 1.
 
     Args:

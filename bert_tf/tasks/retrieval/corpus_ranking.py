@@ -41,7 +41,7 @@ class CorpusRanking:
             trainer.options,
             length_buckets=trainer.options.length_buckets,
         )
-        self._candidates = {}
+        self._candidates: dict[tuple[str, ...], search_module.Neighbours] = {}
 
     def rank(self, queries: Sequence[str], top_k: int) -> search_module.Neighbours:
         """Returns the passages of N queries, the best one first.
@@ -75,7 +75,7 @@ class CorpusRanking:
         queries = tuple(queries)
         if queries not in self._candidates:
             found = retrieval_predictor.load(self._options.retrieve_with)
-            if not found.task.is_bi_encoder:
+            if not isinstance(found, retrieval_predictor.BiEncoderPredictor):
                 raise ValueError(
                     f"--retrieve_with={self._options.retrieve_with} is a run of a "
                     "cross_encoder; expected one of a bi_encoder."

@@ -49,7 +49,8 @@ def convert_examples_to_features(
         corpus: more passages, to draw negatives from; None: there are none.
         progress: told how many texts are done.
     """
-    numbers, texts = {}, []
+    numbers: dict[str, int] = {}
+    texts: list[str] = []
 
     def number_of(text):
         number = numbers.setdefault(corpus_module.key(text), len(texts))
@@ -61,7 +62,7 @@ def convert_examples_to_features(
     negatives = [tuple(map(number_of, example.negatives)) for example in examples]
     for text in corpus.passages if corpus else ():
         number_of(text)
-    right = {}
+    right: dict[str, set[int]] = {}
     for example, number in zip(examples, passage_ids, strict=True):
         right.setdefault(corpus_module.key(example.query), set()).add(number)
     positives = [right[corpus_module.key(example.query)] for example in examples]

@@ -206,7 +206,7 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
         Args:
             num_negatives: what `negatives_per_query` returned.
         """
-        sequences = 1 + num_negatives
+        sequences: float = 1 + num_negatives
         if self.model == BI_ENCODER:
             sequences += self.max_query_length / self.max_seq_length
         return sequences

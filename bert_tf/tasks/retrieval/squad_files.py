@@ -16,7 +16,8 @@ def read_paragraphs(path: str) -> list[tuple[str, str]]:
         OSError: the file cannot be read.
         ValueError: it is no file of SQuAD, or a paragraph is blank or too long.
     """
-    article_of, found = {}, []  # Name of an article -> its number.
+    article_of: dict[str, int] = {}  # Name of an article -> its number.
+    found = []
     for paragraph in _paragraphs(path):
         name = _name(paragraph, article_of)
         article_of[name] = paragraph.article

@@ -111,7 +111,7 @@ def _check_tags(options, findings, parts):
     scheme = options.tag_scheme
     if scheme == "auto":
         first = next(iter(tagged.values()))
-        scheme = schemes.recognized([sentence.tags for sentence in first])
+        scheme = schemes.recognize_scheme([sentence.tags for sentence in first])
     findings.note("tag scheme", scheme)
     for part, sentences in tagged.items():
         _check_scheme(options, findings, part, sentences, scheme)

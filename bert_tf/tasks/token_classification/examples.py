@@ -130,7 +130,7 @@ def check_known(
     """
     known = frozenset(labels)
     for sentence in sentences:
-        for line, tag in zip(sentence.lines, sentence.tags, strict=True):
+        for line, tag in zip(sentence.lines, sentence.tags or (), strict=True):
             if tag not in known:
                 raise ValueError(
                     f"{path}:{line}: the tag {tag!r} is none of the model's: "

@@ -4,7 +4,7 @@ from bert_tf import files
 from bert_tf.tasks.token_classification import schemes
 
 
-def given(options) -> tuple[str, ...]:
+def given_labels(options) -> tuple[str, ...]:
     """Returns the tags of --labels or --label_list, () where neither is given.
 
     Args:
@@ -26,7 +26,7 @@ def given(options) -> tuple[str, ...]:
     return labels
 
 
-def of_training(path: str, tags, scheme: str) -> list[str]:
+def labels_of_training(path: str, tags, scheme: str) -> list[str]:
     """Returns the tags that the model of a file to train on chooses from.
 
     Args:

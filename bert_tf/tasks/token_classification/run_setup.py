@@ -89,15 +89,15 @@ def _read(options, set_type, columns):
 
 
 def _task_of_options(options, start, *, columns, sentences):
+    labels = labels_module.given_labels(options)
     if "train" in sentences:
         tags = [sentence.tags for sentence in sentences["train"]]
-        scheme = _scheme(options, schemes.recognized, tags)
-        labels = labels_module.given(options) or labels_module.of_training(
-            path_of(options, "train"), tags, scheme
-        )
+        scheme = _scheme(options, schemes.recognize_scheme, tags)
+        path = path_of(options, "train")
+        labels = labels or labels_module.labels_of_training(path, tags, scheme)
     else:
-        labels = labels_module.given(options) or _labels_of_head(options, start.source)
-        scheme = _scheme(options, schemes.of_labels, labels)
+        labels = labels or _labels_of_head(options, start.source)
+        scheme = _scheme(options, schemes.scheme_of_labels, labels)
     return task_module.Task(
         labels=tuple(labels),
         tag_scheme=scheme,
@@ -113,7 +113,7 @@ def _task_of_options(options, start, *, columns, sentences):
 
 
 def _task_of_run(options, trained):
-    labels = labels_module.given(options)
+    labels = labels_module.given_labels(options)
     if labels and labels != trained.labels:
         raise ValueError(
             f"--labels={','.join(labels)}, but the model in {options.output_dir} was "

@@ -13,7 +13,6 @@ are of the scheme "none".
 
 import collections
 import dataclasses
-import itertools
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -75,7 +74,7 @@ def breach(tags: Sequence[str], scheme: str) -> Breach | None:
     return None
 
 
-def recognized(sentences: Iterable[Sequence[str]]) -> str:
+def recognize_scheme(sentences: Iterable[Sequence[str]]) -> str:
     """Returns the scheme of the tags of some sentences.
 
     It is the one that the fewest tags break, so that a tag that was mistyped shows as
@@ -88,10 +87,10 @@ def recognized(sentences: Iterable[Sequence[str]]) -> str:
         One of `SCHEMES`. "none" where all tags are O, or more than a tenth of the
         others have no prefix.
     """
-    steps = collections.Counter()
+    steps: collections.Counter[tuple[str, str | None]] = collections.Counter()
     for tags in sentences:
         steps.update(_steps(tags))
-    prefixes = collections.Counter()
+    prefixes: collections.Counter[str] = collections.Counter()
     for (_, tag), count in steps.items():
         if tag not in (OUTSIDE, _END):
             prefixes[split_tag(tag)[0]] += count
@@ -100,7 +99,7 @@ def recognized(sentences: Iterable[Sequence[str]]) -> str:
     return min(_TRIED, key=lambda scheme: _num_breaches(steps, scheme))
 
 
-def of_labels(labels: Iterable[str]) -> str:
+def scheme_of_labels(labels: Iterable[str]) -> str:
     """Returns the scheme of the tags that a model knows, by the prefixes they have.
 
     Args:
@@ -139,7 +138,7 @@ def labels_of(tags: Iterable[str], scheme: str) -> list[str]:
     return [OUTSIDE, *(f"{prefix}-{kind}" for kind in kinds for prefix in prefixes)]
 
 
-def as_iobes(tags: Sequence[str], scheme: str) -> list[str]:
+def convert_to_iobes(tags: Sequence[str], scheme: str) -> list[str]:
     """Returns tags in which every entity's first and last word can be seen.
 
     BILOU becomes IOBES; the tags of other schemes stay as they are.
@@ -156,7 +155,7 @@ def _renamed(tag):
 
 def _steps(tags: Sequence[str]) -> Iterable[tuple[str, str | None]]:
     """Returns each tag after the one before it, and the end after the last."""
-    return itertools.pairwise([OUTSIDE, *tags, _END])
+    return zip([OUTSIDE, *tags], [*tags, _END], strict=True)
 
 
 def _num_breaches(steps: Mapping[tuple, int], scheme: str) -> int:

@@ -78,7 +78,7 @@ def check_available(scheme: str) -> None:
 
 
 def _as_iobes(sentences, scheme):
-    return [schemes.as_iobes(tags, scheme) for tags in sentences]
+    return [schemes.convert_to_iobes(tags, scheme) for tags in sentences]
 
 
 def _seqeval():

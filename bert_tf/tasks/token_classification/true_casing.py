@@ -37,7 +37,9 @@ def learned_cases(sentences: Iterable[Sequence[str]]) -> dict[str, str]:
         >>> learned_cases([["The", "UN", "meets", "Japan"]])
         {'un': 'UN', 'meets': 'meets'}
     """
-    counts = collections.defaultdict(collections.Counter)
+    counts: dict[str, collections.Counter[str]] = collections.defaultdict(
+        collections.Counter
+    )
     for words in sentences:
         if not is_all_capitals(words):
             for word in words[1:]:

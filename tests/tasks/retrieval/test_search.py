@@ -43,7 +43,7 @@ def index(tmp_path, monkeypatch):
     monkeypatch.setattr(passage_index, "ROWS_PER_BLOCK", 7)
     vectors = unit(50, 8, 0)
     texts = [f"passage {number}" for number in range(50)]
-    corpus = corpus_module.of_texts(texts, "corpus.txt")
+    corpus = corpus_module.create_corpus(texts, "corpus.txt")
     passage_index.write(
         str(tmp_path), corpus, np.split(vectors, 5), width=8, made_by=MADE_BY
     )
@@ -100,7 +100,7 @@ def test_vectors_never_stand_beside_passages_that_are_not_theirs(
         yield unit(1, 8, 1)
         raise KilledError
 
-    corpus = corpus_module.of_texts(["one", "two"], "other.txt")
+    corpus = corpus_module.create_corpus(["one", "two"], "other.txt")
     made_by = MADE_BY | {"corpus_sha256": "other"}
     monkeypatch.setattr(passage_index.files, "complete_or_absent", killed)
     with pytest.raises(KilledError):

@@ -27,7 +27,7 @@ ROWS = [
     example("the clock", "lamp"),
     example("the  baker", "the door", "river"),  # Right by the first row.
 ]
-OTHERS = corpus_module.of_texts(["lamp", "dark oven", "river"], "corpus")
+OTHERS = corpus_module.create_corpus(["lamp", "dark oven", "river"], "corpus")
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from bert_tf.tasks.token_classification import schemes
 )
 def test_the_scheme_is_recognized(sentences, scheme):
     tags = [sentence.split() for sentence in sentences.split(" / ")]
-    assert schemes.recognized(tags) == scheme
+    assert schemes.recognize_scheme(tags) == scheme
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_the_scheme_is_recognized(sentences, scheme):
 )
 def test_one_mistyped_tag_does_not_change_the_scheme(sentence, stray, scheme):
     tags = [sentence.split()] * 60
-    assert schemes.recognized([*tags, ["O", stray]]) == scheme
+    assert schemes.recognize_scheme([*tags, ["O", stray]]) == scheme
     found = schemes.breach(["O", stray], scheme)
     assert found.index == 1
     assert repr(stray) in found.reason
@@ -56,7 +56,7 @@ def test_one_mistyped_tag_does_not_change_the_scheme(sentence, stray, scheme):
 )
 def test_more_than_a_tenth_without_prefix_are_plain_tags(num_plain, scheme):
     tags = ["NN"] * num_plain + ["B-X"] * (100 - num_plain) + ["O"] * 1000
-    assert schemes.recognized([tags]) == scheme
+    assert schemes.recognize_scheme([tags]) == scheme
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_more_than_a_tenth_without_prefix_are_plain_tags(num_plain, scheme):
     ],
 )
 def test_the_scheme_of_a_models_tags_is_that_of_their_prefixes(labels, scheme):
-    assert schemes.of_labels(labels.split()) == scheme
+    assert schemes.scheme_of_labels(labels.split()) == scheme
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def test_labels_have_all_prefixes_of_every_type(tags, scheme, labels):
 
 def test_bilou_becomes_iobes_and_others_stay():
     tags = ["B-A", "I-A", "L-A", "U-L", "O"]
-    assert schemes.as_iobes(tags, "bilou") == ["B-A", "I-A", "E-A", "S-L", "O"]
-    assert schemes.as_iobes(["U-A", "L-A"], "iob2") == ["U-A", "L-A"]
+    assert schemes.convert_to_iobes(tags, "bilou") == ["B-A", "I-A", "E-A", "S-L", "O"]
+    assert schemes.convert_to_iobes(["U-A", "L-A"], "iob2") == ["U-A", "L-A"]
 
 
 def random_tags(scheme, entities):
@@ -162,5 +162,5 @@ def test_what_a_scheme_writes_is_recognized_as_that_scheme(scheme):
         )
         for _ in range(50)
     ]
-    assert schemes.recognized(sentences) == scheme
+    assert schemes.recognize_scheme(sentences) == scheme
     assert all(schemes.breach(tags, scheme) is None for tags in sentences)

@@ -34,7 +34,7 @@ def test_entities_count_as_in_conlleval_also_where_tags_break_their_scheme(schem
         kept = zip(true[-1], generator.choices(labels, k=length), strict=True)
         predicted.append([generator.choice(pair) for pair in kept])
         sets = [
-            entities(schemes.as_iobes(tags, scheme))
+            entities(schemes.convert_to_iobes(tags, scheme))
             for tags in (true[-1], predicted[-1])
         ]
         hits += len(sets[0] & sets[1])
