@@ -6,6 +6,9 @@ from bert_tf import options as options_module
 from bert_tf.options import option
 from bert_tf.training import options as training_options
 
+# The same as `modeling.pooling.KINDS`: showing a tool's flags must not import Keras.
+POOLINGS = ("cls", "mean", "max")
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskOptions(training_options.FineTuningOptions):

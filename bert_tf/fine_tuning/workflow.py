@@ -1,28 +1,46 @@
-"""What every tool that fine-tunes does alike, whatever its data, model and scores."""
+"""The steps that every fine-tuning run shares, whatever its data, model and scores."""
 
 import dataclasses
 import logging
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Mapping
+from typing import Any
+from typing import Protocol
+from typing import TypeVar
 
 from bert_tf import progress as progress_module
+from bert_tf.fine_tuning import options as fine_tuning_options
+from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
 from bert_tf.training import distribution
 from bert_tf.training import evaluation as training_evaluation
 from bert_tf.training import loop
+from bert_tf.training import protocols
 from bert_tf.training import selection
 
 logger = logging.getLogger(__name__)
 
+OptionsT = TypeVar("OptionsT", bound=fine_tuning_options.TaskOptions)
 
-def run(task_run, options) -> str:
-    """Trains, evaluates and predicts as the options say.
 
-    Args:
-        task_run: has `dry_run_report()`, text; `train()` and `evaluate()`, numbers by
-            name; `predict()`, lines that tell where the predictions are.
-        options: `task_options.TaskOptions`.
+class TaskRun(Protocol):
+    """Data and model of one run of a task, checked against each other."""
 
-    Returns:
-        What was reached, for the reader.
-    """
+    def dry_run_report(self) -> str:
+        """Returns what the training would take."""
+
+    def train(self) -> dict[str, float]:
+        """Trains to the last step; returns {"loss", "global_step"}."""
+
+    def evaluate(self) -> dict[str, float]:
+        """Evaluates, writes eval_results.txt and returns its numbers."""
+
+    def predict(self) -> list[str]:
+        """Writes the predictions; returns lines about them for the report."""
+
+
+def run(task_run: TaskRun, options: fine_tuning_options.TaskOptions) -> str:
+    """Trains, evaluates and predicts as the options say; returns a report."""
     if options.dry_run:
         return task_run.dry_run_report()
     lines = []
@@ -35,41 +53,46 @@ def run(task_run, options) -> str:
     return "\n".join([*lines, place_line(options)])
 
 
-def trained_line(reached) -> str:
+def trained_line(reached: Mapping[str, float]) -> str:
     """Returns a line about what `loop.Trainer.train` returned."""
     return f"Trained to step {reached['global_step']}, loss {reached['loss']:.4f}."
 
 
-def score_lines(results) -> list[str]:
-    """Returns a line for each score, in the order of their names."""
+def score_lines(results: Mapping[str, float]) -> list[str]:
+    """Returns one line per score, sorted by name."""
     return [f"{name} = {results[name]}" for name in sorted(results)]
 
 
-def place_line(options) -> str:
+def place_line(options: fine_tuning_options.TaskOptions) -> str:
     """Returns the line that ends every report."""
     return f"The run is in {options.output_dir}."
 
 
-def only_training(options):
+def only_training(options: OptionsT) -> OptionsT:
     """Returns options that train and do nothing else."""
     return dataclasses.replace(options, do_train=True, do_eval=False, do_predict=False)
 
 
-def only_evaluation(options):
+def only_evaluation(options: OptionsT) -> OptionsT:
     """Returns options that evaluate and do nothing else."""
     return dataclasses.replace(options, do_train=False, do_eval=True, do_predict=False)
 
 
-def num_train_steps(num_rows, options, *, unit="examples") -> int:
-    """Returns the steps of a run as in 2018: whole batches of the epochs in a row.
+def num_train_steps(
+    num_rows: int, options: fine_tuning_options.TaskOptions, *, unit: str = "examples"
+) -> int:
+    """Returns the number of optimizer steps, computed as in 2018.
+
+    All epochs are one sequence of rows, cut into batches; an incomplete last batch of
+    the sequence is dropped.
 
     Args:
-        num_rows: int, what an epoch goes over.
-        options: `task_options.TaskOptions`.
-        unit: what is counted, for the reader.
+        num_rows: rows per epoch.
+        options: of the run.
+        unit: what is counted, for the error message.
 
     Raises:
-        ValueError: all epochs together do not fill a batch.
+        ValueError: all epochs together do not fill one batch.
     """
     batch_size, epochs = options.train_batch_size, options.num_train_epochs
     num_steps = int(num_rows / batch_size * epochs)
@@ -82,38 +105,41 @@ def num_train_steps(num_rows, options, *, unit="examples") -> int:
 
 
 def create_trainer(
-    create_model,
-    options,
-    num_steps,
+    setup: fine_tuning_run_setup.RunSetup,
+    options: fine_tuning_options.TaskOptions,
+    num_steps: int,
     *,
-    score_names,
-    prediction_flag="predict_batch_size",
-    progress=progress_module.silent,
+    score_names: Callable[[], Collection[str]],
+    create_model: Callable[[], protocols.TaskModel] | None = None,
+    prediction_flag: str = "predict_batch_size",
+    progress: progress_module.Progress = progress_module.silent,
 ) -> loop.Trainer:
-    """Returns the trainer of a run.
+    """Returns the trainer of a run, its model built and its weights loaded.
 
     Args:
-        create_model: called without arguments under the strategy; returns a
-            `TaskModel`.
-        options: `task_options.TaskOptions`.
-        num_steps: int, see `num_train_steps`; 0 for a run that does not train.
-        score_names: called without arguments where training is interrupted by
-            evaluations; returns the names of their scores.
+        setup: of the run; its opened `source` is loaded if the run has no checkpoint.
+        options: of the run.
+        num_steps: see `num_train_steps`; 0 for a run that does not train.
+        score_names: returns the names of all scores of an evaluation; called only if
+            training evaluates on the way.
+        create_model: called under the strategy; None: `setup.task.create_model`.
         prediction_flag: name of the option with the batch size of predictions.
         progress: see `bert_tf.progress`.
 
     Raises:
-        ValueError: a batch cannot be divided among the replicas, or the evaluations
-            do not have the best_metric.
+        ValueError: a batch cannot be divided among the replicas, or an evaluation has
+            no `best_metric`.
     """
     if options.do_train and options.eval_every_steps:
         selection.check_metric(options.best_metric, score_names())
     trainer = loop.Trainer(
-        create_model,
+        create_model
+        or (lambda: setup.task.create_model(setup.config, dtype=options.dtype)),
         options,
         num_train_steps=num_steps,
         num_warmup_steps=int(num_steps * options.warmup_proportion),
         frozen_layers=options.frozen_layers,
+        source=setup.source,
         progress=progress,
     )
     if options.do_eval:
@@ -127,16 +153,25 @@ def create_trainer(
     return trainer
 
 
-def train(trainer, setup, source, *, counts, evaluate) -> dict[str, float]:
+def train(
+    trainer: loop.Trainer,
+    setup: fine_tuning_run_setup.RunSetup,
+    options: fine_tuning_options.TaskOptions,
+    examples: Callable[[], protocols.ExampleSource],
+    *,
+    counts: Mapping[str, int],
+    evaluate: Callable[[], dict[str, float]],
+) -> dict[str, float]:
     """Writes the run's settings and trains to the last step.
 
     Args:
-        trainer: `loop.Trainer`.
-        setup: `run_setup.RunSetup`.
-        source: called without arguments when all else is checked and written; returns
-            a source of batches.
-        counts: what the log tells first, name -> int.
-        evaluate: called without arguments, returns scores by name.
+        trainer: of the run.
+        setup: of the run.
+        options: of the run.
+        examples: returns the source of batches; called when everything else is checked
+            and written.
+        counts: numbers to log first, by name.
+        evaluate: returns scores by name.
 
     Returns:
         {"loss", "global_step"}.
@@ -144,7 +179,6 @@ def train(trainer, setup, source, *, counts, evaluate) -> dict[str, float]:
     Raises:
         ValueError: output_dir holds a run with other settings.
     """
-    options = trainer.options
     if trainer.resumed:
         trainer.folder.check_same_run(setup.config, options)
     trainer.folder.create()
@@ -160,16 +194,16 @@ def train(trainer, setup, source, *, counts, evaluate) -> dict[str, float]:
     logger.info("  Batch size = %d", options.train_batch_size)
     logger.info("  Num steps = %d", trainer.num_train_steps)
     return trainer.train(
-        source(), evaluate=evaluate, group_by_length=options.group_by_length
+        examples(), evaluate=evaluate, group_by_length=options.group_by_length
     )
 
 
-def write_results(trainer, scores) -> dict[str, float]:
-    """Writes eval_results.txt with the release's names too, and returns its numbers.
+def write_results(trainer: loop.Trainer, scores: dict[str, float]) -> dict[str, float]:
+    """Writes eval_results.txt and returns its numbers.
 
     Args:
-        trainer: `loop.Trainer`.
-        scores: by name; the release's `loss` is `eval_loss`.
+        trainer: of the run.
+        scores: by name. The release's name `loss` is added for `eval_loss`.
     """
     results = scores | {"global_step": trainer.step}
     if "eval_loss" in results:
@@ -180,22 +214,25 @@ def write_results(trainer, scores) -> dict[str, float]:
 
 
 def prediction(
-    trainer, *, batch_size=None, progress=progress_module.silent
+    trainer: loop.Trainer,
+    options: Any,
+    *,
+    batch_size: int | None = None,
+    progress: progress_module.Progress = progress_module.silent,
 ) -> training_evaluation.Evaluation:
-    """Returns what applies a run's model to the examples to predict.
+    """Returns an `Evaluation` that applies a run's model to the examples to predict.
 
     Args:
-        trainer: `loop.Trainer`.
-        batch_size: int, rows per step over all replicas; None: `predict_batch_size` of
-            the options.
+        trainer: of the run.
+        options: of the run, a `TaskOptions`.
+        batch_size: rows per step over all replicas; None: its `predict_batch_size`.
         progress: see `bert_tf.progress`.
     """
-    batch_size = batch_size or trainer.options.predict_batch_size
-    options = dataclasses.replace(trainer.options, eval_batch_size=batch_size)
+    batch_size = batch_size or options.predict_batch_size
     return training_evaluation.Evaluation(
         trainer.model,
         trainer.strategy,
-        options,
+        dataclasses.replace(options, eval_batch_size=batch_size),
         length_buckets=options.length_buckets,
         progress=progress,
     )

@@ -3,8 +3,8 @@
 import dataclasses
 
 from bert_tf import options as options_module
+from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.options import option
-from bert_tf.tasks.retrieval import options as retrieval_options
 
 FROM_STDIN = "-"
 
@@ -27,7 +27,7 @@ class ExportSavedModelOptions(options_module.Options):
     )
     pooling: str = option(
         "mean",
-        choices=retrieval_options.POOLINGS,
+        choices=fine_tuning_options.POOLINGS,
         help="What the vector of a text is: that of [CLS], or the mean or the maximum "
         "of its pieces'.",
         group="model",

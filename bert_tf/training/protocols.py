@@ -61,7 +61,10 @@ class ExampleSource(Protocol):
     """Examples that can be read as batches: `batching.Source` describes each member."""
 
     num_examples: int
-    columns: Sequence[Any]
+
+    @property
+    def columns(self) -> Sequence[Any]:
+        """The columns of a batch."""
 
     def training_batches(self, **arguments: Any) -> tf.data.Dataset:
         """Returns the batches of the steps that remain."""

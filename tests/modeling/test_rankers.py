@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
+from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import pooling as pooling_module
 from bert_tf.modeling import rankers
-from bert_tf.tasks.retrieval import options as retrieval_options
 
 SMALL = config_module.BertConfig(
     vocab_size=30,
@@ -120,4 +120,4 @@ def test_cls_of_a_left_to_right_model_is_no_vector_of_a_text():
 
 
 def test_the_names_of_poolings_are_those_of_the_model():
-    assert retrieval_options.POOLINGS == pooling_module.KINDS
+    assert fine_tuning_options.POOLINGS == pooling_module.KINDS

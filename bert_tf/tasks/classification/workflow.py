@@ -105,24 +105,22 @@ class Classification:
         if options.teacher and options.do_train:
             self.teacher = distillation.Teacher(options.teacher, self.setup.task)
         self.trainer = fine_tuning_workflow.create_trainer(
-            self._create_model,
+            self.setup,
             options,
             self._num_train_steps(),
+            create_model=self._create_student if self.teacher else None,
             score_names=self.score_names,
             progress=progress,
         )
 
-    def _create_model(self):
-        options, task = self.options, self.setup.task
-        if self.teacher is None:
-            return task.create_model(self.setup.config, dtype=options.dtype)
+    def _create_student(self):
         return distillation.DistilledClassifier(
             self.setup.config,
-            num_labels=task.num_outputs,
-            bilstm_on_top=task.bilstm_on_top,
-            temperature=options.distillation_temperature,
-            weight=options.distillation_weight,
-            dtype=options.dtype,
+            num_labels=self.setup.task.num_outputs,
+            bilstm_on_top=self.setup.task.bilstm_on_top,
+            temperature=self.options.distillation_temperature,
+            weight=self.options.distillation_weight,
+            dtype=self.options.dtype,
         )
 
     def score_names(self) -> list[str]:
@@ -141,6 +139,7 @@ class Classification:
         reached = fine_tuning_workflow.train(
             self.trainer,
             self.setup,
+            self.options,
             self._training_source,
             counts={"Num examples": len(self.examples["train"])},
             evaluate=self._eval_scores,
@@ -161,7 +160,7 @@ class Classification:
     def predict(self) -> list[str]:
         """Predicts all test examples; returns lines that tell where they are."""
         evaluation = fine_tuning_workflow.prediction(
-            self.trainer, progress=self.progress
+            self.trainer, self.options, progress=self.progress
         )
         self.trainer.folder.create()
         folder = self.options.output_dir

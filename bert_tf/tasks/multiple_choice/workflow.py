@@ -65,9 +65,7 @@ class MultipleChoice:
         self.setup = run_setup.prepare(options, progress=progress)
         self.examples = self.setup.examples
         self.trainer = fine_tuning_workflow.create_trainer(
-            lambda: self.setup.task.create_model(
-                self.setup.config, dtype=options.dtype
-            ),
+            self.setup,
             options,
             self._num_train_steps(),
             score_names=lambda: SCORE_NAMES,
@@ -80,6 +78,7 @@ class MultipleChoice:
         reached = fine_tuning_workflow.train(
             self.trainer,
             self.setup,
+            self.options,
             lambda: self._source("train"),
             counts={
                 "Num examples": len(self.examples["train"]),
@@ -100,7 +99,7 @@ class MultipleChoice:
     def predict(self) -> list[str]:
         """Predicts the test examples; returns lines that tell where they are."""
         evaluation = fine_tuning_workflow.prediction(
-            self.trainer, progress=self.progress
+            self.trainer, self.options, progress=self.progress
         )
         outputs = evaluation.predict(self._source("test"), keys=("probabilities",))
         self.trainer.folder.create()

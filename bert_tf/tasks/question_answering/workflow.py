@@ -129,9 +129,7 @@ class QuestionAnswering:
         self.progress = progress
         self.setup = run_setup.prepare(options, progress=progress)
         self.trainer = fine_tuning_workflow.create_trainer(
-            lambda: self.setup.task.create_model(
-                self.setup.config, dtype=options.dtype
-            ),
+            self.setup,
             options,
             self._num_train_steps(),
             score_names=self.score_names,
@@ -153,6 +151,7 @@ class QuestionAnswering:
         reached = fine_tuning_workflow.train(
             self.trainer,
             self.setup,
+            self.options,
             self._training_source,
             counts={"Num orig examples": len(self.setup.train_examples)},
             evaluate=lambda: self.answers().scores(),
@@ -206,7 +205,10 @@ class QuestionAnswering:
     def _logits(self):
         flag = "predict_batch_size" if self.options.do_predict else "eval_batch_size"
         evaluation = fine_tuning_workflow.prediction(
-            self.trainer, batch_size=getattr(self.options, flag), progress=self.progress
+            self.trainer,
+            self.options,
+            batch_size=getattr(self.options, flag),
+            progress=self.progress,
         )
         keys = ("start_logits", "end_logits")
         found = evaluation.predict(source.WindowSource(self._windows), keys=keys)

@@ -12,8 +12,6 @@ from bert_tf.training import options as training_options
 BI_ENCODER = "bi_encoder"
 CROSS_ENCODER = "cross_encoder"
 MODELS = (BI_ENCODER, CROSS_ENCODER)
-# As `modeling.pooling.KINDS`: a tool that shows its flags must not import Keras.
-POOLINGS = ("cls", "mean", "max")
 _OF_BI_ENCODER = ("pooling", "temperature")
 _OF_CROSS_ENCODER = ("retrieve_with", "num_candidates")
 _NEGATIVES_OF_CROSS_ENCODER = 4
@@ -100,7 +98,7 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
     )
     pooling: str | None = option(
         None,
-        choices=POOLINGS,
+        choices=fine_tuning_options.POOLINGS,
         help="How a bi_encoder computes its vector: from [CLS], or as the mean or "
         "maximum over all word pieces. Default: the setting of init_checkpoint, "
         "or mean.",

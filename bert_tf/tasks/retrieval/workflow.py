@@ -68,7 +68,7 @@ class Retrieval:
         self.task = self.setup.task
         self.examples = self.setup.examples
         self.trainer = fine_tuning_workflow.create_trainer(
-            lambda: self.task.create_model(self.setup.config, dtype=options.dtype),
+            self.setup,
             options,
             self._num_train_steps(),
             score_names=self.score_names,
@@ -95,6 +95,7 @@ class Retrieval:
         reached = fine_tuning_workflow.train(
             self.trainer,
             self.setup,
+            self.options,
             lambda: training_source,
             counts={
                 "Num examples": len(self.examples["train"]),

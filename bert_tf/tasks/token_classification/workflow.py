@@ -74,9 +74,7 @@ class Tagging:
         if "dev" in self.sentences or self._has_tags("test"):
             scores.check_available(self.setup.task.tag_scheme)
         self.trainer = fine_tuning_workflow.create_trainer(
-            lambda: self.setup.task.create_model(
-                self.setup.config, dtype=options.dtype
-            ),
+            self.setup,
             options,
             self._num_train_steps(),
             score_names=self.score_names,
@@ -98,6 +96,7 @@ class Tagging:
         reached = fine_tuning_workflow.train(
             self.trainer,
             self.setup,
+            self.options,
             lambda: batching.ArraySource(rows),
             counts={
                 "Num sentences": len(self.sentences["train"]),
@@ -124,7 +123,7 @@ class Tagging:
         They tell the scores, where the test file has tags, and the predictions' place.
         """
         evaluation = fine_tuning_workflow.prediction(
-            self.trainer, progress=self.progress
+            self.trainer, self.options, progress=self.progress
         )
         task = self.setup.task
         logits = self._word_logits("test", evaluation.predict)

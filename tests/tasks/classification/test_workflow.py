@@ -445,3 +445,18 @@ def test_a_batch_that_does_not_divide_is_refused_before_training(
     options = weather_options(tmp_path, do_eval=True, do_predict=True, **{name: 7})
     with pytest.raises(ValueError, match=f"--{name}=7 is not divisible by 2"):
         classification_workflow.Classification(options)
+
+
+def test_init_checkpoint_is_opened_once(
+    tmp_path, weather_options, golden, opened_checkpoints
+):
+    prefix = str(golden / "model" / "bert_model.ckpt")
+    options = weather_options(
+        tmp_path,
+        init_checkpoint=prefix,
+        num_train_epochs=1.0,
+        do_eval=True,
+        do_predict=True,
+    )
+    classification_workflow.run(options)
+    assert opened_checkpoints == [prefix]

@@ -519,3 +519,18 @@ def test_too_few_questions_for_a_batch_are_refused(tmp_path, quiz_options):
     with pytest.raises(ValueError, match="24 questions × 3 epochs give not one batch"):
         options = quiz_options(tmp_path, train_batch_size=80, num_train_epochs=3.0)
         question_answering_workflow.run(options)
+
+
+def test_init_checkpoint_is_opened_once(
+    tmp_path, quiz_options, golden, opened_checkpoints
+):
+    prefix = str(golden / "model" / "bert_model.ckpt")
+    options = quiz_options(
+        tmp_path,
+        init_checkpoint=prefix,
+        num_train_epochs=1.0,
+        do_eval=True,
+        do_predict=True,
+    )
+    question_answering_workflow.run(options)
+    assert opened_checkpoints == [prefix]

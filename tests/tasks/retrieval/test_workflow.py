@@ -493,3 +493,18 @@ def test_inputs_that_are_no_queries_are_refused(run_dir, cross_dir, tmp_path):
     (run / passage_index.PASSAGES_FILE).unlink()
     with pytest.raises(ValueError, match="holds no passages; run it once with --corp"):
         bert_tf.load(str(run)).predict(["the bee"])
+
+
+def test_init_checkpoint_is_opened_once(
+    tmp_path, retrieval_options, golden, opened_checkpoints
+):
+    prefix = str(golden / "model" / "bert_model.ckpt")
+    options = retrieval_options(
+        tmp_path,
+        init_checkpoint=prefix,
+        num_train_epochs=1.0,
+        do_eval=True,
+        do_predict=True,
+    )
+    retrieval_workflow.run(options)
+    assert opened_checkpoints == [prefix]
