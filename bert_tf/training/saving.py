@@ -35,10 +35,10 @@ class CheckpointWriter:
 
     A checkpoint is written in two parts. The thread writes data and index; the file
     `checkpoint`, which makes them the latest checkpoint, follows only after all workers
-    have met at a barrier. Otherwise one worker could stop before a checkpoint and
-    another one after it, and they would resume from different steps. The barrier runs
-    in the main thread, at the next call: in the writing thread its collective operation
-    would get mixed up with those of the training steps.
+    have met at a barrier. There they learn whether the chief could write. If it could
+    not, all of them stop, instead of waiting for the chief in the next step. The
+    barrier runs in the main thread, at the next call: in the writing thread its
+    collective operation would get mixed up with those of the training steps.
 
     Args:
         model: built model.

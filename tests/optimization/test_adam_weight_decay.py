@@ -6,7 +6,7 @@ from bert_tf.optimization import adam_weight_decay
 
 
 def reference_updates(weight, gradients, *, rate, decay):
-    """The formula of the optimizer's docstring in NumPy, float64."""
+    """Computes the formula of the optimizer's docstring in NumPy, float64."""
     m, v = np.zeros_like(weight), np.zeros_like(weight)
     for gradient in gradients:
         m = 0.9 * m + 0.1 * gradient
@@ -19,7 +19,7 @@ def reference_updates(weight, gradients, *, rate, decay):
     "name, decay",
     [
         ("kernel", 0.01),
-        ("bias", 0.0),  # The release keeps biases and LayerNorm from decaying.
+        ("bias", 0.0),  # The release does not decay biases and LayerNorm.
         ("output_bias", 0.0),
         ("LayerNorm_gamma", 0.0),
     ],

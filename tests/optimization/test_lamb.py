@@ -7,7 +7,7 @@ from bert_tf.optimization import lamb
 
 
 def reference_updates(weight, gradients, *, rate, decay, is_scaled):
-    """The formula of the optimizer's docstring in NumPy, float64."""
+    """Computes the formula of the optimizer's docstring in NumPy, float64."""
     m, v = np.zeros_like(weight), np.zeros_like(weight)
     for step, gradient in enumerate(gradients, start=1):
         m = 0.9 * m + 0.1 * gradient
@@ -24,7 +24,7 @@ def reference_updates(weight, gradients, *, rate, decay, is_scaled):
     "name, decay, is_scaled, start",
     [
         ("kernel", 0.01, True, 1.0),
-        ("kernel", 0.01, True, 0.0),  # No norm: the step of Adam.
+        ("kernel", 0.01, True, 0.0),  # A norm of 0: the step of Adam.
         ("bias", 0.0, False, 1.0),
         ("output_bias", 0.0, False, 1.0),
         ("LayerNorm_gamma", 0.0, False, 1.0),

@@ -10,7 +10,7 @@ from bert_tf.optimization import schedules
         (1, 0.25),  # The first step of the warm-up.
         (2, 0.5),  # Halfway up.
         (3, 0.75),  # The last step below the full rate.
-        (4, 0.6),  # Decay is counted from the run's beginning: the rate drops.
+        (4, 0.6),  # Decay is counted from the start of the run, so the rate drops.
         (9, 0.1),
         (10, 0.0),  # The last step of the run moves nothing.
         (11, 0.0),  # Never below 0.

@@ -1,4 +1,4 @@
-"""Frozen layers: what stays as it is, what the run costs, what is saved."""
+"""Frozen layers: which weights change, what a step costs, what is saved."""
 
 import numpy as np
 import pytest
@@ -71,7 +71,7 @@ LAYERS = ["bert/encoder/layer_0/", "bert/encoder/layer_1/", "bert/encoder/layer_
         ("2", ("bert/embeddings/", *LAYERS[:2]), {}),
         ("2", ("bert/embeddings/", *LAYERS[:2]), {"gradient_accumulation_steps": 2}),
         ("2", ("bert/embeddings/", *LAYERS[:2]), {"jit_compile": True}),
-        ("3", ("bert/embeddings/", *LAYERS), {}),  # The pooler learns.
+        ("3", ("bert/embeddings/", *LAYERS), {}),  # The pooler is trained.
         ("all", ("bert/",), {}),
         ("all", ("bert/",), {"device": "mirrored", "num_replicas": 2}),
     ],
@@ -84,7 +84,7 @@ def test_what_is_frozen_does_not_change_and_has_no_slots(
     trainer.train(source())
     after = values_of(trainer)
     for name, values in before.items():
-        # The gradient of key biases is 0, and they begin at 0.
+        # Key biases start at 0 and have gradient 0.
         if not name.endswith("key/bias"):
             stays = name.startswith(frozen)
             assert np.array_equal(values, after[name]) == stays, name
@@ -118,7 +118,7 @@ def _first_line(folder):
 
 
 def products_of_backward_pass(tmp_path, frozen_layers):
-    """Returns how many matrix products a training step's graph has."""
+    """Returns the number of matrix products in a training step's graph."""
     trainer = trainer_of(tmp_path / f"{frozen_layers}", frozen_layers)
     gradients_of = steps.build_gradient_function(trainer.model, random_seed=1)
     batch = next(iter(source().training_batches(batch_size=4, num_steps=1, seed=0)))
@@ -134,7 +134,7 @@ def test_the_backward_pass_ends_where_the_frozen_layers_begin(tmp_path):
     counts = [products_of_backward_pass(tmp_path, n) for n in (None, "1", "2", "all")]
     assert counts == sorted(counts, reverse=True)
     assert len(set(counts)) == 4
-    forward = 3 * 8 + 4  # Six products a layer, and two of attention; head, pooler …
+    forward = 3 * 8 + 4  # Per layer six and two of attention; then pooler and head.
     assert counts[-1] <= forward + 2
 
 

@@ -17,7 +17,7 @@ def create_strategy(**options):
 
 @pytest.fixture
 def tpu_calls(monkeypatch):
-    """Replaces what needs a TPU by doubles; returns the list of calls made."""
+    """Replaces the calls that need a TPU; returns the list of calls made."""
     calls = []
     resolver = object()
 
@@ -46,7 +46,7 @@ def tpu_calls(monkeypatch):
     "tpu_name, resolved",
     [
         ("my-tpu", "my-tpu"),
-        (None, "local"),  # On a TPU VM there is nothing to name.
+        (None, "local"),  # A TPU VM needs no name.
     ],
 )
 def test_tpu_is_resolved_connected_initialized_in_this_order(
@@ -66,7 +66,7 @@ def test_tpu_is_resolved_connected_initialized_in_this_order(
     "failure",
     [
         ValueError("Could not lookup TPU metadata"),
-        urllib.error.URLError("Name or service not known"),  # Outside of a cloud.
+        urllib.error.URLError("Name or service not known"),  # Outside a cloud.
     ],
 )
 def test_a_tpu_that_is_not_there_is_named(monkeypatch, failure):
@@ -92,7 +92,7 @@ def test_a_batch_that_does_not_divide_is_refused():
 
 @pytest.mark.parametrize("distributed", [True, False])
 def test_batches_are_not_fetched_ahead_to_cpus(distributed, monkeypatch):
-    """The dataset of it would be left to tf.data's tuner, which ends late."""
+    """Prefetching would start tf.data's tuner, which can delay the end of a run."""
     strategy = create_strategy(device="mirrored", num_replicas=2)
     if not distributed:
         strategy = create_strategy(device="cpu")
@@ -154,7 +154,7 @@ def test_on_a_tpu_model_and_optimizer_are_made_in_scope_and_shapes_are_static(
         optimizer.AdamWeightDecay, "build", watch("optimizer", build_optimizer)
     )
     monkeypatch.setattr(model, "call", call_and_see)
-    # 48 examples leave a part of a batch of 5: no batch may be smaller.
+    # 48 is not a multiple of 5, but no batch may be smaller.
     recorded = golden / "model"
     done = run_tool(
         "run_pretraining",
@@ -177,7 +177,7 @@ def test_on_a_tpu_model_and_optimizer_are_made_in_scope_and_shapes_are_static(
 
 
 class HostParts(list):
-    """What each host got; its iterator may be referred to weakly, as a real one."""
+    """The batches of each host, with an iterator that can be weakly referenced."""
 
     def __iter__(self):
         for index in range(len(self)):
@@ -185,7 +185,7 @@ class HostParts(list):
 
 
 class PodSlice:
-    """Two hosts of two replicas each: every host is asked for its own dataset."""
+    """Two hosts with two replicas each; every host has its own dataset."""
 
     num_replicas_in_sync = 4
     extended = types.SimpleNamespace(worker_devices=("/device:TPU:0",))
@@ -198,7 +198,7 @@ class PodSlice:
             )
             for host in range(2)
         ]
-        # `distribute` returns an iterator over what it is given here.
+        # `distribute` returns an iterator over this list.
         return HostParts([list(dataset_of(context)) for context in contexts])
 
 
@@ -207,7 +207,7 @@ def local_name():
 
 
 def watched_datasets(monkeypatch):
-    """Returns the list of datasets that will be served to hosts."""
+    """Returns a list that collects the datasets served to hosts."""
     fetched, served = [], distribution.BatchServer.serve
 
     def watched(self, dataset):
@@ -228,7 +228,7 @@ def test_every_host_of_a_pod_slice_takes_its_share(reads, monkeypatch):
         read.append(share)
 
         def rows(step):
-            # As our sources read: with Python, which other hosts do not run.
+            # Our sources read in Python too, which other hosts do not run.
             return np.arange(share.start, share.stop) + 10 * step
 
         return tf.data.Dataset.range(3).map(
@@ -245,7 +245,7 @@ def test_every_host_of_a_pod_slice_takes_its_share(reads, monkeypatch):
         assert read == [range(4), range(4, 8)]
     else:
         hosts = distribution.distribute(rows_of(range(8)), strategy)
-    # Python ran in this process; the hosts fetched what it made.
+    # Python ran in this process, and the hosts fetched its results.
     assert len(fetched) == 2
     for host, parts in enumerate(hosts):
         assert [part["example"].numpy().tolist() for part in parts] == [

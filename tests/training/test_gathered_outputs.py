@@ -1,4 +1,4 @@
-"""A loss that compares all examples of the batch, whatever replica they are on."""
+"""Losses that compare all examples of the global batch, on any number of replicas."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ CONFIG = config_module.BertConfig(
 
 
 def source():
-    """Eight queries with two passages; passages 0 and 1 answer several of them."""
+    """Returns eight queries with two passages each; 0 and 1 answer several queries."""
     draw = np.random.default_rng(0)
     queries, passages = draw.integers(1, 30, (8, 6)), draw.integers(1, 30, (8, 2, 8))
     passage_ids = np.stack([[0, 1, 0, 2, 3, 4, 5, 0], [6, 7, 8, 9, 1, -1, 0, 3]], 1)
@@ -42,7 +42,7 @@ def source():
 
 
 def trained(output_dir, **flags):
-    """Returns what two steps, dropout on, log and leave."""
+    """Returns the log and the weights of two steps with dropout."""
     defaults = {
         "output_dir": str(output_dir),
         "train_batch_size": 8,
@@ -85,14 +85,14 @@ def test_loss_gradient_and_weights_do_not_depend_on_the_replicas(
     expected_logged, expected_weights = on_one
     np.testing.assert_allclose(logged, expected_logged, rtol=1e-5)
     for name, values in weights.items():
-        # Adam divides by the gradient's size: where it is near 0, rounding shows.
+        # Adam divides by the gradient's size, which enlarges rounding errors near 0.
         np.testing.assert_allclose(
             values, expected_weights[name], atol=2e-5, err_msg=name
         )
 
 
 def test_other_parts_of_the_batch_matter(on_one):
-    """So that the test above could fail: half of the batch has another loss."""
+    """Half of the batch has another loss, so the test above can fail."""
     arrays = {name: array[:4] for name, array in source()._arrays.items()}
     model = rankers.BertBiEncoder(CONFIG)
     half = float(model.total_loss(arrays, model(arrays)))

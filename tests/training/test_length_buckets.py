@@ -1,4 +1,4 @@
-"""Losses and outputs with length buckets are those of the padded batches."""
+"""Length buckets change neither losses nor outputs."""
 
 import numpy as np
 import pytest
@@ -82,8 +82,8 @@ OUTPUTS = {
 
 
 def run_of(kind, output_dir, monkeypatch, **flags):
-    """Trains six steps, all in few calls; returns trainer, source and all losses."""
-    # However busy the machine is, calls become longer: of 1, 2 and 3 steps.
+    """Trains six steps in few calls; returns trainer, source and all losses."""
+    # Calls take 1, 2 and 3 steps, also on a busy machine.
     monkeypatch.setattr(timing, "SECONDS_PER_CALL", 1e6)
     defaults = {
         "output_dir": str(output_dir),
@@ -107,7 +107,7 @@ def run_of(kind, output_dir, monkeypatch, **flags):
 
 @pytest.fixture(scope="module")
 def padded(tmp_path_factory):
-    """Returns what a task's run is without buckets, computed once."""
+    """Returns a function from a task to its run without buckets, computed once."""
     known = {}
 
     def compute(kind):
@@ -126,7 +126,7 @@ def padded(tmp_path_factory):
         ("classes", {}),
         ("classes", {"gradient_accumulation_steps": 2}),
         ("classes", {"device": "mirrored", "num_replicas": 2}),
-        ("classes", {"jit_compile": True}),  # One compilation a bucket.
+        ("classes", {"jit_compile": True}),  # One compilation per bucket.
         ("classes", {"iterations_per_loop": 1}),
         ("choices", {}),
         ("choices", {"gradient_accumulation_steps": 2, "jit_compile": True}),

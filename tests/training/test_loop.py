@@ -1,12 +1,15 @@
-"""Flags of a training run: what each of them changes."""
+"""What the flags of a training run change."""
 
 import json
 import types
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.checkpoints import formats
 from bert_tf.data import batching
+from bert_tf.modeling import classifier
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import pretrainer
 from bert_tf.pretraining import options as pretraining_options
@@ -18,7 +21,7 @@ from bert_tf.training import timing
 
 
 class Watched:
-    """A short run of pretraining, and what could be seen of it."""
+    """A short pretraining run with a record of its batches, calls and metrics."""
 
     def __init__(self, golden, output_dir, monkeypatch, **flags):
         self.done = {"train": [], "evaluate": []}
@@ -47,7 +50,7 @@ class Watched:
         options = pretraining_options.RunPretrainingOptions(**defaults | flags)
         with monkeypatch.context() as patch:
             patch.setattr(batching.TFRecordSource, "training_batches", training_batches)
-            # However busy the machine is, calls become longer.
+            # Calls become longer, also on a busy machine.
             patch.setattr(timing, "SECONDS_PER_CALL", 1e6)
             pretraining_workflow.run(options, progress=self._progress)
         lines = (output_dir / "metrics.jsonl").read_text().splitlines()
@@ -66,7 +69,7 @@ def test_sizes_of_batches_and_of_calls_follow_their_flags(
 ):
     run = Watched(golden, tmp_path / "a", monkeypatch)
     assert run.train_batches == [[2, 64]]
-    assert run.done["evaluate"] == [1, 2, 3, 4, 5, 6]  # 48 examples, 8 a batch.
+    assert run.done["evaluate"] == [1, 2, 3, 4, 5, 6]  # 48 examples, 8 per batch.
     assert run.done["train"] == [1, 3, 6]  # Calls of 1, 2, 3 steps.
     assert run.rates == [0.8333, 0.6667, 0.5, 0.3333, 0.1667, 0.0]
 
@@ -76,7 +79,7 @@ def test_sizes_of_batches_and_of_calls_follow_their_flags(
         monkeypatch,
         train_batch_size=4,
         eval_batch_size=16,
-        # 146 examples, of other text.
+        # 146 examples of another text.
         eval_input_file=str(golden / "default.tfrecord"),
         max_eval_steps=0,
         iterations_per_loop=1,
@@ -150,3 +153,39 @@ def test_the_device_is_the_one_asked_for(monkeypatch, device):
     monkeypatch.setattr(tf.distribute, "OneDeviceStrategy", named.append)
     distribution.create_strategy(training_options.DeviceOptions(device=device))
     assert named == ["/cpu:0" if device == "cpu" else "/gpu:0"]
+
+
+CLASSIFIER_CONFIG = config_module.BertConfig(
+    vocab_size=30,
+    hidden_size=16,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=32,
+    max_position_embeddings=8,
+)
+
+
+def classifier_trainer(output_dir, seed, **arguments):
+    return loop.Trainer(
+        lambda: classifier.BertClassifier(CLASSIFIER_CONFIG, num_labels=3),
+        training_options.TrainerOptions(
+            output_dir=str(output_dir), train_batch_size=4, random_seed=seed
+        ),
+        num_train_steps=2,
+        **arguments,
+    )
+
+
+def test_a_run_can_start_from_an_opened_checkpoint(tmp_path, monkeypatch):
+    ids = np.arange(32).reshape(4, 8) % 30
+    columns = {"input_ids": ids, "input_mask": ids > 0, "label_ids": ids[:, 0] % 3}
+    first = classifier_trainer(tmp_path / "first", seed=1)
+    reached = first.train(batching.ArraySource(columns))
+    assert reached["global_step"] == 2
+    source = formats.open_source(str(tmp_path / "first"))
+    # From here on nothing may be opened by its path.
+    monkeypatch.setattr(formats, "open_source", None)
+    second = classifier_trainer(tmp_path / "second", seed=2, source=source)
+    assert (second.step, second.resumed) == (0, False)
+    for one, other in zip(first.model.weights, second.model.weights, strict=True):
+        np.testing.assert_array_equal(one, other)

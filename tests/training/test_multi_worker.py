@@ -1,4 +1,4 @@
-"""Two workers on one machine: the run of one device, whoever is killed."""
+"""Two workers on one machine train like one device, also after a kill."""
 
 import json
 import os
@@ -157,7 +157,7 @@ def test_two_workers_go_the_way_of_one_device_even_when_one_is_killed(
     reference, run = tmp_path / "one", tmp_path / "two"
     done = run_tool("run_pretraining", *flags(reference))
     assert done.exit_code == 0, done.stderr
-    # One device takes the first steps, so the run moves to workers in its middle.
+    # One device takes the first steps, then the run moves to two workers.
     first = start(project_root, flags(run, save_checkpoints_steps=1))
     wait_until(lambda: len(metrics(run)) >= 8 or first.poll() is not None)
     first.send_signal(signal.SIGTERM)
@@ -180,7 +180,7 @@ def test_two_workers_go_the_way_of_one_device_even_when_one_is_killed(
         assert process.returncode == 0, stderr
     assert_same_curve(run, reference)
     assert_same_weights(run, reference)
-    # Every worker evaluates its share; the chief writes what all found.
+    # Every worker evaluates its share; the chief writes the result of all.
     assert scores(run) == pytest.approx(scores(reference), rel=RELATIVE)
 
 
@@ -194,14 +194,14 @@ def test_two_workers_end_together_when_the_time_of_the_first_is_up(
         for flag in flags(run, max_train_minutes=1, warmup_proportion=0.2)
         if not flag.startswith(("--num_train_steps", "--num_warmup_steps"))
     ]
-    # The other worker's clock is not asked; by it the time is up at the second look.
+    # Only the chief's clock counts. By the other one the time is up at once.
     programs = [WITH_CLOCK.format(seconds=seconds) for seconds in (1, 1000)]
     processes = start_by_environment(project_root, given, programs)
     for process, (_, stderr) in zip(processes, outputs_of(processes), strict=True):
         assert process.returncode == 0, stderr
     lines = metrics(run)
     rates = [line["learning_rate"] for line in lines]
-    # Three looks at the clock a step: 60 seconds are some 20 steps.
+    # The clock advances three times per step: 60 seconds are about 20 steps.
     assert 10 < len(lines) < 40
     top = rates.index(max(rates))
     assert rates[: top + 1] == sorted(rates[: top + 1])
@@ -231,7 +231,7 @@ def test_two_workers_fine_tune_score_and_predict_as_one_device(
             "do_eval": True,
             "do_predict": True,
             "max_seq_length": 24,
-            # A batch of each worker alone would have a shorter bucket.
+            # Each worker's own share would fit a shorter bucket.
             "length_buckets": "6,8,12,16",
             "train_batch_size": 2,
             "learning_rate": 1e-3,

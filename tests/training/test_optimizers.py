@@ -1,4 +1,4 @@
-"""Float16: a loss that is scaled, and steps that all replicas leave out together."""
+"""Loss scaling in float16: all replicas skip a step together."""
 
 import json
 import types
@@ -43,7 +43,7 @@ class OneWeight:
 @pytest.mark.parametrize("name", ["adamw", "lamb"])
 def test_all_replicas_leave_a_step_out_where_one_overflows(replicas, name, monkeypatch):
     monkeypatch.setattr(optimizers, "STEPS_TO_GROW", 3)
-    # The third example's gradient is inf in step 1, and that of no other.
+    # In step 1 the gradient of the third example, and only that, is inf.
     x = np.ones([7, 4], "float32")
     x[1, 2] = 1e36
     devices = training_options.DeviceOptions(device="mirrored", num_replicas=replicas)
@@ -70,7 +70,7 @@ def test_all_replicas_leave_a_step_out_where_one_overflows(replicas, name, monke
         seen.append((float(history["loss_scale"][0]), float(parts[0])))
     scales, weights = zip(*seen, strict=True)
     start = optimizers.INITIAL_LOSS_SCALE
-    # Halved after step 1; three good steps later it is what it was.
+    # Halved after step 1, doubled again after three good steps.
     assert scales == (start, start, *[start / 2] * 3, start, start)
     assert weights[1] == weights[0]
     assert len(set(weights)) == 6
@@ -112,7 +112,7 @@ def test_a_float16_run_goes_on_with_its_scale(golden, tmp_path, run_tool, monkey
     kernel = "bert/encoder/layer_0/attention/self/query/kernel"
     assert {f"{kernel}/lamb_m", f"{kernel}/lamb_v", "loss_scale"} <= set(shapes)
 
-    # A run that stopped after step 3 has the same steps 4 to 6.
+    # A run that resumes after step 3 repeats steps 4 to 6 exactly.
     (tmp_path / "parts").mkdir()
     for path in (tmp_path / "whole").glob("*"):
         if path.is_file() and "-6" not in path.name and path.name != "checkpoint":
@@ -128,7 +128,7 @@ def test_a_float16_run_goes_on_with_its_scale(golden, tmp_path, run_tool, monkey
     for name, tensor in bundle.read(tmp_path / "parts" / "model.ckpt-6", names).items():
         np.testing.assert_array_equal(tensor, whole[name], err_msg=name)
 
-    # AdamW has other slots: it does not go on from LAMB's.
+    # AdamW cannot resume from LAMB's slots.
     done = run_tool(
         "run_pretraining",
         f"--input_file={golden / 'model' / 'examples.tfrecord'}",

@@ -1,4 +1,4 @@
-"""Options that training tools share: what goes together, and what is on by default."""
+"""Options that training tools share: defaults, and combinations that are refused."""
 
 import pathlib
 

@@ -1,4 +1,4 @@
-"""Layers that are computed again in the backward pass: gradients and memory."""
+"""Layers recomputed in the backward pass: gradients and memory."""
 
 import subprocess
 import sys
@@ -65,7 +65,7 @@ def features(num_examples=4, length=12):
 
 
 def gradients(recomputes_layers, *, jit_compile=False, replicas=1, dtype="float32"):
-    """Returns {variable's path: gradient} of four examples, dropout on."""
+    """Returns {variable's path: gradient} of four examples, with dropout."""
     keras.utils.set_random_seed(1)
     strategy = distribution.create_strategy(
         training_options.DeviceOptions(device="mirrored", num_replicas=replicas)

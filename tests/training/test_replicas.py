@@ -1,4 +1,4 @@
-"""Curve and weights of a run do not depend on what it is spread over.
+"""The number of replicas changes neither the losses nor the weights of a run.
 
 Two workers are in `test_multi_worker.py`, all tasks in `test_task_contract.py`.
 """
@@ -72,7 +72,7 @@ def test_replicas_go_the_way_of_one_device(pretrain, tmp_path, flags):
     for replicas in (2, 4):
         spread = {"device": "mirrored", "num_replicas": replicas}
         assert_same(pretrain(f"{replicas}", **spread, **flags), expected)
-    # A run that one device began goes on with two.
+    # A run that starts on one device can resume on two.
     (tmp_path / "moved").mkdir()
     for path in (tmp_path / "one").glob("*"):
         if path.is_file() and f"-{NUM_TRAIN_STEPS}" not in path.name:

@@ -33,7 +33,7 @@ def batches(golden):
 
 
 def hlo_of(function, *arguments):
-    """Returns the program that XLA makes of a function, with every shape in it."""
+    """Returns the program that XLA compiles from a function, with all shapes."""
     compiled = tf.function(function, jit_compile=True, autograph=False)
     return compiled.experimental_get_compiler_ir(*arguments)(stage="optimized_hlo")
 

@@ -1,4 +1,4 @@
-"""A run that cannot go on says why in one line, and its checkpoints stay whole."""
+"""A run that has to stop says why in one line, and its checkpoints stay intact."""
 
 import shutil
 import subprocess
@@ -10,12 +10,12 @@ import tensorflow as tf
 from bert_tf.training import non_finite
 from bert_tf.training import steps
 
-CHECKPOINT_BYTES = 131_000  # One of the recorded model, with Adam's slots.
+CHECKPOINT_BYTES = 131_000  # Of the recorded model, with Adam's slots.
 
 
 @pytest.fixture
 def pretrain(golden, tmp_path, run_tool):
-    """Runs the tool on the recorded examples, in order, four a step."""
+    """Runs the tool on the recorded examples, in order, four per step."""
 
     def run(**flags):
         model = golden / "model"
@@ -39,7 +39,7 @@ def pretrain(golden, tmp_path, run_tool):
 
 
 def plant(records, path, number):
-    """Copies TFRecords and makes the first mask's weight of one of them NaN."""
+    """Copies TFRecords and sets the first mask weight of one of them to NaN."""
     with tf.io.TFRecordWriter(str(path)) as writer:
         for index, record in enumerate(tf.data.TFRecordDataset(str(records))):
             example = tf.train.Example.FromString(record.numpy())
@@ -91,7 +91,7 @@ def test_a_gradient_that_no_scale_makes_finite_stops_a_float16_run(
     monkeypatch.setattr(steps, "build_gradient_function", without_numbers)
     done = pretrain(dtype="mixed_float16", num_train_steps=20)
     assert done.exit_code == 1
-    # The scale falls from 2 ** 15 to 1 in fifteen steps, all of which are left out.
+    # The scale falls from 2 ** 15 to 1 in fifteen steps, which are all skipped.
     assert np.load(tmp_path / "run" / "non_finite_batch_16.npz")["input_ids"].size
     [line] = [line for line in done.stderr.splitlines() if "run_pretraining:" in line]
     assert "its gradient norm nan" in line
@@ -104,7 +104,7 @@ def test_a_gradient_that_no_scale_makes_finite_stops_a_float16_run(
         ([1, 2, 3], [1, 1, 1], None, 3),
         ([1, NAN, 3], [1, 1, 1], None, 1),
         ([1, 2, INF], [1, 1, 1], None, 2),
-        # The weights are NaN from here on.
+        # From here on the weights are NaN.
         ([1, 2, 3], [INF, 1, 1], None, 0),
         # Loss scaling handles it, as long as the scale can be lowered.
         ([1, 2, 3], [INF, 1, 1], [4, 2, 2], 3),
@@ -124,7 +124,7 @@ def test_steps_before_the_first_without_a_number_are_counted(
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """Folder on a disk that two checkpoints fit, and not three."""
+    """Folder on a disk with room for two checkpoints, but not for three."""
     folder = tmp_path / "disk"
     folder.mkdir()
     size = f"size={int(2.6 * CHECKPOINT_BYTES)}"
@@ -146,7 +146,7 @@ def test_a_full_disk_ends_the_run_with_one_line_and_the_last_checkpoint_whole(
     assert "full" in last
     prefix = tf.train.latest_checkpoint(str(run))
     assert prefix == str(run / "model.ckpt-4")
-    # What is there can be continued once there is room, as if nothing had been.
+    # Once there is room, the run resumes and ends like an undisturbed one.
     shutil.copytree(run, tmp_path / "moved")
     (tmp_path / "moved" / "checkpoint").write_text(
         'model_checkpoint_path: "model.ckpt-4"\n'

@@ -1,4 +1,4 @@
-"""What every task's model promises of its training: any replicas, killed at any step.
+"""Every task's model trains alike on any number of replicas and after any kill.
 
 The models and their columns are those of `tests/modeling/test_task_models.py`.
 """
@@ -37,7 +37,7 @@ task_models = _models()
 
 
 def columns_of(task):
-    """Returns the task's columns for eight examples, made of its three."""
+    """Returns the task's columns for eight examples: its three, repeated."""
     features = task_models.OWN_FEATURES.get(task, task_models.FEATURES)
     order = np.arange(NUM_EXAMPLES) % 3
     return {name: column[order] for name, column in features.items()}
@@ -61,7 +61,7 @@ def trainer_of(task, output_dir, **values):
 
 
 def train(task, output_dir, **values):
-    """Trains; returns all that the last checkpoint holds."""
+    """Trains; returns all tensors of the last checkpoint."""
     trainer = trainer_of(task, output_dir, **values)
     reached = trainer.train(batching.ArraySource(columns_of(task)))
     assert reached["global_step"] == NUM_STEPS
@@ -84,7 +84,7 @@ def task(request):
 
 
 def has_no_gradient(task, name):
-    """Returns whether a gradient is 0 but for rounding, which Adam enlarges.
+    """Returns whether a gradient is 0 apart from rounding, which Adam enlarges.
 
     A key's bias adds the same to all scores of a softmax over positions, and the bias
     of a score the same to all of a softmax over endings or passages.
@@ -132,7 +132,7 @@ def test_a_run_killed_between_two_checkpoints_ends_as_an_undisturbed_one(
 
 
 def test_a_run_in_bfloat16_under_xla_has_the_gradients_of_the_plain_one(task, tmp_path):
-    # Weights stay where they are, so that Adam's first moments are the gradients' sum.
+    # The weights hardly move, so Adam's first moments are sums of gradients.
     plain = train(task, tmp_path / "plain", learning_rate=1e-9)
     other = train(
         task,

@@ -1,4 +1,4 @@
-"""A run that its time ends."""
+"""Runs with a time limit."""
 
 import itertools
 import json
@@ -16,7 +16,7 @@ from bert_tf.training import timing
     [
         (0.0, 0.1, 0.0),
         (0.05, 0.1, 1.0),
-        (0.1, 0.1, 1.8),  # As in 2018, decay counts from the start.
+        (0.1, 0.1, 1.8),  # As in 2018, decay is counted from the start.
         (0.75, 0.1, 0.5),
         (1.0, 0.1, 0.0),
         (0.25, 0.0, 1.5),  # No warm-up.
@@ -49,7 +49,7 @@ def test_a_run_of_a_number_of_steps_has_no_budget():
 
 @pytest.fixture
 def pretrain(golden, tmp_path, run_tool, monkeypatch):
-    """Runs the tool with a clock that goes a second further at every look."""
+    """Runs the tool with a clock that advances by a second per reading."""
 
     def run(**flags):
         model = golden / "model"
@@ -89,7 +89,7 @@ def test_a_run_ends_with_its_time_and_a_later_part_goes_on_from_there(
     assert done.exit_code == 0, done.stderr
     lines = metrics(run)
     rates = [line["learning_rate"] for line in lines]
-    # Three looks at the clock a step: 60 seconds are some 20 steps.
+    # The clock is read three times per step: 60 seconds are about 20 steps.
     assert 10 < len(lines) < 40
     top = rates.index(max(rates))
     assert rates[: top + 1] == sorted(rates[: top + 1])
@@ -103,7 +103,7 @@ def test_a_run_ends_with_its_time_and_a_later_part_goes_on_from_there(
     assert pretrain(max_train_minutes=1, warmup_proportion=0.2).exit_code == 0
     assert metrics(run) == lines
 
-    # With twice the time, half of it is over.
+    # Of twice the time, half is over.
     done = pretrain(max_train_minutes=2, warmup_proportion=0.2)
     assert done.exit_code == 0, done.stderr
     added = metrics(run)[len(lines) :]

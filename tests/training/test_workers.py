@@ -1,4 +1,4 @@
-"""Several workers: how they find each other, agree, and save."""
+"""How several workers find each other, agree and save."""
 
 import os
 import socket
@@ -15,7 +15,7 @@ from bert_tf.training import workers
 
 
 class Meeting(workers.Workers):
-    """A worker in a thread, who meets the others at a barrier."""
+    """A worker in a thread. A barrier replaces the collective operations."""
 
     def __init__(self, index, barrier, values):
         self.count, self.index = barrier.parties, index
@@ -31,7 +31,7 @@ class Meeting(workers.Workers):
 
 
 def together(work, count=2):
-    """Runs work(worker) in as many threads; returns results, or what was raised."""
+    """Runs work(worker) in `count` threads; returns the results or exceptions."""
     barrier, values = threading.Barrier(count), [0.0] * count
     results = [None] * count
 
@@ -50,7 +50,7 @@ def together(work, count=2):
 
 
 def writer_of(worker, folder):
-    """Returns a writer whose state is one number."""
+    """Returns a checkpoint writer without a model; see `one_number`."""
     record = training_options.CheckpointOptions(output_dir=str(folder))
     return saving.CheckpointWriter(None, None, record, worker)
 
@@ -91,7 +91,7 @@ def test_a_worker_that_starts_from_another_checkpoint_is_refused():
     "folders, is_refused",
     [
         (("one", "one"), False),
-        (("one", "two"), True),  # Each worker has a disk of its own.
+        (("one", "two"), True),  # Each worker has its own disk.
     ],
 )
 def test_a_folder_that_is_not_shared_is_refused(tmp_path, folders, is_refused):
@@ -117,7 +117,7 @@ def test_the_chief_writes_and_it_counts_once_all_have_met(tmp_path, one_number):
             written = tmp_path / "model.ckpt-3.index"
             while not written.exists():
                 pass
-            # Written, but this worker has not met the chief yet.
+            # The files are complete, but this worker has not reached the barrier.
             assert rotation.latest(tmp_path) is None
             met.set()
         writer.finish()
