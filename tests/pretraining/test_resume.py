@@ -18,10 +18,10 @@ NUM_TRAIN_STEPS = 160
 # and index, and again before the file `checkpoint` that commits them.
 SLOW_WRITES = """
 import pathlib, sys, time
-from bert_tf.checkpoints import native, rotation
+from bert_tf import files
 
 marker = pathlib.Path(sys.argv.pop(1))
-real_rename = native.files.rename
+real_rename = files.rename
 
 def slow_rename(source, target):
     marker.touch()
@@ -29,7 +29,7 @@ def slow_rename(source, target):
     real_rename(source, target)
     time.sleep(0.2)
 
-native.files.rename = slow_rename
+files.rename = slow_rename
 sys.path.insert(0, sys.argv.pop(1))
 import run_pretraining
 sys.exit(run_pretraining.main(sys.argv[1:]))
