@@ -59,7 +59,7 @@ MISSING, UNSEEN, EMPTY, TWICE = "column missing", "label unseen", "empty", "id t
         ("run_classifier", MISSING, TEXTS + "3\twet\n", "dev.tsv:4: expected 3 col"),
         ("run_ner", MISSING, "a O\nb\n", "dev.txt:2: expected 2 columns as in line 1"),
         ("run_swag", MISSING, CHOICES + "a\tb\tc\t0\n", "dev.tsv:2: expected 5 col"),
-        ("run_squad", MISSING, article(None), "dev.json: article 1, paragraph 1: ther"),
+        ("run_squad", MISSING, article(None), "dev.json: article 1, paragraph 1: cont"),
         (
             "run_retrieval",
             MISSING,
