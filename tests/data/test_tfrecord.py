@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.data import crc32c
 from bert_tf.data import record_index
 from bert_tf.data import schema as schema_module
 from bert_tf.data import tfrecord
@@ -170,6 +171,17 @@ def test_a_truncated_file_is_refused(tmp_path, has_side_file, bytes_missing):
         tfrecord.RecordFiles([path])
 
 
+@pytest.mark.parametrize("bytes_left", [1, 11, 12, 13])
+def test_a_file_that_ends_at_or_in_a_header_is_refused(tmp_path, bytes_left):
+    path = tmp_path / "a"
+    write(path)
+    start = int(record_index.load_or_scan(str(path)).offsets[-2])
+    remove_side_file(path)
+    path.write_bytes(path.read_bytes()[: start + bytes_left])
+    with pytest.raises(ValueError, match=f"truncated: the record at byte {start} "):
+        tfrecord.RecordFiles([path])
+
+
 def test_a_damaged_length_is_refused(tmp_path):
     path = tmp_path / "a"
     write(path)
@@ -192,6 +204,42 @@ def test_a_damaged_record_is_refused_when_it_is_read(tmp_path):
     records.read([0, 2])
     with pytest.raises(ValueError, match=r"/a: the record at byte .* is damaged"):
         records.read([0, 1])
+
+
+def test_a_length_that_differs_from_the_side_file_is_refused(tmp_path):
+    path = tmp_path / "a"
+    write(path)
+    data = bytearray(path.read_bytes())
+    length = int.from_bytes(data[:8], "little") + 1
+    data[:8] = length.to_bytes(8, "little")
+    [checksum] = crc32c.masked_crc32c_of([bytes(data[:8])])  # The length looks intact.
+    data[8:12] = int(checksum).to_bytes(4, "little")
+    path.write_bytes(data)
+    records = tfrecord.RecordFiles([path])
+    records.read([1])
+    with pytest.raises(ValueError, match=r"/a: the record at byte 0 is damaged"):
+        records.read([0])
+
+
+def test_a_record_has_a_header_of_12_and_a_footer_of_4_bytes(tmp_path):
+    path = tmp_path / "a"
+    write(path, 1)
+    data = path.read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    assert len(data) == 8 + 4 + length + 4
+    assert tfrecord.RecordFiles([path]).read([0]) == [data[12:-4]]
+
+
+@pytest.mark.parametrize("extra", [-1, 0, 1, 11, 12])
+def test_records_are_found_where_a_block_ends_at_or_in_a_header(
+    tmp_path, monkeypatch, extra
+):
+    path = tmp_path / "a"
+    write(path)
+    expected = record_index.load_or_scan(str(path)).offsets
+    remove_side_file(path)
+    monkeypatch.setattr(record_index, "_BLOCK_BYTES", int(expected[1]) + extra)
+    assert record_index.load_or_scan(str(path)).offsets.tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("content", [b"", b"This is no TFRecord, but a line.\n"])

@@ -90,3 +90,23 @@ def test_chosen_pieces_become_mask_or_random_or_stay():
     assert masked.labels == ("man",) * 98
     assert 60 < found.count("[MASK]") < 95
     assert set(found) > {"[MASK]", "man"}
+
+
+def test_every_piece_of_the_vocabulary_is_a_random_replacement():
+    only_random = mask_shares.MaskShares(mask=0.0, same=0.0, random=1.0)
+    rng = random.Random(1)
+    seen = {
+        mask("[CLS] un [SEP]", rng, shares=only_random).tokens[1] for _ in range(500)
+    }
+    assert seen == set(VOCABULARY.tokens)
+
+
+def test_the_pieces_of_a_word_are_replaced_independently():
+    rng = random.Random(1)
+    words = {
+        mask("[CLS] un ##aff ##able [SEP]", rng, whole_words=True, masked_lm_prob=0.6)
+        for _ in range(500)
+    }
+    assert {word.positions for word in words} == {(1, 2, 3)}
+    mixed = ("[MASK]", "##aff", "[MASK]")
+    assert mixed in {word.tokens[1:4] for word in words}
