@@ -72,7 +72,7 @@ class CheckpointWriter:
     def __enter__(self) -> "CheckpointWriter":
         return self
 
-    def __exit__(self, kind, *unused_error) -> None:
+    def __exit__(self, kind: type | None, *unused_error: object) -> None:
         if kind is None:
             self.finish()
         elif self._thread is not None:
