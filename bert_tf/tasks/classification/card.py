@@ -8,14 +8,16 @@ from bert_tf.fine_tuning import model_card
 from bert_tf.tasks.classification import evaluation as evaluation_module
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import label_kinds
+from bert_tf.tasks.classification import options as classification_options
+from bert_tf.tasks.classification import run_setup
 from bert_tf.training import training_facts
 
 PIPELINE_TAG = "text-classification"
 
 
 def card_of(
-    options,
-    setup,
+    options: classification_options.RunClassifierOptions,
+    setup: run_setup.RunSetup,
     examples: Mapping[str, Sequence[examples_module.InputExample]],
     *,
     training: training_facts.TrainingFacts | None = None,

@@ -40,19 +40,21 @@ class GlueProcessor(examples_module.DataProcessor):
     # Names of the answer files that GLUE's server expects, one per test set.
     submitted_as: tuple[str, ...] = ()
 
-    def get_train_examples(self, data_dir):
+    def get_train_examples(self, data_dir: str) -> list[examples_module.InputExample]:
         """Returns the examples of train.tsv."""
         return self.read_labelled(data_dir, "train")
 
-    def get_dev_examples(self, data_dir):
+    def get_dev_examples(self, data_dir: str) -> list[examples_module.InputExample]:
         """Returns the examples of dev.tsv, or of the first of several."""
         return self.read_labelled(data_dir, "dev")
 
-    def get_test_examples(self, data_dir):
+    def get_test_examples(self, data_dir: str) -> list[examples_module.InputExample]:
         """Returns the examples of test.tsv, or of the first of several; no labels."""
         return self._read_unlabelled(data_dir, "test")
 
-    def get_dev_sets(self, data_dir):
+    def get_dev_sets(
+        self, data_dir: str
+    ) -> dict[str, list[examples_module.InputExample]]:
         """Returns the examples of all files to evaluate on."""
         return {
             part: self.read_labelled(data_dir, part)
@@ -60,7 +62,9 @@ class GlueProcessor(examples_module.DataProcessor):
             if part.startswith("dev")
         }
 
-    def get_test_sets(self, data_dir):
+    def get_test_sets(
+        self, data_dir: str
+    ) -> dict[str, list[examples_module.InputExample]]:
         """Returns the examples of all files to predict."""
         return {
             part: self._read_unlabelled(data_dir, part)
@@ -68,24 +72,26 @@ class GlueProcessor(examples_module.DataProcessor):
             if part.startswith("test")
         }
 
-    def get_submission_files(self):
+    def get_submission_files(self) -> dict[str, str]:
         """Returns the names that GLUE's server expects."""
         parts = [part for part in self.parts if part.startswith("test")]
         return dict(zip(parts, self.submitted_as, strict=True))
 
-    def get_labels(self):
+    def get_labels(self) -> list[str]:
         """Returns the names of the classes; none of numbers."""
         return list(self.labels)
 
-    def get_files(self, data_dir):
+    def get_files(self, data_dir: str) -> dict[str, str]:
         """Returns the paths of the task's files."""
         return {part: os.path.join(data_dir, name) for part, name in self.parts.items()}
 
-    def get_languages(self):
+    def get_languages(self) -> list[str]:
         """Returns the code of English."""
         return ["en"]
 
-    def read_labelled(self, data_dir, part):
+    def read_labelled(
+        self, data_dir: str, part: str
+    ) -> list[examples_module.InputExample]:
         """Returns the examples of one file, with labels."""
         return examples_module.read_examples(
             self.get_files(data_dir)[part],
@@ -149,14 +155,16 @@ class QqpProcessor(GlueProcessor):
     )
     submitted_as = ("QQP.tsv",)
 
-    def read_labelled(self, data_dir, part):
+    def read_labelled(
+        self, data_dir: str, part: str
+    ) -> list[examples_module.InputExample]:
         """Returns the examples of one file, without those that GLUE itself broke.
 
         Some questions hold a line break, which tears their rows in two. GLUE's own
         baselines leave such rows out.
         """
         path = self.get_files(data_dir)[part]
-        broken = []
+        broken: list[str] = []
         rows = tables.read_table(path, self.columns.names(), broken_rows=broken)
         found = examples_module.examples_of(
             rows,
@@ -228,14 +236,14 @@ class AxProcessor(GlueProcessor):
     parts = _PARTS_OF_AX
     submitted_as = ("AX.tsv",)
 
-    def get_train_examples(self, data_dir):
+    def get_train_examples(self, data_dir: str) -> list[examples_module.InputExample]:
         """Raises ValueError: there is nothing to train on."""
         raise ValueError(
             "AX has nothing to train on; train with --task_name=MNLI, then give that "
             "run's --output_dir with --task_name=AX."
         )
 
-    def get_files(self, data_dir):
+    def get_files(self, data_dir: str) -> dict[str, str]:
         """Returns the paths of both files."""
         paths = super().get_files(data_dir)
         if not files.exists(paths["test"]):
@@ -243,7 +251,9 @@ class AxProcessor(GlueProcessor):
             paths["test"] = other if files.exists(other) else paths["test"]
         return paths
 
-    def read_labelled(self, data_dir, part):
+    def read_labelled(
+        self, data_dir: str, part: str
+    ) -> list[examples_module.InputExample]:
         """Returns the examples of diagnostic-full.tsv, whose columns are its own."""
         columns = examples_module.Columns(
             text="Premise", text_b="Hypothesis", label="Label", index=_INDEX

@@ -33,21 +33,27 @@ class TableProcessor(examples_module.DataProcessor):
         self._columns = columns or examples_module.Columns()
         self._given_labels = list(labels)
 
-    def get_train_examples(self, data_dir=None):
+    def get_train_examples(
+        self, data_dir: str = ""
+    ) -> list[examples_module.InputExample]:
         """Returns the examples of the training file; `data_dir` is not used."""
         return list(self._train_examples)
 
-    def get_dev_examples(self, data_dir=None):
+    def get_dev_examples(
+        self, data_dir: str = ""
+    ) -> list[examples_module.InputExample]:
         """Returns the examples of the evaluation file; `data_dir` is not used."""
         path = _given(self._eval_file, "eval_file")
         return self._read(path, self._columns, "dev", labels=self.get_labels())
 
-    def get_test_examples(self, data_dir=None):
+    def get_test_examples(
+        self, data_dir: str = ""
+    ) -> list[examples_module.InputExample]:
         """Returns the examples of the file to predict; `data_dir` is not used."""
         path = _given(self._predict_file, "predict_file")
         return self._read(path, self._columns.without_label(), "test")
 
-    def get_labels(self):
+    def get_labels(self) -> list[str]:
         """Returns the names of the classes; none of numbers.
 
         Raises:

@@ -9,6 +9,8 @@ from bert_tf import progress as progress_module
 from bert_tf.data import batching
 from bert_tf.tasks.classification import class_weights
 from bert_tf.tasks.classification import features as features_module
+from bert_tf.tasks.classification import options as classification_options
+from bert_tf.tasks.classification import run_setup
 from bert_tf.tasks.classification import windows
 from bert_tf.tokenization import in_graph
 
@@ -31,12 +33,18 @@ class Parts:
         examples: set -> its examples.
     """
 
-    def __init__(self, options, setup, *, progress=progress_module.silent):
+    def __init__(
+        self,
+        options: classification_options.RunClassifierOptions,
+        setup: run_setup.RunSetup,
+        *,
+        progress: progress_module.Progress = progress_module.silent,
+    ):
         self._options = options
         self._setup = setup
         self._progress = progress
-        self._rows = {}
-        processor, folder = setup.processor, options.data_dir
+        self._rows: dict[str, features_module.Rows] = {}
+        processor, folder = setup.processor, options.data_dir or ""
         self.examples = {}
         if options.trains:
             self.examples["train"] = processor.get_train_examples(folder)

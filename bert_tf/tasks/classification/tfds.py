@@ -75,15 +75,21 @@ class TfdsProcessor(examples_module.DataProcessor):
         )
         self._splits = dict(zip(_PARTS, options.tfds_splits, strict=True))
 
-    def get_train_examples(self, data_dir=None):
+    def get_train_examples(
+        self, data_dir: str = ""
+    ) -> list[examples_module.InputExample]:
         """Returns the examples of the first split; `data_dir` is not used."""
         return self._read("train", self._split("train"), self.columns)
 
-    def get_dev_examples(self, data_dir=None):
+    def get_dev_examples(
+        self, data_dir: str = ""
+    ) -> list[examples_module.InputExample]:
         """Returns the examples of the second split, or of the first named so."""
         return next(iter(self.get_dev_sets().values()))
 
-    def get_test_examples(self, data_dir=None):
+    def get_test_examples(
+        self, data_dir: str = ""
+    ) -> list[examples_module.InputExample]:
         """Returns the examples of the third split, or of the first named so."""
         return next(iter(self.get_test_sets().values()))
 
@@ -102,7 +108,7 @@ class TfdsProcessor(examples_module.DataProcessor):
             for part, split in self._sets("test").items()
         }
 
-    def get_labels(self):
+    def get_labels(self) -> list[str]:
         """Returns the names of the classes; none of numbers.
 
         Raises:

@@ -11,6 +11,7 @@ from bert_tf.fine_tuning import workflow as fine_tuning_workflow
 from bert_tf.tasks.classification import card
 from bert_tf.tasks.classification import distillation
 from bert_tf.tasks.classification import evaluation as evaluation_module
+from bert_tf.tasks.classification import options as classification_options
 from bert_tf.tasks.classification import parts
 from bert_tf.tasks.classification import predictions as classification_predictions
 from bert_tf.tasks.classification import run_setup
@@ -19,7 +20,11 @@ from bert_tf.training import estimates
 from bert_tf.training import selection
 
 
-def run(options, *, progress=progress_module.silent) -> str:
+def run(
+    options: classification_options.RunClassifierOptions,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> str:
     """Trains, evaluates and predicts as the options say.
 
     Args:
@@ -45,13 +50,21 @@ def run(options, *, progress=progress_module.silent) -> str:
     return "\n".join([*lines, fine_tuning_workflow.run(one, options)])
 
 
-def train(options, *, progress=progress_module.silent) -> dict[str, float]:
+def train(
+    options: classification_options.RunClassifierOptions,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> dict[str, float]:
     """Trains; returns {"loss", "global_step"}. See `run`."""
     options = fine_tuning_workflow.only_training(options.alone())
     return Classification(options, progress=progress).train()
 
 
-def evaluate(options, *, progress=progress_module.silent) -> dict[str, float]:
+def evaluate(
+    options: classification_options.RunClassifierOptions,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> dict[str, float]:
     """Evaluates the last checkpoint; returns what eval_results.txt holds. See `run`."""
     options = fine_tuning_workflow.only_evaluation(options.alone())
     return Classification(options, progress=progress).evaluate()
@@ -95,7 +108,12 @@ class Classification:
         trainer: `loop.Trainer`.
     """
 
-    def __init__(self, options, *, progress=progress_module.silent):
+    def __init__(
+        self,
+        options: classification_options.RunClassifierOptions,
+        *,
+        progress: progress_module.Progress = progress_module.silent,
+    ):
         self.options = options
         self.progress = progress
         self.setup = run_setup.prepare(options, progress=progress)

@@ -47,7 +47,7 @@ class XnliProcessor(examples_module.DataProcessor):
         self._train_languages = tuple(train_languages) or (DEFAULT_LANGUAGE,)
         self._eval_languages = tuple(eval_languages) or self._train_languages
 
-    def get_train_examples(self, data_dir):
+    def get_train_examples(self, data_dir: str) -> list[examples_module.InputExample]:
         """Returns the examples of all training languages."""
         found = []
         for path in self.get_train_files(data_dir):
@@ -62,29 +62,33 @@ class XnliProcessor(examples_module.DataProcessor):
             found += [_as_contradiction(example) for example in read]
         return found
 
-    def get_dev_examples(self, data_dir):
+    def get_dev_examples(self, data_dir: str) -> list[examples_module.InputExample]:
         """Returns the dev examples of all evaluation languages."""
         return _joined(self.get_dev_sets(data_dir))
 
-    def get_test_examples(self, data_dir):
+    def get_test_examples(self, data_dir: str) -> list[examples_module.InputExample]:
         """Returns the test examples of all evaluation languages, without labels."""
         return _joined(self.get_test_sets(data_dir))
 
-    def get_dev_sets(self, data_dir):
+    def get_dev_sets(
+        self, data_dir: str
+    ) -> dict[str, list[examples_module.InputExample]]:
         """Returns "dev" of one language, "dev_LANGUAGE" each of several."""
         path = _find(data_dir, "xnli.dev.tsv")
         return self._sets(path, self.columns, "dev", glue.ENTAILMENT_LABELS)
 
-    def get_test_sets(self, data_dir):
+    def get_test_sets(
+        self, data_dir: str
+    ) -> dict[str, list[examples_module.InputExample]]:
         """Returns "test" of one language, "test_LANGUAGE" each of several."""
         path = _find(data_dir, "xnli.test.tsv")
         return self._sets(path, self.columns.without_label(), "test", ())
 
-    def get_labels(self):
+    def get_labels(self) -> list[str]:
         """Returns the names of the classes."""
         return list(glue.ENTAILMENT_LABELS)
 
-    def get_files(self, data_dir):
+    def get_files(self, data_dir: str) -> dict[str, str]:
         """Returns the paths of the first training file and of dev and test."""
         return {
             "train": self.get_train_files(data_dir)[0],
@@ -92,14 +96,14 @@ class XnliProcessor(examples_module.DataProcessor):
             "test": _find(data_dir, "xnli.test.tsv"),
         }
 
-    def get_train_files(self, data_dir):
+    def get_train_files(self, data_dir: str) -> list[str]:
         """Returns the path of each training language's file."""
         return [
             _find(data_dir, f"multinli.train.{language}.tsv")
             for language in self._train_languages
         ]
 
-    def get_languages(self):
+    def get_languages(self) -> list[str]:
         """Returns the languages of the training."""
         return list(self._train_languages)
 

@@ -4,14 +4,16 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from bert_tf.fine_tuning import model_card
+from bert_tf.tasks.multiple_choice import options as multiple_choice_options
+from bert_tf.tasks.multiple_choice import run_setup
 from bert_tf.training import training_facts
 
 PIPELINE_TAG = "multiple-choice"
 
 
 def card_of(
-    options,
-    setup,
+    options: multiple_choice_options.RunSwagOptions,
+    setup: run_setup.RunSetup,
     *,
     training: training_facts.TrainingFacts | None = None,
     results: Mapping[str, float] | None = None,

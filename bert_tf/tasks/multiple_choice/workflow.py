@@ -11,6 +11,7 @@ from bert_tf.fine_tuning import workflow as fine_tuning_workflow
 from bert_tf.modeling import numerics
 from bert_tf.tasks.multiple_choice import card
 from bert_tf.tasks.multiple_choice import features
+from bert_tf.tasks.multiple_choice import options as multiple_choice_options
 from bert_tf.tasks.multiple_choice import predictions
 from bert_tf.tasks.multiple_choice import run_setup
 from bert_tf.tasks.multiple_choice import scores
@@ -20,7 +21,11 @@ from bert_tf.training import estimates
 SCORE_NAMES = ("eval_accuracy", "eval_loss")
 
 
-def run(options, *, progress=progress_module.silent) -> str:
+def run(
+    options: multiple_choice_options.RunSwagOptions,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> str:
     """Trains, evaluates and predicts as the options say.
 
     Args:
@@ -36,13 +41,21 @@ def run(options, *, progress=progress_module.silent) -> str:
     return fine_tuning_workflow.run(MultipleChoice(options, progress=progress), options)
 
 
-def train(options, *, progress=progress_module.silent) -> dict[str, float]:
+def train(
+    options: multiple_choice_options.RunSwagOptions,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> dict[str, float]:
     """Trains; returns {"loss", "global_step"}. See `run`."""
     options = fine_tuning_workflow.only_training(options)
     return MultipleChoice(options, progress=progress).train()
 
 
-def evaluate(options, *, progress=progress_module.silent) -> dict[str, float]:
+def evaluate(
+    options: multiple_choice_options.RunSwagOptions,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> dict[str, float]:
     """Evaluates the last checkpoint; returns what eval_results.txt holds. See `run`."""
     options = fine_tuning_workflow.only_evaluation(options)
     return MultipleChoice(options, progress=progress).evaluate()
@@ -59,7 +72,12 @@ class MultipleChoice:
         progress: see `bert_tf.progress`.
     """
 
-    def __init__(self, options, *, progress=progress_module.silent):
+    def __init__(
+        self,
+        options: multiple_choice_options.RunSwagOptions,
+        *,
+        progress: progress_module.Progress = progress_module.silent,
+    ):
         self.options = options
         self.progress = progress
         self.setup = run_setup.prepare(options, progress=progress)
@@ -71,7 +89,7 @@ class MultipleChoice:
             score_names=lambda: SCORE_NAMES,
             progress=progress,
         )
-        self._columns = {}
+        self._columns: dict[str, dict[str, np.ndarray]] = {}
 
     def train(self) -> dict[str, float]:
         """Trains to the last step; returns {"loss", "global_step"}."""

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 
 from bert_tf.fine_tuning import model_card
 from bert_tf.tasks.question_answering import answers as answers_module
+from bert_tf.tasks.question_answering import options as question_answering_options
+from bert_tf.tasks.question_answering import run_setup
 from bert_tf.tasks.question_answering import scores as question_answering_scores
 from bert_tf.training import training_facts
 
@@ -12,8 +14,8 @@ PIPELINE_TAG = "question-answering"
 
 
 def card_of(
-    options,
-    setup,
+    options: question_answering_options.RunSquadOptions,
+    setup: run_setup.RunSetup,
     *,
     training: training_facts.TrainingFacts | None = None,
     results: Mapping[str, float] | None = None,

@@ -1,6 +1,7 @@
 """What a question answering run works on: the shared set-up, and its questions."""
 
 import dataclasses
+import typing
 
 from bert_tf import progress as progress_module
 from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
@@ -17,6 +18,10 @@ class RunSetup(fine_tuning_run_setup.RunSetup):
     # None if the run does not train, or does not answer.
     train_examples: list[question_answering_examples.SquadExample] | None
     squad_file: question_answering_examples.SquadFile | None
+
+    def require_squad_file(self) -> question_answering_examples.SquadFile:
+        """Returns the questions of a run that answers, as its options guarantee."""
+        return typing.cast(question_answering_examples.SquadFile, self.squad_file)
 
 
 def prepare(

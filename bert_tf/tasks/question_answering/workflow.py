@@ -12,6 +12,7 @@ from bert_tf.tasks.question_answering import alignment
 from bert_tf.tasks.question_answering import answers as answers_module
 from bert_tf.tasks.question_answering import card
 from bert_tf.tasks.question_answering import features as features_module
+from bert_tf.tasks.question_answering import options as question_answering_options
 from bert_tf.tasks.question_answering import (
     predictions as question_answering_predictions,
 )
@@ -25,7 +26,11 @@ from bert_tf.training import estimates
 logger = logging.getLogger(__name__)
 
 
-def run(options, *, progress=progress_module.silent) -> str:
+def run(
+    options: question_answering_options.RunSquadOptions,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> str:
     """Trains, answers and evaluates as the options say.
 
     Args:
@@ -61,19 +66,31 @@ def run(options, *, progress=progress_module.silent) -> str:
     return "\n".join([*lines, fine_tuning_workflow.place_line(options)])
 
 
-def train(options, *, progress=progress_module.silent) -> dict[str, float]:
+def train(
+    options: question_answering_options.RunSquadOptions,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> dict[str, float]:
     """Trains; returns {"loss", "global_step"} of the last stage. See `run`."""
     return _last_stage(fine_tuning_workflow.only_training(options), progress).train()
 
 
-def evaluate(options, *, progress=progress_module.silent) -> dict[str, float]:
+def evaluate(
+    options: question_answering_options.RunSquadOptions,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> dict[str, float]:
     """Evaluates the last checkpoint; returns what eval_results.txt holds. See `run`."""
     options = fine_tuning_workflow.only_evaluation(options)
     answering = QuestionAnswering(options, progress=progress)
     return answering.evaluate(answering.answers())
 
 
-def dry_run_report(options, *, progress=progress_module.silent) -> str:
+def dry_run_report(
+    options: question_answering_options.RunSquadOptions,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> str:
     """Returns what the training would take, stage by stage."""
     reports = []
     for path in options.train_file:
@@ -86,7 +103,9 @@ def dry_run_report(options, *, progress=progress_module.silent) -> str:
 
 
 def ensemble_answers(
-    options, *, progress=progress_module.silent
+    options: question_answering_options.RunSquadOptions,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
 ) -> answers_module.Answers:
     """Returns the answers of several trained runs together.
 
@@ -103,8 +122,8 @@ def ensemble_answers(
         member = dataclasses.replace(options, output_dir=run_dir, ensemble=())
         members.append(QuestionAnswering(member, progress=progress).answers())
     first = members[0]
-    for run_dir, member in zip(options.ensemble, members, strict=True):
-        if (member.threshold is None) != (first.threshold is None):
+    for run_dir, answers in zip(options.ensemble, members, strict=True):
+        if (answers.threshold is None) != (first.threshold is None):
             raise ValueError(
                 f"{run_dir} and {options.ensemble[0]} were not both trained with "
                 "--version_2_with_negative; expected runs of one kind."
@@ -124,7 +143,12 @@ class QuestionAnswering:
         progress: see `bert_tf.progress`.
     """
 
-    def __init__(self, options, *, progress=progress_module.silent):
+    def __init__(
+        self,
+        options: question_answering_options.RunSquadOptions,
+        *,
+        progress: progress_module.Progress = progress_module.silent,
+    ):
         self.options = options
         self.progress = progress
         self.setup = run_setup.prepare(options, progress=progress)
@@ -138,12 +162,13 @@ class QuestionAnswering:
         self._tokenizer = full.FullTokenizer(
             self.setup.vocabulary, do_lower_case=self.setup.task.do_lower_case
         )
-        self._windows = None
+        self._windows: question_answering_windows.Windows | None = None
 
     def score_names(self) -> list[str]:
         """Returns the names of all scores that an evaluation has."""
         return answers_module.score_names(
-            self.setup.squad_file, may_be_none=self.setup.task.threshold is not None
+            self.setup.require_squad_file(),
+            may_be_none=self.setup.task.threshold is not None,
         )
 
     def train(self) -> dict[str, float]:
@@ -153,7 +178,7 @@ class QuestionAnswering:
             self.setup,
             self.options,
             self._training_source,
-            counts={"Num orig examples": len(self.setup.train_examples)},
+            counts={"Num orig examples": len(self.setup.train_examples or ())},
             evaluate=lambda: self.answers().scores(),
         )
         self._write_card(training=self.trainer.facts())
@@ -176,7 +201,7 @@ class QuestionAnswering:
 
     def answers(self) -> answers_module.Answers:
         """Returns the answers to the questions of predict_file."""
-        task, squad_file = self.setup.task, self.setup.squad_file
+        task, squad_file = self.setup.task, self.setup.require_squad_file()
         if self._windows is None:
             self._windows = self._windows_of(squad_file.examples, is_training=False)
         found = question_answering_predictions.predictions_of(

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 
 from bert_tf.fine_tuning import model_card
+from bert_tf.tasks.retrieval import options as retrieval_options
+from bert_tf.tasks.retrieval import run_setup
 from bert_tf.training import training_facts
 
 _ABOUT = {
@@ -19,8 +21,8 @@ _ABOUT = {
 
 
 def card_of(
-    options,
-    setup,
+    options: retrieval_options.RunRetrievalOptions,
+    setup: run_setup.RunSetup,
     *,
     training: training_facts.TrainingFacts | None = None,
     results: Mapping[str, float] | None = None,

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from bert_tf import progress as progress_module
 from bert_tf.data import batching
 from bert_tf.tasks.retrieval import encoding
+from bert_tf.tasks.retrieval import options as retrieval_options
 from bert_tf.tasks.retrieval import predictor as retrieval_predictor
 from bert_tf.tasks.retrieval import ranking
+from bert_tf.tasks.retrieval import run_setup
 from bert_tf.tasks.retrieval import search as search_module
 from bert_tf.training import evaluation as training_evaluation
+from bert_tf.training import loop
 
 
 class CorpusRanking:
@@ -17,29 +20,31 @@ class CorpusRanking:
 
     Args:
         trainer: `loop.Trainer`.
-        setup: `run_setup.RunSetup` with a corpus.
+        setup: of the run, with a corpus.
+        options: of the run.
         create_tokenizer: function without arguments that returns the tokenizer.
         progress: see `bert_tf.progress`.
     """
 
     def __init__(
         self,
-        trainer,
-        setup,
+        trainer: loop.Trainer,
+        setup: run_setup.RunSetup,
+        options: retrieval_options.RunRetrievalOptions,
         create_tokenizer: Callable,
         *,
-        progress=progress_module.silent,
+        progress: progress_module.Progress = progress_module.silent,
     ):
         self._trainer = trainer
         self._setup = setup
-        self._options = trainer.options
+        self._options = options
         self._create_tokenizer = create_tokenizer
         self._progress = progress
         self._evaluation = training_evaluation.Evaluation(
             trainer.model,
             trainer.strategy,
-            trainer.options,
-            length_buckets=trainer.options.length_buckets,
+            options,
+            length_buckets=options.length_buckets,
         )
         self._candidates: dict[tuple[str, ...], search_module.Neighbours] = {}
 
@@ -62,7 +67,7 @@ class CorpusRanking:
             scorer,
             queries,
             self.candidates(queries),
-            self._setup.corpus.passages,
+            self._setup.require_corpus().passages,
             progress=self._progress,
         )
 
@@ -74,7 +79,7 @@ class CorpusRanking:
         """
         queries = tuple(queries)
         if queries not in self._candidates:
-            found = retrieval_predictor.load(self._options.retrieve_with)
+            found = retrieval_predictor.load(self._options.retrieve_with or "")
             if not isinstance(found, retrieval_predictor.BiEncoderPredictor):
                 raise ValueError(
                     f"--retrieve_with={self._options.retrieve_with} is a run of a "

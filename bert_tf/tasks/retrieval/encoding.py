@@ -33,13 +33,21 @@ class TextEncoder:
         self._tokenizer = tokenizer
         self._task = task
 
-    def queries(self, texts: Sequence[str], *, progress=progress_module.silent):
+    def queries(
+        self,
+        texts: Sequence[str],
+        *,
+        progress: progress_module.Progress = progress_module.silent,
+    ):
         """Returns float32 [N, H] for N queries, at least one."""
         blocks = self._blocks(texts, self._task.max_query_length, "queries", progress)
         return np.concatenate(list(blocks))
 
     def passages(
-        self, texts: Sequence[str], *, progress=progress_module.silent
+        self,
+        texts: Sequence[str],
+        *,
+        progress: progress_module.Progress = progress_module.silent,
     ) -> Iterator[np.ndarray]:
         """Yields float32 [1024 or the rest, H], one after the other, for passages."""
         yield from self._blocks(texts, self._task.max_seq_length, "passages", progress)
@@ -76,7 +84,7 @@ class PairScorer:
         queries: Sequence[str],
         passages: Sequence[str],
         *,
-        progress=progress_module.silent,
+        progress: progress_module.Progress = progress_module.silent,
     ) -> np.ndarray:
         """Returns float32 [N] for N queries, each with the passage at its place."""
         found = [np.zeros(0, np.float32)]

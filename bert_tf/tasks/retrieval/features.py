@@ -83,7 +83,10 @@ def convert_examples_to_features(
 
 
 def token_ids(
-    tokenizer, texts: Sequence[str], *, progress=progress_module.silent
+    tokenizer,
+    texts: Sequence[str],
+    *,
+    progress: progress_module.Progress = progress_module.silent,
 ) -> list[list[int]]:
     """Returns the ids of each text's pieces, in parts that keep a bar moving."""
     found = []

@@ -33,7 +33,7 @@ class Retriever:
         corpus: corpus_module.Corpus,
         folder: str,
         *,
-        progress=progress_module.silent,
+        progress: progress_module.Progress = progress_module.silent,
     ) -> passage_index.PassageIndex:
         """Returns the vectors of a corpus: those in the folder, or newly made there.
 
@@ -64,7 +64,7 @@ class Retriever:
         top_k: int,
         *,
         search: str = "exact",
-        progress=progress_module.silent,
+        progress: progress_module.Progress = progress_module.silent,
     ) -> search_module.Neighbours:
         """Returns the best passages of each query; see `search.search`."""
         vectors = self._encoder.queries(queries, progress=progress)
@@ -79,7 +79,7 @@ def rerank(
     found: search_module.Neighbours,
     passages: Sequence[str],
     *,
-    progress=progress_module.silent,
+    progress: progress_module.Progress = progress_module.silent,
 ) -> search_module.Neighbours:
     """Returns the passages that were found, in the order of a cross-encoder's scores.
 

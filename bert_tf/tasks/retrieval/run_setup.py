@@ -1,6 +1,7 @@
 """What a retrieval run works on: the shared set-up, the queries and the corpus."""
 
 import dataclasses
+import typing
 from collections.abc import Iterable
 
 from bert_tf import progress as progress_module
@@ -22,6 +23,10 @@ class RunSetup(fine_tuning_run_setup.RunSetup):
     examples: dict[str, list[examples_module.RankingExample]]
     paths: dict[str, str]  # The file that each set was read from.
     corpus: corpus_module.Corpus | None  # None: nothing is searched.
+
+    def require_corpus(self) -> corpus_module.Corpus:
+        """Returns the corpus of a run that searches, which its options guarantee."""
+        return typing.cast(corpus_module.Corpus, self.corpus)
 
 
 def prepare(

@@ -31,7 +31,7 @@ def search(
     top_k: int,
     *,
     kind: str = "exact",
-    progress=progress_module.silent,
+    progress: progress_module.Progress = progress_module.silent,
 ) -> Neighbours:
     """Returns the passages with the highest dot products.
 

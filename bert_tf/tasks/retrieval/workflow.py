@@ -10,6 +10,7 @@ from bert_tf.fine_tuning import workflow as fine_tuning_workflow
 from bert_tf.tasks.retrieval import card
 from bert_tf.tasks.retrieval import corpus_ranking
 from bert_tf.tasks.retrieval import features
+from bert_tf.tasks.retrieval import options as retrieval_options
 from bert_tf.tasks.retrieval import predictions
 from bert_tf.tasks.retrieval import run_setup
 from bert_tf.tasks.retrieval import scores
@@ -21,7 +22,11 @@ from bert_tf.training import estimates
 RETRIEVED = "eval_retrieved_"
 
 
-def run(options, *, progress=progress_module.silent) -> str:
+def run(
+    options: retrieval_options.RunRetrievalOptions,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> str:
     """Trains, evaluates and predicts as the options say.
 
     Args:
@@ -38,13 +43,21 @@ def run(options, *, progress=progress_module.silent) -> str:
     return fine_tuning_workflow.run(Retrieval(options, progress=progress), options)
 
 
-def train(options, *, progress=progress_module.silent) -> dict[str, float]:
+def train(
+    options: retrieval_options.RunRetrievalOptions,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> dict[str, float]:
     """Trains; returns {"loss", "global_step"}. See `run`."""
     options = fine_tuning_workflow.only_training(options)
     return Retrieval(options, progress=progress).train()
 
 
-def evaluate(options, *, progress=progress_module.silent) -> dict[str, float]:
+def evaluate(
+    options: retrieval_options.RunRetrievalOptions,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> dict[str, float]:
     """Evaluates the last checkpoint; returns what eval_results.txt holds. See `run`."""
     options = fine_tuning_workflow.only_evaluation(options)
     return Retrieval(options, progress=progress).evaluate()
@@ -61,7 +74,12 @@ class Retrieval:
         progress: see `bert_tf.progress`.
     """
 
-    def __init__(self, options, *, progress=progress_module.silent):
+    def __init__(
+        self,
+        options: retrieval_options.RunRetrievalOptions,
+        *,
+        progress: progress_module.Progress = progress_module.silent,
+    ):
         self.options = options
         self.progress = progress
         self.setup = run_setup.prepare(options, progress=progress)
@@ -78,6 +96,7 @@ class Retrieval:
         self._ranking = corpus_ranking.CorpusRanking(
             self.trainer,
             self.setup,
+            options,
             lambda: self._tokenizer,  # Not made where nothing is ranked.
             progress=progress,
         )
@@ -120,7 +139,7 @@ class Retrieval:
         queries = [example.query for example in self.examples["test"]]
         top_k = self.options.top_k
         found = self._ranking.rank(queries, top_k)
-        corpus = self.setup.corpus
+        corpus = self.setup.require_corpus()
         rankings = [
             predictions.ranking(
                 query,

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from bert_tf.fine_tuning import model_card
+from bert_tf.tasks.token_classification import options as token_classification_options
 from bert_tf.tasks.token_classification import run_setup
 from bert_tf.tasks.token_classification import schemes
 from bert_tf.training import training_facts
@@ -12,7 +13,7 @@ PIPELINE_TAG = "token-classification"
 
 
 def card_of(
-    options,
+    options: token_classification_options.RunNerOptions,
     setup: run_setup.RunSetup,
     *,
     training: training_facts.TrainingFacts | None = None,

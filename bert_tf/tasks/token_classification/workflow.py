@@ -13,6 +13,7 @@ from bert_tf.fine_tuning import workflow as fine_tuning_workflow
 from bert_tf.modeling import numerics
 from bert_tf.tasks.token_classification import card
 from bert_tf.tasks.token_classification import features as features_module
+from bert_tf.tasks.token_classification import options as token_classification_options
 from bert_tf.tasks.token_classification import plain_text
 from bert_tf.tasks.token_classification import predictions
 from bert_tf.tasks.token_classification import run_setup
@@ -28,7 +29,11 @@ logger = logging.getLogger(__name__)
 ROWS_PER_PART = 4096
 
 
-def run(options, *, progress=progress_module.silent) -> str:
+def run(
+    options: token_classification_options.RunNerOptions,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> str:
     """Trains, evaluates and predicts as the options say.
 
     Args:
@@ -45,13 +50,21 @@ def run(options, *, progress=progress_module.silent) -> str:
     return fine_tuning_workflow.run(Tagging(options, progress=progress), options)
 
 
-def train(options, *, progress=progress_module.silent) -> dict[str, float]:
+def train(
+    options: token_classification_options.RunNerOptions,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> dict[str, float]:
     """Trains; returns {"loss", "global_step"}. See `run`."""
     options = fine_tuning_workflow.only_training(options)
     return Tagging(options, progress=progress).train()
 
 
-def evaluate(options, *, progress=progress_module.silent) -> dict[str, float]:
+def evaluate(
+    options: token_classification_options.RunNerOptions,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> dict[str, float]:
     """Evaluates the last checkpoint; returns what eval_results.txt holds. See `run`."""
     options = fine_tuning_workflow.only_evaluation(options)
     return Tagging(options, progress=progress).evaluate()
@@ -65,12 +78,17 @@ class Tagging:
         progress: see `bert_tf.progress`.
     """
 
-    def __init__(self, options, *, progress=progress_module.silent):
+    def __init__(
+        self,
+        options: token_classification_options.RunNerOptions,
+        *,
+        progress: progress_module.Progress = progress_module.silent,
+    ):
         self.options = options
         self.progress = progress
         self.setup = run_setup.prepare(options, progress=progress)
         self.sentences = self.setup.sentences
-        self._features_of = {}
+        self._features_of: dict[str, features_module.Features] = {}
         if "dev" in self.sentences or self._has_tags("test"):
             scores.check_available(self.setup.task.tag_scheme)
         self.trainer = fine_tuning_workflow.create_trainer(
