@@ -146,6 +146,7 @@ class Pretraining:
             num_train_steps=num_train_steps if trains else 0,
             num_warmup_steps=options.num_warmup_steps,
             time_limit=time_limit,
+            source=start.source,
             progress=progress,
         )
         if options.do_eval:

@@ -1,0 +1,39 @@
+"""What a run reads, beyond what the tests of the tool see."""
+
+from bert_tf.pretraining import fill_mask
+from bert_tf.pretraining import options as pretraining_options
+from bert_tf.pretraining import workflow as pretraining_workflow
+
+
+def test_training_opens_its_checkpoint_once(golden, tmp_path, opened_checkpoints):
+    model = golden / "model"
+    options = pretraining_options.RunPretrainingOptions(
+        input_file=str(model / "examples.tfrecord"),
+        output_dir=str(tmp_path / "run"),
+        init_checkpoint=str(model / "bert_model.ckpt"),
+        bert_config_file=str(model / "bert_config.json"),
+        vocab_file=str(golden / "vocab.txt"),
+        max_seq_length=64,
+        max_predictions_per_seq=10,
+        train_batch_size=2,
+        num_train_steps=1,
+        num_warmup_steps=0,
+        do_train=True,
+        do_eval=True,
+        max_eval_steps=1,
+    )
+    report = pretraining_workflow.run(options)
+    assert "Trained to step 1" in report
+    assert opened_checkpoints == [options.init_checkpoint]
+
+
+def test_filling_masks_opens_its_checkpoint_once(golden, opened_checkpoints):
+    model = golden / "model"
+    options = pretraining_options.FillMaskOptions(
+        init_checkpoint=str(model / "bert_model.ckpt"),
+        bert_config_file=str(model / "bert_config.json"),
+        vocab_file=str(golden / "vocab.txt"),
+        text="a [MASK]",
+    )
+    fill_mask.run(options)
+    assert opened_checkpoints == [options.init_checkpoint]
