@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import importlib.util
 import io
+import json
 import os
 import pathlib
 import subprocess
@@ -65,6 +66,33 @@ def project_root():
 def golden():
     """Folder of small results that were recorded from the 2018 release."""
     return ROOT / "tests" / "golden"
+
+
+@pytest.fixture(scope="session")
+def quick_config(golden, tmp_path_factory):
+    """Path of the configuration of a model that learns a task in very few steps.
+
+    It is the recorded model with one layer, no dropout, and initial weights that are
+    five times as large. It learns in a quarter of the steps that the tests take, with
+    any seed and on any processor. Tests of resumed runs need `recorded_config`
+    instead: what has to resume is also the state of dropout.
+    """
+    config = json.loads((golden / "model" / "bert_config.json").read_text())
+    config |= {
+        "num_hidden_layers": 1,
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+        "initializer_range": 0.1,
+    }
+    path = tmp_path_factory.mktemp("config") / "bert_config.json"
+    path.write_text(json.dumps(config))
+    return str(path)
+
+
+@pytest.fixture(scope="session")
+def recorded_config(golden):
+    """Path of the recorded model's configuration, which has two layers and dropout."""
+    return str(golden / "model" / "bert_config.json")
 
 
 @pytest.fixture(scope="session")

@@ -32,13 +32,13 @@ def weather(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def weather_options(golden, weather):
+def weather_options(golden, quick_config, weather):
     """Returns options for the weather task; keywords replace or add."""
 
     def create(output_dir, **values):
         defaults = {
             "output_dir": str(output_dir),
-            "bert_config_file": str(golden / "model" / "bert_config.json"),
+            "bert_config_file": quick_config,
             "vocab_file": str(golden / "vocab.txt"),
             "train_file": str(weather / "train.tsv"),
             "eval_file": str(weather / "dev.tsv"),

@@ -79,6 +79,8 @@ def test_mnli_is_scored_on_both_sets_and_its_model_answers_ax(
         )
 
 
+# The labels are so close that the model may give both texts the same number.
+@pytest.mark.filterwarnings("ignore:An input array is.*constant")
 def test_numbers_of_sts_b_are_submitted_within_their_range(tmp_path, glue_options):
     header = "index\tsentence1\tsentence2\tscore\n"
     for name in ("train", "dev"):
@@ -92,7 +94,7 @@ def test_numbers_of_sts_b_are_submitted_within_their_range(tmp_path, glue_option
             tmp_path,
             do_eval=True,
             do_predict=True,
-            num_train_epochs=60.0,
+            num_train_epochs=100.0,
         )
     )
     assert {"eval_pearson", "eval_spearman"} <= set(keys_of(run_dir))

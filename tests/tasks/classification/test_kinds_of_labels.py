@@ -42,7 +42,12 @@ def number_run(tmp_path_factory, weather_options, weather_table):
     table = weather_table("numbers.tsv", lambda _, label: {"rain": 2, "sun": -1}[label])
     files = dict.fromkeys(("train_file", "eval_file"), table)
     options = weather_options(
-        run_dir, do_eval=True, do_predict=True, regression=True, **files
+        run_dir,
+        do_eval=True,
+        do_predict=True,
+        regression=True,
+        learning_rate=3e-3,
+        **files,
     )
     classification_workflow.run(options)
     return run_dir

@@ -40,13 +40,13 @@ def endings(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def choice_options(golden, endings):
+def choice_options(golden, quick_config, endings):
     """Returns options for the task; keywords replace or add."""
 
     def create(output_dir, **values):
         defaults = {
             "output_dir": str(output_dir),
-            "bert_config_file": str(golden / "model" / "bert_config.json"),
+            "bert_config_file": quick_config,
             "vocab_file": str(golden / "vocab.txt"),
             "train_file": str(endings / "train.tsv"),
             "eval_file": str(endings / "dev.tsv"),

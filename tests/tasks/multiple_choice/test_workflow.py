@@ -142,9 +142,10 @@ def test_evaluating_and_predicting_need_only_the_folder(run_dir, choice_options)
 
 
 def test_a_run_that_was_stopped_ends_with_the_weights_of_one_that_was_not(
-    tmp_path, choice_options
+    tmp_path, choice_options, recorded_config
 ):
-    whole = choice_options(tmp_path / "whole", num_train_epochs=2.0)
+    values = {"bert_config_file": recorded_config, "num_train_epochs": 2.0}
+    whole = choice_options(tmp_path / "whole", **values)
     assert multiple_choice_workflow.train(whole)["global_step"] == 8
 
     class StoppedError(Exception):
@@ -154,9 +155,7 @@ def test_a_run_that_was_stopped_ends_with_the_weights_of_one_that_was_not(
         if stage == "train" and done >= 4:
             raise StoppedError
 
-    parts = choice_options(
-        tmp_path / "parts", num_train_epochs=2.0, save_checkpoints_steps=2
-    )
+    parts = choice_options(tmp_path / "parts", save_checkpoints_steps=2, **values)
     with pytest.raises(StoppedError):
         multiple_choice_workflow.MultipleChoice(parts, progress=stop).train()
     assert multiple_choice_workflow.train(parts)["global_step"] == 8
@@ -359,7 +358,7 @@ def test_a_run_with_another_vocabulary_or_model_is_not_continued(
     swapped.write_text("\n".join([*tokens, other, one]) + "\n")
     with pytest.raises(ValueError, match="with another vocabulary"):
         multiple_choice_workflow.run(choice_options(run_dir, vocab_file=str(swapped)))
-    config = json.loads((golden / "model" / "bert_config.json").read_text())
+    config = json.loads((run_dir / "bert_config.json").read_text())
     other_config = tmp_path / "other.json"
     other_config.write_text(json.dumps(config | {"num_attention_heads": 4}))
     with pytest.raises(ValueError, match="num_attention_heads is 2 there, 4"):

@@ -53,13 +53,13 @@ def quiz(write_squad):
 
 
 @pytest.fixture(scope="session")
-def quiz_options(golden, quiz):
+def quiz_options(golden, quick_config, quiz):
     """Returns options for the quiz; keywords replace or add."""
 
     def create(output_dir, **values):
         defaults = {
             "output_dir": str(output_dir),
-            "bert_config_file": str(golden / "model" / "bert_config.json"),
+            "bert_config_file": quick_config,
             "vocab_file": str(golden / "vocab.txt"),
             "train_file": quiz,
             "predict_file": quiz,

@@ -12,10 +12,10 @@ PAIRS = (
     ("the lamp", "light at midnight"),
     ("the baker", "warm bread"),
     ("the river", "cold water"),
-    ("a queen", "twelve houses"),
-    ("a wheel", "slow street"),
-    ("a ball", "green garden"),
-    ("a horse", "old stone"),
+    ("a queen", "twelve children"),
+    ("a wheel", "slow clocks"),
+    ("a ball", "summer evening"),
+    ("a keeper", "narrow rock"),
 )
 
 
@@ -31,7 +31,7 @@ def passages(tmp_path_factory):
     again = [{"query": f"{q} was here", "passage": p} for q, p in PAIRS]
     (folder / "train.jsonl").write_text(json_lines(rows + again))
     (folder / "dev.jsonl").write_text(json_lines(rows))
-    others = ["the street was old", "", "a garden", "cold houses"]
+    others = ["six weeks away", "", "ninety steps", "small bubbles"]
     lines = [*others, *(passage for _, passage in PAIRS)]
     (folder / "corpus.txt").write_text("\n".join(lines) + "\n")
     (folder / "queries.txt").write_text("the bee\n\nthe river\n")
@@ -39,13 +39,13 @@ def passages(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def retrieval_options(golden, passages):
+def retrieval_options(golden, quick_config, passages):
     """Returns options for the task; keywords replace or add."""
 
     def create(output_dir, **values):
         defaults = {
             "output_dir": str(output_dir),
-            "bert_config_file": str(golden / "model" / "bert_config.json"),
+            "bert_config_file": quick_config,
             "vocab_file": str(golden / "vocab.txt"),
             "train_file": str(passages / "train.jsonl"),
             "eval_file": str(passages / "dev.jsonl"),

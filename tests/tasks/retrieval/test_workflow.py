@@ -220,9 +220,10 @@ def test_evaluating_and_predicting_need_only_the_folder(run_dir, retrieval_optio
     "values", [{}, {"model": "cross_encoder"}], ids=["bi_encoder", "cross_encoder"]
 )
 def test_a_run_that_was_stopped_ends_with_the_weights_of_one_that_was_not(
-    tmp_path, retrieval_options, values
+    tmp_path, retrieval_options, recorded_config, values
 ):
     values = {"num_train_epochs": 3.0, "num_negatives": 2} | values
+    values["bert_config_file"] = recorded_config
     whole = retrieval_options(tmp_path / "whole", **values)
     assert retrieval_workflow.train(whole)["global_step"] == 6
 
@@ -297,10 +298,16 @@ def test_negatives_follow_flag_file_and_model(
     assert found.candidates(0, [0, 1]).shape == (2, candidates)
 
 
-def test_an_encoder_is_evaluated_as_it_is(tmp_path, retrieval_options, golden):
+def test_an_encoder_is_evaluated_as_it_is(
+    tmp_path, retrieval_options, golden, recorded_config
+):
     prefix = str(golden / "model" / "bert_model.ckpt")
     options = retrieval_options(
-        tmp_path, do_train=False, do_eval=True, init_checkpoint=prefix
+        tmp_path,
+        do_train=False,
+        do_eval=True,
+        init_checkpoint=prefix,
+        bert_config_file=recorded_config,
     )
     assert 0 < retrieval_workflow.evaluate(options)["eval_mrr"] < 1
     made_by = passage_index.PassageIndex(
@@ -453,7 +460,7 @@ def test_a_run_with_another_vocabulary_or_model_is_not_continued(
     swapped.write_text("\n".join([*tokens, other, one]) + "\n")
     with pytest.raises(ValueError, match="with another vocabulary"):
         retrieval_workflow.run(retrieval_options(run_dir, vocab_file=str(swapped)))
-    config = json.loads((golden / "model" / "bert_config.json").read_text())
+    config = json.loads((run_dir / "bert_config.json").read_text())
     other_config = tmp_path / "other.json"
     other_config.write_text(json.dumps(config | {"num_attention_heads": 4}))
     with pytest.raises(ValueError, match="num_attention_heads is 2 there, 4"):

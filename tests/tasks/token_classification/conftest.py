@@ -65,13 +65,13 @@ def names(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def names_options(golden, names):
+def names_options(golden, quick_config, names):
     """Returns options for the names; keywords replace or add."""
 
     def create(output_dir, **values):
         defaults = {
             "output_dir": str(output_dir),
-            "bert_config_file": str(golden / "model" / "bert_config.json"),
+            "bert_config_file": quick_config,
             "vocab_file": str(golden / "vocab.txt"),
             "data_dir": str(names),
             "do_train": True,

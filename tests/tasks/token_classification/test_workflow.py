@@ -306,7 +306,7 @@ def test_parts_of_speech_are_scored_by_accuracy(small, tmp_path, monkeypatch):
         (
             {"feature_based": "concat_last_four"},
             {"train": conll("a/B-X b/O")},
-            "needs 4 layers, but the encoder has 2",
+            "needs 4 layers, but the encoder has 1",
         ),
     ],
 )
@@ -401,7 +401,7 @@ def test_a_run_of_another_task_is_not_continued(
 def test_another_model_or_vocabulary_is_not_continued(
     names_run, names_options, golden, tmp_path
 ):
-    config = json.loads((golden / "model" / "bert_config.json").read_text())
+    config = json.loads((names_run / "bert_config.json").read_text())
     other = tmp_path / "other.json"
     other.write_text(json.dumps(config | {"num_attention_heads": 4}))
     with pytest.raises(ValueError, match="num_attention_heads is 2 there, 4"):
@@ -450,7 +450,7 @@ class KilledError(Exception):
     "feature_based", [None, pytest.param("weighted_sum_all", marks=pytest.mark.slow)]
 )
 def test_a_killed_run_ends_with_the_weights_of_an_undisturbed_one(
-    tmp_path, names_options, feature_based
+    tmp_path, names_options, recorded_config, feature_based
 ):
     def kill(stage, done, total, **values):
         del total, values
@@ -459,6 +459,7 @@ def test_a_killed_run_ends_with_the_weights_of_an_undisturbed_one(
 
     values = {
         "feature_based": feature_based,
+        "bert_config_file": recorded_config,
         "num_train_epochs": 0.6,  # Nine steps.
         "save_checkpoints_steps": 4,
         "iterations_per_loop": 2,
@@ -483,12 +484,13 @@ def test_a_killed_run_ends_with_the_weights_of_an_undisturbed_one(
 
 
 def test_the_frozen_encoder_keeps_its_weights_and_names_are_still_found(
-    tmp_path, names_options, golden
+    tmp_path, names_options, golden, recorded_config
 ):
     prefix = str(golden / "model" / "bert_model.ckpt")
     options = names_options(
         tmp_path,
         init_checkpoint=prefix,
+        bert_config_file=recorded_config,
         feature_based="last",
         num_train_epochs=12.0,
         do_eval=True,
