@@ -2,13 +2,16 @@
 
 PYTHON ?= python3.11
 BIN := .venv/bin
+# Processes that run tests. One file's tests share a process, and what they trained.
+WORKERS ?= 2
+PYTEST := $(BIN)/pytest --quiet --numprocesses=$(WORKERS) --dist=loadfile
 
 .PHONY: help demo test test-slow test-beam lint format notebooks lock
 
 help:
 	@echo "make demo       raw text to a served answer, on the text of the package;"
 	@echo "                DEMO_CORPUS=path takes your own text"
-	@echo "make test       lint and all fast tests"
+	@echo "make test       lint and all fast tests, in two processes; WORKERS=4: in four"
 	@echo "make test-slow  all tests, also those that take minutes or gigabytes"
 	@echo "make test-beam  the tests of Apache Beam's runners, in .venv-beam"
 	@echo "make lint       ruff: rules and format"
@@ -20,10 +23,10 @@ demo: .venv/installed
 	$(BIN)/python tools/run_demo.py $(if $(DEMO_CORPUS),--corpus_file="$(DEMO_CORPUS)")
 
 test: lint
-	$(BIN)/pytest --quiet
+	$(PYTEST)
 
 test-slow: lint
-	$(BIN)/pytest --quiet --run-slow
+	$(PYTEST) --run-slow
 
 test-beam: .venv-beam/installed
 	.venv-beam/bin/pytest --quiet tests/data/parallel/test_beam.py

@@ -60,7 +60,9 @@ setuptools.setup(
     extras_require={
         "dev": [
             "jax>=0.4",
+            "mypy>=2",
             "pytest>=8",
+            "pytest-xdist>=3.8",
             "ruff>=0.6",
             *PLOTS,
             *VOCABULARY,

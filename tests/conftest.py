@@ -1,4 +1,4 @@
-"""What all tests share: recorded results, the tools in-process, slow tests."""
+"""Fixtures for all tests: recorded results, configurations, tools; slow tests."""
 
 import ast
 import contextlib
@@ -16,6 +16,7 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import pytest
+import wrapt
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -42,18 +43,16 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(skip)
 
 
-def pytest_collection_finish(session):
+@wrapt.when_imported("tensorflow")
+def divide_cpu(tensorflow):
     """Divides the CPU into four devices, for tests of replicas.
 
-    TensorFlow allows it before its first use only, so it comes before every test.
+    TensorFlow allows this only before its first use, so it happens right after the
+    import. Every process therefore has the same devices, whichever tests it runs.
     """
-    if not any("training" in str(item.path) for item in session.items):
-        return
-    import tensorflow as tf
-
-    cpu = tf.config.list_physical_devices("CPU")[0]
-    devices = [tf.config.LogicalDeviceConfiguration()] * 4
-    tf.config.set_logical_device_configuration(cpu, devices)
+    cpu = tensorflow.config.list_physical_devices("CPU")[0]
+    devices = [tensorflow.config.LogicalDeviceConfiguration()] * 4
+    tensorflow.config.set_logical_device_configuration(cpu, devices)
 
 
 @pytest.fixture(scope="session")
