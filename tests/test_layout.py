@@ -65,6 +65,7 @@ MAY_IMPORT = {
     # A stage before any task: raw text to the sentences that data/corpus.py reads.
     "preparation": {"data"},
 }
+CONSTRUCTORS = {"__init__", "__call__"}
 BACKEND_FREE = ("modeling/",)
 ONLY_HERE = {
     "apache_beam": "bert_tf/data/parallel/beam.py",
@@ -82,6 +83,20 @@ VAGUE_CLASS = re.compile(r"(Manager|Handler)$")
 ALLOWED_CLASSES = {"_LogHandler"}  # The standard library's: a logging.Handler.
 # A declaration on every line of a record reads better without its module.
 ALLOWED_NAMES = {"bert_tf.options:option"}
+# Packages with public functions that lack annotations. The list only ever gets shorter.
+NOT_ANNOTATED_YET = {
+    "checkpoints",
+    "fine_tuning",
+    "modeling",
+    "pretraining",
+    "serving",
+    "tasks.classification",
+    "tasks.feature_extraction",
+    "tasks.multiple_choice",
+    "tasks.question_answering",
+    "tasks.retrieval",
+    "tasks.token_classification",
+}
 
 
 def violations(root):
@@ -289,8 +304,61 @@ def _reachable(name, imported):
     return found
 
 
+def unannotated(root):
+    """Returns a sentence for each public function that lacks annotations, by package.
+
+    Constructors count as public. ruff's rules D1 see to the docstrings.
+    """
+    found = collections.defaultdict(list)
+    for path in sorted([*(root / "bert_tf").rglob("*.py"), *root.glob("tools/*.py")]):
+        parts = path.relative_to(root).with_suffix("").parts
+        package = "tools" if parts[0] == "tools" else _row(parts)
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for name, function, is_bound in _public_functions(tree):
+            missing = _without_annotation(function, is_bound)
+            if missing:
+                where = path.relative_to(root).as_posix()
+                sentence = f"{where}: {name} does not annotate {', '.join(missing)}"
+                found[package].append(sentence)
+    return dict(found)
+
+
+def _public_functions(tree):
+    """Yields name, node and whether its first argument is `self` or `cls`."""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+            yield node.name, node, False
+        if not isinstance(node, ast.ClassDef) or node.name.startswith("_"):
+            continue
+        for method in node.body:
+            if not isinstance(method, ast.FunctionDef):
+                continue
+            decorators = {ast.unparse(one) for one in method.decorator_list}
+            if not method.name.startswith("_") or method.name in CONSTRUCTORS:
+                is_bound = "staticmethod" not in decorators
+                yield f"{node.name}.{method.name}", method, is_bound
+
+
+def _without_annotation(function, is_bound):
+    given = function.args
+    arguments = [*given.posonlyargs, *given.args][is_bound:]
+    arguments += [*given.kwonlyargs, *filter(None, [given.vararg, given.kwarg])]
+    missing = [one.arg for one in arguments if one.annotation is None]
+    if function.returns is None and function.name != "__init__":
+        missing.append("the return value")
+    return missing
+
+
 def test_the_project_keeps_its_layout():
     assert violations(ROOT) == []
+
+
+def test_public_functions_are_annotated():
+    found = unannotated(ROOT)
+    done = NOT_ANNOTATED_YET - found.keys()
+    assert not done, f"Remove {sorted(done)} from NOT_ANNOTATED_YET."
+    new = [one for name in found.keys() - NOT_ANNOTATED_YET for one in found[name]]
+    assert sorted(new) == []
 
 
 def _plant(root, **sources):
@@ -443,3 +511,38 @@ def test_a_folder_without_init_is_reported(tmp_path):
     _plant(tmp_path, bert_tf__data__rows="")
     (tmp_path / "bert_tf" / "data" / "__init__.py").unlink()
     assert violations(tmp_path) == ["bert_tf/data: has no __init__.py"]
+
+
+def test_a_public_function_without_annotations_is_reported(tmp_path):
+    _plant(
+        tmp_path,
+        bert_tf__data__rows=(
+            "def load(path: str, *, limit) -> list: ...\n"
+            "def _hidden(path): ...\n"
+            "def annotated(*paths: str, **values: int) -> None: ...\n"
+            "class Rows:\n"
+            "    def __init__(self, path): ...\n"
+            "    def take(self, count: int): ...\n"
+            "    def _hidden(self, count): ...\n"
+            "    def __len__(self): ...\n"
+            "    @staticmethod\n"
+            "    def read(path) -> list: ...\n"
+            "class _Hidden:\n"
+            "    def take(self, count): ...\n"
+        ),
+        bert_tf__tasks__retrieval__corpus="def read(path): ...",
+        tools__run_one="def main(argv=None) -> int: ...",
+    )
+    assert unannotated(tmp_path) == {
+        "data": [
+            "bert_tf/data/rows.py: load does not annotate limit",
+            "bert_tf/data/rows.py: Rows.__init__ does not annotate path",
+            "bert_tf/data/rows.py: Rows.take does not annotate the return value",
+            "bert_tf/data/rows.py: Rows.read does not annotate path",
+        ],
+        "tasks.retrieval": [
+            "bert_tf/tasks/retrieval/corpus.py: read does not annotate path, "
+            "the return value"
+        ],
+        "tools": ["tools/run_one.py: main does not annotate argv"],
+    }
