@@ -64,7 +64,12 @@ def _read_texts(options):
     return texts
 
 
-def _records(options, filler, texts, progress):
+def _records(
+    options: pretraining_options.FillMaskOptions,
+    filler: predictions.MaskFiller,
+    texts: list[tuple[str, str]],
+    progress: progress_module.Progress,
+) -> Iterator[dict[str, Any]]:
     """Yields the result for each text as a dict for JSON."""
     at = _Place(texts)
     found: Iterator[Any]
