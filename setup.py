@@ -21,7 +21,7 @@ KERAS_HUB = ["keras-hub>=0.20"]
 DATASETS = ["tensorflow-datasets>=4.9.6", "importlib_resources>=5"]
 CORPUS = ["sentencex>=1.0.20", "mwparserfromhell>=0.7", "zstandard>=0.22"]
 ENTITIES = ["seqeval>=1.2.2"]
-SEARCH = ["faiss-cpu>=1.8", "hnswlib>=0.8"]
+SEARCH = ["faiss-cpu>=1.8"]
 CHINESE = ["jieba>=0.42.1"]
 
 setuptools.setup(

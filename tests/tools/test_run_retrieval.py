@@ -109,7 +109,7 @@ def refusal(result):
         ({"frozen_layers": "all"}, 2, "leaves nothing to train"),
         ({"recall_at": ""}, 2, "--recall_at: expected one number or more"),
         ({"recall_at": "0"}, 2, "--recall_at: expected at least 1"),
-        ({"search": "near"}, 2, "--search: expected one of exact, hnswlib, faiss"),
+        ({"search": "near"}, 2, "--search: expected one of exact, faiss"),
         ({"output_dir": None}, 2, "--output_dir is required"),
     ],
 )
@@ -122,10 +122,10 @@ def test_what_does_not_fit_ends_in_one_line(retrieve, changes, exit_code, messag
 def test_a_search_whose_library_is_missing_says_what_to_install(
     retrieve, monkeypatch, tmp_path
 ):
-    monkeypatch.setitem(sys.modules, "hnswlib", None)
-    result = retrieve(search="hnswlib")
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    result = retrieve(search="faiss")
     assert result.exit_code == 1
-    assert "pip install hnswlib" in refusal(result)
+    assert "pip install faiss-cpu" in refusal(result)
     assert not (tmp_path / "run").exists()
 
 

@@ -138,9 +138,8 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
     search: str = option(
         "exact",
         choices=search_module.KINDS,
-        help="exact: NumPy, low memory use; faiss: exact and fast; hnswlib: "
-        "approximate and fastest. The last two keep all vectors in memory and "
-        "must be installed.",
+        help="exact: NumPy, low memory use; faiss: also exact and faster, but keeps "
+        "all vectors in memory and must be installed.",
         group="evaluation",
     )
     retrieve_with: str | None = option(

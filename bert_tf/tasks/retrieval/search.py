@@ -1,33 +1,42 @@
-"""The nearest vectors: exactly, or with a library of nearest neighbours.
+"""Exact nearest-neighbor search over passage vectors, in NumPy or with faiss.
 
-Shape letters: N queries, K results of a query, M passages, H hidden.
+Shape letters: N queries, K results per query, M passages, H hidden.
 """
 
 import dataclasses
+from collections.abc import Iterable
+from collections.abc import Iterator
+from typing import Any
+from typing import Protocol
 
 import numpy as np
 
 from bert_tf import progress as progress_module
 
-KINDS = ("exact", "hnswlib", "faiss")
+KINDS = ("exact", "faiss")
 QUERIES_PER_BLOCK = 1024
-# hnswlib: links of a passage, and candidates while building and searching. Its own
-# examples have 16 and 200.
-_LINKS = 16
-_CANDIDATES = 200
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Neighbours:
-    """The best passages of each query, the best one first."""
+    """The best passages of each query, best first."""
 
-    numbers: np.ndarray  # int64 [N, K], places in the corpus.
-    scores: np.ndarray  # float32 [N, K], cosines.
+    numbers: np.ndarray  # int64 [N, K], indices in the corpus.
+    scores: np.ndarray  # float32 [N, K]; dot products or a cross-encoder's scores.
+
+
+class Index(Protocol):
+    """Passage vectors that are read in blocks, such as `passage_index.PassageIndex`."""
+
+    shape: tuple[int, int]  # (M, H)
+
+    def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
+        """Yields the index of the first passage and float32 [block, H]."""
 
 
 def search(
     queries: np.ndarray,
-    index,
+    index: Index,
     top_k: int,
     *,
     kind: str = "exact",
@@ -37,41 +46,48 @@ def search(
 
     Args:
         queries: float32 [N, H].
-        index: `passage_index.PassageIndex`, or any with its `shape` and `blocks()`.
-        top_k: K; less where there are fewer passages.
-        kind: "exact": a block of passages is in memory at a time; "hnswlib": almost
-            exact, all in memory, fast for many queries; "faiss": exact, all in memory.
-        progress: told how many passages are done.
+        index: the passage vectors, M in total.
+        top_k: K; M if there are fewer passages.
+        kind: "exact" holds one block of passages in memory at a time; "faiss" is also
+            exact and faster, but holds all vectors in memory.
+        progress: called with the number of passages searched.
 
     Raises:
-        ImportError: the library of that kind is not installed.
-        ValueError: there is no such kind.
+        ImportError: faiss is not installed.
+        ValueError: `kind` is unknown.
     """
     if kind not in KINDS:
         raise ValueError(f"Unknown search {kind!r}; expected one of {KINDS}.")
     top_k = min(top_k, index.shape[0])
-    find = {"exact": _exact, "hnswlib": _hnswlib, "faiss": _faiss}[kind]
-    return find(queries, _told(index, progress), index.shape, top_k)
+    find = {"exact": _search_blocks, "faiss": _search_with_faiss}[kind]
+    return find(queries, _with_progress(index, progress), index.shape[1], top_k)
 
 
 def check_installed(kind: str) -> None:
-    """Raises ImportError, with what to install, where a search lacks its library."""
-    if kind != "exact":
-        _library(kind)
+    """Raises an ImportError that names the package to install if it is missing."""
+    if kind == "faiss":
+        _import_faiss()
 
 
-def _told(index, progress):
+def _with_progress(
+    index: Index, progress: progress_module.Progress
+) -> Iterator[tuple[int, np.ndarray]]:
     for first, block in index.blocks():
         yield first, block
         progress("search", first + len(block), index.shape[0], unit="passages")
 
 
-def _exact(queries, blocks, shape, top_k):
+def _search_blocks(
+    queries: np.ndarray,
+    blocks: Iterable[tuple[int, np.ndarray]],
+    width: int,
+    top_k: int,
+) -> Neighbours:
     numbers = np.zeros((len(queries), 0), np.int64)
     scores = np.zeros((len(queries), 0), np.float32)
     for first, block in blocks:
         parts = [
-            _best_of(
+            _merge_block(
                 numbers[start : start + QUERIES_PER_BLOCK],
                 scores[start : start + QUERIES_PER_BLOCK],
                 queries[start : start + QUERIES_PER_BLOCK] @ block.T,
@@ -85,15 +101,25 @@ def _exact(queries, blocks, shape, top_k):
     return Neighbours(numbers=numbers, scores=scores)
 
 
-def _best_of(numbers, scores, new_scores, first, top_k):
-    """Returns the best of those so far and of a block; of equal ones the first."""
+def _merge_block(
+    numbers: np.ndarray,
+    scores: np.ndarray,
+    new_scores: np.ndarray,
+    first: int,
+    top_k: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the best of the results so far and of a new block.
+
+    The passage that comes first in the corpus wins a tie, so that the results do not
+    depend on how the passages are divided into blocks.
+    """
     new_numbers = np.broadcast_to(
         np.arange(first, first + new_scores.shape[1]), new_scores.shape
     )
     numbers = np.concatenate([numbers, new_numbers], axis=1)
     scores = np.concatenate([scores, new_scores], axis=1)
     if scores.shape[1] > top_k:
-        # All that reach the score of the last one stay, so that order decides on ties.
+        # Keep every passage that ties with the last one; the sort below decides.
         last = np.partition(-scores, top_k - 1, axis=1)[:, top_k - 1 : top_k]
         kept = int(np.max(np.sum(-scores <= last, axis=1)))
         places = np.argsort(-scores <= last, axis=1, kind="stable")[:, -kept:]
@@ -106,37 +132,26 @@ def _best_of(numbers, scores, new_scores, first, top_k):
     )
 
 
-def _hnswlib(queries, blocks, shape, top_k):
-    num_passages, width = shape
-    index = _library("hnswlib").Index(space="ip", dim=width)
-    index.init_index(num_passages, ef_construction=_CANDIDATES, M=_LINKS)
-    for first, block in blocks:
-        index.add_items(block, np.arange(first, first + len(block)))
-    index.set_ef(max(_CANDIDATES, 2 * top_k))
-    numbers, distances = index.knn_query(queries, k=top_k)
-    return Neighbours(numbers=numbers.astype(np.int64), scores=1 - distances)
-
-
-def _faiss(queries, blocks, shape, top_k):
-    index = _library("faiss").IndexFlatIP(shape[1])
+def _search_with_faiss(
+    queries: np.ndarray,
+    blocks: Iterable[tuple[int, np.ndarray]],
+    width: int,
+    top_k: int,
+) -> Neighbours:
+    index = _import_faiss().IndexFlatIP(width)
     for _, block in blocks:
         index.add(np.ascontiguousarray(block, np.float32))
     scores, numbers = index.search(np.ascontiguousarray(queries, np.float32), top_k)
     return Neighbours(numbers=numbers.astype(np.int64), scores=scores)
 
 
-def _library(kind):
+def _import_faiss() -> Any:
     try:
-        if kind == "hnswlib":
-            import hnswlib
-
-            return hnswlib
         import faiss
-
-        return faiss
     except ImportError:
         raise ImportError(
-            f"--search={kind} needs a package that is not installed: pip install "
-            f"{'faiss-cpu' if kind == 'faiss' else kind}, or pip install "
-            "'bert_tf[search]'. --search=exact needs none."
+            "--search=faiss needs a package that is not installed: pip install "
+            "faiss-cpu, or pip install 'bert_tf[search]'. --search=exact needs no "
+            "extra package."
         ) from None
+    return faiss

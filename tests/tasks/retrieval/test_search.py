@@ -1,4 +1,4 @@
-"""Vectors on disk and the nearest of them."""
+"""Passage vectors on disk, and the search for the nearest ones."""
 
 import json
 import sys
@@ -51,7 +51,7 @@ def index(tmp_path, monkeypatch):
     return found, vectors
 
 
-def test_the_file_is_one_of_safetensors_that_says_what_made_it(index, tmp_path):
+def test_the_safetensors_file_records_what_made_it(index, tmp_path):
     found, vectors = index
     path = tmp_path / "passage_embeddings.safetensors"
     with safetensors.safe_open(path, framework="numpy") as file:
@@ -66,14 +66,14 @@ def test_the_file_is_one_of_safetensors_that_says_what_made_it(index, tmp_path):
 
 
 @pytest.mark.parametrize("changed", ["weights_sha256", "corpus_sha256", "task"])
-def test_vectors_of_another_model_or_corpus_are_not_taken(index, tmp_path, changed):
+def test_vectors_of_another_model_or_corpus_are_not_used(index, tmp_path, changed):
     assert passage_index.is_made_by(str(tmp_path), MADE_BY | {"checkpoint": "there"})
     assert not passage_index.is_made_by(str(tmp_path), MADE_BY | {changed: "other"})
     assert not passage_index.is_made_by(str(tmp_path / "none"), MADE_BY)
 
 
 @pytest.mark.parametrize("size", [4, 100, 1000])
-def test_a_file_that_is_cut_off_is_refused_and_made_anew(index, tmp_path, size):
+def test_a_truncated_file_is_refused_and_recomputed(index, tmp_path, size):
     path = tmp_path / "passage_embeddings.safetensors"
     path.write_bytes(path.read_bytes()[:size])
     with pytest.raises(ValueError, match="is damaged"):
@@ -82,11 +82,11 @@ def test_a_file_that_is_cut_off_is_refused_and_made_anew(index, tmp_path, size):
 
 
 class KilledError(Exception):
-    """Stands for a process that ends there."""
+    """Simulates a process that is killed."""
 
 
 @pytest.mark.parametrize("place", ["vectors removed", "passages written", "half way"])
-def test_vectors_never_stand_beside_passages_that_are_not_theirs(
+def test_vectors_are_never_stored_beside_other_passages(
     index, tmp_path, monkeypatch, place
 ):
     whole = passage_index.files.complete_or_absent
@@ -106,7 +106,7 @@ def test_vectors_never_stand_beside_passages_that_are_not_theirs(
     with pytest.raises(KilledError):
         passage_index.write(str(tmp_path), corpus, blocks(), width=8, made_by=made_by)
     monkeypatch.undo()
-    # Neither of the new passages nor of the old: whoever asks has them made again.
+    # The vectors match neither the new passages nor the old ones: both recompute.
     assert not passage_index.is_made_by(str(tmp_path), made_by)
     assert not passage_index.is_made_by(str(tmp_path), MADE_BY)
     found = corpus_module.read_corpus(str(tmp_path / passage_index.PASSAGES_FILE))
@@ -114,52 +114,45 @@ def test_vectors_never_stand_beside_passages_that_are_not_theirs(
 
 
 @pytest.mark.parametrize("top_k", [1, 3, 7, 20, 50, 80])
-def test_exact_search_is_that_of_all_scores_sorted(monkeypatch, top_k):
+def test_exact_search_equals_sorting_all_scores(monkeypatch, top_k):
     monkeypatch.setattr(search_module, "QUERIES_PER_BLOCK", 4)
-    # Whole numbers: products are exact, and many are equal; the first comes first.
+    # Products of whole numbers are exact and often equal; the first passage wins.
     random = np.random.default_rng(0)
     vectors = random.integers(-2, 3, size=(50, 8)).astype("float32")
     queries = random.integers(-2, 3, size=(9, 8)).astype("float32")
     found = Blocks(vectors)
     scores = queries @ vectors.T
     expected = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
-    told = []
+    calls = []
     best = search_module.search(
         queries,
         found,
         top_k,
-        progress=lambda stage, done, total, **_: told.append((done, total)),
+        progress=lambda stage, done, total, **_: calls.append((done, total)),
     )
     np.testing.assert_array_equal(best.numbers, expected)
     np.testing.assert_allclose(
         best.scores, np.take_along_axis(scores, expected, axis=1), rtol=1e-5
     )
-    assert told[-1] == (50, 50)
-    assert len(told) == 8
+    assert calls[-1] == (50, 50)
+    assert len(calls) == 8
 
 
-@pytest.mark.parametrize("kind, package", [("hnswlib", "hnswlib"), ("faiss", "faiss")])
-def test_libraries_find_the_same(index, kind, package):
-    pytest.importorskip(package)
+def test_faiss_finds_the_same(index):
+    pytest.importorskip("faiss")
     found, _ = index
     queries = unit(9, 8, 1)
     expected = search_module.search(queries, found, 5)
-    best = search_module.search(queries, found, 5, kind=kind)
+    best = search_module.search(queries, found, 5, kind="faiss")
     np.testing.assert_array_equal(best.numbers, expected.numbers)
     np.testing.assert_allclose(best.scores, expected.scores, rtol=1e-4)
 
 
-@pytest.mark.parametrize(
-    "kind, message",
-    [
-        ("hnswlib", "--search=hnswlib needs .* pip install hnswlib, or pip install"),
-        ("faiss", "--search=faiss needs .* pip install faiss-cpu, or pip install"),
-    ],
-)
-def test_a_library_that_is_not_there_is_named(monkeypatch, kind, message):
-    monkeypatch.setitem(sys.modules, kind, None)
+def test_a_missing_faiss_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    message = "--search=faiss needs .* pip install faiss-cpu, or pip install"
     with pytest.raises(ImportError, match=message):
-        search_module.check_installed(kind)
+        search_module.check_installed("faiss")
     search_module.check_installed("exact")
 
 
