@@ -93,7 +93,6 @@ NOT_ANNOTATED_YET = {
     "tasks.classification",
     "tasks.feature_extraction",
     "tasks.multiple_choice",
-    "tasks.question_answering",
     "tasks.retrieval",
     "tasks.token_classification",
 }

@@ -11,12 +11,9 @@ import dataclasses
 
 import tensorflow as tf
 
+from bert_tf.modeling import numerics
 from bert_tf.serving import rows
-from bert_tf.tasks.question_answering import spans
 from bert_tf.tasks.question_answering import windows as question_answering_windows
-
-# Weighs the length of a window; from _check_is_max_context of run_squad.py, 2018.
-LENGTH_WEIGHT = 0.01
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -82,7 +79,7 @@ def best_spans(windows: Windows, logits, num_questions, rules) -> BestSpans:
     Args:
         windows: `Windows`.
         logits: the start and the end scores, float32 [W, S] each; padding's are
-            `spans.PADDING_LOGIT`.
+            `numerics.ATTENTION_MASK_BIAS`.
         num_questions: int64 scalar, B.
         rules: `question_answering.predictions.Rules`.
     """
@@ -126,7 +123,7 @@ def no_answer_scores(windows: Windows, logits):
 
 def without_padding(logits, input_mask):
     """Returns logits [W, S] in which padding cannot be chosen."""
-    return tf.where(input_mask > 0, logits, spans.PADDING_LOGIT)
+    return tf.where(input_mask > 0, logits, numerics.ATTENTION_MASK_BIAS)
 
 
 def _pieces(windows, places):
@@ -143,7 +140,9 @@ def _is_max_context(windows, pieces, is_there):
     window = inside.value_rowids()
     count = tf.gather(windows.num_pieces, window)
     poorer = tf.minimum(inside.values, count - 1 - inside.values)
-    score = tf.cast(poorer, tf.float64) + LENGTH_WEIGHT * tf.cast(count, tf.float64)
+    length = tf.cast(count, tf.float64)
+    score = tf.cast(poorer, tf.float64)
+    score += question_answering_windows.LENGTH_WEIGHT * length
     first = windows.context_start + windows.first_piece  # [W]
     piece = tf.gather(first, window) + inside.values
     total = tf.reduce_max(tf.concat([piece, [-1]], axis=0)) + 1

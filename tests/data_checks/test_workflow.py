@@ -538,7 +538,7 @@ def test_a_file_of_which_training_leaves_all_out_is_an_error(check, tmp_path):
     train = squad(tmp_path / "train.json", question, context=context)
     findings = check("question_answering", train_file=train, **SMALL)
     assert lines_of(findings, "error") == [
-        f"answers: {train}: there is no question to train on"
+        f"answers: {train}: no question can be used for training"
     ]
 
 
@@ -587,8 +587,8 @@ def test_contexts_of_dev_in_training_are_seen_and_windows_counted(check, tmp_pat
         "question_answering", train_file=f"{train},{train}", predict_file=dev, **SMALL
     )
     warnings = lines_of(findings, "warning")
-    assert "overlap: 1 of 1 contexts of dev are in train too" in warnings
-    assert "overlap: 1 of 1 contexts of dev are in train 2 too" in warnings
+    assert "overlap: 1 of 1 contexts of dev are also in train" in warnings
+    assert "overlap: 1 of 1 contexts of dev are also in train 2" in warnings
     assert any("windows of --max_seq_length=24" in line for line in lines_of(findings))
 
 

@@ -128,7 +128,7 @@ MISSING, UNSEEN, EMPTY, TWICE = "column missing", "label unseen", "empty", "id t
             "run_squad",
             TWICE,
             article(names="aa"),
-            "question 2 (a): the same id as",
+            "question 2 (a) has the same id as",
         ),
         ("run_retrieval", TWICE, QUERY * 2, "dev.jsonl:2: the id 'a' is that of"),
     ],

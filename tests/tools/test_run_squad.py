@@ -102,10 +102,10 @@ def test_a_mistake_in_the_last_file_shows_before_the_first_is_trained_on(
         ({"train_file": None}, "Training needs --train_file"),
         ({"do_predict": "true"}, "Predicting needs --predict_file"),
         ({"do_eval": "true"}, "Evaluating needs --predict_file"),
-        ({"max_query_length": 29}, "--max_seq_length=32 has no room for a question"),
+        ({"max_query_length": 29}, "--max_seq_length=32 is too short for a question"),
         ({"doc_stride": 0}, "--doc_stride: expected at least 1, got 0"),
         ({"n_best_size": 0}, "--n_best_size: expected at least 1"),
-        ({"ensemble": "a,b"}, "--do_train does not go with --ensemble"),
+        ({"ensemble": "a,b"}, "--do_train cannot be combined with --ensemble"),
         (
             {
                 "do_train": None,
@@ -113,7 +113,7 @@ def test_a_mistake_in_the_last_file_shows_before_the_first_is_trained_on(
                 "predict_file": "x",
                 "ensemble": "a,a",
             },
-            "--ensemble=a,a: expected every folder once",
+            "--ensemble=a,a names a folder twice",
         ),
         ({"output_dir": None}, "--output_dir is required"),
         ({"use_tpu": "true"}, "use --device=tpu"),

@@ -1,7 +1,13 @@
-"""Questions answered by a span of a text: SQuAD 1.1 and 2.0.
+"""Question answering: finds the answer to a question in a text (SQuAD 1.1 and 2.0).
 
-In the order that a question takes: `examples` reads it, `features` cuts its context
-into windows, `model` has the span head, `predictions` puts the windows' answers back
-together, `scores` compares them with the true ones, `workflow` tells the whole story,
-and `trained` answers from the folder of a finished run.
+How an answer is chosen, module by module:
+
+1. `workflow` runs the stages: read, cut into windows, apply the model, answer, score.
+2. `windows` divides a long context into overlapping windows; `features` fills them.
+3. `spans` turns the start and end logits of the windows into ranked spans of pieces.
+4. `predictions` turns spans into n-best lists and decides whether there is no answer.
+5. `alignment` maps the word pieces of a span back to characters of the context.
+6. `answers` writes the files of a run, and `scores` computes exact match and F1.
+
+`examples` reads SQuAD's JSON, and `predictor` answers questions with a finished run.
 """

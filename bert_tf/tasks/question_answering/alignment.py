@@ -1,15 +1,20 @@
-"""From word pieces back to the very characters of a context.
+"""Maps word pieces back to characters of the context.
 
-Word pieces are lower-cased and without accents, and a word of the context may be more
-than the answer: "Smith's" where the answer is "smith". The release looks the pieces up
-in the context's words, letter by letter, and where that fails it takes whole words.
+The model predicts word pieces, but an answer must be quoted from the original text.
+Joining the pieces does not give that text: an uncased tokenizer lowercases them and
+strips accents. Quoting the whole words that contain the pieces gives too much: the
+pieces "smith" belong to the word "Smith's". So the release searches for the pieces in
+the tokenized words and counts letters, without spaces, to find the same letters in
+the original words. If the letters cannot be matched, the answer is the whole words.
 """
 
 import dataclasses
 import logging
+from collections.abc import Iterable
 
 from bert_tf.tasks.question_answering import windows as question_answering_windows
 from bert_tf.tokenization import basic
+from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.tokenization import wordpiece
 
 logger = logging.getLogger(__name__)
@@ -17,25 +22,31 @@ logger = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Span:
-    """An answer, in the release's words and in the context's characters."""
+    """The text of an answer and its position in the context."""
 
     text: str  # With one space between words, as the release writes it.
-    start: int  # Character of the context.
-    end: int  # The one after the last: context.text[start:end].
+    start: int  # Index of the first character; context.text[start:end].
+    end: int
 
 
 class Aligner:
-    """Finds the text of an answer from its pieces.
+    """Finds the original text of an answer, given its word pieces.
 
     Args:
-        vocabulary: `Vocabulary` of the pieces.
-        do_lower_case: as in the tokenizer that made them.
-        verbose: whether to log each answer whose letters are not found again.
+        vocabulary: vocabulary of the pieces.
+        do_lower_case: as for the tokenizer that produced the pieces.
+        verbose: whether to log answers that cannot be located in the original text.
 
     Source: get_final_text of run_squad.py, 2018.
     """
 
-    def __init__(self, vocabulary, *, do_lower_case: bool, verbose: bool = False):
+    def __init__(
+        self,
+        vocabulary: vocabulary_module.Vocabulary,
+        *,
+        do_lower_case: bool,
+        verbose: bool = False,
+    ):
         self._tokens = vocabulary.tokens
         self._words = _BasicTokens(basic.BasicTokenizer(do_lower_case))
         self._verbose = verbose
@@ -46,12 +57,12 @@ class Aligner:
         first_piece: int,
         last_piece: int,
     ) -> Span:
-        """Returns the answer that some pieces of a context are.
+        """Returns the text and position of an answer.
 
         Args:
             tokenized: the context.
-            first_piece: number of its first piece of the answer.
-            last_piece: number of the last one.
+            first_piece: index of the answer's first piece in the context.
+            last_piece: index of its last piece.
         """
         first_word = int(tokenized.word_of_piece[first_piece])
         last_word = int(tokenized.word_of_piece[last_piece])
@@ -65,39 +76,41 @@ class Aligner:
             end=_in_context(tokenized.context, first_word, words, end - 1) + 1,
         )
 
-    def _aligned(self, wanted, words):
-        """Returns where in the joined words the wanted text starts and ends."""
+    def _aligned(self, answer, words):
+        """Returns where the answer starts and ends in the words, joined by spaces."""
         text = " ".join(words)
         whole = (0, len(text))
-        shown = " ".join(token for word in words for token in self._words[word])
-        start = shown.find(wanted)
-        if start < 0 or not wanted:
-            self._log("Unable to find text: '%s' in '%s'", wanted, text)
+        tokens = " ".join(token for word in words for token in self._words[word])
+        start = tokens.find(answer)
+        if start < 0 or not answer:
+            self._log("Unable to find text: '%s' in '%s'", answer, text)
             return whole
-        if len(text) - text.count(" ") != len(shown) - shown.count(" "):
+        # Counting letters works only if tokenization kept all of them. It removes
+        # control characters and, when it lowercases, combining accents.
+        if len(text) - text.count(" ") != len(tokens) - tokens.count(" "):
             self._log(
-                "Length not equal after stripping spaces: '%s' vs '%s'", text, shown
+                "Length not equal after stripping spaces: '%s' vs '%s'", text, tokens
             )
             return whole
-        end = start + len(wanted) - 1
-        first = start - shown.count(" ", 0, start)
-        last = end - shown.count(" ", 0, end)
-        return _place_of_letter(text, first), _place_of_letter(text, last) + 1
+        end = start + len(answer) - 1
+        first = start - tokens.count(" ", 0, start)
+        last = end - tokens.count(" ", 0, end)
+        return _index_of_letter(text, first), _index_of_letter(text, last) + 1
 
     def _log(self, message, *arguments):
         if self._verbose:
             logger.info(message, *arguments)
 
 
-def joined(tokens) -> str:
-    """Returns the text that word pieces are, one space between words."""
+def joined(tokens: Iterable[str]) -> str:
+    """Returns the text of word pieces, with one space between words."""
     text = " ".join(tokens)
     text = text.replace(f" {wordpiece.CONTINUATION}", "")
     return " ".join(text.replace(wordpiece.CONTINUATION, "").split())
 
 
 class _BasicTokens(dict):
-    """Word -> its basic tokens; a word that is not there is tokenized first."""
+    """Maps a word to its basic tokens; tokenizes a new word on first use."""
 
     def __init__(self, tokenizer):
         super().__init__()
@@ -108,22 +121,22 @@ class _BasicTokens(dict):
         return tokens
 
 
-def _place_of_letter(text, number):
-    """Returns where in a text its letter of some number stands, spaces not counted."""
-    place = number
-    # Every space before the letter moves it on by one.
+def _index_of_letter(text, number):
+    """Returns the index of a text's n-th letter, counted from 0 without spaces."""
+    index = number
+    # Each space before the letter adds one to its index.
     while True:
-        moved = number + text.count(" ", 0, place + 1)
-        if moved == place:
-            return place
-        place = moved
+        moved = number + text.count(" ", 0, index + 1)
+        if moved == index:
+            return index
+        index = moved
 
 
-def _in_context(context, first_word, words, place):
-    """Returns the character of the context at a place of its joined words."""
+def _in_context(context, first_word, words, index):
+    """Returns the index in the context of a character of the joined words."""
     for number, word in enumerate(words):
-        # The space after a word belongs to it.
-        if place <= len(word):
-            return context.starts[first_word + number] + place
-        place -= len(word) + 1
-    raise AssertionError(f"place beyond the words {words}")
+        # The space after a word counts as part of it.
+        if index <= len(word):
+            return context.starts[first_word + number] + index
+        index -= len(word) + 1
+    raise AssertionError(f"Character index is past the end of the words {words}.")

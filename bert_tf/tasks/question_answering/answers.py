@@ -1,4 +1,4 @@
-"""The answers to a whole file: written, and scored."""
+"""The answers to the questions of a file: their files and their scores."""
 
 import dataclasses
 
@@ -11,34 +11,36 @@ from bert_tf.training import run_folder
 
 
 def score_names(
-    squad_file: question_answering_examples.SquadFile, *, may_be_none: bool
+    squad_file: question_answering_examples.SquadFile, *, allow_no_answer: bool
 ) -> list[str]:
-    """Returns the names of all scores that answers to a file's questions have.
+    """Returns the names of the scores that an evaluation on a file reports.
 
     Args:
-        squad_file: what `read_squad` returned.
-        may_be_none: whether there may be no answer.
+        squad_file: the result of `read_squad`.
+        allow_no_answer: whether the model may predict that there is no answer.
 
     Raises:
-        ValueError: a question has no true answer.
+        ValueError: a question of the file has no answers.
     """
     texts = {example.qas_id: "" for example in squad_file.examples}
-    null_odds = dict.fromkeys(texts, 0.0) if may_be_none else None
+    null_odds = dict.fromkeys(texts, 0.0) if allow_no_answer else None
     return list(
-        _named(question_answering_scores.squad_scores(squad_file, texts, null_odds))
+        _eval_results(
+            question_answering_scores.squad_scores(squad_file, texts, null_odds)
+        )
     )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Answers:
-    """What is said about the questions of a file."""
+    """The predicted answers to the questions of a file."""
 
     squad_file: question_answering_examples.SquadFile
     predictions: list[question_answering_predictions.Prediction]
     threshold: float | None  # See `Prediction.answer`.
-    global_step: int | None  # Of the model; None for several.
+    global_step: int | None  # Of the model; None for an ensemble.
 
-    def write(self, output_dir) -> list[str]:
+    def write(self, output_dir: str) -> list[str]:
         """Writes the release's files and predictions.jsonl; returns their paths."""
         run_folder.RunFolder(output_dir).create()
         return question_answering_predictions.write_predictions(
@@ -47,7 +49,7 @@ class Answers:
 
     @property
     def texts(self) -> dict[str, str]:
-        """The answer to each question, by its id; "" for none."""
+        """The answer to each question by id; "" if there is none."""
         return {one.qas_id: one.answer(self.threshold).text for one in self.predictions}
 
     def scores(self) -> dict[str, float]:
@@ -55,14 +57,14 @@ class Answers:
         null_odds = None
         if self.threshold is not None:
             null_odds = {one.qas_id: one.null_odds for one in self.predictions}
-        return _named(
+        return _eval_results(
             question_answering_scores.squad_scores(
                 self.squad_file, self.texts, null_odds
             )
         )
 
-    def write_scores(self, output_dir) -> dict[str, float]:
-        """Writes eval_results.txt; returns what it holds."""
+    def write_scores(self, output_dir: str) -> dict[str, float]:
+        """Writes eval_results.txt and returns its content."""
         results = self.scores()
         if self.global_step is not None:
             results["global_step"] = self.global_step
@@ -72,7 +74,7 @@ class Answers:
         return results
 
 
-def _named(found):
-    if "exact" in found:  # Version 2.0's word for what 1.1 calls exact_match.
-        found["exact_match"] = found.pop("exact")
-    return {f"eval_{name}": value for name, value in found.items()}
+def _eval_results(scores):
+    if "exact" in scores:  # SQuAD 2.0's name for the exact_match of 1.1.
+        scores["exact_match"] = scores.pop("exact")
+    return {f"eval_{name}": value for name, value in scores.items()}

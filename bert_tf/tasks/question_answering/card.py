@@ -1,4 +1,4 @@
-"""What a run of question answering hands to its model card."""
+"""The content of the model card of a question answering run."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -21,21 +21,21 @@ def card_of(
     results: Mapping[str, float] | None = None,
     answers: answers_module.Answers | None = None,
 ) -> model_card.Card:
-    """Returns the card of a run, as far as this call knows it.
+    """Returns the parts of a run's model card that are known so far.
 
     Args:
-        options: `RunSquadOptions`.
-        setup: `run_setup.RunSetup`.
-        training: after training, its facts.
-        results: after evaluating, what eval_results.txt holds.
-        answers: after evaluating, the answers that were scored.
+        options: the options of the run.
+        setup: its data and task.
+        training: facts about the training, once it is finished.
+        results: the content of eval_results.txt, once it is written.
+        answers: the answers that were scored for it.
 
     Raises:
-        OSError: a file of the data, or the card of an earlier stage, cannot be read.
+        OSError: a data file or the card of an earlier stage cannot be read.
     """
     data: list[model_card.DataFile] = []
-    if setup.train_examples is not None:
-        # The card is about all stages; what they started from is the first one's.
+    if setup.train_examples:
+        # The card covers all stages, so the base model is that of the first one.
         stages = [model_card.recorded(path) for path in options.stage_dirs]
         for stage in filter(None, stages):
             data += stage.data
@@ -54,10 +54,10 @@ def card_of(
             wrong=_wrong_examples(answers),
             num_examples=len(answers.predictions),
         )
-    may_be_none = ", or that there is none" if setup.task.threshold is not None else ""
+    no_answer = ", or that there is none" if setup.task.threshold is not None else ""
     return model_card.Card(
         pipeline_tag=PIPELINE_TAG,
-        summary=f"Finds the answer to a question in a text{may_be_none}.",
+        summary=f"Finds the answer to a question in a text{no_answer}.",
         options=options,
         data=tuple(data),
         training=training,
@@ -66,7 +66,7 @@ def card_of(
 
 
 def _wrong_examples(answers):
-    """Returns the questions whose answer is not exactly a true one."""
+    """Returns the questions whose answer is not an exact match."""
     texts = answers.texts
     found = question_answering_scores.question_scores(answers.squad_file, texts)
     return [

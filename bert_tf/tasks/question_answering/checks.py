@@ -1,4 +1,4 @@
-"""Checks of questions and answers, before anyone trains on them."""
+"""Checks SQuAD files before training (`check_data`)."""
 
 import dataclasses
 import json
@@ -27,11 +27,11 @@ def check(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> estimates.Workload | None:
-    """Adds what is found in the files; see `fine_tuning.checks.Check`."""
+    """Checks the files and adds the findings; see `fine_tuning.checks.Check`."""
     parts = _read(options, findings)
     if not parts:
         return None
-    number_of: dict[str, int] = {}  # Equal contexts have one number, in all files.
+    number_of: dict[str, int] = {}  # Equal contexts share a number, across files.
     items = {
         part: [_item(example, squad_file, number_of) for example in squad_file.examples]
         for part, squad_file in parts.items()
@@ -62,7 +62,7 @@ def check(
 
 
 def _read(options, findings):
-    """Returns the files that can be read: "train", "train 2", ..., and "dev"."""
+    """Returns the readable files by part: "train", "train 2", ..., and "dev"."""
     paths = {
         "train" if number == 1 else f"train {number}": path
         for number, path in enumerate(options.train_file, start=1)
@@ -84,19 +84,17 @@ def _item(example, squad_file, number_of):
     number = number_of.setdefault(example.context.text, len(number_of))
     return text_checks.Item(
         texts=(example.question_text, f"{number}"),
-        label=None,  # One question may have several true answers.
+        label=None,  # A question may have several correct answers.
         place=f"{squad_file.path}: question {example.qas_id}",
     )
 
 
 def _check_answers(options, findings, part, squad_file):
-    """Adds what training leaves out or refuses, and odd answers of dev."""
+    """Reports answers that training leaves out or refuses, and wrong ones in dev."""
     examples = squad_file.examples
     is_training = part.startswith("train")
     faults = list(
-        _faults_of_training(options, examples)
-        if is_training
-        else _faults_of_dev(examples)
+        _training_faults(options, examples) if is_training else _dev_faults(examples)
     )
     lines = _lines_of_ids(squad_file.path) if faults else {}
     for own_id, reason, is_error in faults:
@@ -105,15 +103,17 @@ def _check_answers(options, findings, part, squad_file):
         place = squad_file.path if line is None else f"{squad_file.path}:{line}"
         add("answers", f"question {own_id}: {reason}", place)
     if not faults:
-        findings.passed("answers", f"{part}: all are found in their contexts")
+        findings.passed("answers", f"{part}: all occur in their contexts")
     elif is_training and sum(not bad for *_, bad in faults) == len(examples):
-        findings.error("answers", "there is no question to train on", squad_file.path)
+        findings.error(
+            "answers", "no question can be used for training", squad_file.path
+        )
     without = sum(_lacks_flag(options, example) for example in examples)
     if without and is_training:
         findings.error(
             "answers",
             f"{without:,} of {len(examples):,} questions have no answer; "
-            "give --version_2_with_negative",
+            "use --version_2_with_negative",
             squad_file.path,
         )
     if squad_file.is_version_2:
@@ -129,11 +129,11 @@ def _lacks_flag(options, example):
     )
 
 
-def _faults_of_training(options, examples):
-    """Yields (id, what is wrong, whether training would stop there)."""
+def _training_faults(options, examples):
+    """Yields (id, description of the fault, whether it stops training)."""
     for example in examples:
         if _lacks_flag(options, example):
-            continue  # There are many, and they are one finding.
+            continue  # All of these are reported as one finding.
         found = question_answering_examples.verdict(
             example, version_2_with_negative=options.version_2_with_negative
         )
@@ -143,26 +143,26 @@ def _faults_of_training(options, examples):
             yield example.qas_id, found.reason, True
 
 
-def _faults_of_dev(examples):
-    """Yields (id, what is wrong, False) for answers that are not in their context."""
+def _dev_faults(examples):
+    """Yields (id, description, False) for answers that are not in their context."""
     for example in examples:
         for answer in () if example.is_impossible else example.answers:
             found = question_answering_examples.verdict(
                 dataclasses.replace(example, answers=(answer,)),
                 version_2_with_negative=False,
             )
-            # Scores are counted without places.
-            says_where = answer.start >= 0 or not answer.text.strip()
-            if found.kind == question_answering_examples.REFUSED and says_where:
+            # Scoring does not need positions, so a missing one is not a fault.
+            has_position = answer.start >= 0 or not answer.text.strip()
+            if found.kind == question_answering_examples.REFUSED and has_position:
                 yield example.qas_id, found.reason, False
 
 
 def _lines_of_ids(path):
-    """Returns {value of a key `id`: its line}; None where several objects have it."""
+    """Returns the line of each question id; None if the id occurs more than once."""
     with files.open_file(path) as file:
         text = file.read()
     lines, line, end = {}, 1, 0
-    # Within a text quotation marks are escaped, so this is never met there.
+    # Quotation marks inside a text are escaped, so the pattern never matches there.
     for match in _ID.finditer(text):
         line += text.count("\n", end, match.start(1))
         end = match.start(1)
@@ -177,25 +177,25 @@ def _check_contexts(findings, parts):
         for part, squad_file in parts.items()
     }
     for part, found in contexts.items():
-        findings.passed("contexts", f"{part}: {len(found):,} different ones")
+        findings.passed("contexts", f"{part}: {len(found):,} unique contexts")
     if "dev" not in contexts:
         return
     for part in contexts.keys() - {"dev"}:
         shared = contexts["dev"] & contexts[part]
         findings.judge(
             "overlap",
-            f"{len(shared):,} of {len(contexts['dev']):,} contexts of dev are in "
-            f"{part} too",
+            f"{len(shared):,} of {len(contexts['dev']):,} contexts of dev are also in "
+            f"{part}",
             is_good=not shared,
         )
 
 
 def _check_windows(options, findings, part, examples, tokenizer, *, counts):
-    """Returns the places that each window uses."""
+    """Checks lengths; returns the number of pieces in each row without padding."""
     questions = sorted({example.question_text for example in examples})
     lengths, unknown = text_checks.count_pieces(tokenizer, questions)
-    of_question = dict(zip(questions, zip(lengths, unknown, strict=True), strict=True))
-    in_question = np.array([of_question[one.question_text] for one in examples])
+    by_question = dict(zip(questions, zip(lengths, unknown, strict=True), strict=True))
+    in_question = np.array([by_question[one.question_text] for one in examples])
     in_context = np.array([counts[one.context.text] for one in examples])
     text_checks.check_lengths(
         findings,
@@ -222,6 +222,6 @@ def _check_windows(options, findings, part, examples, tokenizer, *, counts):
     findings.passed(
         "length",
         f"{part}: {len(rows):,} windows of --max_seq_length={options.max_seq_length}; "
-        f"{num_cut / len(examples):.1%} of the questions need several",
+        f"{num_cut / len(examples):.1%} of the questions need several windows",
     )
     return np.array(rows)

@@ -1,4 +1,4 @@
-"""Examples: questions with their contexts and answers, from SQuAD's JSON."""
+"""Reads SQuAD's JSON into examples: questions with their contexts and answers."""
 
 import bisect
 import dataclasses
@@ -13,22 +13,19 @@ logger = logging.getLogger(__name__)
 
 # What training does with a question.
 KEPT, LEFT_OUT, REFUSED = "kept", "left out", "refused"
-# What stands between white space, as run_squad.py of 2018 sees it: fewer characters
-# than the tokenizer's white space, and the narrow no-break space.
+# run_squad.py of 2018 splits a context into words at these characters only. They are
+# fewer than the tokenizer's white space: a no-break space is part of a word here.
 WORD_SEPARATORS = tuple(map(ord, " \t\r\n\u202f"))
 _WORD = re.compile("[^ \t\r\n\u202f]+")
 
 
 class Context:
-    """A text in which questions are answered.
-
-    Args:
-        text: str.
+    """A text that contains the answers to questions.
 
     Attributes:
-        text: str.
-        words: list of str, what stands between white space.
-        starts: list of int, the place of each word's first character.
+        text: the text.
+        words: its words, separated by white space.
+        starts: index of each word's first character in the text.
     """
 
     def __init__(self, text: str):
@@ -38,16 +35,16 @@ class Context:
         self.starts = [match.start() for match in matches]
 
     def word_at(self, place: int) -> int:
-        """Returns the number of the word that a character belongs to, or follows."""
+        """Returns the index of the word at, or the last word before, a character."""
         return max(0, bisect.bisect_right(self.starts, place) - 1)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Answer:
-    """A true answer and where in its context it starts."""
+    """A correct answer and its position in the context."""
 
     text: str
-    start: int  # Character of the context; -1 where the file does not say.
+    start: int  # Index of its first character; -1 if the file has none.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -57,23 +54,23 @@ class SquadExample:
     qas_id: str
     question_text: str
     context: Context  # Questions about one paragraph share it.
-    answers: tuple[Answer, ...] = ()  # Empty where there is none, or none is known.
-    is_impossible: bool = False  # Whether the context is known to hold no answer.
+    answers: tuple[Answer, ...] = ()  # Empty if there is none or none is known.
+    is_impossible: bool = False  # The context is known not to contain an answer.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SquadFile:
-    """What a file in SQuAD's format holds."""
+    """The content of a file in SQuAD's format."""
 
     path: str
     examples: list[SquadExample]
-    is_version_2: bool  # Whether its questions say if they can be answered at all.
-    has_answers: bool  # Whether every question has its answers, or says it has none.
+    is_version_2: bool  # Its questions have `is_impossible`.
+    has_answers: bool  # Every question has answers or is marked impossible.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What training does with a question."""
+    """Whether training can use a question."""
 
     kind: str  # KEPT, LEFT_OUT or REFUSED.
     reason: str = ""  # Why it is not kept: "its answer ...", without a full stop.
@@ -84,24 +81,23 @@ def read_squad(path: str) -> SquadFile:
 
     Args:
         path: JSON: {"data": [{"paragraphs": [{"context", "qas": [{"id", "question",
-            "answers": [{"text", "answer_start"}], "is_impossible"}]}]}]}. Files to
-            predict need neither `answers` nor `is_impossible`.
+            "answers": [{"text", "answer_start"}], "is_impossible"}]}]}]}. Prediction
+            needs neither `answers` nor `is_impossible`.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is not in this format, an id occurs twice, a question or a
-            context is blank, or a context is longer than
-            `squad_json.MAX_CONTEXT_CHARACTERS`; the message has the file and the place
-            in it.
+        ValueError: the file is not in this format, an id occurs twice, a question or
+            a context is blank, or a context is longer than
+            `squad_json.MAX_CONTEXT_CHARACTERS`. The message names the paragraph.
     """
     reader = _Reader(path)
     examples = reader.examples()
     if not examples:
-        raise ValueError(f"{path}: there is not one question in it.")
+        raise ValueError(f"{path} contains no questions.")
     return SquadFile(
         path=path,
         examples=examples,
-        is_version_2=reader.says_what_is_impossible,
+        is_version_2=reader.has_is_impossible,
         has_answers=all(
             example.answers or example.is_impossible for example in examples
         ),
@@ -113,19 +109,19 @@ def training_examples(
 ) -> list[SquadExample]:
     """Returns the questions to train on, each with its first answer.
 
-    As in 2018, a question whose answer cannot be found again in the context's words
-    (for example because a no-break space stands in it) is left out with a warning.
+    As in 2018, a question is left out with a warning if its answer cannot be found
+    among the context's words, for example because it contains a no-break space.
 
     Args:
         squad_file: what `read_squad` returned.
-        version_2_with_negative: whether there may be questions without an answer.
+        version_2_with_negative: whether questions without an answer are allowed.
 
     Raises:
-        ValueError: a question has no answer, or one that does not stand at its place in
-            the context.
+        ValueError: a question has no answer, or its answer is not at `answer_start`.
 
-    Source: read_squad_examples of run_squad.py, 2018. Where there are several answers
-    the release stops; here the first one is taken, so that dev files can be trained on.
+    Source: read_squad_examples of run_squad.py, 2018. The release refuses a question
+    with several answers; this function uses the first one, so that a development set
+    can be used for training.
     """
     kept = []
     for example in squad_file.examples:
@@ -140,32 +136,32 @@ def training_examples(
         else:
             kept.append(dataclasses.replace(example, is_impossible=False))
     if not kept:
-        raise ValueError(f"{squad_file.path}: there is no question to train on.")
+        raise ValueError(f"{squad_file.path} contains no question to train on.")
     return kept
 
 
 def verdict(example: SquadExample, *, version_2_with_negative: bool) -> Verdict:
-    """Returns whether a question can be trained on, by its first answer.
+    """Returns whether training can use a question, judged by its first answer.
 
-    An answer is kept if it is found among the words that its place and length lead to,
-    as in 2018: a place inside a word is as good as the word's beginning.
+    As in 2018, the answer's position and length select whole words, and the answer has
+    to occur in them. So a position anywhere inside a word is accepted.
 
     Args:
-        example: a question of `read_squad`.
-        version_2_with_negative: whether there may be questions without an answer.
+        example: a question from `read_squad`.
+        version_2_with_negative: whether questions without an answer are allowed.
     """
     if example.is_impossible and version_2_with_negative:
         return Verdict(kind=KEPT)
     if not example.answers:
         hint = "training needs one"
         if example.is_impossible:
-            hint = "give --version_2_with_negative to train on such questions"
+            hint = "use --version_2_with_negative to train on such questions"
         return Verdict(kind=REFUSED, reason=f"it has no answer; {hint}")
     answer, text = example.answers[0], example.context.text
     if answer.start < 0:
         reason = (
             f"its answer {answer.text!r:.80} has no answer_start of 0 or more; "
-            "training needs its first character's place in the context"
+            "training needs the index of its first character in the context"
         )
         return Verdict(kind=REFUSED, reason=reason)
     first, last = answer_words(example)
@@ -174,19 +170,20 @@ def verdict(example: SquadExample, *, version_2_with_negative: bool) -> Verdict:
         return Verdict(kind=KEPT)
     if answer.text.strip() and text.startswith(answer.text, answer.start):
         reason = (
-            f"its answer {answer.text!r} is not among the context's words {words!r}"
+            f"its answer {answer.text!r} does not occur in the context's words "
+            f"{words!r}"
         )
         return Verdict(kind=LEFT_OUT, reason=reason)
     found = text[answer.start : answer.start + len(answer.text)]
     reason = (
         f"its answer {answer.text!r:.80} is not in its context at character "
-        f"{answer.start}, where {found!r:.80} stands; correct text or answer_start"
+        f"{answer.start}, which has {found!r:.80}; correct text or answer_start"
     )
     return Verdict(kind=REFUSED, reason=reason)
 
 
 def answer_words(example: SquadExample) -> tuple[int, int]:
-    """Returns the numbers of the first and the last word of the first answer."""
+    """Returns the indices of the first and the last word of the first answer."""
     answer = example.answers[0]
     return (
         example.context.word_at(answer.start),
@@ -198,23 +195,24 @@ def checked_context(text: str, place: str) -> Context:
     """Returns the `Context` of a text.
 
     Args:
-        text: str.
-        place: where it is from, for messages.
+        text: the text.
+        place: description of its origin, for error messages.
 
     Raises:
-        ValueError: it is blank, or longer than `squad_json.MAX_CONTEXT_CHARACTERS`.
+        ValueError: the text is blank or longer than
+            `squad_json.MAX_CONTEXT_CHARACTERS`.
     """
     squad_json.check_context(text, place)
     return Context(text)
 
 
 class _Reader:
-    """Goes through a file and says where in it something is wrong."""
+    """Parses a file and reports errors with their location in it."""
 
     def __init__(self, path):
         self._path = path
         self._places = {}
-        self.says_what_is_impossible = False
+        self.has_is_impossible = False
 
     def examples(self):
         """Returns all questions in order."""
@@ -248,9 +246,10 @@ class _Reader:
         place += f" ({qas_id})"
         if qas_id in self._places:
             raise ValueError(
-                f"{place}: the same id as {self._places[qas_id]}; ids must differ."
+                f"{place} has the same id as {self._places[qas_id]}; ids must be "
+                "unique."
             )
-        # Without the file's name, which the message has already.
+        # The message contains the file's name already.
         self._places[qas_id] = place.removeprefix(f"{self._path}: ")
         answers = ()
         if "answers" in question:
@@ -259,7 +258,7 @@ class _Reader:
         is_impossible = False
         if "is_impossible" in question:
             is_impossible = squad_json.value(question, "is_impossible", bool, place)
-            self.says_what_is_impossible = True
+            self.has_is_impossible = True
         return SquadExample(
             qas_id=qas_id,
             question_text=squad_json.question_text(question, place),

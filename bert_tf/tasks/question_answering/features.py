@@ -1,4 +1,7 @@
-"""Examples to windows: each context, and each of its different words, once."""
+"""Tokenizes examples and divides them into windows.
+
+Each context, and each unique word of the contexts, is tokenized only once.
+"""
 
 from collections.abc import Sequence
 
@@ -7,26 +10,27 @@ import numpy as np
 from bert_tf import progress as progress_module
 from bert_tf.tasks.question_answering import examples as question_answering_examples
 from bert_tf.tasks.question_answering import windows as question_answering_windows
+from bert_tf.tokenization import full
 
-EXAMPLES_PER_CALL = 512  # Between two calls of the progress.
+EXAMPLES_PER_CALL = 512  # Examples between two progress reports.
 
 
 def convert_examples_to_features(
     examples: Sequence[question_answering_examples.SquadExample],
-    tokenizer,
+    tokenizer: full.FullTokenizer,
     sizes: question_answering_windows.WindowSizes,
     *,
     is_training: bool,
     progress: progress_module.Progress = progress_module.silent,
 ) -> question_answering_windows.Windows:
-    """Returns the windows of some examples.
+    """Returns the windows of examples.
 
     Args:
-        examples: what `read_squad` or `training_examples` gave.
-        tokenizer: `FullTokenizer`.
-        sizes: `WindowSizes`.
-        is_training: whether the windows are to say where the answer is.
-        progress: told how many examples are done.
+        examples: the result of `training_examples`, or the examples of `read_squad`.
+        tokenizer: tokenizes questions and words of contexts.
+        sizes: the lengths of windows.
+        is_training: whether the windows contain the positions of the answer.
+        progress: reports the number of finished examples.
 
     Source: convert_examples_to_features of run_squad.py, 2018.
     """
@@ -58,9 +62,9 @@ def convert_examples_to_features(
         contexts=[contexts.tokenized(example.context)[0] for example in examples],
         sizes=sizes,
         vocabulary=tokenizer.vocabulary,
-        question_ids=_end_to_end(questions),
+        question_ids=_concatenated(questions),
         question_splits=np.cumsum([0, *map(len, questions)]),
-        context_ids=_end_to_end(contexts.all_piece_ids),
+        context_ids=_concatenated(contexts.all_piece_ids),
         example_index=table[:, 0],
         context_start=table[:, 1],
         first_piece=table[:, 2],
@@ -72,13 +76,15 @@ def convert_examples_to_features(
 
 
 def answer_pieces(
-    example, tokenized: question_answering_windows.TokenizedContext, tokenizer
+    example: question_answering_examples.SquadExample,
+    tokenized: question_answering_windows.TokenizedContext,
+    tokenizer: full.FullTokenizer,
 ) -> tuple[int, int]:
-    """Returns the first and the last piece of a context that are the answer.
+    """Returns the indices of the first and the last piece of the answer.
 
-    The words of the answer, and within them the pieces that are just the answer where
-    there are such: "(1895-1943)" is one word of the context, and the answer "1895" one
-    of its pieces.
+    Words are separated by white space only, so a word may be more than the answer:
+    "1895" is the answer in the word "(1895-1943)". The pieces that equal the tokenized
+    answer are preferred; if there are none, the answer is all pieces of its words.
 
     Source: _improve_answer_span of run_squad.py, 2018.
     """
@@ -86,22 +92,22 @@ def answer_pieces(
     first = tokenized.first_pieces[first_word]
     last = tokenized.first_pieces[last_word + 1] - 1
     pieces = tokenizer.tokenize(example.answers[0].text)
-    wanted = tokenizer.convert_tokens_to_ids(pieces)
-    for start in range(first, last + 2 - len(wanted)):
-        if wanted and tokenized.piece_ids[start : start + len(wanted)] == wanted:
-            return start, start + len(wanted) - 1
+    answer = tokenizer.convert_tokens_to_ids(pieces)
+    for start in range(first, last + 2 - len(answer)):
+        if answer and tokenized.piece_ids[start : start + len(answer)] == answer:
+            return start, start + len(answer) - 1
     return first, last
 
 
 def _positions(answer, first, count, offset):
-    """Returns the answer's first and last place in a row; [CLS] where it is not in."""
+    """Returns the answer's positions in a row; those of [CLS] if it is not inside."""
     if answer is None or answer[0] < first or answer[1] >= first + count:
         return 0, 0
     return answer[0] - first + offset, answer[1] - first + offset
 
 
 class _Contexts:
-    """Tokenizes each context once, and each of its different words once."""
+    """Tokenizes each context once, and each unique word once."""
 
     def __init__(self, tokenizer):
         self._ids_of = _WordIds(tokenizer)
@@ -110,7 +116,7 @@ class _Contexts:
         self.all_piece_ids = []
 
     def tokenized(self, context):
-        """Returns a context's `TokenizedContext`, and where its pieces start."""
+        """Returns a tokenized context and the start of its pieces in `context_ids`."""
         if id(context) not in self._known:
             tokenized = self._tokenize(context)
             self._known[id(context)] = (tokenized, self._num_pieces)
@@ -134,7 +140,7 @@ class _Contexts:
 
 
 class _WordIds(dict):
-    """Word -> ids of its pieces; a word that is not there is tokenized first."""
+    """Maps a word to the ids of its pieces; tokenizes a new word on first use."""
 
     def __init__(self, tokenizer):
         super().__init__()
@@ -146,7 +152,7 @@ class _WordIds(dict):
         return ids
 
 
-def _end_to_end(lists):
+def _concatenated(lists):
     return np.concatenate([np.zeros(0, np.int32), *map(_as_ids, lists)])
 
 

@@ -6,8 +6,7 @@ import os
 from bert_tf import options as options_module
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.options import option
-
-NUM_SPECIAL = 3  # [CLS] and two [SEP] in every window.
+from bert_tf.tasks.question_answering import windows as question_answering_windows
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -120,19 +119,20 @@ class RunSquadOptions(fine_tuning_options.TaskOptions):
             self._require("predict_file", "Predicting")
         if self.do_eval or self.eval_every_steps:
             self._require("predict_file", "Evaluating")
-        if self.max_seq_length <= self.max_query_length + NUM_SPECIAL:
+        num_special = question_answering_windows.NUM_SPECIAL
+        if self.max_seq_length <= self.max_query_length + num_special:
             raise options_module.OptionError(
-                f"--max_seq_length={self.max_seq_length} has no room for a question "
-                f"(--max_query_length={self.max_query_length}), {NUM_SPECIAL} special "
-                "word pieces and a piece of the context; raise it, or lower "
-                "--max_query_length."
+                f"--max_seq_length={self.max_seq_length} is too short for a question "
+                f"(--max_query_length={self.max_query_length}), {num_special} special "
+                "word pieces and at least one piece of the context; increase it, or "
+                "decrease --max_query_length."
             )
         if self.ensemble:
             self._check_ensemble()
 
     @property
     def stage_dirs(self) -> tuple[str, ...]:
-        """The runs of all files but the last, each started from the one before."""
+        """The run folders of all stages but the last, one per train_file."""
         return tuple(
             os.path.join(self.output_dir, f"stage_{number}")
             for number in range(1, len(self.train_file))
@@ -142,11 +142,12 @@ class RunSquadOptions(fine_tuning_options.TaskOptions):
         for name in ("do_train", "dry_run", "init_checkpoint"):
             if getattr(self, name):
                 raise options_module.OptionError(
-                    f"--{name} does not go with --ensemble, whose runs are trained."
+                    f"--{name} cannot be combined with --ensemble, which uses runs "
+                    "that are already trained."
                 )
         if len(set(self.ensemble)) != len(self.ensemble):
             raise options_module.OptionError(
-                f"--ensemble={','.join(self.ensemble)}: expected every folder once."
+                f"--ensemble={','.join(self.ensemble)} names a folder twice."
             )
 
 

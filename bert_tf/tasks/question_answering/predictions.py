@@ -1,4 +1,14 @@
-"""The windows' scores to answers: n-best lists, null odds, and the release's files.
+"""Chooses answers from the logits of windows and writes the release's files.
+
+Every question gets a list of its best answers, not just one. The lists are compared
+and averaged in ensembles, and they show how sure the model is: the probabilities of a
+list are a softmax over its scores. Probabilities over all positions would not do, since
+the windows of a context are scored independently of one another.
+
+For SQuAD 2.0, "no answer" is the span from [CLS] to [CLS]. Its score minus that of the
+best answer is the null odds, and there is no answer if they exceed a threshold chosen
+on the development set (arXiv:1810.04805, section 4.3). The threshold is needed because
+the scores of [CLS] and of real spans are not calibrated against each other.
 
 Shape letters: W windows, S sequence.
 """
@@ -10,6 +20,7 @@ import math
 import os
 import statistics
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -24,58 +35,59 @@ PREDICTIONS_FILE = "predictions.json"
 NBEST_FILE = "nbest_predictions.json"
 NULL_ODDS_FILE = "null_odds.json"
 JSON_LINES_FILE = "predictions.jsonl"
-# What the release answers where no window allows any answer.
+# The release's answer if no window contains a valid span.
 NO_CANDIDATE = "empty"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Rules:
-    """What an answer may be."""
+    """The rules by which answers are chosen."""
 
-    n_best_size: int = 20  # Answers kept a question; starts and ends tried a window.
-    max_answer_length: int = 30  # In pieces.
-    version_2_with_negative: bool = False  # Whether there may be no answer.
+    # Number of answers per question, and of starts and ends to try per window.
+    n_best_size: int = 20
+    max_answer_length: int = 30  # In word pieces.
+    version_2_with_negative: bool = False  # A question may have no answer.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """One possible answer; "" for no answer."""
+    """A possible answer. The text "" means that there is no answer."""
 
     text: str
     start_logit: float
     end_logit: float
-    start: int = 0  # Characters of the context: context[start:end].
+    start: int = 0  # In characters: context[start:end].
     end: int = 0
-    probability: float = 0.0  # Among the candidates of the question.
+    probability: float = 0.0  # Among the question's candidates.
 
     @property
     def score(self) -> float:
-        """How well it starts and ends."""
+        """The score of the span: the sum of its logits."""
         return self.start_logit + self.end_logit
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """What a model, or several together, say about one question."""
+    """The candidate answers to a question, from one model or an ensemble."""
 
     qas_id: str
-    candidates: tuple[Candidate, ...]  # The likeliest first, at least one.
-    # Start and end score of [CLS] together, the lowest of all windows.
+    candidates: tuple[Candidate, ...]  # At least one, by falling probability.
+    # The sum of the logits of [CLS], from the window where it is lowest.
     no_answer_score: float
-    # `no_answer_score` less the score of the best answer: high where there is none.
+    # `no_answer_score` minus the score of the best answer.
     null_odds: float
 
     @property
     def best(self) -> Candidate:
-        """The likeliest candidate that is not "", where there is one."""
+        """The most probable candidate that is not "", if there is one."""
         return _best(self.candidates)
 
     def answer(self, null_score_diff_threshold: float | None) -> Candidate:
         """Returns the answer.
 
         Args:
-            null_score_diff_threshold: there is no answer where `null_odds` is higher;
-                None where every question has one.
+            null_score_diff_threshold: there is no answer if `null_odds` is higher.
+                None if every question has an answer.
         """
         threshold = null_score_diff_threshold
         if threshold is not None and self.null_odds > threshold:
@@ -91,14 +103,14 @@ def predictions_of(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> list[Prediction]:
-    """Returns the prediction for each example of the windows, in order.
+    """Returns the prediction for each example of the windows, in their order.
 
     Args:
-        windows: `Windows`.
-        logits: the start and the end scores, float32 [W, S] each.
-        rules: `Rules`.
-        aligner: `Aligner` of the vocabulary.
-        progress: told how many questions are done.
+        windows: the windows that were scored.
+        logits: start logits and end logits, float32 [W, S] each.
+        rules: how answers are chosen.
+        aligner: maps pieces to the original text.
+        progress: reports the number of finished questions.
 
     Source: write_predictions of run_squad.py, 2018.
     """
@@ -124,24 +136,24 @@ def predictions_of(
         span_of = functools.partial(aligner.span, windows.contexts[index])
         candidates = _n_best(ranked, null, rules, span_of)
         found.append(_prediction(example.qas_id, candidates, null))
-        if (
-            index + 1
-        ) % features_module.EXAMPLES_PER_CALL == 0 or index + 1 == num_examples:
-            progress("answer", index + 1, num_examples, unit="questions")
+        done = index + 1
+        if done % features_module.EXAMPLES_PER_CALL == 0 or done == num_examples:
+            progress("answer", done, num_examples, unit="questions")
     return found
 
 
 def averaged(
     predictions: Sequence[Sequence[Prediction]], *, n_best_size: int
 ) -> list[Prediction]:
-    """Returns what several models say together.
+    """Returns the predictions of an ensemble of models.
 
-    The probability of an answer is the mean of what the models give it, 0 where it is
-    not in a model's list; its scores are means over the models that list it.
+    The probability of an answer is the mean over all models; it is 0 for a model whose
+    list does not contain the answer. The logits of an answer are means over the models
+    whose lists contain it.
 
     Args:
-        predictions: for each model its `Prediction`s, of the same questions.
-        n_best_size: answers kept a question.
+        predictions: the predictions of each model, for the same questions.
+        n_best_size: number of answers per question.
 
     Raises:
         ValueError: there is no model.
@@ -158,16 +170,17 @@ def write_predictions(
 ) -> list[str]:
     """Writes the release's files and `predictions.jsonl`; returns their paths.
 
-    predictions.json: {id: answer}. nbest_predictions.json: {id: [{"text",
-    "probability", "start_logit", "end_logit"}]}. null_odds.json, where there may be no
-    answer: {id: odds}. The last one says where the answer stands, one object a line:
-    {"id", "answer", "start", "end", "score", "no_answer_score"}.
+    * predictions.json: {id: answer}.
+    * nbest_predictions.json: {id: [{"text", "probability", "start_logit",
+      "end_logit"}]}.
+    * null_odds.json, only if a question may have no answer: {id: null odds}.
+    * predictions.jsonl, one object per line: {"id", "answer", "start", "end", "score",
+      "no_answer_score"}.
 
     Args:
         output_dir: an existing folder.
-        predictions: `Prediction`s.
-        null_score_diff_threshold: there is no answer where the null odds are higher;
-            None where every question has one.
+        predictions: one per question.
+        null_score_diff_threshold: see `Prediction.answer`.
 
     Raises:
         OSError: a file cannot be written.
@@ -193,12 +206,11 @@ def write_predictions(
     return [os.path.join(output_dir, name) for name in (*contents, JSON_LINES_FILE)]
 
 
-def answer_record(prediction: Prediction, answer: Candidate) -> dict:
-    """Returns `answer`, `start`, `end`, `score` and `no_answer_score` as a dict.
+def answer_record(prediction: Prediction, answer: Candidate) -> dict[str, Any]:
+    """Returns a dict of `answer`, `start`, `end`, `score` and `no_answer_score`.
 
-    `start` and `end` are characters of the context: the answer is what stands between
-    them, with one space between words. `score` is the best answer's, even where there
-    is said to be none.
+    `start` and `end` are in characters: the answer is context[start:end], with one
+    space between words. `score` belongs to the best answer, even if `answer` is "".
     """
     return {
         "answer": answer.text,
@@ -214,7 +226,7 @@ def _best(candidates):
 
 
 def _n_best(ranked, null, rules, span_of):
-    """Returns the best candidates of different texts; `null` too, where it may be."""
+    """Returns the best candidates with unique texts, and `null` if it is allowed."""
     kept, texts = [], set()
     nulls = [null] if rules.version_2_with_negative else []
     for first, last, start_logit, end_logit in ranked:
@@ -234,7 +246,7 @@ def _n_best(ranked, null, rules, span_of):
             end=span.end,
         )
         kept.append(candidate)
-    # It has its place in the list even where the list is full.
+    # Null is always in the list, even if the list is full.
     kept += nulls
     if not kept:
         kept.append(Candidate(text=NO_CANDIDATE, start_logit=0.0, end_logit=0.0))
@@ -244,7 +256,7 @@ def _n_best(ranked, null, rules, span_of):
 def _prediction(qas_id, candidates, null):
     probabilities = _softmax([candidate.score for candidate in candidates])
     best = _best(candidates)
-    # In the release's order: the last digit depends on it.
+    # The order of the release, since the last digit depends on it.
     null_odds = null.score - best.start_logit - best.end_logit
     return Prediction(
         qas_id=qas_id,
@@ -258,28 +270,28 @@ def _prediction(qas_id, candidates, null):
 
 
 def _softmax(scores):
-    """Returns probabilities, to the last digit as run_squad.py of 2018 does."""
+    """Returns probabilities that equal those of run_squad.py of 2018 bit for bit."""
     highest = max(scores)
     exponentials = [math.exp(score - highest) for score in scores]
     total = 0.0
-    for exponential in exponentials:  # `sum` corrects its rounding since Python 3.12.
+    for exponential in exponentials:  # `sum` compensates rounding since 3.12.
         total += exponential
     return [exponential / total for exponential in exponentials]
 
 
 def _averaged(parts, n_best_size):
-    same = {}
+    by_text = {}
     for part in parts:
         for candidate in part.candidates:
-            same.setdefault(candidate.text, []).append(candidate)
+            by_text.setdefault(candidate.text, []).append(candidate)
     candidates = [
         dataclasses.replace(
-            max(those, key=lambda one: one.probability),
-            start_logit=statistics.fmean(one.start_logit for one in those),
-            end_logit=statistics.fmean(one.end_logit for one in those),
-            probability=sum(one.probability for one in those) / len(parts),
+            max(equal, key=lambda one: one.probability),
+            start_logit=statistics.fmean(one.start_logit for one in equal),
+            end_logit=statistics.fmean(one.end_logit for one in equal),
+            probability=sum(one.probability for one in equal) / len(parts),
         )
-        for those in same.values()
+        for equal in by_text.values()
     ]
     candidates.sort(key=lambda one: -one.probability)
     null = [one for one in candidates[n_best_size:] if not one.text]

@@ -1,4 +1,4 @@
-"""A trained question answering model, ready to answer, from its run folder."""
+"""Loads a trained question answering model from its run folder."""
 
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -41,20 +41,21 @@ class QuestionAnsweringPredictor(fine_tuning_predictor.Predictor):
         *,
         null_score_diff_threshold: float | None = None,
     ) -> list[dict[str, Any]]:
-        """Returns the model's answers.
+        """Returns the answers to questions.
 
         Args:
-            inputs: list of (question, context), contexts of any length.
-            null_score_diff_threshold: for a model of SQuAD 2.0, there is no answer
-                where `no_answer_score - score` is higher; None: as task.json says.
+            inputs: (question, context) pairs.
+            null_score_diff_threshold: for a model of SQuAD 2.0: there is no answer if
+                `no_answer_score - score` is higher. None: the value in task.json.
 
         Returns:
-            For each a dict: `answer`, "" for none; `start` and `end`, so that the
-            answer is context[start:end] with one space between words; `score` of the
-            best answer; `no_answer_score`.
+            One dict per pair: `answer`, "" if there is none; `start` and `end`, such
+            that the answer is context[start:end] with one space between words; `score`
+            of the best answer; `no_answer_score`.
 
         Raises:
-            ValueError: an input is no such pair, or its context is blank or too long.
+            ValueError: an input is not such a pair, or its context is blank or too
+                long.
         """
         examples = examples_of(inputs)
         if not examples:
@@ -100,20 +101,20 @@ def load(run_dir: str) -> QuestionAnsweringPredictor:
 def examples_of(
     inputs: Iterable[Any],
 ) -> list[question_answering_examples.SquadExample]:
-    """Returns the examples of (question, context) pairs.
+    """Converts (question, context) pairs to examples.
 
     Raises:
-        ValueError: an input is no such pair, or its context is blank or too long.
+        ValueError: an input is not such a pair, or its context is blank or too long.
     """
     if isinstance(inputs, str):
-        raise ValueError("Expected a list of (question, context), got one string.")
+        raise ValueError("Expected a list of (question, context) pairs, got a string.")
     contexts: dict[str, question_answering_examples.Context] = {}
     examples = []
     for index, item in enumerate(inputs):
         is_pair = isinstance(item, tuple | list) and len(item) == 2
         if not is_pair or not all(isinstance(text, str) for text in item):
             raise ValueError(
-                f"Input {index} is {item!r:.60}; expected (question, context)."
+                f"Input {index} is {item!r:.60}; expected a (question, context) pair."
             )
         question, text = item
         if text not in contexts:

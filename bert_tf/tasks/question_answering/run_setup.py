@@ -1,4 +1,4 @@
-"""What a question answering run works on: the shared set-up, and its questions."""
+"""Prepares a question answering run: its task, start and questions."""
 
 import dataclasses
 import typing
@@ -12,15 +12,16 @@ from bert_tf.tasks.question_answering import task as task_module
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunSetup(fine_tuning_run_setup.RunSetup):
-    """Everything a run needs to know before it builds a model."""
+    """The inputs of a run, read and checked before a model is built."""
 
     task: task_module.Task
-    # None if the run does not train, or does not answer.
-    train_examples: list[question_answering_examples.SquadExample] | None
+    # Empty if the run does not train.
+    train_examples: list[question_answering_examples.SquadExample]
+    # The questions to answer. None if the run neither evaluates nor predicts.
     squad_file: question_answering_examples.SquadFile | None
 
     def require_squad_file(self) -> question_answering_examples.SquadFile:
-        """Returns the questions of a run that answers, as its options guarantee."""
+        """Returns `squad_file`, which a run that evaluates or predicts always has."""
         return typing.cast(question_answering_examples.SquadFile, self.squad_file)
 
 
@@ -29,10 +30,10 @@ def prepare(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> RunSetup:
-    """Returns what a run works on, with all its files read.
+    """Reads and checks the files of a run.
 
-    Training takes the task from the options. Evaluating and predicting take it from
-    `output_dir`, where training left it, or else from the options.
+    Training takes the task from the options. Evaluation and prediction take it from
+    task.json in `output_dir`, or from the options if there is no such file.
 
     Args:
         options: training reads the last `train_file`.
@@ -48,7 +49,7 @@ def prepare(
         task = _task_of_options(options, do_lower_case=start.do_lower_case)
     else:
         task = _task_of_run(options, trained)
-    train_examples = None
+    train_examples = []
     if options.trains:
         train_examples = read_training_examples(options, options.train_file[-1])
     setup = RunSetup(
@@ -85,8 +86,8 @@ def _read_predict_file(options):
     if options.evaluates and not squad_file.has_answers:
         raise ValueError(
             f"{options.predict_file} has questions without answers, so it cannot be "
-            "used for evaluation; give a file with answers, or leave --do_eval and "
-            "--eval_every_steps out."
+            "used for evaluation; use a file with answers, or omit --do_eval and "
+            "--eval_every_steps."
         )
     return squad_file
 
@@ -107,7 +108,7 @@ def _task_of_run(options, trained):
         if given not in (defaults[field.name], found):
             raise ValueError(
                 f"--{field.name}={given}, but the model in {options.output_dir} was "
-                f"trained with {found}; leave --{field.name} out."
+                f"trained with {found}; omit --{field.name}."
             )
     chosen = {name: getattr(options, name) for name in task_module.FOR_PREDICTING}
     return dataclasses.replace(trained, **chosen)
@@ -119,5 +120,5 @@ def _check_head(options, setup):
     if head is not None and head.kind != setup.task.KIND:
         raise ValueError(
             f"{options.init_checkpoint} has no question answering head, so it was not "
-            "fine-tuned to answer; train first (--do_train)."
+            "fine-tuned for this task; train first (--do_train)."
         )

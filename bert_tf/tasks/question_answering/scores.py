@@ -1,4 +1,4 @@
-"""Exact match and F1, as the official scripts of SQuAD 1.1 and 2.0 count them."""
+"""Exact match and F1, as in the official scripts of SQuAD 1.1 and 2.0."""
 
 import collections
 import dataclasses
@@ -9,9 +9,11 @@ import statistics
 import string
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 
 from bert_tf import files
 from bert_tf.tasks.question_answering import examples as question_answering_examples
+from bert_tf.tasks.question_answering import options as question_answering_options
 
 logger = logging.getLogger(__name__)
 
@@ -21,11 +23,11 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class QuestionScore:
-    """How good one answer is."""
+    """The scores of the answer to one question."""
 
-    exact: float  # 1 where it is one of the true ones, else 0.
-    f1: float  # Of its words and those of the nearest true one.
-    has_answer: bool  # Whether the question has one.
+    exact: float  # 1 if the answer equals a correct one, else 0.
+    f1: float  # The highest F1 over the words of the correct answers.
+    has_answer: bool  # The question has a correct answer.
 
 
 def squad_scores(
@@ -36,62 +38,64 @@ def squad_scores(
     """Returns the scores of the answers to a file's questions, in percent.
 
     Args:
-        squad_file: what `read_squad` returned.
-        answers: {id: answer}, "" for none.
-        null_odds: {id: how likely there is no answer}, for files of version 2.0.
+        squad_file: the result of `read_squad`.
+        answers: {id: answer}; "" if there is none.
+        null_odds: {id: null odds}, for files of version 2.0; higher odds mean that a
+            question is less likely to have an answer.
 
     Returns:
-        Version 1.1: `exact_match`, `f1`. Version 2.0: `exact`, `f1`, `total`, and
-        these of the questions with and without an answer (`HasAns_exact`,
-        `NoAns_f1`, ...). With `null_odds` also `best_exact`, `best_exact_thresh`,
-        `best_f1`, `best_f1_thresh`: what the scores would be if there were no answer
-        wherever the odds are above the best threshold.
+        For version 1.1 `exact_match` and `f1`. For version 2.0 `exact`, `f1` and
+        `total`, also separately for the questions with and without an answer
+        (`HasAns_exact`, `NoAns_f1`, ...). With `null_odds` also `best_exact` and
+        `best_f1`, the scores at the threshold of the null odds that is best for each,
+        and these thresholds, `best_exact_thresh` and `best_f1_thresh`.
 
     Raises:
-        ValueError: a question has no true answer, or none of the questions is answered.
+        ValueError: the file lacks the answers to a question, or `answers` has none of
+            the file's ids.
 
-    Source: SQuAD's evaluate-v1.1.py and evaluate-v2.0.py. As there, a question that is
-    not answered counts 0 in version 1.1 and is left out in version 2.0; a warning says
-    how many there are.
+    Source: SQuAD's evaluate-v1.1.py and evaluate-v2.0.py. As there, a question that
+    `answers` lacks scores 0 in version 1.1 and is ignored in version 2.0. A warning
+    reports the number of such questions.
     """
     if not squad_file.has_answers:
         raise ValueError(
-            f"{squad_file.path} has questions without their true answers, so answers "
-            "cannot be scored; expected a training or development file."
+            f"{squad_file.path} has questions without answers, so predictions cannot "
+            "be scored; expected a training or development file."
         )
-    of_question = question_scores(squad_file, answers)
-    missing = len(squad_file.examples) - len(of_question)
+    by_id = question_scores(squad_file, answers)
+    missing = len(squad_file.examples) - len(by_id)
     if missing:
         logger.warning(
             "%d of %d questions are not answered.", missing, len(squad_file.examples)
         )
-    if not of_question:
+    if not by_id:
         raise ValueError(
             f"None of the answers belongs to a question of {squad_file.path}; expected "
-            "the predictions of this very file."
+            "predictions for this file."
         )
     if not squad_file.is_version_2:
         num_questions = len(squad_file.examples)
-        exact = sum(score.exact for score in of_question.values())
-        f1 = sum(score.f1 for score in of_question.values())
+        exact = sum(score.exact for score in by_id.values())
+        f1 = sum(score.f1 for score in by_id.values())
         return {
             "exact_match": 100 * exact / num_questions,
             "f1": 100 * f1 / num_questions,
         }
-    found = _version_2_scores(of_question.values())
+    found = _version_2_scores(by_id.values())
     if null_odds is not None:
-        found |= _best_scores(squad_file, answers, null_odds, of_question)
+        found |= _best_scores(squad_file, answers, null_odds, by_id)
     return found
 
 
 def question_scores(
     squad_file: question_answering_examples.SquadFile, answers: Mapping[str, str]
 ) -> dict[str, QuestionScore]:
-    """Returns the score of each question that is answered, by its id.
+    """Returns the scores of the answered questions, by id.
 
     Args:
-        squad_file: what `read_squad` returned.
-        answers: {id: answer}, "" for none.
+        squad_file: the result of `read_squad`.
+        answers: {id: answer}; "" if there is none.
     """
     return {
         example.qas_id: _question_score(
@@ -102,15 +106,12 @@ def question_scores(
     }
 
 
-def report(options) -> str:
-    """Returns the scores of a file of predictions as JSON, and writes them.
-
-    Args:
-        options: `question_answering.options.EvaluateSquadOptions`.
+def report(options: question_answering_options.EvaluateSquadOptions) -> str:
+    """Returns the scores of a predictions file as JSON and writes them to output_file.
 
     Raises:
         OSError: a file cannot be read or written.
-        ValueError: the files do not fit together.
+        ValueError: a file has the wrong format, or they contradict each other.
     """
     squad_file = question_answering_examples.read_squad(options.data_file)
     null_odds = None
@@ -118,7 +119,7 @@ def report(options) -> str:
         if not squad_file.is_version_2:
             raise ValueError(
                 f"{options.data_file} does not say which questions have no answer, so "
-                "there is no threshold to find; leave --null_odds_file out."
+                "no threshold can be determined; omit --null_odds_file."
             )
         null_odds = read_by_id(options.null_odds_file, float)
     answers = read_by_id(options.predictions_file, str)
@@ -129,16 +130,16 @@ def report(options) -> str:
     return text
 
 
-def read_by_id(path: str, kind: type) -> dict:
-    """Returns what a JSON file says of each question.
+def read_by_id(path: str, kind: type) -> dict[str, Any]:
+    """Returns the content of a JSON file with one value per question.
 
     Args:
-        path: the file: {id: text} or {id: number}.
-        kind: str or float.
+        path: JSON: {id: text} or {id: number}.
+        kind: type of the values, str or float.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is no such file.
+        ValueError: the file has a different format.
     """
     with files.open_file(path) as file:
         try:
@@ -148,7 +149,9 @@ def read_by_id(path: str, kind: type) -> dict:
     kinds = (int, float) if kind is float else kind
     expected = "a number" if kind is float else "text"
     if not isinstance(content, dict):
-        raise ValueError(f"{path}: expected an object of {expected} by id.")
+        raise ValueError(
+            f"{path}: expected a JSON object with {expected} for each question id."
+        )
     for qas_id, value in content.items():
         if not isinstance(value, kinds):
             raise ValueError(f"{path}: {qas_id}: expected {expected}, got {value!r}.")
@@ -156,27 +159,28 @@ def read_by_id(path: str, kind: type) -> dict:
 
 
 def normalized(answer: str) -> str:
-    """Returns an answer lower-cased, without punctuation, articles, excess spaces."""
+    """Returns an answer in lower case without punctuation, articles, extra spaces."""
     text = answer.lower().translate(_PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", text).split())
 
 
 def word_f1(truth: str, answer: str, *, empty_is_word: bool) -> float:
-    """Returns the F1 of two answers' words.
+    """Returns the F1 of the words that two answers have in common.
 
     Args:
-        truth: str.
-        answer: str.
-        empty_is_word: whether two answers without words are the same (version 2.0),
-            or have nothing in common (1.1).
+        truth: the correct answer.
+        answer: the predicted answer.
+        empty_is_word: whether two empty answers have an F1 of 1 (version 2.0) or of 0
+            (version 1.1).
     """
-    wanted, given = normalized(truth).split(), normalized(answer).split()
-    if empty_is_word and not (wanted and given):
-        return float(wanted == given)
-    num_same = sum((collections.Counter(wanted) & collections.Counter(given)).values())
+    expected, given = normalized(truth).split(), normalized(answer).split()
+    if empty_is_word and not (expected and given):
+        return float(expected == given)
+    common = collections.Counter(expected) & collections.Counter(given)
+    num_same = sum(common.values())
     if not num_same:
         return 0.0
-    precision, recall = num_same / len(given), num_same / len(wanted)
+    precision, recall = num_same / len(given), num_same / len(expected)
     return 2 * precision * recall / (precision + recall)
 
 
@@ -209,8 +213,14 @@ def _means(scores: Sequence[QuestionScore], prefix):
     }
 
 
-def _best_scores(squad_file, answers, null_odds, of_question):
-    """Source: find_all_best_thresh of evaluate-v2.0.py."""
+def _best_scores(squad_file, answers, null_odds, by_id):
+    """Returns the best threshold of the null odds, and the score there, per metric.
+
+    Starting from "no question has an answer", the threshold rises past one question at
+    a time. Its score changes by what its answer earns, or is lost if it has none.
+
+    Source: find_all_best_thresh of evaluate-v2.0.py.
+    """
     ranked = sorted(null_odds, key=null_odds.get)
     num_without = sum(not example.answers for example in squad_file.examples)
     found = {}
@@ -218,15 +228,15 @@ def _best_scores(squad_file, answers, null_odds, of_question):
         best = current = num_without
         threshold = 0.0
         for qas_id in ranked:
-            if qas_id not in of_question:
+            if qas_id not in by_id:
                 continue
-            score = of_question[qas_id]
+            score = by_id[qas_id]
             if score.has_answer:
                 current += getattr(score, name)
             elif answers[qas_id]:
                 current -= 1
             if current > best:
                 best, threshold = current, null_odds[qas_id]
-        found[f"best_{name}"] = 100 * best / len(of_question)
+        found[f"best_{name}"] = 100 * best / len(by_id)
         found[f"best_{name}_thresh"] = threshold
     return found

@@ -1,4 +1,4 @@
-"""Windows as a source of batches: rows are put together when a batch needs them."""
+"""A source of batches that assembles the rows of windows on demand."""
 
 import numpy as np
 import tensorflow as tf
@@ -11,12 +11,12 @@ from bert_tf.tasks.question_answering import windows as question_answering_windo
 class WindowSource(batching.Source):
     """The rows of windows.
 
-    Args:
-        windows: `Windows`.
+    Rows are assembled per batch. Storing them all would repeat each context once per
+    question and, where windows overlap, once more per window.
 
     Attributes:
-        num_examples: rows there are, W.
-        columns: tuple of `schema.Column`.
+        num_examples: number of windows, W.
+        columns: the columns of a row.
     """
 
     def __init__(self, windows: question_answering_windows.Windows):
@@ -32,9 +32,9 @@ class WindowSource(batching.Source):
         )
 
     def rows(self, indices: tf.Tensor, num_rows: int) -> dict[str, tf.Tensor]:
-        """Returns rows, inside a tf.data function; as `batching.ArraySource.rows`."""
+        """Returns rows inside a tf.data function; see `batching.Source.rows`."""
         values = tf.numpy_function(
-            lambda places: list(self._windows.rows(places).values()),
+            lambda numbers: list(self._windows.rows(numbers).values()),
             [indices],
             [column.dtype for column in self.columns],
         )
@@ -44,5 +44,5 @@ class WindowSource(batching.Source):
         }
 
     def row_lengths(self) -> np.ndarray:
-        """Returns int64 [W], the places that each row uses."""
+        """Returns the number of pieces in each row without padding: int64 [W]."""
         return self._windows.lengths

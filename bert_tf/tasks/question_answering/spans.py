@@ -1,36 +1,43 @@
-"""The windows' scores to spans of pieces that may be the answer, the best first.
+"""Turns the logits of windows into candidate spans, ranked by score.
 
-Shape letters: W windows, S sequence, K the best starts (or ends) of a window, N spans.
+The head has one vector for starts and one for ends. The score of a span is the dot
+product of the start vector with its first piece plus that of the end vector with its
+last piece, and the best span with end >= start wins (arXiv:1810.04805, section 4.2).
+The two choices are independent given the encoder's output. That costs 2 H weights and
+S scores per vector instead of S * S. But the best start and the best end need not form
+a span, so several of each are combined and impossible pairs are removed.
+
+Shape letters: W windows, S sequence, B windows in a call, K best starts (or ends) of a
+window, N spans.
 """
 
 import dataclasses
 
 import numpy as np
 
+from bert_tf.modeling import numerics
 from bert_tf.tasks.question_answering import windows as question_answering_windows
 
-# The K × K pairs of so many windows are looked at together.
+# Windows whose K x K pairs are in memory at a time.
 WINDOWS_PER_CALL = 1024
-# The score of padding, where no answer is: what the attention mask adds in 2018.
-PADDING_LOGIT = -10000.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Spans:
-    """Spans of pieces, those of one example together, their best one first."""
+    """Spans of pieces, sorted by example and then by falling score."""
 
-    example: np.ndarray  # int64 [N].
-    first_piece: np.ndarray  # int64 [N], of the example's context.
+    example: np.ndarray  # int64 [N], index of the example.
+    first_piece: np.ndarray  # int64 [N], index in the example's context.
     last_piece: np.ndarray  # int64 [N]
     start_logit: np.ndarray  # float64 [N]
     end_logit: np.ndarray  # float64 [N]
 
     def splits(self, num_examples: int) -> np.ndarray:
-        """Returns where each example's spans start, then the end: int64 [E + 1]."""
+        """Returns the start of each example's spans, then the end: int64 [E + 1]."""
         return np.searchsorted(self.example, np.arange(num_examples + 1))
 
     def part(self, start: int, end: int) -> list[tuple[int, int, float, float]]:
-        """Returns (first piece, last piece, start logit, end logit) of some spans."""
+        """Returns (first piece, last piece, start logit, end logit) per span."""
         columns = (self.first_piece, self.last_piece, self.start_logit, self.end_logit)
         return list(
             zip(*(column[start:end].tolist() for column in columns), strict=True)
@@ -40,18 +47,22 @@ class Spans:
 def without_padding(
     windows: question_answering_windows.Windows, logits: np.ndarray
 ) -> np.ndarray:
-    """Returns scores float32 [W, S] in which padding cannot be chosen.
+    """Returns the logits with padding masked, so that it cannot be chosen.
 
-    So it does not matter how far a batch was padded. The release lets padding have its
-    score: then it may take one of the K best places, from which no answer comes.
+    This makes the result independent of the length to which a batch was padded. The
+    release does not mask padding, which can therefore take one of the K best positions
+    although no answer can start there.
 
     Args:
-        windows: `Windows`.
+        windows: the windows that were scored.
         logits: float32 [W, S].
+
+    Returns:
+        float32 [W, S].
     """
     places = np.arange(logits.shape[1])[np.newaxis]
     is_used = places < windows.lengths[:, np.newaxis]
-    return np.where(is_used, logits, np.float32(PADDING_LOGIT))
+    return np.where(is_used, logits, np.float32(numerics.ATTENTION_MASK_BIAS))
 
 
 def allowed_spans(
@@ -62,21 +73,23 @@ def allowed_spans(
     n_best_size: int,
     max_answer_length: int,
 ) -> Spans:
-    """Returns the spans between the best starts and the best ends of each window.
+    """Returns the valid spans from the best starts to the best ends of each window.
 
-    A span lies in the context, ends no sooner than it starts, has at most
-    `max_answer_length` pieces, and starts with a piece of which no other window shows
-    more surroundings.
+    A span is valid if it is inside the context, its end is not before its start, it
+    has at most `max_answer_length` pieces, and no other window shows its first piece
+    with more context (see `windows.is_max_context`). Nothing in the model ties the end
+    to the start: without a limit, a start in one sentence and an end three sentences
+    later can score higher than either sentence's answer.
 
     Args:
-        windows: `Windows`.
+        windows: the windows that were scored.
         start_logits: float32 [W, S].
         end_logits: float32 [W, S].
-        n_best_size: starts, and ends, that are tried in each window, K.
-        max_answer_length: in pieces.
+        n_best_size: number of starts, and of ends, to try per window, K.
+        max_answer_length: maximum number of pieces.
 
-    Source: the first half of write_predictions of run_squad.py, 2018. Among spans of
-    the same score the one that the release meets first is first.
+    Source: the first half of write_predictions of run_squad.py, 2018. Spans with equal
+    scores are in the order in which the release finds them.
     """
     parts = []
     for begin in range(0, len(windows), WINDOWS_PER_CALL):
@@ -94,9 +107,8 @@ def allowed_spans(
         lengths = lasts[:, np.newaxis, :] - firsts[:, :, np.newaxis] + 1  # [B, K, K]
         allowed = may_start[:, :, np.newaxis] & may_end[:, np.newaxis, :]
         allowed &= (lengths > 0) & (lengths <= max_answer_length)
-        row, start, end = np.nonzero(
-            allowed
-        )  # Starts before ends: the release's order.
+        # In the release's order: by window, start and end.
+        row, start, end = np.nonzero(allowed)
         parts.append(
             (
                 windows.example_index[numbers[row]],
@@ -109,7 +121,7 @@ def allowed_spans(
     example, first, last, start_logit, end_logit = map(
         np.concatenate, zip(*parts, strict=True)
     )
-    # Stable, so that the release's order decides between equals.
+    # A stable sort keeps the release's order among equal scores.
     order = np.lexsort((-(start_logit + end_logit), example))
     return Spans(
         example=example[order],
@@ -125,15 +137,20 @@ def null_windows(
     start_logits: np.ndarray,
     end_logits: np.ndarray,
 ) -> np.ndarray:
-    """Returns the window of each example whose [CLS] has the lowest score.
+    """Returns for each example the window with the lowest no-answer score.
+
+    The score of "no answer" is that of the span from [CLS] to [CLS] (section 4.3 of the
+    paper). Training teaches every window without the answer to give [CLS] a high score,
+    so one high score says nothing about the others. The whole context has no answer
+    only if all windows say so, and the lowest score decides.
 
     Args:
-        windows: `Windows`.
+        windows: the windows that were scored.
         start_logits: float32 [W, S].
         end_logits: float32 [W, S].
 
     Returns:
-        int64 [examples].
+        int64 [examples], indices of windows.
     """
     scores = start_logits[:, 0].astype(np.float64) + end_logits[:, 0]
     order = np.lexsort((scores, windows.example_index))
@@ -144,17 +161,18 @@ def null_windows(
 
 
 def _best_places(logits, count):
-    """Returns the places [B, K] of the highest scores, among equals the first first."""
+    """Returns the positions [B, K] of the highest logits; ties keep their order."""
     return np.argsort(-logits, axis=1, kind="stable")[:, :count]
 
 
 def _pieces(windows, numbers, places):
-    """Returns which pieces of their contexts stand at some places [B, K] of rows."""
+    """Returns the index in the context of the pieces at positions [B, K] of rows."""
     offset = windows.context_offset[numbers] - windows.first_piece[numbers]
     return places - offset[:, np.newaxis]
 
 
 def _in_window(windows, numbers, pieces):
+    """Returns whether windows contain pieces of their contexts: bool [B, K]."""
     first = windows.first_piece[numbers][:, np.newaxis]
     count = windows.num_pieces[numbers][:, np.newaxis]
     return (pieces >= first) & (pieces < first + count)

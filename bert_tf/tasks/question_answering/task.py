@@ -1,4 +1,4 @@
-"""What a question answering run's `task.json` records about windows and answers."""
+"""The record in `task.json` of how a run cuts windows and chooses answers."""
 
 import dataclasses
 from typing import Any
@@ -17,21 +17,21 @@ FOR_PREDICTING = ("n_best_size", "max_answer_length", "null_score_diff_threshold
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Task(task_record.TaskRecord):
-    """All that is needed to apply a question answering model to new questions."""
+    """The settings needed to apply a question answering model to new questions."""
 
     KIND = "question_answering"
 
-    doc_stride: int  # Word pieces from the start of a window to that of the next.
+    doc_stride: int  # Word pieces between the starts of two windows.
     max_query_length: int  # In word pieces.
     version_2_with_negative: bool  # Whether a question may have no answer.
-    n_best_size: int  # Starts, and ends, that are tried in each window.
+    n_best_size: int  # Number of starts, and of ends, to try per window.
     max_answer_length: int  # In word pieces.
-    null_score_diff_threshold: float  # No answer if the null odds exceed it.
-    bilstm_on_top: bool = False  # Whether a BiLSTM sits between encoder and head.
+    null_score_diff_threshold: float  # Above it, there is no answer.
+    bilstm_on_top: bool = False  # A BiLSTM between encoder and head.
 
     @property
     def sizes(self) -> question_answering_windows.WindowSizes:
-        """How questions and contexts are cut."""
+        """The lengths that determine how contexts are divided into windows."""
         return question_answering_windows.WindowSizes(
             max_seq_length=self.max_seq_length,
             doc_stride=self.doc_stride,
@@ -40,7 +40,7 @@ class Task(task_record.TaskRecord):
 
     @property
     def rules(self) -> question_answering_predictions.Rules:
-        """What an answer may be."""
+        """The rules by which answers are chosen."""
         return question_answering_predictions.Rules(
             n_best_size=self.n_best_size,
             max_answer_length=self.max_answer_length,
@@ -49,7 +49,7 @@ class Task(task_record.TaskRecord):
 
     @property
     def threshold(self) -> float | None:
-        """The null odds above which there is no answer; None: there always is one."""
+        """The null odds above which there is no answer; None: always answer."""
         if not self.version_2_with_negative:
             return None
         return self.null_score_diff_threshold

@@ -1,10 +1,15 @@
-"""Sliding windows over contexts.
+"""Divides long contexts into overlapping windows.
 
-A window is [CLS] question [SEP] pieces of the context [SEP]. A context that does not
-fit is read in several windows that overlap. Contexts are kept once, whatever the
-number of their questions and windows: rows are put together when they are asked for.
+A row is [CLS] question [SEP] pieces of the context [SEP], with segment 1 from the
+context on (arXiv:1810.04805, section 4.2). BERT has 512 position embeddings, and many
+contexts are longer. So a context becomes several windows, each `doc_stride` pieces
+further on. A stride shorter than a window makes them overlap: an answer that one window
+cuts off is whole in another, and most pieces have text on both sides in some window.
 
-Shape letters: W windows, B rows, S sequence.
+Each context is stored once, however many questions and windows it has. Rows are
+assembled on demand.
+
+Shape letters: W windows, B rows, S sequence, N pairs of a window and a piece.
 """
 
 import dataclasses
@@ -15,26 +20,28 @@ import numpy as np
 from bert_tf.tasks.question_answering import examples as question_answering_examples
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
-FIRST_UNIQUE_ID = 1_000_000_000  # Of the release; shows in nobody's output.
-NUM_SPECIAL = 3  # [CLS], and [SEP] after the question and after the context.
+FIRST_UNIQUE_ID = 1_000_000_000  # As in run_squad.py of 2018.
+NUM_SPECIAL = 3  # [CLS], [SEP] after the question and [SEP] after the context.
+# run_squad.py, 2018: a longer window wins between windows with equal context.
+LENGTH_WEIGHT = 0.01
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WindowSizes:
-    """How a question and its context are cut."""
+    """The lengths that determine how contexts are divided into windows."""
 
-    max_seq_length: int  # The most pieces of a window, S.
-    doc_stride: int  # Pieces of the context from one window's start to the next's.
-    max_query_length: int  # The most pieces of a question; the rest is dropped.
+    max_seq_length: int  # Maximum number of pieces in a row, S.
+    doc_stride: int  # Pieces of the context between the starts of two windows.
+    max_query_length: int  # Maximum number of pieces of a question; it is truncated.
 
     def __post_init__(self):
         room = self.max_seq_length - self.max_query_length - NUM_SPECIAL
         if room < 1:
             raise ValueError(
-                f"max_seq_length ({self.max_seq_length}) has no room for a question of "
+                f"max_seq_length={self.max_seq_length} is too short for a question of "
                 f"{self.max_query_length} pieces (max_query_length), {NUM_SPECIAL} "
-                "special ones and a piece of the context; raise it, or lower "
-                "max_query_length."
+                "special pieces and at least one piece of the context; increase it, or "
+                "decrease max_query_length."
             )
         if self.doc_stride < 1:
             raise ValueError(f"doc_stride must be at least 1, got {self.doc_stride}.")
@@ -42,62 +49,63 @@ class WindowSizes:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TokenizedContext:
-    """A context's word pieces, and the way back to its words."""
+    """The word pieces of a context and the word that each of them belongs to."""
 
     context: question_answering_examples.Context
-    piece_ids: list[int]  # Ids of all pieces.
-    first_pieces: list[int]  # Of each word; the number of all pieces at the end.
-    word_of_piece: np.ndarray  # int64 [pieces].
+    piece_ids: list[int]
+    first_pieces: list[int]  # Index of each word's first piece; last, their number.
+    word_of_piece: np.ndarray  # int64 [pieces], index of each piece's word.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Windows:
-    """The windows of some examples, in their order."""
+    """The windows of examples, in the order of the examples."""
 
     examples: Sequence[question_answering_examples.SquadExample]
-    contexts: Sequence[TokenizedContext]  # Of each example; the same ones repeat.
+    contexts: Sequence[TokenizedContext]  # One per example; questions share them.
     sizes: WindowSizes
     vocabulary: vocabulary_module.Vocabulary
-    question_ids: np.ndarray  # int32: all questions' pieces, end to end.
-    question_splits: np.ndarray  # int64 [examples + 1]: where in them each starts.
-    context_ids: np.ndarray  # int32: all different contexts' pieces, end to end.
+    question_ids: np.ndarray  # int32: the pieces of all questions, concatenated.
+    question_splits: np.ndarray  # int64 [examples + 1]: start of each in question_ids.
+    context_ids: np.ndarray  # int32: the pieces of all unique contexts, concatenated.
     example_index: np.ndarray  # int64 [W].
-    context_start: np.ndarray  # int64 [W]: in `context_ids`, where its context starts.
-    first_piece: np.ndarray  # int64 [W]: of its context, where the window starts.
-    num_pieces: np.ndarray  # int64 [W]: of its context, how many it has.
+    context_start: np.ndarray  # int64 [W]: start of the context in `context_ids`.
+    first_piece: np.ndarray  # int64 [W]: the window's first piece, in its context.
+    num_pieces: np.ndarray  # int64 [W]: pieces of the context in the window.
     span_index: np.ndarray  # int64 [W]: 0 for the first window of an example.
-    # int32 [W] each, in the row; 0 where the window does not hold the whole answer.
-    # None where nothing is trained.
+    # int32 [W], positions in the row. A window that does not contain the whole answer
+    # has 0 for both, the position of [CLS]: "no answer here" (section 4.3 of the
+    # paper). None for prediction.
     start_positions: np.ndarray | None
     end_positions: np.ndarray | None
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.example_index)
 
     @property
     def unique_ids(self) -> np.ndarray:
-        """The release's numbers of the windows: int64 [W]."""
+        """The ids that the release gives to windows: int64 [W]."""
         return FIRST_UNIQUE_ID + np.arange(len(self))
 
     @property
     def context_offset(self) -> np.ndarray:
-        """The place in each row of the first piece of the context: int64 [W]."""
+        """The position of the context's first piece in each row: int64 [W]."""
         return np.diff(self.question_splits)[self.example_index] + 2
 
     @property
     def lengths(self) -> np.ndarray:
-        """The places that each row uses, [CLS] and both [SEP] with them: int64 [W]."""
+        """The number of pieces in each row without padding: int64 [W]."""
         return self.context_offset + self.num_pieces + 1
 
     def rows(self, indices: np.ndarray) -> dict[str, np.ndarray]:
-        """Returns the columns of some windows.
+        """Returns the features of windows.
 
         Args:
-            indices: integers [B], numbers of windows.
+            indices: integers [B], indices of windows.
 
         Returns:
-            `input_ids`, `input_mask`, `segment_ids`: int32 [B, S]; where the windows
-            are for training, `start_positions` and `end_positions`: int32 [B].
+            `input_ids`, `input_mask`, `segment_ids`: int32 [B, S]. In training also
+            `start_positions` and `end_positions`: int32 [B].
         """
         places = np.arange(self.sizes.max_seq_length)[np.newaxis]  # [1, S]
         offset = self.context_offset[indices][:, np.newaxis]  # [B, 1]
@@ -129,16 +137,16 @@ def window_spans(num_pieces: int, room: int, doc_stride: int) -> list[tuple[int,
     """Returns (first piece, number of pieces) of each window over a context.
 
     Args:
-        num_pieces: pieces of the context.
-        room: the most of them that a window holds.
-        doc_stride: from one window's start to the next's; never more than `room`.
+        num_pieces: number of pieces in the context.
+        room: maximum number of these pieces in a window.
+        doc_stride: pieces between the starts of two windows; at most `room` is used.
 
     Example:
         >>> window_spans(10, 5, 3)
         [(0, 5), (3, 5), (6, 4)]
     """
     step = min(room, doc_stride)
-    # The first window that reaches the end is the last one.
+    # The first window that reaches the end of the context is the last one.
     num_windows = 1 + max(0, -(-(num_pieces - room) // step))
     return [
         (start, min(room, num_pieces - start))
@@ -146,16 +154,22 @@ def window_spans(num_pieces: int, room: int, doc_stride: int) -> list[tuple[int,
     ]
 
 
-def is_max_context(windows: Windows, window: np.ndarray, places: np.ndarray):
-    """Returns whether no other window shows a piece in a better surrounding.
+def is_max_context(
+    windows: Windows, window: np.ndarray, places: np.ndarray
+) -> np.ndarray:
+    """Returns whether a window is the one that shows a piece with the most context.
 
-    Of the windows that hold a piece, the one counts in which it has the most pieces on
-    its poorer side; a long window wins over a short one by a little, then the first.
+    A piece of the context occurs in several windows, and each of them scores it. The
+    score counts from one window only: the one in which the smaller of the numbers of
+    pieces to its left and to its right is largest. At the edge of a window the encoder
+    has seen the text on one side only, so the scores there are less reliable. Ties go
+    to the longer window, then to the first one.
 
     Args:
-        windows: `Windows`.
-        window: integers [N], numbers of windows.
-        places: integers [N], pieces of those windows' contexts, within the windows.
+        windows: all windows.
+        window: integers [N], indices of windows.
+        places: integers [N], indices of pieces in the contexts of these windows. Each
+            piece is inside its window.
 
     Returns:
         bool [N].
@@ -163,7 +177,7 @@ def is_max_context(windows: Windows, window: np.ndarray, places: np.ndarray):
     Source: _check_is_max_context of run_squad.py, 2018.
     """
     is_best = np.ones(len(window), bool)
-    own = _surrounding(windows, window, places)
+    own = _context_score(windows, window, places)
     num_spans = np.bincount(windows.example_index)[windows.example_index[window]]
     most = int(num_spans.max()) if len(window) else 0
     for span in range(most):
@@ -172,19 +186,19 @@ def is_max_context(windows: Windows, window: np.ndarray, places: np.ndarray):
         other = np.where(exists, other, window)
         first = windows.first_piece[other]
         holds = (first <= places) & (places < first + windows.num_pieces[other])
-        score = _surrounding(windows, other, places)
+        score = _context_score(windows, other, places)
         is_earlier = span < windows.span_index[window]
         is_better = (score > own) | ((score == own) & is_earlier)
         is_best &= ~(exists & holds & is_better)
     return is_best
 
 
-def _surrounding(windows, window, places):
+def _context_score(windows, window, places):
     first, count = windows.first_piece[window], windows.num_pieces[window]
-    poorer = np.minimum(places - first, first + count - 1 - places)
-    return poorer + 0.01 * count
+    shorter_side = np.minimum(places - first, first + count - 1 - places)
+    return shorter_side + LENGTH_WEIGHT * count
 
 
 def _clipped(places, values):
-    """Places that exist; what stands at others is not looked at."""
+    """Clips indices to the array; the values at clipped ones are never used."""
     return np.clip(places, 0, max(0, len(values) - 1))

@@ -1,4 +1,4 @@
-"""Question answering on one page: train in stages, answer, evaluate, report."""
+"""Question answering from start to end: train in stages, answer, evaluate, report."""
 
 import dataclasses
 import logging
@@ -31,17 +31,14 @@ def run(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> str:
-    """Trains, answers and evaluates as the options say.
-
-    Args:
-        options: `question_answering.options.RunSquadOptions`.
-        progress: see `bert_tf.progress`.
+    """Trains, predicts and evaluates as requested by the options.
 
     Returns:
-        What was reached, for the reader.
+        A report of the results.
 
     Raises:
-        ValueError, OSError: options, data or checkpoint do not fit together.
+        ValueError, OSError: a file is missing or damaged, or the options, data and
+            checkpoint contradict each other.
     """
     if options.dry_run:
         return dry_run_report(options, progress=progress)
@@ -80,7 +77,7 @@ def evaluate(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> dict[str, float]:
-    """Evaluates the last checkpoint; returns what eval_results.txt holds. See `run`."""
+    """Evaluates the last checkpoint; returns the content of eval_results.txt."""
     options = fine_tuning_workflow.only_evaluation(options)
     answering = QuestionAnswering(options, progress=progress)
     return answering.evaluate(answering.answers())
@@ -91,7 +88,7 @@ def dry_run_report(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> str:
-    """Returns what the training would take, stage by stage."""
+    """Returns an estimate of the time and memory that each stage needs."""
     reports = []
     for path in options.train_file:
         stage = dataclasses.replace(options, train_file=(path,))
@@ -107,15 +104,15 @@ def ensemble_answers(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> answers_module.Answers:
-    """Returns the answers of several trained runs together.
+    """Returns the answers of an ensemble of trained runs.
 
     Args:
-        options: `ensemble` names the runs' folders.
+        options: `ensemble` has the run folders.
         progress: see `bert_tf.progress`.
 
     Raises:
-        ValueError: a folder holds no trained run, or the runs do not agree on whether
-            there may be no answer.
+        ValueError: a folder contains no trained run, or only some of the runs were
+            trained with `version_2_with_negative`.
     """
     members = []
     for run_dir in options.ensemble:
@@ -126,7 +123,7 @@ def ensemble_answers(
         if (answers.threshold is None) != (first.threshold is None):
             raise ValueError(
                 f"{run_dir} and {options.ensemble[0]} were not both trained with "
-                "--version_2_with_negative; expected runs of one kind."
+                "--version_2_with_negative; an ensemble needs runs of one kind."
             )
     together = question_answering_predictions.averaged(
         [member.predictions for member in members], n_best_size=options.n_best_size
@@ -135,11 +132,10 @@ def ensemble_answers(
 
 
 class QuestionAnswering:
-    """Data and model of one stage of a run, checked against each other.
+    """The data and the model of one stage of a run.
 
     Args:
-        options: `question_answering.options.RunSquadOptions`; the last train_file is
-            the one that is trained on.
+        options: the stage trains on the last `train_file`.
         progress: see `bert_tf.progress`.
     """
 
@@ -165,10 +161,10 @@ class QuestionAnswering:
         self._windows: question_answering_windows.Windows | None = None
 
     def score_names(self) -> list[str]:
-        """Returns the names of all scores that an evaluation has."""
+        """Returns the names of the scores that an evaluation reports."""
         return answers_module.score_names(
             self.setup.require_squad_file(),
-            may_be_none=self.setup.task.threshold is not None,
+            allow_no_answer=self.setup.task.threshold is not None,
         )
 
     def train(self) -> dict[str, float]:
@@ -185,7 +181,7 @@ class QuestionAnswering:
         return reached
 
     def evaluate(self, answers: answers_module.Answers) -> dict[str, float]:
-        """Writes the answers' scores to eval_results.txt, and returns them."""
+        """Writes the scores of answers to eval_results.txt and returns them."""
         results = answers.write_scores(self.options.output_dir)
         self._write_card(results=results, answers=answers)
         return results
@@ -196,17 +192,17 @@ class QuestionAnswering:
         return source.WindowSource(windows)
 
     def training_windows(self) -> question_answering_windows.Windows:
-        """Returns the windows of train_file."""
+        """Returns the windows of the training questions."""
         return self._windows_of(self.setup.train_examples, is_training=True)
 
     def answers(self) -> answers_module.Answers:
         """Returns the answers to the questions of predict_file."""
         task, squad_file = self.setup.task, self.setup.require_squad_file()
-        if self._windows is None:
+        if self._windows is None:  # They are kept for all evaluations of a training.
             self._windows = self._windows_of(squad_file.examples, is_training=False)
         found = question_answering_predictions.predictions_of(
             self._windows,
-            self._logits(),
+            self._logits(self._windows),
             task.rules,
             alignment.Aligner(
                 self.setup.vocabulary,
@@ -227,7 +223,7 @@ class QuestionAnswering:
             self.options.output_dir, card.card_of(self.options, self.setup, **known)
         )
 
-    def _logits(self):
+    def _logits(self, windows):
         flag = "predict_batch_size" if self.options.do_predict else "eval_batch_size"
         evaluation = fine_tuning_workflow.prediction(
             self.trainer,
@@ -236,8 +232,8 @@ class QuestionAnswering:
             progress=self.progress,
         )
         keys = ("start_logits", "end_logits")
-        found = evaluation.predict(source.WindowSource(self._windows), keys=keys)
-        return [spans.without_padding(self._windows, found[key]) for key in keys]
+        found = evaluation.predict(source.WindowSource(windows), keys=keys)
+        return [spans.without_padding(windows, found[key]) for key in keys]
 
     def _windows_of(self, examples, *, is_training):
         return features_module.convert_examples_to_features(
@@ -249,8 +245,12 @@ class QuestionAnswering:
         )
 
     def _num_train_steps(self):
-        """As in 2018: of questions, not of their windows."""
-        if self.setup.train_examples is None:
+        """Returns the number of steps; as in 2018, an epoch counts questions.
+
+        A question can have several windows, so `num_train_epochs` epochs of questions
+        are somewhat less than that many passes over the windows.
+        """
+        if not self.setup.train_examples:
             return 0
         num_questions = len(self.setup.train_examples)
         return fine_tuning_workflow.num_train_steps(
@@ -259,15 +259,15 @@ class QuestionAnswering:
 
 
 def _last_stage(options, progress):
-    """Trains all stages but the last; returns the last one, ready to be run.
+    """Trains all stages but the last, which it returns.
 
-    Each stage is a run of its own below output_dir, which the next one starts from. So
-    a run that was killed goes on in the stage where it was.
+    Each stage is a separate run in a folder below output_dir, and the next stage starts
+    from its weights. So a run that was killed resumes in the interrupted stage.
     """
     if not options.do_train or len(options.train_file) < 2:
         return QuestionAnswering(options, progress=progress)
     if rotation.latest(options.output_dir) is None:
-        # A mistake in the last file is to show before the first one is trained on.
+        # Report an error in the last file before training on the first one.
         for path in options.train_file:
             run_setup.read_training_examples(options, path)
     stages = zip(options.stage_dirs, options.train_file[:-1], strict=True)

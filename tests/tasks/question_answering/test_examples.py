@@ -108,12 +108,12 @@ def test_an_answer_that_words_do_not_show_is_left_out_with_a_warning(read, caplo
             {"answers": [{"text": "Berta", "answer_start": 0}]},
             False,
             "question a: its answer 'Berta' is not in its context at character 0, "
-            "where 'Anna ' stands",
+            "which has 'Anna '",
         ),
         (
             {"answers": [{"text": "Anna", "answer_start": 99}]},
             False,
-            "is not in its context at character 99, where '' stands",
+            "is not in its context at character 99, which has ''",
         ),
         ({"answers": [{"text": "", "answer_start": 0}]}, False, "its answer '' is not"),
         # A place that is missing is not the first one.
@@ -128,7 +128,7 @@ def test_an_answer_that_words_do_not_show_is_left_out_with_a_warning(read, caplo
         (
             {"answers": [], "is_impossible": True},
             False,
-            "has no answer; give --version_2_with_negative",
+            "has no answer; use --version_2_with_negative",
         ),
     ],
 )
@@ -149,7 +149,7 @@ def test_what_cannot_be_trained_on_is_refused(read, changes, version_2, message)
         ([], "expected an object with data, got []"),
         ({"data": {}}, "expected data to be a list, got {}"),
         ({"version": "1.1"}, "quiz.json: data is missing"),
-        ({"data": []}, "there is not one question"),
+        ({"data": []}, "contains no questions"),
         ({"data": [{"title": "Holt"}]}, "article 1 (Holt): paragraphs is missing"),
         ({"data": [{"paragraphs": [{"qas": []}]}]}, "paragraph 1: context is missing"),
         (content(question(id=None)), "paragraph 1, question 1: id is missing"),
@@ -171,7 +171,7 @@ def test_what_cannot_be_trained_on_is_refused(read, changes, version_2, message)
         (content(question(is_impossible="no")), "is_impossible to be true or false"),
         (
             content(question(), question()),
-            "question 2 (a): the same id as article 1 (Holt), paragraph 1, question 1",
+            "question 2 (a) has the same id as article 1 (Holt), paragraph 1, question",
         ),
         (content(question(), context=" \n"), "paragraph 1: its context is blank"),
         (

@@ -136,7 +136,7 @@ def _holds(given, window, piece):
 @pytest.mark.parametrize(
     "sizes, message",
     [
-        ({"max_query_length": 6}, "max_seq_length \\(9\\) has no room"),
+        ({"max_query_length": 6}, "max_seq_length=9 is too short for a question of 6"),
         ({"doc_stride": 0}, "doc_stride must be at least 1, got 0"),
     ],
 )

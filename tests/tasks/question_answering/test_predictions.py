@@ -3,6 +3,7 @@ import json
 import numpy as np
 import pytest
 
+from bert_tf.modeling import numerics
 from bert_tf.tasks.question_answering import alignment
 from bert_tf.tasks.question_answering import examples as question_answering_examples
 from bert_tf.tasks.question_answering import features as features_module
@@ -205,7 +206,7 @@ def test_padding_is_never_chosen_once_it_is_taken_out(vocab, windows_of):
     logits = scores(given, [{8: 9.0, 7: 9.0, 3: 1.0}])
     cleaned = spans.without_padding(given, logits)
     assert cleaned[0, 3] == 1.0
-    assert (cleaned[0, 6:] == spans.PADDING_LOGIT).all()
+    assert (cleaned[0, 6:] == numerics.ATTENTION_MASK_BIAS).all()
     [one] = question_answering_predictions.predictions_of(
         given,
         (cleaned, cleaned),

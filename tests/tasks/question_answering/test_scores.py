@@ -114,7 +114,7 @@ def test_predictions_of_another_file_are_refused():
     "content, kind, message",
     [
         ("{", str, "not JSON"),
-        ("[]", str, "expected an object of text by id"),
+        ("[]", str, "expected a JSON object with text for each question id"),
         ('{"a": 1}', str, "a: expected text, got 1"),
         ('{"a": "x"}', float, "a: expected a number, got 'x'"),
     ],

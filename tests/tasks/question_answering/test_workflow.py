@@ -136,8 +136,8 @@ def test_the_folder_is_all_that_answering_needs(quiz_run, quiz, quiz_options):
 @pytest.mark.parametrize(
     "inputs, message",
     [
-        ("who?", "Expected a list of \\(question, context\\), got one string"),
-        (["who?"], "Input 0 is 'who\\?'; expected \\(question, context\\)"),
+        ("who?", "Expected a list of \\(question, context\\) pairs, got a string"),
+        (["who?"], "Input 0 is 'who\\?'; expected a \\(question, context\\) pair"),
         ([("who?", "x"), ("who?", " ")], "Input 1: its context is blank"),
     ],
 )
