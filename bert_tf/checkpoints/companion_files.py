@@ -71,7 +71,7 @@ def read_json(path: str, *, advice: str = "correct or remove it") -> dict[str, A
     return values
 
 
-def write_json(path: str, values: Mapping[str, Any]) -> None:
+def write_json(path: str, values: Any) -> None:
     """Writes values as JSON, complete or not at all.
 
     Raises:

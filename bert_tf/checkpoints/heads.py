@@ -1,55 +1,175 @@
-"""What stands on the encoder in a checkpoint, and the model that goes with it."""
+"""One table of heads: for each kind of head, everything that the formats need to know.
+
+A new head is a model in `bert_tf.modeling` and a row of `HEADS`. The command line's
+list of kinds, `conversion.options.HEADS`, is a copy, because importing this module
+imports Keras.
+
+Shape letters of features: B batch, S sequence, C choices, M masked positions. Of
+weights: C classes, H hidden, V vocabulary.
+"""
 
 import dataclasses
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
 
-import keras
-
-import bert_tf.modeling  # noqa: F401 (registers every model with Keras)
+from bert_tf.checkpoints import names as checkpoint_names
+from bert_tf.modeling import bert
+from bert_tf.modeling import classifier
 from bert_tf.modeling import config as config_module
+from bert_tf.modeling import left_to_right
+from bert_tf.modeling import multiple_choice
+from bert_tf.modeling import pretrainer
+from bert_tf.modeling import span_predictor
+from bert_tf.modeling import token_classifier
 
-# Kind of head -> class of the model, as Keras has it registered, and its arguments.
-_MODELS = {
-    "encoder": ("BertModel", {}),
-    "pretraining": ("BertPretrainer", {}),
-    "masked_lm": ("BertPretrainer", {"next_sentence": False}),
-    "classification": ("BertClassifier", {}),
-    "question_answering": ("BertSpanPredictor", {}),
-    "token_classification": ("BertTokenClassifier", {}),
-    "multiple_choice": ("BertMultipleChoice", {}),
-}
-# With causal attention the head of masked words says the next one: the same weights.
-_LEFT_TO_RIGHT = "BertLeftToRight"
-KINDS = tuple(_MODELS)
-# What the label of a classifier's head is -> the class of its model: one class, any
-# number of classes, or a number. Their weights are the same.
-_CLASSIFIERS = {
-    "single_label": "BertClassifier",
-    "multi_label": "BertMultiLabelClassifier",
-    "regression": "BertRegressor",
-}
-LABEL_KINDS = tuple(_CLASSIFIERS)
-_WITH_LABELS = ("classification", "token_classification")
-# Heads whose weights are `output_weights` [C, H] and `output_bias` [C], like the
-# release's classifier: shapes do not tell them apart.
+# A classifier's label is one class, any number of classes, or a number.
+SINGLE_LABEL = "single_label"
+REGRESSION = "regression"
+LABEL_KINDS = tuple(classifier.MODELS)
+# The output layer of the release's classifier. Other heads use the same names, so a
+# checkpoint's names alone do not tell these heads apart.
 OUTPUT_WEIGHTS = "output_weights"
-# What some runs have between encoder and head, and only their own folders describe.
+OUTPUT_BIAS = "output_bias"
+# Name in task.json of the retrieval model that scores a pair of texts.
+_CROSS_ENCODER = "cross_encoder"
+# Layers that some runs put between encoder and head. Only their run folder says how
+# they are used.
 _BETWEEN = ("bilstm/", "layer_mix/")
-KINDS_WITH_OUTPUT_WEIGHTS = (*_WITH_LABELS, "multiple_choice")
+
+_MASKED_WORDS = {
+    "cls/predictions/transform/dense/kernel": "HH",
+    "cls/predictions/transform/dense/bias": "H",
+    "cls/predictions/transform/LayerNorm/gamma": "H",
+    "cls/predictions/transform/LayerNorm/beta": "H",
+    "cls/predictions/output_bias": "V",
+}
+_NEXT_SENTENCE = {
+    "cls/seq_relationship/output_weights": "2H",
+    "cls/seq_relationship/output_bias": "2",
+}
+_LABELS = {OUTPUT_WEIGHTS: "CH", OUTPUT_BIAS: "C"}
+_CHOICES = {OUTPUT_WEIGHTS: "1H", OUTPUT_BIAS: "1"}
+_SPANS = {"cls/squad/output_weights": "2H", "cls/squad/output_bias": "2"}
+
+_SEQUENCES = {"input_ids": "BS", "input_mask": "BS", "segment_ids": "BS"}
+_WITH_MASKED_WORDS = {**_SEQUENCES, "masked_lm_positions": "BM"}
+_SEQUENCES_OF_CHOICES = dict.fromkeys(_SEQUENCES, "BCS")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class HeadKind:
+    """A row of `HEADS`."""
+
+    models: Mapping[str, type]  # Label kind -> class; one entry unless a classifier.
+    # Keyword arguments of these classes.
+    arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    causal_model: type | None = None  # The class under causal attention, if another.
+    weights: Mapping[str, str]  # Release's name -> shape in letters and digits.
+    # Start of the names that show this kind; None: another kind has the same names.
+    shown_by: str | None
+    hugging_face_class: str
+    hugging_face_has_pooler: bool  # Whether that class has a pooler.
+    # Feature -> shape in letters.
+    features: Mapping[str, str] = dataclasses.field(default_factory=lambda: _SEQUENCES)
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether the number of outputs is the number of a task's labels."""
+        return any("C" in shape for shape in self.weights.values())
+
+    @property
+    def has_masked_words(self) -> bool:
+        """Whether the head scores word pieces at masked positions."""
+        return "masked_lm_positions" in self.features
+
+    @property
+    def classes(self) -> tuple[type, ...]:
+        """Every model class of this kind."""
+        causal = () if self.causal_model is None else (self.causal_model,)
+        return (*self.models.values(), *causal)
+
+
+# When several kinds are in one checkpoint, the later row counts: a fine-tuned head
+# before the pretraining heads that were left in.
+HEADS: Mapping[str, HeadKind] = {
+    "encoder": HeadKind(
+        models={SINGLE_LABEL: bert.BertModel},
+        weights={},
+        shown_by="",
+        hugging_face_class="BertModel",
+        hugging_face_has_pooler=True,
+    ),
+    # With causal attention the same weights predict the next word.
+    "masked_lm": HeadKind(
+        models={SINGLE_LABEL: pretrainer.BertPretrainer},
+        arguments={"next_sentence": False},
+        causal_model=left_to_right.BertLeftToRight,
+        weights=_MASKED_WORDS,
+        shown_by="cls/predictions/",
+        hugging_face_class="BertForMaskedLM",
+        hugging_face_has_pooler=False,
+        features=_WITH_MASKED_WORDS,
+    ),
+    "pretraining": HeadKind(
+        models={SINGLE_LABEL: pretrainer.BertPretrainer},
+        arguments={"next_sentence": True},
+        weights=_MASKED_WORDS | _NEXT_SENTENCE,
+        shown_by="cls/seq_relationship/",
+        hugging_face_class="BertForPreTraining",
+        hugging_face_has_pooler=True,
+        features=_WITH_MASKED_WORDS,
+    ),
+    "classification": HeadKind(
+        models=classifier.MODELS,
+        weights=_LABELS,
+        shown_by=OUTPUT_WEIGHTS,
+        hugging_face_class="BertForSequenceClassification",
+        hugging_face_has_pooler=True,
+    ),
+    "question_answering": HeadKind(
+        models={SINGLE_LABEL: span_predictor.BertSpanPredictor},
+        weights=_SPANS,
+        shown_by="cls/squad/",
+        hugging_face_class="BertForQuestionAnswering",
+        hugging_face_has_pooler=False,
+    ),
+    "token_classification": HeadKind(
+        models={SINGLE_LABEL: token_classifier.BertTokenClassifier},
+        weights=_LABELS,
+        shown_by=None,
+        hugging_face_class="BertForTokenClassification",
+        hugging_face_has_pooler=False,
+    ),
+    "multiple_choice": HeadKind(
+        models={SINGLE_LABEL: multiple_choice.BertMultipleChoice},
+        weights=_CHOICES,
+        shown_by=None,
+        hugging_face_class="BertForMultipleChoice",
+        hugging_face_has_pooler=True,
+        features=_SEQUENCES_OF_CHOICES,
+    ),
+}
+KINDS = tuple(HEADS)
+KINDS_WITH_OUTPUT_WEIGHTS = tuple(
+    kind for kind, row in HEADS.items() if OUTPUT_WEIGHTS in row.weights
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Head:
-    """The head of a checkpoint; "encoder" where there is none."""
+    """The head of a checkpoint; kind "encoder" if it has none."""
 
-    kind: str  # One of `KINDS`.
+    kind: str  # A key of `HEADS`.
     num_labels: int | None = None  # Classes or tags; None for other kinds.
-    labels: tuple[str, ...] | None = None  # Their names, where known.
-    # False where the kind is the likeliest one of weights that several kinds share.
+    labels: tuple[str, ...] | None = None  # Their names, if known.
+    # False: the weights fit several kinds, and this is the likeliest.
     is_known: bool = True
-    label_kind: str = LABEL_KINDS[0]  # One of `LABEL_KINDS`; for classification only.
+    label_kind: str = SINGLE_LABEL  # One of `LABEL_KINDS`; for classification only.
 
-    def __post_init__(self):
-        if self.kind not in _MODELS:
+    def __post_init__(self) -> None:
+        if self.kind not in HEADS:
             raise ValueError(
                 f"Unknown kind of head {self.kind!r}; expected one of "
                 f"{', '.join(KINDS)}."
@@ -59,93 +179,146 @@ class Head:
                 f"Unknown kind of label {self.label_kind!r}; expected one of "
                 f"{', '.join(LABEL_KINDS)}."
             )
-        if self.label_kind == "regression" and self.num_labels != 1:
+        if self.label_kind == REGRESSION and self.num_labels != 1:
             raise ValueError(
                 f"A regression has 1 output, but the head has {self.num_labels}; "
                 "give the checkpoint that its task.json belongs to."
             )
 
+    @property
+    def row(self) -> HeadKind:
+        """What `HEADS` says about this kind."""
+        return HEADS[self.kind]
 
-def head_of(shapes, *, kind=None, labels=None, label_kind=LABEL_KINDS[0]):
+
+def head_of(
+    shapes: Mapping[str, Sequence[int]],
+    *,
+    kind: str | None = None,
+    labels: Iterable[str] | None = None,
+    label_kind: str = SINGLE_LABEL,
+) -> Head:
     """Returns the `Head` that a checkpoint's names and shapes show.
 
     Args:
         shapes: {release's name: shape}.
-        kind: what is known of it, for example from a task.json; None: what the names
-            show, where `output_weights` alone is taken for a classifier, as in 2018.
-        labels: names of the classes or tags, where known.
+        kind: the kind if it is known, for example from a task.json. None: what the
+            names show; `output_weights` alone is taken for a classifier, as in 2018.
+        labels: names of the classes or tags, if known.
         label_kind: what a classifier's label is, one of `LABEL_KINDS`.
 
     Raises:
-        ValueError: `kind` is none of `KINDS`, or its weights are not there; or a
-            number has several outputs.
+        ValueError: `kind` is unknown or its weights are missing, or a regression has
+            several outputs.
     """
     is_known = kind is not None or OUTPUT_WEIGHTS not in shapes
     if kind is None:
         kind = _kind_shown(shapes)
     num_labels = None
-    if kind in _WITH_LABELS:
+    if kind in HEADS and HEADS[kind].has_labels:
         if OUTPUT_WEIGHTS not in shapes:
-            raise ValueError(
-                f"There is no {OUTPUT_WEIGHTS} for a head of the kind {kind}."
-            )
+            raise ValueError(f"The head {kind} needs weights named {OUTPUT_WEIGHTS}.")
         num_labels = shapes[OUTPUT_WEIGHTS][0]
     return Head(
         kind=kind,
         num_labels=num_labels,
-        labels=labels and tuple(labels),
+        labels=None if not labels else tuple(labels),
         is_known=is_known,
-        label_kind=label_kind if kind == "classification" else LABEL_KINDS[0],
+        label_kind=label_kind if kind == "classification" else SINGLE_LABEL,
     )
 
 
-def between(names):
-    """Returns those names that are of layers between encoder and head: a BiLSTM's."""
+def head_of_task(shapes: Mapping[str, Sequence[int]], task: Mapping[str, Any]) -> Head:
+    """Returns the `Head` of a checkpoint with the task.json that lies beside it.
+
+    task.json only decides between heads whose weights have the same names.
+    """
+    head = head_of(shapes)
+    kind, labels = task.get("task"), task.get("labels")
+    label_kind = task.get("label_kind", SINGLE_LABEL)
+    if task.get("model") == _CROSS_ENCODER:
+        kind, label_kind = "classification", REGRESSION
+    if OUTPUT_WEIGHTS not in shapes or kind not in KINDS_WITH_OUTPUT_WEIGHTS:
+        return head
+    head = head_of(shapes, kind=kind, label_kind=label_kind)
+    return with_labels(head, labels)
+
+
+def with_labels(head: Head, labels: Any) -> Head:
+    """Returns a head with names of its labels, unless their number does not match."""
+    if not isinstance(labels, list | tuple) or len(labels) != head.num_labels:
+        return head
+    return dataclasses.replace(head, labels=tuple(map(str, labels)), is_known=True)
+
+
+def head_shapes(
+    config: config_module.BertConfig, kind: str, num_labels: int | None = None
+) -> dict[str, checkpoint_names.Shape]:
+    """Returns {release's name: shape} of a head's weights.
+
+    Args:
+        config: BertConfig.
+        kind: a key of `HEADS`.
+        num_labels: number of classes or tags, for kinds that have them.
+    """
+    letters: dict[str, Any] = {**checkpoint_names.sizes(config), "C": num_labels}
+    return {
+        name: tuple(int(s) if s.isdigit() else letters[s] for s in shape)
+        for name, shape in HEADS[kind].weights.items()
+    }
+
+
+def between(names: Iterable[str]) -> list[str]:
+    """Returns the names of layers between encoder and head, such as a BiLSTM's."""
     return [name for name in names if name.startswith(_BETWEEN)]
 
 
-def kind_of(model):
-    """Returns the kind of head that a model has; None for a model of another kind."""
-    if type(model).__name__ == _LEFT_TO_RIGHT:
-        return "masked_lm"
-    if type(model).__name__ in _CLASSIFIERS.values():
-        return "classification"
-    kinds = [
-        kind for kind, (name, _) in _MODELS.items() if name == type(model).__name__
-    ]
-    if "masked_lm" in kinds:
-        return "pretraining" if model.next_sentence else "masked_lm"
-    return kinds[0] if kinds else None
+def is_head_weight(name: str) -> bool:
+    """Returns whether a weight belongs to a head or to a layer before it."""
+    is_output = name in (OUTPUT_WEIGHTS, OUTPUT_BIAS)
+    return name.startswith(("cls/", *_BETWEEN)) or is_output
 
 
-def create_model(config: config_module.BertConfig, head: Head, **kwargs):
-    """Returns the built model, newly initialized, that a head belongs to.
+def is_sized_by_task(name: str) -> bool:
+    """Returns whether a weight's shape depends on the task, not only on the config."""
+    shapes = [row.weights.get(name, "") for row in HEADS.values()]
+    return any(shape.startswith(("C", "1", "2")) for shape in shapes)
+
+
+def kind_of(model: Any) -> str | None:
+    """Returns the kind of head that a model has; None if it is not in `HEADS`."""
+    for kind, row in HEADS.items():
+        if type(model) is row.causal_model:
+            return kind
+        if type(model) in row.models.values() and all(
+            getattr(model, name) == value for name, value in row.arguments.items()
+        ):
+            return kind
+    return None
+
+
+def create_model(config: config_module.BertConfig, head: Head, **kwargs: Any) -> Any:
+    """Returns a built, newly initialized model with a head.
 
     Args:
         config: BertConfig.
         head: `Head`.
-        **kwargs: name and dtype, as for every Keras model.
+        **kwargs: `name` and `dtype`, as for every Keras model.
     """
-    class_name, arguments = _MODELS[head.kind]
-    if head.kind == "masked_lm" and config.is_causal:
-        class_name, arguments = _LEFT_TO_RIGHT, {}
-    if head.kind == "classification":
-        class_name = _CLASSIFIERS[head.label_kind]
-    model_class = keras.saving.get_registered_object(f"bert_tf>{class_name}")
-    if head.num_labels is not None and head.label_kind != "regression":
-        arguments = arguments | {"num_labels": head.num_labels}
+    row = head.row
+    model_class, arguments = row.models[head.label_kind], dict(row.arguments)
+    if config.is_causal and row.causal_model is not None:
+        model_class, arguments = row.causal_model, {}
+    if head.num_labels is not None and head.label_kind != REGRESSION:
+        arguments["num_labels"] = head.num_labels
     model = model_class(config, **arguments, **kwargs)
     model.build()
     return model
 
 
-def _kind_shown(shapes):
-    if any(name.startswith("cls/squad/") for name in shapes):
-        return "question_answering"
-    if OUTPUT_WEIGHTS in shapes:
-        return "classification"
-    if any(name.startswith("cls/seq_relationship/") for name in shapes):
-        return "pretraining"
-    if any(name.startswith("cls/predictions/") for name in shapes):
-        return "masked_lm"
+def _kind_shown(shapes: Mapping[str, Sequence[int]]) -> str:
+    for kind, row in reversed(list(HEADS.items())):
+        start = row.shown_by
+        if start is not None and any(name.startswith(start) for name in shapes):
+            return kind
     return "encoder"

@@ -1,38 +1,49 @@
-"""A checkpoint of any format into a model, with a report of what became of it."""
+"""Loads a checkpoint of any format into a model and reports what happened.
+
+Only weights are loaded. The optimizer's slots and the step that lie in a checkpoint of
+a run stay out: `--init_checkpoint` begins a new run, whose loss, data and schedule
+differ, so old Adam moments would push its first steps in a direction that means nothing
+to it. (A run that goes on after an interruption does restore them; see `training`.)
+"""
 
 import dataclasses
 import logging
+import os
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any
 
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import names as checkpoint_names
+from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints.release import rotation
+from bert_tf.modeling import config as config_module
 from bert_tf.modeling import numerics
 
 logger = logging.getLogger(__name__)
 
-# Weights of heads whose shapes follow from the task, not from the model's size.
-_HEADS = (checkpoint_heads.OUTPUT_WEIGHTS, "output_bias", "cls/squad/")
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LoadReport:
-    """What became of a checkpoint's tensors and a model's weights; names, sorted."""
+    """What became of a checkpoint's tensors and a model's weights; names are sorted."""
 
-    path: str  # The checkpoint that was read.
+    path: str
     format: str  # A key of `formats.FORMATS`.
-    read: tuple[str, ...]  # Weights that now have the checkpoint's values.
-    missing: tuple[str, ...]  # Weights that the checkpoint lacks: left as they were.
-    left_over: tuple[str, ...]  # Tensors of the checkpoint that the model has not.
-    optimizer: tuple[str, ...]  # Slots and step: not weights, so not read here.
-    # Sentences on what this model computes otherwise than the checkpoint's own.
+    read: tuple[str, ...]  # Weights set from the checkpoint.
+    missing: tuple[str, ...]  # Weights not in the checkpoint; they keep their values.
+    left_over: tuple[str, ...]  # Tensors of the checkpoint that the model lacks.
+    optimizer: tuple[str, ...]  # Slots and counters, which are never loaded here.
+    # Sentences on what this model computes differently from the checkpoint's own.
     differences: tuple[str, ...] = ()
 
-    def __str__(self):
+    def __str__(self) -> str:
         text = f"{self.path}: {len(self.read)} weights read"
         if self.missing:
-            text += f"; not in it, so newly initialized: {', '.join(self.missing)}"
+            missing = ", ".join(self.missing)
+            text += f"; missing in it, so newly initialized: {missing}"
         if self.left_over:
             text += f"; in it, but not in the model: {', '.join(self.left_over)}"
         if self.differences:
@@ -40,27 +51,32 @@ class LoadReport:
         return text
 
 
-def load_checkpoint(model, path, *, progress=progress_module.silent) -> LoadReport:
-    """Gives a model the weights of a checkpoint of any format.
+def load_checkpoint(
+    model: Any,
+    path: str | os.PathLike[str],
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> LoadReport:
+    """Loads the weights of a checkpoint of any format into a model.
 
     Args:
-        model: `BertModel` or any task's model; is built if it is not.
+        model: `BertModel` or any task model; is built if it is not.
         path: a checkpoint of the release (a prefix such as
-            `uncased_L-12_H-768_A-12/bert_model.ckpt`, or its folder, or that of a
-            run, whose latest checkpoint is taken), a Hugging Face folder, a KerasHub
+            `uncased_L-12_H-768_A-12/bert_model.ckpt`, its folder, or the folder of a
+            run, whose latest checkpoint is read), a Hugging Face folder, a KerasHub
             preset, a SavedModel, a `.keras` or `.weights.h5` file, or the name of a
-            released model, such as "bert-base-uncased", which is fetched.
-        progress: told about a download.
+            released model, such as "bert-base-uncased", which is downloaded.
+        progress: reports a download.
 
     Returns:
         A `LoadReport`: weights read, weights missing in the checkpoint (they keep
-        their values), tensors left over, and what the model computes otherwise.
+        their values), tensors left over, and what the model computes differently.
 
     Raises:
         OSError: there is no such checkpoint, or it cannot be read.
-        ValueError: nothing of the encoder is in it, a shape differs, or the files
-            cannot be understood.
-        ImportError: its format needs a package that is not installed.
+        ValueError: the checkpoint has no encoder weights, a shape differs, or a file
+            is damaged.
+        ImportError: the format needs a package that is not installed.
 
     Example:
         report = load_checkpoint(model, "uncased_L-12_H-768_A-12/bert_model.ckpt")
@@ -69,11 +85,11 @@ def load_checkpoint(model, path, *, progress=progress_module.silent) -> LoadRepo
     return load_source(model, formats.open_source(path, progress=progress))
 
 
-def load_run(model, run_dir: str) -> str:
-    """Gives a model the last weights of the training run that it is of.
+def load_run(model: Any, run_dir: str) -> str:
+    """Loads the last weights of a training run into its model.
 
     Args:
-        model: any task's model; is built if it is not.
+        model: the run's task model; is built if it is not.
         run_dir: `output_dir` of the run.
 
     Returns:
@@ -97,47 +113,41 @@ def load_run(model, run_dir: str) -> str:
     return prefix
 
 
-def load_model(path, *, progress=progress_module.silent, **kwargs):
+def load_model(
+    path: str | os.PathLike[str],
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+    **kwargs: Any,
+) -> Any:
     """Returns the model that a checkpoint describes, with its weights.
 
     Args:
-        path: as for `load_checkpoint`; the size of the model has to be beside the
-            weights or in the file.
-        progress: told about a download.
-        **kwargs: name and dtype, as for every Keras model.
+        path: as for `load_checkpoint`. The checkpoint must include or lie beside its
+            configuration.
+        progress: reports a download.
+        **kwargs: `name` and `dtype`, as for every Keras model.
 
     Returns:
-        A `BertModel`, or the task's model where the checkpoint has a head.
+        A `BertModel`, or the task model if the checkpoint has a head.
 
     Raises:
-        OSError, ValueError, ImportError: as `load_checkpoint`; or the model's size is
-            not known, or one of its weights is missing.
+        OSError, ValueError, ImportError: as `load_checkpoint`; or the configuration or
+            a weight is missing.
     """
     source = formats.open_source(path, progress=progress)
     model = create_model(source, **kwargs)
     report = load_source(model, source)
-    # A head that does not use the pooler may come without one.
-    missing = [name for name in report.missing if not name.startswith("bert/pooler/")]
-    if missing:
-        raise ValueError(
-            f"{source.path} lacks {len(missing)} of the model's weights, the first "
-            f"{missing[0]}; expected a whole model."
-        )
+    check_whole(report.missing, source)
     return model
 
 
-def create_model(source, **kwargs):
+def create_model(source: source_module.Source, **kwargs: Any) -> Any:
     """Returns the model that a `Source` describes, newly initialized.
 
     Raises:
-        ValueError: the model's size is not known, or it has layers that only the
+        ValueError: the configuration is missing, or the model has layers that only the
             folder of its run describes.
     """
-    if source.config is None:
-        raise ValueError(
-            f"The size of the model of {source.path} is not known; put its "
-            "bert_config.json beside it."
-        )
     between = checkpoint_heads.between((*source.shapes, *source.unmapped))
     if between:
         raise ValueError(
@@ -145,22 +155,58 @@ def create_model(source, **kwargs):
             "which no checkpoint describes; use bert_tf.load with the folder of its "
             "run, or give a BertModel to load_checkpoint for the encoder alone."
         )
-    return checkpoint_heads.create_model(source.config, source.head, **kwargs)
+    return checkpoint_heads.create_model(known_config(source), source.head, **kwargs)
 
 
-def load_source(model, source) -> LoadReport:
-    """Gives a model the weights of a `Source`, and logs it; see `load_checkpoint`."""
+def known_config(source: source_module.Source) -> config_module.BertConfig:
+    """Returns a source's configuration.
+
+    Raises:
+        ValueError: it has none.
+    """
+    if source.config is None:
+        raise ValueError(
+            f"The size of the model in {source.path} is unknown; put its "
+            "bert_config.json beside it, or give --bert_config_file."
+        )
+    return source.config
+
+
+def check_whole(missing: Iterable[str], source: source_module.Source) -> None:
+    """Checks that at most the pooler is missing, which some heads do not use.
+
+    Args:
+        missing: names of the model's weights that the source lacks.
+        source: for the message.
+
+    Raises:
+        ValueError: another weight is missing.
+    """
+    missing = checkpoint_names.without_pooler(missing)
+    if missing:
+        raise ValueError(
+            f"{source.path} lacks {len(missing)} of the model's weights, the first "
+            f"{missing[0]}; expected a complete model."
+        )
+
+
+def load_source(model: Any, source: source_module.Source) -> LoadReport:
+    """Loads the weights of an opened checkpoint; see `load_checkpoint`.
+
+    Logs the report and warns about differences.
+    """
     report = assign(model, source)
     logger.info("%s", report)
     for sentence in report.differences:
-        logger.warning("%s: %s", source.path, sentence)
+        logger.warning("%s: %s", report.path, sentence)
     return report
 
 
-def assign(model, source) -> LoadReport:
-    """Gives a model the weights of a `Source`; see `load_checkpoint`.
+def assign(model: Any, source: source_module.Source) -> LoadReport:
+    """Assigns the weights of a `Source` to a model; see `load_checkpoint`.
 
-    Shapes are compared before anything is assigned. One tensor is in memory at a time.
+    All shapes are compared before the first assignment. One tensor at a time is in
+    memory.
     """
     variables = checkpoint_names.checkpoint_variables(model)
     offered = _offered(model, source)
@@ -180,33 +226,34 @@ def assign(model, source) -> LoadReport:
     )
 
 
-def _offered(model, source):
-    """Returns the names that may be read: no head's that is known to be another one.
+def _offered(model: Any, source: source_module.Source) -> list[str]:
+    """Returns the names that may be read.
 
-    A classifier, a tagger and a chooser of endings call their weights the same.
+    The heads of classifiers, taggers and multiple choice have the same names. A head
+    that is known to be of another kind is not loaded.
     """
     kind = checkpoint_heads.kind_of(model)
-    is_other = source.head.is_known and None is not kind != source.head.kind
-    shared = ("output_weights", "output_bias") if is_other else ()
-    return [name for name in source.shapes if name not in shared]
+    is_other = source.head.is_known and kind not in (None, source.head.kind)
+    outputs = (checkpoint_heads.OUTPUT_WEIGHTS, checkpoint_heads.OUTPUT_BIAS)
+    return [name for name in source.shapes if not (is_other and name in outputs)]
 
 
-def _check(found, source):
+def _check(found: Mapping[str, Any], source: source_module.Source) -> None:
     if not any(name.startswith(f"{checkpoint_names.ENCODER_SCOPE}/") for name in found):
         example = min((*source.shapes, *source.unmapped), default="none")
         raise ValueError(
-            f"Nothing of the encoder was found in the checkpoint {source.path}: "
-            f"expected names such as bert/embeddings/word_embeddings, got {example}; "
-            "give a BERT checkpoint."
+            f"The checkpoint {source.path} has no encoder weights: expected names such "
+            f"as {checkpoint_names.WORD_EMBEDDINGS}, got {example}; give a BERT "
+            "checkpoint."
         )
     for name, variable in found.items():
         shape, expected = list(source.shapes[name]), list(variable.shape)
         if shape == expected:
             continue
         advice = "give the bert_config.json that belongs to the checkpoint."
-        if name.startswith(_HEADS):
+        if checkpoint_heads.is_sized_by_task(name):
             advice = (
-                "its head is another one: make a checkpoint of the encoder alone by "
+                "its head is of another size: extract the encoder with "
                 "convert_checkpoint --head=encoder, and start from that."
             )
         raise ValueError(
@@ -215,7 +262,9 @@ def _check(found, source):
         )
 
 
-def _differences(config, source):
+def _differences(
+    config: config_module.BertConfig, source: source_module.Source
+) -> Iterator[str]:
     if source.config is None:
         return
     ours, theirs = config.hidden_act, source.config.hidden_act
@@ -224,9 +273,9 @@ def _differences(config, source):
     ours, theirs = config.attention, source.config.attention
     if ours != theirs:
         yield f"attention is {theirs} in the checkpoint's configuration, {ours} here"
-    ours, theirs = config.layer_norm_epsilon, source.config.layer_norm_epsilon
-    if ours != theirs:
+    epsilon, their_epsilon = config.layer_norm_epsilon, source.config.layer_norm_epsilon
+    if epsilon != their_epsilon:
         yield (
-            f"layer_norm_epsilon is {theirs:g} in the checkpoint's configuration, "
-            f"{ours:g} here"
+            f"layer_norm_epsilon is {their_epsilon:g} in the checkpoint's "
+            f"configuration, {epsilon:g} here"
         )

@@ -1,52 +1,200 @@
-"""The name of a variable in a checkpoint."""
+"""The weights of a BERT in the release's layout: names, shapes, a model's variables.
 
-from bert_tf.checkpoints import cut_table
+The release's names are the common language of all formats: every reader translates into
+them and every writer out of them. The heads' weights are in `heads.HEADS`.
+
+Shape letters: V vocabulary, P positions, T segment types, H hidden, I intermediate.
+"""
+
+import re
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
 from bert_tf.modeling import bert
+from bert_tf.modeling import config as config_module
 
-# The first part of every encoder variable's name, in all of the release's models.
+Shape = tuple[int, ...]
+
+# First part of every encoder variable's name, in all of the release's models.
 ENCODER_SCOPE = "bert"
 WORD_EMBEDDINGS = "bert/embeddings/word_embeddings"
-# What the release's optimizer, and LAMB, append to a weight's name.
+# Start of the pooler's names. Heads that do not use the pooler may come without one.
+POOLER = "bert/pooler/"
+# Appended to a weight's name by the release's optimizer, and by LAMB.
 SLOTS = ("adam_m", "adam_v", "lamb_m", "lamb_v")
 GLOBAL_STEP = "global_step"
-# Seconds that a run with a time budget has used.
+# Seconds used by a run with a time budget.
 TRAIN_SECONDS = "train_seconds"
-# Of a run in float16: what its loss is multiplied by, and the steps since it changed.
+# Loss scaling of a float16 run: the factor, and the steps since it last changed.
 LOSS_SCALE = "loss_scale"
 LOSS_SCALE_STEPS = "loss_scale_steps"
 _COUNTERS = (GLOBAL_STEP, TRAIN_SECONDS, LOSS_SCALE, LOSS_SCALE_STEPS)
 
+_EMBEDDINGS = {
+    WORD_EMBEDDINGS: "VH",
+    "bert/embeddings/token_type_embeddings": "TH",
+    "bert/embeddings/position_embeddings": "PH",
+    "bert/embeddings/LayerNorm/gamma": "H",
+    "bert/embeddings/LayerNorm/beta": "H",
+}
+_LAYER = {
+    "attention/self/query/kernel": "HH",
+    "attention/self/query/bias": "H",
+    "attention/self/key/kernel": "HH",
+    "attention/self/key/bias": "H",
+    "attention/self/value/kernel": "HH",
+    "attention/self/value/bias": "H",
+    "attention/output/dense/kernel": "HH",
+    "attention/output/dense/bias": "H",
+    "attention/output/LayerNorm/gamma": "H",
+    "attention/output/LayerNorm/beta": "H",
+    "intermediate/dense/kernel": "HI",
+    "intermediate/dense/bias": "I",
+    "output/dense/kernel": "IH",
+    "output/dense/bias": "H",
+    "output/LayerNorm/gamma": "H",
+    "output/LayerNorm/beta": "H",
+}
+_POOLER = {f"{POOLER}dense/kernel": "HH", f"{POOLER}dense/bias": "H"}
+_LAYER_NUMBER = re.compile(r"bert/encoder/layer_(\d+)/")
 
-def checkpoint_name(variable, model):
+
+def encoder_names(num_layers: int) -> list[str]:
+    """Returns the names of an encoder's weights, the pooler's last."""
+    return list(_encoder(num_layers))
+
+
+def encoder_shapes(config: config_module.BertConfig) -> dict[str, Shape]:
+    """Returns {name: shape} of an encoder's weights, the pooler's last."""
+    letters = sizes(config)
+    return {
+        name: tuple(letters[letter] for letter in shape)
+        for name, shape in _encoder(config.num_hidden_layers).items()
+    }
+
+
+def sizes(config: config_module.BertConfig) -> dict[str, int]:
+    """Returns {shape letter: size} of a configuration."""
+    return {
+        "V": config.vocab_size,
+        "P": config.max_position_embeddings,
+        "T": config.type_vocab_size,
+        "H": config.hidden_size,
+        "I": config.intermediate_size,
+    }
+
+
+def num_layers(names: Iterable[str]) -> int:
+    """Returns one more than the highest layer number in some names; 0 without any."""
+    found = map(_LAYER_NUMBER.match, names)
+    return max((int(match[1]) + 1 for match in found if match), default=0)
+
+
+def is_of_pooler(name: str) -> bool:
+    """Returns whether a weight belongs to the pooler."""
+    return name.startswith(POOLER)
+
+
+def without_pooler(names: Iterable[str]) -> list[str]:
+    """Returns the names that are not the pooler's."""
+    return [name for name in names if not is_of_pooler(name)]
+
+
+def is_of_optimizer(name: str) -> bool:
+    """Returns whether a tensor is an optimizer slot or a counter, not a weight."""
+    return name in _COUNTERS or name.rpartition("/")[2] in SLOTS
+
+
+def checkpoint_name(variable: Any, model: Any) -> str:
     """Returns a variable's name in a checkpoint: its path without the model's name.
 
-    A bare `BertModel` is an encoder: its own name, whatever it is, becomes "bert".
+    A bare `BertModel` is an encoder: whatever its name is, it becomes "bert".
 
     Args:
         variable: a Keras variable of `model`.
-        model: `heads.TaskModel` or `bert.BertModel`, built.
+        model: a built `BertModel` or task model.
 
     Returns:
-        str, such as "bert/encoder/layer_0/attention/self/query/kernel".
+        A name such as "bert/encoder/layer_0/attention/self/query/kernel".
     """
     path = variable.path.removeprefix(f"{model.path}/")
     return f"{ENCODER_SCOPE}/{path}" if isinstance(model, bert.BertModel) else path
 
 
-def checkpoint_variables(model):
-    """Returns {checkpoint name: variable} of all weights; builds the model first.
+def checkpoint_variables(model: Any) -> dict[str, Any]:
+    """Returns {checkpoint name: variable} of all weights; builds the model if needed.
 
-    A table that is padded (`Embeddings.rows_multiple`) is a `cut_table.CutTable`.
+    A padded word embedding table (`Embeddings.rows_multiple`) appears as a `CutTable`.
     """
     if not model.built:
         model.build()
     found = {checkpoint_name(weight, model): weight for weight in model.weights}
     words, num_words = found.get(WORD_EMBEDDINGS), model.config.vocab_size
     if words is not None and words.shape[0] > num_words:
-        found[WORD_EMBEDDINGS] = cut_table.CutTable(words, num_words)
+        found[WORD_EMBEDDINGS] = CutTable(words, num_words)
     return found
 
 
-def is_of_optimizer(name):
-    """Returns whether a name in a checkpoint is a slot's or a counter's of the run."""
-    return name in _COUNTERS or name.rpartition("/")[2] in SLOTS
+class CutTable:
+    """A padded table as checkpoints see it: without the padding rows.
+
+    Accelerators like a number of rows that is a multiple of 128. The padding rows have
+    no gradient and stay zero, so a checkpoint written with padding can be read without
+    it, and the other way round.
+
+    Args:
+        variable: Keras variable [padded rows, ...].
+        num_rows: number of rows that are not padding.
+
+    Attributes:
+        variable: the padded variable.
+        shape: the shape without the padding.
+    """
+
+    def __init__(self, variable: Any, num_rows: int) -> None:
+        self.variable = variable
+        self.shape = (num_rows, *variable.shape[1:])
+
+    @property
+    def value(self) -> Any:
+        """The rows that are not padding, as a tensor."""
+        return self.variable.value[: self.shape[0]]
+
+    @property
+    def trainable(self) -> bool:
+        """Whether the variable is trained."""
+        return self.variable.trainable
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        self.variable.trainable = value
+
+    def assign(self, rows: Any) -> None:
+        """Sets the rows, an array of `shape`, and zeroes the padding."""
+        rows = np.asarray(rows)
+        padded = np.zeros(self.variable.shape, rows.dtype)
+        padded[: self.shape[0]] = rows
+        self.variable.assign(padded)
+
+
+def without_padding(variable: Any, weight: Any) -> Any:
+    """Returns an optimizer slot cut like its weight, if that is a `CutTable`."""
+    if not isinstance(weight, CutTable):
+        return variable
+    return CutTable(variable, weight.shape[0])
+
+
+def _encoder(num_layers: int) -> Mapping[str, str]:
+    return dict(_encoder_items(num_layers))
+
+
+def _encoder_items(num_layers: int) -> Iterator[tuple[str, str]]:
+    yield from _EMBEDDINGS.items()
+    for number in range(num_layers):
+        for name, shape in _LAYER.items():
+            yield f"bert/encoder/layer_{number}/{name}", shape
+    yield from _POOLER.items()

@@ -1,55 +1,64 @@
-"""What a tool starts from: sizes, word pieces and casing of a checkpoint.
+"""How `--init_checkpoint` is resolved: configuration, vocabulary and casing of a run.
 
-Flags come first; what they leave out comes from the checkpoint, of whatever format it
-is. Where both say something, they have to agree.
+`find` opens the checkpoint once (`formats.open_source`) and returns a `StartingPoint`,
+whose `source` is handed on, so that nothing opens the checkpoint a second time; its
+weights go into the model with `loading.load_source`. A flag wins over what the
+checkpoint says, but a flag that contradicts the checkpoint is an error, because the run
+would silently train on the wrong ids.
 """
 
 import dataclasses
 import os
+from typing import Any
 
 from bert_tf import files
 from bert_tf import progress as progress_module
+from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import formats
+from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
-from bert_tf.checkpoints.release import folder as release_folder
 from bert_tf.modeling import config as config_module
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
+# Hugging Face tables are often padded to a multiple of 8, 64 or 128 rows.
+_MAX_PADDING = 128
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StartingPoint:
-    """Model size, vocabulary and casing that belong together, and their checkpoint."""
+    """Configuration, vocabulary and casing that belong together, and their source."""
 
     config: config_module.BertConfig
-    vocabulary: vocabulary_module.Vocabulary | None  # None only where it may be.
+    # None only if `find` was called with needs_vocabulary=False.
+    vocabulary: vocabulary_module.Vocabulary | None
     do_lower_case: bool
-    source: source_module.Source | None = None  # None without a checkpoint.
+    source: source_module.Source | None = None  # None: no checkpoint was given.
 
 
 def find(
-    init_checkpoint,
+    init_checkpoint: str | os.PathLike[str] | None,
     *,
-    bert_config_file=None,
-    vocab_file=None,
-    do_lower_case=None,
-    needs_vocabulary=True,
-    progress=progress_module.silent,
+    bert_config_file: str | None = None,
+    vocab_file: str | None = None,
+    do_lower_case: bool | None = None,
+    needs_vocabulary: bool = True,
+    progress: progress_module.Progress = progress_module.silent,
 ) -> StartingPoint:
-    """Returns what a tool starts from.
+    """Opens a checkpoint and returns what a run starts from.
 
     Args:
         init_checkpoint: a path of any format, the name of a released model, or None.
-        bert_config_file: path of the model's size; None: as the checkpoint says.
-        vocab_file: path of the vocabulary; None: as the checkpoint has it.
-        do_lower_case: bool; None: as the checkpoint says, or else True.
-        needs_vocabulary: whether a vocabulary that is not found is an error.
-        progress: told about a download.
+        bert_config_file: path of the configuration; None: the checkpoint's.
+        vocab_file: path of the vocabulary; None: the checkpoint's.
+        do_lower_case: None: as the checkpoint says, or else True.
+        needs_vocabulary: whether a missing vocabulary is an error.
+        progress: reports a download.
 
     Raises:
         OSError: a file cannot be read.
-        ValueError: something is neither given nor found, `do_lower_case` is not the
-            checkpoint's, or the vocabulary does not fit the embedding table.
+        ValueError: something is neither given nor found, `do_lower_case` contradicts
+            the checkpoint, or the vocabulary does not fit the embedding table.
         ImportError: the checkpoint's format needs a package that is not installed.
 
     Example:
@@ -72,13 +81,15 @@ def find(
     )
 
 
-def of_options(options, *, progress=progress_module.silent) -> StartingPoint:
+def of_options(
+    options: Any, *, progress: progress_module.Progress = progress_module.silent
+) -> StartingPoint:
     """Returns what a new run of a fine-tuning tool starts from.
 
     Args:
         options: has `output_dir`, `init_checkpoint`, `bert_config_file`, `vocab_file`
             and `do_lower_case`.
-        progress: told about a download.
+        progress: reports a download.
 
     Raises:
         OSError, ValueError, ImportError: as `find`; or neither a checkpoint nor both
@@ -100,9 +111,14 @@ def of_options(options, *, progress=progress_module.silent) -> StartingPoint:
 
 
 def of_source(
-    source, *, bert_config_file, vocab_file, do_lower_case, needs_vocabulary=True
+    source: source_module.Source | None,
+    *,
+    bert_config_file: str | None,
+    vocab_file: str | None,
+    do_lower_case: bool | None,
+    needs_vocabulary: bool = True,
 ) -> StartingPoint:
-    """Returns what a tool starts from, of a checkpoint that is open; see `find`."""
+    """Returns what a run starts from, given an opened checkpoint; see `find`."""
     config = _config(bert_config_file, source)
     vocabulary = _vocabulary(vocab_file, source, is_needed=needs_vocabulary)
     if vocabulary is not None:
@@ -115,49 +131,84 @@ def of_source(
     )
 
 
-def _config(bert_config_file, source):
+def _config(
+    bert_config_file: str | None, source: source_module.Source | None
+) -> config_module.BertConfig:
     if bert_config_file is not None:
         return config_module.BertConfig.from_json_file(bert_config_file)
     if source is None or source.config is None:
-        raise _not_found("bert_config_file", release_folder.CONFIG_FILE, source)
+        raise _not_found("bert_config_file", companion_files.CONFIG_FILE, source)
     return source.config
 
 
-def _vocabulary(vocab_file, source, *, is_needed):
+def _vocabulary(
+    vocab_file: str | None, source: source_module.Source | None, *, is_needed: bool
+) -> vocabulary_module.Vocabulary | None:
     if vocab_file is not None:
         return vocabulary_module.Vocabulary.load(vocab_file)
     if source is None or source.vocabulary is None:
         if is_needed:
-            raise _not_found("vocab_file", release_folder.VOCAB_FILE, source)
+            raise _not_found("vocab_file", companion_files.VOCAB_FILE, source)
         return None
-    if not _is_of_run(source):
-        formats.check_vocabulary(source)
+    if not _is_run(source):
+        _check_table_size(source, len(source.vocabulary))
     return source.vocabulary
 
 
-def _is_of_run(source):
-    """Returns whether it was checked when it was written: a table may be padded."""
-    folder = os.path.dirname(source.path)
-    return source.format == release_folder.NAME and files.exists(
-        os.path.join(folder, release_folder.TASK_FILE)
-    )
+def _is_run(source: source_module.Source) -> bool:
+    """Returns whether the checkpoint was written by a run or by a conversion.
+
+    Its vocabulary was checked when it was written, and its table may be padded.
+    """
+    task_file = os.path.join(os.path.dirname(source.path), companion_files.TASK_FILE)
+    return source.format == "bert" and files.exists(task_file)
 
 
-def _do_lower_case(given, source):
-    recorded = None if source is None else source.do_lower_case
-    if None not in (given, recorded) and given != recorded:
-        words = {True: "lower-cased", False: "cased"}
+def _check_table_size(source: source_module.Source, num_pieces: int) -> None:
+    """Checks a checkpoint's own vocabulary against its embedding table.
+
+    A vocabulary that lost or gained lines shifts all following ids, and nothing later
+    would notice.
+    """
+    if checkpoint_names.WORD_EMBEDDINGS not in source.shapes:
+        return
+    num_rows = source.shapes[checkpoint_names.WORD_EMBEDDINGS][0]
+    if num_pieces != num_rows and not _is_padded(source, num_pieces, num_rows):
         raise ValueError(
-            f"--do_lower_case={given}, but {source.path} is of {words[recorded]} "
-            f"text; give --do_lower_case={recorded}."
+            f"The vocabulary of {source.path} has {num_pieces} pieces, but its "
+            f"embedding table has {num_rows} rows, so ids would be wrong; give the "
+            "matching vocabulary as --vocab_file. (A vocabulary given there may be "
+            "shorter than the table, because tables can be padded.)"
+        )
+
+
+def _is_padded(source: source_module.Source, num_pieces: int, num_rows: int) -> bool:
+    """Returns whether the table was lengthened to suit an accelerator.
+
+    That is common with Hugging Face. Elsewhere a shorter vocabulary has most likely
+    lost lines.
+    """
+    is_usual = source.format == "hugging_face" and num_rows % 8 == 0
+    return is_usual and 0 < num_rows - num_pieces < _MAX_PADDING
+
+
+def _do_lower_case(given: bool | None, source: source_module.Source | None) -> bool:
+    recorded = None if source is None else source.do_lower_case
+    if source is not None and None not in (given, recorded) and given != recorded:
+        text = "lower-cased" if recorded else "cased"
+        raise ValueError(
+            f"--do_lower_case={given}, but {source.path} was trained on {text} text; "
+            f"give --do_lower_case={recorded}."
         )
     known = recorded if given is None else given
     return True if known is None else known
 
 
-def _not_found(flag, file_name, source):
+def _not_found(
+    flag: str, file_name: str, source: source_module.Source | None
+) -> ValueError:
     if source is None:
         return ValueError(f"There is no --init_checkpoint, so --{flag} is needed.")
     return ValueError(
-        f"{source.path} has no {file_name} beside it, so --{flag} is needed."
+        f"There is no {file_name} beside {source.path}, so --{flag} is needed."
     )

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.checkpoints import cut_table
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import rotation
@@ -189,7 +188,9 @@ def state_variables(model: protocols.TaskModel, optimizer: Any) -> dict[str, Any
     for slot, variables in optimizer.slots().items():
         for weight, variable in zip(model.trainable_variables, variables, strict=True):
             name = name_by_id[id(weight)]
-            state[f"{name}/{slot}"] = cut_table.without_padding(variable, weights[name])
+            state[f"{name}/{slot}"] = checkpoint_names.without_padding(
+                variable, weights[name]
+            )
     if optimizer.loss_scale is not None:
         state[checkpoint_names.LOSS_SCALE] = optimizer.loss_scale.scale
         state[checkpoint_names.LOSS_SCALE_STEPS] = optimizer.loss_scale.steps

@@ -155,7 +155,8 @@ def test_a_path_that_is_not_there_is_named(tmp_path):
 def test_a_folder_of_no_known_format_is_refused_with_what_was_looked_for(tmp_path):
     (tmp_path / "notes.txt").write_text("hello")
     with pytest.raises(
-        ValueError, match=r"folder of no known format; looked for bert_model\.ckpt"
+        ValueError,
+        match=r"folder of an unknown format; expected one of: bert_model\.ckpt",
     ) as error:
         formats.open_source(tmp_path)
     for one in formats.FORMATS.values():
@@ -164,7 +165,7 @@ def test_a_folder_of_no_known_format_is_refused_with_what_was_looked_for(tmp_pat
 
 def test_a_file_of_no_known_format_is_refused(tmp_path):
     (tmp_path / "weights.onnx").write_bytes(b"x")
-    with pytest.raises(ValueError, match=r"weights\.onnx is a file of no known format"):
+    with pytest.raises(ValueError, match=r"weights\.onnx is a file of an unknown f"):
         formats.open_source(tmp_path / "weights.onnx")
 
 
@@ -193,7 +194,7 @@ def test_an_object_based_checkpoint_is_not_one_of_2018(tmp_path):
     "name, content, message",
     [
         ("task.json", "{", r"task\.json is not JSON"),
-        ("task.json", "[]", r"task\.json holds no JSON object"),
+        ("task.json", "[]", r"task\.json holds a JSON list, expected an object"),
         ("bert_config.json", "{}", "has no vocab_size"),
         ("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[MASK]\n", r"\[SEP\] missing among 4"),
     ],

@@ -113,7 +113,7 @@ def test_another_shape_is_refused_before_anything_is_assigned(released, golden):
 def test_a_checkpoint_without_an_encoder_is_refused(tmp_path, model):
     bundle.save(tmp_path / "model.ckpt", {"dense/kernel": np.zeros(3)})
     with pytest.raises(
-        ValueError, match=r"Nothing of the encoder .* got dense/kernel; give a BERT"
+        ValueError, match=r"has no encoder weights.* got dense/kernel; give a BERT"
     ):
         loading.load_checkpoint(model, tmp_path / "model.ckpt")
 
@@ -259,7 +259,7 @@ def test_what_the_model_computes_otherwise_is_reported_and_logged(
 def test_a_checkpoint_without_its_size_is_no_whole_model(released, tmp_path):
     for path in released.glob("bert_model.ckpt*"):
         shutil.copy(path, tmp_path)
-    with pytest.raises(ValueError, match=r"size of the model .* is not known; put"):
+    with pytest.raises(ValueError, match=r"size of the model .* is unknown; put"):
         loading.load_model(tmp_path)
 
 

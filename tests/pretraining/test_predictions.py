@@ -162,7 +162,9 @@ def test_the_casing_is_the_flags_or_that_of_the_run(
 def test_a_casing_that_is_not_the_checkpoints_is_refused(fill_options, released):
     (released / "task.json").write_text('{"do_lower_case": false}')
     checkpoint = str(released / "bert_model.ckpt")
-    with pytest.raises(ValueError, match=r"is of cased text; give --do_lower_case=F"):
+    with pytest.raises(
+        ValueError, match=r"trained on cased text; give --do_lower_case=F"
+    ):
         predictions.load(fill_options(init_checkpoint=checkpoint, do_lower_case=True))
 
 

@@ -95,7 +95,7 @@ def test_the_head_the_vocabulary_the_size_and_the_casing_follow_their_flags(
     "flags, message",
     [
         ({"source": "nowhere"}, "There is no checkpoint nowhere"),
-        ({"source": "/"}, "/ is a folder of no known format; looked for"),
+        ({"source": "/"}, "/ is a folder of an unknown format; expected one of"),
         ({"target": "/dev/null/model"}, "/dev/null"),
         ({"bert_config_file": "none.json"}, "none.json"),
         ({"vocab_file": "none.txt"}, "none.txt"),
@@ -120,8 +120,8 @@ def test_what_does_not_fit_ends_in_one_line_and_exit_code_1(
         ({"target_format": None}, "--target_format is required"),
         ({"source": None}, "--source is required"),
         ({"target": None}, "--target is required"),
-        ({"head": "tagger"}, "--head: expected one of encoder, pretraining"),
-        ({"drop_head": "true"}, "--drop_head: bert has a place for everything"),
+        ({"head": "tagger"}, "--head: expected one of encoder, masked_lm"),
+        ({"drop_head": "true"}, "--drop_head: bert can store everything"),
     ],
 )
 def test_wrong_flags_end_in_one_line_and_exit_code_2(convert, flags, message):
@@ -134,11 +134,11 @@ def test_a_target_that_is_there_is_replaced_only_when_told(convert, tmp_path):
     assert convert().exit_code == 0
     done = convert()
     assert done.exit_code == 1
-    assert "is there already; give another --target, or --overwrite" in last_line(done)
+    assert "already exists; give another --target, or --overwrite" in last_line(done)
     assert convert(overwrite="true").exit_code == 0
 
 
-def test_what_the_target_has_not_is_dropped_and_changed_only_when_told(
+def test_a_head_that_the_target_cannot_store_is_dropped_only_on_request(
     convert, released, tmp_path
 ):
     pytest.importorskip("keras_hub")
@@ -148,8 +148,22 @@ def test_what_the_target_has_not_is_dropped_and_changed_only_when_told(
     assert "seq_relationship" in last_line(done)
     assert "give --drop_head" in last_line(done)
     done = convert(**flags, drop_head=True)
+    assert done.exit_code == 0, done.stderr
+    assert "dropped      7 weights" in done.stdout
+
+
+def test_another_activation_is_converted_only_on_request(convert, released, tmp_path):
+    pytest.importorskip("keras_hub")
+    config = json.loads((released / "bert_config.json").read_text())
+    (tmp_path / "erf.json").write_text(json.dumps(config | {"hidden_act": "gelu_erf"}))
+    flags = {
+        "target_format": "keras_hub",
+        "head": "encoder",
+        "bert_config_file": tmp_path / "erf.json",
+    }
+    done = convert(**flags)
     assert done.exit_code == 1
     assert "give --allow_activation_change" in last_line(done)
-    done = convert(**flags, drop_head=True, allow_activation_change=True)
+    done = convert(**flags, allow_activation_change=True)
     assert done.exit_code == 0, done.stderr
-    assert "the target computes otherwise" in done.stdout
+    assert "the target computes something else" in done.stdout

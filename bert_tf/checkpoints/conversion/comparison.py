@@ -1,33 +1,34 @@
-"""Whether a converted checkpoint is the same model: its bits and what it computes."""
+"""Checks that a converted checkpoint is the same model: its bits and its outputs."""
 
 import dataclasses
 import gc
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import loading
+from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints.conversion import probe
-
-_POOLER = "bert/pooler/"
-# A format's function that makes a model compute what no configuration of ours says.
-_OWN_RULES = "compute_as_there"
+from bert_tf.modeling import config as config_module
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OutputComparison:
-    """Largest differences of outputs on a probe batch, by their names."""
+    """Largest differences of outputs on a probe batch, by output name."""
 
-    # Of the target from the source's weights with the target's activation: has to be
-    # nothing but rounding.
+    # Target against the source's weights with the target's activation: only rounding.
     differences: Mapping[str, float]
-    # Of the source's weights with the target's activation from the source's own.
+    # The source's weights with the target's activation against their own activation.
     changes: Mapping[str, float]
 
 
-def check_same_bits(source, written, placement):
-    """Checks that what was written is what the source holds.
+def check_same_bits(
+    source: source_module.Source,
+    written: source_module.Source,
+    placement: source_module.Placement,
+) -> None:
+    """Checks that the target holds the source's weights, vocabulary and casing.
 
     Args:
         source: `Source` that was written.
@@ -35,14 +36,14 @@ def check_same_bits(source, written, placement):
         placement: `Placement` of the source in the target.
 
     Raises:
-        ValueError: a weight that has a place is not there or has not the very same
-            bits, or vocabulary or casing are others.
+        ValueError: a weight is missing or has other bits, or vocabulary or casing
+            differ.
     """
     lost = sorted(set(placement.places) & set(source.shapes) - set(written.shapes))
     if lost:
         raise ValueError(
-            f"{lost[0]} and {len(lost) - 1} other weights were written, but are not "
-            "there when read back, so nothing was kept."
+            f"{lost[0]} and {len(lost) - 1} other weights were written, but are "
+            "missing when read back, so nothing was kept."
         )
     shared = [name for name in source.shapes if name in written.shapes]
     pairs = zip(source.read_each(shared), written.read_each(shared), strict=True)
@@ -56,54 +57,55 @@ def check_same_bits(source, written, placement):
             raise _changed(f"The {name}")
 
 
-def compare_outputs(source, written, writer, path) -> OutputComparison:
-    """Compares what a source and a target compute for one padded batch.
+def compare_outputs(
+    source: source_module.Source, written: source_module.Source, writer: Any, path: str
+) -> OutputComparison:
+    """Compares the outputs of a source and a target for one padded batch.
 
     Args:
         source: `Source` that was written.
         written: `Source` of the target, opened.
-        writer: module of the target's format. Where it has `library_outputs` and the
-            library is there, the library's own model is compared too.
+        writer: module of the target's format. If it has `library_outputs`, what the
+            format's own library computes is compared, too.
         path: of the target.
 
     Raises:
-        ValueError: the source is no whole model.
+        ValueError: the source is incomplete.
     """
-    config = written.config or source.config
+    source_config = loading.known_config(source)
+    config = written.config or source_config
     like_target = dataclasses.replace(
-        source.config,
+        source_config,
         hidden_act=config.hidden_act,
         layer_norm_epsilon=config.layer_norm_epsilon,
     )
-    batch = probe.features(source.config, source.head.kind)
-    expected = _outputs(source, like_target, writer, batch)
-    differences = _differences(expected, _outputs(written, config, writer, batch))
+    batch = probe.features(source_config, source.head.kind)
+    expected = _outputs(source, like_target, batch)
+    differences = _differences(expected, _outputs(written, config, batch))
     if hasattr(writer, "library_outputs"):
-        found = _differences(expected, writer.library_outputs(path, batch) or {})
+        found = _differences(expected, writer.library_outputs(path, batch))
         differences |= {f"{name} in its library": x for name, x in found.items()}
     changes = {}
-    reader = formats.module_of(source.format)
-    has_own_rules = hasattr(reader, _OWN_RULES) or hasattr(writer, _OWN_RULES)
-    if like_target != source.config or (has_own_rules and reader is not writer):
-        changes = _differences(_outputs(source, source.config, reader, batch), expected)
+    if like_target != source_config:
+        changes = _differences(_outputs(source, source_config, batch), expected)
     return OutputComparison(differences=differences, changes=changes)
 
 
-def _are_same_bits(before, after):
+def _are_same_bits(before: np.ndarray, after: np.ndarray) -> bool:
     if before.shape != after.shape or before.dtype != after.dtype:
         return False
-    # NaNs too, and zeros with their sign.
+    # As bytes, so that NaNs are equal and zeros of different sign are not.
     before, after = (np.ascontiguousarray(x).view(np.uint8) for x in (before, after))
     return np.array_equal(before, after)
 
 
-def _changed(what):
-    return ValueError(
-        f"{what} is not what it was when it is read back, so nothing was kept."
-    )
+def _changed(what: str) -> ValueError:
+    return ValueError(f"{what} differs when it is read back, so nothing was kept.")
 
 
-def _differences(expected, got):
+def _differences(
+    expected: Mapping[str, np.ndarray], got: Mapping[str, np.ndarray]
+) -> dict[str, float]:
     return {
         name: probe.difference(expected[name], values)
         for name, values in got.items()
@@ -111,21 +113,18 @@ def _differences(expected, got):
     }
 
 
-def _outputs(source, config, module, batch):
-    """Returns what the weights of a source compute with a config, as a format does."""
+def _outputs(
+    source: source_module.Source,
+    config: config_module.BertConfig,
+    batch: Mapping[str, np.ndarray],
+) -> dict[str, np.ndarray]:
+    """Returns what the weights of a source compute with a configuration."""
     model = loading.create_model(dataclasses.replace(source, config=config))
     report = loading.assign(model, source)
-    if hasattr(module, _OWN_RULES):
-        getattr(module, _OWN_RULES)(model)
-    missing = [name for name in report.missing if not name.startswith(_POOLER)]
-    if missing:
-        raise ValueError(
-            f"{source.path} lacks {len(missing)} weights of a model with the head "
-            f"{source.head.kind}, the first {missing[0]}; expected a whole checkpoint."
-        )
+    loading.check_whole(report.missing, source)
     outputs = probe.outputs(model, batch)
     del model
-    gc.collect()  # Keras's models are cycles: the next one would come on top of it.
+    gc.collect()  # Keras models are reference cycles; free this one before the next.
     if report.missing:
         outputs.pop("pooled_output", None)  # Of random weights.
     return outputs

@@ -1,35 +1,43 @@
 """A batch that shows whether two models compute the same.
 
-Shape letters: B batch, S sequence, C endings, M masked positions.
+Shape letters: B batch, S sequence, C choices, M masked positions.
 """
+
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-# Of outputs that are at most 1; larger ones are measured in parts of the largest.
+from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.modeling import config as config_module
+
+# Absolute for outputs up to 1, relative to the largest output above.
 TOLERANCE = 1e-5
-_NUM_ROWS = 3
 _MAX_LENGTH = 24
-_NUM_MASKED = 4
-_NUM_ENDINGS = 2
-# The layers before the last one, and what follows from other outputs.
+_SIZES = {"B": 3, "C": 2, "M": 4}
+# All layers but the last, and outputs that follow from others.
 _NOT_COMPARED = ("all_encoder_layers", "probabilities")
 
 
-def features(config, kind="encoder"):
-    """Returns rows of random pieces, padded to one length, of two segments each.
+def features(
+    config: config_module.BertConfig, kind: str = "encoder"
+) -> dict[str, np.ndarray]:
+    """Returns rows of random pieces with two segments each, padded to one length.
 
     Args:
         config: BertConfig.
-        kind: of the head; for multiple choice there is an axis of endings.
+        kind: kind of head, which decides on the features and their shapes.
 
     Returns:
-        A dict: `input_ids`, `input_mask`, `segment_ids` int32 [B, S] or [B, C, S], and
-        `masked_lm_positions` int32 [B, M].
+        {name: int32 array}, such as `input_ids`, `input_mask` and `segment_ids` [B, S].
     """
     length = min(_MAX_LENGTH, config.max_position_embeddings)
-    shape = (_NUM_ROWS, length)
-    if kind == "multiple_choice":
-        shape = (_NUM_ROWS, _NUM_ENDINGS, length)
+    sizes = {**_SIZES, "S": length}
+    shapes = {
+        name: tuple(sizes[letter] for letter in letters)
+        for name, letters in checkpoint_heads.HEADS[kind].features.items()
+    }
+    shape = shapes["input_ids"]
     rng = np.random.default_rng(20181011)
     ids = rng.integers(config.vocab_size, size=shape)
     num_real = length - rng.integers(length // 2 + 1, size=shape[:-1])
@@ -39,18 +47,14 @@ def features(config, kind="encoder"):
     segments = mask & (positions >= num_real[..., None] // 2)
     if config.type_vocab_size < 2:
         segments = np.zeros_like(segments)
-    masked = rng.integers(length // 2, size=(_NUM_ROWS, _NUM_MASKED))
-    columns = {
-        "input_ids": ids * mask,
-        "input_mask": mask,
-        "segment_ids": segments,
-        "masked_lm_positions": masked,
-    }
+    columns = {"input_ids": ids * mask, "input_mask": mask, "segment_ids": segments}
+    for name in shapes.keys() - columns.keys():  # Positions within the shortest row.
+        columns[name] = rng.integers(length // 2, size=shapes[name])
     return {name: column.astype(np.int32) for name, column in columns.items()}
 
 
-def outputs(model, batch):
-    """Returns {name: float32 array} of what a model computes for a batch."""
+def outputs(model: Any, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Returns {name: float32 array} of a model's outputs for a batch."""
     computed = model(batch, training=False)
     return {
         name: np.asarray(value, np.float32)
@@ -59,10 +63,10 @@ def outputs(model, batch):
     }
 
 
-def difference(expected, got):
-    """Returns the largest difference; of values above 1, in parts of the largest.
+def difference(expected: np.ndarray, got: np.ndarray) -> float:
+    """Returns the largest difference, relative to the largest value if that is above 1.
 
-    NaN where either has one, which is no difference of any size.
+    NaN if the shapes differ or either array has a NaN.
     """
     if expected.shape != got.shape:
         return float("nan")

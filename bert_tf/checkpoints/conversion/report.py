@@ -1,15 +1,20 @@
-"""What convert_checkpoint prints."""
+"""The report that convert_checkpoint prints."""
 
 import dataclasses
 import math
 import re
+from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Mapping
 
+from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints.conversion import comparison
 from bert_tf.checkpoints.conversion import probe
+from bert_tf.modeling import config as config_module
 from bert_tf.modeling import numerics
 
-# hidden_act of modeling.py, 2018.
+# Activations that modeling.py of 2018 knows.
 _ACTIVATIONS_OF_2018 = ("linear", "relu", "gelu", "tanh")
 _LABELS = {
     "single_label": "one class",
@@ -21,16 +26,16 @@ _NUMBER = re.compile(r"(?<=[/._])\d+(?=[/._])")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Conversion:
-    """One conversion that was done and checked."""
+    """One finished and verified conversion."""
 
     source: source_module.Source  # As it was opened.
     target_path: str
     target_format: str
-    kept: source_module.Source  # What of it was converted.
+    kept: source_module.Source  # The part of it that was converted.
     written: source_module.Source  # The target, read back.
-    placement: source_module.Placement  # Where everything went.
-    dropped: tuple[str, ...]  # Weights of heads that were left out as asked.
-    outputs: comparison.OutputComparison  # On the probe batch.
+    placement: source_module.Placement
+    dropped: tuple[str, ...]  # Weights of heads that were left out as requested.
+    outputs: comparison.OutputComparison
 
 
 def text(conversion: Conversion, *, verbose: bool = False) -> str:
@@ -38,7 +43,7 @@ def text(conversion: Conversion, *, verbose: bool = False) -> str:
 
     Args:
         conversion: `Conversion`.
-        verbose: whether every weight is named, not one for all layers.
+        verbose: whether to list every weight instead of one line for all layers.
     """
     kept, written = conversion.kept, conversion.written
     mapped = [name for name in kept.shapes if name in written.shapes]
@@ -63,19 +68,19 @@ def text(conversion: Conversion, *, verbose: bool = False) -> str:
     outputs = conversion.outputs
     changes = {name: x for name, x in outputs.changes.items() if x > probe.TOLERANCE}
     if changes:
-        lines.append("changed by what the target computes otherwise, as allowed:")
+        lines.append("changed because the target computes something else, as allowed:")
         lines += _numbers(changes)
     lines.append("largest difference of outputs on a probe batch:")
     lines += _numbers(outputs.differences)
     return "\n".join(lines)
 
 
-def _numbers(differences):
+def _numbers(differences: Mapping[str, float]) -> list[str]:
     return [f"  {name:<32} {value:.1e}" for name, value in differences.items()]
 
 
-def _model(source):
-    config = source.config
+def _model(source: source_module.Source) -> str:
+    config = loading.known_config(source)
     casing = {True: ", lower-cased", False: ", cased", None: ""}[source.do_lower_case]
     head = source.head
     labels = f" ({head.num_labels} classes)" if head.num_labels else ""
@@ -90,12 +95,15 @@ def _model(source):
     )
 
 
-def _mapping(names, conversion, verbose):
-    """Yields a line a weight, or one for all layers."""
+def _mapping(
+    names: Collection[str], conversion: Conversion, verbose: bool
+) -> Iterator[str]:
+    """Yields one line per weight, or one for all layers."""
     places = conversion.placement.places
     own_names = conversion.source.own_names
-    groups = {}
+    groups: dict[tuple[str, ...], int] = {}
     for name in names:
+        pair: tuple[str, ...]
         pair = (own_names.get(name, name), places.get(name, name))
         if not verbose:
             pair = tuple(_NUMBER.sub("*", _star(part)) for part in pair)
@@ -105,14 +113,14 @@ def _mapping(names, conversion, verbose):
         yield f"{times}{own_name}" + (f" -> {place}" if place != own_name else "")
 
 
-def _star(name):
+def _star(name: str) -> str:
     return re.sub(r"layer_\d+", "layer_*", name)
 
 
-def _named(title, names, verbose):
+def _named(title: str, names: Collection[str], verbose: bool) -> Iterator[str]:
     if not names:
         return
-    groups = {}
+    groups: dict[str, int] = {}
     for name in sorted(names):
         shown = name if verbose else _NUMBER.sub("*", _star(name))
         groups[shown] = groups.get(shown, 0) + 1
@@ -121,33 +129,33 @@ def _named(title, names, verbose):
         yield f"  {name}" if verbose else f"{count:>4} x {name}"
 
 
-def _unknown_in_2018(config):
+def _unknown_in_2018(config: config_module.BertConfig) -> Iterator[str]:
     if config.hidden_act not in _ACTIVATIONS_OF_2018:
-        yield f"the 2018 code itself knows no {config.hidden_act}; this package does"
+        yield f"the 2018 code does not know {config.hidden_act}; this package does"
     if config.is_causal:
-        yield "the 2018 code itself ignores causal attention; this package does not"
+        yield "the 2018 code ignores causal attention; this package does not"
     if config.layer_norm_epsilon != numerics.LAYER_NORM_EPSILON:
         yield (
-            "the 2018 code itself ignores layer_norm_epsilon, here "
+            "the 2018 code ignores layer_norm_epsilon, here "
             f"{config.layer_norm_epsilon:g}; this package does not"
         )
 
 
-def _notes(conversion):
+def _notes(conversion: Conversion) -> Iterator[str]:
     kept, written = conversion.kept, conversion.written
     for sentence in conversion.placement.changes:
-        yield f"the target computes otherwise: {sentence}"
+        yield f"the target computes something else: {sentence}"
     yield from conversion.source.notes
     if conversion.target_format == "bert":
-        yield from _unknown_in_2018(written.config)
+        yield from _unknown_in_2018(loading.known_config(written))
     if not kept.head.is_known:
         yield (
-            f"output_weights were taken for a {kept.head.kind} head, as in 2018; "
-            "--head says otherwise"
+            f"output_weights were taken for a {kept.head.kind} head, as in 2018; if "
+            "that is wrong, give --head"
         )
     if kept.head.label_kind != written.head.label_kind:
         yield f"the target does not say that a label is {_LABELS[kept.head.label_kind]}"
     if kept.vocabulary is not None and written.vocabulary is None:
-        yield "the target has no place for the vocabulary"
+        yield "the target cannot store the vocabulary"
     if kept.do_lower_case is not None and written.do_lower_case is None:
         yield "the target does not say whether text is lower-cased"

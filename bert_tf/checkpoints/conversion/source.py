@@ -1,27 +1,26 @@
-"""What is converted: a source with what the flags say, and of which heads."""
+"""What to convert: the source with the flags applied, and one of its heads."""
 
 import dataclasses
+from collections.abc import Iterable
 
+from bert_tf import progress as progress_module
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
-
-_OUTPUT = (checkpoint_heads.OUTPUT_WEIGHTS, "output_bias")
-# Kind of head -> what the names of its weights start with.
-_NAMES = {
-    "encoder": (),
-    "pretraining": ("cls/predictions/", "cls/seq_relationship/"),
-    "masked_lm": ("cls/predictions/",),
-    "question_answering": ("cls/squad/",),
-    **dict.fromkeys(checkpoint_heads.KINDS_WITH_OUTPUT_WEIGHTS, _OUTPUT),
-}
+from bert_tf.checkpoints.conversion import options as conversion_options
 
 
-def open_source(options, *, progress):
+def open_source(
+    options: conversion_options.ConvertCheckpointOptions,
+    *,
+    progress: progress_module.Progress,
+) -> source_module.Source:
     """Returns the `Source` of a conversion, with what its flags add.
 
     Raises:
-        OSError, ValueError: it cannot be read, or what is given does not fit it.
+        OSError: it cannot be read.
+        ValueError: it is damaged, or contradicts a flag.
     """
     source = formats.open_source(options.source, progress=progress)
     start = starting_point.of_source(
@@ -40,45 +39,43 @@ def open_source(options, *, progress):
     )
 
 
-def is_head(name):
-    """Returns whether a weight is a head's."""
-    is_between = bool(checkpoint_heads.between([name]))
-    return name.startswith("cls/") or name in _OUTPUT or is_between
-
-
-def with_head(source, kind):
+def with_head(
+    source: source_module.Source, kind: str | None
+) -> tuple[source_module.Source, tuple[str, ...]]:
     """Returns a source with one head, and the names of other heads' weights.
 
     Args:
         source: `Source`.
-        kind: of the head; None leaves everything.
+        kind: kind of head to keep; None keeps everything.
 
     Raises:
-        ValueError: the source has no such head, or one on layers that no format has.
+        ValueError: the source has no such head, or the head is on layers that no
+            format can store.
     """
     between = checkpoint_heads.between((*source.shapes, *source.unmapped))
     if between and kind != "encoder":
         raise ValueError(
-            f"{source.path} has a BiLSTM between encoder and head ({between[0]}), for "
-            "which no format has a place; give --head=encoder for the encoder alone."
+            f"{source.path} has a BiLSTM between encoder and head ({between[0]}), "
+            "which no format can store; give --head=encoder for the encoder alone."
         )
     if kind is None:
         return source, ()
-    for start in _NAMES[kind]:
-        if not any(name.startswith(start) for name in source.shapes):
+    weights = checkpoint_heads.HEADS[kind].weights
+    for name in weights:
+        if name not in source.shapes:
             raise ValueError(
-                f"--head={kind}, but {source.path} has no {start.rstrip('/')}; its "
-                f"head is {source.head.kind}."
+                f"--head={kind}, but {source.path} has no {name}; its head is "
+                f"{source.head.kind}."
             )
     is_other = source.head.is_known and source.head.kind != kind
-    if _NAMES[kind] == _OUTPUT and is_other:
+    if checkpoint_heads.OUTPUT_WEIGHTS in weights and is_other:
         raise ValueError(
             f"--head={kind}, but the head of {source.path} is {source.head.kind}."
         )
     removed = [
         name
         for name in source.shapes
-        if is_head(name) and not name.startswith(_NAMES[kind])
+        if checkpoint_heads.is_head_weight(name) and name not in weights
     ]
     kept = without(source, removed)
     head = checkpoint_heads.head_of(
@@ -90,8 +87,10 @@ def with_head(source, kind):
     return dataclasses.replace(kept, head=head), tuple(removed)
 
 
-def without(source, removed):
-    """Returns a source without some weights, and with the head that is left."""
+def without(
+    source: source_module.Source, removed: Iterable[str]
+) -> source_module.Source:
+    """Returns a source without some weights, and with the head that remains."""
     removed = set(removed)
     if not removed:
         return source
@@ -99,6 +98,6 @@ def without(source, removed):
         name: shape for name, shape in source.shapes.items() if name not in removed
     }
     head = source.head
-    if any(name.startswith(_NAMES[head.kind]) for name in removed if _NAMES[head.kind]):
+    if removed & set(head.row.weights):
         head = checkpoint_heads.head_of(shapes)
     return dataclasses.replace(source, shapes=shapes, head=head)

@@ -1,8 +1,8 @@
-"""Where a converted checkpoint goes: complete under its name, or not there at all.
+"""Puts a converted checkpoint at its target: complete, or not at all.
 
 It is written into a folder beside the target, whose name starts with a dot and ends in
-`.partial`, and gets its own name when it has been checked. What a killed conversion
-left of such folders goes when the same target is converted to again.
+`.partial`, and renamed after it has been checked. Such folders of a killed conversion
+are removed by the next conversion to the same target.
 """
 
 import contextlib
@@ -12,9 +12,9 @@ import re
 import shutil
 import tempfile
 import uuid
+from collections.abc import Iterator
 
 from bert_tf import files
-from bert_tf.checkpoints.release import folder as release_folder
 
 _PARTIAL = ".partial"
 _REPLACED = ".replaced.partial"
@@ -24,27 +24,30 @@ _KERAS_SUFFIXES = (".keras", ".weights.h5")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Target:
-    """A folder, or the name that one or several files in a folder have in common."""
+    """A folder, a file, or a prefix that several files in a folder share."""
 
     path: str  # As the user gave it.
-    is_folder: bool  # Whether the checkpoint is that folder.
-    overwrite: bool = False  # Whether what is there is replaced.
+    is_folder: bool = False
+    is_prefix: bool = False
+    overwrite: bool = False  # Whether an existing checkpoint is replaced.
 
     @property
-    def name(self):
+    def name(self) -> str:
         """The last part of the path."""
         return os.path.basename(self.path)
 
-    def inside(self, folder):
+    def inside(self, folder: str) -> str:
         """Returns the path of the checkpoint while it is in a temporary folder."""
         return folder if self.is_folder else os.path.join(folder, self.name)
 
 
-def of(path, target_format, *, overwrite=False) -> Target:
-    """Returns the `Target` that a path is in a format.
+def target_of(
+    path: str | os.PathLike[str], target_format: str, *, overwrite: bool = False
+) -> Target:
+    """Returns the `Target` that a path means for a format.
 
     Raises:
-        ValueError: it has not the ending of that format's files.
+        ValueError: the path lacks the suffix of the format's files.
     """
     path = os.fspath(path)
     path = path.rstrip("/") or path[:1]
@@ -53,36 +56,37 @@ def of(path, target_format, *, overwrite=False) -> Target:
             f"--target={path}: expected a name that ends with "
             f"{' or '.join(_KERAS_SUFFIXES)}."
         )
-    is_prefix = target_format == release_folder.NAME and path.endswith(
-        _CHECKPOINT_SUFFIX
+    is_prefix = target_format == "bert" and path.endswith(_CHECKPOINT_SUFFIX)
+    return Target(
+        path=path,
+        is_folder=target_format != "keras" and not is_prefix,
+        is_prefix=is_prefix,
+        overwrite=overwrite,
     )
-    is_folder = target_format != "keras" and not is_prefix
-    return Target(path=path, is_folder=is_folder, overwrite=overwrite)
 
 
 def check(target: Target, source_path: str) -> None:
-    """Finds out, before long work, whether a target can be written.
+    """Checks, before long work, whether a target can be written.
 
-    What killed conversions to it left is removed first.
+    Leftovers of killed conversions to it are removed first.
 
     Raises:
-        OSError: it cannot be written there.
-        ValueError: it would replace something, or lies where the source does.
+        OSError: the target cannot be written.
+        ValueError: it would replace something, or contains the source.
     """
     if _is_within(source_path, target):
         raise ValueError(
-            f"{target.path} is where the source {source_path} lies; give another "
-            "--target."
+            f"{target.path} contains the source {source_path}; give another --target."
         )
     if not files.is_remote(target.path):
         if os.path.islink(target.path) and not os.path.exists(target.path):
             raise ValueError(
-                f"{target.path} is a link to {os.readlink(target.path)}, where nothing "
-                "is; remove the link, or give another --target."
+                f"{target.path} is a link to {os.readlink(target.path)}, which does "
+                "not exist; remove the link, or give another --target."
             )
         _remove_leftovers(_own_path(target))
     if not target.is_folder and files.is_folder(target.path):
-        raise ValueError(f"{target.path} is a folder; expected the name of a file.")
+        raise ValueError(f"{target.path} is a folder; expected a file name.")
     if target.is_folder and files.exists(target.path):
         if not files.is_folder(target.path):
             raise ValueError(f"{target.path} is a file; expected a folder.")
@@ -94,12 +98,12 @@ def check(target: Target, source_path: str) -> None:
 
 
 @contextlib.contextmanager
-def complete_or_absent(target: Target):
-    """Yields an empty local folder, whose files get their place when the block ends.
+def complete_or_absent(target: Target) -> Iterator[str]:
+    """Yields an empty local folder; its files move to the target when the block ends.
 
     Raises:
-        OSError: they cannot be placed.
-        ValueError: they would replace others.
+        OSError: they cannot be moved.
+        ValueError: they would replace other files.
     """
     if files.is_remote(target.path):
         with tempfile.TemporaryDirectory() as folder:
@@ -120,15 +124,15 @@ def complete_or_absent(target: Target):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _check_overwrite(target):
+def _check_overwrite(target: Target) -> None:
     if not target.overwrite:
         raise ValueError(
-            f"{target.path} is there already; give another --target, or --overwrite."
+            f"{target.path} already exists; give another --target, or --overwrite."
         )
 
 
-def _is_within(source_path, target):
-    """Returns whether placing the target would touch the source."""
+def _is_within(source_path: str, target: Target) -> bool:
+    """Returns whether writing the target would touch the source."""
     if files.is_remote(source_path) or files.is_remote(target.path):
         return source_path == target.path
     source = os.path.realpath(source_path)
@@ -136,20 +140,20 @@ def _is_within(source_path, target):
     return source == path or (target.is_folder and source.startswith(f"{path}{os.sep}"))
 
 
-def _own_path(target):
-    """Returns where a target is; a folder may be known by a link, which stays."""
+def _own_path(target: Target) -> str:
+    """Returns the real path of a target; a link to a folder stays in place."""
     if target.is_folder:
         return os.path.realpath(target.path)
     return os.path.abspath(target.path)
 
 
-def _beside(path, ending):
+def _beside(path: str, ending: str) -> str:
     parent, name = os.path.split(path)
     return os.path.join(parent, f".{name}.{uuid.uuid4().hex}{ending}")
 
 
-def _remove_leftovers(path):
-    """Removes what killed conversions to the same target left."""
+def _remove_leftovers(path: str) -> None:
+    """Removes what killed conversions to the same target left behind."""
     parent, name = os.path.split(path)
     ending = f"({re.escape(_PARTIAL)}|{re.escape(_REPLACED)})"
     leftover = re.compile(rf"\.{re.escape(name)}\.[0-9a-f]{{32}}{ending}")
@@ -157,13 +161,13 @@ def _remove_leftovers(path):
         if not leftover.fullmatch(found):
             continue
         if found.endswith(_REPLACED) and not os.path.exists(path):
-            # It was killed between taking the old one away and placing the new one.
+            # Killed after moving the old folder away and before placing the new one.
             os.rename(os.path.join(parent, found), path)
         else:
             shutil.rmtree(os.path.join(parent, found), ignore_errors=True)
 
 
-def _place_folder(folder, path, target):
+def _place_folder(folder: str, path: str, target: Target) -> None:
     there = files.list_folder(path) if files.is_folder(path) else []
     if not there:
         files.rename(folder, path)
@@ -172,7 +176,7 @@ def _place_folder(folder, path, target):
     foreign = sorted(set(there) - set(files.list_folder(folder)))
     if foreign:
         raise ValueError(
-            f"{target.path} holds {foreign[0]}, which is no part of what replaces it; "
+            f"{target.path} holds {foreign[0]}, which the new checkpoint lacks; "
             "remove the folder yourself, or give another --target."
         )
     replaced = _beside(path, _REPLACED)
@@ -185,8 +189,8 @@ def _place_folder(folder, path, target):
     shutil.rmtree(replaced, ignore_errors=True)
 
 
-def _place_files(folder, parent, target):
-    """Moves files beside others; the one that makes it a checkpoint comes last."""
+def _place_files(folder: str, parent: str, target: Target) -> None:
+    """Moves files into a folder; the one that completes the checkpoint comes last."""
     last = (target.name, f"{target.name}.index")
     names = sorted(files.list_folder(folder), key=lambda name: (name in last, name))
     for name in names:
@@ -196,8 +200,8 @@ def _place_files(folder, parent, target):
         ):
             if name not in last and not target.overwrite:
                 raise ValueError(
-                    f"{there} is there already and is another one's; give a --target "
-                    "in another folder, or --overwrite."
+                    f"{there} already exists and belongs to another checkpoint; give a "
+                    "--target in another folder, or --overwrite."
                 )
             _check_overwrite(target)
     for name in last:
@@ -207,22 +211,22 @@ def _place_files(folder, parent, target):
         files.rename(os.path.join(folder, name), os.path.join(parent, name))
 
 
-def _have_same_bytes(one, other):
+def _have_same_bytes(one: str, other: str) -> bool:
     if files.size(one) != files.size(other):
         return False
     with files.open_file(one, "rb") as file, files.open_file(other, "rb") as second:
         return file.read() == second.read()
 
 
-def _synchronize(folder):
+def _synchronize(folder: str) -> None:
     for parent, _, names in os.walk(folder):
         for name in names:
             with open(os.path.join(parent, name), "rb") as file:
                 os.fsync(file.fileno())
 
 
-def _copy(folder, target):
-    """Copies to where nothing can be renamed; what makes it a checkpoint comes last."""
+def _copy(folder: str, target: Target) -> None:
+    """Copies to a store without renaming; what completes the checkpoint comes last."""
     paths = [
         os.path.relpath(os.path.join(parent, name), folder)
         for parent, _, names in os.walk(folder)

@@ -2,53 +2,61 @@
 
 import contextlib
 import dataclasses
+from collections.abc import Iterator
+from typing import Any
 
 import tensorflow as tf
 
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import formats
+from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints.conversion import comparison
+from bert_tf.checkpoints.conversion import options as conversion_options
 from bert_tf.checkpoints.conversion import probe
 from bert_tf.checkpoints.conversion import report
-from bert_tf.checkpoints.conversion import source as source_module
+from bert_tf.checkpoints.conversion import source as conversion_source
 from bert_tf.checkpoints.conversion import target as target_module
-from bert_tf.checkpoints.release import folder as release_folder
 
-# Formats whose configuration says that attention is causal.
-_SAY_ATTENTION = ("bert", "keras")
+# Formats whose configuration can say that attention is causal.
+_WITH_ATTENTION = ("bert", "keras")
 
 
-def run(options, *, progress=progress_module.silent) -> str:
-    """Converts a checkpoint as the options say; returns a report.
+def run(
+    options: conversion_options.ConvertCheckpointOptions,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> str:
+    """Converts a checkpoint as the options say and returns a report.
 
     Args:
-        options: `conversion_options.ConvertCheckpointOptions`.
+        options: `ConvertCheckpointOptions`.
         progress: see `bert_tf.progress`.
 
     Raises:
         OSError: something cannot be read or written.
-        ValueError: the source is no BERT or incomplete, the target has no place for
-            its head or computes otherwise, or the result is not the same model.
+        ValueError: the source is not a BERT or incomplete, the target cannot store its
+            head or computes something else, or the result is not the same model.
         ImportError: a format needs a package that is not installed.
     """
     return report.text(convert(options, progress=progress), verbose=options.verbose)
 
 
-def convert(options, *, progress=progress_module.silent):
-    """Converts a checkpoint as the options say; see `run`.
-
-    Returns:
-        `conversion_report.Conversion`, what was done.
-    """
-    target = target_module.of(
+def convert(
+    options: conversion_options.ConvertCheckpointOptions,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> report.Conversion:
+    """Converts a checkpoint as the options say; see `run`."""
+    target = target_module.target_of(
         options.target, options.target_format, overwrite=options.overwrite
     )
     writer = formats.module_of(options.target_format)
-    source = source_module.open_source(options, progress=progress)
+    source = conversion_source.open_source(options, progress=progress)
     _check_attention(source, options.target_format)
     target_module.check(target, source.path)
-    chosen, left_out = source_module.with_head(source, options.head)
+    chosen, left_out = conversion_source.with_head(source, options.head)
     kept, dropped, placement = _placed(chosen, writer, options)
     progress("convert", 1, 4, unit="stages")
     with target_module.complete_or_absent(target) as folder:
@@ -59,7 +67,7 @@ def convert(options, *, progress=progress_module.silent):
         comparison.check_same_bits(kept, written, placement)
         progress("convert", 3, 4, unit="stages")
         outputs = comparison.compare_outputs(kept, written, writer, path)
-        _check_outputs(outputs, source, options)
+        _check_outputs(outputs, placement)
     progress("convert", 4, 4, unit="stages")
     return report.Conversion(
         source=source,
@@ -73,46 +81,52 @@ def convert(options, *, progress=progress_module.silent):
     )
 
 
-def _check_attention(source, target_format):
+def _check_attention(source: source_module.Source, target_format: str) -> None:
     is_causal = source.config is not None and source.config.is_causal
-    if is_causal and target_format not in _SAY_ATTENTION:
+    if is_causal and target_format not in _WITH_ATTENTION:
         raise ValueError(
-            f"{source.path} has causal attention, which {target_format} has no place "
-            "for: every position would see those after it. Convert it to one of "
-            f"{', '.join(_SAY_ATTENTION)}."
+            f"{source.path} has causal attention, which {target_format} cannot store: "
+            "every position would attend to the following ones. Convert it to one of "
+            f"{', '.join(_WITH_ATTENTION)}."
         )
 
 
-def _placed(source, writer, options):
+def _placed(
+    source: source_module.Source,
+    writer: Any,
+    options: conversion_options.ConvertCheckpointOptions,
+) -> tuple[source_module.Source, list[str], source_module.Placement]:
     """Returns what is converted, the heads dropped, and where everything goes."""
     placement = writer.placement(source)
-    heads = list(filter(source_module.is_head, placement.without_place))
+    heads = list(filter(checkpoint_heads.is_head_weight, placement.without_place))
     if heads and not options.drop_head:
         raise ValueError(
-            f"{options.target_format} has no place for {', '.join(heads)} of "
+            f"{options.target_format} cannot store {', '.join(heads)} of "
             f"{source.path}; give --drop_head to leave it out."
         )
     if options.drop_head and not heads:
         raise options_module.OptionError(
-            f"--drop_head: {options.target_format} has a place for everything of "
+            f"--drop_head: {options.target_format} can store everything of "
             f"{source.path}; leave the flag out, or give --head=encoder for the "
             "encoder alone."
         )
     if heads:
-        source = source_module.without(source, heads)
+        source = conversion_source.without(source, heads)
         placement = writer.placement(source)
     if source.format == options.target_format:
         placement = dataclasses.replace(placement, changes=())
     if placement.changes and not options.allow_activation_change:
         raise ValueError(
-            f"{options.target_format} does not compute what {source.path} does: "
+            f"{options.target_format} computes something else than {source.path}: "
             f"{'; '.join(placement.changes)}; give --allow_activation_change to "
-            "convert it all the same."
+            "convert it anyway."
         )
     return source, heads, placement
 
 
-def _check_outputs(outputs, source, options):
+def _check_outputs(
+    outputs: comparison.OutputComparison, placement: source_module.Placement
+) -> None:
     for name, difference in outputs.differences.items():
         if not difference <= probe.TOLERANCE:
             raise ValueError(
@@ -121,16 +135,16 @@ def _check_outputs(outputs, source, options):
                 "was kept."
             )
     for name, difference in outputs.changes.items():
-        if not (difference <= probe.TOLERANCE or options.allow_activation_change):
+        if not (difference <= probe.TOLERANCE or placement.changes):
             raise ValueError(
-                f"{name} differs by {difference:.1e} from what {source.path} computes "
-                f"as {source.format}, which {options.target_format} cannot say; give "
-                "--allow_activation_change to convert it all the same."
+                f"{name} of the converted checkpoint differs by {difference:.1e}, "
+                "because its configuration has another activation or epsilon, so "
+                "nothing was kept."
             )
 
 
 @contextlib.contextmanager
-def _clear_errors(target):
+def _clear_errors(target: target_module.Target) -> Iterator[None]:
     """Turns what libraries raise while they write into an OSError with one sentence."""
     try:
         yield
@@ -140,17 +154,21 @@ def _clear_errors(target):
         raise OSError(f"{target.path} cannot be written: {reason}.") from error
 
 
-def _write(writer, source, folder, target):
+def _write(
+    writer: Any, source: source_module.Source, folder: str, target: target_module.Target
+) -> None:
     with _clear_errors(target):
         if target.is_folder:
             writer.write(source, folder)
-        elif writer is release_folder:
+        elif target.is_prefix:
             writer.write(source, folder, name=target.name)
         else:
             writer.write(source, target.inside(folder))
 
 
-def _read_back(writer, path, target):
+def _read_back(
+    writer: Any, path: str, target: target_module.Target
+) -> source_module.Source:
     try:
         return writer.open_source(path)
     except (OSError, ValueError) as error:

@@ -1,7 +1,9 @@
-"""Hugging Face's folders: config.json, model.safetensors and the tokenizer's files.
+"""Hugging Face folders: config.json, model.safetensors and the tokenizer's files.
 
-Read in this order: names, shards, config, tokenizer, reading, tokenizer_files,
-sentence_layout, writing.
+`reading` and `writing` put the parts together. Each part has a module: `config`;
+`names` and `shards` for the weights; `tokenizer` reads and `tokenizer_files` writes the
+tokenizer; `sentence_layout` serves sentence-transformers. torch and transformers are
+not needed.
 """
 
 from bert_tf.checkpoints.hugging_face import reading as hugging_face_reading

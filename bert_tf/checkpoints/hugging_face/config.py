@@ -1,15 +1,20 @@
-"""config.json of a Hugging Face folder, both ways."""
+"""Reads and writes config.json of a Hugging Face folder."""
 
 import dataclasses
 import json
 import os
+from collections.abc import Mapping
+from typing import Any
 
-from bert_tf import files
-from bert_tf.checkpoints.hugging_face import names
+from bert_tf.checkpoints import companion_files
+from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.modeling import config as config_module
 
 NAME = "config.json"
-# What those call themselves whose layers or inputs are not BERT's.
+# Advice about a damaged file that another program wrote.
+COPY_AGAIN = "copy it again"
+_HEADS = checkpoint_heads.HEADS
+# model_type of models whose layers or inputs differ from BERT's.
 _OTHERS = {
     "albert": "ALBERT",
     "bart": "BART",
@@ -29,8 +34,8 @@ _OTHERS = {
     "t5": "T5",
     "xlm-roberta": "XLM-RoBERTa",
 }
-# Hugging Face's activation -> ours. Its "gelu" is exact, ours is the release's tanh
-# form, which it has under several names.
+# Hugging Face's activation -> ours. Its "gelu" is the exact form. Ours is the release's
+# tanh form, which Hugging Face offers under several names.
 _ACTIVATIONS = {
     "gelu": "gelu_erf",
     "gelu_python": "gelu_erf",
@@ -51,13 +56,13 @@ _ACTIVATIONS_BACK = {
     "tanh": "tanh",
     "linear": "linear",
 }
-# What a label is -> Hugging Face's word for it: what its losses and pipelines go by.
+# Label kind -> Hugging Face's problem_type, which selects its loss and pipeline.
 _PROBLEM_TYPES = {
     "single_label": "single_label_classification",
     "multi_label": "multi_label_classification",
     "regression": "regression",
 }
-# Fields of both; their defaults are the same there.
+# Fields that both have, with the same defaults.
 _SHARED_FIELDS = (
     "vocab_size",
     "hidden_size",
@@ -74,25 +79,25 @@ _SHARED_FIELDS = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Description:
-    """What a config.json says of a BERT."""
+    """The content of a BERT's config.json."""
 
     config: config_module.BertConfig
     class_name: str  # Class of transformers, such as "BertForMaskedLM".
-    kind: str | None  # Kind of head of that class; None: a class not known here.
-    labels: tuple[str, ...] | None  # None: none, or LABEL_0, LABEL_1, ...
-    label_kind: str | None = None  # Of a classifier; None: not said.
+    kind: str | None  # Kind of head of that class; None: unknown class.
+    labels: tuple[str, ...] | None  # None: none, or only LABEL_0, LABEL_1, ...
+    label_kind: str | None = None  # Of a classifier; None: not stated.
 
 
-def read(folder):
+def read(folder: str) -> Description:
     """Returns the `Description` of a folder's config.json.
 
     Raises:
-        FileNotFoundError: there is none.
-        ValueError: it is no JSON object, describes another architecture than BERT or
-            a BERT that computes otherwise, or a value is out of its range.
+        FileNotFoundError: there is no config.json.
+        ValueError: the file is not a JSON object, describes another architecture or an
+            unsupported BERT variant, or a value is out of range.
     """
     path = os.path.join(folder, NAME)
-    values = read_json(path)
+    values = companion_files.read_json(path, advice=COPY_AGAIN)
     _check_architecture(values, path)
     _check_variant(values, path)
     fields = {field: values[field] for field in _SHARED_FIELDS if field in values}
@@ -102,8 +107,9 @@ def read(folder):
         config = config_module.BertConfig.from_dict(fields)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-    class_name = _class_name(values) or names.CLASSES["encoder"]
-    kinds = {name: kind for kind, name in names.CLASSES.items()}
+    classes = {kind: row.hugging_face_class for kind, row in _HEADS.items()}
+    class_name = _class_name(values) or classes["encoder"]
+    kinds = {name: kind for kind, name in classes.items()}
     return Description(
         config=config,
         class_name=class_name,
@@ -113,36 +119,18 @@ def read(folder):
     )
 
 
-def read_json(path):
-    """Returns the object in a JSON file.
-
-    Raises:
-        OSError: it cannot be read.
-        ValueError: it is not JSON, or no object.
-    """
-    with files.open_file(path, "rb") as file:
-        text = file.read()
-    try:
-        values = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not JSON: {error}; copy it again.") from error
-    if not isinstance(values, dict):
-        raise ValueError(
-            f"{path} holds a JSON {type(values).__name__}, expected an object."
-        )
-    return values
-
-
-def to_dict(config, head, pad_id):
-    """Returns the values of a config.json.
+def to_dict(
+    config: config_module.BertConfig, head: checkpoint_heads.Head, pad_id: int
+) -> dict[str, Any]:
+    """Returns the content of a config.json.
 
     Args:
         config: BertConfig.
         head: `Head`.
         pad_id: id of [PAD].
     """
-    values = {
-        "architectures": [names.CLASSES[head.kind]],
+    values: dict[str, Any] = {
+        "architectures": [head.row.hugging_face_class],
         "model_type": "bert",
         **{field: getattr(config, field) for field in _SHARED_FIELDS},
         "hidden_act": _ACTIVATIONS_BACK[config.hidden_act],
@@ -156,85 +144,84 @@ def to_dict(config, head, pad_id):
         labels = head.labels or [f"LABEL_{i}" for i in range(head.num_labels)]
         values["id2label"] = {str(i): label for i, label in enumerate(labels)}
         values["label2id"] = {label: i for i, label in enumerate(labels)}
-    if head.label_kind != "single_label":
+    if head.label_kind != checkpoint_heads.SINGLE_LABEL:
         values["problem_type"] = _PROBLEM_TYPES[head.label_kind]
     return values
 
 
-def _class_name(values):
+def _class_name(values: Mapping[str, Any]) -> str | None:
     classes = values.get("architectures")
     first = classes[0] if isinstance(classes, list) and classes else None
     return first if isinstance(first, str) else None
 
 
-def _check_architecture(values, path):
+def _check_architecture(values: Mapping[str, Any], path: str) -> None:
     kind, class_name = values.get("model_type"), _class_name(values)
     if kind == "bert":
         return
-    # Folders of 2018 and 2019 have no model_type.
+    # Folders written in 2018 and 2019 have no model_type.
     if kind is None and (class_name is None or class_name.startswith("Bert")):
         return
     kind = str(kind or "")
     of_class = (class_name or "").split("For")[0].removesuffix("Model")
     found = _OTHERS.get(kind, kind) or of_class or "another architecture"
-    said = [
+    stated = [
         f"{key} {value}"
         for key, value in (("model_type", kind), ("architecture", class_name))
         if value
     ]
     raise ValueError(
-        f"{path} describes {found} ({', '.join(said)}), which is not BERT: its layers "
-        "or its inputs are others; give a folder whose model_type is bert."
+        f"{path} describes {found} ({', '.join(stated)}), which is not BERT: its "
+        "layers or inputs differ; give a folder whose model_type is bert."
     )
 
 
-def _check_variant(values, path):
+def _check_variant(values: Mapping[str, Any], path: str) -> None:
     refused = {
         "position_embedding_type": (
             values.get("position_embedding_type", "absolute") not in ("absolute", None),
-            "positions are absolute here",
+            "only absolute positions are supported",
         ),
         "is_decoder": (
             bool(values.get("is_decoder")),
-            "an encoder sees what is to its right",
+            "an encoder also attends to the words on the right",
         ),
         "add_cross_attention": (
             bool(values.get("add_cross_attention")),
-            "an encoder looks at nothing but its own text",
+            "an encoder attends only to its own text",
         ),
         "pruned_heads": (
             bool(values.get("pruned_heads")),
-            "all layers have the same number of heads here",
+            "all layers must have the same number of heads",
         ),
         "quantization_config": (
             bool(values.get("quantization_config")),
-            "weights are floating-point numbers here; take the model that was not "
-            "quantized",
+            "weights must be floating-point numbers; use the model before quantization",
         ),
     }
     for key, (is_refused, reason) in refused.items():
         if is_refused:
             raise ValueError(
-                f"{path} has {key} {json.dumps(values[key])}, a BERT that bert_tf "
-                f"does not compute: {reason}."
+                f"{path} has {key} {json.dumps(values[key])}, a BERT variant that "
+                f"bert_tf does not support: {reason}."
             )
 
 
-def _activation(name, path):
+def _activation(name: Any, path: str) -> str:
     if not isinstance(name, str) or name not in _ACTIVATIONS:
         raise ValueError(
             f"{path} has hidden_act {json.dumps(name)}, which bert_tf does not "
-            f"compute; it reads {', '.join(_ACTIVATIONS)}."
+            f"support; expected one of {', '.join(_ACTIVATIONS)}."
         )
     return _ACTIVATIONS[name]
 
 
-def _label_kind(values, path):
+def _label_kind(values: Mapping[str, Any], path: str) -> str | None:
     problem_type = values.get("problem_type")
     if problem_type is None:
         return None
     kinds = {word: kind for kind, word in _PROBLEM_TYPES.items()}
-    if problem_type not in list(kinds):  # It may be no text.
+    if problem_type not in list(kinds):  # It may be any JSON value.
         raise ValueError(
             f"{path} has problem_type {json.dumps(problem_type)}, expected one of "
             f"{', '.join(kinds)}; correct or remove it."
@@ -242,7 +229,7 @@ def _label_kind(values, path):
     return kinds[problem_type]
 
 
-def _labels(values, path):
+def _labels(values: Mapping[str, Any], path: str) -> tuple[str, ...] | None:
     id2label = values.get("id2label")
     if not id2label:
         return None
@@ -250,7 +237,7 @@ def _labels(values, path):
         by_id = {int(number): label for number, label in id2label.items()}
     except (AttributeError, TypeError, ValueError) as error:
         raise ValueError(
-            f'{path}: id2label is not of the form {{"0": "name", ...}}.'
+            f'{path}: id2label must have the form {{"0": "name", ...}}.'
         ) from error
     if sorted(by_id) != list(range(len(by_id))):
         raise ValueError(

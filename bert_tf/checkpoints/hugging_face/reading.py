@@ -1,37 +1,46 @@
-"""A Hugging Face folder, opened."""
+"""Opens a Hugging Face folder."""
 
 import dataclasses
 import os
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
 
 import numpy as np
 
 from bert_tf import files
+from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints.hugging_face import config as config_module
 from bert_tf.checkpoints.hugging_face import names
 from bert_tf.checkpoints.hugging_face import sentence_layout
 from bert_tf.checkpoints.hugging_face import shards
 from bert_tf.checkpoints.hugging_face import tokenizer
+from bert_tf.modeling import config as bert_config
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
 FORMAT = "hugging_face"
 _MASKED_LM_BIAS = "cls/predictions/output_bias"
+# Release's name -> (own name, tensor).
+_Tensors = dict[str, tuple[str, shards.StoredTensor]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Weights:
-    """The tensors of a folder, sorted."""
+    """The tensors of a folder, assigned to the release's names."""
 
-    by_name: dict[str, tuple[str, shards.StoredTensor]]  # Release's name -> own name.
+    by_name: _Tensors
     unmapped: tuple[str, ...]  # Own names.
     notes: tuple[str, ...]
 
 
-def is_at(path):
+def is_at(path: str | os.PathLike[str]) -> bool:
     """Returns whether a path is a Hugging Face folder, of BERT or of another model.
 
     Args:
-        path: a folder, or a model.safetensors or its index in one.
+        path: a folder, or its model.safetensors or shard index.
     """
     folder = _folder(path)
     if not files.is_folder(folder):
@@ -42,36 +51,36 @@ def is_at(path):
     if config_module.NAME not in found:
         return False
     try:
-        values = config_module.read_json(os.path.join(folder, config_module.NAME))
+        values = companion_files.read_json(os.path.join(folder, config_module.NAME))
     except ValueError:
         return False
     return "model_type" in values
 
 
-def open_source(path):
-    """Returns the `Source` of a folder; needs neither torch nor transformers.
+def open_source(path: str | os.PathLike[str]) -> source_module.Source:
+    """Returns the `Source` of a folder.
 
     Args:
-        path: a folder, or a model.safetensors or its index in one.
+        path: a folder, or its model.safetensors or shard index.
 
     Raises:
         FileNotFoundError: the folder, its configuration, its weights or a shard is
             missing.
-        ValueError: it is no BERT, or one that computes otherwise; its weights are not
-            those of its configuration, pickled, quantized or damaged; its vocabulary
-            is longer than its table, or not a BERT's.
+        ValueError: the model is not a BERT or an unsupported variant; its weights do
+            not match its configuration, or are pickled, quantized or damaged; its
+            vocabulary is longer than its table, or not a BERT's.
     """
     folder = _folder(path)
     described = config_module.read(folder)
     stored = shards.stored_tensors(folder, described.class_name)
     num_layers = described.config.num_hidden_layers
-    if num_layers > len(stored):  # Before anything is made for each of them.
+    if num_layers > len(stored):  # Checked before names are listed for each layer.
         raise ValueError(
-            f"{folder}: {config_module.NAME} means {num_layers} layers, but there are "
-            f"only {len(stored)} tensors; it belongs to another model, or a file is "
-            "missing."
+            f"{folder}: {config_module.NAME} expects {num_layers} layers, but there "
+            f"are only {len(stored)} tensors; it belongs to another model, or a file "
+            "is missing."
         )
-    weights = _sorted_weights(stored, described.config)
+    weights = _assigned(stored, num_layers)
     head, head_notes = _head(weights.by_name, described)
     _check_weights(folder, weights.by_name, described.config, head)
     text = tokenizer.read(folder)
@@ -81,7 +90,8 @@ def open_source(path):
         path=folder,
         format=FORMAT,
         shapes={
-            name: names.turned_shape(name, t.shape) for name, (_, t) in by_name.items()
+            name: names.transposed_shape(name, tensor.shape)
+            for name, (_, tensor) in by_name.items()
         },
         read_each=lambda wanted: _read_each(by_name, wanted),
         head=head,
@@ -101,7 +111,7 @@ def open_source(path):
     )
 
 
-def _folder(path):
+def _folder(path: str | os.PathLike[str]) -> str:
     path = os.fspath(path)
     folder, name = os.path.split(path)
     if name in (shards.NAME, shards.INDEX_NAME):
@@ -109,15 +119,18 @@ def _folder(path):
     return path
 
 
-def _sorted_weights(stored, config):
-    known = {names.hugging_face_name(name): name for name in names.all_names(config)}
-    by_normal_name, unmapped = {}, []
+def _assigned(stored: Mapping[str, shards.StoredTensor], num_layers: int) -> _Weights:
+    known = {
+        names.hugging_face_name(name): name for name in names.known_names(num_layers)
+    }
+    by_normal_name: _Tensors = {}
+    unmapped = []
     for own_name, tensor in stored.items():
         normal_name = names.normal_name(own_name)
         if normal_name in by_normal_name:
             raise ValueError(
                 f"{tensor.path} has {own_name} and {by_normal_name[normal_name][0]}, "
-                "which are one weight; remove one of them."
+                "which are the same weight; remove one of them."
             )
         if not names.is_buffer(normal_name):
             by_normal_name[normal_name] = (own_name, tensor)
@@ -135,10 +148,10 @@ def _sorted_weights(stored, config):
     )
 
 
-def _without_tied(by_normal_name):
-    """Returns the tensors without second names of others, and notes.
+def _without_tied(by_normal_name: _Tensors) -> tuple[_Tensors, list[str]]:
+    """Returns the tensors without aliases of other tensors, and notes.
 
-    A second name whose values are others stays: it is left over.
+    An alias whose values differ from the original's stays and is left over.
     """
     tensors, notes = dict(by_normal_name), []
     for name, original in names.TIED.items():
@@ -153,19 +166,19 @@ def _without_tied(by_normal_name):
             del tensors[name]
         else:
             notes.append(
-                f"{name} is not equal to {original}, as it is in BERT: it is left "
-                "over, and masked words are predicted with the latter."
+                f"{name} differs from {original}, although BERT shares them: it is "
+                "left over, and masked words are predicted with the latter."
             )
     return tensors, notes
 
 
-def _dtype_notes(by_name):
+def _dtype_notes(by_name: _Tensors) -> Iterator[str]:
     found = set()
     for own_name, tensor in by_name.values():
         if not tensor.is_float:
             raise ValueError(
                 f"{tensor.path}: {own_name} is stored as {tensor.dtype}, expected "
-                "floating-point numbers; take the model that was not quantized."
+                "floating-point numbers; use the model before quantization."
             )
         found.add(tensor.dtype)
     words = {"F16": "float16", "BF16": "bfloat16", "F64": "float64"}
@@ -174,8 +187,13 @@ def _dtype_notes(by_name):
         yield f"Weights are stored as {words[dtype]} and become float32, {how}."
 
 
-def _head(by_name, described):
-    """Returns the `Head` that the names show, the class telling those alike apart."""
+def _head(
+    by_name: _Tensors, described: config_module.Description
+) -> tuple[checkpoint_heads.Head, list[str]]:
+    """Returns the `Head` and notes.
+
+    Names decide; the class in config.json decides between heads with equal names.
+    """
     shapes = {name: tensor.shape for name, (_, tensor) in by_name.items()}
     shared = checkpoint_heads.KINDS_WITH_OUTPUT_WEIGHTS
     has_classifier = checkpoint_heads.OUTPUT_WEIGHTS in shapes
@@ -183,59 +201,66 @@ def _head(by_name, described):
     head = checkpoint_heads.head_of(shapes, kind=known)
     notes = []
     if has_classifier and not head.is_known:
-        # A tagger is saved without the pooler, a classifier needs it.
-        if not set(names.pooler_shapes(described.config)) <= set(shapes):
+        # A tagger is saved without the pooler, which a classifier needs.
+        if not any(map(checkpoint_names.is_of_pooler, shapes)):
             head = dataclasses.replace(head, kind="token_classification")
         notes.append(
-            f"{described.class_name} does not tell what classifier.weight is for; it "
-            f"is taken for the head of {names.CLASSES[head.kind]}."
+            f"{described.class_name} does not say what classifier.weight is for; it "
+            f"is taken for the head of {head.row.hugging_face_class}."
         )
     elif head.kind == "pretraining" and _MASKED_LM_BIAS not in shapes:
         head = checkpoint_heads.Head(kind="encoder")
-        notes.append("The next-sentence head alone belongs to no model of bert_tf.")
+        notes.append("No model of bert_tf has a next-sentence head alone.")
     elif described.kind not in (None, "encoder", head.kind):
         notes.append(
             f"{config_module.NAME} names {described.class_name}, but the weights are "
-            f"those of {names.CLASSES[head.kind]}."
+            f"those of {head.row.hugging_face_class}."
         )
     labels = described.labels
     if labels is not None and head.num_labels not in (None, len(labels)):
         notes.append(
             f"id2label has {len(labels)} names for {head.num_labels} classes; they "
-            "were not taken."
+            "are ignored."
         )
     if labels is not None and head.num_labels == len(labels):
         head = dataclasses.replace(head, labels=labels)
     return _with_label_kind(head, described.label_kind, notes)
 
 
-def _with_label_kind(head, label_kind, notes):
+def _with_label_kind(
+    head: checkpoint_heads.Head, label_kind: str | None, notes: list[str]
+) -> tuple[checkpoint_heads.Head, list[str]]:
     if head.kind != "classification" or label_kind is None:
         return head, notes
-    if label_kind == "regression" and head.num_labels != 1:
+    if label_kind == checkpoint_heads.REGRESSION and head.num_labels != 1:
         sentence = (
-            f"{config_module.NAME} says problem_type regression of {head.num_labels} "
-            "numbers; bert_tf has a regression of one, so logits alone say them here."
+            f"{config_module.NAME} has problem_type regression with "
+            f"{head.num_labels} numbers; bert_tf supports one, so the numbers are the "
+            "logits of a classifier here."
         )
         return head, [*notes, sentence]
     return dataclasses.replace(head, label_kind=label_kind), notes
 
 
-def _check_weights(folder, by_name, config, head):
-    """Raises a ValueError where weights are missing or have another shape.
+def _check_weights(
+    folder: str,
+    by_name: _Tensors,
+    config: bert_config.BertConfig,
+    head: checkpoint_heads.Head,
+) -> None:
+    """Checks that all weights are there with the right shapes.
 
     The pooler may be missing: sentence encoders are saved without one.
     """
-    expected = names.encoder_shapes(config)
-    expected |= names.head_shapes(config, head.kind, head.num_labels)
-    optional = set(names.pooler_shapes(config))
-    if head.kind in ("pretraining", "classification", "multiple_choice"):
-        optional = set()
-    missing = [n for n in expected if n not in by_name and n not in optional]
+    expected = checkpoint_names.encoder_shapes(config)
+    expected |= checkpoint_heads.head_shapes(config, head.kind, head.num_labels)
+    missing = [name for name in expected if name not in by_name]
+    if head.kind == "encoder" or not head.row.hugging_face_has_pooler:
+        missing = checkpoint_names.without_pooler(missing)
     if missing:
         raise ValueError(
-            f"{folder}: {len(missing)} weights of the {len(expected)} that "
-            f"{config_module.NAME} means are missing, such as "
+            f"{folder}: {len(missing)} of the {len(expected)} weights that "
+            f"{config_module.NAME} expects are missing, such as "
             f"{names.hugging_face_name(missing[0])}; it belongs to another model, or "
             "a file is missing."
         )
@@ -243,16 +268,21 @@ def _check_weights(folder, by_name, config, head):
         if name not in by_name:
             continue
         own_name, tensor = by_name[name]
-        if names.turned_shape(name, tensor.shape) != shape:
+        own_shape = names.transposed_shape(name, shape)
+        if tensor.shape != own_shape:
             raise ValueError(
                 f"{tensor.path}: {own_name} has shape {list(tensor.shape)}, but "
-                f"{config_module.NAME} means {list(names.turned_shape(name, shape))}; "
-                "the two do not belong together."
+                f"{config_module.NAME} expects {list(own_shape)}; the files belong to "
+                "different models."
             )
 
 
-def _check_vocabulary(folder, vocabulary, config):
-    """Returns notes; raises a ValueError where it has more tokens than the table."""
+def _check_vocabulary(
+    folder: str,
+    vocabulary: vocabulary_module.Vocabulary | None,
+    config: bert_config.BertConfig,
+) -> list[str]:
+    """Returns notes; raises a ValueError if the table has too few rows."""
     if vocabulary is None:
         return [f"{folder} has no vocabulary."]
     try:
@@ -263,11 +293,13 @@ def _check_vocabulary(folder, vocabulary, config):
         return []
     return [
         f"The word embedding table has {config.vocab_size} rows for "
-        f"{len(vocabulary)} tokens; the last rows stand for none."
+        f"{len(vocabulary)} tokens; the last rows are padding."
     ]
 
 
-def _read_each(by_name, wanted):
+def _read_each(
+    by_name: _Tensors, wanted: Iterable[str]
+) -> Iterator[tuple[str, np.ndarray]]:
     wanted = list(wanted)
     unknown = [name for name in wanted if name not in by_name]
     if unknown:

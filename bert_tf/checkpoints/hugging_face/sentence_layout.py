@@ -1,15 +1,18 @@
-"""What sentence-transformers and text-embeddings-inference read beside an encoder.
+"""The files that sentence-transformers and text-embeddings-inference read.
 
-Both then make the vector of a text of those of its pieces: their mean, unless the
-checkpoint says that it was trained otherwise.
+They say how the vectors of a text's pieces become one vector: by their mean, unless the
+checkpoint records that it was trained otherwise.
 """
 
 import os
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from bert_tf import files
+from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints.hugging_face import config as config_module
-from bert_tf.checkpoints.hugging_face import tokenizer_files
+from bert_tf.modeling import config as bert_config
 
 _POOLING = "1_Pooling"
 _POOLING_CONFIG = os.path.join(_POOLING, "config.json")
@@ -18,18 +21,20 @@ _MODES = {
     "mean": "pooling_mode_mean_tokens",
     "max": "pooling_mode_max_tokens",
 }
-# Further modules have a folder each, such as 2_Normalize or 2_Dense.
+# Each further module has a folder, such as 2_Normalize or 2_Dense.
 _MODULE = re.compile(r"[2-9]_[A-Za-z]+")
 _CLASSES = "sentence_transformers.models"
 
 
-def write(folder, config, pooling=None):
+def write(
+    folder: str, config: bert_config.BertConfig, pooling: str | None = None
+) -> None:
     """Writes modules.json, sentence_bert_config.json and 1_Pooling/config.json.
 
     Args:
-        folder: path of a folder that exists.
+        folder: an existing folder.
         config: BertConfig.
-        pooling: "cls", "mean" or "max"; None: not known, so the mean.
+        pooling: "cls", "mean" or "max"; None: unknown, so the mean.
 
     Raises:
         OSError: a file cannot be written.
@@ -38,62 +43,66 @@ def write(folder, config, pooling=None):
         {"idx": 0, "name": "0", "path": "", "type": f"{_CLASSES}.Transformer"},
         {"idx": 1, "name": "1", "path": _POOLING, "type": f"{_CLASSES}.Pooling"},
     ]
-    # Lower-casing is the tokenizer's; this one would come before it.
+    # The tokenizer lower-cases; this option would lower-case the text before it.
     options = {"max_seq_length": config.max_position_embeddings, "do_lower_case": False}
-    modes = {mode: kind == (pooling or "mean") for kind, mode in _MODES.items()}
+    modes: dict[str, Any] = {
+        mode: kind == (pooling or "mean") for kind, mode in _MODES.items()
+    }
     modes |= {"pooling_mode_mean_sqrt_len_tokens": False}
     sizes = {"word_embedding_dimension": config.hidden_size}
-    for name, values in (
+    contents: tuple[tuple[str, Any], ...] = (
         ("modules.json", modules),
         ("sentence_bert_config.json", options),
         (_POOLING_CONFIG, sizes | modes),
-    ):
-        tokenizer_files.write_json(os.path.join(folder, name), values)
+    )
+    for name, values in contents:
+        companion_files.write_json(os.path.join(folder, name), values)
 
 
-def pooling(folder):
-    """Returns how texts' vectors are made in a folder: "cls", "mean" or "max".
+def pooling(folder: str) -> str | None:
+    """Returns how a folder's encoder is pooled: "cls", "mean" or "max".
 
-    None where nothing is said, or something else.
+    None if nothing is stated, or something that is not supported.
 
     Raises:
-        OSError: a file cannot be read.
-        ValueError: the pooling's configuration is no JSON object.
+        ValueError: the pooling's configuration is not a JSON object.
     """
     path = os.path.join(folder, _POOLING_CONFIG)
     if not files.exists(path):
         return None
-    chosen = _chosen(config_module.read_json(path))
+    chosen = _chosen(companion_files.read_json(path, advice=config_module.COPY_AGAIN))
     kinds = [kind for kind, mode in _MODES.items() if chosen == (mode,)]
     return kinds[0] if kinds else None
 
 
-def notes(folder):
-    """Returns sentences on what is not kept of how a folder makes texts' vectors.
+def notes(folder: str) -> list[str]:
+    """Returns sentences on pooling and modules that a conversion does not keep.
 
     Raises:
-        OSError: a file cannot be read.
-        ValueError: the pooling's configuration is no JSON object.
+        ValueError: the pooling's configuration is not a JSON object.
     """
     found = []
     path = os.path.join(folder, _POOLING_CONFIG)
     if files.exists(path):
-        chosen = _chosen(config_module.read_json(path))
+        chosen = _chosen(
+            companion_files.read_json(path, advice=config_module.COPY_AGAIN)
+        )
         if chosen and pooling(folder) is None:
             found.append(
-                f"sentence-transformers pools with {', '.join(chosen)} here; bert_tf "
-                "does not keep that, and writes the mean."
+                f"It is pooled with {', '.join(chosen)} in sentence-transformers; "
+                "bert_tf does not support that, and writes the mean."
             )
     others = files.list_folder(folder)
     others = [name for name in others if _MODULE.fullmatch(name)]
     if others:
         found.append(
-            f"sentence-transformers has more modules here: {', '.join(others)}; they "
-            "are not kept (bert_tf.modeling.pooling.normalize is the Normalize one)."
+            f"It has further modules of sentence-transformers: {', '.join(others)}; "
+            "they are not kept (bert_tf.modeling.pooling.normalize does what Normalize "
+            "does)."
         )
     return found
 
 
-def _chosen(modes):
+def _chosen(modes: Mapping[str, Any]) -> tuple[str, ...]:
     chosen = [key for key, value in modes.items() if value is True]
     return tuple(key for key in chosen if key.startswith("pooling_mode_"))

@@ -1,6 +1,6 @@
-"""The files of a folder that hold weights: model.safetensors, or several with an index.
+"""Reads and writes model.safetensors, or several such files with an index.
 
-Everything here speaks of Hugging Face's own names and layouts.
+Names and layouts in this module are Hugging Face's own.
 """
 
 import contextlib
@@ -11,6 +11,12 @@ import re
 import shutil
 import struct
 import tempfile
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import safetensors
@@ -22,8 +28,8 @@ INDEX_NAME = f"{NAME}.index.json"
 # transformers' limit for one file.
 MAX_SHARD_BYTES = 5 * 10**9
 _SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
-# Weights of other frameworks that a folder may hold in place of safetensors, and what
-# `from_pretrained` of transformers must be told to read them.
+# Weight files of other frameworks -> the argument with which `from_pretrained` of
+# transformers reads them.
 _FOREIGN = {
     "pytorch_model.bin": "",
     "pytorch_model.bin.index.json": "",
@@ -31,47 +37,46 @@ _FOREIGN = {
     "flax_model.msgpack": ", from_flax=True",
 }
 _ADAPTERS = ("adapter_model.safetensors", "adapter_model.bin")
-# dtypes of a safetensors file that hold a weight.
+# dtypes of weights in a safetensors file.
 _FLOATS = {"F16", "BF16", "F32", "F64"}
 # The data of a safetensors file starts at a multiple of this.
 _ALIGNMENT = 8
-# Ends the names of files that browsers and hub clients have not downloaded whole.
+# Suffixes of unfinished downloads of browsers and hub clients.
 _UNFINISHED = (".part", ".incomplete", ".crdownload", ".download")
 _LFS_POINTER = b"version https://git-lfs"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StoredTensor:
-    """Where a tensor is; nothing of its values is in memory."""
+    """Where a tensor is stored; its values are not in memory."""
 
-    path: str  # The file that holds it.
+    path: str
     dtype: str  # As safetensors calls it, such as "BF16".
     shape: tuple[int, ...]
 
     @property
-    def is_float(self):
-        """Whether it can be a weight: integers are buffers or quantized weights."""
+    def is_float(self) -> bool:
+        """Whether it can be a weight: integers are constants or quantized weights."""
         return self.dtype in _FLOATS
 
 
-def holds_weights(names):
-    """Returns whether names of files in a folder include a model's weights."""
+def holds_weights(names: Iterable[str]) -> bool:
+    """Returns whether a folder's file names include a model's weights."""
     known = {NAME, INDEX_NAME, *_FOREIGN, *_ADAPTERS}
     return any(name in known or _SHARD.fullmatch(name) for name in names)
 
 
-def stored_tensors(folder, class_name):
+def stored_tensors(folder: str, class_name: str) -> dict[str, StoredTensor]:
     """Returns {name: `StoredTensor`} of all weight files of a folder.
 
     Args:
         folder: path.
-        class_name: class of transformers that the configuration names; for the advice
-            on how to convert a pickled file.
+        class_name: the configuration's class of transformers; for the advice on how to
+            convert a pickled file.
 
     Raises:
         FileNotFoundError: there are no weights, or a shard is missing.
-        ValueError: the weights are in a format that safetensors does not read, or a
-            file is damaged.
+        ValueError: the weights are not in safetensors format, or a file is damaged.
     """
     names = files.list_folder(folder)
     if NAME in names:
@@ -82,45 +87,51 @@ def stored_tensors(folder, class_name):
     if any(_SHARD.fullmatch(name) for name in names):
         raise FileNotFoundError(
             f"{folder} has shards such as model-00001-of-00002.safetensors, but no "
-            f"{INDEX_NAME}; copy it from where the shards are from."
+            f"{INDEX_NAME}; copy it from where the shards came from."
         )
     unfinished = [name for name in names if name.endswith(_UNFINISHED)]
-    told = ""
+    hint = ""
     if unfinished:
-        told = f", but {unfinished[0]}, a download that did not finish: go on with it"
-    raise FileNotFoundError(f"{folder} has no {NAME} and no {INDEX_NAME}{told}.")
+        hint = f", but an unfinished download, {unfinished[0]}: finish it"
+    raise FileNotFoundError(f"{folder} has no {NAME} and no {INDEX_NAME}{hint}.")
 
 
-def read_each(tensors):
+def read_each(
+    tensors: Mapping[str, tuple[str, StoredTensor]],
+) -> Iterator[tuple[str, np.ndarray]]:
     """Yields (key, array) of some tensors in their order, one in memory at a time.
 
     Args:
         tensors: {any key: (name, `StoredTensor`)}.
 
     Raises:
-        OSError: a file is gone.
+        OSError: a file has disappeared.
         ValueError: a file is damaged.
     """
     with contextlib.ExitStack() as stack:
-        open_files = {}
+        open_files: dict[str, Any] = {}
         for key, (name, tensor) in tensors.items():
             if tensor.path not in open_files:
                 file = stack.enter_context(_opened(tensor.path))
                 open_files[tensor.path] = file
             if tensor.dtype == "BF16":
-                import ml_dtypes  # noqa: F401 (gives NumPy the dtype)
+                import ml_dtypes  # noqa: F401 (registers bfloat16 with NumPy)
             yield key, open_files[tensor.path].get_tensor(name)
 
 
-def write(folder, shapes, read_each, max_shard_bytes=MAX_SHARD_BYTES):
+def write(
+    folder: str,
+    shapes: Mapping[str, Sequence[int]],
+    read_each: Callable[[Iterable[str]], Iterable[tuple[str, np.ndarray]]],
+    max_shard_bytes: int = MAX_SHARD_BYTES,
+) -> None:
     """Writes float32 tensors: one file, or shards and then their index.
 
     Args:
-        folder: path of a folder that exists.
+        folder: an existing folder.
         shapes: {name: shape}, in the order of the shards.
-        read_each: function of names, yields (name, float32 array).
-        max_shard_bytes: more are written as several files, each at most that large
-            unless one tensor is larger.
+        read_each: names -> (name, float32 array) one after the other.
+        max_shard_bytes: the largest size of a file, unless one tensor is larger.
 
     Raises:
         OSError: it cannot be written.
@@ -129,7 +140,7 @@ def write(folder, shapes, read_each, max_shard_bytes=MAX_SHARD_BYTES):
     if len(shards) == 1:
         _write_file(os.path.join(folder, NAME), read_each(shards[0]))
         return
-    weight_map = {}
+    weight_map: dict[str, str] = {}
     for number, names in enumerate(shards, start=1):
         shard = f"model-{number:05d}-of-{len(shards):05d}.safetensors"
         _write_file(os.path.join(folder, shard), read_each(names))
@@ -140,8 +151,9 @@ def write(folder, shapes, read_each, max_shard_bytes=MAX_SHARD_BYTES):
         file.write(json.dumps(index, indent=2, sort_keys=True) + "\n")
 
 
-def _divided(shapes, max_bytes):
-    shards, size = [[]], 0
+def _divided(shapes: Mapping[str, Sequence[int]], max_bytes: int) -> list[list[str]]:
+    shards: list[list[str]] = [[]]
+    size = 0
     for name, shape in shapes.items():
         if shards[-1] and size + _num_bytes(shape) > max_bytes:
             shards.append([])
@@ -151,15 +163,17 @@ def _divided(shapes, max_bytes):
     return shards
 
 
-def _num_bytes(shape):
+def _num_bytes(shape: Sequence[int]) -> int:
     return 4 * int(np.prod(shape, dtype=np.int64))
 
 
-def _write_file(path, tensors):
-    # safetensors' own `save_file` needs a local path and a second copy of everything,
-    # and hides the file from others. The format is a length, a header and the bytes.
+def _write_file(path: str, tensors: Iterable[tuple[str, np.ndarray]]) -> None:
+    # safetensors' own `save_file` needs a local path and a second copy in memory, and
+    # creates files that other users cannot read. The format is a length, a header and
+    # the bytes.
     arrays = {name: np.ascontiguousarray(array, "<f4") for name, array in tensors}
-    header, end = {"__metadata__": {"format": "pt"}}, 0
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    end = 0
     for name, array in arrays.items():
         start, end = end, end + array.nbytes
         header[name] = {
@@ -175,29 +189,29 @@ def _write_file(path, tensors):
             file.write(array.tobytes())
 
 
-def _tensors_of_shards(folder, names):
+def _tensors_of_shards(folder: str, names: Sequence[str]) -> dict[str, StoredTensor]:
     weight_map = _weight_map(os.path.join(folder, INDEX_NAME))
     shards = sorted(set(weight_map.values()))
     missing = [shard for shard in shards if shard not in names]
     if missing:
         raise FileNotFoundError(
-            f"{folder}: {len(missing)} of {len(shards)} shards missing: "
-            f"{', '.join(missing)}; copy them to the others."
+            f"{folder}: {len(missing)} of {len(shards)} shards are missing: "
+            f"{', '.join(missing)}; copy them into the folder."
         )
-    tensors = {}
+    tensors: dict[str, StoredTensor] = {}
     for shard in shards:
         tensors |= _tensors_of(os.path.join(folder, shard))
     lost = sorted(name for name in weight_map if name not in tensors)
     if lost:
         raise ValueError(
-            f"{os.path.join(folder, INDEX_NAME)} says that {lost[0]} is in "
-            f"{weight_map[lost[0]]}, but it is not ({len(lost)} such tensors); the "
-            "files do not belong together: copy all of them again."
+            f"{os.path.join(folder, INDEX_NAME)} lists {lost[0]} in "
+            f"{weight_map[lost[0]]}, which lacks it ({len(lost)} such tensors); the "
+            "files belong to different models: copy all of them again."
         )
     return tensors
 
 
-def _weight_map(path):
+def _weight_map(path: str) -> dict[str, str]:
     with files.open_file(path, "rb") as file:
         text = file.read()
     try:
@@ -205,7 +219,7 @@ def _weight_map(path):
         shards = set(weight_map.values())
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(
-            f"{path} is no index of shards: expected JSON with a weight_map from "
+            f"{path} is not an index of shards: expected JSON with a weight_map from "
             "tensors to files."
         ) from error
     for shard in shards:
@@ -216,7 +230,7 @@ def _weight_map(path):
     return weight_map
 
 
-def _tensors_of(path):
+def _tensors_of(path: str) -> dict[str, StoredTensor]:
     with _opened(path) as file:
         slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
         return {
@@ -228,7 +242,7 @@ def _tensors_of(path):
 
 
 @contextlib.contextmanager
-def _opened(path):
+def _opened(path: str) -> Iterator[Any]:
     with _local(path) as local:
         try:
             with safetensors.safe_open(local, framework="numpy") as file:
@@ -237,13 +251,13 @@ def _opened(path):
             raise ValueError(_what_is_wrong(path, error)) from error
         except FileNotFoundError:
             raise
-        except OSError as error:  # Such as a folder, which it does not name.
+        except OSError as error:  # For example a folder; the library does not name it.
             raise OSError(f"{path} cannot be read: {error}.") from error
 
 
 @contextlib.contextmanager
-def _local(path):
-    """Yields the path of a file on this machine: of itself, or of a copy."""
+def _local(path: str) -> Iterator[str]:
+    """Yields the local path of a file, after copying a remote one."""
     if not files.is_remote(path):
         yield path
         return
@@ -254,22 +268,22 @@ def _local(path):
         yield copy.name
 
 
-def _what_is_wrong(path, error):
+def _what_is_wrong(path: str, error: Exception) -> str:
     with files.open_file(path, "rb") as file:
         start = file.read(len(_LFS_POINTER))
     if start == _LFS_POINTER:
         return (
             f"{path} is a Git LFS pointer and not the weights; run `git lfs pull` in "
-            "the folder that it was cloned to."
+            "the cloned folder."
         )
     reason = str(error).removeprefix("Error while deserializing header: ")
     return (
-        f"{path} cannot be read: it is cut short or damaged ({files.size(path)} bytes; "
+        f"{path} cannot be read: it is truncated or damaged ({files.size(path)} bytes; "
         f"{reason}); copy or download it again."
     )
 
 
-def _check_not_foreign(folder, names, class_name):
+def _check_not_foreign(folder: str, names: Sequence[str], class_name: str) -> None:
     for name, argument in _FOREIGN.items():
         if name not in names:
             continue
@@ -281,6 +295,6 @@ def _check_not_foreign(folder, names, class_name):
         )
     if any(name in names for name in _ADAPTERS):
         raise ValueError(
-            f"{folder} holds an adapter and no model; merge it into its model with "
-            "the library peft (merge_and_unload), save that and give its folder."
+            f"{folder} holds an adapter and not a model; merge it into its model with "
+            "the library peft (merge_and_unload), save the result and give its folder."
         )

@@ -1,13 +1,18 @@
-"""The tokenizer of a Hugging Face folder, read: vocabulary, casing, what is otherwise.
+"""Reads the tokenizer of a Hugging Face folder.
 
-What is read is the vocabulary and whether text is lower-cased. Everything else that
-would give a text other ids than `FullTokenizer` does becomes a note.
+Vocabulary and casing are read. Every other setting that would give a text other ids
+than `FullTokenizer` becomes a note.
 """
 
 import dataclasses
 import os
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
 
 from bert_tf import files
+from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints.hugging_face import config as config_module
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.tokenization import wordpiece
@@ -16,34 +21,39 @@ VOCABULARY_NAME = "vocab.txt"
 NAME = "tokenizer.json"
 OPTIONS_NAME = "tokenizer_config.json"
 ADDED_NAME = "added_tokens.json"
-# Classes of transformers that tokenize as the release does, options apart.
+# Classes of transformers that tokenize as the release does, apart from options.
 _CLASSES = ("BertTokenizer", "PreTrainedTokenizer", "TokenizersBackend")
 _MAX_NAMED = 5
-# Of options that are read.
-_TYPES = {"do_lower_case": bool, "tokenizer_class": str, "never_split": list}
+# Types of the options that are read.
+_TYPES: dict[str, type] = {
+    "do_lower_case": bool,
+    "tokenizer_class": str,
+    "never_split": list,
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Description:
-    """What the tokenizer's files say."""
+    """The content of the tokenizer's files."""
 
-    vocabulary: vocabulary_module.Vocabulary | None  # None: there is none.
-    do_lower_case: bool | None  # None: not said.
-    notes: tuple[str, ...]  # What gives other ids here than there.
+    vocabulary: vocabulary_module.Vocabulary | None
+    do_lower_case: bool | None  # None: not stated.
+    notes: tuple[str, ...]  # Sentences on settings that change ids.
 
 
-def read(folder):
+def read(folder: str) -> Description:
     """Returns the `Description` of a folder's tokenizer.
 
     Raises:
-        OSError: a file cannot be read.
-        ValueError: a file is no JSON object or no vocabulary, or ids have gaps.
+        ValueError: a file is damaged, or the ids have gaps.
     """
     names = files.list_folder(folder)
 
-    def read_json(name):
+    def read_json(name: str) -> dict[str, Any]:
+        if name not in names:
+            return {}
         path = os.path.join(folder, name)
-        return config_module.read_json(path) if name in names else {}
+        return companion_files.read_json(path, advice=config_module.COPY_AGAIN)
 
     options, whole = read_json(OPTIONS_NAME), read_json(NAME)
     tokens, notes = _tokens(folder, names, whole)
@@ -72,8 +82,10 @@ def read(folder):
     )
 
 
-def _tokens(folder, names, whole):
-    """Returns the tokens in the order of their ids, and notes."""
+def _tokens(
+    folder: str, names: Sequence[str], whole: Mapping[str, Any]
+) -> tuple[tuple[str, ...], list[str]]:
+    """Returns the tokens in order of their ids, and notes."""
     path = os.path.join(folder, NAME)
     model = _part(whole, "model")
     in_json = None
@@ -96,24 +108,24 @@ def _tokens(folder, names, whole):
     if whole:
         return (), [
             f"The tokenizer is {model.get('type', 'unknown')} and not WordPiece: its "
-            "vocabulary was not taken."
+            "vocabulary is ignored."
         ]
     return (), []
 
 
-def _in_order(ids, path):
+def _in_order(ids: Any, path: str) -> tuple[str, ...]:
     is_whole = isinstance(ids, dict) and set(map(repr, ids.values())) == set(
         map(repr, range(len(ids)))
     )
     if not is_whole:
         raise ValueError(
-            f"{path}: the ids of its vocabulary are not 0, 1, 2 and so on; copy it "
+            f"{path}: the ids of its vocabulary are not 0, 1, 2, ...; copy it "
             f"again, or give {VOCABULARY_NAME}."
         )
     return tuple(sorted(ids, key=ids.get))
 
 
-def _added(whole, path):
+def _added(whole: Mapping[str, Any], path: str) -> dict[str, int]:
     try:
         added = whole.get("added_tokens") or []
         return {token["content"]: int(token["id"]) for token in added}
@@ -124,39 +136,43 @@ def _added(whole, path):
         ) from error
 
 
-def _with_added(tokens, added):
-    """Returns the tokens with those that were added behind them, and notes."""
+def _with_added(
+    tokens: tuple[str, ...], added: Mapping[str, int]
+) -> tuple[tuple[str, ...], list[str]]:
+    """Returns the tokens with added ones appended, and notes."""
     known = set(tokens)
     new = sorted((i, token) for token, i in added.items() if token not in known)
-    behind = [token for i, token in new if i >= len(tokens)]
+    appended = [token for i, token in new if i >= len(tokens)]
     notes = []
     expected = list(range(len(tokens), len(tokens) + len(new)))
     if tokens and [i for i, _ in new] == expected:
-        tokens = (*tokens, *behind)
+        tokens = (*tokens, *appended)
     elif tokens:
         notes.append(
-            f"Tokens were added with ids that do not follow the vocabulary's, so they "
-            f"are left out: {_named([token for _, token in new])}."
+            f"The ids of some added tokens do not follow the vocabulary's, so these "
+            f"tokens are left out: {_named([token for _, token in new])}."
         )
     special = vocabulary_module.SPECIAL_TOKENS
     kept_whole = [token for token in added if token not in special and token in tokens]
     if kept_whole:
         notes.append(
-            f"Hugging Face keeps added tokens whole wherever they occur in a text: "
-            f"{_named(kept_whole)}; give them to FullTokenizer as never_split."
+            f"Hugging Face never splits added tokens: {_named(kept_whole)}; give them "
+            "to FullTokenizer as never_split."
         )
     return tokens, notes
 
 
-def _differences(options, whole, do_lower_case):
+def _differences(
+    options: Mapping[str, Any], whole: Mapping[str, Any], do_lower_case: bool | None
+) -> Iterator[str]:
     """Yields a sentence for each option that gives other ids than `FullTokenizer`."""
     normalizer = _part(whole, "normalizer")
     model = _part(whole, "model")
-    said = normalizer.get("lowercase")
-    if None not in (said, do_lower_case) and said != do_lower_case:
+    stated = normalizer.get("lowercase")
+    if None not in (stated, do_lower_case) and stated != do_lower_case:
         yield (
             f"{OPTIONS_NAME} has do_lower_case {do_lower_case}, {NAME} the opposite; "
-            "the former was taken."
+            "the former is used."
         )
     strip = options.get("strip_accents", normalizer.get("strip_accents"))
     if strip is not None and strip != do_lower_case:
@@ -168,42 +184,45 @@ def _differences(options, whole, do_lower_case):
         "tokenize_chinese_chars", normalizer.get("handle_chinese_chars", True)
     )
     if not chinese:
-        yield "tokenize_chinese_chars is false; here every Chinese character is a word."
+        yield (
+            "tokenize_chinese_chars is false; bert_tf makes every Chinese character a "
+            "word."
+        )
     if normalizer.get("clean_text") is False:
-        yield "clean_text is false; here control characters are deleted."
+        yield "clean_text is false; bert_tf deletes control characters."
     limit = model.get("max_input_chars_per_word", wordpiece.MAX_INPUT_CHARS_PER_WORD)
     if limit != wordpiece.MAX_INPUT_CHARS_PER_WORD:
         yield (
-            f"Words of more than {limit} characters are unknown to Hugging Face's "
-            f"tokenizer, here those of more than {wordpiece.MAX_INPUT_CHARS_PER_WORD}."
+            f"Hugging Face's tokenizer makes words of more than {limit} characters "
+            f"unknown, bert_tf those of more than {wordpiece.MAX_INPUT_CHARS_PER_WORD}."
         )
     if options.get("never_split"):
         yield (
-            f"never_split has {_named(options['never_split'])}: give them to "
+            f"never_split has {_named(options['never_split'])}: give these tokens to "
             "FullTokenizer for the same ids."
         )
     yield from _other_parts(options, whole)
 
 
-def _other_parts(options, whole):
+def _other_parts(options: Mapping[str, Any], whole: Mapping[str, Any]) -> Iterator[str]:
     class_name = options.get("tokenizer_class") or _CLASSES[0]
     if class_name.removesuffix("Fast") not in _CLASSES:
-        yield f"The tokenizer is a {class_name}: a text may have other ids here."
+        yield f"The tokenizer is a {class_name}: a text may get other ids here."
     expected = {"normalizer": "BertNormalizer", "pre_tokenizer": "BertPreTokenizer"}
     for name, kind in expected.items():
         found = _part(whole, name).get("type")
         if whole and found != kind:
-            yield f"The {name} is {found} and not {kind}: a text may have other ids."
+            yield f"The {name} is {found} and not {kind}: a text may get other ids."
     if options.get("do_basic_tokenize") is False:
-        yield "do_basic_tokenize is false; here text is split at punctuation."
+        yield "do_basic_tokenize is false; bert_tf splits text at punctuation."
 
 
-def _part(whole, name):
+def _part(whole: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     part = whole.get(name)
     return part if isinstance(part, dict) else {}
 
 
-def _named(tokens):
+def _named(tokens: Sequence[str]) -> str:
     named = ", ".join(map(repr, tokens[:_MAX_NAMED]))
     more = len(tokens) - _MAX_NAMED
     return f"{named} and {more} more" if more > 0 else named

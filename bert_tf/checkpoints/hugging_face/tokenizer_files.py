@@ -1,16 +1,16 @@
-"""The tokenizer's files of a Hugging Face folder, written.
+"""Writes the tokenizer's files of a Hugging Face folder.
 
-They give the ids of `FullTokenizer`, in transformers, in the library tokenizers and in
-the servers that read tokenizer.json. Where they cannot: special tokens in a text are
-kept whole there, a capital sigma at the end of a word is not made final, private-use
-characters are deleted, and marks and punctuation younger than that library's tables of
-characters (accents and full stops of rare scripts) are letters to it.
+With these files, transformers, the library tokenizers and servers that read
+tokenizer.json give the same ids as `FullTokenizer`, with four exceptions: they keep
+special tokens in a text whole; they lower-case a capital sigma at the end of a word to
+the non-final form; they delete private-use characters; and they treat marks and
+punctuation that are newer than their Unicode tables as letters.
 """
 
-import json
 import os
+from typing import Any
 
-from bert_tf import files
+from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints.hugging_face import tokenizer
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.tokenization import wordpiece
@@ -25,22 +25,27 @@ _SPECIAL = {
 _SPECIAL_NAME = "special_tokens_map.json"
 
 
-def write(folder, vocabulary, do_lower_case, max_length):
+def write(
+    folder: str,
+    vocabulary: vocabulary_module.Vocabulary,
+    do_lower_case: bool,
+    max_length: int,
+) -> None:
     """Writes vocab.txt, tokenizer.json, tokenizer_config.json and the special tokens.
 
     Args:
-        folder: path of a folder that exists.
+        folder: an existing folder.
         vocabulary: `Vocabulary`.
-        do_lower_case: bool.
-        max_length: int, the longest sequence that the model takes.
+        do_lower_case: whether text is lower-cased.
+        max_length: the longest sequence that the model accepts, in word pieces.
 
     Raises:
         OSError: a file cannot be written.
     """
     vocabulary.save(os.path.join(folder, tokenizer.VOCABULARY_NAME))
     options = {
-        # transformers 5 builds a BertTokenizer anew, with a limit of 100 characters a
-        # word; this class takes tokenizer.json as it is, in versions 4 and 5.
+        # transformers 5 rebuilds a BertTokenizer with a limit of 100 characters per
+        # word. This class uses tokenizer.json as it is, in versions 4 and 5.
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
         "do_lower_case": do_lower_case,
@@ -49,28 +54,20 @@ def write(folder, vocabulary, do_lower_case, max_length):
         "model_max_length": max_length,
         **_SPECIAL,
     }
-    write_json(os.path.join(folder, tokenizer.OPTIONS_NAME), options)
-    write_json(os.path.join(folder, _SPECIAL_NAME), _SPECIAL)
+    companion_files.write_json(os.path.join(folder, tokenizer.OPTIONS_NAME), options)
+    companion_files.write_json(os.path.join(folder, _SPECIAL_NAME), _SPECIAL)
     whole = tokenizer_json(vocabulary, do_lower_case)
-    write_json(os.path.join(folder, tokenizer.NAME), whole)
+    companion_files.write_json(os.path.join(folder, tokenizer.NAME), whole)
 
 
-def write_json(path, values):
-    """Writes values as JSON, whole or not at all.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    with files.complete_or_absent(path) as file:
-        file.write(json.dumps(values, indent=2, ensure_ascii=False) + "\n")
-
-
-def tokenizer_json(vocabulary, do_lower_case):
-    """Returns the values of a tokenizer.json: how text becomes ids, step by step.
+def tokenizer_json(
+    vocabulary: vocabulary_module.Vocabulary, do_lower_case: bool
+) -> dict[str, Any]:
+    """Returns the content of a tokenizer.json: how text becomes ids, step by step.
 
     Args:
         vocabulary: `Vocabulary`.
-        do_lower_case: bool; accents go with it, as in 2018.
+        do_lower_case: whether to lower-case and to strip accents, as in 2018.
     """
     special = sorted(_SPECIAL.values(), key=vocabulary.id_of)
     return {
@@ -98,7 +95,9 @@ def tokenizer_json(vocabulary, do_lower_case):
     }
 
 
-def _added_token(vocabulary, token):
+def _added_token(
+    vocabulary: vocabulary_module.Vocabulary, token: str
+) -> dict[str, Any]:
     return {
         "id": vocabulary.id_of(token),
         "content": token,
@@ -110,14 +109,14 @@ def _added_token(vocabulary, token):
     }
 
 
-def _post_processor(vocabulary):
-    """Returns the step that makes [CLS] A [SEP], or [CLS] A [SEP] B [SEP]."""
+def _post_processor(vocabulary: vocabulary_module.Vocabulary) -> dict[str, Any]:
+    """Returns the step that builds [CLS] A [SEP] or [CLS] A [SEP] B [SEP]."""
     cls, sep = vocabulary_module.CLS, vocabulary_module.SEP
 
-    def special(token, segment_id):
+    def special(token: str, segment_id: int) -> dict[str, Any]:
         return {"SpecialToken": {"id": token, "type_id": segment_id}}
 
-    def text(name, segment_id):
+    def text(name: str, segment_id: int) -> dict[str, Any]:
         return {"Sequence": {"id": name, "type_id": segment_id}}
 
     single = [special(cls, 0), text("A", 0), special(sep, 0)]

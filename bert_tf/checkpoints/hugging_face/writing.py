@@ -1,20 +1,28 @@
-"""A checkpoint of any format, written as a Hugging Face folder."""
+"""Writes a checkpoint of any format as a Hugging Face folder."""
 
 import os
+from collections.abc import Iterable
+from collections.abc import Iterator
 
+import numpy as np
+
+from bert_tf.checkpoints import companion_files
+from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints.hugging_face import config as config_module
 from bert_tf.checkpoints.hugging_face import names
 from bert_tf.checkpoints.hugging_face import sentence_layout
 from bert_tf.checkpoints.hugging_face import shards
 from bert_tf.checkpoints.hugging_face import tokenizer_files
+from bert_tf.modeling import config as bert_config
 
 
-def placement(source):
+def placement(source: source_module.Source) -> source_module.Placement:
     """Returns the `Placement` of a source's weights in a Hugging Face folder.
 
-    The classes for masked words, answers and tags have no place for the pooler, which
-    none of their outputs needs.
+    The classes for masked words, answers and tags have no pooler, because none of
+    their outputs uses it.
 
     Args:
         source: `Source`.
@@ -23,40 +31,46 @@ def placement(source):
         ValueError: the source lacks weights of its model, its configuration, or the
             casing of its vocabulary; or the vocabulary is longer than the table.
     """
-    _check(source)
-    kind, config = source.head.kind, source.config
-    shapes = names.encoder_shapes(config)
-    if kind not in names.WITH_POOLER:
-        shapes = {
-            n: s for n, s in shapes.items() if n not in names.pooler_shapes(config)
-        }
-    shapes |= names.head_shapes(config, kind, source.head.num_labels)
-    missing = [name for name in shapes if name not in source.shapes]
-    # transformers makes a new pooler for an encoder without one.
-    if kind == "encoder":
-        missing = [n for n in missing if n not in names.pooler_shapes(config)]
+    config = _checked_config(source)
+    row = source.head.row
+    expected = checkpoint_names.encoder_names(config.num_hidden_layers)
+    if not row.hugging_face_has_pooler:
+        expected = checkpoint_names.without_pooler(expected)
+    expected += row.weights
+    missing = [name for name in expected if name not in source.shapes]
+    # transformers initializes a pooler for an encoder without one.
+    if source.head.kind == "encoder":
+        missing = checkpoint_names.without_pooler(missing)
     if missing:
         raise ValueError(
             f"{source.path} lacks {len(missing)} of the weights of a "
-            f"{names.CLASSES[kind]}, such as {missing[0]}; transformers would make "
-            "them up."
+            f"{row.hugging_face_class}, such as {missing[0]}; transformers would "
+            "initialize them at random."
         )
     return source_module.Placement(
         places={
-            name: _name_in_file(name, kind) for name in shapes if name in source.shapes
+            name: _name_in_file(name, source.head)
+            for name in expected
+            if name in source.shapes
         },
-        without_place=tuple(name for name in source.shapes if name not in shapes),
+        without_place=tuple(name for name in source.shapes if name not in expected),
     )
 
 
-def write(source, folder, *, max_shard_bytes=shards.MAX_SHARD_BYTES):
-    """Writes config.json, model.safetensors, the tokenizer's files, and for encoders
-    what makes a text one vector.
+def write(
+    source: source_module.Source,
+    folder: str,
+    *,
+    max_shard_bytes: int = shards.MAX_SHARD_BYTES,
+) -> None:
+    """Writes config.json, model.safetensors and the tokenizer's files.
+
+    An encoder also gets the files with which sentence-transformers pools it.
 
     Args:
         source: `Source`. Weights without a place are left out.
-        folder: path of an empty folder that exists.
-        max_shard_bytes: larger weights are divided, as transformers divides them.
+        folder: an existing, empty folder.
+        max_shard_bytes: larger models are split into shards, as transformers does.
 
     Raises:
         OSError: a file cannot be written.
@@ -65,46 +79,51 @@ def write(source, folder, *, max_shard_bytes=shards.MAX_SHARD_BYTES):
     places = placement(source).places
     release_names = {name_in_file: name for name, name_in_file in places.items()}
     shapes = {
-        name_in_file: names.turned_shape(name, source.shapes[name])
+        name_in_file: names.transposed_shape(name, source.shapes[name])
         for name_in_file, name in release_names.items()
     }
 
-    def read_each(wanted):
+    def read_each(wanted: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
         for name, array in source.read_each([release_names[name] for name in wanted]):
             yield places[name], array.T if names.is_transposed(name) else array
 
     shards.write(folder, shapes, read_each, max_shard_bytes)
-    vocabulary, config = source.vocabulary, source.config
+    vocabulary, config = source.vocabulary, _checked_config(source)
     if vocabulary is not None:
         tokenizer_files.write(
-            folder, vocabulary, source.do_lower_case, config.max_position_embeddings
+            folder,
+            vocabulary,
+            bool(source.do_lower_case),
+            config.max_position_embeddings,
         )
         if source.head.kind == "encoder":
             sentence_layout.write(folder, config, source.pooling)
     pad_id = 0 if vocabulary is None else vocabulary.pad_id
-    tokenizer_files.write_json(
+    companion_files.write_json(
         os.path.join(folder, config_module.NAME),
         config_module.to_dict(config, source.head, pad_id),
     )
 
 
-def _check(source):
+def _checked_config(source: source_module.Source) -> bert_config.BertConfig:
+    """Returns the configuration; checks that it goes with the vocabulary."""
     if source.config is None:
         raise ValueError(
-            f"There is no model configuration with {source.path}; give its "
-            "bert_config.json."
+            f"{source.path} has no model configuration; give its bert_config.json."
         )
     if source.vocabulary is None:
-        return
+        return source.config
     source.config.check_vocabulary_size(len(source.vocabulary))
     if source.do_lower_case is None:
         raise ValueError(
-            f"Whether the text of {source.path} was lower-cased is not known; give "
-            "--do_lower_case."
+            f"It is unknown whether {source.path} was trained on lower-cased text; "
+            "give --do_lower_case."
         )
+    return source.config
 
 
-def _name_in_file(name, kind):
-    """Returns the name in a file of the class that belongs to a kind of head."""
+def _name_in_file(name: str, head: checkpoint_heads.Head) -> str:
+    """Returns the name in a file of the head's class."""
     name = names.hugging_face_name(name)
-    return name.removeprefix(names.ENCODER_PREFIX) if kind == "encoder" else name
+    is_bare = head.kind == "encoder"
+    return name.removeprefix(names.ENCODER_PREFIX) if is_bare else name

@@ -1,251 +1,197 @@
-"""The format "keras": `.keras` and `.weights.h5` files, opened and written."""
+"""Opens `.keras` and `.weights.h5` files.
 
-import dataclasses
-import json
+Keras names a weight by the attributes that lead to it, such as "bert/layers/pooler/
+dense/vars/0". So the model is built and Keras loads the weights into it; the names of
+the model's variables are then the release's.
+"""
+
+import functools
+import gc
 import os
-import shutil
-import tempfile
-import zipfile
+import re
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any
 
-import h5py
-import keras
+import numpy as np
 
-from bert_tf import files
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints.keras_files import archive
-from bert_tf.checkpoints.keras_files import layout
 from bert_tf.checkpoints.keras_files import settings as settings_module
+from bert_tf.modeling import config as config_module
 
 NAME = "keras"
-_SUFFIXES = (archive.ARCHIVE_SUFFIX, archive.WEIGHTS_SUFFIX)
-# Weights without effect on a head's output that other formats leave out. They begin
-# like those of a new model, and are the same in every file.
-_OPTIONAL = "bert/pooler/"
-_POOLER_SEED = 12345
+SUFFIXES = (archive.ARCHIVE_SUFFIX, archive.WEIGHTS_SUFFIX)
+_LAYER = re.compile(r"encoder/encoder_layers/encoder_layer(?:_(\d+))?/")
+_FIRST_LAYER = "encoder/encoder_layers/encoder_layer/"
 
 
-def is_at(path):
+def is_at(path: str | os.PathLike[str]) -> bool:
     """Returns whether a path ends like one of Keras's files."""
-    return os.fspath(path).endswith(_SUFFIXES)
+    return os.fspath(path).endswith(SUFFIXES)
 
 
-def open_source(path):
+def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     """Returns the `Source` of a `.keras` or `.weights.h5` file.
 
-    What a file does not hold is looked for beside it, in bert_config.json, vocab.txt
-    and task.json; only a `.weights.h5` may lack the configuration.
+    What a file does not hold is read from bert_config.json, vocab.txt and task.json
+    beside it. Only a `.weights.h5` may lack the configuration; shapes then show how to
+    build its model, and the source has no configuration.
 
     Args:
         path: a file that `model.save`, `model.save_weights` or `write` wrote.
 
     Raises:
         OSError: there is no such file.
-        ValueError: it is cut short or damaged, or holds another class's model, which
-            is named and not made.
+        ValueError: it is truncated or damaged, or holds a model of another class,
+            which is named in the message and not created.
     """
     path = os.fspath(path)
-    settings = settings_module.read(path)
-    in_file = archive.shapes(path)
-    weights = [name for name in in_file if not name.startswith(layout.OPTIMIZER)]
-    kinds = _kinds(path, settings, weights)
-    num_layers = layout.num_layers_of(weights)
-    if settings.config is not None:
-        num_layers = settings.config.num_hidden_layers
-    places = layout.places(kinds[0], num_layers)
-    _check_complete(path, places, in_file)
-    shapes = {name: in_file[place] for name, place in sorted(places.items())}
+    if path.endswith(archive.ARCHIVE_SUFFIX):
+        settings = settings_module.of_archive(path)
+        create = functools.partial(_create_from_arguments, path, settings)
+        model = create()
+        kind = checkpoint_heads.kind_of(model)
+    else:
+        outline = archive.outline(path)
+        settings = settings_module.of_weights(path, outline.own)
+        config, head = _model_of_weights(path, settings, outline)
+        create = functools.partial(
+            checkpoint_heads.create_model, config, head, dtype="float32"
+        )
+        model = create()
+        kind = head.kind if head.is_known else None
+    variables = checkpoint_names.checkpoint_variables(model)
+    shapes = {name: tuple(variables[name].shape) for name in sorted(variables)}
+    head = checkpoint_heads.head_of(
+        shapes,
+        kind=kind,
+        label_kind=settings.label_kind or checkpoint_heads.SINGLE_LABEL,
+    )
     return source_module.Source(
         path=path,
         format=NAME,
         shapes=shapes,
-        read_each=lambda wanted: _read_each(path, places, wanted),
-        head=_head(shapes, kinds, settings),
+        read_each=lambda wanted: _read_each(path, create, wanted),
+        head=checkpoint_heads.with_labels(head, settings.labels),
         config=settings.config,
         vocabulary=settings.vocabulary,
         do_lower_case=settings.do_lower_case,
-        unmapped=tuple(sorted(set(weights) - set(places.values()))),
-        optimizer=tuple(sorted(set(in_file) - set(weights))),
-        own_names=places,
         notes=tuple(_notes(settings)),
     )
 
 
-def placement(source):
-    """Returns the `Placement` of a `Source` in a `.keras` or `.weights.h5` file.
-
-    Raises:
-        ValueError: the source has no configuration.
-    """
-    config = _config_of(source)
-    places = layout.places(source.head.kind, config.num_hidden_layers)
-    return source_module.Placement(
-        places={name: place for name, place in places.items() if name in source.shapes},
-        without_place=tuple(sorted(set(source.shapes) - set(places))),
-    )
-
-
-def write(source, path):
-    """Writes a `.keras` or a `.weights.h5` file, complete or not at all.
-
-    The whole model is in memory once. A pooler that the source lacks gets a new
-    model's values, the same ones every time.
-
-    Args:
-        source: `Source` with a configuration.
-        path: the file, whose name's end says which of both it is.
-
-    Raises:
-        OSError: it cannot be written.
-        ValueError: another end, no configuration, or a weight is missing.
-    """
-    path = os.fspath(path)
-    suffix = next((suffix for suffix in _SUFFIXES if path.endswith(suffix)), None)
-    if suffix is None:
+def _create_from_arguments(path: str, settings: settings_module.Settings) -> Any:
+    """Returns the model of a `.keras` file, newly initialized."""
+    model_class: Any = settings.model_class
+    try:
+        model = model_class.from_config({**settings.arguments, "dtype": "float32"})
+        model.build()
+    except (TypeError, ValueError) as error:
         raise ValueError(
-            f"{path}: expected a name that ends with {' or '.join(_SUFFIXES)}."
-        )
-    model = _model_of(source)
-    beside = None if files.is_remote(path) else os.path.dirname(path) or "."
-    if beside is not None:
-        files.make_folders(beside)
-    with tempfile.TemporaryDirectory(dir=beside, prefix=".keras.") as folder:
-        saved = os.path.join(folder, f"saved{suffix}")
-        if suffix == archive.ARCHIVE_SUFFIX:
-            model.save(saved)
-            _copy_archive(saved, path, source)
-        else:
-            model.save_weights(saved)
-            _add_settings(saved, source)
-            with open(saved, "rb") as old, files.complete_or_absent(path, "wb") as new:
-                shutil.copyfileobj(old, new)
-
-
-def _kinds(path, settings, weights):
-    """Returns the kinds of head that a file may have, the likeliest first."""
-    if settings.kind in checkpoint_heads.KINDS:
-        return [settings.kind]
-    kinds = layout.kinds_of(path, weights)
-    if not kinds:
-        raise ValueError(
-            f"{path} holds the weights of none of this package's models, such as "
-            f"{min(weights, default='nothing')}; expected those of one of "
-            f"{', '.join(settings_module.KIND_OF_CLASS)}."
-        )
-    return [settings.task] if settings.task in kinds else kinds
-
-
-def _check_complete(path, places, in_file):
-    missing = sorted(name for name, place in places.items() if place not in in_file)
-    if missing:
-        raise ValueError(
-            f"{path} lacks {len(missing)} of {len(places)} weights, such as "
-            f"{missing[0]}; it is damaged, of another size than its configuration, or "
-            f"of a Keras that lays files out otherwise than {keras.__version__}."
-        )
-
-
-def _read_each(path, places, wanted):
-    wanted = list(wanted)
-    unknown = [name for name in wanted if name not in places]
-    if unknown:
-        raise ValueError(f"{path} has no weight {unknown[0]}.")
-    arrays = archive.read_each(path, [places[name] for name in wanted])
-    for name, (_, array) in zip(wanted, arrays, strict=True):
-        yield name, array
-
-
-def _head(shapes, kinds, settings):
-    kind = kinds[0] if len(kinds) == 1 else None
-    label_kind = settings.label_kind or checkpoint_heads.LABEL_KINDS[0]
-    head = checkpoint_heads.head_of(shapes, kind=kind, label_kind=label_kind)
-    labels = settings.labels
-    if labels is None or len(labels) != head.num_labels:
-        return head
-    return dataclasses.replace(head, labels=tuple(labels), is_known=True)
-
-
-def _notes(settings):
-    if settings.vocabulary is None:
-        yield (
-            "Keras's files hold no vocabulary, and there is no vocab.txt beside it; "
-            "give --vocab_file."
-        )
-    if settings.do_lower_case is None:
-        yield "Keras's files do not say whether the text was lower-cased."
-
-
-def _config_of(source):
-    if source.config is None:
-        raise ValueError(
-            f"There is no bert_config.json beside {source.path}; give "
-            "--bert_config_file."
-        )
-    return source.config
-
-
-def _model_of(source):
-    """Returns a built model with the weights of a `Source`."""
-    # A file must not depend on the dtype that this process happens to have.
-    model = checkpoint_heads.create_model(
-        _config_of(source), source.head, dtype="float32"
-    )
-    variables = checkpoint_names.checkpoint_variables(model)
-    missing = [name for name in variables if name not in source.shapes]
-    for name in missing:
-        if not name.startswith(_OPTIONAL):
-            raise ValueError(
-                f"{source.path} has no {name}, without which there is no "
-                f"{type(model).__name__}."
-            )
-    if missing:
-        _initialize_pooler(model)
-    wanted = [name for name in variables if name in source.shapes]
-    for name, array in source.read_each(wanted):
-        if tuple(array.shape) != tuple(variables[name].shape):
-            raise ValueError(
-                f"{name} has shape {list(array.shape)} in {source.path}, expected "
-                f"{list(variables[name].shape)}; give the bert_config.json that "
-                "belongs to it."
-            )
-        variables[name].assign(array)
+            f"{path}: its {model_class.__name__} cannot be created: {error}."
+        ) from None
     return model
 
 
-def _initialize_pooler(model):
-    encoder = getattr(model, "bert", model)
-    dense = encoder.pooler.dense
-    initializer = keras.initializers.TruncatedNormal(
-        stddev=model.config.initializer_range, seed=_POOLER_SEED
+def _model_of_weights(
+    path: str, settings: settings_module.Settings, outline: archive.Outline
+) -> tuple[config_module.BertConfig, checkpoint_heads.Head]:
+    """Returns configuration and head of the model that a `.weights.h5` belongs to."""
+    shown = _shown_shapes(outline.shapes)
+    head = checkpoint_heads.head_of(shown)
+    if not head.is_known:  # Several kinds of head have such weights.
+        kinds = (
+            settings.kind,
+            _kind_of_name(outline.model_name),
+            settings.task.get("task"),
+        )
+        same_weights = checkpoint_heads.KINDS_WITH_OUTPUT_WEIGHTS
+        kind = next((kind for kind in kinds if kind in same_weights), None)
+        head = checkpoint_heads.head_of(shown, kind=kind)
+    try:
+        return settings.config or _shown_config(outline.shapes), head
+    except (KeyError, IndexError, ValueError):
+        raise ValueError(
+            f"{path} does not hold the weights of a model of this package but, for "
+            f"example, {min(outline.shapes, default='nothing')}; expected those of one "
+            f"of {', '.join(settings_module.CLASSES)}."
+        ) from None
+
+
+def _shown_shapes(
+    stored: Mapping[str, checkpoint_names.Shape],
+) -> dict[str, checkpoint_names.Shape]:
+    """Returns {release's name: shape} of those heads' weights that a file shows.
+
+    A head's layers have the release's names; in each, the weights are numbered.
+    """
+    scopes = {
+        name: name.rpartition("/")[0]
+        for row in checkpoint_heads.HEADS.values()
+        for name in row.weights
+    }
+    places = {name: f"{scope}/vars/0".lstrip("/") for name, scope in scopes.items()}
+    return {name: stored[place] for name, place in places.items() if place in stored}
+
+
+def _kind_of_name(model_name: str | None) -> str | None:
+    """Returns the kind of a model named like its class, such as bert_classifier."""
+    for kind, row in checkpoint_heads.HEADS.items():
+        for model_class in row.classes:
+            name = re.sub(r"(?<!^)(?=[A-Z])", "_", model_class.__name__).lower()
+            if name == model_name:
+                return kind
+    return None
+
+
+def _shown_config(
+    stored: Mapping[str, checkpoint_names.Shape],
+) -> config_module.BertConfig:
+    """Returns a configuration with the sizes that a file shows.
+
+    Heads and activation are not among them, so it serves only to load the weights.
+    """
+    scope = "bert/" if any(path.startswith("bert/") for path in stored) else ""
+    layers = [_LAYER.search(path) for path in stored]
+    numbers = [int(match[1] or 0) for match in layers if match]
+    vocab_size, hidden_size = stored[f"{scope}embeddings/vars/0"]
+    return config_module.BertConfig(
+        vocab_size=vocab_size,
+        hidden_size=hidden_size,
+        num_hidden_layers=max(numbers) + 1,
+        num_attention_heads=1,
+        intermediate_size=stored[f"{scope}{_FIRST_LAYER}intermediate/dense/vars/1"][0],
+        type_vocab_size=stored[f"{scope}embeddings/vars/1"][0],
+        max_position_embeddings=stored[f"{scope}embeddings/vars/2"][0],
     )
-    dense.kernel.assign(initializer(dense.kernel.shape))
-    dense.bias.assign(keras.ops.zeros_like(dense.bias))
 
 
-def _add_settings(path, source):
-    values = settings_module.values_of(source, with_vocabulary=False)
-    values["config"] = source.config.to_dict()
-    with h5py.File(path, "a") as weights:
-        weights.attrs[archive.OWN_KEY] = json.dumps(values)
+def _read_each(
+    path: str, create: Callable[[], Any], wanted: Iterable[str]
+) -> Iterator[tuple[str, np.ndarray]]:
+    model = create()
+    message = f"The weights in {path} do not match its model"
+    with archive.local_weights(path) as local, archive.clear_load_errors(message):
+        model.load_weights(local)
+    variables = checkpoint_names.checkpoint_variables(model)
+    for name in wanted:
+        if name not in variables:
+            raise ValueError(f"{path} has no weight {name}.")
+        yield name, np.asarray(variables[name].numpy(), "float32")
+    del model, variables
+    gc.collect()  # Keras models are reference cycles.
 
 
-def _copy_archive(saved, path, source):
-    """Copies what Keras saved, with what it leaves out added to its metadata."""
-    own = settings_module.values_of(source, with_vocabulary=True)
-    with (
-        zipfile.ZipFile(saved) as old,
-        files.complete_or_absent(path, "wb") as file,
-        zipfile.ZipFile(file, "w") as new,
-    ):
-        for info in old.infolist():
-            if info.filename == archive.METADATA_MEMBER:
-                values = {**json.loads(old.read(info)), archive.OWN_KEY: own}
-                new.writestr(info.filename, json.dumps(values, ensure_ascii=False))
-                continue
-            # The size is not known to the copy beforehand: allow for 4 GB and more.
-            with (
-                old.open(info) as source_member,
-                new.open(info.filename, "w", force_zip64=True) as target_member,
-            ):
-                shutil.copyfileobj(source_member, target_member, 1 << 20)
+def _notes(settings: settings_module.Settings) -> Iterator[str]:
+    if settings.vocabulary is None:
+        yield (
+            "Keras files hold no vocabulary, and there is no vocab.txt beside it; give "
+            "--vocab_file."
+        )
+    if settings.do_lower_case is None:
+        yield "Keras files do not say whether the text was lower-cased."

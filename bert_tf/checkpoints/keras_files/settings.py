@@ -1,72 +1,110 @@
-"""What a file of Keras's says besides the weights: model, casing, names, vocabulary.
+"""What a Keras file says besides its weights: model, casing, label names, vocabulary.
 
-Keras leaves no room for the last three. A `.keras` file of ours has them in its
-`metadata.json`, under a key of this package's, which Keras reads over; a `.weights.h5`
-has the configuration, casing and names as an attribute. A member of their own in the
-zip would make Keras unpack all of it to disk on every loading.
+Keras has no place for the last three. A `.keras` file that this package wrote has them
+in its `metadata.json`, under a key that Keras ignores; a `.weights.h5` file has the
+configuration, casing and names as an attribute. A separate member in the zip would make
+Keras unpack all of it to disk whenever it loads the file.
 """
 
 import dataclasses
 import json
 import os
+from collections.abc import Mapping
+from typing import Any
 
-from bert_tf import files
+from bert_tf.checkpoints import companion_files
+from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints.keras_files import archive
 from bert_tf.modeling import config as config_module
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 # The package under which our classes are registered with Keras.
 _PACKAGE = "bert_tf"
-# Class in a `.keras` file -> kind of head; a pretrainer may lack the second one.
-KIND_OF_CLASS = {
-    "BertModel": "encoder",
-    "BertPretrainer": "pretraining",
-    "BertLeftToRight": "masked_lm",
-    "BertClassifier": "classification",
-    "BertMultiLabelClassifier": "classification",
-    "BertRegressor": "classification",
-    "BertSpanPredictor": "question_answering",
-    "BertTokenClassifier": "token_classification",
-    "BertMultipleChoice": "multiple_choice",
+# Name of a class that a `.keras` file may hold -> the class.
+CLASSES = {
+    model_class.__name__: model_class
+    for row in checkpoint_heads.HEADS.values()
+    for model_class in row.classes
 }
-# What a label is, where it is not one class.
-_LABEL_KIND_OF_CLASS = {
-    "BertMultiLabelClassifier": "multi_label",
-    "BertRegressor": "regression",
-}
-_CLASSES = ", ".join(KIND_OF_CLASS)
+_CLASSIFIERS = checkpoint_heads.HEADS["classification"].models
+# Arguments of a serialized model that are not taken from the file: weights are read as
+# float32, whatever the dtype policy was.
+_IGNORED_ARGUMENTS = ("name", "dtype")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What stands in a file, or beside it, besides the weights; None: it does not."""
+    """What a file, or a file beside it, says besides the weights; None: nothing."""
 
-    kind: str | None = None  # Of the head, one of `head.KINDS`.
-    task: str | None = None  # What a task.json calls it, where nothing else does.
+    model_class: type | None = None  # Of a `.keras` file, with the arguments below.
+    arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    kind: str | None = None  # Kind of head, a key of `heads.HEADS`.
+    task: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # Of task.json.
     config: config_module.BertConfig | None = None
     vocabulary: vocabulary_module.Vocabulary | None = None
     do_lower_case: bool | None = None
     labels: tuple[str, ...] | None = None  # Names of classes or tags.
-    label_kind: str | None = None  # What a classifier's label is.
+    label_kind: str | None = None  # Of a classifier.
 
 
-def read(path):
-    """Returns the `Settings` of a `.keras` or `.weights.h5` file.
-
-    What is not in it is looked for in bert_config.json, vocab.txt and task.json
-    beside it.
+def of_archive(path: str) -> Settings:
+    """Returns the `Settings` of a `.keras` file and the files beside it.
 
     Raises:
         OSError: there is no such file.
-        ValueError: it is damaged or cut short, or holds a model of another class,
-            which is named, and not made.
+        ValueError: it is damaged, or holds a model of another class, which is named
+            in the message and not created.
     """
-    if path.endswith(archive.ARCHIVE_SUFFIX):
-        return _with_those_beside(path, _of_archive(path))
-    return _with_those_beside(path, _of_weights(path))
+    description = archive.describe(path)
+    class_name = description.config.get("class_name")
+    registered = description.config.get("registered_name")
+    model_class = CLASSES.get(str(class_name))
+    if model_class is None or registered != f"{_PACKAGE}>{class_name}":
+        raise ValueError(_other_class(path, str(registered or class_name)))
+    arguments = description.config.get("config")
+    values = arguments.get("config") if isinstance(arguments, dict) else None
+    if not isinstance(arguments, dict) or not isinstance(values, dict):
+        raise ValueError(f"{path}: its {class_name} has no configuration.")
+    arguments = {k: v for k, v in arguments.items() if k not in _IGNORED_ARGUMENTS}
+    settings = _own(path, description.metadata.get(archive.OWN_KEY))
+    settings = dataclasses.replace(
+        settings,
+        model_class=model_class,
+        arguments=arguments,
+        config=_config(path, values),
+        label_kind=next(
+            (kind for kind, c in _CLASSIFIERS.items() if c is model_class), None
+        ),
+    )
+    return _with_companions(path, settings)
 
 
-def values_of(source, *, with_vocabulary):
+def of_weights(path: str, own: Any) -> Settings:
+    """Returns the `Settings` of a `.weights.h5` file and the files beside it.
+
+    Args:
+        path: the file.
+        own: the attribute that this package adds, or None.
+
+    Raises:
+        ValueError: the attribute, or a file beside it, is damaged.
+    """
+    if own is None:
+        return _with_companions(path, Settings())
+    try:
+        own = json.loads(own)
+    except (TypeError, ValueError):
+        own = None
+    if not isinstance(own, dict) or not isinstance(own.get("config"), dict):
+        raise ValueError(f"{path}: its attribute {archive.OWN_KEY} is damaged.")
+    settings = dataclasses.replace(
+        _own(path, own), kind=own.get("head"), config=_config(path, own["config"])
+    )
+    return _with_companions(path, settings)
+
+
+def values_of(source: source_module.Source, *, with_vocabulary: bool) -> dict[str, Any]:
     """Returns the values of a `Source` that this package adds to a file, for JSON."""
     values = {
         "head": source.head.kind,
@@ -79,111 +117,61 @@ def values_of(source, *, with_vocabulary):
     return {key: value for key, value in values.items() if value is not None}
 
 
-def _of_archive(path):
-    description = archive.describe(path)
-    class_name = description.config.get("class_name")
-    registered = description.config.get("registered_name")
-    if class_name not in KIND_OF_CLASS or registered != f"{_PACKAGE}>{class_name}":
-        advice = "save the BERT model itself."
-        if str(registered).startswith(f"{_PACKAGE}>"):
-            advice = (
-                "give the folder of its run; keras.saving.load_model reads the file, "
-                "too, after import bert_tf.modeling."
-            )
-        raise ValueError(
-            f"{path} holds a model of the class {registered or class_name}, expected "
-            f"one of {_CLASSES}; {advice}"
+def _other_class(path: str, name: str) -> str:
+    advice = "save the BERT model itself."
+    if name.startswith(f"{_PACKAGE}>"):
+        advice = (
+            "give the folder of its run; keras.saving.load_model reads the file, too, "
+            "after import bert_tf.modeling."
         )
-    arguments = description.config.get("config")
-    values = arguments.get("config") if isinstance(arguments, dict) else None
-    if not isinstance(values, dict):
-        raise ValueError(f"{path}: the {class_name} in it has no configuration.")
-    kind = KIND_OF_CLASS[class_name]
-    if kind == "pretraining" and arguments.get("next_sentence") is False:
-        kind = "masked_lm"
-    own = description.metadata.get(archive.OWN_KEY)
-    settings = _own(path, own, kind=kind, config=_config(path, values))
-    label_kind = _LABEL_KIND_OF_CLASS.get(class_name, "single_label")
-    return dataclasses.replace(settings, label_kind=label_kind)
+    return (
+        f"{path} holds a model of the class {name}, expected one of "
+        f"{', '.join(CLASSES)}; {advice}"
+    )
 
 
-def _of_weights(path):
-    with archive.opened_weights(path) as weights:
-        text = weights.attrs.get(archive.OWN_KEY)
-    if text is None:
-        return Settings()
+def _config(path: str, values: Mapping[str, Any]) -> config_module.BertConfig:
     try:
-        own = json.loads(text)
-    except (TypeError, ValueError):
-        own = None
-    if not isinstance(own, dict) or not isinstance(own.get("config"), dict):
-        raise ValueError(
-            f"{path}: its attribute {archive.OWN_KEY} cannot be understood."
-        )
-    kind = own.get("head")
-    return _own(path, own, kind=kind, config=_config(path, own["config"]))
-
-
-def _config(path, values):
-    try:
-        return config_module.BertConfig.from_dict(values)
+        return config_module.BertConfig.from_dict(dict(values))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
 
-def _own(path, own, *, kind, config):
-    """Returns what `values_of` gave; a file of plain Keras has nothing of it."""
+def _own(path: str, own: Any) -> Settings:
+    """Returns what `values_of` wrote; a file of plain Keras has none of it."""
     own = own if isinstance(own, dict) else {}
     tokens, labels = own.get("vocabulary"), own.get("labels")
     vocabulary = None
     if isinstance(tokens, list):
         vocabulary = vocabulary_module.Vocabulary(map(str, tokens), source=path)
     return Settings(
-        kind=kind,
-        config=config,
         vocabulary=vocabulary,
         do_lower_case=_boolean(own.get("do_lower_case")),
-        labels=tuple(map(str, labels)) if isinstance(labels, list) else None,
+        labels=_texts(labels),
         label_kind=own.get("label_kind"),
     )
 
 
-def _with_those_beside(path, settings):
+def _with_companions(path: str, settings: Settings) -> Settings:
     folder = os.path.dirname(path) or "."
-    task = _beside(folder, "task.json", _read_object) or {}
-    found = {"task": task.get("task")}
+    task = companion_files.read_task(folder)
+    found: dict[str, Any] = {"task": task}
     if settings.config is None:
-        found["config"] = _beside(
-            folder, "bert_config.json", config_module.BertConfig.from_json_file
-        )
+        found["config"] = companion_files.read_config(folder)
     if settings.vocabulary is None:
-        found["vocabulary"] = _beside(
-            folder, "vocab.txt", vocabulary_module.Vocabulary.load
-        )
+        found["vocabulary"] = companion_files.read_vocabulary(folder)
     if settings.do_lower_case is None:
         found["do_lower_case"] = _boolean(task.get("do_lower_case"))
     if settings.label_kind is None:
         found["label_kind"] = task.get("label_kind")
-    if settings.labels is None and isinstance(task.get("labels"), list):
-        found["labels"] = tuple(map(str, task["labels"]))
+    if settings.labels is None:
+        found["labels"] = _texts(task.get("labels"))
     return dataclasses.replace(settings, **found)
 
 
-def _beside(folder, name, load):
-    path = os.path.join(folder, name)
-    return load(path) if files.exists(path) else None
-
-
-def _boolean(value):
+def _boolean(value: Any) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-def _read_object(path):
-    with files.open_file(path) as file:
-        try:
-            values = json.load(file)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{path} is not JSON: {error}.") from None
-    if not isinstance(values, dict):
-        raise ValueError(f"{path} holds no JSON object; remove or correct it.")
-    return values
+def _texts(values: Any) -> tuple[str, ...] | None:
+    return tuple(map(str, values)) if isinstance(values, list) else None

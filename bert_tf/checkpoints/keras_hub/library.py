@@ -1,19 +1,25 @@
-"""KerasHub's BERT, its variables by the release's names; the only user of keras_hub.
+"""KerasHub's BERT and its variables under the release's names.
 
-Shape letters: H hidden, N heads, D = H / N, I intermediate, V vocabulary, C classes.
+Shape letters: H hidden, C classes.
 """
+
+from typing import Any
 
 import numpy as np
 
+from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.checkpoints import names as checkpoint_names
+from bert_tf.modeling import config as config_module
+
 EXTRA = "keras-hub"
 # What KerasHub's BERT computes, whatever its configuration says.
-ENCODER_ACTIVATION = "gelu"
-HEAD_ACTIVATION = "gelu_erf"
-ENCODER_EPSILON = 1e-12
-# `MaskedLMHead`'s default, which `BertMaskedLM` leaves as it is.
-HEAD_EPSILON = 1e-5
-# Kind of head -> KerasHub's class for the model with it.
-TASKS = {"masked_lm": "BertMaskedLM", "classification": "BertTextClassifier"}
+ACTIVATION = "gelu"
+EPSILON = 1e-12
+# The one head that both packages have, and KerasHub's class for it.
+HEAD_KIND = "classification"
+CLASSIFIER = "BertTextClassifier"
+# Names of that class in all versions.
+CLASSIFIERS = (CLASSIFIER, "BertClassifier")
 
 _PLACES = {
     "bert/embeddings/word_embeddings": "token_embedding/embeddings",
@@ -34,25 +40,13 @@ _LAYER_PARTS = {
     "attention/output/LayerNorm": "self_attention_layer_norm",
     "output/LayerNorm": "feedforward_layer_norm",
 }
-_HEAD_PLACES = {
-    "masked_lm": {
-        "cls/predictions/transform/dense/kernel": "mlm_head/intermediate_dense/kernel",
-        "cls/predictions/transform/dense/bias": "mlm_head/intermediate_dense/bias",
-        "cls/predictions/transform/LayerNorm/gamma": (
-            "mlm_head/intermediate_layer_norm/gamma"
-        ),
-        "cls/predictions/transform/LayerNorm/beta": (
-            "mlm_head/intermediate_layer_norm/beta"
-        ),
-        "cls/predictions/output_bias": "mlm_head/output_bias",
-    },
-    "classification": {"output_weights": "logits/kernel", "output_bias": "logits/bias"},
+_CLASSIFIER_PLACES = {
+    checkpoint_heads.OUTPUT_WEIGHTS: "logits/kernel",
+    checkpoint_heads.OUTPUT_BIAS: "logits/bias",
 }
-# The release's [C, H] is a dense layer's kernel [H, C] there.
-_TRANSPOSED = "output_weights"
 
 
-def library():
+def library() -> Any:
     """Returns the package keras_hub.
 
     Raises:
@@ -68,12 +62,12 @@ def library():
     return keras_hub
 
 
-def places(num_layers, kind):
-    """Returns {release's name: KerasHub's} of a model of some layers and a head.
+def places(num_layers: int, kind: str) -> dict[str, str]:
+    """Returns {release's name: KerasHub's name} of a model.
 
     Args:
-        num_layers: int, L.
-        kind: of the head; one without a place in KerasHub gives the encoder's alone.
+        num_layers: number of encoder layers.
+        kind: kind of head; for one that KerasHub lacks, the encoder's names alone.
     """
     found = dict(_PLACES)
     for number in range(num_layers):
@@ -81,43 +75,30 @@ def places(num_layers, kind):
         for part, place in _LAYER_PARTS.items():
             ends = ("gamma", "beta") if part.endswith("Norm") else ("kernel", "bias")
             found |= {f"{ours}/{part}/{e}": f"{theirs}/{place}/{e}" for e in ends}
-    return found | _HEAD_PLACES.get(kind, {})
+    return found | (_CLASSIFIER_PLACES if kind == HEAD_KIND else {})
 
 
-def shapes(config, head):
-    """Returns {release's name: shape in its layout} of what a preset holds.
-
-    Args:
-        config: BertConfig.
-        head: `Head`, of a kind that KerasHub has.
-    """
-    h, i, v = config.hidden_size, config.intermediate_size, config.vocab_size
-    by_end = {
-        "word_embeddings": (v, h),
-        "position_embeddings": (config.max_position_embeddings, h),
-        "token_type_embeddings": (config.type_vocab_size, h),
-        "intermediate/dense/kernel": (h, i),
-        "intermediate/dense/bias": (i,),
-        "attention/output/dense/kernel": (h, h),
-        "output/dense/kernel": (i, h),
-        "kernel": (h, h),
-        "cls/predictions/output_bias": (v,),
-        "output_weights": (head.num_labels, h),
-        "output_bias": (head.num_labels,),
-    }
-    return {
-        name: next((s for end, s in by_end.items() if name.endswith(end)), (h,))
-        for name in places(config.num_hidden_layers, head.kind)
-    }
+def shapes(
+    config: config_module.BertConfig, head: checkpoint_heads.Head
+) -> dict[str, checkpoint_names.Shape]:
+    """Returns {release's name: shape in the release's layout} of a preset's weights."""
+    return checkpoint_names.encoder_shapes(config) | checkpoint_heads.head_shapes(
+        config, head.kind, head.num_labels
+    )
 
 
-def create(config, head, *, tokenizer=None):
+def create(
+    config: config_module.BertConfig,
+    head: checkpoint_heads.Head,
+    *,
+    tokenizer: Any = None,
+) -> Any:
     """Returns KerasHub's model of a configuration and a head, newly initialized.
 
     Args:
-        config: BertConfig; its activation and epsilon have no place.
-        head: `Head`, "encoder" or of a kind in `TASKS`.
-        tokenizer: KerasHub's, for the model's preprocessor, or None.
+        config: BertConfig; its activation and epsilon have no place in KerasHub.
+        head: `Head` of the kind "encoder" or "classification".
+        tokenizer: KerasHub's tokenizer for the model's preprocessor, or None.
 
     Raises:
         ImportError: KerasHub is not installed.
@@ -136,10 +117,8 @@ def create(config, head, *, tokenizer=None):
     )
     if head.kind == "encoder":
         return backbone
-    task = getattr(models, TASKS[head.kind])
-    arguments = {}
-    if head.kind == "classification":
-        arguments["num_classes"] = head.num_labels
+    task = getattr(models, CLASSIFIER)
+    arguments = {"num_classes": head.num_labels}
     if tokenizer is not None:
         arguments["preprocessor"] = task.preprocessor_cls(
             tokenizer, sequence_length=config.max_position_embeddings
@@ -147,31 +126,38 @@ def create(config, head, *, tokenizer=None):
     return task(backbone, **arguments)
 
 
-def variables(model, config, head):
+def variables(
+    model: Any, config: config_module.BertConfig, head: checkpoint_heads.Head
+) -> dict[str, Any]:
     """Returns {release's name: KerasHub's variable} of a model that `create` made.
 
     Raises:
-        ValueError: this version of KerasHub names its variables otherwise.
+        ValueError: this version of KerasHub uses other variable names.
     """
     own = {variable.path: variable for variable in model.weights}
     found = {}
     for name, path in places(config.num_hidden_layers, head.kind).items():
         if path not in own:
             raise ValueError(
-                f"keras-hub {library().__version__} has no variable {path}; expected "
-                "it as in keras-hub 0.32: install that."
+                f"keras-hub {library().__version__} has no variable {path}; install "
+                "keras-hub 0.32, which has it."
             )
         found[name] = own[path]
     return found
 
 
-def to_release(name, variable, shape):
+def to_release(name: str, variable: Any, shape: checkpoint_names.Shape) -> np.ndarray:
     """Returns a variable's value, float32, in the release's layout of a shape."""
     array = np.asarray(variable.numpy(), np.float32)
-    return (array.T if name == _TRANSPOSED else array).reshape(shape)
+    return (array.T if _is_transposed(name) else array).reshape(shape)
 
 
-def assign(name, variable, array):
-    """Gives a variable a value in the release's layout."""
-    array = array.T if name == _TRANSPOSED else array
+def assign(name: str, variable: Any, array: np.ndarray) -> None:
+    """Assigns a value in the release's layout to a variable."""
+    array = array.T if _is_transposed(name) else array
     variable.assign(np.reshape(array, tuple(variable.shape)))
+
+
+def _is_transposed(name: str) -> bool:
+    # [C, H] in the release, the kernel [H, C] of a dense layer in KerasHub.
+    return name == checkpoint_heads.OUTPUT_WEIGHTS

@@ -1,57 +1,54 @@
-"""A BERT as a KerasHub preset, written by KerasHub itself."""
+"""Writes a BERT as a KerasHub preset, by means of KerasHub."""
 
-import json
 import os
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from bert_tf import files
+from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints.keras_hub import library
+from bert_tf.checkpoints.keras_hub import reading
+from bert_tf.modeling import config as config_module
 from bert_tf.modeling import numerics
 
-_POOLER = "bert/pooler/"
-# Kinds of head -> the one of them that a preset can have.
-_KINDS_THERE = {
-    "masked_lm": "masked_lm",
-    "pretraining": "masked_lm",
-    "classification": "classification",
-}
 
-
-def placement(source):
+def placement(source: source_module.Source) -> source_module.Placement:
     """Returns the `Placement` of a `Source`; KerasHub need not be installed."""
-    kind = _KINDS_THERE.get(source.head.kind)
     num_layers = 0 if source.config is None else source.config.num_hidden_layers
-    places = library.places(num_layers, kind)
+    places = library.places(num_layers, source.head.kind)
     return source_module.Placement(
         places={name: places[name] for name in source.shapes if name in places},
         without_place=tuple(name for name in source.shapes if name not in places),
-        changes=() if source.config is None else tuple(_changes(source.config, kind)),
+        changes=() if source.config is None else tuple(_changes(source.config)),
     )
 
 
-def write(source, folder):
+def write(source: source_module.Source, folder: str) -> None:
     """Writes a preset into a folder.
 
-    A pooler that the source lacks is written as zeros. The tokenizer removes accents
-    where it lower-cases, as that of 2018 does.
+    A missing pooler is written as zeros. If the tokenizer lower-cases, it also strips
+    accents, as in 2018.
 
     Args:
-        source: `Source` of an encoder, a masked-word head or a classifier.
+        source: `Source` of an encoder or a classifier; other heads are left out.
         folder: an empty folder.
 
     Raises:
-        OSError: it cannot be written.
-        ValueError: the source cannot be read, is not whole or has no configuration.
+        OSError: a file cannot be written.
+        ValueError: the source cannot be read, is incomplete or has no configuration.
         ImportError: KerasHub is not installed.
     """
     keras_hub = library.library()
-    config, head = _config_and_head(source)
+    config, head = loading.known_config(source), _head(source)
     tokenizer = None
     if source.vocabulary is not None:
-        # Casing that is not known is the release's default.
+        # Unknown casing means the release's default.
         is_lower = source.do_lower_case is not False
         tokenizer = keras_hub.models.BertTokenizer(
             vocabulary=list(source.vocabulary.tokens),
@@ -60,8 +57,9 @@ def write(source, folder):
         )
     model = library.create(config, head, tokenizer=tokenizer)
     variables = library.variables(model, config, head)
-    _check_whole(source, variables)
-    for name in set(variables) - set(source.shapes):
+    missing = sorted(set(variables) - set(source.shapes))
+    loading.check_whole(missing, source)
+    for name in missing:
         variables[name].assign(np.zeros(variables[name].shape, "float32"))
     for name, array in source.read_each([n for n in source.shapes if n in variables]):
         library.assign(name, variables[name], array)
@@ -70,108 +68,63 @@ def write(source, folder):
         tokenizer.save_to_preset(folder)
 
 
-def compute_as_there(model):
-    """Makes the masked-word head of a model of ours compute what KerasHub's does."""
-    heads = getattr(model, "cls", None)
-    predictions = getattr(heads, "predictions", None)
-    if predictions is not None:
-        transform = predictions.transform
-        transform.activation = numerics.activation(library.HEAD_ACTIVATION)
-        transform.normalization.epsilon = library.HEAD_EPSILON
-
-
-def library_outputs(path, features):
-    """Returns what KerasHub's own model of a preset computes.
+def library_outputs(
+    path: str, features: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Returns what KerasHub computes with a preset.
 
     Args:
-        path: the folder.
-        features: dict of int32 arrays: `input_ids`, `input_mask`, `segment_ids` [B, S]
-            and, for a masked-word head, `masked_lm_positions` [B, M].
+        path: the preset's folder.
+        features: int32 arrays `input_ids`, `input_mask` and `segment_ids` [B, S].
 
     Returns:
-        {our name of an output: float32 array}: `sequence_output`, `pooled_output` and
-        `masked_lm_logits` or `logits`.
+        {our name of an output: float32 array}: `sequence_output`, `pooled_output` and,
+        for a classifier, `logits`.
 
     Raises:
         ImportError: KerasHub is not installed.
     """
-    keras_hub = library.library()
-    backbone = keras_hub.models.BertBackbone.from_preset(path)
+    models = library.library().models
     inputs = {
         "token_ids": features["input_ids"],
         "padding_mask": features["input_mask"],
         "segment_ids": features["segment_ids"],
     }
+    backbone = models.BertBackbone.from_preset(path)
     outputs = {name: np.asarray(value) for name, value in backbone(inputs).items()}
-    return outputs | _head_outputs(keras_hub, path, features, inputs)
-
-
-def _head_outputs(keras_hub, path, features, inputs):
-    """Returns the outputs of the head in a preset's folder, or nothing."""
-    task_file = os.path.join(path, "task.json")
+    task_file = os.path.join(path, reading.TASK_FILE)
     if not files.exists(task_file):
-        return {}
-    with files.open_file(task_file) as file:
-        class_name = json.load(file)["class_name"]
-    task = getattr(keras_hub.models, class_name).from_preset(path, preprocessor=None)
-    if class_name == library.TASKS["masked_lm"]:
-        inputs = inputs | {"mask_positions": features["masked_lm_positions"]}
-        return {"masked_lm_logits": np.asarray(task(inputs))}
-    return {"logits": np.asarray(task(inputs))}
+        return outputs
+    class_name: Any = companion_files.read_json(task_file)["class_name"]
+    task = getattr(models, class_name).from_preset(path, preprocessor=None)
+    return outputs | {"logits": np.asarray(task(inputs))}
 
 
-def _config_and_head(source):
-    if source.config is None:
-        raise ValueError(
-            f"The size of the model of {source.path} is not known; give "
-            "--bert_config_file."
-        )
-    kind = _KINDS_THERE.get(source.head.kind, "encoder")
-    num_labels = source.head.num_labels if kind == "classification" else None
-    return source.config, checkpoint_heads.Head(kind=kind, num_labels=num_labels)
+def _head(source: source_module.Source) -> checkpoint_heads.Head:
+    """Returns the head that the preset gets."""
+    if source.head.kind != library.HEAD_KIND:
+        return checkpoint_heads.Head(kind="encoder")
+    return checkpoint_heads.Head(
+        kind=library.HEAD_KIND, num_labels=source.head.num_labels
+    )
 
 
-def _check_whole(source, variables):
-    missing = sorted(set(variables) - set(source.shapes))
-    missing = [name for name in missing if not name.startswith(_POOLER)]
-    if missing:
-        raise ValueError(
-            f"{source.path} lacks {len(missing)} of the model's weights, the first "
-            f"{missing[0]}; expected a whole model."
-        )
-
-
-def _changes(config, kind):
+def _changes(config: config_module.BertConfig) -> Iterator[str]:
     activation = numerics.activation(config.hidden_act)
-    if activation is not numerics.activation(library.ENCODER_ACTIVATION):
+    if activation is not numerics.activation(library.ACTIVATION):
         yield (
-            f"KerasHub's encoder computes {library.ENCODER_ACTIVATION}, the "
-            f"source's {config.hidden_act}"
+            f"KerasHub's encoder computes {library.ACTIVATION}, the source's "
+            f"{config.hidden_act}"
         )
     epsilon = config.layer_norm_epsilon
-    if epsilon != library.ENCODER_EPSILON:
+    if epsilon != library.EPSILON:
         yield (
-            f"KerasHub's encoder adds {library.ENCODER_EPSILON:g} to the "
-            f"variance, the source's {epsilon:g}"
+            f"KerasHub's encoder adds {library.EPSILON:g} to the variance, the "
+            f"source's {epsilon:g}"
         )
-    if kind == "masked_lm":
-        yield from _head_changes(activation, config)
     rates = config.hidden_dropout_prob, config.attention_probs_dropout_prob
     if rates[0] != rates[1]:
         yield (
-            f"KerasHub has one dropout rate, {rates[0]:g} here, in the attention too, "
-            f"where the source has {rates[1]:g}"
-        )
-
-
-def _head_changes(activation, config):
-    if activation is not numerics.activation(library.HEAD_ACTIVATION):
-        yield (
-            f"KerasHub's masked-word head computes {library.HEAD_ACTIVATION}, "
-            f"the source's {config.hidden_act}"
-        )
-    if config.layer_norm_epsilon != library.HEAD_EPSILON:
-        yield (
-            f"KerasHub's masked-word head adds {library.HEAD_EPSILON:g} to "
-            f"the variance, the source's {config.layer_norm_epsilon:g}"
+            f"KerasHub has one dropout rate, {rates[0]:g}, which it also applies to "
+            f"attention, where the source has {rates[1]:g}"
         )

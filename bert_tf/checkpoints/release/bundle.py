@@ -1,6 +1,6 @@
-"""The release's checkpoint format, written and read by name.
+"""Reads and writes the tensors of one name-based TensorFlow checkpoint.
 
-A checkpoint is called by its prefix, such as `run/model.ckpt-1000`. It is made of
+A checkpoint is identified by its prefix, such as `run/model.ckpt-1000`. It consists of
 `PREFIX.data-00000-of-00001` and, written after it, `PREFIX.index`.
 """
 
@@ -8,33 +8,38 @@ import contextlib
 import os
 import re
 import uuid
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from bert_tf import files
 from bert_tf.checkpoints.release import state_file
 
 _PART = re.compile(r"\.(index|data-\d{5}-of-\d{5})$")
-# A checkpoint that is being written has this in its name.
+# Part of the names of files that are still being written.
 PARTIAL = ".partial"
 
 
-def save(prefix, tensors):
-    """Writes a checkpoint; its files appear whole, the index last.
+def save(prefix: str | os.PathLike[str], tensors: Mapping[str, Any]) -> None:
+    """Writes a checkpoint; its files appear complete, the index last.
 
     Args:
-        prefix: path without `.index`. Folders above it are made.
-        tensors: dict from name to a variable, tensor or array. Variables are not
-            copied when they are in the host's memory.
+        prefix: path without `.index`. Its folder is created if needed.
+        tensors: {name: variable, tensor or array}. Variables in host memory are not
+            copied.
 
     Raises:
-        OSError: it cannot be written, for example because the disk is full. What was
-            there before is as it was.
+        OSError: it cannot be written, for example because the disk is full. Existing
+            files are unchanged.
     """
     prefix = os.fspath(prefix)
     folder, name = os.path.split(prefix)
     files.make_folders(folder or ".")
-    # Object stores cannot rename; there SaveV2 writes data, then index, by itself.
+    # Object stores cannot rename, but SaveV2 writes data before index there as well.
     temporary = prefix
     if "://" not in prefix:
         temporary = os.path.join(folder, f".{name}.{uuid.uuid4().hex}{PARTIAL}")
@@ -55,50 +60,52 @@ def save(prefix, tensors):
         raise
 
 
-def remove_partial(folder, start):
+def remove_partial(folder: str, start: str) -> None:
     """Removes the files of unfinished checkpoints whose names begin with `start`.
 
-    Only names that `save` gives to what it has not finished are touched.
+    Only names that `save` gives to unfinished files are touched.
     """
     for name in files.list_folder(folder):
         if name.startswith(start) and PARTIAL in name and name.startswith("."):
             files.remove(os.path.join(folder, name))
 
 
-def read_names_and_shapes(path):
+def read_names_and_shapes(path: str | os.PathLike[str]) -> dict[str, list[int]]:
     """Returns {name: shape} of every tensor in a checkpoint.
 
     Args:
-        path: as `resolve` takes it.
+        path: see `resolve`.
 
     Raises:
         FileNotFoundError: there is no such checkpoint.
-        ValueError: the path is no prefix, or the files cannot be read.
+        ValueError: the path is not a prefix, or the files are damaged.
     """
     prefix = resolve(path)
     return dict(_open(prefix).get_variable_to_shape_map())
 
 
-def read(path, wanted):
+def read(path: str | os.PathLike[str], wanted: Iterable[str]) -> dict[str, np.ndarray]:
     """Returns {name: ndarray} of some tensors of a checkpoint.
 
     Args:
-        path: as `resolve` takes it.
-        wanted: names.
+        path: see `resolve`.
+        wanted: names of tensors.
 
     Raises:
         FileNotFoundError: there is no such checkpoint.
-        ValueError: a tensor is not in it, or the files are damaged.
+        ValueError: a tensor is missing, or the files are damaged.
     """
     return dict(read_each(path, wanted))
 
 
-def read_each(path, wanted):
+def read_each(
+    path: str | os.PathLike[str], wanted: Iterable[str]
+) -> Iterator[tuple[str, np.ndarray]]:
     """Yields (name, ndarray) of some tensors, one in memory at a time.
 
     Raises:
         FileNotFoundError: there is no such checkpoint.
-        ValueError: a tensor is not in it, or the files are damaged.
+        ValueError: a tensor is missing, or the files are damaged.
     """
     prefix = resolve(path)
     reader = _open(prefix)
@@ -111,20 +118,20 @@ def read_each(path, wanted):
         yield name, tensor
 
 
-def assign(path, variables):
-    """Gives variables the values that a checkpoint has for them.
+def assign(path: str | os.PathLike[str], variables: Mapping[str, Any]) -> None:
+    """Assigns a checkpoint's values to variables.
 
-    Shapes are compared before anything is assigned. One tensor is in memory at a time.
+    All shapes are compared before the first assignment. One tensor at a time is in
+    memory.
 
     Args:
-        path: as `resolve` takes it.
+        path: see `resolve`.
         variables: {name in the checkpoint: variable}; works under any tf.distribute
             strategy.
 
     Raises:
         FileNotFoundError: there is no such checkpoint.
-        ValueError: a tensor is not in it or has another shape, or the files are
-            damaged.
+        ValueError: a tensor is missing or has another shape, or the files are damaged.
     """
     prefix = resolve(path)
     shapes = read_names_and_shapes(prefix)
@@ -139,27 +146,27 @@ def assign(path, variables):
         variables[name].assign(tensor)
 
 
-def resolve(path):
-    """Returns the prefix that a path stands for.
+def resolve(path: str | os.PathLike[str]) -> str:
+    """Returns the checkpoint prefix that a path means.
 
     Args:
-        path: a prefix; a folder with a `checkpoint` file, whose latest checkpoint is
-            taken; or a folder that holds exactly one checkpoint, as those of the
-            release do.
+        path: a prefix; a folder with a `checkpoint` file, which names the latest
+            checkpoint; or a folder that holds exactly one checkpoint, as the release's
+            folders do.
 
     Raises:
         FileNotFoundError: there is no such checkpoint.
-        ValueError: the path is one of a checkpoint's files, a folder in which none
-            is the latest, or a file of another kind.
+        ValueError: the path is one file of a checkpoint, or a folder whose latest
+            checkpoint is unclear.
     """
     path = os.fspath(path)
     part = _PART.search(path)
     if part:
         raise ValueError(
-            f"{path} is one file of a checkpoint; give the name that its files have in "
-            f"common: {path[: part.start()]}"
+            f"{path} is one file of a checkpoint; give the prefix that its files "
+            f"share: {path[: part.start()]}"
         )
-    # First, since the store ram:// takes the start of a file's name for a folder.
+    # First, because the store ram:// takes the start of a file name for a folder.
     if state_file.is_complete(path):
         return path
     if files.is_folder(path):
@@ -167,24 +174,26 @@ def resolve(path):
         path = state.latest if state else _only_prefix(path)
     if state_file.is_complete(path):
         return path
-    for part in ("index", "data-00000-of-00001"):
-        if not files.exists(f"{path}.{part}"):
-            raise FileNotFoundError(f"No checkpoint {path}: there is no {path}.{part}")
+    for ending in ("index", "data-00000-of-00001"):
+        if not files.exists(f"{path}.{ending}"):
+            raise FileNotFoundError(
+                f"No checkpoint {path}: there is no {path}.{ending}"
+            )
     raise FileNotFoundError(f"No checkpoint {path}: its data file is missing.")
 
 
-def is_part(path):
-    """Returns whether a path has the name of one of a checkpoint's files."""
+def is_part(path: str | os.PathLike[str]) -> bool:
+    """Returns whether a path is named like one file of a checkpoint."""
     return _PART.search(os.fspath(path)) is not None
 
 
-def prefixes_in(folder):
+def prefixes_in(folder: str) -> list[str]:
     """Returns the prefixes of the checkpoints in a folder, sorted."""
     names = [name for name in files.list_folder(folder) if name.endswith(".index")]
     return [os.path.join(folder, name.removesuffix(".index")) for name in names]
 
 
-def _only_prefix(folder):
+def _only_prefix(folder: str) -> str:
     prefixes = [path for path in prefixes_in(folder) if state_file.is_complete(path)]
     if len(prefixes) == 1:
         return prefixes[0]
@@ -195,52 +204,52 @@ def _only_prefix(folder):
     )
 
 
-def _rename_parts(temporary, prefix):
+def _rename_parts(temporary: str, prefix: str) -> None:
     for path in (*state_file.data_files(temporary), f"{temporary}.index"):
         with open(path, "rb") as file:
             os.fsync(file.fileno())
         files.rename(path, prefix + path.removeprefix(temporary))
 
 
-def _open(prefix):
+def _open(prefix: str) -> Any:
     with _clear_read_errors(prefix):
-        # Not tf.train.load_checkpoint, which looks for a folder of that name first.
+        # Not tf.train.load_checkpoint: it would first look for a folder of that name.
         return tf.compat.v1.train.NewCheckpointReader(prefix)
 
 
 @contextlib.contextmanager
-def _clear_read_errors(prefix):
+def _clear_read_errors(prefix: str) -> Iterator[None]:
     try:
         yield
     except (tf.errors.OpError, IndexError, RuntimeError, ValueError) as error:
         reason = _first_line(error)
         raise ValueError(
-            f"The checkpoint {prefix} cannot be read: it is damaged or cut off "
+            f"The checkpoint {prefix} cannot be read: it is damaged or truncated "
             f"({reason}); copy it again{_older(prefix)}."
         ) from error
 
 
-def _older(prefix):
-    """Returns the words that name the next older checkpoint of a run, if any."""
+def _older(prefix: str) -> str:
+    """Returns advice that names the next older checkpoint of a run, or ""."""
     try:
         state = state_file.read(os.path.dirname(prefix) or ".")
     except (OSError, ValueError):
         return ""
     if state is None or prefix not in state.prefixes:
         return ""
-    older = state.prefixes[: state.prefixes.index(prefix)]
-    older = [other for other in older if state_file.is_complete(other)]
-    return f", or take the one before it, {older[-1]}" if older else ""
+    before = state.prefixes[: state.prefixes.index(prefix)]
+    older = [other for other in before if state_file.is_complete(other)]
+    return f", or use the previous one, {older[-1]}" if older else ""
 
 
 @contextlib.contextmanager
-def _clear_write_errors(prefix):
+def _clear_write_errors(prefix: str) -> Iterator[None]:
     try:
         yield
     except tf.errors.ResourceExhaustedError as error:
         raise OSError(
             f"The checkpoint {prefix} cannot be written: the disk or the memory is "
-            f"full ({_first_line(error)}); earlier checkpoints are as they were."
+            f"full ({_first_line(error)}); earlier checkpoints are unchanged."
         ) from error
     except tf.errors.OpError as error:
         raise OSError(
@@ -249,6 +258,6 @@ def _clear_write_errors(prefix):
         ) from error
 
 
-def _first_line(error):
+def _first_line(error: Exception) -> str:
     message = getattr(error, "message", None) or str(error)
     return message.split("\n")[0].split(" [Op:")[0].rstrip(".")[:200]

@@ -1,13 +1,16 @@
-"""The checkpoints of a run: the newest few, and which of them is the last.
+"""The checkpoints of a run: the newest few, and which one is the last.
 
-The files of a step are written in the order data, index, then the text file
-`checkpoint`, whose appearance commits. So a run that is killed at any moment finds its
-last complete checkpoint.
+A step is saved in this order: data files, index, then the text file `checkpoint`, which
+commits it. A run that is killed at any moment therefore finds its last complete
+checkpoint.
 """
 
 import logging
 import os
 import re
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
 
 from bert_tf import files
 from bert_tf.checkpoints.release import bundle
@@ -19,32 +22,39 @@ _NAME = "model.ckpt"
 _STEP_NAME = re.compile(re.escape(_NAME) + r"-\d+")
 
 
-def write_step(output_dir, step, tensors, keep_max=5):
-    """Writes the checkpoint of a step, and removes old ones that this run wrote.
+def write_step(
+    output_dir: str | os.PathLike[str],
+    step: int,
+    tensors: Mapping[str, Any],
+    keep_max: int = 5,
+) -> str:
+    """Writes the checkpoint of a step and removes old ones that this run wrote.
 
     Args:
-        output_dir: folder of the run; is made if it is not there.
-        step: int, finished optimizer steps.
-        tensors: dict from name to a variable, tensor or array.
-        keep_max: int, how many checkpoints stay; 0 keeps all.
+        output_dir: folder of the run; is created if needed.
+        step: number of finished optimizer steps.
+        tensors: {name: variable, tensor or array}.
+        keep_max: how many checkpoints to keep; 0 keeps all.
 
     Returns:
-        The prefix that was written.
+        The prefix of the checkpoint.
 
     Raises:
-        OSError: it cannot be written; earlier checkpoints are as they were.
-        ValueError: the folder's `checkpoint` file cannot be understood.
+        OSError: it cannot be written; earlier checkpoints are unchanged.
+        ValueError: the folder's `checkpoint` file is damaged.
     """
     write_parts(output_dir, step, tensors)
     return commit(output_dir, step, keep_max=keep_max)
 
 
-def write_parts(output_dir, step, tensors):
+def write_parts(
+    output_dir: str | os.PathLike[str], step: int, tensors: Mapping[str, Any]
+) -> None:
     """Writes data and index of a step, which do not count before `commit`.
 
     Raises:
-        OSError: they cannot be written; earlier checkpoints are as they were.
-        ValueError: the folder's `checkpoint` file cannot be understood.
+        OSError: they cannot be written; earlier checkpoints are unchanged.
+        ValueError: the folder's `checkpoint` file is damaged.
     """
     output_dir = os.fspath(output_dir)
     state_file.read(output_dir)
@@ -52,27 +62,27 @@ def write_parts(output_dir, step, tensors):
     bundle.save(_prefix(output_dir, step), tensors)
 
 
-def commit(output_dir, step, keep_max=5):
+def commit(output_dir: str | os.PathLike[str], step: int, keep_max: int = 5) -> str:
     """Names a written step in the file `checkpoint`; removes old ones of this run.
 
     Args:
         output_dir: folder of the run.
-        step: int, as `write_parts` was given it.
-        keep_max: int, how many checkpoints stay; 0 keeps all.
+        step: as it was given to `write_parts`.
+        keep_max: how many checkpoints to keep; 0 keeps all.
 
     Returns:
         The prefix of the step.
 
     Raises:
-        OSError: the file cannot be written; the checkpoint before is still the last.
+        OSError: the file cannot be written; the previous checkpoint is still the last.
     """
     output_dir = os.fspath(output_dir)
     prefix = _prefix(output_dir, step)
     state = state_file.read(output_dir)
     kept = [path for path in state.prefixes if path != prefix] if state else []
     kept = [path for path in kept if _is_beside(output_dir, path)] + [prefix]
-    # Old ones stay in the file until they are gone: were the run killed here, its
-    # next checkpoint would remove them.
+    # Old checkpoints stay listed until they are gone: if the run is killed here, its
+    # next checkpoint removes them.
     state_file.write(output_dir, kept)
     old = _beyond(kept, keep_max)
     if old:
@@ -82,13 +92,13 @@ def commit(output_dir, step, keep_max=5):
     return prefix
 
 
-def latest(output_dir):
+def latest(output_dir: str | os.PathLike[str]) -> str | None:
     """Returns the prefix of a folder's newest complete checkpoint, or None.
 
     Raises:
-        FileNotFoundError: the folder's `checkpoint` file names checkpoints, but none
-            of them is there.
-        ValueError: the `checkpoint` file cannot be understood.
+        FileNotFoundError: the folder's `checkpoint` file names checkpoints, but all of
+            them are missing.
+        ValueError: the `checkpoint` file is damaged.
     """
     state = state_file.read(os.fspath(output_dir))
     if state is None:
@@ -96,40 +106,40 @@ def latest(output_dir):
     for prefix in (state.latest, *reversed(state.prefixes)):
         if state_file.is_complete(prefix):
             if prefix != state.latest:
-                logger.warning("%s is missing; taking %s.", state.latest, prefix)
+                logger.warning("%s is missing; using %s.", state.latest, prefix)
             return prefix
     raise FileNotFoundError(
         f"{os.path.join(output_dir, state_file.NAME)} names {state.latest}, but its "
-        "files are missing; bring them back, or remove the file to start anew."
+        "files are missing; restore them, or remove the file to start from scratch."
     )
 
 
-def _prefix(output_dir, step):
+def _prefix(output_dir: str, step: int) -> str:
     return os.path.join(output_dir, f"{_NAME}-{step}")
 
 
-def _beyond(prefixes, keep_max):
-    """Returns those to remove: written by a run of ours, not among the newest."""
+def _beyond(prefixes: Sequence[str], keep_max: int) -> list[str]:
+    """Returns the checkpoints to remove: written by our runs and not the newest."""
     if not keep_max:
         return []
-    # Other checkpoints that the file names were put there by hand.
+    # Any other checkpoint in the file was put there by the user.
     ours = [p for p in prefixes if _STEP_NAME.fullmatch(os.path.basename(p))]
     return ours[:-keep_max]
 
 
-def _is_beside(folder, prefix):
+def _is_beside(folder: str, prefix: str) -> bool:
     return os.path.abspath(os.path.dirname(prefix)) == os.path.abspath(folder)
 
 
-def _remove(prefix):
-    """Removes a checkpoint, the index first: without it nothing takes the rest."""
+def _remove(prefix: str) -> None:
+    """Removes a checkpoint, the index first: without it, no reader takes the rest."""
     for path in (f"{prefix}.index", *state_file.data_files(prefix)):
         if files.exists(path):
             files.remove(path)
 
 
-def _remove_leftovers(folder):
-    """Removes what a killed run left unfinished."""
+def _remove_leftovers(folder: str) -> None:
+    """Removes the unfinished files of a killed run."""
     if files.is_folder(folder):
         bundle.remove_partial(folder, f".{_NAME}-")
         bundle.remove_partial(folder, f".{state_file.NAME}.")

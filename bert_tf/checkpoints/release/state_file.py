@@ -1,13 +1,17 @@
-"""The text file `checkpoint` of a folder: which checkpoints it holds, which is last.
+"""The text file `checkpoint` of a folder: which checkpoints it holds, and the latest.
 
-It is the file that TensorFlow itself writes and reads. It is written last, so a
-checkpoint that it does not name was never finished.
+TensorFlow itself writes and reads this file. Here it is the commit marker of a save:
+it is written last and replaced atomically, so a checkpoint that it does not name was
+never finished, however far its data and index files had come.
 """
 
 import contextlib
 import dataclasses
 import json
+import logging
 import os
+from collections.abc import Iterator
+from collections.abc import Sequence
 
 import tensorflow as tf
 
@@ -18,26 +22,26 @@ NAME = "checkpoint"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class State:
-    """What a `checkpoint` file says."""
+    """The content of a `checkpoint` file."""
 
     latest: str  # Prefix of the newest checkpoint.
-    prefixes: tuple[str, ...]  # All that the run knows, oldest first.
+    prefixes: tuple[str, ...]  # All checkpoints, oldest first.
 
 
-def read(folder):
-    """Returns the `State` of a folder, or None where it has no `checkpoint` file.
+def read(folder: str) -> State | None:
+    """Returns the `State` of a folder, or None if it has no `checkpoint` file.
 
-    Paths in the file may be relative to the folder; those of a folder that has moved
-    since are looked for in the folder itself.
+    Paths in the file may be relative to the folder. If the folder was moved, absolute
+    paths are looked up in the folder itself.
 
     Raises:
-        ValueError: the file cannot be understood.
+        ValueError: the file is damaged.
     """
     path = os.path.join(folder, NAME)
     if not files.exists(path):
         return None
     try:
-        # TensorFlow logs what it cannot parse, and gives None.
+        # TensorFlow logs what it cannot parse and returns None.
         with _unlogged():
             state = tf.train.get_checkpoint_state(folder)
     except (tf.errors.OpError, ValueError):
@@ -54,7 +58,7 @@ def read(folder):
     return State(latest=latest, prefixes=tuple(prefixes))
 
 
-def write(folder, prefixes):
+def write(folder: str, prefixes: Sequence[str]) -> None:
     """Writes the file: names relative to the folder, the last one is the latest."""
     names = [os.path.basename(prefix) for prefix in prefixes]
     lines = [f"model_checkpoint_path: {json.dumps(names[-1])}"]
@@ -63,12 +67,12 @@ def write(folder, prefixes):
         file.write("\n".join(lines) + "\n")
 
 
-def is_complete(prefix):
-    """Returns whether a checkpoint of this prefix is there: index and first data."""
+def is_complete(prefix: str) -> bool:
+    """Returns whether a checkpoint exists: its index and a data file."""
     return files.exists(f"{prefix}.index") and bool(data_files(prefix))
 
 
-def data_files(prefix):
+def data_files(prefix: str) -> list[str]:
     """Returns the paths of a checkpoint's data files."""
     folder, name = os.path.split(prefix)
     folder = folder or "."
@@ -83,10 +87,10 @@ def data_files(prefix):
 
 
 @contextlib.contextmanager
-def _unlogged():
+def _unlogged() -> Iterator[None]:
     logger = tf.get_logger()
 
-    def drop(record):
+    def drop(record: logging.LogRecord) -> bool:
         return False
 
     logger.addFilter(drop)
@@ -96,7 +100,7 @@ def _unlogged():
         logger.removeFilter(drop)
 
 
-def _present(folder, prefix):
+def _present(folder: str, prefix: str) -> str:
     beside = os.path.join(folder, os.path.basename(prefix))
     if not is_complete(prefix) and is_complete(beside):
         return beside

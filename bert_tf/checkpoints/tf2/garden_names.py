@@ -1,14 +1,20 @@
-"""Names of the Model Garden's variables, and the release's names for them.
+"""The Model Garden's variable names, and the release's names for them.
 
-Shape letters: H hidden, N heads, D = H / N.
+Shape letters: H hidden, N heads, D = H / N, C classes.
 """
 
 import dataclasses
 import math
 import re
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 
-# What a variable is called, of all versions of the Model Garden; then its path through
-# the Python objects, for checkpoints whose names say nothing. `#` is a layer's number.
+from bert_tf.checkpoints import names as checkpoint_names
+
+# Release's name -> the variable's names in all versions of the Model Garden, then its
+# paths through the Python objects, for checkpoints without meaningful names.
 _EMBEDDINGS = {
     "bert/embeddings/word_embeddings": (
         r"word_embeddings/embeddings",
@@ -82,20 +88,19 @@ _HEADS = {
     "output_weights": (r"sentence_prediction/logits/kernel",),
     "output_bias": (r"sentence_prediction/logits/bias",),
 }
-# A head that was trained with a pooler of its own, beside the encoder's.
+# The pooler of a head that was trained with its own, beside the encoder's.
 _HEAD_POOLER = re.compile(
     r"(?:^|/)(?:next_sentence|sentence_prediction)/pooler_dense/(kernel|bias)$"
 )
 _HEAD_POOLER_NOTE = (
-    "its head has a pooler of its own, which takes the place of the encoder's, as that "
-    "one was never trained"
+    "its head has its own pooler, which replaces the encoder's, because that one was "
+    "never trained"
 )
 _POOLER = "bert/pooler/dense"
-# Kernels [H, C] of layers, which the release has as [C, H].
+# Kernels [H, C] of dense layers; [C, H] in the release.
 _TRANSPOSED = ("cls/seq_relationship/output_weights", "output_weights")
-_WORD_EMBEDDINGS = "bert/embeddings/word_embeddings"
 _NO_WEIGHTS = ("do_lower_case",)
-# Part of a variable's name -> the network that has such a variable.
+# Part of a variable's name -> the network with such a variable.
 _OTHER_NETWORKS = {
     "embedding_projection": "ALBERT, or another network with factorized embeddings",
     "bottleneck": "MobileBERT",
@@ -103,7 +108,7 @@ _OTHER_NETWORKS = {
 _FUNCTIONAL_BLOCK = re.compile(r"layer_with_weights-(\d+)(?=/_attention_layer/)")
 
 
-def _compiled():
+def _compiled() -> Iterator[tuple[re.Pattern[str], str]]:
     for template, patterns in (*_EMBEDDINGS.items(), *_HEADS.items()):
         for pattern in patterns:
             yield re.compile(rf"(?:^|/)(?:{pattern})$"), template
@@ -123,29 +128,31 @@ class Named:
     """Which tensor is which weight."""
 
     keys: dict[str, str]  # Release's name -> tensor in the checkpoint.
-    own_names: dict[str, str]  # Release's name -> the variable's own, if another.
+    own_names: dict[str, str]  # Release's name -> the variable's own, if it differs.
     unmapped: tuple[str, ...] = ()  # Names of variables without a place.
-    transposed: tuple[str, ...] = ()  # Release's names of those stored so.
-    notes: tuple[str, ...] = ()  # What a reader should know.
+    transposed: tuple[str, ...] = ()  # Release's names of weights stored as [H, C].
+    notes: tuple[str, ...] = ()
 
 
-def place(variables):
-    """Returns the `Named` of some variables: by name, else by path.
+def place(variables: Mapping[str, Sequence[str]]) -> Named:
+    """Assigns variables to the release's names, by their own name or else by path.
 
     Args:
-        variables: {tensor in the checkpoint: names of the variable, best first}.
+        variables: {tensor in the checkpoint: names of the variable, preferred first}.
 
     Raises:
-        ValueError: two variables are the same weight.
+        ValueError: two variables are the same weight of a BERT.
     """
     variables = {
         key: names for key, names in variables.items() if not {*names} & {*_NO_WEIGHTS}
     }
     own = {key: names[0] for key, names in variables.items() if names}
-    if _WORD_EMBEDDINGS in own.values():  # The release's names as they are.
+    if checkpoint_names.WORD_EMBEDDINGS in own.values():  # The release's own names.
         return Named(keys={name: key for key, name in own.items()}, own_names={})
     blocks = _functional_blocks(variables.values())
-    found, unmapped, head_pooler = {}, [], {}
+    found: dict[str, str] = {}
+    head_pooler: dict[str, str] = {}
+    unmapped = []
     for key, names in sorted(variables.items()):
         pooler = next(filter(None, map(_HEAD_POOLER.search, names)), None)
         name = _release_name(names, blocks)
@@ -160,7 +167,7 @@ def place(variables):
             )
         else:
             found[name] = key
-    notes = ()
+    notes: tuple[str, ...] = ()
     if head_pooler:
         unmapped += [own[found[name]] for name in head_pooler if name in found]
         found |= head_pooler
@@ -174,8 +181,8 @@ def place(variables):
     )
 
 
-def check(named, shapes, path):
-    """Checks that a BERT's whole encoder is there, with shapes that fit.
+def check(named: Named, shapes: Mapping[str, Sequence[int]], path: str) -> None:
+    """Checks that the checkpoint has a complete BERT encoder with consistent shapes.
 
     Args:
         named: `Named`.
@@ -183,44 +190,45 @@ def check(named, shapes, path):
         path: for the message.
 
     Raises:
-        ValueError: it is not.
+        ValueError: it has not.
     """
     names = (*named.keys.values(), *named.unmapped)
     for part, network in _OTHER_NETWORKS.items():
         if any(part in name for name in names):
-            raise ValueError(f"{path} is no BERT: it is {network}.")
+            raise ValueError(f"{path} is not a BERT: it is {network}.")
     stored = {name: shapes[key] for name, key in named.keys.items()}
-    num_layers_found = num_layers(stored)
-    missing = [name for name in _needed(num_layers_found) if name not in stored]
-    if missing or not num_layers_found:
+    # A checkpoint without any layer lacks the first one; the pooler may be missing.
+    expected = checkpoint_names.encoder_names(
+        max(1, checkpoint_names.num_layers(stored))
+    )
+    missing = [
+        name for name in checkpoint_names.without_pooler(expected) if name not in stored
+    ]
+    if missing:
         example = min(named.unmapped, default=min(stored, default="no variable"))
         raise ValueError(
-            f"{path} holds no whole BERT encoder: {missing[0]} is not in it (but, for "
-            f"example, {example}); expected a BERT of the Model Garden or TF Hub."
+            f"{path} has no complete BERT encoder: {missing[0]} is missing (it has, "
+            f"for example, {example}); expected a BERT of the Model Garden or TF Hub."
         )
-    hidden_size = stored[_WORD_EMBEDDINGS][-1]
+    hidden_size = stored[checkpoint_names.WORD_EMBEDDINGS][-1]
     for name, shape in stored.items():
         if name.endswith("query/kernel") and shape[0] != hidden_size:
             raise ValueError(
-                f"{path} is no BERT: {name} has shape {list(shape)}, but its word "
+                f"{path} is not a BERT: {name} has shape {list(shape)}, but its word "
                 f"embeddings have {hidden_size} columns."
             )
 
 
-def num_layers(shapes):
-    """Returns L, one more than the highest number of a layer; 0 without any."""
-    matches = (re.match(r"bert/encoder/layer_(\d+)/", name) for name in shapes)
-    return max((int(match[1]) + 1 for match in matches if match), default=0)
-
-
-def num_heads(stored_shapes):
-    """Returns N of query kernels [H, N, D], or None of [H, H]."""
+def num_heads(stored_shapes: Mapping[str, Sequence[int]]) -> int | None:
+    """Returns N if query kernels are [H, N, D], or None if they are [H, H]."""
     shape = stored_shapes["bert/encoder/layer_0/attention/self/query/kernel"]
     return shape[1] if len(shape) == 3 else None
 
 
-def release_shape(name, stored_shape, *, is_transposed):
-    """Returns the shape that a stored weight has in the release's layout."""
+def release_shape(
+    name: str, stored_shape: Sequence[int], *, is_transposed: bool
+) -> tuple[int, ...]:
+    """Returns the shape of a stored weight in the release's layout."""
     if is_transposed:
         return tuple(reversed(stored_shape))
     product = math.prod(stored_shape)
@@ -232,8 +240,8 @@ def release_shape(name, stored_shape, *, is_transposed):
     return tuple(stored_shape)
 
 
-def _release_name(names, blocks):
-    """Returns the release's name for a variable of some names, or None."""
+def _release_name(names: Iterable[str], blocks: Mapping[str, str]) -> str | None:
+    """Returns the release's name of a variable, or None if it has none."""
     for name in names:
         for part, meant in blocks.items():
             name = name.replace(part, meant)
@@ -244,11 +252,11 @@ def _release_name(names, blocks):
     return None
 
 
-def _functional_blocks(names_of_all):
+def _functional_blocks(names_of_all: Iterable[Sequence[str]]) -> dict[str, str]:
     """Returns {part of a path in a functional model: the same in BertEncoderV2}.
 
-    A functional model numbers its layers with weights: four of the embeddings, the
-    blocks, the pooler.
+    A functional model numbers its layers with weights: first four of the embeddings,
+    then the Transformer blocks, then the pooler.
     """
     found = {
         int(number)
@@ -263,19 +271,3 @@ def _functional_blocks(names_of_all):
     if found:
         blocks[f"layer_with_weights-{max(found) + 1}/"] = "_pooler_layer/"
     return blocks
-
-
-def _needed(num_layers):
-    """Returns the names that every encoder of some layers has; the pooler may lack."""
-    yield from (_WORD_EMBEDDINGS, "bert/embeddings/position_embeddings")
-    yield "bert/embeddings/token_type_embeddings"
-    layer_parts = ("attention/output/LayerNorm", "output/LayerNorm")
-    dense_parts = ("attention/self/query", "attention/self/key", "attention/self/value")
-    dense_parts += ("attention/output/dense", "intermediate/dense", "output/dense")
-    scopes = [f"bert/encoder/layer_{number}" for number in range(max(num_layers, 1))]
-    norms = [f"{scope}/{part}" for scope in scopes for part in layer_parts]
-    for norm in ("bert/embeddings/LayerNorm", *norms):
-        yield from (f"{norm}/gamma", f"{norm}/beta")
-    for scope in scopes:
-        for part in dense_parts:
-            yield from (f"{scope}/{part}/kernel", f"{scope}/{part}/bias")

@@ -1,31 +1,33 @@
-"""The weights of a TensorFlow 2 object checkpoint, by the release's names.
+"""Reads a TensorFlow 2 object-based checkpoint under the release's names.
 
-Such a checkpoint's tensors have the names of a path through Python objects; a graph of
-the objects is in it as well, with each variable's own name. SavedModels have one, too.
-Nothing of what the graph describes is made or run.
+The tensors of such a checkpoint are named by paths through Python objects. It also
+holds a graph of these objects with each variable's own name, and so do SavedModels. The
+graph is only read: none of the objects that it describes is created.
 """
 
 import collections
 import dataclasses
-import os
+from collections.abc import Iterable
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from google.protobuf import message
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
-from bert_tf import files
+from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints.release import bundle
+from bert_tf.checkpoints.release import folder as release_folder
 from bert_tf.checkpoints.tf2 import garden_names
 from bert_tf.modeling import config as config_module
-from bert_tf.tokenization import vocabulary as vocabulary_module
 
-GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
-# What a variable's tensor is called in the graph, and at the end of its key.
+GRAPH = release_folder.OBJECT_GRAPH
+# Name of a variable's tensor in the graph, and the end of its key.
 _VALUE = "VARIABLE_VALUE"
 _SUFFIX = f"/.ATTRIBUTES/{_VALUE}"
 _OPTIMIZER_ROOTS = ("optimizer/", "global_step/", "save_counter/")
 DROPOUT_NOTE = (
-    "its dropout rates are not recorded; taken as {:g} in the layers and {:g} in the "
+    "its dropout rates are not recorded; {:g} is assumed in the layers and {:g} in "
     "attention"
 )
 
@@ -34,27 +36,27 @@ DROPOUT_NOTE = (
 class Variable:
     """One variable of an object checkpoint."""
 
-    key: str  # Its tensor in the checkpoint.
-    # The variable's own name, then its paths through the objects; best first.
+    key: str  # Name of its tensor in the checkpoint.
+    # The variable's own name, then its paths through the objects, shortest first.
     names: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Weights:
-    """A BERT's weights in an object checkpoint; no values."""
+    """A BERT's weights in an object checkpoint, without values."""
 
-    prefix: str  # The checkpoint.
+    prefix: str
     keys: dict[str, str]  # Release's name -> tensor in the checkpoint.
-    own_names: dict[str, str]  # Release's name -> the variable's own, if another.
+    own_names: dict[str, str]  # Release's name -> the variable's own, if it differs.
     shapes: dict[str, tuple[int, ...]]  # Release's name -> shape in its layout.
-    transposed: tuple[str, ...]  # Release's names of those stored as [H, C].
-    num_heads: int | None  # None where query kernels are matrices.
+    transposed: tuple[str, ...]  # Release's names of weights stored as [H, C].
+    num_heads: int | None  # None: query kernels are matrices.
     unmapped: tuple[str, ...]  # Names of variables without a place.
     optimizer: tuple[str, ...]  # Tensors of slots, counters and rates.
-    notes: tuple[str, ...]  # What a reader should know.
+    notes: tuple[str, ...]
 
-    def read_each(self, wanted):
-        """Yields (release's name, float32 array in its layout), one in memory."""
+    def read_each(self, wanted: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
+        """Yields (release's name, float32 array in its layout), one after the other."""
         wanted = list(wanted)
         keys = [self.keys[name] for name in wanted]
         arrays = bundle.read_each(self.prefix, keys)
@@ -64,12 +66,12 @@ class Weights:
             yield name, array.astype("float32", copy=False)
 
 
-def open_weights(prefix) -> Weights:
+def open_weights(prefix: str) -> Weights:
     """Returns the `Weights` of a BERT in an object checkpoint.
 
     Raises:
         OSError: there is no such checkpoint.
-        ValueError: it is damaged, or holds no BERT encoder.
+        ValueError: it is damaged, or has no BERT encoder.
     """
     stored = bundle.read_names_and_shapes(prefix)
     variables, slots = _variables(prefix)
@@ -99,22 +101,24 @@ def open_weights(prefix) -> Weights:
     )
 
 
-def config_of(weights, *, hidden_act, layer_norm_epsilon):
-    """Returns the `BertConfig` that shapes show, or None where they leave out N.
+def config_of(
+    weights: Weights, *, hidden_act: str, layer_norm_epsilon: float
+) -> config_module.BertConfig | None:
+    """Returns the `BertConfig` that shapes show; None if they do not show N.
 
     Args:
         weights: `Weights`.
-        hidden_act: as in a `BertConfig`.
-        layer_norm_epsilon: float.
+        hidden_act: the activation, which no shape shows.
+        layer_norm_epsilon: likewise.
     """
     if weights.num_heads is None:
         return None
     shapes = weights.shapes
-    vocab_size, hidden_size = shapes["bert/embeddings/word_embeddings"]
+    vocab_size, hidden_size = shapes[checkpoint_names.WORD_EMBEDDINGS]
     return config_module.BertConfig(
         vocab_size=vocab_size,
         hidden_size=hidden_size,
-        num_hidden_layers=garden_names.num_layers(shapes),
+        num_hidden_layers=checkpoint_names.num_layers(shapes),
         num_attention_heads=weights.num_heads,
         intermediate_size=shapes["bert/encoder/layer_0/intermediate/dense/bias"][0],
         hidden_act=hidden_act,
@@ -124,28 +128,14 @@ def config_of(weights, *, hidden_act, layer_norm_epsilon):
     )
 
 
-def config_beside(folder):
-    """Returns the `BertConfig` of a folder's bert_config.json, or None."""
-    path = os.path.join(folder, "bert_config.json")
-    if not files.exists(path):
-        return None
-    return config_module.BertConfig.from_json_file(path)
-
-
-def vocabulary_beside(folder):
-    """Returns the `Vocabulary` of a folder's vocab.txt, or None."""
-    path = os.path.join(folder, "vocab.txt")
-    return vocabulary_module.Vocabulary.load(path) if files.exists(path) else None
-
-
-def dropout_note(config):
-    """Returns the sentence on dropout rates that no weight shows."""
+def dropout_note(config: config_module.BertConfig) -> str:
+    """Returns the sentence on dropout rates, which no weight shows."""
     return DROPOUT_NOTE.format(
         config.hidden_dropout_prob, config.attention_probs_dropout_prob
     )
 
 
-def read_value(prefix, path):
+def read_value(prefix: str, path: str) -> Any:
     """Returns the array of the variable at a path from the root, or None."""
     key = f"{path}{_SUFFIX}"
     if key not in bundle.read_names_and_shapes(prefix):
@@ -153,22 +143,22 @@ def read_value(prefix, path):
     return bundle.read(prefix, [key])[key]
 
 
-def _variables(prefix):
-    """Returns all `Variable`s, and the keys of those that are an optimizer's slots."""
+def _variables(prefix: str) -> tuple[list[Variable], set[str]]:
+    """Returns all `Variable`s, and the keys of the optimizer's slots."""
     graph = _read_graph(prefix)
     paths = _paths(graph)
     variables = []
     for number, node in enumerate(graph.nodes):
         for attribute in node.attributes:
             if attribute.name == _VALUE:
-                names = (attribute.full_name, *paths.get(number, ()))
+                names = filter(None, (attribute.full_name, *paths.get(number, ())))
                 variables.append(
-                    Variable(key=attribute.checkpoint_key, names=_known(names))
+                    Variable(key=attribute.checkpoint_key, names=tuple(names))
                 )
     return variables, _slot_keys(graph)
 
 
-def _read_graph(prefix):
+def _read_graph(prefix: str) -> Any:
     content = bundle.read(prefix, [GRAPH])[GRAPH]
     try:
         graph = trackable_object_graph_pb2.TrackableObjectGraph.FromString(
@@ -176,18 +166,19 @@ def _read_graph(prefix):
         )
     except message.DecodeError as error:
         raise ValueError(
-            f"{prefix}: its graph of objects is damaged; copy the checkpoint again."
+            f"{prefix}: its object graph is damaged; copy the checkpoint again."
         ) from error
     last = len(graph.nodes)
     for node in graph.nodes:
         if any(not 0 <= child.node_id < last for child in node.children):
             raise ValueError(
-                f"{prefix}: its graph of objects names none that is there."
+                f"{prefix}: its object graph is damaged (a child does not exist); copy "
+                "the checkpoint again."
             )
     return graph
 
 
-def _slot_keys(graph):
+def _slot_keys(graph: Any) -> set[str]:
     numbers = {
         slot.slot_variable_node_id
         for node in graph.nodes
@@ -201,10 +192,10 @@ def _slot_keys(graph):
     }
 
 
-def _paths(graph):
-    """Returns {node: its paths from the root}: one a parent, the shortest first."""
+def _paths(graph: Any) -> dict[int, list[str]]:
+    """Returns {node: its paths from the root}: one per parent, the shortest first."""
     shortest = {0: ""}
-    paths = collections.defaultdict(list)
+    paths: dict[int, list[str]] = collections.defaultdict(list)
     waiting = collections.deque(shortest)
     while waiting:
         number = waiting.popleft()
@@ -217,9 +208,5 @@ def _paths(graph):
     return paths
 
 
-def _known(names):
-    return tuple(name for name in names if name)
-
-
-def _is_of_optimizer(key):
+def _is_of_optimizer(key: str) -> bool:
     return key.startswith(_OPTIMIZER_ROOTS) or "/.OPTIMIZER_SLOT/" in key

@@ -1,11 +1,13 @@
-"""What the functions in a SavedModel compute, found by looking, not by running.
+"""Finds out what the functions in a SavedModel compute, without running them.
 
-`saved_model.pb` is parsed as a message: no op needs to be registered.
+`saved_model.pb` is parsed as a protocol buffer, so no op needs to be registered.
 """
 
 import dataclasses
 import os
 import re
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -20,26 +22,26 @@ _GELU_FACTOR = 0.044715
 _EPSILON_NAME = re.compile(r"(?:^|/)batchnorm/add/y$")
 _MASKED_WORD_HEAD = re.compile(r"(?:^|/)transform/|(?:^|/)cls/predictions/")
 _BLOCK = re.compile(r"(?:^|/)(?:layer_\d+|intermediate|activation)")
-# The release's own graphs multiply scores by 1 / sqrt(D), a constant of this name.
+# In the release's own graphs, the constant 1 / sqrt(D) that scales attention scores.
 _SCALE_NAME = re.compile(r"attention/self/Mul/y$")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Computation:
-    """What a SavedModel's functions show of a BERT."""
+    """What a SavedModel's functions show about a BERT."""
 
-    hidden_act: str | None  # As in a `BertConfig`; None: not to be seen.
+    hidden_act: str | None  # As in a `BertConfig`; None: not visible.
     head_act: str | None  # Likewise, of the masked-word head.
-    layer_norm_epsilon: float | None  # None: not to be seen.
-    size_per_head: int | None  # D, in the release's own graphs alone.
-    do_lower_case: bool | None  # In graphs of TensorFlow 1 alone.
+    layer_norm_epsilon: float | None  # None: not visible.
+    size_per_head: int | None  # D; visible only in the release's own graphs.
+    do_lower_case: bool | None  # Visible only in graphs of TensorFlow 1.
 
 
-def read(folder):
+def read(folder: str) -> Any:
     """Returns the `MetaGraphDef` of a SavedModel.
 
     Raises:
-        OSError: there is none.
+        OSError: there is no saved_model.pb.
         ValueError: it is damaged.
     """
     path = os.path.join(folder, MODEL_FILE)
@@ -51,13 +53,13 @@ def read(folder):
         saved = None
     if saved is None or not saved.meta_graphs:
         raise ValueError(
-            f"{path} is no whole SavedModel; it may have been cut short: copy it again."
+            f"{path} is not a complete SavedModel; it may be truncated: copy it again."
         )
     # Modules of TensorFlow 1 have one graph for training, tagged so, and one without.
     return min(saved.meta_graphs, key=lambda graph: "train" in graph.meta_info_def.tags)
 
 
-def computation(meta_graph) -> Computation:
+def computation(meta_graph: Any) -> Computation:
     """Returns the `Computation` of a `MetaGraphDef`."""
     graph = meta_graph.graph_def
     nodes = list(graph.node)
@@ -74,7 +76,7 @@ def computation(meta_graph) -> Computation:
     )
 
 
-def _activation(nodes, *, is_head=False):
+def _activation(nodes: Iterable[Any], *, is_head: bool = False) -> str | None:
     ops = {node.op for node in nodes}
     if "Erf" in ops or "Erfc" in ops:
         return "gelu_erf"
@@ -83,28 +85,28 @@ def _activation(nodes, *, is_head=False):
         return "gelu"
     if "Relu" in ops:
         return "relu"
-    # The pooler has a tanh as well.
+    # The pooler computes tanh as well.
     tanh = [node.name for node in nodes if node.op == "Tanh"]
     if any(is_head or _BLOCK.search(name) for name in tanh):
         return "tanh"
     return None
 
 
-def _epsilon(nodes):
+def _epsilon(nodes: Iterable[Any]) -> float | None:
     value = _constant_named(nodes, _EPSILON_NAME)
     fused = (node for node in nodes if node.op == "FusedBatchNormV3")
     if value is None:
         value = next((node.attr["epsilon"].f for node in fused), None)
-    # As it was written, and not as float32 has it: 1e-12, not 9.99999996e-13.
+    # The decimal that was meant, not its float32: 1e-12, not 9.99999996e-13.
     return None if value is None else float(f"{value:.6g}")
 
 
-def _size_per_head(nodes):
+def _size_per_head(nodes: Iterable[Any]) -> int | None:
     scale = _constant_named(nodes, _SCALE_NAME)
     return round(scale**-2) if scale else None
 
 
-def _constant_named(nodes, pattern):
+def _constant_named(nodes: Iterable[Any], pattern: re.Pattern[str]) -> Any:
     for node in nodes:
         if node.op == "Const" and pattern.search(node.name):
             value = _constant(node)
@@ -113,8 +115,8 @@ def _constant_named(nodes, pattern):
     return None
 
 
-def _constant(node):
-    """Returns the number that a node is, or None."""
+def _constant(node: Any) -> Any:
+    """Returns the number in a scalar constant, or None for any other node."""
     if node.op != "Const":
         return None
     tensor = node.attr["value"].tensor
@@ -124,8 +126,8 @@ def _constant(node):
     return np.asarray(tf.make_ndarray(tensor)).item() if is_number else None
 
 
-def _do_lower_case(meta_graph):
-    """Returns what a module of TensorFlow 1 says in its signature of that name."""
+def _do_lower_case(meta_graph: Any) -> bool | None:
+    """Returns the casing that a TensorFlow 1 module has in `tokenization_info`."""
     signature = meta_graph.signature_def.get("tokenization_info")
     if signature is None or "do_lower_case" not in signature.outputs:
         return None

@@ -1,56 +1,59 @@
-"""A BERT as a SavedModel with the interface of TF Hub's series 4, and its head.
+"""Writes a BERT and its head as a SavedModel with the interface of TF Hub's series 4.
 
-A plain TensorFlow process loads it; neither Keras nor this package is needed there.
-Its variables have the release's names, so `saved_model` reads it back as it was.
+Plain TensorFlow loads it, without Keras and without this package. Its variables have
+the release's names, so `saved_model` reads back exactly what was written.
 
 Shape letters: B batch, S sequence, H hidden, M masked positions, V vocabulary.
 """
 
 import contextlib
-import json
 import os
 import tempfile
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from bert_tf import files
+from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
 from bert_tf.modeling import bert
 
-CONFIG_FILE = "bert_config.json"
-VOCAB_FILE = "vocab.txt"
 HEAD_FILE = "head.json"
-# The package's names of the features, and those of TF Hub's interface.
+# Our names of the features -> TF Hub's.
 _HUB_NAMES = {
     "input_ids": "input_word_ids",
     "input_mask": "input_mask",
     "segment_ids": "input_type_ids",
 }
 _POSITIONS = "masked_lm_positions"
-_POOLER = "bert/pooler/"
 
 
-def placement(source):
+def placement(source: source_module.Source) -> source_module.Placement:
     """Returns the `Placement` of a `Source`: every weight keeps its name."""
     return source_module.Placement(places={name: name for name in source.shapes})
 
 
-def write(source, folder):
+def write(source: source_module.Source, folder: str) -> None:
     """Writes a SavedModel into a folder.
 
-    The loaded object is called, as TF Hub's series 4 is, with a dict of
-    `input_word_ids`, `input_mask`, `input_type_ids`, int32 [B, S], and `training`, a
-    bool. It returns a dict: `sequence_output` [B, S, H]; `pooled_output` and
-    `default`, the same [B, H]; `encoder_outputs`, a list of [B, S, H]. With a
-    masked-word head, its `mlm` takes `masked_lm_positions` [B, M] as well and returns
-    `mlm_logits` [B, M, V] besides. `variables`, `trainable_variables`, `vocab_file`
-    and `do_lower_case` are there, too.
+    Like TF Hub's series 4, the loaded object is called with a dict of
+    `input_word_ids`, `input_mask`, `input_type_ids`, int32 [B, S], and with `training`,
+    a bool. It returns a dict: `sequence_output` [B, S, H]; `pooled_output` and
+    `default`, both the same [B, H]; `encoder_outputs`, a list of [B, S, H]. If there
+    is a masked-word head, `mlm` also takes `masked_lm_positions` [B, M] and also
+    returns `mlm_logits` [B, M, V]. The object has the attributes `variables`,
+    `trainable_variables`, `vocab_file` and `do_lower_case`.
 
     The signature `ids` takes `input_ids`, `input_mask`, `segment_ids` (and
-    `masked_lm_positions`) and returns what the model with its head does.
+    `masked_lm_positions`) and returns the outputs of the model with its head.
 
     Args:
         source: `Source`.
@@ -58,13 +61,8 @@ def write(source, folder):
 
     Raises:
         OSError: it cannot be written.
-        ValueError: the source cannot be read, is not whole or has no configuration.
+        ValueError: the source cannot be read, is incomplete or has no configuration.
     """
-    if source.config is None:
-        raise ValueError(
-            f"The size of the model of {source.path} is not known; give "
-            "--bert_config_file."
-        )
     with tempfile.TemporaryDirectory() as assets:
         module = _Module(source)
         module.add_assets(source, assets)
@@ -74,12 +72,14 @@ def write(source, folder):
             raise OSError(f"{folder} cannot be written: {error.message}.") from error
 
 
-def library_outputs(path, features):
-    """Returns what TensorFlow computes with a SavedModel that `write` wrote.
+def library_outputs(
+    path: str, features: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Returns what plain TensorFlow computes with a SavedModel that `write` wrote.
 
     Args:
         path: the folder.
-        features: dict of int32 arrays that the signature `ids` takes.
+        features: {name: int32 array} for the signature `ids`.
 
     Returns:
         {name of an output: float32 array}.
@@ -91,49 +91,46 @@ def library_outputs(path, features):
 
 
 class _Module(tf.Module):
-    """The model with its head, as TensorFlow functions of its own variables."""
+    """The model with its head, as TensorFlow functions of TensorFlow variables."""
 
-    # tf.Module finds these by itself, but a SavedModel has only what is assigned.
-    variables = None
-    trainable_variables = None
+    # tf.Module computes these, but a SavedModel stores only assigned attributes.
+    variables: Any = None
+    trainable_variables: Any = None
 
-    def __init__(self, source):
+    def __init__(self, source: source_module.Source) -> None:
         super().__init__()
-        computed = _Computed(source)  # Not trackable, so nothing of Keras is written.
+        computed = _Computed(source)  # Not trackable, so no Keras object is written.
         self.variables = list(computed.variables.values())
         self.trainable_variables = list(self.variables)
-        self.regularization_losses = []
-        inputs = _specs(_HUB_NAMES.values())
+        self.regularization_losses: list[Any] = []
+        inputs = _specs(dict.fromkeys(_HUB_NAMES.values(), "BS"))
         self.__call__ = _traced(computed.encode, inputs)
-        # A multiple choice has an axis of endings, its encoder has none.
-        num_axes = 3 if source.head.kind == "multiple_choice" else 2
-        features = _specs(_HUB_NAMES, num_axes=num_axes)
-        if computed.has_masked_words:
-            positions = _specs([_POSITIONS])
+        row = source.head.row
+        if row.has_masked_words:
+            positions = _specs({_POSITIONS: row.features[_POSITIONS]})
             self.mlm = tf.Module()
             self.mlm.__call__ = _traced(computed.predict_words, inputs | positions)
-            features |= positions
+        features = _specs(row.features)
         function = tf.function(lambda **features: computed.predict(features))
         self.signature = function.get_concrete_function(**features)
 
-    def add_assets(self, source, folder):
-        """Writes the files that go with the weights into a folder, and takes them."""
-        texts = {CONFIG_FILE: source.config.to_json_string()}
-        head = {
-            "kind": source.head.kind,
-            "labels": source.head.labels,
-            "label_kind": source.head.label_kind,
-        }
+    def add_assets(self, source: source_module.Source, folder: str) -> None:
+        """Writes the files beside the weights into a folder and adds them as assets."""
+        config_file = os.path.join(folder, companion_files.CONFIG_FILE)
+        with files.complete_or_absent(config_file) as file:
+            file.write(loading.known_config(source).to_json_string())
+        paths = [config_file]
         if source.head.is_known:
-            texts[HEAD_FILE] = json.dumps(head, ensure_ascii=False) + "\n"
-        for name, text in texts.items():
-            with files.complete_or_absent(os.path.join(folder, name)) as file:
-                file.write(text)
-        self.files = [
-            tf.saved_model.Asset(os.path.join(folder, name)) for name in texts
-        ]
+            head = {
+                "kind": source.head.kind,
+                "labels": source.head.labels,
+                "label_kind": source.head.label_kind,
+            }
+            paths.append(os.path.join(folder, HEAD_FILE))
+            companion_files.write_json(paths[-1], head)
+        self.files = [tf.saved_model.Asset(path) for path in paths]
         if source.vocabulary is not None:
-            path = os.path.join(folder, VOCAB_FILE)
+            path = os.path.join(folder, companion_files.VOCAB_FILE)
             source.vocabulary.save(path)
             self.vocab_file = tf.saved_model.Asset(path)
         if source.do_lower_case is not None:
@@ -143,28 +140,24 @@ class _Module(tf.Module):
 
 
 class _Computed:
-    """What a source's model computes, from variables with the release's names."""
+    """The functions of a source's model, on variables with the release's names."""
 
-    def __init__(self, source):
-        self._model = checkpoint_heads.create_model(source.config, source.head)
+    def __init__(self, source: source_module.Source) -> None:
+        config = loading.known_config(source)
+        self._model = checkpoint_heads.create_model(config, source.head)
         own = checkpoint_names.checkpoint_variables(self._model)
-        # A head that does not use the pooler may come without one.
         missing = sorted(set(own) - set(source.shapes))
-        self._has_pooler = not any(name.startswith(_POOLER) for name in missing)
-        if any(not name.startswith(_POOLER) for name in missing):
-            raise ValueError(
-                f"{source.path} lacks {len(missing)} of the model's weights, the first "
-                f"{missing[0]}; expected a whole model."
-            )
+        loading.check_whole(missing, source)
+        self._has_pooler = not missing
         self.variables = {
             name: tf.Variable(array, name=name)
             for name, array in source.read_each(source.shapes)
         }
         self._own = own
-        self._is_choice = source.head.kind == "multiple_choice"
-        self.has_masked_words = source.head.kind in ("pretraining", "masked_lm")
+        # The encoder's outputs have the axes of the features, except for choices.
+        self._has_choices = source.head.row.features["input_ids"] != "BS"
 
-    def encode(self, inputs, training=False):
+    def encode(self, inputs: Any, training: bool = False) -> dict[str, Any]:
         """Returns the encoder's outputs under TF Hub's names."""
         features = {ours: inputs[theirs] for ours, theirs in _HUB_NAMES.items()}
         encoder = self._model
@@ -176,7 +169,7 @@ class _Computed:
             )
         return self._named_as_hub(outputs)
 
-    def predict_words(self, inputs, training=False):
+    def predict_words(self, inputs: Any, training: bool = False) -> dict[str, Any]:
         """Returns the encoder's outputs and `mlm_logits`."""
         features = {ours: inputs[theirs] for ours, theirs in _HUB_NAMES.items()}
         features[_POSITIONS] = inputs[_POSITIONS]
@@ -186,12 +179,12 @@ class _Computed:
         logits = {"mlm_logits": outputs["masked_lm_logits"]}
         return self._named_as_hub(encoded) | logits
 
-    def predict(self, features):
+    def predict(self, features: Mapping[str, Any]) -> dict[str, Any]:
         """Returns all outputs of the model with its head, under our names."""
         encoder = getattr(self._model, "bert", self._model)
         with self._with_variables(), _recorded(encoder) as encoded:
             outputs = dict(self._model(features))
-        if not self._is_choice:
+        if not self._has_choices:
             outputs = encoded | outputs
         if not self._has_pooler:
             outputs.pop("pooled_output", None)
@@ -201,7 +194,7 @@ class _Computed:
             if not isinstance(tensor, list) and name != "embedding_output"
         }
 
-    def _named_as_hub(self, outputs):
+    def _named_as_hub(self, outputs: Mapping[str, Any]) -> dict[str, Any]:
         named = {
             "sequence_output": outputs["sequence_output"],
             "encoder_outputs": outputs["all_encoder_layers"],
@@ -211,7 +204,7 @@ class _Computed:
             named["default"] = outputs["pooled_output"]
         return named
 
-    def _with_variables(self):
+    def _with_variables(self) -> Any:
         """Returns a scope in which the model computes with `variables`."""
         values = [
             (variable, self.variables.get(name, tf.zeros(variable.shape)))
@@ -221,11 +214,12 @@ class _Computed:
 
 
 @contextlib.contextmanager
-def _recorded(encoder):
-    """Yields a dict that the encoder's outputs come into when it is called."""
-    outputs, call = {}, encoder.call
+def _recorded(encoder: Any) -> Iterator[dict[str, Any]]:
+    """Yields a dict that is filled with the encoder's outputs when it is called."""
+    outputs: dict[str, Any] = {}
+    call = encoder.call
 
-    def recording(*args, **kwargs):
+    def recording(*args: Any, **kwargs: Any) -> dict[str, Any]:
         outputs.update(call(*args, **kwargs))
         return dict(outputs)
 
@@ -236,8 +230,8 @@ def _recorded(encoder):
         encoder.call = call
 
 
-def _keys(features, training):
-    """Returns dropout keys, uint32 [B], drawn anew at every call; None if not used."""
+def _keys(features: Mapping[str, Any], training: bool) -> Any:
+    """Returns dropout keys, uint32 [B], drawn at every call; None if not training."""
     if not training:
         return None
     num_examples = tf.shape(features["input_ids"])[0]
@@ -245,16 +239,16 @@ def _keys(features, training):
     return tf.cast(tf.random.uniform([num_examples], 0, highest, tf.int32), tf.uint32)
 
 
-def _specs(names_of_inputs, *, num_axes=2):
-    """Returns {name: int32 TensorSpec}."""
+def _specs(shapes: Mapping[str, str]) -> dict[str, tf.TensorSpec]:
+    """Returns {name: int32 TensorSpec} of {name: shape letters}."""
     return {
-        name: tf.TensorSpec([None] * num_axes, tf.int32, name=name)
-        for name in names_of_inputs
+        name: tf.TensorSpec([None] * len(shape), tf.int32, name=name)
+        for name, shape in shapes.items()
     }
 
 
-def _traced(compute, specs):
-    """Returns the function of (inputs, training=False), for both of its modes."""
+def _traced(compute: Callable[..., Any], specs: Mapping[str, Any]) -> Any:
+    """Returns a function of (inputs, training=False), traced for both modes."""
     function = tf.function(compute)
     for training in (False, True):
         function.get_concrete_function(specs, training=training)

@@ -62,7 +62,7 @@ def test_names_of_all_generations_become_those_of_today(name, expected):
     assert names.normal_name(name) == expected
 
 
-@pytest.mark.parametrize("kind", names.CLASSES)
+@pytest.mark.parametrize("kind", checkpoint_heads.KINDS)
 def test_shapes_are_those_of_our_models(kind):
     num_labels = 3 if kind in ("classification", "token_classification") else None
     model = checkpoint_heads.create_model(
@@ -72,11 +72,13 @@ def test_shapes_are_those_of_our_models(kind):
         name: tuple(variable.shape)
         for name, variable in checkpoint_names.checkpoint_variables(model).items()
     }
-    shapes = names.encoder_shapes(TINY) | names.head_shapes(TINY, kind, num_labels)
+    shapes = checkpoint_names.encoder_shapes(TINY) | checkpoint_heads.head_shapes(
+        TINY, kind, num_labels
+    )
     assert shapes == expected
 
 
-@pytest.mark.parametrize("kind", names.CLASSES)
+@pytest.mark.parametrize("kind", checkpoint_heads.KINDS)
 def test_names_and_turned_shapes_are_those_that_transformers_wrote(foreign, kind):
     sizes = config_module.BertConfig(
         vocab_size=40,
@@ -87,14 +89,13 @@ def test_names_and_turned_shapes_are_those_that_transformers_wrote(foreign, kind
         max_position_embeddings=20,
     )
     num_labels = {"classification": 3, "token_classification": 5}.get(kind)
-    shapes = names.encoder_shapes(sizes)
-    if kind not in names.WITH_POOLER:
-        shapes = {
-            k: v for k, v in shapes.items() if k not in names.pooler_shapes(sizes)
-        }
-    shapes |= names.head_shapes(sizes, kind, num_labels)
+    shapes = checkpoint_names.encoder_shapes(sizes)
+    if not checkpoint_heads.HEADS[kind].hugging_face_has_pooler:
+        kept = checkpoint_names.without_pooler(shapes)
+        shapes = {name: shapes[name] for name in kept}
+    shapes |= checkpoint_heads.head_shapes(sizes, kind, num_labels)
     ours = {
-        names.hugging_face_name(name): names.turned_shape(name, shape)
+        names.hugging_face_name(name): names.transposed_shape(name, shape)
         for name, shape in shapes.items()
     }
     with safetensors.safe_open(foreign / kind / "model.safetensors", "numpy") as file:

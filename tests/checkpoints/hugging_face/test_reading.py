@@ -151,7 +151,7 @@ def test_a_folder_of_another_model_is_known_too_and_an_empty_one_is_not(tmp_path
             "token_classification",
             {"architectures": ["BertCrfTagger"]},  # Without a pooler: no classifier.
             "token_classification",
-            "BertCrfTagger does not tell what classifier.weight is for",
+            "BertCrfTagger does not say what classifier.weight is for",
         ),
         (
             "classification",
@@ -201,7 +201,7 @@ def test_the_masked_word_table_is_the_word_embeddings_or_left_over(
 
     source = hugging_face.open_source(rewritten(copied("gamma_beta"), change))
     assert source.unmapped == unmapped
-    said = any("is not equal to bert.embeddings" in note for note in source.notes)
+    said = any("differs from bert.embeddings" in note for note in source.notes)
     assert said is bool(unmapped)
 
 
@@ -268,7 +268,7 @@ def doubled(arrays):
         (
             "classification",
             without("bert.encoder.layer.1.output.dense.weight"),
-            "1 weights of the 41 that config.json means are missing, such as "
+            "1 of the 41 weights that config.json expects are missing, such as "
             "bert.encoder.layer.1.output.dense.weight",
         ),
         (
@@ -284,22 +284,22 @@ def doubled(arrays):
         (
             "masked_lm",
             cut("bert.embeddings.word_embeddings.weight", to=39),
-            r"word_embeddings.weight has shape \[39, 16\], but config.json means "
+            r"word_embeddings.weight has shape \[39, 16\], but config.json expects "
             r"\[40, 16\]",
         ),
         (
             "masked_lm",  # The message has the file's own layout.
             cut("bert.encoder.layer.0.intermediate.dense.weight", to=20),
-            r"intermediate.dense.weight has shape \[20, 16\], but config.json means "
+            r"intermediate.dense.weight has shape \[20, 16\], but config.json expects "
             r"\[24, 16\]",
         ),
         (
             "question_answering",
             cut("qa_outputs.weight", to=1),
-            r"qa_outputs.weight has shape \[1, 16\], but config.json means \[2, 16\]",
+            r"qa_outputs.weight has shape \[1, 16\], but config.json expects \[2, 16\]",
         ),
         ("classification", quantized, "query.weight is stored as I8, expected float"),
-        ("classification", doubled, "LayerNorm.gamma, which are one weight"),
+        ("classification", doubled, "LayerNorm.gamma, which are the same weight"),
     ],
 )
 def test_weights_that_are_not_the_configurations(copied, name, change, message):
@@ -311,13 +311,13 @@ def test_weights_that_are_not_the_configurations(copied, name, change, message):
 
 def test_a_configuration_of_more_layers_than_there_are(copied):
     folder = copied("encoder", num_hidden_layers=3)
-    with pytest.raises(ValueError, match=r"16 weights .* such as bert.encoder.layer.2"):
+    with pytest.raises(ValueError, match=r"16 of .* such as bert.encoder.layer.2"):
         hugging_face.open_source(folder)
 
 
 def test_more_layers_than_tensors_are_refused_before_they_take_memory(copied):
     folder = copied("encoder", num_hidden_layers=10**9)
-    with pytest.raises(ValueError, match=r"means 1000000000 layers, but there are"):
+    with pytest.raises(ValueError, match=r"expects 1000000000 layers, but there are"):
         hugging_face.open_source(folder)
 
 
@@ -335,7 +335,7 @@ def test_what_a_label_is_follows_the_problem_type(copied, problem_type, label_ki
     folder = copied("classification", problem_type=problem_type)
     source = hugging_face.open_source(folder)
     assert source.head.label_kind == label_kind
-    is_told = any("says problem_type regression of" in note for note in source.notes)
+    is_told = any("has problem_type regression with" in note for note in source.notes)
     assert is_told is (problem_type == "regression")
 
 
@@ -376,8 +376,13 @@ def test_weights_without_a_configuration_are_refused(copied):
         ("mean_tokens", "3_nothing.txt", "mean", None),
         ("cls_token", "3_nothing.txt", "cls", None),
         ("max_tokens", "3_nothing.txt", "max", None),
-        ("lasttoken", "3_nothing.txt", None, "pools with pooling_mode_lasttoken here"),
-        ("mean_tokens", "2_Normalize", "mean", "has more modules here: 2_Normalize;"),
+        ("lasttoken", "3_nothing.txt", None, "pooled with pooling_mode_lasttoken in"),
+        (
+            "mean_tokens",
+            "2_Normalize",
+            "mean",
+            "has further modules of sentence-transformers: 2_Normalize;",
+        ),
     ],
 )
 def test_how_vectors_of_texts_are_made_is_kept_or_told(

@@ -127,17 +127,20 @@ def test_a_folder_without_a_tokenizer_has_none(tmp_path):
             {},
             "has do_lower_case False, tokenizer.json the opposite",
         ),
-        ({"tokenize_chinese_chars": False}, {}, "every Chinese character is a word"),
+        (
+            {"tokenize_chinese_chars": False},
+            {},
+            "bert_tf makes every Chinese character a word",
+        ),
         ({}, {"normalizer__handle_chinese_chars": False}, "every Chinese character"),
-        ({}, {"normalizer__clean_text": False}, "control characters are deleted"),
+        ({}, {"normalizer__clean_text": False}, "bert_tf deletes control characters"),
         (
             {},
             {"model__max_input_chars_per_word": 100},
-            "more than 100 characters are unknown to Hugging Face's tokenizer, here "
-            "those of more than 200",
+            "of more than 100 characters unknown, bert_tf those of more than 200",
         ),
         ({"never_split": ["<x>"]}, {}, "never_split has '<x>'"),
-        ({"do_basic_tokenize": False}, {}, "here text is split at punctuation"),
+        ({"do_basic_tokenize": False}, {}, "bert_tf splits text at punctuation"),
         (
             {"tokenizer_class": "BertJapaneseTokenizer"},
             {},
@@ -148,12 +151,12 @@ def test_a_folder_without_a_tokenizer_has_none(tmp_path):
         (
             {},
             {"added_tokens": [{"id": 5, "content": "a"}]},
-            "keeps added tokens whole wherever they occur in a text: 'a'; give them",
+            "never splits added tokens: 'a'; give them",
         ),
         (
             {},
             {"added_tokens": [{"id": 9, "content": "<e>"}]},
-            "ids that do not follow the vocabulary's, so they are left out: '<e>'",
+            "do not follow the vocabulary's, so these tokens are left out: '<e>'",
         ),
     ],
 )
@@ -195,11 +198,11 @@ def test_another_kind_of_tokenizer_is_told_and_not_taken(tmp_path):
         ),
         (
             {"tokenizer__json": json_of("", model__vocab={"[PAD]": 0, "a": 2})},
-            r"tokenizer\.json: the ids of its vocabulary are not 0, 1, 2 and so on",
+            r"tokenizer\.json: the ids of its vocabulary are not 0, 1, 2",
         ),
         (
             {"tokenizer__json": json_of("", model__vocab={"[PAD]": 0, "a": "1"})},
-            r"tokenizer\.json: the ids of its vocabulary are not 0, 1, 2 and so on",
+            r"tokenizer\.json: the ids of its vocabulary are not 0, 1, 2",
         ),
         (
             {"tokenizer__json": json_of(VOCABULARY, added_tokens=["<e>"])},
@@ -229,6 +232,6 @@ def test_the_vocabulary_of_transformers_5_comes_from_tokenizer_json(foreign):
     source = hugging_face.open_source(foreign / "encoder")
     assert source.vocabulary.tokens[-3:] == ("1", "##2", "3")
     assert source.notes == (
-        "Words of more than 100 characters are unknown to Hugging Face's tokenizer, "
-        "here those of more than 200.",
+        "Hugging Face's tokenizer makes words of more than 100 characters unknown, "
+        "bert_tf those of more than 200.",
     )

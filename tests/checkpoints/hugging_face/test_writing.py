@@ -10,13 +10,13 @@ import safetensors
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import hugging_face
 from bert_tf.checkpoints import loading
+from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints.hugging_face import names
 from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import folder as release_folder
 from bert_tf.modeling import config as config_module
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
-KINDS = tuple(names.CLASSES)
 CONFIG = config_module.BertConfig(
     vocab_size=12,
     hidden_size=8,
@@ -51,8 +51,8 @@ def native_source(tmp_path):
         its_head = checkpoint_heads.Head(
             kind=kind, num_labels=num_labels, labels=labels
         )
-        shapes = names.encoder_shapes(CONFIG)
-        shapes |= names.head_shapes(CONFIG, kind, num_labels)
+        shapes = checkpoint_names.encoder_shapes(CONFIG)
+        shapes |= checkpoint_heads.head_shapes(CONFIG, kind, num_labels)
         rng = np.random.default_rng(3)
         prefix = tmp_path / "native" / "bert_model.ckpt"
         bundle.save(
@@ -68,7 +68,7 @@ def native_source(tmp_path):
     return create
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", checkpoint_heads.KINDS)
 def test_every_head_comes_back_bit_by_bit(tmp_path, native_source, kind):
     source = native_source(kind)
     folder = tmp_path / "written"
@@ -91,10 +91,12 @@ def test_every_head_comes_back_bit_by_bit(tmp_path, native_source, kind):
     assert sorted(p.name for p in folder.iterdir()) == sorted(expected)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", checkpoint_heads.KINDS)
 def test_only_the_pooler_may_be_without_a_place(native_source, kind):
     placement = hugging_face.placement(native_source(kind))
-    expected = set() if kind in names.WITH_POOLER else names.pooler_shapes(CONFIG)
+    pooler = {"bert/pooler/dense/kernel", "bert/pooler/dense/bias"}
+    has_pooler = checkpoint_heads.HEADS[kind].hugging_face_has_pooler
+    expected = set() if has_pooler else pooler
     assert set(placement.without_place) == set(expected)
     assert placement.changes == ()
 
@@ -192,8 +194,11 @@ def test_from_there_to_native_and_back_is_bit_identical(
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"config": None}, "There is no model configuration with .*bert_config.json"),
-        ({"do_lower_case": None}, "lower-cased is not known; give --do_lower_case"),
+        ({"config": None}, "has no model configuration; give its bert_config.json"),
+        (
+            {"do_lower_case": None},
+            "lower-cased text; give --do_lower_case",
+        ),
         (
             {"config": dataclasses.replace(CONFIG, vocab_size=11)},
             "has 12 pieces, but the model's vocab_size is 11",

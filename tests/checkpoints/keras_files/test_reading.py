@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.checkpoints import keras_files
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
-from bert_tf.checkpoints.keras_files import reading
-from bert_tf.checkpoints.keras_files import settings as settings_module
 from bert_tf.modeling import config as config_module
 from bert_tf.optimization import adam_weight_decay
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -87,6 +86,11 @@ def source_of(model, kind, **changes):
     return source_module.Source(**{**values, **changes})
 
 
+def read_all(path):
+    opened = keras_files.open_source(path)
+    return dict(opened.read_each(opened.shapes))
+
+
 def assert_same_weights(opened, model):
     expected = arrays_of(model)
     assert {name: tuple(a.shape) for name, a in expected.items()} == opened.shapes
@@ -100,7 +104,7 @@ def assert_same_weights(opened, model):
 def test_what_keras_saved_is_opened_under_the_releases_names(tmp_path, kind):
     model = create(kind)
     model.save(tmp_path / "model.keras")
-    opened = reading.open_source(tmp_path / "model.keras")
+    opened = keras_files.open_source(tmp_path / "model.keras")
     assert (opened.head, opened.config) == (HEADS[kind], SMALL)
     assert (opened.format, opened.unmapped, opened.optimizer) == ("keras", (), ())
     assert_same_weights(opened, model)
@@ -111,11 +115,11 @@ def test_weights_alone_show_their_head_and_find_what_lies_beside(tmp_path, kind)
     model = create(kind)
     path = tmp_path / "some.weights.h5"
     model.save_weights(path)
-    assert reading.open_source(path).config is None
+    assert keras_files.open_source(path).config is None
     (tmp_path / "bert_config.json").write_text(SMALL.to_json_string())
     (tmp_path / "vocab.txt").write_text("".join(f"{token}\n" for token in TOKENS))
     (tmp_path / "task.json").write_text('{"do_lower_case": false}')
-    opened = reading.open_source(path)
+    opened = keras_files.open_source(path)
     assert (opened.head, opened.config) == (HEADS[kind], SMALL)
     assert opened.vocabulary.tokens == TOKENS
     assert opened.do_lower_case is False
@@ -126,21 +130,14 @@ def test_weights_alone_show_their_head_and_find_what_lies_beside(tmp_path, kind)
 def test_heads_that_look_alike_are_a_classifier_unless_something_tells(tmp_path):
     path = tmp_path / "own.weights.h5"
     create("token_classification", name="my_tagger").save_weights(path)
-    opened = reading.open_source(path)
+    opened = keras_files.open_source(path)
     assert (opened.head.kind, opened.head.is_known) == ("classification", False)
     task = {"task": "token_classification", "labels": LABELS}
     (tmp_path / "task.json").write_text(json.dumps(task))
-    opened = reading.open_source(path)
+    opened = keras_files.open_source(path)
     assert opened.head == dataclasses.replace(
         HEADS["token_classification"], labels=LABELS
     )
-
-
-def test_classes_in_files_are_those_that_heads_make():
-    for kind, own in HEADS.items():
-        name = type(checkpoint_heads.create_model(SMALL, own)).__name__
-        known = settings_module.KIND_OF_CLASS[name]
-        assert known == ("pretraining" if kind == "masked_lm" else kind)
 
 
 def test_an_optimizers_state_is_no_weight(tmp_path):
@@ -148,8 +145,7 @@ def test_an_optimizers_state_is_no_weight(tmp_path):
     model.compile(optimizer=adam_weight_decay.AdamWeightDecay(1e-3))
     model.fit({**FEATURES, "label_ids": np.array([0, 2])}, verbose=0)
     model.save(tmp_path / "model.keras")
-    opened = reading.open_source(tmp_path / "model.keras")
-    assert "optimizer/vars/0" in opened.optimizer
+    opened = keras_files.open_source(tmp_path / "model.keras")
     assert opened.unmapped == ()
     assert_same_weights(opened, model)
 
@@ -157,7 +153,7 @@ def test_an_optimizers_state_is_no_weight(tmp_path):
 def test_bfloat16_weights_are_read_as_float32(tmp_path):
     model = create("encoder", dtype="bfloat16")
     model.save(tmp_path / "model.keras")
-    opened = reading.open_source(tmp_path / "model.keras")
+    opened = keras_files.open_source(tmp_path / "model.keras")
     name = "bert/pooler/dense/kernel"
     ((_, array),) = opened.read_each([name])
     assert array.dtype == "float32"
@@ -171,7 +167,7 @@ def test_a_file_that_was_zipped_again_with_compression_is_read_too(tmp_path):
     members = read_members(tmp_path / "model.keras")
     path = tmp_path / "smaller.keras"
     write_members(path, members, compression=zipfile.ZIP_DEFLATED)
-    assert_same_weights(reading.open_source(path), model)
+    assert_same_weights(keras_files.open_source(path), model)
 
 
 @pytest.mark.parametrize("suffix", [".keras", ".weights.h5"])
@@ -185,9 +181,9 @@ def test_what_keras_has_no_place_for_survives_in_a_file_of_ours(tmp_path, suffix
         do_lower_case=True,
     )
     path = tmp_path / f"model{suffix}"
-    reading.write(written, path)
+    keras_files.write(written, path)
     assert [child.name for child in tmp_path.iterdir()] == [path.name]
-    opened = reading.open_source(path)
+    opened = keras_files.open_source(path)
     assert (opened.head, opened.config) == (written.head, SMALL)
     assert opened.do_lower_case is True
     if suffix == ".keras":
@@ -237,8 +233,8 @@ def test_what_is_written_loads_in_plain_keras_without_custom_objects(
     for kind in checkpoint_heads.KINDS:
         np.savez(tmp_path / f"{kind}.features.npz", **features_of(kind))
         written = source_of(create(kind), kind)
-        reading.write(written, tmp_path / f"{kind}.keras")
-        reading.write(written, tmp_path / f"{kind}.weights.h5")
+        keras_files.write(written, tmp_path / f"{kind}.keras")
+        keras_files.write(written, tmp_path / f"{kind}.weights.h5")
     # Its file also names an optimizer of this package.
     compiled = create("encoder")
     compiled.compile(optimizer=adam_weight_decay.AdamWeightDecay(1e-3))
@@ -280,9 +276,9 @@ def test_a_pooler_that_the_source_lacks_is_new_and_always_the_same(tmp_path):
     poolers = []
     for name in ("one.keras", "two.keras"):
         changed = dataclasses.replace(whole, shapes=without)
-        assert reading.placement(changed).without_place == ()
-        reading.write(changed, tmp_path / name)
-        opened = reading.open_source(tmp_path / name)
+        assert keras_files.placement(changed).without_place == ()
+        keras_files.write(changed, tmp_path / name)
+        opened = keras_files.open_source(tmp_path / name)
         poolers.append(dict(opened.read_each(["bert/pooler/dense/kernel"])))
     first, second = (pooler["bert/pooler/dense/kernel"] for pooler in poolers)
     np.testing.assert_array_equal(first, second)
@@ -292,19 +288,17 @@ def test_a_pooler_that_the_source_lacks_is_new_and_always_the_same(tmp_path):
 def test_a_placement_names_what_has_no_place():
     whole = source_of(create("encoder"), "encoder")
     shapes = {**whole.shapes, "bert/embeddings/more": (3,)}
-    found = reading.placement(dataclasses.replace(whole, shapes=shapes))
+    found = keras_files.placement(dataclasses.replace(whole, shapes=shapes))
     assert found.without_place == ("bert/embeddings/more",)
-    place = found.places["bert/pooler/dense/bias"]
-    assert place.endswith("pooler/dense/vars/1")
     assert set(found.places) == set(whole.shapes)
 
 
 @pytest.mark.parametrize(
     "changes, name, message",
     [
-        ({"config": None}, "m.keras", "give --bert_config_file"),
+        ({"config": None}, "m.keras", "or give --bert_config_file"),
         ({}, "m.h5", "expected a name that ends with .keras or .weights.h5"),
-        ({"shapes": {}}, "m.keras", "has no bert/embeddings/word_embeddings"),
+        ({"shapes": {}}, "m.keras", "lacks 37 .* bert/embeddings/word_embeddings"),
         (
             {"config": dataclasses.replace(SMALL, vocab_size=7)},
             "m.keras",
@@ -315,7 +309,7 @@ def test_a_placement_names_what_has_no_place():
 def test_what_cannot_be_written_leaves_nothing(tmp_path, changes, name, message):
     wrong = source_of(create("encoder"), "encoder", **changes)
     with pytest.raises(ValueError, match=message):
-        reading.write(wrong, tmp_path / name)
+        keras_files.write(wrong, tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -404,7 +398,7 @@ LAMBDA = {
         ),
         (
             lambda m: _changed_config(m, lambda v: v.update(config={})),
-            "the BertModel in it has no configuration",
+            "its BertModel has no configuration",
         ),
         (
             lambda m: _changed_config(m, lambda v: v["config"]["config"].update(a=1)),
@@ -414,32 +408,33 @@ LAMBDA = {
             lambda m: _changed_config(
                 m, lambda v: v["config"]["config"].update(num_hidden_layers=3)
             ),
-            "lacks 16 of 55 weights, such as bert/encoder/layer_2",
+            "do not match its model: .* could not be loaded",
         ),
-        (lambda m: {**m, "config.json": b"{"}, "config.json in it cannot be read"),
+        (lambda m: {**m, "config.json": b"{"}, "its config.json cannot be read"),
         (lambda m: {**m, "config.json": b"[" * 10**6}, "cannot be read: maximum"),
-        (lambda m: {**m, "config.json": b"[]"}, "config.json in it holds no JSON"),
+        (lambda m: {**m, "config.json": b"[]"}, "its config.json is not a JSON"),
         (
             lambda m: {**m, "metadata.json": b" " * ((1 << 25) + 1)},
             "would have 33554433 bytes, expected at most 33554432",
         ),
         (lambda m: _without(m, "metadata.json"), "has no metadata.json"),
         (lambda m: _without(m, "model.weights.h5"), "has no model.weights.h5"),
-        (lambda m: {**m, "model.weights.h5": b"x" * 99}, "no whole HDF5 file"),
+        (lambda m: {**m, "model.weights.h5": b"x" * 99}, "not a complete HDF5 file"),
         (
             lambda m: {**m, "model.weights.h5": m["model.weights.h5"][:20000]},
-            "no whole HDF5 file",
+            "not a complete HDF5 file",
         ),
         (
             lambda m: _changed_weights(m, lambda w: w.pop("embeddings")),
-            "lacks 5 of 39 weights, such as bert/embeddings/LayerNorm/beta",
+            "do not match its model: .* could not be loaded",
         ),
         (
             lambda m: _changed_weights(m, _link_elsewhere),
-            "lacks 2 of 39 weights, such as bert/pooler/dense/bias",
+            "do not match its model",
         ),
-        (lambda m: _changed_weights(m, _virtual), "lies in another file"),
-        (lambda m: _changed_weights(m, _shape_bomb), "but 0 are stored"),
+        # Neither reads another file nor reserves memory for what is not stored.
+        (lambda m: _changed_weights(m, _virtual), "do not match its model"),
+        (lambda m: _changed_weights(m, _shape_bomb), "do not match its model"),
     ],
 )
 def test_a_wrong_file_is_refused_in_one_line_and_never_run(tmp_path, change, message):
@@ -447,7 +442,7 @@ def test_a_wrong_file_is_refused_in_one_line_and_never_run(tmp_path, change, mes
     create("encoder").save(path)
     write_members(path, change(read_members(path)))
     with pytest.raises(ValueError, match=message) as caught:
-        reading.open_source(path)
+        read_all(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -458,19 +453,19 @@ def test_a_zip_bomb_is_refused_by_what_it_declares(tmp_path):
     members = {**read_members(path), "model.weights.h5": bytes(10**7)}
     write_members(path, members, compression=zipfile.ZIP_DEFLATED)
     with pytest.raises(ValueError, match=r"would unpack from .* to 10000000 bytes"):
-        reading.open_source(path)
+        keras_files.open_source(path)
 
 
 @pytest.mark.parametrize("kept", [0, 100, 0.5, 0.999])
 @pytest.mark.parametrize("suffix", [".keras", ".weights.h5"])
 def test_a_file_that_was_cut_short_is_refused(tmp_path, suffix, kept):
     path = tmp_path / f"model{suffix}"
-    reading.write(source_of(create("encoder"), "encoder"), path)
+    keras_files.write(source_of(create("encoder"), "encoder"), path)
     content = path.read_bytes()
     size = kept if isinstance(kept, int) else int(kept * len(content))
     path.write_bytes(content[:size])
-    with pytest.raises(ValueError, match="it may have been cut short: copy it again"):
-        reading.open_source(path)
+    with pytest.raises(ValueError, match="it may be truncated: copy it again"):
+        read_all(path)
 
 
 def test_a_damaged_byte_is_noticed(tmp_path):
@@ -479,21 +474,21 @@ def test_a_damaged_byte_is_noticed(tmp_path):
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"model\.weights\.h5 in it is damaged"):
-        reading.open_source(path)
+    with pytest.raises(ValueError, match=r"its model\.weights\.h5 is damaged"):
+        read_all(path)
 
 
 def test_a_file_that_is_not_there_is_one_line(tmp_path):
     for name in ("a.keras", "a.weights.h5"):
         with pytest.raises(FileNotFoundError, match=f"There is no file .*{name}"):
-            reading.open_source(tmp_path / name)
+            keras_files.open_source(tmp_path / name)
 
 
 def test_weights_of_another_model_are_named(tmp_path):
     other = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(2)])
     other.save_weights(tmp_path / "other.weights.h5")
-    with pytest.raises(ValueError, match="none of this package's models, such as laye"):
-        reading.open_source(tmp_path / "other.weights.h5")
+    with pytest.raises(ValueError, match=r"not hold the weights of a model of .* laye"):
+        keras_files.open_source(tmp_path / "other.weights.h5")
 
 
 @pytest.mark.parametrize(
@@ -506,4 +501,4 @@ def test_weights_of_another_model_are_named(tmp_path):
     ],
 )
 def test_the_format_is_known_by_its_name(path, expected):
-    assert reading.is_at(path) is expected
+    assert keras_files.is_at(path) is expected

@@ -80,7 +80,7 @@ def test_a_part_of_a_checkpoint_is_refused_and_the_prefix_named(released, part):
     prefix = released / "bert_model.ckpt"
     with pytest.raises(ValueError, match=r"one file of a checkpoint.*") as error:
         read_all(f"{prefix}{part}")
-    assert str(error.value).endswith(f"in common: {prefix}")
+    assert str(error.value).endswith(f"share: {prefix}")
 
 
 def test_a_missing_checkpoint_is_named(released):
@@ -103,7 +103,7 @@ def test_a_folder_without_a_checkpoint_file_is_refused(tmp_path):
 def test_a_data_file_that_is_cut_off_is_refused(copied, size):
     with open(f"{copied}.data-00000-of-00001", "r+b") as file:
         file.truncate(size)
-    with pytest.raises(ValueError, match="cannot be read: it is damaged or cut off"):
+    with pytest.raises(ValueError, match="cannot be read: it is damaged or truncated"):
         read_all(copied)
 
 
@@ -113,7 +113,7 @@ def test_a_changed_byte_is_found(copied):
         byte = file.read(1)[0]
         file.seek(5000)
         file.write(bytes([byte ^ 1]))
-    with pytest.raises(ValueError, match=r"damaged or cut off \(.*\); copy it again"):
+    with pytest.raises(ValueError, match=r"damaged or truncated \(.*\); copy it again"):
         read_all(copied)
 
 

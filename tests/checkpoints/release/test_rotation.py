@@ -149,7 +149,7 @@ def test_the_one_before_is_taken_where_the_latest_is_gone(tmp_path, caplog):
     write(tmp_path, 1, 2)
     (tmp_path / "model.ckpt-2.index").unlink()
     assert rotation.latest(tmp_path) == str(tmp_path / "model.ckpt-1")
-    assert "model.ckpt-2 is missing; taking" in caplog.text
+    assert "model.ckpt-2 is missing; using" in caplog.text
 
 
 def test_it_is_an_error_where_all_are_gone(tmp_path):
@@ -166,7 +166,7 @@ def test_a_damaged_checkpoint_names_the_one_before_it(tmp_path):
     (tmp_path / "model.ckpt-2.index").unlink()
     prefix = rotation.latest(tmp_path)
     wanted = bundle.read_names_and_shapes(prefix)
-    with pytest.raises(ValueError, match=r"or take the one before it, .*ckpt-1\."):
+    with pytest.raises(ValueError, match=r"or use the previous one, .*ckpt-1\."):
         bundle.read(prefix, wanted)
 
 
@@ -188,7 +188,7 @@ import os, pathlib, shutil, signal, sys
 import numpy as np
 import tensorflow as tf
 from bert_tf import files
-from bert_tf.checkpoints import rotation
+from bert_tf.checkpoints.release import rotation
 
 def write_until(folder, moment):
     passed = iter(range(1000))

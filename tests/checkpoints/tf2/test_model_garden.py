@@ -38,7 +38,7 @@ def _computed(source):
             {"sequence_output", "pooled_output", "masked_lm_logits"},
         ),
         (
-            "trained",  # Its next-sentence head has a pooler of its own.
+            "trained",  # Its next-sentence head has a its own pooler.
             "pretraining",
             {"sequence_output", "masked_lm_logits", "next_sentence_logits"},
         ),
@@ -87,7 +87,7 @@ def test_the_pooler_of_the_head_is_taken_and_slots_are_no_weights():
         "bert_encoder_v2/pooler_transform/bias",
         "bert_encoder_v2/pooler_transform/kernel",
     )
-    assert "pooler of its own" in source.notes[0]
+    assert "its own pooler" in source.notes[0]
     assert len(source.shapes) == 46
     # m and v of all but the encoder's and the head's poolers and the head; besides
     # these global_step, save_counter and five numbers of Adam's.
@@ -128,7 +128,7 @@ def test_structure_says_what_names_do_not(tmp_path, name, num_weights):
 
 
 def test_another_network_is_named():
-    with pytest.raises(ValueError, match="is no BERT: it is ALBERT") as error:
+    with pytest.raises(ValueError, match="is not a BERT: it is ALBERT") as error:
         model_garden.open_source(FOREIGN / "albert")
     assert "\n" not in str(error.value)
 
@@ -136,7 +136,7 @@ def test_another_network_is_named():
 def test_any_other_object_checkpoint_is_no_encoder(tmp_path):
     checkpoint = tf.train.Checkpoint(dense=tf.Variable([1.0], name="dense/bias"))
     prefix = checkpoint.save(tmp_path / "other")
-    message = "holds no whole BERT encoder: bert/embeddings/word_embeddings is not in"
+    message = "has no complete BERT encoder: bert/embeddings/word_embeddings is mi"
     with pytest.raises(ValueError, match=message):
         model_garden.open_source(prefix)
 
@@ -171,5 +171,5 @@ def test_a_checkpoint_cut_short_gives_one_line(tmp_path, part, size):
 
 def test_a_checkpoint_of_2018_is_none_of_the_model_garden(golden):
     assert not model_garden.is_at(golden / "model" / "bert_model.ckpt")
-    with pytest.raises(ValueError, match="its format is bert"):
+    with pytest.raises(ValueError, match="has the format bert"):
         model_garden.open_source(golden / "model" / "bert_model.ckpt")

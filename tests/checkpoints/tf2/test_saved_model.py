@@ -130,7 +130,12 @@ def _nothing_to_be_seen(node):
         (_epsilon_of_another, "gelu", 1e-5, None),
         (_relu, "relu", 1e-12, None),
         (_erf_in_head, "gelu", 1e-12, "its masked-word head computes gelu_erf"),
-        (_nothing_to_be_seen, "gelu", 1e-12, "do not show the activation; taken as"),
+        (
+            _nothing_to_be_seen,
+            "gelu",
+            1e-12,
+            "do not show the activation; gelu is assumed",
+        ),
     ],
 )
 def test_activation_and_epsilon_are_what_the_functions_compute(
@@ -152,7 +157,7 @@ def test_a_number_of_heads_that_is_not_to_be_seen_is_asked_for(unpacked):
     source = saved_model.open_source(folder)
     assert source.config is None
     assert "give --bert_config_file" in source.notes[0]
-    with pytest.raises(ValueError, match=r"size of the model of .* is not known"):
+    with pytest.raises(ValueError, match=r"size of the model in .* is unknown"):
         loading.create_model(source)
 
 
@@ -197,15 +202,15 @@ def _graph_of_nothing(folder):
 @pytest.mark.parametrize(
     "spoil, message",
     [
-        (_cut("saved_model.pb", 5000), "is no whole SavedModel"),
-        (_cut("saved_model.pb", 0), "is no whole SavedModel"),
-        (_cut("variables/variables.index", 900), "is damaged or cut off"),
-        (_cut("variables/variables.data-00000-of-00001", 70000), "is damaged or cut"),
+        (_cut("saved_model.pb", 5000), "is not a complete SavedModel"),
+        (_cut("saved_model.pb", 0), "is not a complete SavedModel"),
+        (_cut("variables/variables.index", 900), "is damaged or truncated"),
+        (_cut("variables/variables.data-00000-of-00001", 70000), "is damaged or trunc"),
         (_cut("assets/vocab.txt", 3), "\\[UNK\\], .* missing"),
         (_without_variables, "SavedModel without variables"),
-        (_another_network, "holds no whole BERT encoder"),
-        (_another_module, "holds no BERT encoder: .* got module/dense/kernel"),
-        (_graph_of_nothing, "its graph of objects is damaged"),
+        (_another_network, "has no complete BERT encoder"),
+        (_another_module, "has no BERT encoder: .* got module/dense/kernel"),
+        (_graph_of_nothing, "its object graph is damaged"),
     ],
 )
 def test_what_cannot_be_read_is_said_in_one_line(unpacked, spoil, message):

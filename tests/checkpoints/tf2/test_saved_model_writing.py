@@ -224,7 +224,7 @@ def test_what_is_not_known_is_not_written(tmp_path):
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"config": None}, "size of the model of a source is not known; give --bert"),
+        ({"config": None}, "size of the model in a source is unknown; put"),
         ({"without": "bert/encoder/layer_0/out"}, "a source lacks 4 of the model's"),
     ],
 )
@@ -239,5 +239,5 @@ def test_a_description_of_the_head_that_is_none_is_said(tmp_path):
     source, _ = _source("classification")
     saved_model.write(source, str(tmp_path))
     (tmp_path / "assets" / "head.json").write_text('{"kind": "dance"}')
-    with pytest.raises(ValueError, match=r"head\.json does not describe its head"):
+    with pytest.raises(ValueError, match=r"head\.json does not describe a head"):
         saved_model.open_source(tmp_path)

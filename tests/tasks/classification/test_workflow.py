@@ -216,7 +216,7 @@ def test_the_casing_of_the_checkpoints_run_is_kept(
     )
     values = {"init_checkpoint": str(downloaded), "vocab_file": None}
     with pytest.raises(
-        ValueError, match=r"is of cased text; give --do_lower_case=False"
+        ValueError, match=r"was trained on cased text; give --do_lower_case=False"
     ):
         classification_workflow.run(weather_options(tmp_path / "run", **values))
     options = weather_options(tmp_path / "run", do_lower_case=False, **values)

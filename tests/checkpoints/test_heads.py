@@ -1,0 +1,99 @@
+"""The table of heads: rows are consistent, and it needs no task folder."""
+
+import subprocess
+import sys
+
+import pytest
+
+from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.checkpoints import names as checkpoint_names
+from bert_tf.modeling import config as config_module
+
+TINY = config_module.BertConfig(
+    vocab_size=7,
+    hidden_size=4,
+    num_hidden_layers=1,
+    num_attention_heads=1,
+    intermediate_size=6,
+    max_position_embeddings=5,
+    type_vocab_size=3,
+)
+
+
+def head_of_kind(kind):
+    num_labels = 5 if checkpoint_heads.HEADS[kind].has_labels else None
+    return checkpoint_heads.Head(kind=kind, num_labels=num_labels)
+
+
+@pytest.mark.parametrize("kind", checkpoint_heads.KINDS)
+def test_a_row_lists_the_weights_of_its_model(kind):
+    head = head_of_kind(kind)
+    model = checkpoint_heads.create_model(TINY, head)
+    variables = checkpoint_names.checkpoint_variables(model)
+    found = {name: tuple(variable.shape) for name, variable in variables.items()}
+    encoder = checkpoint_names.encoder_shapes(TINY)
+    assert found == encoder | checkpoint_heads.head_shapes(TINY, kind, head.num_labels)
+    assert checkpoint_heads.kind_of(model) == kind
+    assert all(map(checkpoint_heads.is_head_weight, set(found) - set(encoder)))
+    assert not any(map(checkpoint_heads.is_head_weight, encoder))
+
+
+@pytest.mark.parametrize(
+    "names, kind",
+    [
+        (["bert/pooler/dense/bias"], "encoder"),
+        (["cls/predictions/output_bias"], "masked_lm"),
+        (["cls/predictions/output_bias", "cls/seq_relationship/output_bias"], None),
+        (["output_weights"], "classification"),  # Or tags, or choices: the likeliest.
+        (["cls/squad/output_bias"], "question_answering"),
+        # A fine-tuned head counts before the pretraining heads that were left in.
+        (["cls/seq_relationship/output_bias", "output_weights"], "classification"),
+    ],
+)
+def test_names_show_the_head(names, kind):
+    head = checkpoint_heads.head_of(dict.fromkeys(names, (5, 4)))
+    assert head.kind == (kind or "pretraining")
+    assert head.is_known == ("output_weights" not in names)
+
+
+@pytest.mark.parametrize(
+    "name, expected",
+    [
+        ("output_weights", True),
+        ("cls/squad/output_bias", True),
+        ("cls/predictions/output_bias", False),  # As long as the vocabulary.
+        ("bert/pooler/dense/bias", False),
+    ],
+)
+def test_only_some_shapes_depend_on_the_task(name, expected):
+    assert checkpoint_heads.is_sized_by_task(name) is expected
+
+
+# Task folders raise an error when they are imported.
+WITHOUT_TASKS = """
+import importlib, pathlib, sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith(("bert_tf.tasks", "bert_tf.fine_tuning")):
+            raise AssertionError(f"{name} was imported")
+
+sys.meta_path.insert(0, Blocked())
+for path in pathlib.Path("bert_tf/checkpoints").rglob("*.py"):
+    name = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+    importlib.import_module(name)
+
+from bert_tf.checkpoints import heads
+from bert_tf.modeling import config
+
+tiny = config.BertConfig(
+    vocab_size=7, hidden_size=4, num_hidden_layers=1, num_attention_heads=1,
+    intermediate_size=6, max_position_embeddings=5,
+)
+for kind, row in heads.HEADS.items():
+    heads.create_model(tiny, heads.Head(kind=kind, num_labels=row.has_labels or None))
+"""
+
+
+def test_checkpoints_need_no_task_folder(project_root):
+    subprocess.run([sys.executable, "-c", WITHOUT_TASKS], cwd=project_root, check=True)
