@@ -15,7 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf import files
-from bert_tf.checkpoints.release import folder as release_folder
+from bert_tf.checkpoints import companion_files
 from bert_tf.training import training_facts
 
 logger = logging.getLogger(__name__)
@@ -25,9 +25,9 @@ EVAL_RESULTS_FILE = "eval_results.txt"
 RUN_FILE = "run.json"
 # What predicting and exporting need beside a checkpoint.
 SETTINGS_FILES = (
-    release_folder.TASK_FILE,
-    release_folder.CONFIG_FILE,
-    release_folder.VOCAB_FILE,
+    companion_files.TASK_FILE,
+    companion_files.CONFIG_FILE,
+    companion_files.VOCAB_FILE,
 )
 # Flags that can change when a run resumes without changing what it computes.
 WITHOUT_EFFECT = (
@@ -91,10 +91,10 @@ class RunFolder:
         """
         if not self._is_written:
             return
-        self._write_json(release_folder.TASK_FILE, task)
-        self._write_text(release_folder.CONFIG_FILE, config.to_json_string())
+        self._write_json(companion_files.TASK_FILE, task)
+        self._write_text(companion_files.CONFIG_FILE, config.to_json_string())
         if vocabulary is not None:
-            vocabulary_file = self._file(release_folder.VOCAB_FILE)
+            vocabulary_file = self._file(companion_files.VOCAB_FILE)
             with files.complete_or_absent_path(vocabulary_file) as path:
                 vocabulary.save(path)
         self._write_json(
@@ -143,7 +143,7 @@ class RunFolder:
         Raises:
             ValueError: something else differs.
         """
-        recorded = self._read_json(release_folder.CONFIG_FILE)
+        recorded = self._read_json(companion_files.CONFIG_FILE)
         if recorded is None:
             return {}
         recorded_config = type(config).from_dict(recorded)
@@ -170,7 +170,7 @@ class RunFolder:
 
     def read_task(self) -> dict[str, Any]:
         """Returns the content of task.json; raises ValueError if there is none."""
-        task = self._read_json(release_folder.TASK_FILE)
+        task = self._read_json(companion_files.TASK_FILE)
         if task is None:
             raise ValueError(
                 f"{self.path} holds no task.json; expected the output_dir of a "
