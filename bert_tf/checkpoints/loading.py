@@ -9,7 +9,6 @@ to it. (A run that goes on after an interruption does restore them; see `trainin
 import dataclasses
 import logging
 import os
-from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
@@ -137,7 +136,7 @@ def load_model(
     source = formats.open_source(path, progress=progress)
     model = create_model(source, **kwargs)
     report = load_source(model, source)
-    check_whole(report.missing, source)
+    source.check_complete(report.missing)
     return model
 
 
@@ -155,39 +154,9 @@ def create_model(source: source_module.Source, **kwargs: Any) -> Any:
             "which no checkpoint describes; use bert_tf.load with the folder of its "
             "run, or give a BertModel to load_checkpoint for the encoder alone."
         )
-    return checkpoint_heads.create_model(known_config(source), source.head, **kwargs)
-
-
-def known_config(source: source_module.Source) -> config_module.BertConfig:
-    """Returns a source's configuration.
-
-    Raises:
-        ValueError: it has none.
-    """
-    if source.config is None:
-        raise ValueError(
-            f"The size of the model in {source.path} is unknown; put its "
-            "bert_config.json beside it, or give --bert_config_file."
-        )
-    return source.config
-
-
-def check_whole(missing: Iterable[str], source: source_module.Source) -> None:
-    """Checks that at most the pooler is missing, which some heads do not use.
-
-    Args:
-        missing: names of the model's weights that the source lacks.
-        source: for the message.
-
-    Raises:
-        ValueError: another weight is missing.
-    """
-    missing = checkpoint_names.without_pooler(missing)
-    if missing:
-        raise ValueError(
-            f"{source.path} lacks {len(missing)} of the model's weights, the first "
-            f"{missing[0]}; expected a complete model."
-        )
+    return checkpoint_heads.create_model(
+        source.required_config(), source.head, **kwargs
+    )
 
 
 def load_source(model: Any, source: source_module.Source) -> LoadReport:

@@ -11,6 +11,7 @@ import dataclasses
 import numpy as np
 
 from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.modeling import config as config_module
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
@@ -41,6 +42,35 @@ class Source:
         default_factory=dict
     )
     notes: tuple[str, ...] = ()  # Sentences to show to a user who converts it.
+
+    def required_config(self) -> config_module.BertConfig:
+        """Returns the configuration.
+
+        Raises:
+            ValueError: there is none.
+        """
+        if self.config is None:
+            raise ValueError(
+                f"The size of the model in {self.path} is unknown; put its "
+                "bert_config.json beside it, or give --bert_config_file."
+            )
+        return self.config
+
+    def check_complete(self, missing: collections.abc.Iterable[str]) -> None:
+        """Checks that at most the pooler is missing, which some heads do not use.
+
+        Args:
+            missing: names of weights that a model needs and this source lacks.
+
+        Raises:
+            ValueError: another weight is missing.
+        """
+        missing = checkpoint_names.without_pooler(missing)
+        if missing:
+            raise ValueError(
+                f"{self.path} lacks {len(missing)} of the model's weights, the first "
+                f"{missing[0]}; expected a complete model."
+            )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -72,7 +72,7 @@ def compare_outputs(
     Raises:
         ValueError: the source is incomplete.
     """
-    source_config = loading.known_config(source)
+    source_config = source.required_config()
     config = written.config or source_config
     like_target = dataclasses.replace(
         source_config,
@@ -121,7 +121,7 @@ def _outputs(
     """Returns what the weights of a source compute with a configuration."""
     model = loading.create_model(dataclasses.replace(source, config=config))
     report = loading.assign(model, source)
-    loading.check_whole(report.missing, source)
+    source.check_complete(report.missing)
     outputs = probe.outputs(model, batch)
     del model
     gc.collect()  # Keras models are reference cycles; free this one before the next.

@@ -7,7 +7,6 @@ from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
 
-from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints.conversion import comparison
 from bert_tf.checkpoints.conversion import probe
@@ -80,7 +79,7 @@ def _numbers(differences: Mapping[str, float]) -> list[str]:
 
 
 def _model(source: source_module.Source) -> str:
-    config = loading.known_config(source)
+    config = source.required_config()
     casing = {True: ", lower-cased", False: ", cased", None: ""}[source.do_lower_case]
     head = source.head
     labels = f" ({head.num_labels} classes)" if head.num_labels else ""
@@ -147,7 +146,7 @@ def _notes(conversion: Conversion) -> Iterator[str]:
         yield f"the target computes something else: {sentence}"
     yield from conversion.source.notes
     if conversion.target_format == "bert":
-        yield from _unknown_in_2018(loading.known_config(written))
+        yield from _unknown_in_2018(written.required_config())
     if not kept.head.is_known:
         yield (
             f"output_weights were taken for a {kept.head.kind} head, as in 2018; if "

@@ -6,10 +6,10 @@ tokenizer; `sentence_layout` serves sentence-transformers. torch and transformer
 not needed.
 """
 
-from bert_tf.checkpoints.hugging_face import reading as hugging_face_reading
-from bert_tf.checkpoints.hugging_face import writing as hugging_face_writing
+from bert_tf.checkpoints.hugging_face import reading
+from bert_tf.checkpoints.hugging_face import writing
 
-is_at = hugging_face_reading.is_at
-open_source = hugging_face_reading.open_source
-placement = hugging_face_writing.placement
-write = hugging_face_writing.write
+is_at = reading.is_at
+open_source = reading.open_source
+placement = writing.placement
+write = writing.write

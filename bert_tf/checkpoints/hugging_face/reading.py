@@ -13,12 +13,12 @@ from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
-from bert_tf.checkpoints.hugging_face import config as config_module
+from bert_tf.checkpoints.hugging_face import config as hugging_face_config
 from bert_tf.checkpoints.hugging_face import names
 from bert_tf.checkpoints.hugging_face import sentence_layout
 from bert_tf.checkpoints.hugging_face import shards
 from bert_tf.checkpoints.hugging_face import tokenizer
-from bert_tf.modeling import config as bert_config
+from bert_tf.modeling import config as config_module
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 FORMAT = "hugging_face"
@@ -48,10 +48,12 @@ def is_at(path: str | os.PathLike[str]) -> bool:
     found = files.list_folder(folder)
     if shards.holds_weights(found):
         return True
-    if config_module.NAME not in found:
+    if hugging_face_config.NAME not in found:
         return False
     try:
-        values = companion_files.read_json(os.path.join(folder, config_module.NAME))
+        values = companion_files.read_json(
+            os.path.join(folder, hugging_face_config.NAME)
+        )
     except ValueError:
         return False
     return "model_type" in values
@@ -71,14 +73,14 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
             vocabulary is longer than its table, or not a BERT's.
     """
     folder = _folder(path)
-    described = config_module.read(folder)
+    described = hugging_face_config.read(folder)
     stored = shards.stored_tensors(folder, described.class_name)
     num_layers = described.config.num_hidden_layers
     if num_layers > len(stored):  # Checked before names are listed for each layer.
         raise ValueError(
-            f"{folder}: {config_module.NAME} expects {num_layers} layers, but there "
-            f"are only {len(stored)} tensors; it belongs to another model, or a file "
-            "is missing."
+            f"{folder}: {hugging_face_config.NAME} expects {num_layers} layers, but "
+            f"there are only {len(stored)} tensors; it belongs to another model, or a "
+            "file is missing."
         )
     weights = _assigned(stored, num_layers)
     head, head_notes = _head(weights.by_name, described)
@@ -188,7 +190,7 @@ def _dtype_notes(by_name: _Tensors) -> Iterator[str]:
 
 
 def _head(
-    by_name: _Tensors, described: config_module.Description
+    by_name: _Tensors, described: hugging_face_config.Description
 ) -> tuple[checkpoint_heads.Head, list[str]]:
     """Returns the `Head` and notes.
 
@@ -213,8 +215,8 @@ def _head(
         notes.append("No model of bert_tf has a next-sentence head alone.")
     elif described.kind not in (None, "encoder", head.kind):
         notes.append(
-            f"{config_module.NAME} names {described.class_name}, but the weights are "
-            f"those of {head.row.hugging_face_class}."
+            f"{hugging_face_config.NAME} names {described.class_name}, but the weights "
+            f"are those of {head.row.hugging_face_class}."
         )
     labels = described.labels
     if labels is not None and head.num_labels not in (None, len(labels)):
@@ -234,7 +236,7 @@ def _with_label_kind(
         return head, notes
     if label_kind == checkpoint_heads.REGRESSION and head.num_labels != 1:
         sentence = (
-            f"{config_module.NAME} has problem_type regression with "
+            f"{hugging_face_config.NAME} has problem_type regression with "
             f"{head.num_labels} numbers; bert_tf supports one, so the numbers are the "
             "logits of a classifier here."
         )
@@ -245,7 +247,7 @@ def _with_label_kind(
 def _check_weights(
     folder: str,
     by_name: _Tensors,
-    config: bert_config.BertConfig,
+    config: config_module.BertConfig,
     head: checkpoint_heads.Head,
 ) -> None:
     """Checks that all weights are there with the right shapes.
@@ -260,7 +262,7 @@ def _check_weights(
     if missing:
         raise ValueError(
             f"{folder}: {len(missing)} of the {len(expected)} weights that "
-            f"{config_module.NAME} expects are missing, such as "
+            f"{hugging_face_config.NAME} expects are missing, such as "
             f"{names.hugging_face_name(missing[0])}; it belongs to another model, or "
             "a file is missing."
         )
@@ -272,15 +274,15 @@ def _check_weights(
         if tensor.shape != own_shape:
             raise ValueError(
                 f"{tensor.path}: {own_name} has shape {list(tensor.shape)}, but "
-                f"{config_module.NAME} expects {list(own_shape)}; the files belong to "
-                "different models."
+                f"{hugging_face_config.NAME} expects {list(own_shape)}; the files "
+                "belong to different models."
             )
 
 
 def _check_vocabulary(
     folder: str,
     vocabulary: vocabulary_module.Vocabulary | None,
-    config: bert_config.BertConfig,
+    config: config_module.BertConfig,
 ) -> list[str]:
     """Returns notes; raises a ValueError if the table has too few rows."""
     if vocabulary is None:

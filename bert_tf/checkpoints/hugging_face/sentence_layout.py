@@ -11,8 +11,8 @@ from typing import Any
 
 from bert_tf import files
 from bert_tf.checkpoints import companion_files
-from bert_tf.checkpoints.hugging_face import config as config_module
-from bert_tf.modeling import config as bert_config
+from bert_tf.checkpoints.hugging_face import config as hugging_face_config
+from bert_tf.modeling import config as config_module
 
 _POOLING = "1_Pooling"
 _POOLING_CONFIG = os.path.join(_POOLING, "config.json")
@@ -27,7 +27,7 @@ _CLASSES = "sentence_transformers.models"
 
 
 def write(
-    folder: str, config: bert_config.BertConfig, pooling: str | None = None
+    folder: str, config: config_module.BertConfig, pooling: str | None = None
 ) -> None:
     """Writes modules.json, sentence_bert_config.json and 1_Pooling/config.json.
 
@@ -70,7 +70,9 @@ def pooling(folder: str) -> str | None:
     path = os.path.join(folder, _POOLING_CONFIG)
     if not files.exists(path):
         return None
-    chosen = _chosen(companion_files.read_json(path, advice=config_module.COPY_AGAIN))
+    chosen = _chosen(
+        companion_files.read_json(path, advice=hugging_face_config.COPY_AGAIN)
+    )
     kinds = [kind for kind, mode in _MODES.items() if chosen == (mode,)]
     return kinds[0] if kinds else None
 
@@ -85,7 +87,7 @@ def notes(folder: str) -> list[str]:
     path = os.path.join(folder, _POOLING_CONFIG)
     if files.exists(path):
         chosen = _chosen(
-            companion_files.read_json(path, advice=config_module.COPY_AGAIN)
+            companion_files.read_json(path, advice=hugging_face_config.COPY_AGAIN)
         )
         if chosen and pooling(folder) is None:
             found.append(

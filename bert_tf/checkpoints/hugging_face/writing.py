@@ -10,12 +10,12 @@ from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
-from bert_tf.checkpoints.hugging_face import config as config_module
+from bert_tf.checkpoints.hugging_face import config as hugging_face_config
 from bert_tf.checkpoints.hugging_face import names
 from bert_tf.checkpoints.hugging_face import sentence_layout
 from bert_tf.checkpoints.hugging_face import shards
 from bert_tf.checkpoints.hugging_face import tokenizer_files
-from bert_tf.modeling import config as bert_config
+from bert_tf.modeling import config as config_module
 
 
 def placement(source: source_module.Source) -> source_module.Placement:
@@ -100,12 +100,12 @@ def write(
             sentence_layout.write(folder, config, source.pooling)
     pad_id = 0 if vocabulary is None else vocabulary.pad_id
     companion_files.write_json(
-        os.path.join(folder, config_module.NAME),
-        config_module.to_dict(config, source.head, pad_id),
+        os.path.join(folder, hugging_face_config.NAME),
+        hugging_face_config.to_dict(config, source.head, pad_id),
     )
 
 
-def _checked_config(source: source_module.Source) -> bert_config.BertConfig:
+def _checked_config(source: source_module.Source) -> config_module.BertConfig:
     """Returns the configuration; checks that it goes with the vocabulary."""
     if source.config is None:
         raise ValueError(

@@ -5,10 +5,10 @@
 and `archive` opens the files.
 """
 
-from bert_tf.checkpoints.keras_files import reading as keras_files_reading
-from bert_tf.checkpoints.keras_files import writing as keras_files_writing
+from bert_tf.checkpoints.keras_files import reading
+from bert_tf.checkpoints.keras_files import writing
 
-is_at = keras_files_reading.is_at
-open_source = keras_files_reading.open_source
-placement = keras_files_writing.placement
-write = keras_files_writing.write
+is_at = reading.is_at
+open_source = reading.open_source
+placement = writing.placement
+write = writing.write

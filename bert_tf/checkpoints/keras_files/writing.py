@@ -12,7 +12,6 @@ import keras
 
 from bert_tf import files
 from bert_tf.checkpoints import heads as checkpoint_heads
-from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints.keras_files import archive
@@ -30,7 +29,7 @@ def placement(source: source_module.Source) -> source_module.Placement:
     Raises:
         ValueError: the source has no configuration.
     """
-    config = loading.known_config(source)
+    config = source.required_config()
     known = {
         *checkpoint_names.encoder_names(config.num_hidden_layers),
         *source.head.row.weights,
@@ -81,11 +80,11 @@ def _model_of(source: source_module.Source) -> Any:
     """Returns a built model with the weights of a `Source`."""
     # A file must not depend on the default dtype of this process.
     model = checkpoint_heads.create_model(
-        loading.known_config(source), source.head, dtype="float32"
+        source.required_config(), source.head, dtype="float32"
     )
     variables = checkpoint_names.checkpoint_variables(model)
     missing = [name for name in variables if name not in source.shapes]
-    loading.check_whole(missing, source)
+    source.check_complete(missing)
     if missing:
         _initialize_pooler(model)
     wanted = [name for name in variables if name in source.shapes]
@@ -112,7 +111,7 @@ def _initialize_pooler(model: Any) -> None:
 
 def _add_settings(path: str, source: source_module.Source) -> None:
     values = settings_module.values_of(source, with_vocabulary=False)
-    values["config"] = loading.known_config(source).to_dict()
+    values["config"] = source.required_config().to_dict()
     with h5py.File(path, "a") as weights:
         weights.attrs[archive.OWN_KEY] = json.dumps(values)
 

@@ -8,11 +8,11 @@ and one epsilon, so the converted head would silently compute something else. Th
 encoder of such a preset is read.
 """
 
-from bert_tf.checkpoints.keras_hub import reading as keras_hub_reading
-from bert_tf.checkpoints.keras_hub import writing as keras_hub_writing
+from bert_tf.checkpoints.keras_hub import reading
+from bert_tf.checkpoints.keras_hub import writing
 
-is_at = keras_hub_reading.is_at
-open_source = keras_hub_reading.open_source
-placement = keras_hub_writing.placement
-write = keras_hub_writing.write
-library_outputs = keras_hub_writing.library_outputs
+is_at = reading.is_at
+open_source = reading.open_source
+placement = writing.placement
+write = writing.write
+library_outputs = writing.library_outputs

@@ -10,7 +10,6 @@ import numpy as np
 from bert_tf import files
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import heads as checkpoint_heads
-from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints.keras_hub import library
 from bert_tf.checkpoints.keras_hub import reading
@@ -45,7 +44,7 @@ def write(source: source_module.Source, folder: str) -> None:
         ImportError: KerasHub is not installed.
     """
     keras_hub = library.library()
-    config, head = loading.known_config(source), _head(source)
+    config, head = source.required_config(), _head(source)
     tokenizer = None
     if source.vocabulary is not None:
         # Unknown casing means the release's default.
@@ -58,7 +57,7 @@ def write(source: source_module.Source, folder: str) -> None:
     model = library.create(config, head, tokenizer=tokenizer)
     variables = library.variables(model, config, head)
     missing = sorted(set(variables) - set(source.shapes))
-    loading.check_whole(missing, source)
+    source.check_complete(missing)
     for name in missing:
         variables[name].assign(np.zeros(variables[name].shape, "float32"))
     for name, array in source.read_each([n for n in source.shapes if n in variables]):

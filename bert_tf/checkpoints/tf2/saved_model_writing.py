@@ -21,7 +21,6 @@ import tensorflow as tf
 from bert_tf import files
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import heads as checkpoint_heads
-from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
 from bert_tf.modeling import bert
@@ -118,7 +117,7 @@ class _Module(tf.Module):
         """Writes the files beside the weights into a folder and adds them as assets."""
         config_file = os.path.join(folder, companion_files.CONFIG_FILE)
         with files.complete_or_absent(config_file) as file:
-            file.write(loading.known_config(source).to_json_string())
+            file.write(source.required_config().to_json_string())
         paths = [config_file]
         if source.head.is_known:
             head = {
@@ -143,11 +142,11 @@ class _Computed:
     """The functions of a source's model, on variables with the release's names."""
 
     def __init__(self, source: source_module.Source) -> None:
-        config = loading.known_config(source)
+        config = source.required_config()
         self._model = checkpoint_heads.create_model(config, source.head)
         own = checkpoint_names.checkpoint_variables(self._model)
         missing = sorted(set(own) - set(source.shapes))
-        loading.check_whole(missing, source)
+        source.check_complete(missing)
         self._has_pooler = not missing
         self.variables = {
             name: tf.Variable(array, name=name)
