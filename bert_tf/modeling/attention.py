@@ -1,18 +1,23 @@
 """Self-attention, and the residual output that follows every sublayer.
 
 Shape letters: B batch, S sequence, H hidden, N heads, D = H / N, F from-sequence,
-T to-sequence. Vectors are kept as [B * S, H]: every product with a kernel is then one
-of two matrices.
+T to-sequence. Vectors are kept as [B * S, H], so that every product with a kernel is a
+product of two matrices.
 """
+
+from typing import Any
 
 import keras
 from keras import ops
 
+from bert_tf.modeling import config as config_module
 from bert_tf.modeling import embeddings
 from bert_tf.modeling import numerics
 
 
-def dense(units, config, *, name, dtype):
+def dense(
+    units: int, config: config_module.BertConfig, *, name: str, dtype: Any
+) -> keras.layers.Dense:
     """Returns a dense layer with the release's initializer."""
     return keras.layers.Dense(
         units,
@@ -22,39 +27,56 @@ def dense(units, config, *, name, dtype):
     )
 
 
-def visible_positions(input_mask, *, sequence_ids=None, is_causal=False):
-    """Returns what each position may look at, as `SelfAttention` takes it.
+def input_mask_of(features: numerics.Features) -> numerics.Tensor:
+    """Returns `input_mask`, integer [..., S]; all 1 if the features lack it."""
+    input_mask = features.get("input_mask")
+    return ops.ones_like(features["input_ids"]) if input_mask is None else input_mask
+
+
+def visible_positions(
+    input_mask: numerics.Tensor,
+    *,
+    sequence_ids: numerics.Tensor | None = None,
+    is_causal: bool = False,
+) -> numerics.Tensor:
+    """Returns which positions each position sees, as `SelfAttention` takes it.
 
     Args:
         input_mask: integer [B, T], 1 for a real piece.
-        sequence_ids: int32 [B, T], the number of the sequence that a position belongs
-            to where several share a row: none looks at another one's. None: a row is
-            one sequence.
-        is_causal: bool, whether a position sees nothing that comes after it.
+        sequence_ids: int32 [B, T], the number of each position's sequence if a row
+            holds several; a position sees its own sequence only. None: one per row.
+        is_causal: whether a position sees only itself and what precedes it.
 
     Returns:
-        int32 [B, T] where all positions see the same, else [B, F, T].
+        int32 [B, T] if all positions see the same ones, else [B, F, T].
     """
     visible = ops.cast(input_mask, "int32")
     if sequence_ids is not None:
         is_same = ops.equal(sequence_ids[:, :, None], sequence_ids[:, None, :])
         visible = visible[:, None, :] * ops.cast(is_same, "int32")  # [B, F, T]
     if is_causal:
-        place = ops.arange(ops.shape(input_mask)[1], dtype="int32")
-        is_before = ops.cast(place[None, :] <= place[:, None], "int32")  # [F, T]
+        position = ops.arange(ops.shape(input_mask)[1], dtype="int32")
+        is_seen = ops.cast(position[None, :] <= position[:, None], "int32")  # [F, T]
         visible = visible if sequence_ids is not None else visible[:, None, :]
-        visible = visible * is_before  # [B, F, T]
+        visible = visible * is_seen  # [B, F, T]
     return visible
 
 
 class SelfAttention(keras.layers.Layer):
-    """Every position looks at every position that the mask allows.
+    """Every position collects information from all positions that the mask allows.
 
-    Source: section 3.2 of "Attention is all you need"; attention_layer of
-    modeling.py, 2018.
+    Source: section 3.2 of "Attention Is All You Need" (Vaswani et al., 2017);
+    attention_layer of modeling.py, 2018.
     """
 
-    def __init__(self, config, dropout_site, *, name="self", dtype=None):
+    def __init__(
+        self,
+        config: config_module.BertConfig,
+        dropout_site: int,
+        *,
+        name: str = "self",
+        dtype: Any = None,
+    ):
         super().__init__(name=name, dtype=dtype)
         self.config = config
         self.dropout_site = dropout_site
@@ -63,7 +85,7 @@ class SelfAttention(keras.layers.Layer):
         self.key = dense(config.hidden_size, config, name="key", dtype=policy)
         self.value = dense(config.hidden_size, config, name="value", dtype=policy)
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         """Creates the weights."""
         shape = (None, self.config.hidden_size)
         self.query.build(shape)
@@ -72,29 +94,30 @@ class SelfAttention(keras.layers.Layer):
 
     def call(
         self,
-        inputs,
-        input_mask,
-        dropout_keys=None,
-        return_attention_weights=False,
-    ):
-        """Lets every position look at those that the mask allows.
+        inputs: numerics.Tensor,
+        input_mask: numerics.Tensor,
+        dropout_keys: numerics.Tensor | None = None,
+        return_attention_weights: bool = False,
+    ) -> Any:
+        """Computes attention.
 
         Args:
             inputs: [B * F, H], in the compute dtype.
-            input_mask: integer [B, T] or [B, F, T], 1 where a position may be looked
-                at, as `visible_positions` returns it; T = F.
+            input_mask: integer [B, T] or [B, F, T], from `visible_positions`; T = F.
             dropout_keys: uint32 [B], or None for no dropout.
-            return_attention_weights: bool, whether to return the shares too.
+            return_attention_weights: whether to return the attention weights too.
 
         Returns:
-            [B * F, H], in the compute dtype. With return_attention_weights a pair of it
-            and float32 [B, N, F, T]: how much each position looks at each other one,
-            every row of sum 1, before dropout.
+            [B * F, H], in the compute dtype. With return_attention_weights a pair: this
+            and float32 [B, N, F, T], the weights before dropout; each row sums to 1.
         """
         config = self.config
         length = ops.shape(input_mask)[-1]
         heads = (-1, length, config.num_attention_heads, config.size_per_head)
-        # The scale goes to the queries: fewer elements than there are scores.
+        # The dot product of two vectors of D independent components with variance 1 has
+        # the variance D. Divided by sqrt(D), scores stay where the softmax has a useful
+        # gradient, whatever the head's size (section 3.2.1 of "Attention Is All You
+        # Need"). Queries have fewer elements than scores, so they are divided instead.
         query = self.query(inputs) * (config.size_per_head**-0.5)
         query = ops.transpose(ops.reshape(query, heads), (0, 2, 1, 3))  # [B, N, F, D]
         key = ops.reshape(self.key(inputs), heads)
@@ -104,23 +127,37 @@ class SelfAttention(keras.layers.Layer):
 
         scores = ops.cast(ops.matmul(query, key), "float32")
         scores = scores + numerics.attention_bias(input_mask)  # [B, N, F, T]
-        shares = numerics.softmax(scores)
-        weights = numerics.dropout(
-            ops.cast(shares, self.compute_dtype),
+        weights = numerics.softmax(scores)
+        # Dropping a weight hides one position from another, as in the original model.
+        kept = numerics.dropout(
+            ops.cast(weights, self.compute_dtype),
             config.attention_probs_dropout_prob,
             dropout_keys,
             self.dropout_site,
         )  # [B, N, F, T]
-        context = ops.matmul(weights, value)  # [B, N, F, D]
+        context = ops.matmul(kept, value)  # [B, N, F, D]
         context = ops.transpose(context, (0, 2, 1, 3))  # [B, F, N, D]
         context = ops.reshape(context, (-1, config.hidden_size))
-        return (context, shares) if return_attention_weights else context
+        return (context, weights) if return_attention_weights else context
 
 
 class ResidualOutput(keras.layers.Layer):
-    """Dense, dropout, sum with the sublayer's input, normalization."""
+    """Projects a sublayer's result, adds the sublayer's input and normalizes the sum.
 
-    def __init__(self, config, dropout_site, *, name="output", dtype=None):
+    As in the original Transformer (section 3.1 of "Attention Is All You Need"), the
+    normalization comes after the sum. Later models normalize before the sublayer, which
+    trains more steadily at large rates; BERT instead needs the warm-up. The order is
+    part of what released weights compute, so it is not an option.
+    """
+
+    def __init__(
+        self,
+        config: config_module.BertConfig,
+        dropout_site: int,
+        *,
+        name: str = "output",
+        dtype: Any = None,
+    ):
         super().__init__(name=name, dtype=dtype)
         self.config = config
         self.dropout_site = dropout_site
@@ -131,21 +168,23 @@ class ResidualOutput(keras.layers.Layer):
             config.layer_norm_epsilon, dtype=self.dtype_policy
         )
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         """Creates the weights for inputs of this width."""
         self.dense.build(input_shape)
         self.normalization.build((None, self.config.hidden_size))
 
-    def call(self, inputs, residual, dropout_keys=None):
-        """Returns the normalized sum of the residual and the projected inputs.
+    def call(
+        self,
+        inputs: numerics.Tensor,
+        residual: numerics.Tensor,
+        dropout_keys: numerics.Tensor | None = None,
+    ) -> numerics.Tensor:
+        """Returns [B * S, H], in the compute dtype.
 
         Args:
             inputs: [B * S, any width], in the compute dtype.
-            residual: [B * S, H], what the sublayer was given.
+            residual: [B * S, H], the sublayer's input.
             dropout_keys: uint32 [B], or None for no dropout.
-
-        Returns:
-            [B * S, H], in the compute dtype.
         """
         outputs = numerics.dropout(
             self.dense(inputs),
@@ -159,7 +198,14 @@ class ResidualOutput(keras.layers.Layer):
 class Attention(keras.layers.Layer):
     """Self-attention and its residual output."""
 
-    def __init__(self, config, dropout_sites, *, name="attention", dtype=None):
+    def __init__(
+        self,
+        config: config_module.BertConfig,
+        dropout_sites: tuple[int, int],
+        *,
+        name: str = "attention",
+        dtype: Any = None,
+    ):
         super().__init__(name=name, dtype=dtype)
         weights_site, output_site = dropout_sites
         self.config = config
@@ -170,38 +216,27 @@ class Attention(keras.layers.Layer):
             config, output_site, dtype=self.dtype_policy
         )
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         """Creates the weights."""
         self.self_attention.build()
         self.residual_output.build((None, self.config.hidden_size))
 
     def call(
         self,
-        inputs,
-        input_mask,
-        dropout_keys=None,
-        return_attention_weights=False,
-    ):
-        """Attends, then adds the inputs and normalizes.
-
-        Args:
-            inputs: [B * F, H], in the compute dtype.
-            input_mask: integer [B, T] or [B, F, T], 1 where a position may be looked
-                at, as `visible_positions` returns it; T = F.
-            dropout_keys: uint32 [B], or None for no dropout.
-            return_attention_weights: bool, as for `SelfAttention`.
-
-        Returns:
-            [B * F, H], in the compute dtype; or a pair, as `SelfAttention` does.
-        """
+        inputs: numerics.Tensor,
+        input_mask: numerics.Tensor,
+        dropout_keys: numerics.Tensor | None = None,
+        return_attention_weights: bool = False,
+    ) -> Any:
+        """Returns [B * F, H], or a pair; arguments are those of `SelfAttention`."""
         context = self.self_attention(
             inputs,
             input_mask,
             dropout_keys=dropout_keys,
             return_attention_weights=return_attention_weights,
         )
-        shares = None
+        weights = None
         if return_attention_weights:
-            context, shares = context
+            context, weights = context
         outputs = self.residual_output(context, inputs, dropout_keys=dropout_keys)
-        return (outputs, shares) if return_attention_weights else outputs
+        return (outputs, weights) if return_attention_weights else outputs

@@ -3,6 +3,8 @@
 Shape letters: B batch, S sequence, H hidden.
 """
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -14,23 +16,41 @@ from bert_tf.modeling import numerics
 
 
 class Pooler(keras.layers.Layer):
-    """The vector of a position of every sequence, through a dense layer with tanh."""
+    """Passes the vector at one position of each sequence through a dense tanh layer.
 
-    def __init__(self, config, *, name="pooler", dtype=None):
+    The position is that of [CLS]: it stands for no word, so attention can collect there
+    what concerns the whole text (section 3 of the paper). The dense layer belongs to
+    the release's code. It is trained by the next-sentence task, so without fine-tuning
+    its output describes that task and is no general vector of a text.
+    """
+
+    def __init__(
+        self,
+        config: config_module.BertConfig,
+        *,
+        name: str = "pooler",
+        dtype: Any = None,
+    ):
         super().__init__(name=name, dtype=dtype)
         self.config = config
         self.dense = attention.dense(
             config.hidden_size, config, name="dense", dtype=self.dtype_policy
         )
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         """Creates the weights."""
         self.dense.build((None, self.config.hidden_size))
 
-    def call(self, sequence_output, positions=None):
-        """Returns [B, H] for [B, S, H]; [B, K, H] with int32 positions [B, K].
+    def call(
+        self,
+        sequence_output: numerics.Tensor,
+        positions: numerics.Tensor | None = None,
+    ) -> numerics.Tensor:
+        """Returns [B, H], or [B, K, H] with positions.
 
-        Without positions it is the first one.
+        Args:
+            sequence_output: [B, S, H].
+            positions: int32 [B, K]; None: the first position of each row.
         """
         if positions is None:
             return ops.tanh(self.dense(sequence_output[:, 0]))
@@ -47,7 +67,7 @@ class BertModel(keras.Model):
     Args:
         config: BertConfig.
         name: the first part of its variables' names.
-        dtype: a Keras dtype policy, such as "mixed_bfloat16"; default the global one.
+        dtype: a Keras dtype policy, such as "mixed_bfloat16"; default: the global one.
 
     Example:
         model = BertModel(BertConfig.named("bert-tiny"), name="bert")
@@ -57,7 +77,14 @@ class BertModel(keras.Model):
     Source: BertModel of modeling.py, 2018.
     """
 
-    def __init__(self, config, *, name="bert", dtype=None, **kwargs):
+    def __init__(
+        self,
+        config: config_module.BertConfig,
+        *,
+        name: str = "bert",
+        dtype: Any = None,
+        **kwargs: Any,
+    ):
         super().__init__(name=name, dtype=dtype, **kwargs)
         self.config = config
         policy = self.dtype_policy
@@ -65,7 +92,7 @@ class BertModel(keras.Model):
         self.encoder = encoder.Encoder(config, dtype=policy)
         self.pooler = Pooler(config, dtype=policy)
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         """Creates all weights; needs no data."""
         self.embeddings.build()
         self.encoder.build()
@@ -73,36 +100,36 @@ class BertModel(keras.Model):
 
     def call(
         self,
-        features,
-        training=False,
-        dropout_keys=None,
-        return_attention_weights=False,
-    ):
+        features: numerics.Features,
+        training: bool = False,
+        dropout_keys: numerics.Tensor | None = None,
+        return_attention_weights: bool = False,
+    ) -> numerics.Outputs:
         """Computes the vectors of a batch.
 
         Args:
-            features: dict with `input_ids`, and optionally `input_mask` (1: a real
-                piece; default all 1) and `segment_ids` (default all 0), int32 [B, S].
-                Where rows hold several sequences, also `sequence_ids` int32 [B, S]
-                (the number of each piece's sequence; none looks at another one's),
-                `position_ids` int32 [B, S] (the place in its sequence) and
-                `cls_positions` int32 [B, K] (where each sequence begins; unused: 0).
-            training: with dropout or without.
-            dropout_keys: uint32 [B] of `numerics.dropout_keys`; needed in training
-                where the configuration has dropout.
+            features: `input_ids`, and optionally `input_mask` (1: a real piece; default
+                all 1) and `segment_ids` (default all 0), int32 [B, S]. If rows hold
+                several sequences, also `sequence_ids` int32 [B, S] (the number of each
+                piece's sequence; a piece sees its own sequence only), `position_ids`
+                int32 [B, S] (the position within the sequence) and `cls_positions`
+                int32 [B, K] (where each sequence starts; 0 if unused).
+            training: whether dropout is active.
+            dropout_keys: uint32 [B], from `numerics.dropout_keys`; required in training
+                if the configuration has dropout.
             return_attention_weights: whether to return `attention_weights` too.
 
         Returns:
-            A dict: `sequence_output` [B, S, H], the last layer; `pooled_output`
-            [B, H], or [B, K, H] with `cls_positions`; `all_encoder_layers`, a list of
-            L tensors [B, S, H], lowest first; `embedding_output` [B, S, H]. On request
-            `attention_weights`, a list of L tensors, float32 [B, N, S, S]: how much
-            each piece (third axis) looks at each other one (fourth; their sum is 1) in
-            every head.
+            `sequence_output` [B, S, H], the last layer; `pooled_output` [B, H], or
+            [B, K, H] with `cls_positions`; `all_encoder_layers`, a list of L tensors
+            [B, S, H], lowest first; `embedding_output` [B, S, H]. On request
+            `attention_weights`, a list of L tensors, float32 [B, N, S, S]: for each
+            head and piece (third axis) the weights of all pieces (fourth axis), which
+            sum to 1.
 
         Raises:
             ValueError: training without `dropout_keys`, or a sequence longer than
-                the model has positions.
+                the position table.
         """
         rates = (
             self.config.hidden_dropout_prob,
@@ -113,10 +140,8 @@ class BertModel(keras.Model):
         length = ops.shape(input_ids)[1]
         if isinstance(length, int):
             self.config.check_sequence_length(length)
-        input_mask = features.get("input_mask")
+        input_mask = attention.input_mask_of(features)
         segment_ids = features.get("segment_ids")
-        if input_mask is None:
-            input_mask = ops.ones_like(input_ids)
         if segment_ids is None:
             segment_ids = ops.zeros_like(input_ids)
 
@@ -138,8 +163,8 @@ class BertModel(keras.Model):
         )
         attention_weights = {}
         if return_attention_weights:
-            layers, shares = layers
-            attention_weights = {"attention_weights": shares}
+            layers, weights = layers
+            attention_weights = {"attention_weights": weights}
         shape = (-1, length, self.config.hidden_size)  # [B, S, H]
         layers = [ops.reshape(layer, shape) for layer in layers]
         return {
@@ -154,6 +179,8 @@ class BertModel(keras.Model):
         first = features.get("cls_positions")
         if not self.config.is_causal:
             return self.pooler(vectors, first)
+        # Under causal attention [CLS] comes first and sees itself alone, so its vector
+        # is the same for every text. The last piece is the one that has seen them all.
         if first is not None:
             last = last_positions(input_mask, first, features["sequence_ids"])
             return self.pooler(vectors, last)
@@ -161,8 +188,8 @@ class BertModel(keras.Model):
         last = last_positions(input_mask, first, ops.zeros_like(input_mask))
         return self.pooler(vectors, last)[:, 0]
 
-    def get_config(self):
-        """Returns what the constructor takes."""
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments, as plain values."""
         return {
             "config": self.config.to_dict(),
             "name": self.name,
@@ -170,21 +197,23 @@ class BertModel(keras.Model):
         }
 
     @classmethod
-    def from_config(cls, config):
-        """Returns the model that `get_config` described."""
+    def from_config(cls, config: dict[str, Any]) -> "BertModel":
+        """Returns the model described by `get_config`."""
         config = dict(config)
         config["config"] = config_module.BertConfig.from_dict(config["config"])
         return cls(**config)
 
 
-def last_positions(input_mask, first_positions, sequence_ids):
-    """Returns where each sequence of each row ends, its last real piece: int32 [B, K].
-
-    Under causal attention it is the one place that has seen all of the sequence.
+def last_positions(
+    input_mask: numerics.Tensor,
+    first_positions: numerics.Tensor,
+    sequence_ids: numerics.Tensor,
+) -> numerics.Tensor:
+    """Returns the position of the last real piece of each sequence, int32 [B, K].
 
     Args:
         input_mask: integer [B, S], 1 for a real piece.
-        first_positions: int32 [B, K], where each sequence begins.
+        first_positions: int32 [B, K], where each sequence starts.
         sequence_ids: int32 [B, S], the number of each piece's sequence.
     """
     numbers = ops.take_along_axis(sequence_ids, first_positions, axis=1)  # [B, K]
@@ -192,5 +221,5 @@ def last_positions(input_mask, first_positions, sequence_ids):
         ops.equal(sequence_ids[:, None, :], numbers[:, :, None]),
         ops.cast(input_mask, "bool")[:, None, :],
     )  # [B, K, S]
-    place = ops.arange(ops.shape(input_mask)[1], dtype="int32")
-    return ops.max(ops.where(is_own, place, 0), axis=-1)
+    position = ops.arange(ops.shape(input_mask)[1], dtype="int32")
+    return ops.max(ops.where(is_own, position, 0), axis=-1)

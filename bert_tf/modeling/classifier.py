@@ -1,15 +1,19 @@
-"""The encoder with one head: for one class, for any number of classes, for a number.
+"""Classifiers of texts: one class, any number of classes, or a number.
 
-All three have the release's weights, output_weights [C, H] and output_bias [C]; on a
-BiLSTM output_weights is [C, 2 H].
+All three have the release's weights, output_weights [C, H] and output_bias [C]. On top
+of a BiLSTM, output_weights is [C, 2 H].
 
 Shape letters: B batch, S sequence, H hidden, C classes.
 """
 
+from typing import Any
+
 import keras
 from keras import ops
 
+from bert_tf.modeling import attention
 from bert_tf.modeling import bert
+from bert_tf.modeling import config as config_module
 from bert_tf.modeling import heads
 from bert_tf.modeling import numerics
 from bert_tf.modeling import recurrent
@@ -21,34 +25,34 @@ class BertClassifier(heads.TaskModel):
 
     Args:
         config: BertConfig.
-        num_labels: int, C.
-        bilstm_on_top: whether a BiLSTM of one layer, of width H in each direction,
-            reads the encoder's vectors in the pooler's place (Table 5 of the paper).
-        name: as for every Keras model.
-        dtype: as for every Keras model.
+        num_labels: C.
+        bilstm_on_top: whether the text's vector comes from a BiLSTM of one layer and
+            width H in each direction instead of the pooler (Table 5 of the paper). The
+            pooler's weights stay in the model, so that its encoder is the release's.
+        name: see `heads.TaskModel`.
+        dtype: see `heads.TaskModel`.
 
-    Features: `input_ids`, `input_mask`, `segment_ids` int32 [B, S]; for losses and
-    metrics only `label_ids` int32 [B] and, where not all examples count the same,
-    `example_weights` float32 [B].
+    Features: `input_ids`, `input_mask`, `segment_ids` int32 [B, S]. For losses and
+    metrics: `label_ids` int32 [B] and optionally `example_weights` float32 [B].
 
     Raises:
-        ValueError: fewer than one label.
+        ValueError: `num_labels` is less than 1.
 
     Source: create_model of run_classifier.py, 2018.
     """
 
-    loss_names = ("classification_loss",)
+    loss_names: tuple[str, ...] = ("classification_loss",)
     task_dropout_rate = numerics.TASK_DROPOUT_RATE
 
     def __init__(
         self,
-        config,
+        config: config_module.BertConfig,
         *,
-        num_labels,
-        bilstm_on_top=False,
-        name="bert_classifier",
-        dtype=None,
-        **kwargs,
+        num_labels: int,
+        bilstm_on_top: bool = False,
+        name: str = "bert_classifier",
+        dtype: Any = None,
+        **kwargs: Any,
     ):
         if num_labels < 1:
             raise ValueError(f"num_labels must be at least 1, got {num_labels}.")
@@ -59,45 +63,30 @@ class BertClassifier(heads.TaskModel):
         if bilstm_on_top:
             self.bilstm = recurrent.BiLSTM(config.hidden_size, 1)
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         """Creates all weights; needs no data."""
         self.bert.build()
         width = self.config.hidden_size
         if self.bilstm_on_top:
             self.bilstm.build(width)
             width = 2 * width
-        self.output_weights = self.add_weight(
-            name="output_weights",
-            shape=(self.num_labels, width),
-            initializer=numerics.initializer(self.config),
-        )
-        self.output_bias = self.add_weight(
-            name="output_bias", shape=(self.num_labels,), initializer="zeros"
+        self.output_weights, self.output_bias = heads.class_weights(
+            self, self.num_labels, width
         )
 
-    def call(self, features, training=False, dropout_keys=None):
-        """Computes the classes' scores.
-
-        Args:
-            features: dict of int32 [B, S]: `input_ids`, and `input_mask` and
-                `segment_ids` where they are not all 1 and all 0.
-            training: bool, whether to drop out.
-            dropout_keys: uint32 [B] of `numerics.dropout_keys`, or None, in `fit` and
-                without training.
-
-        Returns:
-            A dict: `logits` and `probabilities`, float32 [B, C].
-
-        Raises:
-            ValueError: training needs keys and there are none, or S is longer than
-                the model's position table.
-        """
+    def call(
+        self,
+        features: numerics.Features,
+        training: bool = False,
+        dropout_keys: numerics.Tensor | None = None,
+    ) -> numerics.Outputs:
+        """Returns `logits`, float32 [B, C], and what `answers` makes of them."""
         keys = self.dropout_keys_in_use(features, training, dropout_keys)
         encoded = self.bert(features, training=training, dropout_keys=keys)
         vectors = encoded["pooled_output"]
         if self.bilstm_on_top:
-            vectors = self.bilstm.vector_of_text(
-                encoded["sequence_output"], features.get("input_mask")
+            vectors = self.bilstm.text_vectors(
+                encoded["sequence_output"], attention.input_mask_of(features)
             )
         pooled = numerics.dropout(
             vectors,
@@ -109,158 +98,150 @@ class BertClassifier(heads.TaskModel):
         return {"logits": logits, **self.answers(logits)}
 
     @staticmethod
-    def answers(logits):
-        """Returns what logits, float32 [B, C], say.
+    def answers(logits: numerics.Tensor) -> numerics.Outputs:
+        """Returns `probabilities`, float32 [B, C], which sum to 1.
 
-        They may be those of `call`, or means of them over the windows of a text.
-
-        Returns:
-            A dict: `probabilities`, float32 [B, C], which add up to 1.
+        Args:
+            logits: float32 [B, C], from `call`, or their means over a text's windows.
         """
         return {"probabilities": numerics.softmax(logits)}
 
-    def example_weights(self, features):
-        """Returns float32 [B]: how much each example counts; 0 for padding."""
+    def example_weights(self, features: numerics.Features) -> numerics.Tensor:
+        """Returns the weight of each example, float32 [B]; 0 for padding."""
         weights = heads.example_weights(features)
         if "example_weights" in features:
             weights = weights * ops.cast(features["example_weights"], "float32")
         return weights
 
     @staticmethod
-    def example_losses(features, logits):
-        """Returns the cross-entropy of each example's class.
+    def example_losses(
+        features: numerics.Features, logits: numerics.Tensor
+    ) -> numerics.Tensor:
+        """Returns the cross-entropy of each example's class, float32 [B].
 
         Args:
-            features: dict with `label_ids` int32 [B].
+            features: `label_ids` int32 [B].
             logits: float32 [B, C].
-
-        Returns:
-            float32 [B].
         """
         return numerics.cross_entropy(logits, features["label_ids"])
 
-    def loss_weights(self, features):
-        """Returns the weight of all examples together; their number where all are 1.
-
-        Args:
-            features: as `loss_sums` takes them; labels are not needed.
-
-        Returns:
-            A dict: the loss's name, float32 scalar.
-        """
+    def loss_weights(self, features: numerics.Features) -> numerics.Outputs:
+        """Returns the summed weights of the examples, as the loss's weight."""
         return {self.loss_names[0]: ops.sum(self.example_weights(features))}
 
-    def loss_sums(self, features, outputs):
-        """Returns the summed `example_losses`, each times its weight.
-
-        Args:
-            features: dict with the columns of the labels; `is_real_example` float32 [B]
-                where there is padding.
-            outputs: what `call` returned for them.
-
-        Returns:
-            A dict: the loss's name, float32 scalar.
-        """
+    def loss_sums(
+        self, features: numerics.Features, outputs: numerics.Outputs
+    ) -> numerics.Outputs:
+        """Returns the weighted sum of `example_losses`."""
         losses = self.example_losses(features, outputs["logits"])
         weights = self.example_weights(features)
         return {self.loss_names[0]: ops.sum(losses * weights)}
 
-    def metric_sums(self, features, outputs):
-        """Returns what the accuracy is made of.
-
-        Args:
-            features, outputs: as `loss_sums` takes them.
-
-        Returns:
-            A dict: `accuracy`, a pair of float32 scalars: hits and examples.
-        """
+    def metric_sums(
+        self, features: numerics.Features, outputs: numerics.Outputs
+    ) -> dict[str, tuple[numerics.Tensor, numerics.Tensor]]:
+        """Returns `accuracy`: the weights of the hits and of all examples."""
         weights = self.example_weights(features)
         hits = heads.weighted_hits(outputs["logits"], features["label_ids"], weights)
         return {"accuracy": (hits, ops.sum(weights))}
 
-    def get_config(self):
-        """Returns what the constructor takes."""
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments, as plain values."""
         own = {"num_labels": self.num_labels, "bilstm_on_top": self.bilstm_on_top}
         return {**super().get_config(), **own}
 
 
 @keras.saving.register_keras_serializable("bert_tf")
 class BertMultiLabelClassifier(BertClassifier):
-    """Says of each class whether a text has it, whatever the others are.
+    """Decides for each class independently whether it applies to a text.
 
     Args: those of `BertClassifier`.
 
-    Features: those of `BertClassifier`, but `label_indicators` int32 [B, C], 1 for the
-    classes that an example has, for `label_ids`; `label_weights` float32 [B, C], where
-    not all of these decisions count the same.
+    Features: those of `BertClassifier`, but instead of `label_ids` it has
+    `label_indicators` int32 [B, C], 1 for every class of the example, and optionally
+    `label_weights` float32 [B, C], the weight of each decision.
     """
 
     def __init__(
-        self, config, *, num_labels, name="bert_multi_label_classifier", **kwargs
+        self,
+        config: config_module.BertConfig,
+        *,
+        num_labels: int,
+        name: str = "bert_multi_label_classifier",
+        **kwargs: Any,
     ):
         super().__init__(config, num_labels=num_labels, name=name, **kwargs)
 
     @staticmethod
-    def answers(logits):
-        """Returns `probabilities`, float32 [B, C]: of each class by itself."""
+    def answers(logits: numerics.Tensor) -> numerics.Outputs:
+        """Returns `probabilities`, float32 [B, C], one decision per class."""
         return {"probabilities": ops.sigmoid(logits)}
 
     @staticmethod
-    def example_losses(features, logits):
-        """Returns the cross-entropy of all decisions on an example, their mean.
+    def example_losses(
+        features: numerics.Features, logits: numerics.Tensor
+    ) -> numerics.Tensor:
+        """Returns the mean cross-entropy of an example's decisions, float32 [B].
 
         Args:
-            features: dict with `label_indicators`, and `label_weights` if need be.
+            features: `label_indicators`, and optionally `label_weights`.
             logits: float32 [B, C].
-
-        Returns:
-            float32 [B].
         """
         truth = ops.cast(features["label_indicators"], "float32")
-        # log(1 + exp(logit)) - truth * logit, where nothing overflows.
+        # log(1 + exp(logit)) - truth * logit, in a form that cannot overflow.
         losses = ops.softplus(-ops.abs(logits)) + ops.relu(logits) - truth * logits
         if "label_weights" in features:
             losses = losses * ops.cast(features["label_weights"], "float32")
         return ops.mean(losses, axis=-1)
 
-    def metric_sums(self, features, outputs):
-        """Returns `accuracy`: the share of the decisions that are right."""
+    def metric_sums(
+        self, features: numerics.Features, outputs: numerics.Outputs
+    ) -> dict[str, tuple[numerics.Tensor, numerics.Tensor]]:
+        """Returns `accuracy`: the share of correct decisions."""
         truth = ops.cast(features["label_indicators"], "float32")
-        said = ops.cast(outputs["logits"] > 0, "float32")
-        right = ops.mean(ops.cast(ops.equal(truth, said), "float32"), axis=-1)
+        predicted = ops.cast(outputs["logits"] > 0, "float32")
+        correct = ops.mean(ops.cast(ops.equal(truth, predicted), "float32"), axis=-1)
         weights = self.example_weights(features)
-        return {"accuracy": (ops.sum(right * weights), ops.sum(weights))}
+        return {"accuracy": (ops.sum(correct * weights), ops.sum(weights))}
 
 
 @keras.saving.register_keras_serializable("bert_tf")
 class BertRegressor(BertClassifier):
-    """Finds a number for a text or a pair of texts.
+    """Predicts a number for a text or a pair of texts.
 
-    Args:
-        config: BertConfig.
-        name: as for every Keras model.
-        dtype: as for every Keras model.
+    Args: those of `BertClassifier`, except for `num_labels`.
 
-    Features: those of `BertClassifier`, but `label_values` float32 [B] for `label_ids`.
+    Features: those of `BertClassifier`, but `label_values` float32 [B] instead of
+    `label_ids`.
     """
 
-    loss_names = ("regression_loss",)
+    loss_names: tuple[str, ...] = ("regression_loss",)
 
-    def __init__(self, config, *, name="bert_regressor", dtype=None, **kwargs):
-        super().__init__(config, num_labels=1, name=name, dtype=dtype, **kwargs)
+    def __init__(
+        self,
+        config: config_module.BertConfig,
+        *,
+        name: str = "bert_regressor",
+        **kwargs: Any,
+    ):
+        super().__init__(config, num_labels=1, name=name, **kwargs)
 
     @staticmethod
-    def answers(logits):
+    def answers(logits: numerics.Tensor) -> numerics.Outputs:
         """Returns `values`, float32 [B], for logits [B, 1]."""
         return {"values": logits[:, 0]}
 
     @staticmethod
-    def example_losses(features, logits):
-        """Returns the square of each error, float32 [B], for logits [B, 1]."""
+    def example_losses(
+        features: numerics.Features, logits: numerics.Tensor
+    ) -> numerics.Tensor:
+        """Returns the squared errors, float32 [B], for logits [B, 1]."""
         return ops.square(logits[:, 0] - ops.cast(features["label_values"], "float32"))
 
-    def metric_sums(self, features, outputs):
-        """Returns `mean_absolute_error`, a pair: the errors' sum and its weight."""
+    def metric_sums(
+        self, features: numerics.Features, outputs: numerics.Outputs
+    ) -> dict[str, tuple[numerics.Tensor, numerics.Tensor]]:
+        """Returns `mean_absolute_error`: the sum of the errors and its weight."""
         errors = outputs["values"] - ops.cast(features["label_values"], "float32")
         weights = self.example_weights(features)
         return {
@@ -270,29 +251,31 @@ class BertRegressor(BertClassifier):
             )
         }
 
-    def get_config(self):
-        """Returns what the constructor takes."""
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments, as plain values."""
         values = super().get_config()
         del values["num_labels"]
         return values
 
 
-# What a label is, as `label_kinds` calls it -> the model that finds it.
-MODELS = {
+# Kind of label -> the model that predicts it.
+MODELS: dict[str, type[BertClassifier]] = {
     "single_label": BertClassifier,
     "multi_label": BertMultiLabelClassifier,
     "regression": BertRegressor,
 }
 
 
-def create(config, kind, num_labels, **kwargs):
+def create(
+    config: config_module.BertConfig, kind: str, num_labels: int, **kwargs: Any
+) -> BertClassifier:
     """Returns the model for a kind of label.
 
     Args:
         config: BertConfig.
         kind: a key of `MODELS`.
-        num_labels: int, C; not read for a number.
-        **kwargs: bilstm_on_top; name and dtype, as for every Keras model.
+        num_labels: C; ignored for "regression".
+        **kwargs: bilstm_on_top, name, dtype.
     """
     if kind != "regression":
         kwargs["num_labels"] = num_labels

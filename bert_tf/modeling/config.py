@@ -2,12 +2,15 @@
 
 import dataclasses
 import json
+import os
+from collections.abc import Mapping
+from typing import Any
 
 from bert_tf import files
 from bert_tf.modeling import numerics
 from bert_tf.modeling import released
 
-# Keys that stand in released bert_config.json files and that nothing reads.
+# Keys of released bert_config.json files that the release's code does not read either.
 IGNORED_KEYS = frozenset(
     {
         "directionality",
@@ -18,10 +21,10 @@ IGNORED_KEYS = frozenset(
         "pooler_type",
     }
 )
-# What a position may look at: all real pieces, or those up to itself ("LTR" of the
-# paper's Table 5).
+# What a position sees: all real pieces, or only itself and what precedes it ("LTR" in
+# Table 5 of the paper).
 ATTENTION = ("bidirectional", "causal")
-# What the table of positions is at first: drawn like all others, or waves.
+# See `embeddings.position_initializer`.
 POSITION_INITIALIZERS = ("normal", "sinusoidal")
 
 
@@ -29,11 +32,13 @@ POSITION_INITIALIZERS = ("normal", "sinusoidal")
 class BertConfig:
     """Size, activation and dropout of a model; the defaults are BERT-Base's.
 
-    Raises:
-        ValueError: a value is out of its range.
+    `layer_norm_epsilon` (a constant in 2018), `attention` and `position_initializer`
+    are additions of this package.
 
-    Source: BertConfig of modeling.py, 2018; `layer_norm_epsilon` was a constant there,
-    `attention` and `position_initializer` are ours.
+    Raises:
+        ValueError: a value is out of range.
+
+    Source: BertConfig of modeling.py, 2018.
     """
 
     vocab_size: int  # V, rows of the word embedding table.
@@ -42,7 +47,7 @@ class BertConfig:
     num_attention_heads: int = 12  # N; H is a multiple of it.
     intermediate_size: int = 3072  # Width of the feed-forward layer.
     hidden_act: str = "gelu"  # A key of `numerics.ACTIVATIONS`.
-    hidden_dropout_prob: float = 0.1  # Embeddings and outputs of sublayers.
+    hidden_dropout_prob: float = 0.1  # After the embeddings and every sublayer.
     attention_probs_dropout_prob: float = 0.1
     max_position_embeddings: int = 512  # The longest sequence.
     type_vocab_size: int = 2  # Number of segment ids.
@@ -51,13 +56,13 @@ class BertConfig:
     attention: str = "bidirectional"  # One of `ATTENTION`.
     position_initializer: str = "normal"  # One of `POSITION_INITIALIZERS`.
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for field in _SIZES:
             _check_size(field, getattr(self, field))
         for field in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
-            _check_range(field, getattr(self, field), "at least 0 and less than 1")
+            _check_range(field, getattr(self, field), may_be_zero=True)
         for field in ("initializer_range", "layer_norm_epsilon"):
-            _check_range(field, getattr(self, field), "more than 0 and less than 1")
+            _check_range(field, getattr(self, field), may_be_zero=False)
         if self.hidden_size % self.num_attention_heads:
             raise ValueError(
                 f"hidden_size {self.hidden_size} is not a multiple of "
@@ -70,44 +75,43 @@ class BertConfig:
         )
 
     @property
-    def is_causal(self):
-        """Whether a position sees itself and what is before it, and nothing after."""
+    def is_causal(self) -> bool:
+        """Whether a position sees only itself and what precedes it."""
         return self.attention == "causal"
 
     @property
-    def size_per_head(self):
+    def size_per_head(self) -> int:
         """D = H / N."""
         return self.hidden_size // self.num_attention_heads
 
     @classmethod
-    def from_dict(cls, values):
-        """Returns the configuration that a dictionary describes.
+    def from_dict(cls, values: Mapping[str, Any]) -> "BertConfig":
+        """Returns the configuration described by a dictionary.
 
         Raises:
-            ValueError: a key that nothing reads, a missing `vocab_size`, or a bad
-                value.
+            ValueError: a key is unknown, `vocab_size` is missing, or a value is wrong.
         """
         known = {field.name for field in dataclasses.fields(cls)}
         unknown = sorted(set(values) - known - IGNORED_KEYS)
         if unknown:
             raise ValueError(
-                f"Unknown key {', '.join(unknown)} in the model configuration; known "
-                f"keys are {', '.join(sorted(known))}. Remove it or correct its name."
+                f"Unknown key {', '.join(unknown)} in the model configuration. Remove "
+                f"it or correct its name; known keys: {', '.join(sorted(known))}."
             )
         if "vocab_size" not in values:
             raise ValueError(
-                "The model configuration has no vocab_size; add it (the number of "
-                "lines of vocab.txt)."
+                "The model configuration has no vocab_size. Add it: it is the number "
+                "of lines in vocab.txt."
             )
         return cls(**{key: values[key] for key in values if key in known})
 
     @classmethod
-    def from_json_file(cls, path):
+    def from_json_file(cls, path: str | os.PathLike[str]) -> "BertConfig":
         """Returns the configuration in a `bert_config.json`.
 
         Raises:
-            FileNotFoundError: there is no such file.
-            ValueError: it is no JSON object, or a value in it is wrong.
+            FileNotFoundError: the file does not exist.
+            ValueError: the file is not a JSON object, or a value in it is wrong.
         """
         with files.open_file(path) as file:
             text = file.read()
@@ -126,39 +130,38 @@ class BertConfig:
             raise ValueError(f"{path}: {error}") from error
 
     @classmethod
-    def named(cls, name, **changes):
+    def named(cls, name: str, **changes: Any) -> "BertConfig":
         """Returns the configuration of a released model, such as "bert-base-cased".
 
         Args:
-            name: of the model.
-            **changes: fields that are to differ, such as `vocab_size=2000`.
+            name: the model's name.
+            **changes: fields to set differently, such as `vocab_size=2000`.
 
         Raises:
-            ValueError: no released model has this name, or a field cannot have its
-                value.
-            TypeError: there is no such field.
+            ValueError: no released model has this name, or a value is wrong.
+            TypeError: a field is unknown.
         """
         model = released.find(name)
         config = cls(
             vocab_size=model.vocab_size,
             hidden_size=model.hidden_size,
             num_hidden_layers=model.num_layers,
-            num_attention_heads=model.hidden_size // 64,
+            num_attention_heads=model.hidden_size // released.UNITS_PER_HEAD,
             intermediate_size=4 * model.hidden_size,
         )
         return dataclasses.replace(config, **changes)
 
     @classmethod
-    def of_size(cls, name, *, vocab_size, **changes):
+    def of_size(cls, name: str, *, vocab_size: int, **changes: Any) -> "BertConfig":
         """Returns the configuration of a size, such as "mini" or "L-4_H-256".
 
         Args:
-            name: as `released.size` takes it.
+            name: see `released.size`.
             vocab_size: V.
-            **changes: other fields that are to differ from BERT-Base's.
+            **changes: other fields to set differently from BERT-Base's.
 
         Raises:
-            ValueError: there is no such size, or a field cannot have its value.
+            ValueError: the size is unknown, or a value is wrong.
         """
         size = released.size(name)
         return cls(
@@ -170,14 +173,16 @@ class BertConfig:
             **changes,
         )
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """Returns every field by name."""
         return dataclasses.asdict(self)
 
-    def to_json_string(self):
+    def to_json_string(self) -> str:
         """Returns the text of a `bert_config.json`.
 
-        What the release's own reader ignores is left out where it is as in the release.
+        Fields that the release does not know are left out if they have the release's
+        value, so that released configurations are reproduced byte for byte. Otherwise
+        our reader needs them; the release's reader ignores unknown keys.
         """
         values = self.to_dict()
         for name in ("layer_norm_epsilon", "attention", "position_initializer"):
@@ -185,25 +190,25 @@ class BertConfig:
                 del values[name]
         return json.dumps(values, indent=2, sort_keys=True) + "\n"
 
-    def check_vocabulary_size(self, num_pieces):
-        """Raises a ValueError where a vocabulary has more pieces than the model.
+    def check_vocabulary_size(self, num_pieces: int) -> None:
+        """Raises a ValueError if a vocabulary has more pieces than the model.
 
-        Ids beyond the table give NaN on accelerators, without an error.
+        On accelerators, ids beyond the table give NaN and no error.
         """
         if num_pieces > self.vocab_size:
             raise ValueError(
                 f"The vocabulary has {num_pieces} pieces, but the model's vocab_size "
-                f"is {self.vocab_size}; give the vocabulary that belongs to the model, "
-                "or raise vocab_size in a new model's configuration."
+                f"is {self.vocab_size}. Use the model's own vocabulary, or increase "
+                "vocab_size in the configuration of a new model."
             )
 
-    def check_sequence_length(self, max_seq_length):
-        """Raises a ValueError where sequences are longer than the position table."""
+    def check_sequence_length(self, max_seq_length: int) -> None:
+        """Raises a ValueError if sequences are longer than the position table."""
         if max_seq_length > self.max_position_embeddings:
             raise ValueError(
-                f"max_seq_length is {max_seq_length}, but the model was built for at "
-                f"most {self.max_position_embeddings} positions "
-                "(max_position_embeddings); give a smaller max_seq_length."
+                f"max_seq_length is {max_seq_length}, but the model has at most "
+                f"{self.max_position_embeddings} positions (max_position_embeddings). "
+                "Use a smaller max_seq_length."
             )
 
 
@@ -221,8 +226,8 @@ _SIZES = (
 def _check_size(field, value):
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ValueError(
-            f"{field} of the model configuration must be a whole number of at least "
-            f"1, got {value!r}."
+            f"{field} of the model configuration must be an integer of at least 1, "
+            f"got {value!r}."
         )
 
 
@@ -234,11 +239,11 @@ def _check_choice(field, value, choices):
         )
 
 
-def _check_range(field, value, expected):
+def _check_range(field, value, *, may_be_zero):
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    lowest_is_in = expected.startswith("at least")
-    if not is_number or not 0 <= value < 1 or (value == 0 and not lowest_is_in):
+    if not is_number or not 0 <= value < 1 or (value == 0 and not may_be_zero):
+        lower = "at least 0" if may_be_zero else "more than 0"
         raise ValueError(
-            f"{field} of the model configuration must be a number of {expected}, got "
+            f"{field} of the model configuration must be {lower} and less than 1, got "
             f"{value!r}."
         )

@@ -1,59 +1,76 @@
-"""Word, segment and position embeddings, and the layer normalization.
+"""Word, segment and position embeddings, and layer normalization.
 
 Shape letters: B batch, S sequence, H hidden, V vocabulary.
 """
+
+from typing import Any
 
 import keras
 import numpy as np
 from keras import ops
 
+from bert_tf.modeling import config as config_module
 from bert_tf.modeling import numerics
 
-# Every place where dropout acts has a number; it chooses the place's masks.
+# Every place in a model where dropout acts has a number, which selects its masks.
 EMBEDDINGS_DROPOUT_SITE = 0
-# Vaswani et al., 2017, section 3.5: the longest of their waves, over 2 pi.
+# The longest wavelength, divided by 2 pi (Vaswani et al., 2017, section 3.5).
 _LONGEST_WAVE = 10000.0
 
 
 class LayerNorm(keras.layers.Layer):
-    """Layer normalization in float32, under the release's names.
+    """Layer normalization in float32, with the release's names.
 
     Args:
-        epsilon: float, added to the variance.
+        epsilon: added to the variance.
         name: the release's scope.
         dtype: the model's dtype policy; the result has its compute dtype.
     """
 
-    def __init__(self, epsilon, *, name="LayerNorm", dtype=None):
-        # Without autocast gamma, beta and the sums stay float32.
+    def __init__(self, epsilon: float, *, name: str = "LayerNorm", dtype: Any = None):
+        # Without autocast, gamma, beta and the sums stay float32.
         super().__init__(name=name, dtype=dtype, autocast=False)
         self.epsilon = epsilon
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         """Creates gamma and beta."""
         size = (input_shape[-1],)
         self.gamma = self.add_weight(name="gamma", shape=size, initializer="ones")
         self.beta = self.add_weight(name="beta", shape=size, initializer="zeros")
 
-    def call(self, inputs):
+    def call(self, inputs: numerics.Tensor) -> numerics.Tensor:
         """Returns [rows, H] for [rows, H]."""
         outputs = numerics.layer_norm(inputs, self.gamma, self.beta, self.epsilon)
         return ops.cast(outputs, self.compute_dtype)
 
 
 class Embeddings(keras.layers.Layer):
-    """The sum of three embeddings, normalized, with dropout.
+    """The sum of word, segment and position embeddings, normalized, with dropout.
+
+    Attention itself ignores order, so positions have vectors of their own. They are
+    learned like words, which limits a sequence to `max_position_embeddings`; learned
+    and fixed positions work equally well (section 3.5 of "Attention Is All You Need").
+    The segment embedding says which of two texts a piece belongs to, because [SEP]
+    alone marks only where the first one ends (section 3 and Figure 2 of the paper).
 
     Attributes:
-        rows_multiple: int, 1 at first. Set before `build`, it has the words' table
-            padded with rows of 0 up to a multiple, for products that fit the hardware.
-            No id leads to them, and the masked-word head leaves their scores out.
+        rows_multiple: 1 by default. If it is set before `build`, the word table is
+            padded with rows of zeros to a multiple of it, so that matrix products fit
+            the hardware. The real rows are drawn as without padding. No id refers to a
+            padding row and the masked-word head cuts its score off before the softmax,
+            so it gets no gradient and stays 0. Checkpoints hold no padding.
 
     Source: embedding_lookup and embedding_postprocessor of modeling.py, 2018.
     """
 
-    def __init__(self, config, *, name="embeddings", dtype=None):
-        # Without autocast: rows are cast after the lookup, never the whole table.
+    def __init__(
+        self,
+        config: config_module.BertConfig,
+        *,
+        name: str = "embeddings",
+        dtype: Any = None,
+    ):
+        # Without autocast, rows are cast after the lookup and not the whole table.
         super().__init__(name=name, dtype=dtype, autocast=False)
         self.config = config
         self.rows_multiple = 1
@@ -61,7 +78,7 @@ class Embeddings(keras.layers.Layer):
             config.layer_norm_epsilon, dtype=self.dtype_policy
         )
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         """Creates the three tables."""
         config = self.config
         self.word_embeddings = self._table(
@@ -83,7 +100,7 @@ class Embeddings(keras.layers.Layer):
         initialize = initialize or numerics.initializer(self.config)
 
         def initialize_padded(shape, dtype=None):
-            # The draws of a table without padding.
+            # Drawn as for a table without padding.
             rows = initialize((num_rows, *shape[1:]), dtype=dtype)
             return ops.pad(rows, ((0, num_padding), (0, 0)))
 
@@ -93,17 +110,27 @@ class Embeddings(keras.layers.Layer):
             initializer=initialize_padded if num_padding else initialize,
         )
 
-    def call(self, input_ids, segment_ids, dropout_keys=None, position_ids=None):
-        """Returns [B * S, H] for int32 ids [B, S].
+    def call(
+        self,
+        input_ids: numerics.Tensor,
+        segment_ids: numerics.Tensor,
+        dropout_keys: numerics.Tensor | None = None,
+        position_ids: numerics.Tensor | None = None,
+    ) -> numerics.Tensor:
+        """Returns [B * S, H].
 
-        `position_ids`, int32 [B, S], are 0 to S - 1 in every row where there are none.
+        Args:
+            input_ids: int32 [B, S].
+            segment_ids: int32 [B, S].
+            dropout_keys: uint32 [B], or None for no dropout.
+            position_ids: int32 [B, S]; None: 0 to S - 1 in every row.
         """
         length = ops.shape(input_ids)[1]
         hidden = self.config.hidden_size
         words = numerics.lookup(
             self.word_embeddings, ops.reshape(input_ids, (-1,))
         )  # [B * S, H]
-        # A product with few rows is faster than a gather, on TPUs above all.
+        # For a table of two rows a product is faster than a gather, above all on TPUs.
         segments = ops.matmul(
             ops.one_hot(
                 ops.reshape(segment_ids, (-1,)),
@@ -129,15 +156,16 @@ class Embeddings(keras.layers.Layer):
         )
 
 
-def position_initializer(config):
-    """Returns the initializer of the table of positions, as `config` names it.
+def position_initializer(config: config_module.BertConfig) -> Any:
+    """Returns the initializer of the position table that `config` names.
 
-    "normal" is the release's: rows drawn independently, so that what one position
-    learns of its neighbour helps no other. "sinusoidal" begins with waves of the mean
-    square initializer_range ** 2: "the piece before" is then one linear map, the same
-    at every position. The table is trained either way.
+    "normal" is the release's: rows are drawn independently, so what one position learns
+    about its neighbor does not help any other position. "sinusoidal" starts with waves
+    whose mean square is initializer_range ** 2: "the previous piece" is then the same
+    linear map at every position, and small models learn sooner to use context. The
+    table is trained in both cases.
 
-    Source: Vaswani et al., 2017, section 3.5, which does not train them.
+    Source: Vaswani et al., 2017, section 3.5, where the waves are not trained.
     """
     if config.position_initializer == "normal":
         return numerics.initializer(config)

@@ -1,9 +1,12 @@
-"""What stands on the encoder: heads, and the base of every task's model.
+"""Output layers on top of the encoder, and the base class of every task's model.
 
-Shape letters: B batch, S sequence, H hidden, M masked positions, V vocabulary.
+Shape letters: B batch, S sequence, H hidden, M masked positions, V vocabulary, C
+classes.
 """
 
 import types
+from collections.abc import Mapping
+from typing import Any
 
 import keras
 from keras import ops
@@ -13,16 +16,24 @@ from bert_tf.modeling import config as config_module
 from bert_tf.modeling import embeddings
 from bert_tf.modeling import numerics
 
-# Seed of the dropout masks in `model.fit`; training tools give their own keys.
+# The features that the encoder reads of every sequence.
+ENCODER_FEATURES = ("input_ids", "input_mask", "segment_ids")
+# Seed of the dropout masks in `model.fit`; the training tools pass their own keys.
 _FIT_DROPOUT_SEED = 12345
-# Dropout site of a task's own dropout, beyond those of any number of layers.
+# Dropout site of a task's own dropout, beyond the sites of any number of layers.
 TASK_DROPOUT_SITE = 1 << 20
 
 
 class Transform(keras.layers.Layer):
-    """Dense, activation and normalization before masked words are predicted."""
+    """Dense layer, activation and normalization before masked words are predicted."""
 
-    def __init__(self, config, *, name="transform", dtype=None):
+    def __init__(
+        self,
+        config: config_module.BertConfig,
+        *,
+        name: str = "transform",
+        dtype: Any = None,
+    ):
         super().__init__(name=name, dtype=dtype)
         self.config = config
         self.activation = numerics.activation(config.hidden_act)
@@ -34,86 +45,129 @@ class Transform(keras.layers.Layer):
             config.layer_norm_epsilon, dtype=policy
         )
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         """Creates the weights."""
         self.dense.build((None, self.config.hidden_size))
         self.normalization.build((None, self.config.hidden_size))
 
-    def call(self, inputs):
+    def call(self, inputs: numerics.Tensor) -> numerics.Tensor:
         """Returns [rows, H] for [rows, H]."""
         return self.normalization(self.activation(self.dense(inputs)))
 
 
 class MaskedLanguageModelHead(keras.layers.Layer):
-    """Scores of all word pieces at some positions; the words' table is the kernel.
+    """Scores every word piece at some positions, with the word embeddings as kernel.
 
-    Source: get_masked_lm_output of run_pretraining.py, 2018.
+    Sharing the table (section 3.4 of "Attention Is All You Need") saves V * H weights,
+    a fifth of BERT-Base, and trains a piece's vector also where the piece is only
+    predicted. The transform before it moves hidden states into the space of the
+    embeddings, so that the encoder's last layer need not; fine-tuning discards it. The
+    bias, which the table cannot provide, learns how frequent each piece is.
+
+    Source: get_masked_lm_output of run_pretraining.py, 2018; section 3.1 of the paper.
     """
 
-    def __init__(self, config, *, name="predictions", dtype=None):
+    def __init__(
+        self,
+        config: config_module.BertConfig,
+        *,
+        name: str = "predictions",
+        dtype: Any = None,
+    ):
         super().__init__(name=name, dtype=dtype)
         self.config = config
         self.transform = Transform(config, dtype=self.dtype_policy)
 
-    def build(self, input_shape=None):
-        """Creates the weights, the words' table apart."""
+    def build(self, input_shape: Any = None) -> None:
+        """Creates the weights, except for the word embeddings."""
         self.transform.build()
         self.output_bias = self.add_weight(
             name="output_bias", shape=(self.config.vocab_size,), initializer="zeros"
         )
 
-    def call(self, sequence_output, positions, word_embeddings):
+    def call(
+        self,
+        sequence_output: numerics.Tensor,
+        positions: numerics.Tensor,
+        word_embeddings: numerics.Tensor,
+    ) -> numerics.Tensor:
         """Returns float32 logits [B, M, V].
 
         Args:
             sequence_output: [B, S, H].
-            positions: int32 [B, M], each from 0 to S - 1.
-            word_embeddings: [V, H], or more rows, whose scores are left out.
+            positions: int32 [B, M], from 0 to S - 1.
+            word_embeddings: [V, H]; the scores of further rows are left out.
         """
         gathered = gather_positions(sequence_output, positions)  # [B * M, H]
         hidden = self.transform(gathered)
         logits = ops.einsum("mh,vh->mv", hidden, word_embeddings)  # [B * M, V]
         if word_embeddings.shape[0] > self.config.vocab_size:
             logits = logits[:, : self.config.vocab_size]
-        # `ops.add`, not `+`: TensorFlow then adds the bias within the product.
+        # `ops.add` and not `+`, so that TensorFlow adds the bias within the product.
         logits = ops.cast(ops.add(logits, self.output_bias), "float32")
         shape = (-1, ops.shape(positions)[1], self.config.vocab_size)
         return ops.reshape(logits, shape)
 
 
 class NextSentenceHead(keras.layers.Layer):
-    """Scores of "is the next sentence" (0) and "is a random one" (1).
+    """Scores the classes "is the next sentence" (0) and "is a random sentence" (1).
 
     Source: get_next_sentence_output of run_pretraining.py, 2018.
     """
 
-    def __init__(self, config, *, name="seq_relationship", dtype=None):
+    def __init__(
+        self,
+        config: config_module.BertConfig,
+        *,
+        name: str = "seq_relationship",
+        dtype: Any = None,
+    ):
         super().__init__(name=name, dtype=dtype)
         self.config = config
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         """Creates the weights, in the release's shape [2, H]."""
-        self.output_weights = self.add_weight(
-            name="output_weights",
-            shape=(2, self.config.hidden_size),
-            initializer=numerics.initializer(self.config),
-        )
-        self.output_bias = self.add_weight(
-            name="output_bias", shape=(2,), initializer="zeros"
+        self.output_weights, self.output_bias = class_weights(
+            self, 2, self.config.hidden_size
         )
 
-    def call(self, pooled_output):
+    def call(self, pooled_output: numerics.Tensor) -> numerics.Tensor:
         """Returns float32 logits [B, 2] for [B, H]."""
         return class_scores(pooled_output, self.output_weights, self.output_bias)
 
 
-def class_scores(vectors, output_weights, output_bias):
+def class_weights(layer: Any, num_classes: int, width: int) -> tuple[Any, Any]:
+    """Returns new variables of a layer: `output_weights` [C, width], `output_bias` [C].
+
+    Args:
+        layer: a Keras layer or model with a `config`.
+        num_classes: C.
+        width: of the vectors that are scored; H in the release.
+    """
+    kernel = layer.add_weight(
+        name="output_weights",
+        shape=(num_classes, width),
+        initializer=numerics.initializer(layer.config),
+    )
+    bias = layer.add_weight(
+        name="output_bias", shape=(num_classes,), initializer="zeros"
+    )
+    return kernel, bias
+
+
+def class_scores(
+    vectors: numerics.Tensor,
+    output_weights: numerics.Tensor,
+    output_bias: numerics.Tensor,
+) -> numerics.Tensor:
     """Returns float32 logits [B, C] of vectors [B, H] and weights [C, H]."""
     logits = ops.einsum("bh,ch->bc", vectors, output_weights)
     return ops.cast(ops.add(logits, output_bias), "float32")
 
 
-def gather_positions(sequence_output, positions):
+def gather_positions(
+    sequence_output: numerics.Tensor, positions: numerics.Tensor
+) -> numerics.Tensor:
     """Returns the vectors [B * M, H] at int32 positions [B, M] of [B, S, H]."""
     num_examples, length, hidden_size = ops.shape(sequence_output)
     offsets = ops.arange(num_examples, dtype="int32")[:, None] * length
@@ -122,51 +176,88 @@ def gather_positions(sequence_output, positions):
 
 
 class TaskModel(keras.Model):
-    """The base of every task's model: what its loss and its metrics are made of.
+    """The base of every task's model, which defines the model's losses and metrics.
 
-    A loss term is a sum over examples, divided by a weight that depends on the
-    features alone. Sums and weights of parts of a batch simply add, so the loss does
-    not depend on how a batch is divided.
+    Each loss term is a sum over examples divided by a weight that depends only on the
+    features. Sums and weights of the parts of a batch add up, so the loss does not
+    depend on how a batch is divided over micro-batches and replicas.
 
-    Features may have `is_real_example`, float32 [B]: 0 takes an example out of all
-    sums and weights (padding of the last batch).
+    `call(features, training=False, dropout_keys=None)` of every model takes the
+    features that its class documents, of which `input_mask` (default: all 1) and
+    `segment_ids` (default: all 0) are optional, and `dropout_keys`, uint32 [B], from
+    `numerics.dropout_keys`; `fit` makes its own. It raises a ValueError if training
+    needs keys and there are none, or if S exceeds the position table.
+
+    The features may contain `is_real_example`, float32 [B]: 0 excludes an example from
+    all sums and weights (the padding of a last batch).
 
     Args:
         config: BertConfig.
-        name: the first part of its variables' paths; checkpoints leave it out.
-        dtype: a Keras dtype policy, such as "mixed_bfloat16"; default the global one.
+        name: the first part of the variables' paths; checkpoints leave it out.
+        dtype: a Keras dtype policy, such as "mixed_bfloat16"; default: the global one.
     """
 
-    # Loss term -> what is added to its weight, summed over the global batch, once.
-    loss_epsilons = types.MappingProxyType({})
-    # Names of the loss terms, in the order in which they are reported.
-    loss_names = ()
-    # Names of outputs, each [B, ...], that a loss compares with those of the examples
-    # on all other replicas; with several, `loss_sums` finds them as `all_NAME`.
-    gathered_outputs = ()
-    # The rate of dropout that the task adds to that of the configuration.
+    # Loss term -> what is added once to its weight over the global batch.
+    loss_epsilons: Mapping[str, float] = types.MappingProxyType({})
+    # Outputs [B, ...] that a loss compares across all examples of the global batch.
+    # With several replicas, `loss_sums` finds those of all replicas as `all_NAME`.
+    gathered_outputs: tuple[str, ...] = ()
+    # Dropout that the task adds to that of the configuration.
     task_dropout_rate = 0.0
     # The logit of a position that does not exist, such as one that a length bucket
     # cut off: it cannot win and its probability is 0.
     padding_logit = numerics.ATTENTION_MASK_BIAS
 
-    def __init__(self, config, *, name, dtype=None, **kwargs):
+    def __init__(
+        self,
+        config: config_module.BertConfig,
+        *,
+        name: str,
+        dtype: Any = None,
+        **kwargs: Any,
+    ):
         super().__init__(name=name, dtype=dtype, **kwargs)
         self.config = config
 
-    def loss_weights(self, features):
-        """Returns each loss term's weight, float32 scalars; needs the features only."""
+    @property
+    def loss_names(self) -> tuple[str, ...]:
+        """Names of the loss terms, in the order in which they are reported."""
+        return ()
+
+    def loss_weights(self, features: numerics.Features) -> numerics.Outputs:
+        """Returns each loss term's weight, a float32 scalar: the number of examples.
+
+        Args:
+            features: those of `call`; labels are not needed.
+        """
+        count = ops.sum(example_weights(features))
+        return dict.fromkeys(self.loss_names, count)
+
+    def loss_sums(
+        self, features: numerics.Features, outputs: numerics.Outputs
+    ) -> numerics.Outputs:
+        """Returns each loss term's sum over the examples, a float32 scalar.
+
+        Args:
+            features: those of `call`, with labels.
+            outputs: what `call` returned for them.
+        """
         raise NotImplementedError
 
-    def loss_sums(self, features, outputs):
-        """Returns each loss term's sum over the examples, float32 scalars."""
+    def metric_sums(
+        self, features: numerics.Features, outputs: numerics.Outputs
+    ) -> dict[str, tuple[numerics.Tensor, numerics.Tensor]]:
+        """Returns each metric as a pair of float32 scalars: its sum and its weight.
+
+        Args:
+            features: those of `call`, with labels.
+            outputs: what `call` returned for them.
+        """
         raise NotImplementedError
 
-    def metric_sums(self, features, outputs):
-        """Returns each metric as a pair of float32 scalars: its sum and its weight."""
-        raise NotImplementedError
-
-    def total_loss(self, features, outputs):
+    def total_loss(
+        self, features: numerics.Features, outputs: numerics.Outputs
+    ) -> numerics.Tensor:
         """Returns the loss of a whole batch, a float32 scalar."""
         weights = self.loss_weights(features)
         sums = self.loss_sums(features, outputs)
@@ -175,17 +266,24 @@ class TaskModel(keras.Model):
             for term in sums
         )
 
-    def compute_loss(self, x=None, y=None, y_pred=None, *args, **kwargs):
-        """Returns the loss for `fit` and `evaluate`; labels stand in the features.
+    def compute_loss(
+        self,
+        x: Any = None,
+        y: Any = None,
+        y_pred: Any = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> numerics.Tensor:
+        """Returns the loss for `fit` and `evaluate`; the labels are in the features.
 
         Raises:
             ValueError: labels came as `y`, or the model was compiled with a loss.
         """
         if y is not None:
             raise ValueError(
-                f"Labels of {type(self).__name__} belong in the features, but y was "
-                'given; call fit({"input_ids": ..., "label_ids": ...}), with the names '
-                "that the class documents as its Features, and no y."
+                f"The labels of {type(self).__name__} belong in the features, but y "
+                'was given. Call fit({"input_ids": ..., "label_ids": ...}) without y, '
+                "using the names in the class's docstring."
             )
         if getattr(self, "loss", None) is not None:
             raise ValueError(
@@ -194,16 +292,26 @@ class TaskModel(keras.Model):
             )
         return self.total_loss(x, y_pred)
 
-    def dropout_keys(self, seed, step, example_index):
-        """Returns uint32 [B], the keys of a step; see `numerics.dropout_keys`."""
+    def dropout_keys(
+        self,
+        seed: numerics.Tensor,
+        step: numerics.Tensor,
+        example_index: numerics.Tensor,
+    ) -> numerics.Tensor:
+        """Returns the keys of a step, uint32 [B]; see `numerics.dropout_keys`."""
         return numerics.dropout_keys(seed, step, example_index)
 
-    def dropout_keys_in_use(self, features, training, dropout_keys):
-        """Returns the keys for a call: those given, those of `fit`, or None.
+    def dropout_keys_in_use(
+        self,
+        features: numerics.Features,
+        training: bool,
+        dropout_keys: numerics.Tensor | None,
+    ) -> numerics.Tensor | None:
+        """Returns the keys for a call: the given ones, those of `fit`, or None.
 
         Raises:
-            ValueError: the model drops something and there are no keys: it is neither
-                in `fit` on the TensorFlow backend, nor were any given.
+            ValueError: the model has dropout and no keys: none were given, and it is
+                not in `fit` on the TensorFlow backend.
         """
         rates = (
             self.config.hidden_dropout_prob,
@@ -216,14 +324,14 @@ class TaskModel(keras.Model):
 
     def _dropout_keys_of_fit(self, features):
         optimizer = getattr(self, "optimizer", None)
-        # On other backends a model's call does not see its optimizer's variables.
+        # On other backends, a model's call does not see its optimizer's variables.
         if optimizer is None or keras.backend.backend() != "tensorflow":
             return None
         rows = ops.arange(ops.shape(features["input_ids"])[0], dtype="int32")
         return numerics.dropout_keys(_FIT_DROPOUT_SEED, optimizer.iterations, rows)
 
-    def get_config(self):
-        """Returns what the constructor takes."""
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments, as plain values."""
         return {
             "config": self.config.to_dict(),
             "name": self.name,
@@ -231,23 +339,25 @@ class TaskModel(keras.Model):
         }
 
     @classmethod
-    def from_config(cls, config):
-        """Returns the model that `get_config` described."""
+    def from_config(cls, config: dict[str, Any]) -> "TaskModel":
+        """Returns the model described by `get_config`."""
         config = dict(config)
         config["config"] = config_module.BertConfig.from_dict(config["config"])
         return cls(**config)
 
 
-def example_weights(features):
-    """Returns float32 [B]: 1 for every example that counts."""
+def example_weights(features: numerics.Features) -> numerics.Tensor:
+    """Returns float32 [B]: 1 for every example that counts, 0 for padding."""
     weights = features.get("is_real_example")
     if weights is None:
         return ops.ones((ops.shape(features["input_ids"])[0],), dtype="float32")
     return ops.cast(weights, "float32")
 
 
-def weighted_hits(logits, labels, weights):
-    """Returns the weights of those rows whose highest logit is the label's, summed.
+def weighted_hits(
+    logits: numerics.Tensor, labels: numerics.Tensor, weights: numerics.Tensor
+) -> numerics.Tensor:
+    """Returns the summed weights of all rows whose highest logit is the label's.
 
     Args:
         logits: [..., C].

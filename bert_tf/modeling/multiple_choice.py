@@ -1,72 +1,68 @@
-"""BertMultipleChoice: the encoder with one score an ending.
+"""BertMultipleChoice: the encoder with one score per ending.
 
 Shape letters: B batch, C endings, S sequence, H hidden.
 """
+
+from typing import Any
 
 import keras
 from keras import ops
 
 from bert_tf.modeling import bert
+from bert_tf.modeling import config as config_module
 from bert_tf.modeling import heads
 from bert_tf.modeling import numerics
-
-_ENCODER_FEATURES = ("input_ids", "input_mask", "segment_ids")
 
 
 @keras.saving.register_keras_serializable("bert_tf")
 class BertMultipleChoice(heads.TaskModel):
     """Chooses one of several endings.
 
-    Every ending is a sequence of its own, with the start as its first segment. One
-    vector scores them all, so the number of endings is the features', not the model's.
+    Every ending forms a sequence of its own, with the beginning of the story as its
+    first segment. One vector scores all sequences, so a model takes any number of
+    endings (section 4.4 of the paper).
 
     Args:
         config: BertConfig.
-        name: as for every Keras model.
-        dtype: as for every Keras model.
+        name: see `heads.TaskModel`.
+        dtype: see `heads.TaskModel`.
 
-    Features: `input_ids`, `input_mask`, `segment_ids` int32 [B, C, S]; `label_ids`
-    int32 [B], the right ending, for losses and metrics only.
-
-    Source: section 4.4 of "BERT: Pre-training of Deep Bidirectional Transformers".
+    Features: `input_ids`, `input_mask`, `segment_ids` int32 [B, C, S]. For losses and
+    metrics: `label_ids` int32 [B], the correct ending.
     """
 
-    loss_names = ("choice_loss",)
+    loss_names: tuple[str, ...] = ("choice_loss",)
     task_dropout_rate = numerics.TASK_DROPOUT_RATE
 
-    def __init__(self, config, *, name="bert_multiple_choice", dtype=None, **kwargs):
+    def __init__(
+        self,
+        config: config_module.BertConfig,
+        *,
+        name: str = "bert_multiple_choice",
+        dtype: Any = None,
+        **kwargs: Any,
+    ):
         super().__init__(config, name=name, dtype=dtype, **kwargs)
         self.bert = bert.BertModel(config, name="bert", dtype=self.dtype_policy)
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         """Creates all weights; needs no data."""
         self.bert.build()
-        # In the layout of the release's class heads, with one class.
-        self.output_weights = self.add_weight(
-            name="output_weights",
-            shape=(1, self.config.hidden_size),
-            initializer=numerics.initializer(self.config),
-        )
-        self.output_bias = self.add_weight(
-            name="output_bias", shape=(1,), initializer="zeros"
+        # The layout of the release's class heads, with one class.
+        self.output_weights, self.output_bias = heads.class_weights(
+            self, 1, self.config.hidden_size
         )
 
-    def call(self, features, training=False, dropout_keys=None):
-        """Computes the endings' scores.
-
-        Args:
-            features: dict of int32 [B, C, S]: `input_ids`, and `input_mask` and
-                `segment_ids` where they are not all 1 and all 0.
-            training: bool, whether to drop out.
-            dropout_keys: uint32 [B] of `numerics.dropout_keys`, or None, in `fit` and
-                without training.
-
-        Returns:
-            A dict: `logits` and `probabilities`, float32 [B, C].
+    def call(
+        self,
+        features: numerics.Features,
+        training: bool = False,
+        dropout_keys: numerics.Tensor | None = None,
+    ) -> numerics.Outputs:
+        """Returns `logits` and `probabilities`, float32 [B, C].
 
         Raises:
-            ValueError: `input_ids` has not three axes, training needs keys and there
-                are none, or S is longer than the model's position table.
+            ValueError: `input_ids` does not have three axes; see also `TaskModel`.
         """
         shape = ops.shape(features["input_ids"])
         if len(shape) != 3:
@@ -80,20 +76,25 @@ class BertMultipleChoice(heads.TaskModel):
             keys = numerics.dropout_keys_of_parts(keys, num_endings)  # [B * C]
         flat = {
             name: ops.reshape(features[name], (-1, length))  # [B * C, S]
-            for name in _ENCODER_FEATURES
+            for name in heads.ENCODER_FEATURES
             if name in features
         }
         scores = self.score_endings(flat, training=training, dropout_keys=keys)
         logits = ops.reshape(scores, (-1, num_endings))  # [B, C]
         return {"logits": logits, "probabilities": numerics.softmax(logits)}
 
-    def score_endings(self, features, training=False, dropout_keys=None):
-        """Returns float32 [rows], the score of every sequence by itself.
+    def score_endings(
+        self,
+        features: numerics.Features,
+        training: bool = False,
+        dropout_keys: numerics.Tensor | None = None,
+    ) -> numerics.Tensor:
+        """Returns one score per sequence, float32 [rows].
 
         Args:
-            features: as `call` takes them, but [rows, S].
-            training: bool, whether to drop out.
-            dropout_keys: uint32 [rows], or None without dropout.
+            features: those of `call`, but [rows, S].
+            training: whether dropout is active.
+            dropout_keys: uint32 [rows], or None for no dropout.
         """
         encoded = self.bert(features, training=training, dropout_keys=dropout_keys)
         pooled = numerics.dropout(
@@ -104,40 +105,17 @@ class BertMultipleChoice(heads.TaskModel):
         )  # [rows, H]
         return heads.class_scores(pooled, self.output_weights, self.output_bias)[:, 0]
 
-    def loss_weights(self, features):
-        """Returns the number of examples.
-
-        Args:
-            features: as `loss_sums` takes them; labels are not needed.
-
-        Returns:
-            A dict: `choice_loss`, float32 scalar.
-        """
-        return {"choice_loss": ops.sum(heads.example_weights(features))}
-
-    def loss_sums(self, features, outputs):
-        """Returns the summed cross-entropy of the endings.
-
-        Args:
-            features: dict with `label_ids` int32 [B]; `is_real_example` float32 [B]
-                where there is padding.
-            outputs: what `call` returned for them.
-
-        Returns:
-            A dict: `choice_loss`, float32 scalar.
-        """
+    def loss_sums(
+        self, features: numerics.Features, outputs: numerics.Outputs
+    ) -> numerics.Outputs:
+        """Returns the summed cross-entropy of the endings."""
         losses = numerics.cross_entropy(outputs["logits"], features["label_ids"])
         return {"choice_loss": ops.sum(losses * heads.example_weights(features))}
 
-    def metric_sums(self, features, outputs):
-        """Returns what the accuracy is made of.
-
-        Args:
-            features, outputs: as `loss_sums` takes them.
-
-        Returns:
-            A dict: `accuracy`, a pair of float32 scalars: hits and examples.
-        """
+    def metric_sums(
+        self, features: numerics.Features, outputs: numerics.Outputs
+    ) -> dict[str, tuple[numerics.Tensor, numerics.Tensor]]:
+        """Returns `accuracy`: the numbers of hits and of examples."""
         weights = heads.example_weights(features)
         hits = heads.weighted_hits(outputs["logits"], features["label_ids"], weights)
         return {"accuracy": (hits, ops.sum(weights))}

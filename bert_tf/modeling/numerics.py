@@ -1,19 +1,40 @@
 """The formulas and constants that must equal those of 2018, each in one place.
 
-Softmax, layer normalization and losses run in float32 whatever the model's dtype.
+Softmax, layer normalization and losses run in float32, whatever the model's dtype.
+bfloat16 has 8 significant bits: in a sum over 512 positions or 30,522 word pieces,
+small terms would vanish, and a loss would have two or three digits.
 """
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
 
 import keras
 import numpy as np
 from keras import ops
 
-# modeling.py, 2018: added to the scores of positions that may not be looked at.
+# A tensor of the Keras backend in use, or a NumPy array where Keras accepts one. The
+# backends have no common class, so dtype and shape are in the docstrings.
+Tensor = Any
+# A batch's columns by name, and what a model computes from them.
+Features = Mapping[str, Tensor]
+Outputs = dict[str, Tensor]
+
+# Added to the attention scores of positions that must not be seen (modeling.py, 2018).
+# After the softmax it leaves them exactly 0 in float32, as -inf would. But it is
+# finite: a row without any visible position, such as the padding of a last batch, gets
+# an ordinary softmax instead of 0 / 0, which would turn every gradient into NaN.
+# It also fits into float16, whose largest number is 65504.
 ATTENTION_MASK_BIAS = -10000.0
-# contrib's layer_norm, which the release called with its default.
+# The default of contrib's layer_norm, which the release called. It matters only for
+# vectors whose components are nearly equal; released weights were trained with it.
 LAYER_NORM_EPSILON = 1e-12
-# run_pretraining.py, 2018: added to the sum of masked_lm_weights.
+# Added to the number of masked words that the loss is divided by (run_pretraining.py,
+# 2018). A batch without masked words then has the loss 0 and not 0 / 0.
 MASKED_LM_EPSILON = 1e-5
-# run_classifier.py, 2018: its dropout, whatever the configuration says.
+# Dropout before a task's output layer. "The dropout probability was always kept at 0.1"
+# (section A.3 of the paper): run_classifier.py, 2018, does not read the configuration.
 TASK_DROPOUT_RATE = 0.1
 
 # sqrt(2 / pi) and the cubic coefficient of the tanh form (Hendrycks and Gimpel, 2016).
@@ -21,12 +42,16 @@ _GELU_SCALE = 0.7978845608028654
 _GELU_CUBIC = 0.044715
 
 
-def gelu(x):
+def gelu(x: Tensor) -> Tensor:
     """Returns the release's GELU: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
+
+    BERT follows OpenAI's GPT in using GELU instead of ReLU (section A.2 of the paper).
+    The tanh form approximates `gelu_erf` to 5e-4. Weights trained with one form give
+    visibly different vectors with the other, so the two have different names.
 
     It is computed as x * sigmoid(u), u = 2 sqrt(2/pi) (x + 0.044715 x^3): the same
     function in fewer passes over x. It runs in float32, which is faster on CPUs than
-    bfloat16, and of a forward pass nothing but x is kept.
+    bfloat16, and the backward pass needs nothing but x.
     """
     linear, cubic = 2 * _GELU_SCALE, 2 * _GELU_SCALE * _GELU_CUBIC
 
@@ -48,8 +73,8 @@ def gelu(x):
     return compute(x)
 
 
-def gelu_erf(x):
-    """Returns the exact GELU, x times the normal distribution function of x."""
+def gelu_erf(x: Tensor) -> Tensor:
+    """Returns the exact GELU: x times the normal distribution function of x."""
     return ops.gelu(x, approximate=False)
 
 
@@ -57,9 +82,9 @@ def _linear(x):
     return x
 
 
-ACTIVATIONS = {
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": gelu,
-    "gelu_new": gelu,  # Names that Hugging Face gives the tanh form.
+    "gelu_new": gelu,  # Hugging Face's names of the tanh form.
     "gelu_pytorch_tanh": gelu,
     "gelu_erf": gelu_erf,
     "relu": ops.relu,
@@ -68,11 +93,11 @@ ACTIVATIONS = {
 }
 
 
-def activation(name):
-    """Returns the activation that `hidden_act` names.
+def activation(name: str) -> Callable[[Tensor], Tensor]:
+    """Returns the activation named by `hidden_act`.
 
     Raises:
-        ValueError: there is no such activation.
+        ValueError: the name is unknown.
     """
     if name not in ACTIVATIONS:
         raise ValueError(
@@ -82,13 +107,22 @@ def activation(name):
     return ACTIVATIONS[name]
 
 
-def initializer(config):
-    """Returns the initializer of all weights: a normal cut at two deviations."""
+def initializer(config: Any) -> keras.initializers.Initializer:
+    """Returns the initializer of all kernels, tables and output weights.
+
+    It is a normal distribution with deviation `initializer_range` (0.02, as in OpenAI's
+    GPT), redrawn beyond two deviations. Weights this small let a new output layer
+    begin with nearly equal probabilities for all classes, and the cut keeps single
+    large weights from dominating the first steps.
+
+    Args:
+        config: `BertConfig`.
+    """
     return keras.initializers.TruncatedNormal(stddev=config.initializer_range)
 
 
-def layer_norm(x, gamma, beta, epsilon):
-    """Returns x normalized over its last axis, in float32.
+def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> Tensor:
+    """Returns x normalized over its last axis, computed in float32.
 
     Args:
         x: [rows, H], any float dtype.
@@ -105,28 +139,31 @@ def layer_norm(x, gamma, beta, epsilon):
     return centered * ops.rsqrt(variance + epsilon) * gamma + beta
 
 
-def attention_bias(input_mask):
-    """Returns float32 [B, 1, 1, T] or [B, 1, F, T]: 0 where one may look, else -10000.
+def attention_bias(input_mask: Tensor) -> Tensor:
+    """Returns what to add to attention scores: 0 or `ATTENTION_MASK_BIAS`.
 
     Args:
-        input_mask: integer [B, T], 1 where all may look; or [B, F, T], 1 where the
-            position of the second axis may look at that of the third.
+        input_mask: integer [B, T], 1 for positions that all others see; or [B, F, T],
+            1 where position F sees position T.
+
+    Returns:
+        float32 [B, 1, 1, T] or [B, 1, F, T].
     """
     mask = ops.cast(input_mask, "float32")
     bias = (1.0 - mask) * ATTENTION_MASK_BIAS
     return bias[:, None, None, :] if len(bias.shape) == 2 else bias[:, None]
 
 
-def softmax(scores):
+def softmax(scores: Tensor) -> Tensor:
     """Returns the softmax over the last axis, computed in float32."""
     return ops.softmax(ops.cast(scores, "float32"), axis=-1)
 
 
-def cross_entropy(logits, labels):
-    """Returns minus the log-probability of each label, in float32.
+def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    """Returns the negative log-probability of each label, computed in float32.
 
-    The gradient is that of the softmax, written out: TensorFlow's own kernel takes
-    three times as long for a vocabulary's worth of classes.
+    The gradient of the softmax is written out: TensorFlow's own kernel takes three
+    times as long for as many classes as a vocabulary has.
 
     Args:
         logits: [rows, classes].
@@ -140,8 +177,8 @@ def cross_entropy(logits, labels):
     @ops.custom_gradient
     def minus_log_probability(logits):
         probabilities = ops.softmax(logits, axis=-1)
-        # The highest class's probability is no smaller than 1 / classes: its
-        # logarithm is safe where the label's would not be.
+        # The highest probability is at least 1 / classes, so its logarithm is finite
+        # even where that of the label's probability is not.
         highest = ops.log(ops.max(probabilities, axis=-1))
         losses = ops.max(logits, axis=-1) - _entry(logits, labels) - highest
 
@@ -160,15 +197,15 @@ def cross_entropy(logits, labels):
 
 
 def _entry(table, columns):
-    """Returns [rows]: the entry of each row of [rows, n] at its column."""
+    """Returns [rows]: for each row of [rows, n], the entry in its column."""
     return ops.take_along_axis(table, columns[:, None], axis=-1)[:, 0]
 
 
-def lookup(table, ids):
-    """Returns rows of a table; the gradient of the table is dense.
+def lookup(table: Tensor, ids: Tensor) -> Tensor:
+    """Returns rows of a table; the table's gradient is dense.
 
-    The masked-word head uses the word embeddings too and its gradient is dense:
-    two dense gradients add up at once, where a sparse one would first be spread out.
+    The masked-word head also uses the word embeddings, and its gradient is dense. Two
+    dense gradients add directly; a sparse one would have to be expanded first.
 
     Args:
         table: float [V, H].
@@ -177,12 +214,12 @@ def lookup(table, ids):
     Returns:
         [rows, H], the table's dtype.
     """
-    # TensorFlow spreads a sparse gradient out where it passes a reshape.
+    # TensorFlow makes a sparse gradient dense when it passes through a reshape.
     return ops.take(ops.reshape(table, table.shape), ids, axis=0)
 
 
 def _mix(x):
-    """Returns uint32 values stirred so that every bit depends on every bit.
+    """Returns uint32 hashes: every bit depends on every bit of the input.
 
     Source: lowbias32, https://nullprogram.com/blog/2018/07/31/.
     """
@@ -193,13 +230,17 @@ def _mix(x):
     return x ^ ops.right_shift(x, np.uint32(16))
 
 
-def dropout_keys(seed, step, example_index):
-    """Returns one key an example, from which all its dropout masks follow.
+def dropout_keys(seed: Tensor, step: Tensor, example_index: Tensor) -> Tensor:
+    """Returns one key per example, which determines all of its dropout masks.
+
+    Randomness is thereby a function of (seed, step, example, place in the model) and
+    not of a generator's state. A run that is killed and resumed draws the same masks,
+    and so does one that divides its batches over other numbers of devices.
 
     Args:
-        seed: integer, of the run.
-        step: integer scalar or [B], number of the optimizer step.
-        example_index: integer [B], index of the example in the global batch.
+        seed: integer, the seed of the run.
+        step: integer scalar or [B], the number of the optimizer step.
+        example_index: integer [B], the example's index in the global batch.
 
     Returns:
         uint32 [B].
@@ -209,65 +250,68 @@ def dropout_keys(seed, step, example_index):
     return _mix(key ^ ops.cast(example_index, "uint32"))
 
 
-def dropout_keys_of_parts(keys, num_parts):
-    """Returns a key for each of the sequences that an example is made of.
+def dropout_keys_of_parts(keys: Tensor, num_parts: int) -> Tensor:
+    """Returns one key for each of several sequences that form an example.
 
     Args:
-        keys: uint32 [B] of `dropout_keys`.
-        num_parts: int, such as the number of endings.
+        keys: uint32 [B], from `dropout_keys`.
+        num_parts: sequences per example, such as the number of endings.
 
     Returns:
-        uint32 [B * num_parts], those of an example next to each other.
+        uint32 [B * num_parts]; the keys of an example are adjacent.
     """
     parts = _mix(ops.cast(ops.arange(num_parts), "uint32") + np.uint32(0xC2B2AE35))
     return ops.reshape(_mix(keys[:, None] ^ parts[None, :]), (-1,))
 
 
-def dropout_keys_in_use(keys, training, rates):
-    """Returns the keys, or None where nothing is dropped.
+def dropout_keys_in_use(
+    keys: Tensor | None, training: bool, rates: Sequence[float]
+) -> Tensor | None:
+    """Returns the keys, or None if nothing is dropped.
 
     Args:
-        keys: uint32 [B] of `dropout_keys`, or None.
-        training: bool.
-        rates: all the rates of a model.
+        keys: uint32 [B], from `dropout_keys`, or None.
+        training: whether dropout is active.
+        rates: all dropout rates of a model.
 
     Raises:
-        ValueError: something is to be dropped and there are no keys.
+        ValueError: dropout is active and there are no keys.
     """
     if not training or not any(rates):
         return None
     if keys is None:
         raise ValueError(
             "A model with dropout was called with training=True and without "
-            "dropout_keys; give numerics.dropout_keys(seed, step, example_index)."
+            "dropout_keys; pass numerics.dropout_keys(seed, step, example_index)."
         )
     return keys
 
 
-def dropout(x, rate, keys, site):
-    """Returns x with a share of its elements set to 0 and the others scaled up.
+def dropout(x: Tensor, rate: float, keys: Tensor | None, site: int) -> Tensor:
+    """Returns x with some elements set to 0 and the remaining ones scaled up.
 
-    The mask is a hash of (key, site, index of the element within the example). So it
-    is the same eager, in a graph, under XLA and in recomputation, and does not depend
-    on how a batch is divided over micro-batches or replicas.
+    The mask is a hash of (key, site, index of the element within the example). It is
+    therefore the same in eager code, in a graph, under XLA and in recomputation, and
+    does not depend on how a batch is divided over micro-batches or replicas.
 
     Args:
-        x: float [B * n, ...] or [B, ...]: equally many elements for every example,
-            those of an example next to each other.
-        rate: float, the share that is dropped; 0 gives x itself.
-        keys: uint32 [B] of `dropout_keys`, or None for no dropout.
-        site: int, a number for this place in the model, different for every place.
+        x: float [B * n, ...] or [B, ...]: the same number of elements for every
+            example, and the elements of an example are adjacent.
+        rate: the share to drop, rounded to a multiple of 1 / 65536; 0 returns x itself.
+        keys: uint32 [B], from `dropout_keys`, or None for no dropout.
+        site: number of this place in the model; every place has its own.
 
     Returns:
-        As x.
+        The same shape and dtype as x.
     """
     if keys is None or rate == 0:
         return x
     shape = ops.shape(x)
     num_examples = ops.shape(keys)[0]
-    num_elements = _elements_an_example(shape, num_examples)
+    num_elements = _elements_per_example(shape, num_examples)
     num_words = (num_elements + 1) // 2
-    # Two decisions of 16 bits each from every word of 32.
+    # Each hash of 32 bits decides about two elements: an element is dropped if its 16
+    # bits, as a number, are below rate * 65536.
     site_key = _mix(_mix(ops.cast(site, "uint32") + np.uint32(0x85EBCA6B)))
     words = _mix(ops.cast(ops.arange(num_words), "uint32") ^ site_key)
     bits = words[None, :] ^ keys[:, None]
@@ -288,7 +332,7 @@ def dropout(x, rate, keys, site):
     return x * ops.reshape(mask, shape)
 
 
-def _elements_an_example(shape, num_examples):
+def _elements_per_example(shape, num_examples):
     total = 1
     for size in shape:
         total = total * size

@@ -1,28 +1,33 @@
-"""One vector a text from the vectors of its pieces.
+"""One vector per text from the vectors of its pieces.
 
 Shape letters: B batch, S sequence, H hidden.
 """
 
 from keras import ops
 
-# Below it a vector counts as zero and stays as it is.
+from bert_tf.modeling import config as config_module
+from bert_tf.modeling import numerics
+
+# Shorter vectors count as zero and are not scaled to length 1.
 _SMALLEST_LENGTH = 1e-12
 
 
-def pool(outputs, input_mask, kind):
-    """Returns one vector for each sequence, float32 [B, H].
+def pool(
+    outputs: numerics.Features, input_mask: numerics.Tensor, kind: str
+) -> numerics.Tensor:
+    """Returns one vector per sequence, float32 [B, H].
 
-    Padding never counts. A row without any real piece gives zeros ("cls" apart).
+    Padding never counts. A row without real pieces gives zeros (except for "cls").
 
     Args:
-        outputs: what `BertModel` returns; its `sequence_output` [B, S, H] is read, in
-            any float dtype.
+        outputs: what `BertModel` returns, of which `sequence_output` [B, S, H], in any
+            float dtype, is used.
         input_mask: integer [B, S], 1 for a real piece; [CLS] and [SEP] are real.
-        kind: "cls" (the vector of the first piece), "mean" or "max" (of every
-            dimension, over the real pieces).
+        kind: "cls" (the vector of the first piece), "mean" or "max" (of each dimension,
+            over the real pieces).
 
     Raises:
-        ValueError: there is no such kind.
+        ValueError: `kind` is unknown.
 
     Example:
         vectors = pooling.pool(model(features), features["input_mask"], "mean")
@@ -30,44 +35,37 @@ def pool(outputs, input_mask, kind):
 
     Source: section 3 of "Sentence-BERT" (Reimers and Gurevych, 2019).
     """
-    if kind not in _KINDS:
-        raise ValueError(
-            f"Unknown kind of pooling {kind!r}; expected one of {', '.join(KINDS)}."
-        )
+    _check_known(kind)
     vectors = ops.cast(outputs["sequence_output"], "float32")  # [B, S, H]
     return _KINDS[kind](vectors, input_mask)
 
 
-def check(kind, config):
-    """Refuses a kind of pooling that tells nothing about a text.
-
-    Args:
-        kind: see `pool`.
-        config: `BertConfig` of the encoder.
-
-    Raises:
-        ValueError: there is no such kind, or it is "cls" under causal attention.
-    """
-    if kind not in _KINDS:
-        raise ValueError(
-            f"Unknown kind of pooling {kind!r}; expected one of {', '.join(KINDS)}."
-        )
+def check(kind: str, config: config_module.BertConfig) -> None:
+    """Raises a ValueError if `kind` is unknown, or is "cls" under causal attention."""
+    _check_known(kind)
     if kind == "cls" and config.is_causal:
         raise ValueError(
-            "pooling cls: in a left-to-right model [CLS] sees nothing of the text; "
+            "pooling cls: in a left-to-right model, [CLS] sees nothing of the text; "
             "expected mean or max."
         )
 
 
-def normalize(vectors):
-    """Returns vectors of length 1, float32 [B, H]; a zero vector stays one.
+def _check_known(kind):
+    if kind not in _KINDS:
+        raise ValueError(
+            f"Unknown kind of pooling {kind!r}; expected one of {', '.join(KINDS)}."
+        )
+
+
+def normalize(vectors: numerics.Tensor) -> numerics.Tensor:
+    """Returns vectors of length 1, float32 [B, H]; zero vectors stay zero.
 
     Args:
         vectors: [B, H], any float dtype.
     """
     vectors = ops.cast(vectors, "float32")
     square = ops.sum(ops.square(vectors), axis=-1, keepdims=True)  # [B, 1]
-    # The limit stands inside the root, whose gradient at 0 is not finite.
+    # The limit is inside the square root, whose gradient at 0 is not finite.
     return vectors / ops.sqrt(ops.maximum(square, _SMALLEST_LENGTH**2))
 
 
@@ -77,7 +75,7 @@ def _cls(vectors, input_mask):
 
 def _mean(vectors, input_mask):
     weights = ops.cast(input_mask, "float32")[:, :, None]  # [B, S, 1]
-    # Chosen, not multiplied: a vector of padding that is not finite leaves no trace.
+    # Selected and not multiplied, so that non-finite padding has no effect.
     real = ops.where(weights > 0, vectors, 0.0)
     count = ops.maximum(ops.sum(weights, axis=1), 1.0)  # [B, 1]
     return ops.sum(real, axis=1) / count  # [B, H]

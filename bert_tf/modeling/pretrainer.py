@@ -4,27 +4,36 @@ Shape letters: B batch, S sequence, H hidden, M masked positions, V vocabulary.
 """
 
 import types
+from typing import Any
 
 import keras
 from keras import ops
 
 from bert_tf.modeling import bert
+from bert_tf.modeling import config as config_module
 from bert_tf.modeling import heads
 from bert_tf.modeling import numerics
 
 
 class PretrainingHeads(keras.layers.Layer):
-    """Both heads under the release's scope `cls`."""
+    """Both heads, in the release's scope `cls`."""
 
-    def __init__(self, config, *, next_sentence, name="cls", dtype=None):
+    def __init__(
+        self,
+        config: config_module.BertConfig,
+        *,
+        next_sentence: bool,
+        name: str = "cls",
+        dtype: Any = None,
+    ):
         super().__init__(name=name, dtype=dtype)
         policy = self.dtype_policy
         self.predictions = heads.MaskedLanguageModelHead(config, dtype=policy)
-        self.seq_relationship = (
+        self.seq_relationship: Any = (
             heads.NextSentenceHead(config, dtype=policy) if next_sentence else None
         )
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         """Creates the weights of both heads."""
         self.predictions.build()
         if self.seq_relationship is not None:
@@ -37,19 +46,19 @@ class BertPretrainer(heads.TaskModel):
 
     Args:
         config: BertConfig.
-        next_sentence: False leaves the next-sentence head, its loss and its metric
-            out. The pooler stays in the encoder, so that checkpoints have the same
-            encoder names; its gradient is then None (or zero).
-        name: as for every Keras model.
-        dtype: as for every Keras model.
+        next_sentence: False leaves out the next-sentence head, its loss and its metric.
+            The pooler stays in the encoder, so that checkpoints have the same names;
+            it then gets no gradient.
+        name: see `heads.TaskModel`.
+        dtype: see `heads.TaskModel`.
 
     Features: `input_ids`, `input_mask`, `segment_ids` int32 [B, S];
     `masked_lm_positions`, `masked_lm_ids` int32 [B, M]; `masked_lm_weights` float32
     [B, M]; `next_sentence_labels` int32 [B] or [B, 1], 1 for a random second segment.
-    Rows of several sequences have `sequence_ids`, `position_ids` and `cls_positions`
-    besides, as `BertModel` takes them, and `next_sentence_labels` [B, K].
+    Rows that hold several sequences also have `sequence_ids`, `position_ids` and
+    `cls_positions`, as for `BertModel`, and `next_sentence_labels` [B, K].
 
-    Source: run_pretraining.py, 2018.
+    Source: run_pretraining.py, 2018; section 3.1 of the paper.
     """
 
     loss_epsilons = types.MappingProxyType(
@@ -58,12 +67,12 @@ class BertPretrainer(heads.TaskModel):
 
     def __init__(
         self,
-        config,
+        config: config_module.BertConfig,
         *,
-        next_sentence=True,
-        name="bert_pretrainer",
-        dtype=None,
-        **kwargs,
+        next_sentence: bool = True,
+        name: str = "bert_pretrainer",
+        dtype: Any = None,
+        **kwargs: Any,
     ):
         super().__init__(config, name=name, dtype=dtype, **kwargs)
         self.next_sentence = next_sentence
@@ -73,38 +82,31 @@ class BertPretrainer(heads.TaskModel):
             config, next_sentence=next_sentence, name="cls", dtype=policy
         )
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         """Creates all weights; needs no data."""
         self.bert.build()
         self.cls.build()
 
     @property
-    def loss_names(self):
-        """Names of the loss terms that this model has."""
+    def loss_names(self) -> tuple[str, ...]:
+        """Names of the loss terms, in the order in which they are reported."""
         if self.next_sentence:
             return ("masked_lm_loss", "next_sentence_loss")
         return ("masked_lm_loss",)
 
-    def call(self, features, training=False, dropout_keys=None):
-        """Computes both heads' scores.
-
-        Args:
-            features: dict of int32: `input_ids` [B, S], `masked_lm_positions` [B, M],
-                and `input_mask` and `segment_ids` [B, S] where they are not all 1 and
-                all 0.
-            training: bool, whether to drop out.
-            dropout_keys: uint32 [B] of `numerics.dropout_keys`, or None, in `fit` and
-                without training.
+    def call(
+        self,
+        features: numerics.Features,
+        training: bool = False,
+        dropout_keys: numerics.Tensor | None = None,
+    ) -> numerics.Outputs:
+        """Computes the scores of both heads.
 
         Returns:
-            A dict: `masked_lm_logits` float32 [B, M, V], `next_sentence_logits`
-            float32 [B, 2] (unless there is no such head), `sequence_output`
-            [B, S, H], `pooled_output` [B, H], both in the compute dtype. Of rows of
-            several sequences the second is [B, K, 2] and the last [B, K, H].
-
-        Raises:
-            ValueError: training needs keys and there are none, or S is longer than
-                the model's position table.
+            `masked_lm_logits` float32 [B, M, V]; `next_sentence_logits` float32 [B, 2]
+            (not without that head); `sequence_output` [B, S, H] and `pooled_output`
+            [B, H], in the compute dtype. If rows hold several sequences, the second is
+            [B, K, 2] and the last [B, K, H].
         """
         keys = self.dropout_keys_in_use(features, training, dropout_keys)
         encoded = self.bert(features, training=training, dropout_keys=keys)
@@ -127,34 +129,21 @@ class BertPretrainer(heads.TaskModel):
             )
         return outputs
 
-    def loss_weights(self, features):
-        """Returns the weights of masked words, and the number of examples.
+    def loss_weights(self, features: numerics.Features) -> numerics.Outputs:
+        """Returns the number of masked words, and that of examples.
 
-        Args:
-            features: as `loss_sums` takes them; labels are not needed.
-
-        Returns:
-            A dict: `masked_lm_loss` and, with that head, `next_sentence_loss`, float32
-            scalars.
+        The masked-word loss is a mean over all masked words of the global batch, not a
+        mean of the examples' means: a long example counts for more than a short one.
         """
         weights = {"masked_lm_loss": ops.sum(_masked_weights(features))}
         if self.next_sentence:
             weights["next_sentence_loss"] = ops.sum(_next_sentence_weights(features))
         return weights
 
-    def loss_sums(self, features, outputs):
-        """Returns the summed cross-entropies of both heads.
-
-        Args:
-            features: dict with `masked_lm_ids` int32 [B, M], `masked_lm_weights`
-                float32 [B, M] and, with that head, `next_sentence_labels` int32 [B],
-                [B, 1] or [B, K]; `is_real_example` float32 [B] where there is padding.
-            outputs: what `call` returned for them.
-
-        Returns:
-            A dict: `masked_lm_loss` and, with that head, `next_sentence_loss`, float32
-            scalars.
-        """
+    def loss_sums(
+        self, features: numerics.Features, outputs: numerics.Outputs
+    ) -> numerics.Outputs:
+        """Returns the summed cross-entropies of both heads."""
         logits = outputs["masked_lm_logits"]  # [B, M, V]
         losses = numerics.cross_entropy(
             ops.reshape(logits, (-1, self.config.vocab_size)),
@@ -171,16 +160,10 @@ class BertPretrainer(heads.TaskModel):
             sums["next_sentence_loss"] = ops.sum(losses * weights)
         return sums
 
-    def metric_sums(self, features, outputs):
-        """Returns what the accuracies are made of.
-
-        Args:
-            features, outputs: as `loss_sums` takes them.
-
-        Returns:
-            A dict: `masked_lm_accuracy` and, with that head, `next_sentence_accuracy`,
-            each a pair of float32 scalars: the hits' weight and that of all.
-        """
+    def metric_sums(
+        self, features: numerics.Features, outputs: numerics.Outputs
+    ) -> dict[str, tuple[numerics.Tensor, numerics.Tensor]]:
+        """Returns `masked_lm_accuracy` and `next_sentence_accuracy`."""
         weights = _masked_weights(features)
         hits = heads.weighted_hits(
             outputs["masked_lm_logits"], features["masked_lm_ids"], weights
@@ -196,8 +179,8 @@ class BertPretrainer(heads.TaskModel):
             metrics["next_sentence_accuracy"] = (hits, ops.sum(weights))
         return metrics
 
-    def get_config(self):
-        """Returns what the constructor takes."""
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments, as plain values."""
         return {**super().get_config(), "next_sentence": self.next_sentence}
 
 
@@ -213,10 +196,10 @@ def _next_sentence_weights(features):
     if "sequence_ids" not in features:
         return weights
     number = ops.arange(ops.shape(features["cls_positions"])[1], dtype="int32")  # [K]
-    is_there = number < ops.max(features["sequence_ids"], axis=1)[:, None]  # [B, K]
-    return ops.reshape(ops.cast(is_there, "float32") * weights[:, None], (-1,))
+    is_used = number < ops.max(features["sequence_ids"], axis=1)[:, None]  # [B, K]
+    return ops.reshape(ops.cast(is_used, "float32") * weights[:, None], (-1,))
 
 
 def _next_sentence_labels(features):
-    """Returns int32 [B] of the column [B] or [B, 1], [B * K] of one [B, K]."""
+    """Returns int32 [B] for a column [B] or [B, 1], and [B * K] for one [B, K]."""
     return ops.reshape(features["next_sentence_labels"], (-1,))

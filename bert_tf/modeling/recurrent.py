@@ -1,33 +1,37 @@
-"""LSTMs over the pieces of a text, read in both directions.
+"""Bidirectional LSTMs over the pieces of a text.
 
-Keras's own LSTM layer is not used: it owns a seed, which would be a part of the
-model's state and of its checkpoints.
+The paper uses them twice for comparison: on a left-to-right encoder (Table 5) and on a
+frozen one (section 5.3). Keras's own LSTM layer owns a random seed, which would become
+part of the model's state and of its checkpoints; hence a cell of our own.
 
-Shape letters: B batch, S sequence, H width of the input, U units of a direction.
+Shape letters: B batch, S sequence, H width of the input, U units per direction.
 """
+
+from typing import Any
 
 import keras
 from keras import ops
+
+from bert_tf.modeling import numerics
 
 GATES = 4  # Input, forget, cell and output, in Keras's order.
 
 
 class BiLSTM(keras.layers.Layer):
-    """Several layers, each of one LSTM forward and one backward, side by side.
+    """Layers of two LSTMs, one forward and one backward.
 
-    It computes in float32, whatever the model's dtype: the state is rounded at every
-    step otherwise.
+    It computes in float32, whatever the model's dtype: otherwise the state would be
+    rounded at every step.
 
     Args:
-        units: int, U.
-        num_layers: int.
-        name: as for every Keras layer.
+        units: U.
+        num_layers: number of layers.
+        name: the layer's name.
 
-    Source: Hochreiter and Schmidhuber, 1997; section 5.3 of the paper has one of two
-    layers on a frozen encoder, Table 5 one on a left-to-right one.
+    Source: Hochreiter and Schmidhuber, 1997.
     """
 
-    def __init__(self, units, num_layers, *, name="bilstm"):
+    def __init__(self, units: int, num_layers: int, *, name: str = "bilstm"):
         super().__init__(name=name, dtype="float32")
         self.units = units
         self.directions = [
@@ -38,24 +42,22 @@ class BiLSTM(keras.layers.Layer):
             for index in range(num_layers)
         ]
 
-    def build(self, width):
-        """Creates the weights for inputs of a width."""
+    def build(self, width: int) -> None:
+        """Creates the weights for inputs of this width."""
         for forward, backward in self.directions:
             forward.build(width)
             backward.build(width)
             width = 2 * self.units
         self.built = True
 
-    def call(self, inputs, input_mask):
-        """Reads all texts.
+    def call(
+        self, inputs: numerics.Tensor, input_mask: numerics.Tensor
+    ) -> numerics.Tensor:
+        """Returns float32 [B, S, 2 U]: the forward and the backward outputs.
 
         Args:
             inputs: float [B, S, H].
-            input_mask: integer [B, S]: 1 for a real piece; others are not read.
-
-        Returns:
-            float32 [B, S, 2 U]: at each piece what was read before it and with it,
-            then what comes after it and with it.
+            input_mask: integer [B, S], 1 for a real piece; padding is skipped.
         """
         vectors = ops.cast(inputs, "float32")
         is_real = ops.cast(input_mask, "bool")
@@ -64,17 +66,14 @@ class BiLSTM(keras.layers.Layer):
             vectors = ops.concatenate(both, axis=-1)  # [B, S, 2 U]
         return vectors
 
-    def vector_of_text(self, inputs, input_mask=None):
-        """Returns one vector a text: what each direction says when it has read it all.
+    def text_vectors(
+        self, inputs: numerics.Tensor, input_mask: numerics.Tensor
+    ) -> numerics.Tensor:
+        """Returns float32 [B, 2 U]: each direction's output after the whole text.
 
-        Args:
-            inputs, input_mask: as for `call`; None: every piece is real.
-
-        Returns:
-            float32 [B, 2 U]: forward at the last real piece, backward at the first.
+        That is the forward output at the last real piece and the backward output at the
+        first one. Arguments are those of `call`.
         """
-        if input_mask is None:
-            input_mask = ops.ones(ops.shape(inputs)[:2], dtype="int32")
         outputs = self(inputs, input_mask)  # [B, S, 2 U]
         num_pieces = ops.sum(ops.cast(input_mask, "int32"), axis=1)  # [B]
         last = ops.maximum(num_pieces - 1, 0)[:, None, None]
@@ -85,11 +84,11 @@ class BiLSTM(keras.layers.Layer):
 class LSTM(keras.layers.Layer):
     """One layer in one direction: [B, S, H] to float32 [B, S, U]."""
 
-    def __init__(self, units, *, go_backwards=False, name="lstm"):
+    def __init__(self, units: int, *, go_backwards: bool = False, name: str = "lstm"):
         super().__init__(name=name, dtype="float32")
         self.units = units
         self.go_backwards = go_backwards
-        # One product for all steps; only what needs the state is done step by step.
+        # One product for all steps; the recurrence only adds the state's part.
         self.input_projection = keras.layers.Dense(
             GATES * units, use_bias=False, name="input", dtype="float32"
         )
@@ -101,28 +100,30 @@ class LSTM(keras.layers.Layer):
             dtype="float32",
         )
 
-    def build(self, width):
-        """Creates the weights for inputs of a width."""
+    def build(self, width: int) -> None:
+        """Creates the weights for inputs of this width."""
         self.input_projection.build((None, None, width))
         self.recurrence.build((None, None, GATES * self.units))
         self.built = True
 
-    def call(self, inputs, is_real):
+    def call(
+        self, inputs: numerics.Tensor, is_real: numerics.Tensor
+    ) -> numerics.Tensor:
         """Returns the outputs in the order of the pieces, whatever the direction."""
         outputs = self.recurrence(self.input_projection(inputs), mask=is_real)
         return ops.flip(outputs, axis=1) if self.go_backwards else outputs
 
 
 class _Cell(keras.layers.Layer):
-    """One step: gates from the projected input and the output of the step before."""
+    """One step: gates from the projected input and the previous output."""
 
-    def __init__(self, units, *, name):
+    def __init__(self, units: int, *, name: str):
         super().__init__(name=name, dtype="float32")
         self.units = units
         self.state_size = [units, units]
         self.output_size = units
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         self.kernel = self.add_weight(
             name="kernel",
             shape=(self.units, GATES * self.units),
@@ -132,8 +133,13 @@ class _Cell(keras.layers.Layer):
             name="bias", shape=(GATES * self.units,), initializer=_bias
         )
 
-    def call(self, inputs, states, training=False):
-        del training  # Keras passes it on.
+    def call(
+        self,
+        inputs: numerics.Tensor,
+        states: list[numerics.Tensor],
+        training: bool = False,
+    ) -> tuple[numerics.Tensor, list[numerics.Tensor]]:
+        del training  # Keras always passes it.
         output, state = states
         gates = inputs + ops.matmul(output, self.kernel) + self.bias  # [B, 4 U]
         enter, keep, candidate, leave = ops.split(gates, GATES, axis=-1)
@@ -143,7 +149,7 @@ class _Cell(keras.layers.Layer):
 
 
 def _bias(shape, dtype=None):
-    """Zeros, and ones for the forget gate: at first it forgets nothing.
+    """Zeros, and ones for the forget gate, so that it forgets little at first.
 
     Source: Jozefowicz et al., 2015, as in Keras's LSTM.
     """

@@ -3,91 +3,72 @@
 import dataclasses
 import re
 
+# Layers and width.
+_BASE = (12, 768)
+_LARGE = (24, 1024)
+_SMALL_LAYERS = (2, 4, 6, 8, 10, 12)
+_SMALL_WIDTHS = (128, 256, 512, 768)
 # Entries in the released vocab.txt files.
 _UNCASED_VOCAB_SIZE = 30522
 _CASED_VOCAB_SIZE = 28996
 _MULTILINGUAL_CASED_VOCAB_SIZE = 119547
 _MULTILINGUAL_UNCASED_VOCAB_SIZE = 105879
 _CHINESE_VOCAB_SIZE = 21128
+# Units of an attention head in every released model.
+UNITS_PER_HEAD = 64
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ReleasedModel:
     """Size and casing of one released model.
 
-    Every released model has heads of 64 units, an inner layer four times as wide
+    Every released model has heads of 64 units, a feed-forward layer four times as wide
     as the hidden one, 512 positions and the tanh form of GELU.
     """
 
-    name: str  # The name users know, or the name of its folder.
+    name: str  # The well-known name, or the name of the model's folder.
     num_layers: int
     hidden_size: int
     vocab_size: int
     do_lower_case: bool
 
 
-def _model(name, size, vocab_size, *, do_lower_case):
-    num_layers, hidden_size = size
+def _model(name, size, vocab_size):
     return ReleasedModel(
         name=name,
-        num_layers=num_layers,
-        hidden_size=hidden_size,
+        num_layers=size[0],
+        hidden_size=size[1],
         vocab_size=vocab_size,
-        do_lower_case=do_lower_case,
+        # The release also lower-cases text for the Chinese model.
+        do_lower_case="uncased" in name or "chinese" in name,
     )
 
-
-_BASE = (12, 768)
-_LARGE = (24, 1024)
 
 _NAMED = (
-    _model("bert-base-uncased", _BASE, _UNCASED_VOCAB_SIZE, do_lower_case=True),
-    _model("bert-large-uncased", _LARGE, _UNCASED_VOCAB_SIZE, do_lower_case=True),
-    _model("bert-base-cased", _BASE, _CASED_VOCAB_SIZE, do_lower_case=False),
-    _model("bert-large-cased", _LARGE, _CASED_VOCAB_SIZE, do_lower_case=False),
-    _model(
-        "bert-large-uncased-whole-word-masking",
-        _LARGE,
-        _UNCASED_VOCAB_SIZE,
-        do_lower_case=True,
-    ),
-    _model(
-        "bert-large-cased-whole-word-masking",
-        _LARGE,
-        _CASED_VOCAB_SIZE,
-        do_lower_case=False,
-    ),
-    _model(
-        "bert-base-multilingual-cased",
-        _BASE,
-        _MULTILINGUAL_CASED_VOCAB_SIZE,
-        do_lower_case=False,
-    ),
-    _model(
-        "bert-base-multilingual-uncased",
-        _BASE,
-        _MULTILINGUAL_UNCASED_VOCAB_SIZE,
-        do_lower_case=True,
-    ),
-    # The release lower-cases with the Chinese vocabulary.
-    _model("bert-base-chinese", _BASE, _CHINESE_VOCAB_SIZE, do_lower_case=True),
+    _model("bert-base-uncased", _BASE, _UNCASED_VOCAB_SIZE),
+    _model("bert-large-uncased", _LARGE, _UNCASED_VOCAB_SIZE),
+    _model("bert-base-cased", _BASE, _CASED_VOCAB_SIZE),
+    _model("bert-large-cased", _LARGE, _CASED_VOCAB_SIZE),
+    _model("bert-large-uncased-whole-word-masking", _LARGE, _UNCASED_VOCAB_SIZE),
+    _model("bert-large-cased-whole-word-masking", _LARGE, _CASED_VOCAB_SIZE),
+    _model("bert-base-multilingual-cased", _BASE, _MULTILINGUAL_CASED_VOCAB_SIZE),
+    _model("bert-base-multilingual-uncased", _BASE, _MULTILINGUAL_UNCASED_VOCAB_SIZE),
+    _model("bert-base-chinese", _BASE, _CHINESE_VOCAB_SIZE),
 )
-
 _SMALL = tuple(
     _model(
-        f"uncased_L-{num_layers}_H-{hidden_size}_A-{hidden_size // 64}",
-        (num_layers, hidden_size),
+        f"uncased_L-{layers}_H-{width}_A-{width // UNITS_PER_HEAD}",
+        (layers, width),
         _UNCASED_VOCAB_SIZE,
-        do_lower_case=True,
     )
-    for num_layers in (2, 4, 6, 8, 10, 12)
-    for hidden_size in (128, 256, 512, 768)
+    for layers in _SMALL_LAYERS
+    for width in _SMALL_WIDTHS
 )
 
 # Name -> model, for all 33.
 MODELS = {model.name: model for model in (*_NAMED, *_SMALL)}
 
-# The names that the README of the small models gives four of them.
+# Names that the README of the small models gives to four of them.
 ALIASES = {
     "bert-tiny": "uncased_L-2_H-128_A-2",
     "bert-mini": "uncased_L-4_H-256_A-4",
@@ -105,7 +86,7 @@ class Size:
     num_heads: int  # N.
 
 
-# The names that paper and release give some sizes.
+# Names of sizes in the paper and in the release.
 _SIZES = {
     "tiny": (2, 128),
     "mini": (4, 256),
@@ -115,46 +96,47 @@ _SIZES = {
     "large": _LARGE,
 }
 _SIZE = re.compile(r"L-([1-9]\d*)_H-([1-9]\d*)(?:_A-([1-9]\d*))?")
-_UNITS_OF_A_HEAD = 64
 
 
-def size(name):
-    """Returns the `Size` that is called `name`.
+def size(name: str) -> Size:
+    """Returns the `Size` named `name`.
 
     Args:
         name: "tiny", "mini", "small", "medium", "base", "large", or layers, width and
-            heads as in "L-6_H-768_A-12"; without heads there is one for 64 units.
+            heads, as in "L-6_H-768_A-12". Without heads there is one per 64 units.
 
     Raises:
-        ValueError: it is no such name.
+        ValueError: the name is unknown.
 
     Source: Table 6 of the paper; the README of the small models.
     """
     matched = _SIZE.fullmatch(name)
+    num_heads = None
     if name in _SIZES:
-        num_layers, hidden_size, num_heads = *_SIZES[name], None
+        num_layers, hidden_size = _SIZES[name]
     elif matched:
         num_layers, hidden_size = int(matched[1]), int(matched[2])
-        num_heads = matched[3] and int(matched[3])
+        num_heads = int(matched[3]) if matched[3] else None
     else:
         raise ValueError(
             f"Unknown model size {name!r}; expected one of {', '.join(_SIZES)}, or "
-            "layers and width as in L-6_H-768, heads too as in L-6_H-768_A-12."
+            "layers and width as in L-6_H-768, optionally with heads as in "
+            "L-6_H-768_A-12."
         )
-    if num_heads is None and hidden_size % _UNITS_OF_A_HEAD:
+    if num_heads is None and hidden_size % UNITS_PER_HEAD:
         raise ValueError(
-            f"The width of {name} is no multiple of {_UNITS_OF_A_HEAD}, the units of "
-            f"a head; give the number of heads too, as in {name}_A-2."
+            f"The width of {name} is not a multiple of {UNITS_PER_HEAD}, the units of "
+            f"a head. Add the number of heads, as in {name}_A-2."
         )
     return Size(
         num_layers=num_layers,
         hidden_size=hidden_size,
-        num_heads=num_heads or hidden_size // _UNITS_OF_A_HEAD,
+        num_heads=num_heads or hidden_size // UNITS_PER_HEAD,
     )
 
 
-def find(name):
-    """Returns the `ReleasedModel` called `name`.
+def find(name: str) -> ReleasedModel:
+    """Returns the `ReleasedModel` named `name`.
 
     Raises:
         ValueError: no released model has this name.
@@ -163,7 +145,7 @@ def find(name):
     if model is None:
         known = ", ".join([*(m.name for m in _NAMED), *ALIASES])
         raise ValueError(
-            f"Unknown model name {name!r}. Known are {known}, and the small ones as "
-            "uncased_L-{2,4,6,8,10,12}_H-{128,256,512,768}_A-{2,4,8,12}."
+            f"Unknown model name {name!r}; expected one of {known}, or a small model "
+            "named uncased_L-{2,4,6,8,10,12}_H-{128,256,512,768}_A-{2,4,8,12}."
         )
     return model

@@ -3,51 +3,59 @@
 Shape letters: B batch, S sequence, H hidden.
 """
 
+from typing import Any
+
 import keras
 from keras import ops
 
+from bert_tf.modeling import attention
 from bert_tf.modeling import bert
+from bert_tf.modeling import config as config_module
 from bert_tf.modeling import heads
 from bert_tf.modeling import numerics
 from bert_tf.modeling import recurrent
 
 
 class SpanHead(keras.layers.Layer):
-    """Scores of "the answer starts here" (0) and "the answer ends here" (1).
+    """Scores each position as the start (0) and as the end (1) of the answer.
+
+    Fine-tuning learns a start vector and an end vector; a position's scores are its dot
+    products with them, plus two biases (section 4.2 of the paper).
 
     Source: create_model of run_squad.py, 2018.
     """
 
-    def __init__(self, config, *, name="squad", dtype=None):
+    def __init__(
+        self,
+        config: config_module.BertConfig,
+        *,
+        name: str = "squad",
+        dtype: Any = None,
+    ):
         super().__init__(name=name, dtype=dtype)
         self.config = config
 
-    def build(self, width):
-        """Creates the weights, for vectors of width H in the release's shape [2, H]."""
-        self.output_weights = self.add_weight(
-            name="output_weights",
-            shape=(2, width),
-            initializer=numerics.initializer(self.config),
-        )
-        self.output_bias = self.add_weight(
-            name="output_bias", shape=(2,), initializer="zeros"
-        )
+    def build(self, width: int) -> None:
+        """Creates the weights; for width H they have the release's shape [2, H]."""
+        self.output_weights, self.output_bias = heads.class_weights(self, 2, width)
 
-    def call(self, sequence_output):
+    def call(self, sequence_output: numerics.Tensor) -> numerics.Tensor:
         """Returns float32 logits [B, S, 2] for [B, S, H]."""
         logits = ops.einsum("bsh,ch->bsc", sequence_output, self.output_weights)
         return ops.cast(ops.add(logits, self.output_bias), "float32")
 
 
 class SpanHeads(keras.layers.Layer):
-    """The span head under the release's scope `cls`."""
+    """The span head, in the release's scope `cls`."""
 
-    def __init__(self, config, *, name="cls", dtype=None):
+    def __init__(
+        self, config: config_module.BertConfig, *, name: str = "cls", dtype: Any = None
+    ):
         super().__init__(name=name, dtype=dtype)
         self.squad = SpanHead(config, dtype=self.dtype_policy)
 
-    def build(self, width):
-        """Creates the weights of the head for vectors of a width."""
+    def build(self, width: int) -> None:
+        """Creates the head's weights for vectors of this width."""
         self.squad.build(width)
 
 
@@ -55,30 +63,35 @@ class SpanHeads(keras.layers.Layer):
 class BertSpanPredictor(heads.TaskModel):
     """Finds where in a text the answer to a question starts and ends.
 
+    The score of a span is its start score plus its end score. "No answer" is a span
+    too: the one that starts and ends at [CLS] (section 4.3 of the paper). A question is
+    left unanswered if that span beats the best other one by more than a threshold,
+    which is chosen on the development set.
+
     Args:
         config: BertConfig.
         bilstm_on_top: whether a BiLSTM of one layer, of width H in each direction,
             stands between encoder and head (Table 5 of the paper).
-        name: as for every Keras model.
-        dtype: as for every Keras model.
+        name: see `heads.TaskModel`.
+        dtype: see `heads.TaskModel`.
 
-    Features: `input_ids`, `input_mask`, `segment_ids` int32 [B, S]; `start_positions`
-    and `end_positions` int32 [B], the first and the last piece of the answer, 0 (that
-    is [CLS]) where the window has none, for losses and metrics only.
+    Features: `input_ids`, `input_mask`, `segment_ids` int32 [B, S]. For losses and
+    metrics: `start_positions` and `end_positions` int32 [B], the first and the last
+    piece of the answer; 0, which is [CLS], if the window contains none.
 
     Source: create_model and model_fn_builder of run_squad.py, 2018.
     """
 
-    loss_names = ("span_loss",)
+    loss_names: tuple[str, ...] = ("span_loss",)
 
     def __init__(
         self,
-        config,
+        config: config_module.BertConfig,
         *,
-        bilstm_on_top=False,
-        name="bert_span_predictor",
-        dtype=None,
-        **kwargs,
+        bilstm_on_top: bool = False,
+        name: str = "bert_span_predictor",
+        dtype: Any = None,
+        **kwargs: Any,
     ):
         super().__init__(config, name=name, dtype=dtype, **kwargs)
         self.bilstm_on_top = bilstm_on_top
@@ -88,7 +101,7 @@ class BertSpanPredictor(heads.TaskModel):
         if bilstm_on_top:
             self.bilstm = recurrent.BiLSTM(config.hidden_size, 1)
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         """Creates all weights; needs no data."""
         self.bert.build()
         width = self.config.hidden_size
@@ -97,58 +110,33 @@ class BertSpanPredictor(heads.TaskModel):
             width = 2 * width
         self.cls.build(width)
 
-    def call(self, features, training=False, dropout_keys=None):
-        """Computes every piece's scores, those of the padding included, as in 2018.
+    def call(
+        self,
+        features: numerics.Features,
+        training: bool = False,
+        dropout_keys: numerics.Tensor | None = None,
+    ) -> numerics.Outputs:
+        """Returns `start_logits` and `end_logits`, float32 [B, S].
 
-        Args:
-            features: dict of int32 [B, S]: `input_ids`, and `input_mask` and
-                `segment_ids` where they are not all 1 and all 0.
-            training: bool, whether to drop out.
-            dropout_keys: uint32 [B] of `numerics.dropout_keys`, or None, in `fit` and
-                without training.
-
-        Returns:
-            A dict: `start_logits` and `end_logits`, float32 [B, S].
-
-        Raises:
-            ValueError: training needs keys and there are none, or S is longer than
-                the model's position table.
+        As in 2018, padding has scores too.
         """
         keys = self.dropout_keys_in_use(features, training, dropout_keys)
         encoded = self.bert(features, training=training, dropout_keys=keys)
         vectors = encoded["sequence_output"]
         if self.bilstm_on_top:
-            input_mask = features.get("input_mask")
-            if input_mask is None:
-                input_mask = ops.ones_like(features["input_ids"])
+            input_mask = attention.input_mask_of(features)
             vectors = self.bilstm(vectors, input_mask)  # [B, S, 2 H]
         logits = self.cls.squad(vectors)
         return {"start_logits": logits[:, :, 0], "end_logits": logits[:, :, 1]}
 
-    def loss_weights(self, features):
-        """Returns the number of windows.
+    def loss_sums(
+        self, features: numerics.Features, outputs: numerics.Outputs
+    ) -> numerics.Outputs:
+        """Returns the cross-entropy of start and end, averaged over both, summed.
 
-        Args:
-            features: as `loss_sums` takes them; positions are not needed.
-
-        Returns:
-            A dict: `span_loss`, float32 scalar.
-        """
-        return {"span_loss": ops.sum(heads.example_weights(features))}
-
-    def loss_sums(self, features, outputs):
-        """Returns the summed mean of both ends' cross-entropy.
-
-        Padding cannot be chosen: its scores are left out, so that the loss does not
-        depend on how long the rows were padded. In 2018 they took part.
-
-        Args:
-            features: dict with `start_positions` and `end_positions` int32 [B];
-                `is_real_example` float32 [B] where there is padding.
-            outputs: what `call` returned for them.
-
-        Returns:
-            A dict: `span_loss`, float32 scalar.
+        The softmax leaves out padding, which no answer can contain. In 2018 padding
+        took part; the loss then depends on the length to which rows are padded, and
+        rows cut to a length bucket would train differently from full ones.
         """
         bias = 0.0
         if "input_mask" in features:
@@ -162,16 +150,10 @@ class BertSpanPredictor(heads.TaskModel):
         losses = (start_losses + end_losses) / 2.0
         return {"span_loss": ops.sum(losses * heads.example_weights(features))}
 
-    def metric_sums(self, features, outputs):
-        """Returns what the accuracies of both ends are made of.
-
-        Args:
-            features, outputs: as `loss_sums` takes them.
-
-        Returns:
-            A dict: `start_accuracy` and `end_accuracy`, each a pair of float32
-            scalars: hits and windows.
-        """
+    def metric_sums(
+        self, features: numerics.Features, outputs: numerics.Outputs
+    ) -> dict[str, tuple[numerics.Tensor, numerics.Tensor]]:
+        """Returns `start_accuracy` and `end_accuracy`: hits and windows."""
         weights = heads.example_weights(features)
         return {
             f"{end}_accuracy": (
@@ -183,6 +165,6 @@ class BertSpanPredictor(heads.TaskModel):
             for end in ("start", "end")
         }
 
-    def get_config(self):
-        """Returns what the constructor takes."""
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments, as plain values."""
         return {**super().get_config(), "bilstm_on_top": self.bilstm_on_top}

@@ -20,13 +20,12 @@ sys.meta_path.insert(0, NoTensorFlow())
 
 import keras
 import numpy as np
-from bert_tf.modeling import config, numerics
-from bert_tf.pretraining import model as pretraining
+from bert_tf.modeling import config, numerics, pretrainer
 
 folder = sys.argv[1]
 weights = np.load(f"{folder}/weights.npz")
 features = dict(np.load(f"{folder}/features.npz"))
-model = pretraining.BertPretrainer(
+model = pretrainer.BertPretrainer(
     config.BertConfig.from_json_file(f"{folder}/bert_config.json")
 )
 model.build()

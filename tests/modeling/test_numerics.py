@@ -208,6 +208,29 @@ def test_masks_are_literally_these():
     assert ["".join(map(str, row.astype(int))) for row in dropped] == DROPPED
 
 
+# Each element's 16 bits, of the example with the first of `KEYS` at site 0.
+BITS = [48848, 53540, 53944, 39723, 53694, 40996, 10888, 11715]
+
+
+@pytest.mark.parametrize("element, bits", list(enumerate(BITS)))
+def test_an_element_is_dropped_if_its_bits_are_below_65536_times_the_rate(
+    element, bits
+):
+    keys = numerics.dropout_keys(12345, 0, np.arange(1, dtype="int32"))
+    ones = np.ones((1, len(BITS)), "float32")
+    at_its_bits = numerics.dropout(ones, bits / 65536, keys, 0)
+    just_above = numerics.dropout(ones, (bits + 1) / 65536, keys, 0)
+    assert at_its_bits[0, element] > 0
+    assert just_above[0, element] == 0
+
+
+@pytest.mark.parametrize("rate, threshold", [(0.1, 6554), (0.5, 32768), (0.003, 197)])
+def test_what_is_kept_is_divided_by_the_exact_share_that_is_kept(rate, threshold):
+    keys = numerics.dropout_keys(0, 0, np.arange(1, dtype="int32"))
+    kept = np.max(numerics.dropout(np.ones((1, 64), "float32"), rate, keys, 1))
+    np.testing.assert_allclose(kept, 65536 / (65536 - threshold), rtol=1e-7)
+
+
 def test_without_rate_or_keys_nothing_happens():
     x = tf.ones((2, 3))
     keys = numerics.dropout_keys(0, 0, tf.range(2))

@@ -134,3 +134,28 @@ def test_the_word_table_is_learned_from_both_its_uses(golden):
     assert isinstance(gradient, tf.Tensor)
     assert np.abs(gradient).min(axis=1).max() > 0
     assert (np.abs(gradient).max(axis=1) > 0).all()
+
+
+def test_the_masked_word_loss_divides_by_the_number_of_words_plus_1e_5():
+    model = pretrainer.BertPretrainer(
+        config_module.BertConfig(
+            vocab_size=9, hidden_size=4, num_hidden_layers=1, num_attention_heads=1
+        ),
+        next_sentence=False,
+    )
+    features = {
+        "input_ids": np.array([[2, 4, 3]], "int32"),
+        "masked_lm_positions": np.array([[1]], "int32"),
+        "masked_lm_ids": np.array([[5]], "int32"),
+    }
+    outputs = model({**features})
+
+    def loss(weight):
+        column = {"masked_lm_weights": np.array([[weight]], "float32")}
+        return float(model.total_loss({**features, **column}, outputs))
+
+    word = -float(keras.ops.log_softmax(outputs["masked_lm_logits"])[0, 0, 5])
+    # 1e-5 / (1e-5 + 1e-5) of the word's loss; a batch without masked words has loss 0.
+    np.testing.assert_allclose(
+        [loss(1e-5), loss(3e-5), loss(0.0)], [word / 2, word * 0.75, 0.0], rtol=1e-5
+    )

@@ -104,7 +104,7 @@ def test_a_cross_encoder_scores_pairs_and_candidates_alike():
     "arguments, message",
     [
         ({"pooling": "sum"}, "pooling 'sum'; expected one of cls, mean, max"),
-        ({"temperature": 0}, "expected more than 0, got 0"),
+        ({"temperature": 0}, "must be positive, got 0"),
     ],
 )
 def test_what_a_bi_encoder_cannot_be_is_refused(arguments, message):

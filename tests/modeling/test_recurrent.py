@@ -15,9 +15,9 @@ def test_the_vector_of_a_text_is_where_each_direction_has_read_it_all():
         np.concatenate([outputs[0, 3, :3], outputs[0, 0, 3:]]),
         np.concatenate([outputs[1, 1, :3], outputs[1, 0, 3:]]),
     ]
-    vectors = np.asarray(bilstm.vector_of_text(inputs, mask))
+    vectors = np.asarray(bilstm.text_vectors(inputs, mask))
     np.testing.assert_array_equal(vectors, expected)
-    # Without a mask all is read: the same for the text that has no padding.
-    whole = np.asarray(bilstm.vector_of_text(inputs))
+    # If all pieces are real, only the text that had padding changes.
+    whole = np.asarray(bilstm.text_vectors(inputs, np.ones_like(mask)))
     np.testing.assert_allclose(whole[0], vectors[0], atol=1e-6)
     assert np.max(np.abs(whole[1] - vectors[1])) > 1e-2

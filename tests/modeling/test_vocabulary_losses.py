@@ -36,9 +36,7 @@ def at_once(vectors, table, bias):
 @pytest.mark.parametrize("how", ["eager", "graph", "xla"])
 def test_losses_and_gradients_are_those_of_all_rows_at_once(rows, how):
     def in_parts(vectors, table, bias):
-        return vocabulary_losses.losses(
-            vectors, table, bias, LABELS, rows_at_a_time=rows
-        )
+        return vocabulary_losses.losses(vectors, table, bias, LABELS, chunk_size=rows)
 
     def compute(*inputs):
         return weighted(in_parts, *inputs)
@@ -64,9 +62,7 @@ def test_the_number_of_rows_may_be_unknown_to_the_graph():
     @tf.function(input_signature=[tf.TensorSpec([None, 4])])
     def total(vectors):
         labels = tf.zeros(tf.shape(vectors)[:1], "int32")
-        losses = vocabulary_losses.losses(
-            vectors, TABLE, BIAS, labels, rows_at_a_time=2
-        )
+        losses = vocabulary_losses.losses(vectors, TABLE, BIAS, labels, chunk_size=2)
         return tf.reduce_sum(losses)
 
     expected = numerics.cross_entropy(LOGITS, np.zeros(7, "int32"))

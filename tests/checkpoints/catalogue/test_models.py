@@ -74,5 +74,7 @@ def test_only_one_folder_was_released_twice():
 @pytest.mark.parametrize("name", ["bert-huge", "", "Bert-Base-Uncased", "../x"])
 def test_an_unknown_name_gets_the_known_ones(name):
     assert not models.is_name(name)
-    with pytest.raises(ValueError, match=r"Known are bert-base-uncased, .*bert-tiny"):
+    with pytest.raises(
+        ValueError, match=r"expected one of bert-base-uncased, .*bert-tiny"
+    ):
         models.find(name)
