@@ -77,12 +77,12 @@ def refusal(result):
         ({"input_file": "none.txt"}, 1, "There is no file none.txt"),
         ({"init_checkpoint": "none/model.ckpt"}, 1, "none/model.ckpt"),
         ({"vocab_file": None}, 1, "--vocab_file is needed"),
-        ({"layers": "-1,5"}, 1, "there is no layer 5; expected -2 to 1"),
+        ({"layers": "-1,5"}, 1, "layer 5 does not exist"),
         ({"max_seq_length": 100}, 1, "max_position_embeddings"),
         ({"output_file": "/dev/null/x"}, 1, "/dev/null"),
-        ({"output_format": "csv"}, 2, "one of jsonl, npz, h5, tfrecord"),
+        ({"output_format": "csv"}, 2, "one of jsonl, npz"),
         ({"pooling": "sum"}, 2, "one of none, cls, mean, max"),
-        ({"normalize": "true"}, 2, "goes with --pooling"),
+        ({"normalize": "true"}, 2, "needs --pooling"),
         ({"input_file": None}, 2, "--input_file is required"),
         ({"use_tpu": "true"}, 2, "use --device=tpu"),
     ],
@@ -97,7 +97,7 @@ def test_an_empty_file_and_an_input_as_output_are_refused(extract, tmp_path):
     (tmp_path / "empty.txt").touch()
     result = extract(input_file=tmp_path / "empty.txt")
     assert result.exit_code == 1
-    assert "is empty; expected a text a line" in refusal(result)
+    assert "is empty; expected one text per line" in refusal(result)
     result = extract(output_file=tmp_path / "input.txt")
     assert result.exit_code == 2
     assert "would be overwritten" in refusal(result)

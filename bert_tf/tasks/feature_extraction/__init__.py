@@ -1,9 +1,9 @@
-"""Vectors of texts and of their pieces, from any layer.
+"""Vectors of texts and of their word pieces, from any layer of an encoder.
 
-In the order that a line takes: `examples` reads it, `features` cuts it into windows,
-`extraction` has the encoder compute and gives back a text's vectors, `predictions` and
-`formats` write them, `workflow` tells the whole story. `extract` and `Extractor` are
-for Python users; they are loaded on first use, because they need TensorFlow.
+`examples` reads lines, `features` cuts them into windows, `extraction` runs the
+encoder, `predictions` and `formats` write the vectors, and `workflow` connects them.
+Python programs use `extract` or `Extractor`; both are loaded on first use, because they
+need TensorFlow.
 """
 
 import importlib

@@ -11,15 +11,15 @@ _PAIR = re.compile(r"^(.*) \|\|\| (.*)$")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TextLine:
-    """One text, or two that make one sequence."""
+    """One text, or two that form one sequence."""
 
     text_a: str
-    text_b: str | None = None  # None where there is one text.
-    place: str = ""  # "file:line", for messages.
+    text_b: str | None = None
+    place: str = ""  # "file:line", for error messages.
 
 
 def read_examples(path: str) -> Iterator[TextLine]:
-    """Yields the texts of a file, one a line; an empty line is a text too.
+    """Yields the texts of a file, one per line; an empty line is a text too.
 
     Raises:
         OSError: the file cannot be read.
@@ -35,7 +35,7 @@ def read_examples(path: str) -> Iterator[TextLine]:
 def divided(line: str) -> tuple[str, str | None]:
     """Returns a line's text and None, or both texts of `A ||| B`.
 
-    The last ` ||| ` divides, as in 2018.
+    As in 2018, the last ` ||| ` separates them.
     """
     line = line.strip()
     match = _PAIR.match(line)

@@ -1,12 +1,13 @@
-"""The encoder at work: texts in, their vectors out, in order and in bounded memory.
+"""Runs the encoder on texts and yields their vectors in order, in bounded memory.
 
-Shape letters: B batch, S sequence, L layers wanted, H hidden, N heads, D = L H or H.
+Shape letters: B batch, S sequence, L extracted layers, H hidden, N heads, D = L H or H.
 """
 
 import dataclasses
 import itertools
 from collections.abc import Iterable
 from collections.abc import Iterator
+from typing import cast
 
 import numpy as np
 import tensorflow as tf
@@ -21,30 +22,31 @@ from bert_tf.tasks.feature_extraction import examples
 from bert_tf.tasks.feature_extraction import features as features_module
 from bert_tf.tasks.feature_extraction import options as feature_extraction_options
 from bert_tf.tokenization import in_graph
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
-# Texts are sorted by length within so many batches. A pooled text is one vector; of
-# the others every piece's vectors wait in memory until it is their turn.
+# Texts are sorted by length within groups of this many batches. Without pooling, the
+# vectors of all pieces in a group are in memory at once, so groups are smaller.
 BATCHES_SORTED_POOLED = 16
 BATCHES_SORTED = 4
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Extracted:
-    """What the encoder says of one text."""
+    """What the encoder computes for one text."""
 
     input_ids: np.ndarray  # int32 [S], with [CLS] and [SEP] and without padding.
     vectors: np.ndarray | None = None  # float32 [S, L, H]; None with pooling.
     vector: np.ndarray | None = None  # float32 [D]; None without pooling.
-    # float32 [S, L, N, S]: how much each piece (first axis) looks at each (last).
+    # float32 [S, L, N, S]: for each piece (first axis) the weights of all (last axis).
     attention_weights: np.ndarray | None = None
 
 
 class Extractor:
-    """A checkpoint's encoder, ready to extract.
+    """Extracts vectors with a checkpoint's encoder.
 
     Args:
-        options: `feature_extraction.options.ExtractionOptions`.
-        progress: told about a download.
+        options: what to extract.
+        progress: called during a download; see `bert_tf.progress`.
 
     Attributes:
         config: `BertConfig`.
@@ -53,14 +55,15 @@ class Extractor:
 
     Raises:
         OSError: a file cannot be read.
-        ValueError: options and checkpoint do not fit together.
+        ValueError: the checkpoint lacks weights, a file that describes it, a requested
+            layer, or positions for max_seq_length.
     """
 
     def __init__(
         self,
         options: feature_extraction_options.ExtractionOptions,
         *,
-        progress=progress_module.silent,
+        progress: progress_module.Progress = progress_module.silent,
     ):
         self.options = options
         start = starting_point.find(
@@ -71,7 +74,8 @@ class Extractor:
             progress=progress,
         )
         self.config = start.config
-        self.vocabulary = start.vocabulary
+        # `find` requires a vocabulary unless it is told otherwise.
+        self.vocabulary = cast(vocabulary_module.Vocabulary, start.vocabulary)
         self.config.check_sequence_length(options.max_seq_length)
         self._check_layers()
         if options.pooling != "none":
@@ -81,12 +85,12 @@ class Extractor:
         )
         self.model = bert.BertModel(self.config)
         report = loading.load_source(self.model, start.source)
-        # Hugging Face's heads without a pooler: nothing here uses it.
+        # Hugging Face's checkpoints may lack the pooler, which is not used here.
         missing = [name for name in report.missing if "/pooler/" not in name]
         if missing:
             raise ValueError(
-                f"{report.path} lacks {len(missing)} of the encoder's weights, the "
-                f"first {missing[0]}; expected a whole encoder."
+                f"{report.path} lacks {len(missing)} of the encoder's weights, such "
+                f"as {missing[0]}; expected a complete encoder."
             )
         self._compute = tf.function(
             self._outputs,
@@ -100,13 +104,14 @@ class Extractor:
         )
 
     def extract_each(self, lines: Iterable[examples.TextLine]) -> Iterator[Extracted]:
-        """Yields what is extracted of each text, in order.
+        """Yields the vectors of each text, in order.
 
         Args:
-            lines: the texts; they are taken as they are needed.
+            lines: the texts, consumed as they are needed.
 
         Raises:
-            ValueError: a text of a pair leaves no room; the message says where.
+            ValueError: the first text of a pair leaves no room for the second; the
+                message says where.
         """
         lines = iter(lines)
         is_pooled = self.options.pooling != "none"
@@ -119,12 +124,12 @@ class Extractor:
         for layer in self.options.layers:
             if not -num_layers <= layer < num_layers:
                 raise ValueError(
-                    f"--layers: there is no layer {layer}; expected {-num_layers} to "
-                    f"{num_layers - 1}, as the model has {num_layers} layers."
+                    f"--layers: layer {layer} does not exist. The model has "
+                    f"{num_layers} layers; expected {-num_layers} to {num_layers - 1}."
                 )
 
     def _outputs(self, features, counts):
-        """Returns [B, ...] of what is wanted, in a graph."""
+        """Returns the requested values of a batch, [B, ...], in a graph."""
         options = self.options
         outputs = self.model(
             features, return_attention_weights=options.attention_weights
@@ -173,7 +178,7 @@ class Extractor:
         return texts
 
     def _windows(self, lines):
-        """Yields the rows of each text."""
+        """Yields the windows of each text."""
         ids_a = packing.token_ids(self._tokenizer, [line.text_a for line in lines])
         ids_b = packing.token_ids(
             self._tokenizer, [line.text_b or "" for line in lines]
@@ -195,7 +200,7 @@ class Extractor:
                 raise ValueError(f"{line.place}: {error}") from None
 
     def _computed(self, windows):
-        """Yields (number of the window, its results), those of like length together."""
+        """Yields (number of the window, its results), batched by length."""
         order = sorted(range(len(windows)), key=lambda i: -len(windows[i].ids))
         for first in range(0, len(order), self.options.batch_size):
             numbers = order[first : first + self.options.batch_size]
@@ -207,7 +212,7 @@ class Extractor:
                 yield number, {name: values[row] for name, values in batch.items()}
 
     def _joined(self, parts):
-        """Returns the `Extracted` of a text from its windows and their results."""
+        """Returns the `Extracted` of a text, from its windows and their results."""
         counted = [window.counts for window, _ in parts]
         ids = np.concatenate([window.ids[window.counts] for window, _ in parts])
         if self.options.pooling != "none":
@@ -221,17 +226,17 @@ class Extractor:
             ]
             values = {"vectors": np.concatenate(kept)}
         if self.options.attention_weights:
-            size = len(ids)  # There is one window: doc_stride is refused.
+            size = len(ids)  # There is one window: the options refuse doc_stride.
             weights = parts[0][1]["attention_weights"]
             values["attention_weights"] = weights[:size, :, :, :size].copy()
         return Extracted(input_ids=ids, **values)
 
 
 def _pooled(vectors, weights, kind):
-    """Returns float32 [D] of the windows' [windows, D].
+    """Returns a text's vector, float32 [D], from those of its windows, [windows, D].
 
-    Every piece counts once: its window's mean has the weight of its pieces. Of [CLS],
-    which each window has, the mean is taken.
+    In a mean every piece counts once: a window's mean is weighted by its number of
+    counted pieces. Every window has a [CLS]; their vectors are averaged.
     """
     if len(vectors) == 1:
         return vectors[0]

@@ -1,4 +1,4 @@
-"""Pieces to the rows that the encoder reads: one a text, or windows of a long one."""
+"""Cuts a text's pieces into rows for the encoder: one row, or several windows."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -10,21 +10,21 @@ from bert_tf.data import packing
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Window:
-    """One row: [CLS] A [SEP], or [CLS] A [SEP] B [SEP], or a part of such a text."""
+    """One row: [CLS] A [SEP], or [CLS] A [SEP] B [SEP], or a window of such a text."""
 
     ids: np.ndarray  # int32 [S].
     segment_ids: np.ndarray  # int32 [S].
-    # bool [S]: whether a piece's vector is taken from here. Every piece of a text
-    # counts in one of its windows.
+    # bool [S]: whether the piece's vector comes from this window. Every piece of a text
+    # counts in exactly one window.
     counts: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Lengths:
-    """How long rows are, and how far they lie from each other."""
+    """Length of the rows, and distance between the starts of windows."""
 
     max_seq_length: int
-    doc_stride: int | None  # None: what is too long is cut.
+    doc_stride: int | None  # None: longer texts are truncated.
 
 
 def windows(
@@ -40,8 +40,8 @@ def windows(
     Args:
         ids_a: pieces of the first text.
         ids_b: pieces of the second text, or None.
-        lengths: `Lengths`. With a doc_stride the last text is divided and the first of
-            two stands in every window.
+        lengths: with a doc_stride, a single text or the second of two is divided into
+            windows; the first of two is repeated in every window.
         cls: id of [CLS].
         sep: id of [SEP].
 
@@ -86,13 +86,13 @@ def spans(num_pieces: int, room: int, stride: int) -> list[tuple[int, int]]:
     """Returns where the windows of a text start and end.
 
     Args:
-        num_pieces: of the text.
-        room: the most pieces of a window.
-        stride: from the start of one to the start of the next.
+        num_pieces: number of pieces in the text.
+        room: maximum number of pieces in a window.
+        stride: distance between the starts of two windows.
 
     Source: doc_spans of run_squad.py, 2018.
     """
-    found = []
+    found: list[tuple[int, int]] = []
     start = 0
     while not found or found[-1][1] < num_pieces:
         found.append((start, min(start + room, num_pieces)))
@@ -101,14 +101,16 @@ def spans(num_pieces: int, room: int, stride: int) -> list[tuple[int, int]]:
 
 
 def best_spans(found: Sequence[tuple[int, int]], num_pieces: int) -> np.ndarray:
-    """Returns int [num_pieces], the window in which a piece has the most context.
+    """Returns the window in which each piece has most context, int [num_pieces].
+
+    A piece's context is the smaller of its contexts to the left and to the right. Among
+    equals the longer window wins, then the first one.
 
     Args:
         found: starts and ends of the windows, in order.
-        num_pieces: of the text.
+        num_pieces: number of pieces in the text.
 
-    Source: _check_is_max_context of run_squad.py, 2018: the smaller of the contexts to
-    the left and to the right, and of equals the longer window, then the first.
+    Source: _check_is_max_context of run_squad.py, 2018.
     """
     best = np.full(num_pieces, -1.0)
     owner = np.zeros(num_pieces, np.int64)
@@ -122,11 +124,11 @@ def best_spans(found: Sequence[tuple[int, int]], num_pieces: int) -> np.ndarray:
 
 
 def padded(rows: Sequence[Window]) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Returns rows as the encoder takes them, padded to the longest of them.
+    """Returns the encoder's features for some rows, padded to the longest one.
 
     Returns:
-        `input_ids`, `input_mask`, `segment_ids`: int32 [B, S]; and int32 [B, S], 1 for
-        a piece that counts.
+        `input_ids`, `input_mask`, `segment_ids`, int32 [B, S]; and int32 [B, S], 1 for
+        the pieces that count.
     """
     length = max(len(row.ids) for row in rows)
     shape = (len(rows), length)

@@ -7,7 +7,7 @@ from bert_tf.options import option
 
 POOLINGS = ("none", "cls", "mean", "max")
 COMBINATIONS = ("concatenation", "sum")
-FORMATS = ("jsonl", "npz", "h5", "tfrecord")
+FORMATS = ("jsonl", "npz")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -80,7 +80,7 @@ class ExtractionOptions(options_module.Options):
         group="advanced",
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if not self.layers or len(set(self.layers)) != len(self.layers):
             raise options_module.OptionError(
@@ -91,19 +91,20 @@ class ExtractionOptions(options_module.Options):
             for name in ("layer_combination", "normalize"):
                 if getattr(self, name):
                     raise options_module.OptionError(
-                        f"--{name} goes with --pooling=cls, mean or max."
+                        f"--{name} needs --pooling=cls, mean or max."
                     )
         if self.doc_stride is None:
             return
         if self.attention_weights:
             raise options_module.OptionError(
-                "--attention_weights does not go with --doc_stride: pieces of "
-                "different windows do not look at each other."
+                "--attention_weights and --doc_stride cannot be combined: pieces in "
+                "different windows do not see each other."
             )
         if self.doc_stride > self.max_seq_length - 2:
             raise options_module.OptionError(
                 f"--doc_stride={self.doc_stride}: expected at most max_seq_length - 2 "
-                f"({self.max_seq_length - 2}), or pieces would be left out."
+                f"({self.max_seq_length - 2}); otherwise pieces between the windows "
+                "would be lost."
             )
 
 
@@ -121,16 +122,16 @@ class ExtractFeaturesOptions(ExtractionOptions):
     output_format: str = option(
         "jsonl",
         choices=FORMATS,
-        help="jsonl: the release's JSON lines with 6 decimals; npz, h5: the arrays of "
-        "all lines, concatenated; tfrecord: one Example per line.",
+        help="jsonl: the release's JSON lines, with 6 decimals. npz: NumPy arrays in "
+        "full precision, with all lines concatenated.",
     )
-    # As released; Python callers leave it to the checkpoint.
+    # The release's default; Python callers leave it to the checkpoint.
     do_lower_case: bool = option(
         True,
         help="Lowercase the text: true for uncased checkpoints, false for cased ones.",
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         options_module.check_not_overwritten(
             {"output_file": [self.output_file]},

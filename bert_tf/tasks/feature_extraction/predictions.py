@@ -1,17 +1,23 @@
-"""What is extracted of a text, as a line of JSON."""
+"""A text's extracted vectors as a line of JSON."""
 
 import json
+from typing import Any
 
 import numpy as np
 
 from bert_tf.tasks.feature_extraction import extraction
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
 # extract_features.py, 2018: round(float(x), 6).
 DECIMALS = 6
 
 
 def json_line(
-    extracted: extraction.Extracted, *, index: int, layers: tuple[int, ...], vocabulary
+    extracted: extraction.Extracted,
+    *,
+    index: int,
+    layers: tuple[int, ...],
+    vocabulary: vocabulary_module.Vocabulary,
 ) -> str:
     """Returns the line of one text, with its line end.
 
@@ -21,15 +27,15 @@ def json_line(
     `attention_weights`: for each layer `index` and `heads` [N][from][to].
 
     Args:
-        extracted: of the text.
+        extracted: the text's vectors.
         index: number of the line, from 0.
-        layers: the layers' numbers as they were asked for.
-        vocabulary: `Vocabulary`.
+        layers: the requested layers.
+        vocabulary: for the tokens.
     """
-    record = {"linex_index": index}
+    record: dict[str, Any] = {"linex_index": index}
     if extracted.vector is not None:
         record["values"] = rounded(extracted.vector)
-    else:
+    elif extracted.vectors is not None:
         record["features"] = [
             {
                 "token": vocabulary.token_of(int(token_id)),
@@ -55,6 +61,6 @@ def rounded(values: np.ndarray) -> list:
     """Returns float32 values as lists of Python floats with six decimals.
 
     The product of a float32 and 10^6 has at most 38 significant bits, so it is exact in
-    float64, and the result is what Python's `round` gives, of halves too.
+    float64, and the result equals that of Python's `round`, even for halves.
     """
     return np.round(values.astype(np.float64), DECIMALS).tolist()

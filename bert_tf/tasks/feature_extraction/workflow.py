@@ -1,4 +1,8 @@
-"""Feature extraction on one page: read lines, compute, write."""
+"""Feature extraction: reads lines, runs the encoder, writes vectors."""
+
+from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,24 +17,18 @@ from bert_tf.tasks.feature_extraction import options as feature_extraction_optio
 def run(
     options: feature_extraction_options.ExtractFeaturesOptions,
     *,
-    progress=progress_module.silent,
+    progress: progress_module.Progress = progress_module.silent,
 ) -> str:
-    """Writes the vectors of every line of a file.
-
-    Args:
-        options: `ExtractFeaturesOptions`.
-        progress: see `bert_tf.progress`.
-
-    Returns:
-        What was written, for the reader.
+    """Writes the vectors of every line of a file; returns a report.
 
     Raises:
-        ValueError, OSError: options, text and checkpoint do not fit together.
+        OSError: a file cannot be read or written.
+        ValueError: the input file is empty or not UTF-8, or as for `Extractor`.
     """
-    # What is wrong with the text shows before the work and not after it.
+    # Reads the file once beforehand, so that errors in it appear before any work.
     num_lines = sum(1 for _ in files.read_lines(options.input_file))
     if not num_lines:
-        raise ValueError(f"{options.input_file} is empty; expected a text a line.")
+        raise ValueError(f"{options.input_file} is empty; expected one text per line.")
     files.check_can_be_made(options.output_file)
     extractor = extraction.Extractor(options, progress=progress)
     lines = examples.read_examples(options.input_file)
@@ -42,22 +40,23 @@ def run(
 
 
 def extract(
-    init_checkpoint: str, texts, **values
+    init_checkpoint: str, texts: Iterable[str | Sequence[str]], **values: Any
 ) -> np.ndarray | list[extraction.Extracted]:
     """Returns the vectors of some texts.
 
     Args:
-        init_checkpoint: a checkpoint of any format, or the name of a released model.
-        texts: list of texts, or of (text, second text).
+        init_checkpoint: a checkpoint in any format, or the name of a released model.
+        texts: texts, or pairs (text, second text).
         **values: other fields of `options.ExtractionOptions`: layers, pooling,
             normalize, max_seq_length, doc_stride and so on.
 
     Returns:
-        With pooling float32 [N, D]: a row a text. Without a list of `Extracted`, with
-        `input_ids` int32 [S] and `vectors` float32 [S, L, H] of each text.
+        With pooling float32 [N, D], one row per text. Otherwise a list of `Extracted`,
+        with `input_ids` int32 [S] and `vectors` float32 [S, L, H] of each text.
 
     Raises:
-        ValueError, OSError: options, texts and checkpoint do not fit together.
+        OSError: a file cannot be read.
+        ValueError: an option or a text is wrong, or as for `Extractor`.
 
     Example:
         >>> bert_tf.tasks.feature_extraction.extract(
@@ -73,12 +72,13 @@ def extract(
     found = list(extractor.extract_each(lines))
     if options.pooling == "none":
         return found
-    if not found:
+    vectors = [text.vector for text in found if text.vector is not None]
+    if not vectors:
         is_concatenated = options.layer_combination != "sum"
         width = extractor.config.hidden_size
         width *= len(options.layers) if is_concatenated else 1
         return np.zeros((0, width), np.float32)
-    return np.stack([text.vector for text in found])
+    return np.stack(vectors)
 
 
 def _list(texts):

@@ -3,10 +3,8 @@
 import json
 import pathlib
 
-import h5py
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from bert_tf.tasks.feature_extraction import examples
 from bert_tf.tasks.feature_extraction import extraction
@@ -106,11 +104,9 @@ def test_attention_weights_in_json_are_by_layer_head_from_and_to(write):
     np.testing.assert_allclose(heads, by_piece.transpose(1, 2, 0, 3), atol=2e-6)
 
 
-@pytest.mark.parametrize("output_format", ["npz", "h5"])
-def test_arrays_lie_end_to_end(write, output_format):
-    path, expected = write(output_format, attention_weights=True)
-    opened = np.load(path) if output_format == "npz" else h5py.File(path)
-    with opened as file:
+def test_arrays_of_all_lines_are_concatenated(write):
+    path, expected = write("npz", attention_weights=True)
+    with np.load(path) as file:
         arrays = {name: np.asarray(file[name]) for name in file}
     assert set(arrays) == {
         "vectors",
@@ -134,29 +130,11 @@ def test_arrays_lie_end_to_end(write, output_format):
         assert not weights[..., size:].any()
 
 
-@pytest.mark.parametrize("output_format", ["npz", "h5"])
-def test_pooled_arrays_have_a_row_a_line(write, output_format):
-    path, expected = write(output_format, "mean")
-    opened = np.load(path) if output_format == "npz" else h5py.File(path)
-    with opened as file:
+def test_pooled_arrays_have_one_row_per_line(write):
+    path, expected = write("npz", "mean")
+    with np.load(path) as file:
         found = np.asarray(file["vectors"])
     np.testing.assert_array_equal(found, [text.vector for text in expected])
-
-
-@pytest.mark.parametrize("pooling", ["none", "mean"])
-def test_tfrecord_has_an_example_a_line(write, pooling):
-    path, expected = write("tfrecord", pooling, attention_weights=True)
-    records = list(tf.data.TFRecordDataset(path))
-    assert len(records) == 4
-    for index, (record, text) in enumerate(zip(records, expected, strict=True)):
-        example = tf.train.Example.FromString(record.numpy()).features.feature
-        assert example["line_index"].int64_list.value == [index]
-        ids = list(example["input_ids"].int64_list.value)
-        assert ids == text.input_ids.tolist()
-        name = "vectors" if pooling == "none" else "vector"
-        for key in (name, "attention_weights"):
-            found = np.array(example[key].float_list.value, np.float32)
-            np.testing.assert_array_equal(found, getattr(text, key).ravel())
 
 
 @pytest.mark.parametrize("output_format", feature_extraction_options.FORMATS)
@@ -191,15 +169,6 @@ def test_rounding_is_pythons():
     for values in (some, random, halves):
         expected = [round(float(value), 6) for value in values]
         assert predictions.rounded(values) == expected
-
-
-def test_hdf5_is_local(extraction_options):
-    chosen = extraction_options(output_format="h5", output_file="ram://folder/a.h5")
-    with (
-        pytest.raises(ValueError, match="HDF5 is written to local files only"),
-        formats.open_writer(chosen, None),
-    ):
-        pass
 
 
 def test_the_recorded_lines_of_2018(shared, extraction_options):
