@@ -39,7 +39,7 @@ _MODULE_OF = {
     "InGraphTokenizer": "bert_tf.tokenization.in_graph",
     "Vocabulary": "bert_tf.tokenization.vocabulary",
     "WordpieceTokenizer": "bert_tf.tokenization.wordpiece",
-    "load": "bert_tf.serving.runs",
+    "load": "bert_tf.serving.predictors",
     "load_checkpoint": "bert_tf.checkpoints.loading",
     "load_model": "bert_tf.checkpoints.loading",
     "pack": "bert_tf.data.packing",

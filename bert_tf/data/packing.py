@@ -9,6 +9,11 @@ from typing import Any
 
 import numpy as np
 
+# A piece that appears in several overlapping windows belongs to the one with most
+# context around it. This share of a window's length decides between windows with equal
+# context (_check_is_max_context of run_squad.py, 2018).
+CONTEXT_LENGTH_WEIGHT = 0.01
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PackedPair:

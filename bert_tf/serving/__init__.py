@@ -1,8 +1,11 @@
-"""From a run folder to answers: in Python, as a SavedModel, from a server.
+"""Uses trained models: in Python, as a SavedModel, and from a server.
 
-`runs` answers in this process, `export` writes a SavedModel, and `query` asks one
-through a `client`, on disk or behind a server. What a SavedModel answers stands in a
-module for each task: `class_signatures`, `span_signatures`, `tag_signatures`,
-`choice_signatures`, `vector_signatures`; what these share in `signatures`, `rows` and
-`text_words`.
+`predictors` loads the model of a run folder, `export` writes a SavedModel, and `query`
+queries a SavedModel on disk or on a server through a `client`.
+
+A SavedModel takes text and returns answers, so it repeats everything around the model
+in TensorFlow ops. Each task has a module with its functions: `class_signatures`,
+`span_signatures`, `tag_signatures`, `choice_signatures` and `vector_signatures`. They
+use `signatures` (the base class), `graph_packing` (ids to input rows), `word_splitting`,
+`span_windows`, `span_alignment`, `tag_windows` and `graph_true_casing`.
 """

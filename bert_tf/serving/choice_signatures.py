@@ -1,28 +1,28 @@
-"""What a SavedModel of a multiple choice model answers: a start and its endings.
+"""The SavedModel of a multiple choice model: a text and endings to the likeliest one.
 
 Shape letters: B batch, C endings.
 """
 
 import tensorflow as tf
 
-from bert_tf.serving import rows
+from bert_tf.serving import graph_packing
 from bert_tf.serving import signatures
 
-# Score of an ending that is not there: its probability is 0.
+# The score of a missing ending; its probability is 0.
 ABSENT = -1e9
 
 
 class ChoiceSignatures(signatures.TaskSignatures):
-    """A trained multiple choice model.
+    """The functions of a trained multiple choice model.
 
     Args:
         trained: `MultipleChoicePredictor`.
 
     Attributes:
-        functions: `serving_default`: `text`, string [B], and `endings`, string [B, C],
-            "" where a text has fewer than others, to `label`, string [B], the number of
-            the likeliest ending, and `probabilities`, float32 [B, C], 0 for "". `ids`:
-            one row an ending, to `scores`, float32 [B].
+        functions: `serving_default` takes `text`, string [B], and `endings`, string
+            [B, C], padded with "". It returns `label`, string [B], the number of the
+            most likely ending, and `probabilities`, float32 [B, C], 0 for "". `ids`
+            takes one row per ending and returns `scores`, float32 [B].
     """
 
     def __init__(self, trained):
@@ -34,7 +34,7 @@ class ChoiceSignatures(signatures.TaskSignatures):
             serving_default=signatures.signature(self._of_texts, specs),
         )
 
-    def outputs(self, features):
+    def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns `scores`."""
         return {"scores": self.trained.model.score_endings(features)}
 
@@ -43,14 +43,14 @@ class ChoiceSignatures(signatures.TaskSignatures):
         starts = self._tokenizer.tokenize(text)
         num_endings = tf.shape(endings, tf.int64)[1]
         numbers = tf.repeat(tf.range(starts.nrows()), num_endings)
-        features = rows.pack_ragged(
+        features = graph_packing.pack_ragged(
             tf.gather(starts, numbers),
             self._tokenizer.tokenize(tf.reshape(endings, [-1])),
             max_seq_length=self.trained.task.max_seq_length,
             cls_id=vocabulary.cls_id,
             sep_id=vocabulary.sep_id,
         )
-        scores = rows.in_parts(
+        scores = graph_packing.in_parts(
             lambda part: self.outputs(part)["scores"], features, rank=1
         )
         scores = tf.reshape(scores, tf.shape(endings))

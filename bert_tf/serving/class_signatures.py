@@ -1,30 +1,30 @@
-"""What a SavedModel of a classifier answers: text to classes, and ids to classes.
+"""The SavedModel of a classifier: texts or ids to classes, or to numbers.
 
 Shape letters: B batch, C classes.
 """
 
 import tensorflow as tf
 
-from bert_tf.serving import rows
+from bert_tf.serving import graph_packing
 from bert_tf.serving import signatures
 from bert_tf.tasks.classification import label_kinds
 from bert_tf.tasks.classification import predictions as classification_predictions
 
 
 class ClassSignatures(signatures.TaskSignatures):
-    """A trained classifier.
+    """The functions of a trained classifier.
 
     Args:
         trained: `ClassificationPredictor`.
 
     Attributes:
-        functions: `serving_default`: `text`, and `text_b` for a model of pairs, string
-            [B], to `label`, string [B], and `probabilities`, float32 [B, C]; a model of
-            any number of classes gives `labels`, string [B, C], those that count and
-            then "", in place of `label`, and a model of a number only `value`, float32
-            [B]. `ids`: to `logits`, float32 [B, C], and what follows from them. Where
-            there are classes, `labels`: `text`, string [B], which is not looked at, to
-            `labels`, string [B, C]: the names of the columns of `probabilities`.
+        functions: `serving_default` takes `text`, and `text_b` for a model of pairs,
+            string [B]. It returns `label`, string [B], and `probabilities`, float32
+            [B, C]. A multi-label model returns `labels`, string [B, C], padded with "",
+            instead of `label`; a regression model returns only `value`, float32 [B].
+            `ids` returns `logits`, float32 [B, C], and what follows from them. Models
+            with classes also have `labels`, which ignores its input `text`, string [B],
+            and returns `labels`, string [B, C]: the columns of `probabilities`.
     """
 
     def __init__(self, trained):
@@ -37,7 +37,7 @@ class ClassSignatures(signatures.TaskSignatures):
             )
         super().__init__(trained, trained.tokenizer, **functions)
 
-    def outputs(self, features):
+    def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns `logits`, and `probabilities` or `values`."""
         return self.trained.model(features)
 
@@ -66,18 +66,20 @@ class ClassSignatures(signatures.TaskSignatures):
             "sep_id": vocabulary.sep_id,
         }
         if not task.doc_stride:
-            return self.outputs(rows.pack_ragged(ids_a, ids_b, **known))["logits"]
-        features, number = rows.pack_windows(
+            return self.outputs(graph_packing.pack_ragged(ids_a, ids_b, **known))[
+                "logits"
+            ]
+        features, number = graph_packing.pack_windows(
             ids_a, ids_b, doc_stride=task.doc_stride, **known
         )
-        logits = rows.in_parts(
+        logits = graph_packing.in_parts(
             lambda part: self.outputs(part)["logits"], features, rank=2
         )
         mean = tf.math.segment_mean(tf.cast(logits, tf.float64), number)
         return tf.cast(mean, tf.float32)
 
     def _chosen(self, probabilities):
-        """Returns the names of the classes that count, and then "": string [B, C]."""
+        """Returns the names of the predicted classes, padded with "", string [B, C]."""
         task = self.trained.task
         threshold = task.threshold
         if threshold is None:

@@ -1,4 +1,4 @@
-"""Asks an exported model: a SavedModel on disk, or one behind TensorFlow Serving."""
+"""Queries an exported model: a SavedModel on disk, or one in TensorFlow Serving."""
 
 import json
 import os
@@ -6,40 +6,41 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from collections.abc import Sequence
+from typing import Any
 
 from bert_tf import files
 
 TEXTS_PER_CALL = 32
-SECONDS_TO_WAIT = 60.0
+TIMEOUT_SECONDS = 60.0
 
 
 class Client:
-    """Asks one model, wherever it runs, and makes records of its answers.
+    """Queries one model, wherever it runs, and converts its outputs into records.
 
     Args:
-        call: function from the name of a signature and a dict of lists, one an input,
-            to a dict of lists, one an output.
+        call: calls a signature: takes its name and a dict of lists, one per input, and
+            returns a dict of lists, one per output.
     """
 
-    def __init__(self, call: Callable[[str, dict], dict]):
+    def __init__(self, call: Callable[[str, dict[str, list]], dict[str, list]]):
         self._call = call
-        self._labels = None
+        self._labels: list[str] | None = None
 
-    def ask(self, **inputs: Sequence) -> list[dict]:
+    def ask(self, **inputs: Sequence) -> list[dict[str, Any]]:
         """Returns the model's answers.
 
         Args:
-            **inputs: lists of the same length, one for each input of the model: `text`,
-                with `text_b` for a model of pairs, or with `endings`, a list of texts
-                for each; or `question` and `context`.
+            **inputs: lists of equal length, one per input of the model: `text`, with
+                `text_b` for a model of pairs, or with `endings`, a list of texts for
+                each; or `question` and `context`.
 
         Returns:
-            For each a dict. A classifier's has `label`, or `labels` where there may be
-            any number of them, and `probabilities` by label; or only `value`. A
-            multiple choice model's `label`, the number of the likeliest ending,
-            `ending`, its text, and `probabilities` by number; that of a model of
-            questions `answer`, `start`, `end`, `score`, `no_answer_score`; a tagger's
-            `words`, `tags`, `starts`, `ends`.
+            One record per query. A classifier returns `label` (or `labels`, if a text
+            can have several) and `probabilities` by label, or only `value`. A multiple
+            choice model returns `label` (the number of the most likely ending),
+            `ending` (its text) and `probabilities` by number. A question answering
+            model returns `answer`, `start`, `end`, `score`, `no_answer_score`, and a
+            tagger `words`, `tags`, `starts`, `ends`.
 
         Raises:
             OSError: the server cannot be reached.
@@ -48,18 +49,18 @@ class Client:
         lengths = {name: len(values) for name, values in inputs.items()}
         if len(set(lengths.values())) > 1:
             counts = ", ".join(f"{count} of {name}" for name, count in lengths.items())
-            raise ValueError(f"Expected as many of each input, got {counts}.")
-        answers = []
+            raise ValueError(f"Expected the same number of each input, got {counts}.")
+        answers: list[dict[str, Any]] = []
         for start in range(0, max(lengths.values()), TEXTS_PER_CALL):
             part = slice(start, start + TEXTS_PER_CALL)
-            asked = {name: list(values[part]) for name, values in inputs.items()}
-            answers += self._answers(asked)
+            batch = {name: list(values[part]) for name, values in inputs.items()}
+            answers += self._answers(batch)
         return answers
 
     def predict(
         self, texts: Sequence[str], texts_b: Sequence[str] | None = None
-    ) -> list[dict]:
-        """Returns the answers to texts, or to pairs of texts. See `ask`."""
+    ) -> list[dict[str, Any]]:
+        """Returns the answers for texts, or for pairs of texts. See `ask`."""
         if texts_b is None:
             return self.ask(text=texts)
         return self.ask(text=texts, text_b=texts_b)
@@ -70,19 +71,19 @@ class Client:
             self._labels = self._call("labels", {"text": [""]})["labels"][0]
         return self._labels
 
-    def _answers(self, asked):
-        endings = asked.get("endings")
+    def _answers(self, inputs):
+        endings = inputs.get("endings")
         if endings is not None:
             most = max(map(len, endings))
             padded = [[*own, *[""] * (most - len(own))] for own in endings]
-            asked = asked | {"endings": padded}
-        outputs = self._call("serving_default", asked)
+            inputs = inputs | {"endings": padded}
+        outputs = self._call("serving_default", inputs)
         rows = [
             dict(zip(outputs, values, strict=True))
             for values in zip(*outputs.values(), strict=True)
         ]
         if "tags" in outputs:
-            return [_without_absent_words(row) for row in rows]
+            return [_without_padding(row) for row in rows]
         if endings is not None:
             return [_choice(*both) for both in zip(rows, endings, strict=True)]
         if "probabilities" in outputs:
@@ -91,20 +92,20 @@ class Client:
 
 
 def open_saved_model(export_dir: str) -> Client:
-    """Returns a client of a SavedModel on disk, loaded once.
+    """Returns a client of a SavedModel on disk, which is loaded once.
 
     Raises:
-        OSError: there is none, or it cannot be read.
-        ValueError: it was not exported by this package.
+        OSError: the SavedModel does not exist or cannot be read.
+        ValueError: on a query, if the SavedModel was not exported by this package.
     """
     if not files.exists(os.path.join(export_dir, "saved_model.pb")):
         raise FileNotFoundError(
-            f"{export_dir} holds no saved_model.pb; expected a folder that "
-            "export_saved_model wrote."
+            f"{export_dir} contains no saved_model.pb; expected a folder written by "
+            "export_saved_model."
         )
     import tensorflow as tf
 
-    from bert_tf.tokenization import in_graph  # noqa: F401, registers its ops
+    from bert_tf.tokenization import in_graph  # noqa: F401, registers TF Text's ops
 
     try:
         model = tf.saved_model.load(export_dir)
@@ -114,11 +115,11 @@ def open_saved_model(export_dir: str) -> Client:
 
     def call(name, inputs):
         signature = _signature(model, name, export_dir)
-        wanted = signature.structured_input_signature[1]
-        if set(inputs) != set(wanted):
+        expected = signature.structured_input_signature[1]
+        if set(inputs) != set(expected):
             raise ValueError(
-                f"The model in {export_dir} takes {' and '.join(sorted(wanted))}, got "
-                f"{' and '.join(inputs)}."
+                f"The model in {export_dir} takes {' and '.join(sorted(expected))}, "
+                f"got {' and '.join(inputs)}."
             )
         columns = {key: tf.constant(values) for key, values in inputs.items()}
         return {
@@ -133,25 +134,27 @@ def open_server(url: str) -> Client:
     """Returns a client of TensorFlow Serving's REST interface.
 
     Args:
-        url: such as `http://localhost:8501/v1/models/topics`, with `/versions/2` at
-            the end for one version.
+        url: such as `http://localhost:8501/v1/models/topics`; `/versions/2` at the end
+            selects a version.
 
     Raises:
-        ValueError: it is no such address.
+        ValueError: the URL is not that of a model.
     """
     url = url.rstrip("/")
     if not url.startswith(("http://", "https://")) or "/v1/models/" not in url:
         raise ValueError(
-            f"{url!r} is no address of a model; expected "
+            f"{url!r} is not the address of a model; expected "
             "http://HOST:PORT/v1/models/NAME."
         )
 
     def call(name, inputs):
         reply = _post(f"{url}:predict", {"signature_name": name, "inputs": inputs})
         if not isinstance(reply, dict) or "outputs" not in reply:
-            raise ValueError(f"{url} gave no outputs, but {json.dumps(reply)[:200]}.")
+            raise ValueError(
+                f"{url} returned no outputs but {json.dumps(reply)[:200]}."
+            )
         outputs = reply["outputs"]
-        # The server leaves the name out where a signature has one output.
+        # The server leaves out the name if a signature has only one output.
         return outputs if isinstance(outputs, dict) else {name: outputs}
 
     return Client(call)
@@ -161,7 +164,7 @@ def _named(row, labels):
     probabilities = dict(zip(labels, row["probabilities"], strict=True))
     if "label" in row:
         return {"label": row["label"], "probabilities": probabilities}
-    # "" stands after the last class that counts.
+    # The list is padded with "".
     chosen = [label for label in row["labels"] if label]
     return {"labels": chosen, "probabilities": probabilities}
 
@@ -176,14 +179,14 @@ def _choice(row, endings):
     }
 
 
-def _without_absent_words(row):
-    # The place of a word that is not there is negative.
+def _without_padding(row):
+    # Padding has negative positions.
     count = sum(start >= 0 for start in row["starts"])
     return {name: row[name][:count] for name in _in_order(row)}
 
 
 def _in_order(row):
-    # A server sorts its outputs; these are read in this order.
+    # A server sorts its outputs by name; people read them in this order.
     order = ("answer", "start", "end", "score", "words", "tags", "starts", "ends")
     known = [name for name in order if name in row]
     return [*known, *(name for name in row if name not in known)]
@@ -193,7 +196,7 @@ def _signature(model, name, export_dir):
     if name not in model.signatures:
         raise ValueError(
             f"The SavedModel in {export_dir} has no signature {name}; expected one "
-            "that export_saved_model wrote."
+            "written by export_saved_model."
         )
     return model.signatures[name]
 
@@ -215,21 +218,21 @@ def _post(url, body):
         headers={"Content-Type": "application/json"},
     )
     try:
-        with urllib.request.urlopen(request, timeout=SECONDS_TO_WAIT) as reply:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as reply:
             return json.loads(reply.read())
     except urllib.error.HTTPError as error:
         with error:
-            raise ValueError(f"{url} refused: {_refusal(error)}.") from error
+            raise ValueError(f"{url} refused the query: {_refusal(error)}.") from error
     except urllib.error.URLError as error:
         raise ConnectionError(
             f"{url} cannot be reached: {error.reason}. Is the server running there?"
         ) from error
     except TimeoutError as error:
         raise TimeoutError(
-            f"{url} gave no answer within {SECONDS_TO_WAIT:.0f} seconds."
+            f"{url} did not answer within {TIMEOUT_SECONDS:.0f} seconds."
         ) from error
     except ValueError as error:
-        raise ValueError(f"{url} answered with no JSON ({error}).") from error
+        raise ValueError(f"{url} did not return JSON: {error}.") from error
 
 
 def _refusal(error):

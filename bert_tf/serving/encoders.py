@@ -1,15 +1,19 @@
-"""An encoder that nobody fine-tuned, ready to make vectors of texts."""
+"""Loads an encoder without fine-tuning, to export it as a model for text vectors."""
+
+from typing import cast
 
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import starting_point
+from bert_tf.serving import options as serving_options
 from bert_tf.tasks.retrieval import options as retrieval_options
 from bert_tf.tasks.retrieval import task as retrieval_task
 from bert_tf.tokenization import in_graph
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
-# Of a checkpoint without a pooler, which no vector is made with.
+# Checkpoints may lack the pooler: these vectors do not need it.
 _UNUSED = "bert/pooler/"
-# Only a loss reads it.
+# Only the loss uses it.
 _TEMPERATURE = 1.0
 
 
@@ -17,11 +21,11 @@ class Encoder:
     """A bi-encoder with the weights of any checkpoint.
 
     Args:
-        options: `serving.options.ExportSavedModelOptions` with an init_checkpoint.
-        progress: told about a download.
+        options: options with an init_checkpoint.
+        progress: called during a download; see `bert_tf.progress`.
 
     Attributes:
-        task: `retrieval.task.Task`; queries and passages are read alike.
+        task: `retrieval.task.Task`; queries and passages are treated alike.
         config: `BertConfig`.
         vocabulary: `Vocabulary`.
         tokenizer: `InGraphTokenizer`.
@@ -29,10 +33,15 @@ class Encoder:
 
     Raises:
         OSError: the checkpoint cannot be read.
-        ValueError: it lacks weights, or what belongs to it is not found.
+        ValueError: the checkpoint lacks weights or a file that describes it.
     """
 
-    def __init__(self, options, *, progress=progress_module.silent):
+    def __init__(
+        self,
+        options: serving_options.ExportSavedModelOptions,
+        *,
+        progress: progress_module.Progress = progress_module.silent,
+    ):
         start = starting_point.find(
             options.init_checkpoint,
             bert_config_file=options.bert_config_file,
@@ -41,7 +50,9 @@ class Encoder:
             progress=progress,
         )
         start.config.check_sequence_length(options.max_seq_length)
-        self.config, self.vocabulary = start.config, start.vocabulary
+        self.config = start.config
+        # `find` requires a vocabulary unless it is told otherwise.
+        self.vocabulary = cast(vocabulary_module.Vocabulary, start.vocabulary)
         self.task = retrieval_task.Task(
             model=retrieval_options.BI_ENCODER,
             max_query_length=options.max_seq_length,
@@ -60,5 +71,5 @@ class Encoder:
         if missing:
             raise ValueError(
                 f"{options.init_checkpoint} lacks {len(missing)} of the encoder's "
-                f"weights, the first {missing[0]}."
+                f"weights, such as {missing[0]}."
             )

@@ -1,4 +1,4 @@
-"""A run folder to a SavedModel that needs TensorFlow and TensorFlow Text alone."""
+"""Exports a run folder as a SavedModel that needs only TensorFlow and TF Text."""
 
 import contextlib
 import importlib
@@ -13,11 +13,12 @@ import tensorflow as tf
 from bert_tf import files
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
-from bert_tf.serving import runs
+from bert_tf.serving import options as serving_options
+from bert_tf.serving import predictors
 
 # A SavedModel's folder for files that its graph does not read.
 EXTRA_FOLDER = "assets.extra"
-# What loaders look for; it comes last where a folder cannot be renamed.
+# The file that loaders look for. Where folders cannot be renamed, it is written last.
 MODEL_FILE = "saved_model.pb"
 RUN_FILES = (
     companion_files.TASK_FILE,
@@ -35,34 +36,38 @@ SIGNATURES = {
 
 
 def export_saved_model(
-    output_dir: str, export_dir: str, *, progress=progress_module.silent
+    output_dir: str,
+    export_dir: str,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
 ) -> str:
-    """Writes the model of a training run as a SavedModel.
+    """Writes the model of a training run as a SavedModel, completely or not at all.
 
-    It is there whole or not at all. Its signatures are those of `SIGNATURES`;
-    `assets.extra/` has the run's task.json, vocab.txt and bert_config.json.
+    Its signatures are those of `SIGNATURES`; `assets.extra/` holds the run's task.json,
+    vocab.txt and bert_config.json.
 
     Args:
         output_dir: `output_dir` of the training run.
-        export_dir: the folder to write. TensorFlow Serving wants a number as its last
-            part: `models/topics/1`.
-        progress: told about the stages.
+        export_dir: the folder to write. TensorFlow Serving expects a version number as
+            its last part: `models/topics/1`.
+        progress: called after each stage; see `bert_tf.progress`.
 
     Returns:
         `export_dir`.
 
     Raises:
-        OSError: something cannot be read or written.
-        ValueError: `output_dir` holds no trained model, or `export_dir` is not empty.
+        OSError: a file cannot be read or written.
+        ValueError: `output_dir` contains no trained model, or `export_dir` is not
+            empty.
     """
     _check_absent(export_dir)
     files.check_can_be_made(export_dir)
-    model = runs.load(output_dir)
+    model = predictors.load(output_dir)
     progress("export", 1, 3, unit="stages")
     if model.task.KIND not in SIGNATURES:
         raise ValueError(
             f"{output_dir} is a run of the task {model.task.KIND!r}, which has no "
-            "SavedModel; bert_tf.load answers with the model of any run."
+            "SavedModel; use bert_tf.load, which works for every run."
         )
     kept = {}
     for name in RUN_FILES:
@@ -71,19 +76,23 @@ def export_saved_model(
     return _write(model, kept, export_dir, progress)
 
 
-def export_encoder(options, *, progress=progress_module.silent) -> str:
+def export_encoder(
+    options: serving_options.ExportSavedModelOptions,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> str:
     """Writes an encoder as the SavedModel of a bi-encoder: text to `embedding`.
 
     Args:
-        options: `serving.options.ExportSavedModelOptions` with an init_checkpoint.
-        progress: told about the stages.
+        options: options with an init_checkpoint.
+        progress: called after each stage; see `bert_tf.progress`.
 
     Returns:
         The folder that was written.
 
     Raises:
-        OSError: something cannot be read or written.
-        ValueError: there is no such encoder, or the folder is not empty.
+        OSError: a file cannot be read or written.
+        ValueError: the checkpoint has no encoder, or the folder is not empty.
     """
     _check_absent(options.export_dir)
     files.check_can_be_made(options.export_dir)
@@ -99,12 +108,12 @@ def export_encoder(options, *, progress=progress_module.silent) -> str:
         ),
         companion_files.CONFIG_FILE: encoder.config.to_json_string(),
     }
-    kept = {name: text.encode() for name, text in kept.items()}
-    return _write(encoder, kept, options.export_dir, progress)
+    encoded = {name: text.encode() for name, text in kept.items()}
+    return _write(encoder, encoded, options.export_dir, progress)
 
 
 def _write(model, kept, export_dir, progress):
-    """Writes the SavedModel of a model, and the files that lie beside it."""
+    """Writes the SavedModel of a model, with extra files."""
     signatures = importlib.import_module(SIGNATURES[model.task.KIND])
     module = signatures.create(model)
     with _complete_or_absent_folder(export_dir) as folder:
@@ -118,9 +127,13 @@ def _write(model, kept, export_dir, progress):
     return export_dir
 
 
-def run(options, *, progress=progress_module.silent) -> str:
-    """Exports as `serving.options.ExportSavedModelOptions` say; returns a report."""
-    if options.init_checkpoint is not None:
+def run(
+    options: serving_options.ExportSavedModelOptions,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> str:
+    """Exports a run or an encoder; returns a report."""
+    if options.output_dir is None:
         export_encoder(options, progress=progress)
     else:
         export_saved_model(options.output_dir, options.export_dir, progress=progress)
@@ -141,13 +154,13 @@ def _check_absent(export_dir):
     if files.is_folder(export_dir) and files.list_folder(export_dir):
         raise ValueError(
             f"{export_dir} is not empty; expected a new folder. An export never "
-            "replaces another one."
+            "overwrites another one."
         )
 
 
 @contextlib.contextmanager
 def _complete_or_absent_folder(path):
-    """Yields a local folder that becomes `path` when the block ends well."""
+    """Yields a local folder that becomes `path` when the block ends without error."""
     if files.is_remote(path):
         with tempfile.TemporaryDirectory() as temporary:
             yield temporary
@@ -161,7 +174,7 @@ def _complete_or_absent_folder(path):
         files.make_folders(temporary)
         yield temporary
         if files.is_folder(path):
-            os.rmdir(path)  # Empty, as was checked; another export's would stay.
+            os.rmdir(path)  # Fails if another export has filled it meanwhile.
         files.rename(temporary, path)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)

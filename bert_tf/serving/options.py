@@ -11,50 +11,59 @@ FROM_STDIN = "-"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExportSavedModelOptions(options_module.Options):
-    """Writes a model as a SavedModel: text in, answers out, of any task's run.
+    """Exports a model as a SavedModel that takes text and returns answers.
 
-    With --init_checkpoint in place of a run's --output_dir: text in, vectors of an
-    encoder out, of length 1.
+    --output_dir exports the model of any task's training run. --init_checkpoint exports
+    an encoder that returns vectors of length 1.
     """
 
     export_dir: str = option(
-        help="New folder for the SavedModel. TensorFlow Serving wants a number as its "
-        "last part: models/topics/1."
+        help="New folder for the SavedModel. TensorFlow Serving expects a version "
+        "number as the last part of its path, as in models/topics/1."
     )
-    output_dir: str | None = option(None, help="Folder of the training run.")
+    output_dir: str | None = option(None, help="Folder of the training run to export.")
     init_checkpoint: str | None = option(
-        None, help="Or a checkpoint of any format, whose encoder gives vectors."
+        None,
+        help="Checkpoint in any format, or the name of a released model; exports its "
+        "encoder instead of a run.",
     )
     pooling: str = option(
         "mean",
         choices=fine_tuning_options.POOLINGS,
-        help="What the vector of a text is: that of [CLS], or the mean or the maximum "
-        "of its pieces'.",
+        help="With --init_checkpoint, the vector of a text: that of [CLS], or the mean "
+        "or the maximum over its pieces.",
         group="model",
     )
     max_seq_length: int = option(
         128,
         minimum=3,
-        help="The most pieces of a text with [CLS] and [SEP].",
+        help="With --init_checkpoint, the maximum number of word pieces in a text, "
+        "including [CLS] and [SEP]; longer texts are truncated.",
         group="model",
     )
     bert_config_file: str | None = option(
         None,
-        help="JSON file with the model's size; default: that of init_checkpoint.",
+        help="JSON file with the model configuration. Default: the checkpoint's own.",
         group="model",
     )
     vocab_file: str | None = option(
-        None, help="Vocabulary of the checkpoint; default: its own.", group="model"
+        None,
+        help="Vocabulary of the checkpoint. Default: the checkpoint's own.",
+        group="model",
     )
     do_lower_case: bool | None = option(
-        None, help="Default: as init_checkpoint says, or else True.", group="model"
+        None,
+        help="True for uncased checkpoints, False for cased ones. Default: what the "
+        "checkpoint says, otherwise True.",
+        group="model",
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if (self.output_dir is None) == (self.init_checkpoint is None):
             raise options_module.OptionError(
-                "Expected --output_dir of a run, or --init_checkpoint of an encoder."
+                "Expected either --output_dir (a training run) or --init_checkpoint "
+                "(an encoder)."
             )
         if self.output_dir is None:
             return
@@ -62,76 +71,81 @@ class ExportSavedModelOptions(options_module.Options):
             is_given = getattr(self, field.name) != field.default
             if is_given and field.name not in ("export_dir", "output_dir"):
                 raise options_module.OptionError(
-                    f"--{field.name} goes with --init_checkpoint; the run in "
-                    "--output_dir says it itself."
+                    f"--{field.name} needs --init_checkpoint; a run in --output_dir "
+                    "has its own value."
                 )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class QuerySavedModelOptions(options_module.Options):
-    """Asks an exported model, on disk or behind a server; prints a JSON line an answer.
+    """Queries an exported model, on disk or on a server; prints JSON lines.
 
-    Classifiers and taggers are asked a --text, models of pairs with a --text_b each,
-    multiple choice models one --text with its --ending's, and question answering models
-    a --question with its --context.
+    Classifiers and taggers take --text; models of pairs also one --text_b for each
+    --text; multiple choice models one --text with several --ending; question answering
+    models --question and --context.
     """
 
     text: tuple[str, ...] = option(
-        (), repeated=True, help="Text to classify; - reads a text a line from stdin."
+        (),
+        repeated=True,
+        help="Text to classify or tag; repeat the flag for several texts. - reads one "
+        "text per line from standard input.",
     )
     text_b: tuple[str, ...] = option(
         (),
         repeated=True,
-        help="Second text, for a model of pairs: one for each --text. From stdin it "
-        "follows the first one after a tab.",
+        help="Second text, for models of pairs: one for each --text. On standard input "
+        "it follows the first text after a tab.",
     )
     ending: tuple[str, ...] = option(
         (),
         repeated=True,
-        help="An ending of the one --text, for a multiple choice model: two or more.",
+        help="Ending of the --text, for multiple choice models; give two or more.",
     )
     question: tuple[str, ...] = option(
         (),
         repeated=True,
-        help="Question to answer; - reads a question, a tab and a context a line from "
-        "stdin.",
+        help="Question to answer; repeat the flag for several questions. - reads one "
+        "question and its context, separated by a tab, per line from standard input.",
     )
     context: tuple[str, ...] = option(
         (),
         repeated=True,
-        help="Text that holds the answer: one for each --question, or one for all.",
+        help="Text that contains the answer: one for each --question, or one for all.",
     )
     export_dir: str | None = option(
-        None, help="SavedModel that export_saved_model wrote."
+        None, help="SavedModel written by export_saved_model."
     )
     server: str | None = option(
         None,
-        help="Or a model behind TensorFlow Serving's REST interface: "
-        "http://localhost:8501/v1/models/NAME.",
+        help="URL of a model in TensorFlow Serving's REST interface, such as "
+        "http://localhost:8501/v1/models/NAME, instead of --export_dir.",
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if (self.export_dir is None) == (self.server is None):
             raise options_module.OptionError(
-                "Expected one of --export_dir and --server."
+                "Expected either --export_dir or --server."
             )
         if bool(self.text) == bool(self.question):
             raise options_module.OptionError(
-                "Expected --text, or --question with --context, and not both."
+                "Expected either --text, or --question with --context."
             )
         self._check_companion("text_b", "text")
         self._check_companion("context", "question")
         if self.ending and (len(self.text) != 1 or len(self.ending) < 2 or self.text_b):
             raise options_module.OptionError(
                 "Expected two or more --ending with one --text and no --text_b, got "
-                f"{len(self.ending)} with {len(self.text)}."
+                f"{len(self.ending)} --ending and {len(self.text)} --text."
             )
         if self.ending and self.text == (FROM_STDIN,):
-            raise options_module.OptionError("--ending does not go with --text=-.")
+            raise options_module.OptionError(
+                "--ending and --text=- cannot be combined."
+            )
         if self.question and not self.context and self.question != (FROM_STDIN,):
             raise options_module.OptionError(
-                "--question needs the --context of its answer."
+                "--question needs a --context that contains the answer."
             )
 
     def _check_companion(self, companion, name):
@@ -140,12 +154,12 @@ class QuerySavedModelOptions(options_module.Options):
             return
         if given == (FROM_STDIN,):
             raise options_module.OptionError(
-                f"--{companion} does not go with --{name}=-; put it after a tab in "
-                "each line."
+                f"--{companion} and --{name}=- cannot be combined; put the {companion} "
+                "after a tab in each line."
             )
         is_one_for_all = companion == "context" and len(values) == 1 and given
         if len(values) != len(given) and not is_one_for_all:
             raise options_module.OptionError(
-                f"Expected a --{companion} for each --{name} ({len(given)}), got "
+                f"Expected one --{companion} for each --{name} ({len(given)}), got "
                 f"{len(values)}."
             )

@@ -1,47 +1,50 @@
-"""Questions from the command line to an exported model, and its answers."""
+"""Sends queries from the command line to an exported model and prints its answers."""
 
 import json
+from collections.abc import Iterable
+from typing import cast
 
 from bert_tf import files
 from bert_tf.serving import client
 from bert_tf.serving import options as serving_options
 
 
-def run(options: serving_options.QuerySavedModelOptions, *, lines=None) -> str:
-    """Returns the model's answers, a JSON object a line.
+def run(
+    options: serving_options.QuerySavedModelOptions,
+    *,
+    lines: Iterable[str] | None = None,
+) -> str:
+    """Returns the model's answers, one JSON object per line.
 
     Args:
-        options: what to ask, and whom.
-        lines: the lines of `--text=-` or `--question=-`; None for those of standard
-            input.
+        options: the queries and the model.
+        lines: the lines for `--text=-` or `--question=-`; None: standard input.
 
     Returns:
-        What was asked, and the answer as `client.Client.ask` gives it, such as
-        `{"text": ..., "label": ..., "probabilities": {name: p}}`, in the order of the
-        questions.
+        Each query with its answer, in order, such as
+        `{"text": ..., "label": ..., "probabilities": {name: p}}`; see
+        `client.Client.ask`.
 
     Raises:
-        OSError: the model cannot be read, or its server not be reached.
-        ValueError: there is no text, or the model does not take these.
+        OSError: the model cannot be read, or its server cannot be reached.
+        ValueError: there is no text, or the model does not take these inputs.
     """
     inputs = _inputs(options, lines)
-    asked = (
-        client.open_server(options.server)
-        if options.export_dir is None
-        else client.open_saved_model(options.export_dir)
-    )
-    answers = asked.ask(**inputs)
-    questions = zip(*inputs.values(), strict=True)
+    # The options allow exactly one of the two.
+    if options.server is not None:
+        model = client.open_server(options.server)
+    else:
+        model = client.open_saved_model(cast(str, options.export_dir))
+    answers = model.ask(**inputs)
+    queries = zip(*inputs.values(), strict=True)
     return "\n".join(
-        json.dumps(
-            dict(zip(inputs, question, strict=True)) | answer, ensure_ascii=False
-        )
-        for question, answer in zip(questions, answers, strict=True)
+        json.dumps(dict(zip(inputs, query, strict=True)) | answer, ensure_ascii=False)
+        for query, answer in zip(queries, answers, strict=True)
     )
 
 
 def _inputs(options, lines):
-    """Returns the inputs of the model by name, a list each."""
+    """Returns the model's inputs by name, as lists."""
     from_stdin = (serving_options.FROM_STDIN,)
     if options.question == from_stdin:
         return _from_lines(lines, ("question", "context"), least=2)
@@ -60,22 +63,22 @@ def _inputs(options, lines):
 
 
 def _from_lines(lines, names, *, least):
-    """Returns what stands between tabs, by name; the second may be left out of all."""
+    """Returns tab-separated columns by name; the last may be missing in all lines."""
     lines = files.read_stdin_lines() if lines is None else lines
     rows = [line.rstrip("\r\n").split("\t") for line in lines]
     widths = {len(row) for row in rows}
     if not rows:
-        raise ValueError(f"Standard input has no line; expected a {names[0]} a line.")
+        raise ValueError(f"Standard input is empty; expected one {names[0]} per line.")
     if widths - set(range(least, 3)) or len(widths) > 1:
         expected = (
-            "one text in every line, or two with a tab between"
+            "one text in every line, or two separated by a tab in every line"
             if least == 1
             else f"a {names[0]}, a tab and a {names[1]} in every line"
         )
         raise ValueError(
             f"Standard input: expected {expected}, got lines with "
             + " and ".join(map(str, sorted(widths)))
-            + "."
+            + " columns."
         )
     columns = zip(*rows, strict=True)
     return {name: list(column) for name, column in zip(names, columns, strict=False)}

@@ -1,49 +1,57 @@
-"""What SavedModels of all tasks have in common: a trained model's functions.
+"""The base of the SavedModels of all tasks: a trained model's functions.
 
-Everything is made of ops that model servers know.
+All functions consist of ops that model servers know. Outputs are dense, because the
+signatures of a SavedModel cannot return ragged tensors.
 
 Shape letters: B batch, S sequence.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import tensorflow as tf
 
-FEATURES = ("input_ids", "input_mask", "segment_ids")
+from bert_tf.modeling import heads
+from bert_tf.tokenization import in_graph
 
 
 class TaskSignatures(tf.Module):
     """A trained model with its tokenizer, as TensorFlow functions.
 
-    It holds the model's variables and not the model, so that a SavedModel of it has
-    nothing of Keras in it.
+    It refers to the model's variables and not to the model, so that a SavedModel of it
+    contains nothing of Keras.
 
     Args:
-        trained: the trained model of a run.
-        tokenizer: `InGraphTokenizer`.
-        **functions: the `tf.function`s of the task by name, all but `ids`.
+        trained: the predictor of a run, with `model`, `task` and `vocabulary`.
+        tokenizer: the tokenizer that the functions use.
+        **functions: the task's `tf.function`s by name, except for `ids`.
 
     Attributes:
-        functions: dict of a signature's name to its `tf.function`. All have
-            `serving_default`, from text, and `ids`: `input_ids`, `input_mask`,
-            `segment_ids`, int32 [B, S], to what the model computes of them.
+        functions: signature name -> `tf.function`. Every task has `serving_default`,
+            which takes text, and `ids`, which takes `input_ids`, `input_mask` and
+            `segment_ids`, int32 [B, S], and returns the model's outputs.
     """
 
-    def __init__(self, trained, tokenizer, **functions):
+    def __init__(
+        self, trained: Any, tokenizer: in_graph.InGraphTokenizer, **functions: Callable
+    ):
         super().__init__()
         self._untracked = _Untracked(trained)
         self._variables = [variable.value for variable in trained.model.variables]
         self._tokenizer = tokenizer
         ids = {
-            name: tf.TensorSpec([None, None], tf.int32, name=name) for name in FEATURES
+            name: tf.TensorSpec([None, None], tf.int32, name=name)
+            for name in heads.ENCODER_FEATURES
         }
         self.functions = {"ids": signature(self._of_ids, ids), **functions}
 
     @property
-    def trained(self):
-        """The trained model."""
+    def trained(self) -> Any:
+        """The predictor of the run."""
         return self._untracked.value
 
-    def outputs(self, features) -> dict:
-        """Returns what the `ids` signature gives; a task has its own."""
+    def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Returns the outputs of the `ids` signature; every task defines its own."""
         raise NotImplementedError
 
     def _of_ids(self, input_ids, input_mask, segment_ids):
@@ -57,18 +65,19 @@ class TaskSignatures(tf.Module):
 
 
 class _Untracked:
-    """Keeps an object out of what `tf.Module` writes into a SavedModel."""
+    """Hides an object from `tf.Module`, which would write it into the SavedModel."""
 
-    def __init__(self, value):
+    def __init__(self, value: Any):
         self.value = value
 
 
-def signature(function, specs):
-    """Returns a `tf.function` with one input for each of some `tf.TensorSpec`s."""
-    # Keyword arguments of a signature are those of its function, so in this order.
+def signature(
+    function: Callable[..., dict[str, tf.Tensor]], specs: dict[str, tf.TensorSpec]
+) -> Callable:
+    """Returns a `tf.function` with one input per `tf.TensorSpec`, in their order."""
     return tf.function(function, input_signature=list(specs.values()))
 
 
-def texts(*names) -> dict[str, tf.TensorSpec]:
-    """Returns the specs of inputs of texts, string [B] each."""
+def texts(*names: str) -> dict[str, tf.TensorSpec]:
+    """Returns the specs of text inputs, string [B] each."""
     return {name: tf.TensorSpec([None], tf.string, name=name) for name in names}

@@ -1,15 +1,15 @@
-"""What a SavedModel for questions answers: where in a context the answer stands.
+"""The SavedModel of a question answering model: questions and contexts to answers.
 
 Shape letters: B questions, W windows, S sequence.
 """
 
 import tensorflow as tf
 
-from bert_tf.serving import rows
+from bert_tf.serving import graph_packing
 from bert_tf.serving import signatures
-from bert_tf.serving import span_text
+from bert_tf.serving import span_alignment
 from bert_tf.serving import span_windows
-from bert_tf.serving import text_words
+from bert_tf.serving import word_splitting
 from bert_tf.tasks.question_answering import examples as question_answering_examples
 from bert_tf.tasks.question_answering import (
     predictions as question_answering_predictions,
@@ -21,17 +21,18 @@ LOGITS = ("start_logits", "end_logits")
 
 
 class SpanSignatures(signatures.TaskSignatures):
-    """A trained question answering model.
+    """The functions of a trained question answering model.
 
     Args:
         trained: `QuestionAnsweringPredictor`.
 
     Attributes:
-        functions: `serving_default`: `question` and `context`, string [B], contexts of
-            any length, to `answer`, string [B], "" for none; `start` and `end`, int64
-            [B], characters of the context; `score` of the best answer and
-            `no_answer_score`, float32 [B]. A blank context has no answer. `ids`: to
-            `start_logits` and `end_logits`, float32 [B, S].
+        functions: `serving_default` takes `question` and `context`, string [B]; a
+            context may have any length. It returns `answer`, string [B], "" for none;
+            `start` and `end`, int64 [B], characters of the context; `score` of the best
+            answer and `no_answer_score`, float32 [B]. A blank context has the answer
+            "": `predict` refuses it, but a SavedModel cannot refuse one row of a batch.
+            `ids` returns `start_logits` and `end_logits`, float32 [B, S].
     """
 
     def __init__(self, trained):
@@ -45,13 +46,13 @@ class SpanSignatures(signatures.TaskSignatures):
             serving_default=signatures.signature(self._of_texts, texts),
         )
 
-    def outputs(self, features):
+    def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns `start_logits` and `end_logits`."""
         outputs = self.trained.model(features)
         return {name: outputs[name] for name in LOGITS}
 
     def _of_texts(self, question, context):
-        contexts = text_words.split(
+        contexts = word_splitting.split(
             context, separators=question_answering_examples.WORD_SEPARATORS
         )
         pieces = contexts.words.with_values(
@@ -59,7 +60,7 @@ class SpanSignatures(signatures.TaskSignatures):
         )  # [B, words, pieces]
         ids = pieces.merge_dims(1, 2)
         best, no_answer = self._best_spans(question, ids)
-        # Answers are found among all contexts' pieces and words, end to end.
+        # Indices below count the pieces and words of all contexts, concatenated.
         first, last = (
             ids.row_starts() + n for n in (best.first_piece, best.last_piece)
         )
@@ -67,7 +68,7 @@ class SpanSignatures(signatures.TaskSignatures):
         first_word, last_word = (self._gathered(word, piece) for piece in (first, last))
         candidate, takes_null = self._scores(best, no_answer)
         has_answer = best.is_found & ~takes_null
-        found = span_text.answers(
+        found = span_alignment.answers(
             contexts,
             tf.where(has_answer, first_word - contexts.words.row_starts(), 0),
             tf.where(has_answer, last_word - first_word + 1, 0),
@@ -95,7 +96,7 @@ class SpanSignatures(signatures.TaskSignatures):
             cls_id=vocabulary.cls_id,
             sep_id=vocabulary.sep_id,
         )
-        both = rows.in_parts(
+        both = graph_packing.in_parts(
             lambda part: tf.stack([*self.outputs(part).values()], axis=-1),
             features,
             rank=3,
@@ -108,9 +109,10 @@ class SpanSignatures(signatures.TaskSignatures):
         return best, span_windows.no_answer_scores(windows, logits)
 
     def _scores(self, best, no_answer):
-        """Returns the score of the best candidate, and whether there is no answer.
+        """Returns the score of the best candidate, and whether "no answer" wins.
 
-        Source: `predictions.Prediction` and what makes it.
+        As in `question_answering.predictions`: "no answer" wins if its score exceeds
+        that of the best span by more than the threshold (section 4.3 of the paper).
         """
         score = best.start_logit + best.end_logit
         rules, threshold = self.trained.task.rules, self.trained.task.threshold
@@ -132,18 +134,19 @@ class SpanSignatures(signatures.TaskSignatures):
         )
 
     def _texts_of(self, ids, first, end):
-        """Returns the texts that pieces are, as `alignment.joined`."""
-        places = tf.ragged.range(first, end)
+        """Returns pieces joined to texts, as `alignment.joined` does."""
+        indices = tf.ragged.range(first, end)
         tokens = tf.constant(self.trained.vocabulary.tokens)
-        pieces = tf.gather(tokens, self._gathered(ids.values, places.values))
-        text = tf.strings.reduce_join(places.with_values(pieces), axis=1, separator=" ")
+        pieces = tf.gather(tokens, self._gathered(ids.values, indices.values))
+        pieces = indices.with_values(pieces)
+        text = tf.strings.reduce_join(pieces, axis=1, separator=" ")
         for joint in (f" {wordpiece.CONTINUATION}", wordpiece.CONTINUATION):
             text = tf.strings.regex_replace(text, joint, "")
         return text
 
-    def _gathered(self, values, places):
-        """Returns the values at places; 0 for a place after the last one."""
-        return tf.gather(tf.pad(values, [[0, 1]]), places)
+    def _gathered(self, values, indices):
+        """Returns the values at indices; 0 for the index after the last value."""
+        return tf.gather(tf.pad(values, [[0, 1]]), indices)
 
 
 def create(trained) -> SpanSignatures:

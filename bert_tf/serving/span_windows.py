@@ -1,50 +1,58 @@
 """Sliding windows over contexts, and the best answer in them, in a graph.
 
-As `question_answering.windows` and `question_answering.spans` do it in Python, where
-the reasons stand.
+It does what `question_answering.windows` and `question_answering.spans` do in Python
+and explain there.
 
 Shape letters: B questions, P pieces of a context, W windows, S sequence, K the best
 starts (or ends) of a window.
 """
 
 import dataclasses
+from collections.abc import Sequence
 
 import tensorflow as tf
 
+from bert_tf.data import packing
 from bert_tf.modeling import numerics
-from bert_tf.serving import rows
-from bert_tf.tasks.question_answering import windows as question_answering_windows
+from bert_tf.serving import graph_packing
+from bert_tf.tasks.question_answering import (
+    predictions as question_answering_predictions,
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Windows:
     """The windows of some questions, in their order: int64 [W] each."""
 
-    question: tf.Tensor  # The number of its question.
-    offset: tf.Tensor  # Place in the row of the first piece of the context.
-    first_piece: tf.Tensor  # Of its context, where the window starts.
-    num_pieces: tf.Tensor  # Of its context, how many it has.
-    context_start: tf.Tensor  # Where its context starts in all contexts' pieces.
+    question: tf.Tensor  # The number of the window's question.
+    offset: tf.Tensor  # Index in the row of the first context piece.
+    first_piece: tf.Tensor  # The window's first piece of the context.
+    num_pieces: tf.Tensor  # How many pieces of the context it contains.
+    context_start: tf.Tensor  # Where the context starts among all contexts' pieces.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BestSpans:
     """The best span of each question."""
 
-    is_found: tf.Tensor  # bool [B]; the others are 0 where there is none.
-    first_piece: tf.Tensor  # int64 [B], of the context.
+    is_found: tf.Tensor  # bool [B]; where False, all other fields are 0.
+    first_piece: tf.Tensor  # int64 [B], counted in the context.
     last_piece: tf.Tensor  # int64 [B]
     start_logit: tf.Tensor  # float64 [B]
     end_logit: tf.Tensor  # float64 [B]
 
 
-def windows_of(question_ids, context_ids, sizes) -> Windows:
+def windows_of(
+    question_ids: tf.RaggedTensor,
+    context_ids: tf.RaggedTensor,
+    sizes: question_answering_windows.WindowSizes,
+) -> Windows:
     """Returns the windows over contexts.
 
     Args:
-        question_ids: int32 RaggedTensor [B, pieces], cut already.
-        context_ids: int32 RaggedTensor [B, P].
-        sizes: `question_answering.windows.WindowSizes`.
+        question_ids: int32 [B, pieces], already truncated.
+        context_ids: int32 [B, P].
+        sizes: lengths and stride.
     """
     lengths = context_ids.row_lengths()
     room = sizes.max_seq_length - question_ids.row_lengths()
@@ -64,24 +72,36 @@ def windows_of(question_ids, context_ids, sizes) -> Windows:
     )
 
 
-def features(windows: Windows, question_ids, context_ids, *, cls_id, sep_id):
+def features(
+    windows: Windows,
+    question_ids: tf.RaggedTensor,
+    context_ids: tf.RaggedTensor,
+    *,
+    cls_id: int,
+    sep_id: int,
+) -> dict[str, tf.Tensor]:
     """Returns `input_ids`, `input_mask`, `segment_ids` of windows: int32 [W, S]."""
     start = windows.context_start + windows.first_piece
-    places = tf.ragged.range(start, start + windows.num_pieces)
-    pieces = places.with_values(tf.gather(context_ids.values, places.values))
+    indices = tf.ragged.range(start, start + windows.num_pieces)
+    pieces = indices.with_values(tf.gather(context_ids.values, indices.values))
     questions = tf.gather(question_ids, windows.question)
-    return rows.framed(questions, pieces, cls_id=cls_id, sep_id=sep_id)
+    return graph_packing.framed(questions, pieces, cls_id=cls_id, sep_id=sep_id)
 
 
-def best_spans(windows: Windows, logits, num_questions, rules) -> BestSpans:
-    """Returns the first answer of each question's n-best list, null apart.
+def best_spans(
+    windows: Windows,
+    logits: Sequence[tf.Tensor],
+    num_questions: tf.Tensor,
+    rules: question_answering_predictions.Rules,
+) -> BestSpans:
+    """Returns the best span of each question, "no answer" excluded.
 
     Args:
-        windows: `Windows`.
-        logits: the start and the end scores, float32 [W, S] each; padding's are
-            `numerics.ATTENTION_MASK_BIAS`.
+        windows: the windows.
+        logits: the start and the end scores, float32 [W, S] each, from
+            `without_padding`.
         num_questions: int64 scalar, B.
-        rules: `question_answering.predictions.Rules`.
+        rules: which spans are allowed.
     """
     count = tf.minimum(rules.n_best_size, tf.shape(logits[0])[1])
     start_logits, starts = tf.math.top_k(logits[0], k=count)  # [W, K]
@@ -102,8 +122,8 @@ def best_spans(windows: Windows, logits, num_questions, rules) -> BestSpans:
     is_found = tf.gather(scores, window)
     is_found = tf.gather(is_found, pair, batch_dims=1) > nothing
 
-    def chosen(values, place):
-        value = tf.gather(tf.gather(values, window), place, batch_dims=1)
+    def chosen(values, index):
+        value = tf.gather(tf.gather(values, window), index, batch_dims=1)
         return tf.where(is_found, value, tf.zeros_like(value))
 
     return BestSpans(
@@ -115,52 +135,51 @@ def best_spans(windows: Windows, logits, num_questions, rules) -> BestSpans:
     )
 
 
-def no_answer_scores(windows: Windows, logits):
-    """Returns the lowest score of [CLS] among each question's windows: float64 [B]."""
+def no_answer_scores(windows: Windows, logits: Sequence[tf.Tensor]) -> tf.Tensor:
+    """Returns the lowest score of [CLS] among each question's windows, float64 [B]."""
     scores = [tf.cast(one[:, 0], tf.float64) for one in logits]
     return tf.math.segment_min(scores[0] + scores[1], windows.question)
 
 
-def without_padding(logits, input_mask):
-    """Returns logits [W, S] in which padding cannot be chosen."""
+def without_padding(logits: tf.Tensor, input_mask: tf.Tensor) -> tf.Tensor:
+    """Returns logits [W, S] with which padding cannot be chosen."""
     return tf.where(input_mask > 0, logits, numerics.ATTENTION_MASK_BIAS)
 
 
-def _pieces(windows, places):
-    """Returns the pieces [W, K] at some places of rows, and whether they are there."""
-    inside = tf.cast(places, tf.int64) - windows.offset[:, tf.newaxis]
-    is_there = (inside >= 0) & (inside < windows.num_pieces[:, tf.newaxis])
-    return inside + windows.first_piece[:, tf.newaxis], is_there
+def _pieces(windows, indices):
+    """Returns the context pieces [W, K] at indices of rows, and whether they exist."""
+    inside = tf.cast(indices, tf.int64) - windows.offset[:, tf.newaxis]
+    exists = (inside >= 0) & (inside < windows.num_pieces[:, tf.newaxis])
+    return inside + windows.first_piece[:, tf.newaxis], exists
 
 
-def _is_max_context(windows, pieces, is_there):
-    """Returns whether no other window shows a piece in a better surrounding: [W, K]."""
-    # All pieces of all windows, one after the other.
+def _is_max_context(windows, pieces, exists):
+    """Returns whether no other window shows more context of a piece, [W, K]."""
+    # The pieces of all windows, concatenated.
     inside = tf.ragged.range(windows.num_pieces)
     window = inside.value_rowids()
     count = tf.gather(windows.num_pieces, window)
     poorer = tf.minimum(inside.values, count - 1 - inside.values)
-    length = tf.cast(count, tf.float64)
     score = tf.cast(poorer, tf.float64)
-    score += question_answering_windows.LENGTH_WEIGHT * length
+    score += packing.CONTEXT_LENGTH_WEIGHT * tf.cast(count, tf.float64)
     first = windows.context_start + windows.first_piece  # [W]
     piece = tf.gather(first, window) + inside.values
     total = tf.reduce_max(tf.concat([piece, [-1]], axis=0)) + 1
     best = tf.math.unsorted_segment_max(score, piece, total)
     is_best = score == tf.gather(best, piece)
-    # Of several windows that show it as well the first one.
+    # Among equally good windows the first one wins.
     best_window = tf.math.unsorted_segment_min(
         tf.boolean_mask(window, is_best), tf.boolean_mask(piece, is_best), total
     )
-    wanted = tf.where(is_there, pieces + windows.context_start[:, tf.newaxis], 0)
+    asked = tf.where(exists, pieces + windows.context_start[:, tf.newaxis], 0)
     own = tf.range(tf.size(first, tf.int64))[:, tf.newaxis]
-    # One more, so that there is something to look at where no piece is at all.
+    # One more entry, so that index 0 exists even if there are no pieces.
     best_window = tf.concat([best_window, [-1]], axis=0)
-    return tf.gather(best_window, wanted) == own
+    return tf.gather(best_window, asked) == own
 
 
 def _first_best_window(windows, scores, num_questions):
-    """Returns the first of each question's windows that has its best score: [B]."""
+    """Returns the first window of each question with the best score, [B]."""
     best = tf.math.segment_max(scores, windows.question)
     is_best = scores == tf.gather(best, windows.question)
     numbers = tf.range(tf.size(scores, tf.int64))

@@ -1,31 +1,31 @@
-"""What a SavedModel of a tagger answers: the words of a text and their tags.
+"""The SavedModel of a tagger: texts to words and their tags.
 
 Shape letters: B texts, N windows, S sequence, W words, C classes.
 """
 
 import tensorflow as tf
 
-from bert_tf.serving import rows
+from bert_tf.serving import graph_packing
+from bert_tf.serving import graph_true_casing
 from bert_tf.serving import signatures
 from bert_tf.serving import tag_windows
-from bert_tf.serving import text_words
-from bert_tf.serving import true_case
+from bert_tf.serving import word_splitting
 from bert_tf.tokenization import characters
 
-# Place of a word that a text of fewer words does not have.
+# Pads the positions of texts with fewer words.
 NO_WORD = -1
 
 
 class TagSignatures(signatures.TaskSignatures):
-    """A trained tagger.
+    """The functions of a trained tagger.
 
     Args:
         trained: `TokenClassificationPredictor`.
 
     Attributes:
-        functions: `serving_default`: `text`, string [B], of any length, to `words` and
-            `tags`, string [B, W], and `starts` and `ends`, int64 [B, W], characters of
-            the text; "" and `NO_WORD` after the last word of a text. `ids`: to
+        functions: `serving_default` takes `text`, string [B], of any length. It returns
+            `words` and `tags`, string [B, W], padded with "", and `starts` and `ends`,
+            int64 [B, W], characters of the text, padded with `NO_WORD`. `ids` returns
             `logits`, float32 [B, S, C].
     """
 
@@ -38,14 +38,16 @@ class TagSignatures(signatures.TaskSignatures):
             ),
         )
         cases = trained.task.true_cases
-        self._true_casing = None if cases is None else true_case.TrueCasing(cases)
+        self._true_casing = (
+            None if cases is None else graph_true_casing.TrueCasing(cases)
+        )
 
-    def outputs(self, features):
+    def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns `logits`."""
         return {"logits": self.trained.model(features)["logits"]}
 
     def _of_texts(self, text):
-        found = text_words.split(
+        found = word_splitting.split(
             text,
             separators=characters.WHITESPACE,
             alone=characters.PUNCTUATION.union(*characters.CHINESE_BLOCKS),
@@ -59,12 +61,12 @@ class TagSignatures(signatures.TaskSignatures):
         }
 
     def _tags(self, words):
-        """Returns the tags of all words: string [words of all texts]."""
+        """Returns the tags of all words, string [words of all texts]."""
         vocabulary, task = self.trained.vocabulary, self.trained.task
         if self._true_casing is not None:
             words = self._true_casing(words)
         pieces = self._tokenizer.tokenize(words.values)
-        # A word of which nothing is left has a tag all the same.
+        # A word without any pieces gets a tag too, that of [UNK].
         unknown = tf.cast(pieces.row_lengths() == 0, tf.int64)
         unknown = tf.RaggedTensor.from_row_lengths(
             tf.fill([tf.reduce_sum(unknown)], vocabulary.unk_id), unknown
@@ -74,11 +76,11 @@ class TagSignatures(signatures.TaskSignatures):
         features = tag_windows.features(
             windows, cls_id=vocabulary.cls_id, sep_id=vocabulary.sep_id
         )
-        logits = rows.in_parts(
+        logits = graph_packing.in_parts(
             lambda part: self.outputs(part)["logits"], features, rank=3
         )
-        places = tf.stack([windows.row, windows.position + 1], axis=1)  # After [CLS].
-        best = tf.argmax(tf.gather_nd(logits, places), axis=-1)
+        indices = tf.stack([windows.row, windows.position + 1], axis=1)  # After [CLS].
+        best = tf.argmax(tf.gather_nd(logits, indices), axis=-1)
         return tf.gather(tf.constant(task.labels), best)
 
 

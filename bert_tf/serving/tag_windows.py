@@ -1,6 +1,6 @@
 """Sliding windows over the words of texts, in a graph.
 
-As `token_classification.features` does it in Python, where the reasons stand.
+It does what `token_classification.features` does in Python and explains there.
 
 Shape letters: B texts, P pieces, N windows, W words.
 """
@@ -9,27 +9,28 @@ import dataclasses
 
 import tensorflow as tf
 
-from bert_tf.serving import rows
-
-# Weighs the length of a window; from _check_is_max_context of run_squad.py, 2018.
-LENGTH_WEIGHT = 0.01
+from bert_tf.data import packing
+from bert_tf.serving import graph_packing
+from bert_tf.tasks.token_classification import features as features_module
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Windows:
-    """The windows over some texts, in their order."""
+    """The windows over some texts, in order."""
 
     piece_ids: tf.RaggedTensor  # int32 [N, pieces]
-    row: tf.Tensor  # int64 [W]: the window in which each word has its tag.
-    position: tf.Tensor  # int64 [W]: of its first piece there, [CLS] not counted.
+    row: tf.Tensor  # int64 [W]: the window from which each word takes its tag.
+    position: tf.Tensor  # int64 [W]: the word's first piece there, without [CLS].
 
 
-def windows_of(pieces, windowing) -> Windows:
-    """Returns the windows, and in which of them each word has its tag.
+def windows_of(
+    pieces: tf.RaggedTensor, windowing: features_module.Windowing
+) -> Windows:
+    """Returns the windows, and from which of them each word takes its tag.
 
     Args:
-        pieces: int32 RaggedTensor [B, words, pieces]; a word has at least one.
-        windowing: `token_classification.features.Windowing`.
+        pieces: int32 [B, words, pieces]; a word has at least one piece.
+        windowing: capacity and stride.
     """
     ids = pieces.merge_dims(1, 2)  # [B, P]
     lengths = ids.row_lengths()
@@ -40,31 +41,31 @@ def windows_of(pieces, windowing) -> Windows:
     start = tf.ragged.range(counts).values * stride
     end = tf.minimum(start + capacity, tf.gather(lengths, text))
     begin = tf.gather(ids.row_starts(), text)
-    places = tf.ragged.range(begin + start, begin + end)
+    indices = tf.ragged.range(begin + start, begin + end)
     row = _best_windows(pieces, ids, begin + start, begin + end, text)
     return Windows(
-        piece_ids=places.with_values(tf.gather(ids.values, places.values)),
+        piece_ids=indices.with_values(tf.gather(ids.values, indices.values)),
         row=row,
         position=pieces.values.row_starts() - tf.gather(begin + start, row),
     )
 
 
-def features(windows: Windows, *, cls_id, sep_id):
+def features(windows: Windows, *, cls_id: int, sep_id: int) -> dict[str, tf.Tensor]:
     """Returns `input_ids`, `input_mask`, `segment_ids` of windows: int32 [N, S]."""
-    return rows.framed(windows.piece_ids, cls_id=cls_id, sep_id=sep_id)
+    return graph_packing.framed(windows.piece_ids, cls_id=cls_id, sep_id=sep_id)
 
 
 def _best_windows(pieces, ids, start, end, text):
-    """Returns for each word the window that shows most on its poorer side: [W].
+    """Returns for each word the window with most context on its poorer side, [W].
 
     Args:
         pieces, ids: the pieces by word, and by text.
-        start, end: int64 [N], the windows' first piece and the one after the last
-            among all texts' pieces.
+        start, end: int64 [N], each window's first piece and the one after its last,
+            counted among the pieces of all texts.
         text: int64 [N], the text of each window.
     """
-    first = pieces.values.row_starts()  # [W], of each word.
-    # Windows of its text, for each word: all pairs, few being most often one.
+    first = pieces.values.row_starts()  # [W], the first piece of each word.
+    # All pairs of a word and a window of its text; mostly, there is one window.
     windows_of_text = tf.math.bincount(
         tf.cast(text, tf.int32), minlength=tf.cast(ids.nrows(), tf.int32)
     )
@@ -79,8 +80,9 @@ def _best_windows(pieces, ids, start, end, text):
     after = tf.gather(end, window) - 1 - tf.gather(first, word)
     poorer = tf.cast(tf.minimum(before, after), tf.float64)
     length = tf.cast(tf.gather(end - start, window), tf.float64)
-    # A window that does not hold the piece has a negative number on one side.
-    score = tf.where(poorer >= 0, poorer + LENGTH_WEIGHT * length, -1.0)
+    # If the piece is outside the window, one of the sides is negative.
+    score = poorer + packing.CONTEXT_LENGTH_WEIGHT * length
+    score = tf.where(poorer >= 0, score, -1.0)
     best = tf.math.segment_max(score, word)
     is_best = score == tf.gather(best, word)
     return tf.math.segment_min(

@@ -1,26 +1,29 @@
-"""What SavedModels of retrieval answer: texts to vectors, or pairs to scores.
+"""The SavedModels of retrieval: texts to vectors, or pairs to scores.
 
 Shape letters: B batch, H hidden.
 """
 
 import tensorflow as tf
 
-from bert_tf.serving import rows
+from bert_tf.serving import graph_packing
 from bert_tf.serving import signatures
 from bert_tf.tasks.retrieval import source as retrieval_source
 
 
 class VectorSignatures(signatures.TaskSignatures):
-    """A trained bi-encoder.
+    """The functions of a trained bi-encoder, or of an exported encoder.
+
+    An exported encoder is a bi-encoder whose queries and passages have the same maximum
+    length.
 
     Args:
         trained: `BiEncoderPredictor`.
 
     Attributes:
-        functions: `serving_default`: `text`, passages, string [B], to `embedding`,
-            float32 [B, H] of length 1. `query`: the same for queries, which may have
-            another greatest length. `ids`: to `embedding`; `segment_ids` are not
-            looked at.
+        functions: `serving_default` takes `text`, passages, string [B], and returns
+            `embedding`, float32 [B, H], vectors of length 1. `query` does the same for
+            queries, whose maximum length may differ. `ids` returns `embedding` and
+            ignores `segment_ids`.
     """
 
     def __init__(self, trained):
@@ -32,7 +35,7 @@ class VectorSignatures(signatures.TaskSignatures):
             query=signatures.signature(self._of_queries, texts),
         )
 
-    def outputs(self, features):
+    def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns `embedding`."""
         used = {name: features[name] for name in ("input_ids", "input_mask")}
         return {"embedding": self.trained.model(used)["embeddings"]}
@@ -46,7 +49,7 @@ class VectorSignatures(signatures.TaskSignatures):
     def _of_texts(self, text, max_seq_length):
         vocabulary = self.trained.vocabulary
         return self.outputs(
-            rows.pack_ragged(
+            graph_packing.pack_ragged(
                 self._tokenizer.tokenize(text),
                 max_seq_length=max_seq_length,
                 cls_id=vocabulary.cls_id,
@@ -56,14 +59,14 @@ class VectorSignatures(signatures.TaskSignatures):
 
 
 class ScoreSignatures(signatures.TaskSignatures):
-    """A trained cross-encoder.
+    """The functions of a trained cross-encoder.
 
     Args:
         trained: `CrossEncoderPredictor`.
 
     Attributes:
-        functions: `serving_default`: `text`, the query, and `text_b`, the passage,
-            string [B], to `score`, float32 [B]. `ids`: to `score`.
+        functions: `serving_default` takes `text`, the query, and `text_b`, the passage,
+            string [B], and returns `score`, float32 [B]. `ids` returns `score`.
     """
 
     def __init__(self, trained):
@@ -74,7 +77,7 @@ class ScoreSignatures(signatures.TaskSignatures):
             serving_default=signatures.signature(self._of_pairs, texts),
         )
 
-    def outputs(self, features):
+    def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns `score`."""
         return {"score": self.trained.model(features)["logits"]}
 
@@ -82,15 +85,15 @@ class ScoreSignatures(signatures.TaskSignatures):
         task, vocabulary = self.trained.task, self.trained.vocabulary
         queries = self._tokenizer.tokenize(text)[:, : task.max_query_length - 2]
         passages = self._tokenizer.tokenize(text_b)
-        # A passage gives way before its query does, however short it is.
+        # Only the passage is truncated, even if it is shorter than the query.
         room = (
             task.max_seq_length
             - retrieval_source.NUM_SPECIAL_OF_PAIR
             - queries.row_lengths()
         )
-        passages = rows.cut(passages, tf.minimum(passages.row_lengths(), room))
+        passages = graph_packing.cut(passages, tf.minimum(passages.row_lengths(), room))
         return self.outputs(
-            rows.pack_ragged(
+            graph_packing.pack_ragged(
                 queries,
                 passages,
                 max_seq_length=task.max_seq_length,

@@ -5,7 +5,7 @@ import pytest
 from bert_tf.modeling import classifier
 from bert_tf.serving import client
 from bert_tf.serving import export
-from bert_tf.serving import runs
+from bert_tf.serving import predictors
 from bert_tf.tasks.classification import label_kinds
 from bert_tf.tasks.classification import task as task_module
 
@@ -40,7 +40,7 @@ def test_a_saved_model_classifies_as_python(write_model, tmp_path, task, is_pair
     inputs = {"text": TEXTS}
     if is_pair:
         inputs = {"text": [a for a, _ in pairs], "text_b": [b for _, b in pairs]}
-    expected = runs.load(run_dir).predict(pairs if is_pair else TEXTS)
+    expected = predictors.load(run_dir).predict(pairs if is_pair else TEXTS)
     folder = export.export_saved_model(run_dir, str(tmp_path / "export"))
     answers = client.open_saved_model(folder).ask(**inputs)
     assert len(answers) == len(expected)

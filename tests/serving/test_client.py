@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.serving import client
-from bert_tf.serving import runs
+from bert_tf.serving import predictors
 
 TEXTS = [f"text {i}, 中文" for i in range(40)]
 
@@ -81,7 +81,7 @@ def flat(answers):
 
 
 def test_a_saved_model_answers_as_its_run(single_run, single_export):
-    expected = runs.load(single_run).predict(TEXTS)
+    expected = predictors.load(single_run).predict(TEXTS)
     answers = client.open_saved_model(single_export).predict(TEXTS)
     assert [a["label"] for a in answers] == [a["label"] for a in expected]
     assert [*answers[0]["probabilities"]] == ["rain", "snow", "été"]
@@ -121,7 +121,7 @@ def test_models_of_all_tasks_are_asked_as_their_runs(where, exports):
         run_dir, export_dir = exports[kind]
         items = list(zip(*inputs.values(), strict=True))
         items = [item[0] if len(item) == 1 else item for item in items]
-        expected = runs.load(run_dir).predict(items)
+        expected = predictors.load(run_dir).predict(items)
         if where == "disk":
             answers = client.open_saved_model(export_dir).ask(**inputs)
         else:
@@ -141,10 +141,13 @@ def test_models_of_all_tasks_are_asked_as_their_runs(where, exports):
 @pytest.mark.parametrize(
     "reply, message",
     [
-        ((404, {"error": "Servable not found"}), "refused: 404, Servable not found"),
-        ((500, b"<html>oh</html>"), "refused: 500, <html>oh</html>"),
-        ((200, b"hello"), "answered with no JSON"),
-        ((200, {"predictions": []}), "gave no outputs, but"),
+        (
+            (404, {"error": "Servable not found"}),
+            "refused the query: 404, Servable not found",
+        ),
+        ((500, b"<html>oh</html>"), "refused the query: 500, <html>oh</html>"),
+        ((200, b"hello"), "did not return JSON"),
+        ((200, {"predictions": []}), "returned no outputs but"),
     ],
 )
 def test_a_server_that_does_not_answer_is_quoted(reply, message):
@@ -174,7 +177,7 @@ def test_an_address_that_names_no_model_is_refused(url):
         (
             "pair_export",
             ["b", "c"],
-            "many of each input, got 1 of text, 2 of text_b",
+            "number of each input, got 1 of text, 2 of text_b",
         ),
     ],
 )
@@ -185,7 +188,7 @@ def test_the_wrong_number_of_texts_is_refused(export, texts_b, message, request)
 
 
 def test_a_folder_without_a_saved_model_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"holds no saved_model\.pb"):
+    with pytest.raises(FileNotFoundError, match=r"contains no saved_model\.pb"):
         client.open_saved_model(str(tmp_path))
 
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert_tf.data import packing
 from bert_tf.serving import export
-from bert_tf.serving import runs
+from bert_tf.serving import predictors
 
 TEXTS = ["the rain in spain", "Crème brûlée", "中文", "", "word, rain! " * 40]
 
@@ -59,7 +59,7 @@ def answers(exports):
     """What the model, and its export, say to TEXTS, and to their ids, by kind."""
     requests, expected = [], {}
     for kind, (run_dir, export_dir) in exports.items():
-        trained = runs.load(run_dir)
+        trained = predictors.load(run_dir)
         features = ids_of(trained, kind)
         ids = {name: column.tolist() for name, column in features.items()}
         texts, answers = questions(trained, kind)
@@ -276,7 +276,7 @@ def test_a_remote_folder_gets_its_model_file_last(single_run, monkeypatch):
 
 def test_a_run_of_a_task_without_signatures_is_refused(tmp_path, monkeypatch):
     task = types.SimpleNamespace(KIND="chess")
-    monkeypatch.setattr(runs, "load", lambda _: types.SimpleNamespace(task=task))
+    monkeypatch.setattr(predictors, "load", lambda _: types.SimpleNamespace(task=task))
     with pytest.raises(ValueError, match="run is a run of the task 'chess', which"):
         export.export_saved_model("run", str(tmp_path / "new"))
     assert not (tmp_path / "new").exists()

@@ -95,7 +95,7 @@ def test_standard_input_that_is_not_utf_8_is_named_with_its_line(asked, monkeypa
 @pytest.mark.parametrize(
     "lines, message",
     [
-        ([], "has no line"),
+        ([], "is empty"),
         (["a\tb\n", "c\n"], "got lines with 1 and 2"),
         (["a\tb\tc\n"], "got lines with 3"),
     ],
@@ -113,25 +113,31 @@ def test_standard_input_without_contexts_is_refused(asked):
 @pytest.mark.parametrize(
     "values, message",
     [
-        ({"export_dir": "x"}, "Expected --text, or --question with --context"),
-        ({"text": "a", "question": "b", "export_dir": "x"}, "and not both"),
-        ({"question": "a", "export_dir": "x"}, "--question needs the --context"),
+        ({"export_dir": "x"}, "Expected either --text, or --question with"),
+        (
+            {"text": "a", "question": "b", "export_dir": "x"},
+            "Expected either --text, or",
+        ),
+        ({"question": "a", "export_dir": "x"}, "--question needs a --context"),
         ({"text": "a", "context": "b", "export_dir": "x"}, "for each --question"),
         (
             {"question": ("a", "b", "c"), "context": ("d", "e"), "export_dir": "x"},
-            r"a --context for each --question \(3\), got 2",
+            r"one --context for each --question \(3\), got 2",
         ),
         ({"text": "a", "ending": "b", "export_dir": "x"}, "two or more --ending"),
         (
             {"text": "-", "ending": ("b", "c"), "export_dir": "x"},
-            "--ending does not go with --text=-",
+            "--ending and --text=- cannot be combined",
         ),
-        ({"text": "a"}, "one of --export_dir and --server"),
-        ({"text": "a", "export_dir": "x", "server": "y"}, "one of --export_dir and"),
-        ({"text": "-", "text_b": "b", "export_dir": "x"}, "--text_b does not go with"),
+        ({"text": "a"}, "either --export_dir or --server"),
+        ({"text": "a", "export_dir": "x", "server": "y"}, "either --export_dir or"),
+        (
+            {"text": "-", "text_b": "b", "export_dir": "x"},
+            "--text_b and --text=- cannot be combined",
+        ),
         (
             {"text": ("a", "b"), "text_b": "b", "export_dir": "x"},
-            r"a --text_b for each --text \(2\), got 1",
+            r"one --text_b for each --text \(2\), got 1",
         ),
     ],
 )

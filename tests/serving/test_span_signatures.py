@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from bert_tf.serving import runs
+from bert_tf.serving import predictors
 from bert_tf.serving import span_signatures
 
 WORDS = (
@@ -60,7 +60,7 @@ def ask(trained, asked):
     ids=str,
 )
 def test_a_graph_answers_as_python(write_squad_run, tmp_path, task):
-    trained = runs.load(write_squad_run(str(tmp_path / "run"), **task))
+    trained = predictors.load(write_squad_run(str(tmp_path / "run"), **task))
     asked = pairs(60)
     expected = trained.predict(asked)
     found = ask(trained, asked)
@@ -73,7 +73,7 @@ def test_a_graph_answers_as_python(write_squad_run, tmp_path, task):
 
 
 def test_a_blank_context_has_no_answer(squad_run):
-    trained = runs.load(squad_run)
+    trained = predictors.load(squad_run)
     found = ask(trained, [("who?", " \n"), ("who?", ""), ("who?", "rain")])
     assert found["answer"][:2] == ["", ""]
     assert found["start"].tolist()[:2] == found["end"].tolist()[:2] == [0, 0]

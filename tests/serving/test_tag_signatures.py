@@ -6,7 +6,7 @@ import pytest
 
 from bert_tf.serving import client
 from bert_tf.serving import export
-from bert_tf.serving import runs
+from bert_tf.serving import predictors
 
 WORDS = (
     *(
@@ -47,10 +47,10 @@ def texts(count):
 def test_a_saved_model_tags_as_python(write_tag_run, tmp_path, task):
     run_dir = write_tag_run(str(tmp_path / "run"), **task)
     asked = texts(30)
-    expected = runs.load(run_dir).predict(asked)
+    expected = predictors.load(run_dir).predict(asked)
     folder = export.export_saved_model(run_dir, str(tmp_path / "export"))
     assert client.open_saved_model(folder).ask(text=asked) == expected
     # Capitals decide something: without true-casing other tags come out.
     if "true_cases" in task:
         plain = write_tag_run(str(tmp_path / "plain"), do_lower_case=False)
-        assert runs.load(plain).predict(asked) != expected
+        assert predictors.load(plain).predict(asked) != expected

@@ -4,7 +4,7 @@ import pytest
 @pytest.mark.parametrize(
     "run, export, exit_code, message",
     [
-        ("none", "new", 1, "holds no task.json"),
+        ("none", "new", 1, "contains no task.json"),
         ("run", "full", 1, "full is not empty"),
         # Before the model is looked for.
         ("none", "/proc/x", 1, "export_saved_model: /proc/x: cannot be written"),

@@ -78,9 +78,9 @@ def test_a_wrong_question_ends_in_one_line(
 @pytest.mark.parametrize(
     "flag, message",
     [
-        ("--export_dir=nowhere", "nowhere holds no saved_model.pb"),
+        ("--export_dir=nowhere", "nowhere contains no saved_model.pb"),
         ("--server=http://127.0.0.1:9/v1/models/x", "cannot be reached"),
-        ("--server=127.0.0.1:9", "is no address of a model"),
+        ("--server=127.0.0.1:9", "is not the address of a model"),
     ],
 )
 def test_a_model_that_is_not_there_ends_in_one_line(run_tool, flag, message):

@@ -116,7 +116,8 @@ def best_spans(found: Sequence[tuple[int, int]], num_pieces: int) -> np.ndarray:
     owner = np.zeros(num_pieces, np.int64)
     for number, (start, stop) in enumerate(found):
         left = np.arange(stop - start)
-        score = np.minimum(left, left[::-1]) + 0.01 * (stop - start)
+        score = np.minimum(left, left[::-1])
+        score = score + packing.CONTEXT_LENGTH_WEIGHT * (stop - start)
         better = score > best[start:stop]
         owner[start:stop][better] = number
         best[start:stop][better] = score[better]

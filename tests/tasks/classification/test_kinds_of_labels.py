@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from bert_tf.serving import runs
+from bert_tf.serving import predictors
 from bert_tf.tasks.classification import workflow as classification_workflow
 
 OWN_FILES = ("train_file", "eval_file", "predict_file")
@@ -72,7 +72,9 @@ def test_a_number_is_learned_scored_and_written(number_run):
 
 
 def test_a_model_of_numbers_answers_from_its_folder(number_run):
-    [rain, sun] = runs.load(str(number_run)).predict(["wet and cloud", "dry and light"])
+    [rain, sun] = predictors.load(str(number_run)).predict(
+        ["wet and cloud", "dry and light"]
+    )
     assert rain["value"] > 0.5 > sun["value"]
 
 
@@ -127,7 +129,7 @@ def test_any_number_of_classes_is_learned_scored_and_written(several_run):
 def test_the_threshold_decides_which_classes_count(
     several_run, weather_options, tmp_path
 ):
-    [answer] = runs.load(str(several_run)).predict(["wet and cloud"])
+    [answer] = predictors.load(str(several_run)).predict(["wet and cloud"])
     assert answer["labels"] == ["cloudy", "rainy"]
     options = weather_options(
         several_run,
@@ -205,7 +207,7 @@ def test_the_end_of_a_long_text_is_read_only_in_windows(
         # The texts differ in their ends alone.
         num_answers[doc_stride] = len({a["probabilities"]["sun"] for a in answers})
     assert num_answers == {0: 1, 10: 2}
-    [answer] = runs.load(str(run_dir)).predict(["a " * 24 + "wet and wet"])
+    [answer] = predictors.load(str(run_dir)).predict(["a " * 24 + "wet and wet"])
     for name, value in answers[0]["probabilities"].items():
         assert answer["probabilities"][name] == pytest.approx(value, abs=1e-5)
 

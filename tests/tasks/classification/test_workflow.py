@@ -11,7 +11,7 @@ from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import rotation
 from bert_tf.serving import export
-from bert_tf.serving import runs
+from bert_tf.serving import predictors
 from bert_tf.tasks.classification import workflow as classification_workflow
 from bert_tf.training import distribution
 
@@ -422,7 +422,7 @@ def test_a_bilstm_on_top_is_trained_kept_and_exported(
 
     # Neither the flag nor anything else has to be said again.
     texts = (weather / "test.tsv").read_text().splitlines()[1:]
-    answers = runs.load(str(run_dir)).predict(texts)
+    answers = predictors.load(str(run_dir)).predict(texts)
     found = [list(answer["probabilities"].values()) for answer in answers]
     predicted = np.loadtxt(run_dir / "test_results.tsv", delimiter="\t")
     np.testing.assert_allclose(found, predicted, atol=1e-5)

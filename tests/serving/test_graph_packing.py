@@ -3,7 +3,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data import packing
-from bert_tf.serving import rows
+from bert_tf.serving import graph_packing
 from bert_tf.tokenization import in_graph
 
 TEXTS = ["", "a", "the rain", "the rain " * 20, "crème brûlée, 中文!", "\x00 \ufffd"]
@@ -24,7 +24,7 @@ def ragged(lengths, first):
 @pytest.mark.parametrize("max_seq_length", [3, 4, 5, 8, 9, 64])
 def test_pairs_of_all_lengths_are_cut_as_packing_cuts_them(max_seq_length):
     lengths = [(a, b) for a in range(8) for b in range(8)]
-    packed = rows.pack_ragged(
+    packed = graph_packing.pack_ragged(
         ragged([a for a, _ in lengths], 100),
         ragged([b for _, b in lengths], 200),
         max_seq_length=max_seq_length,
@@ -50,7 +50,7 @@ def test_pairs_of_all_lengths_are_cut_as_packing_cuts_them(max_seq_length):
 @pytest.mark.parametrize("texts_b", [None, list(reversed(TEXTS))])
 def test_texts_are_packed_as_packing_packs_them(tokenizer, texts_b):
     expected = packing.pack(tokenizer, TEXTS, texts_b=texts_b, max_seq_length=12)
-    packed = rows.pack_ragged(
+    packed = graph_packing.pack_ragged(
         tokenizer.tokenize(TEXTS),
         None if texts_b is None else tokenizer.tokenize(texts_b),
         max_seq_length=12,

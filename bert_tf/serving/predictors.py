@@ -1,8 +1,9 @@
-"""The model of any training run, from its output_dir, ready to answer."""
+"""Loads the predictor of any training run from its output_dir."""
 
 import importlib
 import json
 import os
+from typing import Any
 
 from bert_tf import files
 from bert_tf.checkpoints import companion_files
@@ -18,29 +19,35 @@ _PREDICTORS = {
 }
 
 
-def load(run_dir: str):
-    """Returns the trained model of a run folder.
+def load(run_dir: str) -> Any:
+    """Returns the predictor of a run folder.
 
     Args:
         run_dir: `output_dir` of a training run.
 
     Returns:
-        An object with `predict(inputs)`. A classifier's takes a list of texts, or of
-        (text, second text), and returns for each a dict: `label` and `probabilities`
-        by label; where a text may have several classes `labels` for `label`; and of a
-        number `value` alone. A multiple choice model's takes a list of (start,
-        endings) and returns for each a dict: `label`, the number of the likeliest
-        ending as text, `ending`, its text, and `probabilities` by number. A question
-        answering model's takes a list of (question, context) and returns for each a
-        dict: `answer`, `start`, `end`, `score`, `no_answer_score`. A tagger's takes a
-        list of texts, or of lists of words, and returns for each a dict: `words`,
-        `tags`, `starts`, `ends`. A bi-encoder's takes a list of queries, a
-        cross-encoder's one of (query, passages); both return for each a dict: `query`,
-        and `passages`, dicts `id`, `score`, `text`, the best first.
+        An object whose `predict` takes a list and returns one dictionary per item:
+
+        | task | items | dictionary |
+        |---|---|---|
+        | classification | text, or (text, second text) | `label`, `probabilities` |
+        | ... with several labels per text | | `labels`, `probabilities` |
+        | ... regression | | `value` |
+        | multiple choice | (start, endings) | `label`, `ending`, `probabilities` |
+        | question answering | (question, context) | `answer`, `start`, `end`, `score`,
+          `no_answer_score` |
+        | token classification | text, or list of words | `words`, `tags`, `starts`,
+          `ends` |
+        | retrieval, bi-encoder | query | `query`, `passages` |
+        | retrieval, cross-encoder | (query, passages) | `query`, `passages` |
+
+        `probabilities` has the labels as keys; for multiple choice the labels are the
+        numbers of the endings. `passages` are dictionaries with `id`, `score` and
+        `text`, the best first.
 
     Raises:
         OSError: a file cannot be read.
-        ValueError: the folder holds no run, or one of a task that predicts nothing.
+        ValueError: the folder is not that of a run, or its task has no predictions.
 
     Example:
         >>> bert_tf.load("runs/topics").predict(["Rain is coming."])
@@ -59,7 +66,8 @@ def _kind(run_dir):
     path = os.path.join(run_dir, companion_files.TASK_FILE)
     if not files.exists(path):
         raise ValueError(
-            f"{run_dir} holds no task.json; expected the output_dir of a training run."
+            f"{run_dir} contains no task.json; expected the output_dir of a training "
+            "run."
         )
     with files.open_file(path) as file:
         try:

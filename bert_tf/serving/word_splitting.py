@@ -1,31 +1,34 @@
-"""Texts to words and where they stand, in a graph.
+"""Splits texts into words with their positions, in a graph.
 
 Shape letters: B batch, W words, C characters.
 """
 
 import dataclasses
+from collections.abc import Iterable
 
 import tensorflow as tf
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TextWords:
-    """The words of some texts. Ragged tensors of B rows."""
+    """The words of a batch of texts, and where they are."""
 
-    texts: tf.Tensor  # string [B], without bytes that are no UTF-8.
+    texts: tf.Tensor  # string [B], without bytes that are not UTF-8.
     codes: tf.RaggedTensor  # int32 [B, C], code points.
     words: tf.RaggedTensor  # string [B, W]
-    starts: tf.RaggedTensor  # int64 [B, W], in the text: the word's first character.
-    ends: tf.RaggedTensor  # int64 [B, W], the one after its last.
+    starts: tf.RaggedTensor  # int64 [B, W], the word's first character in its text.
+    ends: tf.RaggedTensor  # int64 [B, W], the character after its last.
 
 
-def split(texts, *, separators, alone=()) -> TextWords:
-    """Returns the words of some texts.
+def split(
+    texts: tf.Tensor, *, separators: Iterable[int], alone: Iterable[int] = ()
+) -> TextWords:
+    """Splits texts into words.
 
     Args:
         texts: string [B], UTF-8.
-        separators: code points that stand between words.
-        alone: code points that are words of their own.
+        separators: code points between words.
+        alone: code points that form words of their own.
     """
     texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="ignore")
     codes = tf.strings.unicode_decode(texts, "UTF-8")
@@ -57,33 +60,33 @@ def split(texts, *, separators, alone=()) -> TextWords:
     )
 
 
-def is_among(codes, wanted):
-    """Returns whether code points are among some others: bool, as `codes`.
+def is_among(codes: tf.Tensor, members: Iterable[int]) -> tf.Tensor:
+    """Returns whether each code point is a member of a set; bool, shaped as `codes`.
 
     Args:
         codes: int32 tensor.
-        wanted: the others, integers.
+        members: the code points in the set.
     """
-    wanted = sorted(set(wanted))
-    if not wanted:
+    ordered = sorted(set(members))
+    if not ordered:
         return tf.zeros_like(codes, bool)
-    # Where runs of them start and where they have ended, by turns.
+    # Alternately where a run of consecutive members starts and where it has ended.
     borders = [
         code
-        for number, code in enumerate(wanted)
-        if number == 0 or wanted[number - 1] != code - 1
+        for number, code in enumerate(ordered)
+        if number == 0 or ordered[number - 1] != code - 1
     ]
     borders += [
         code + 1
-        for number, code in enumerate(wanted)
-        if number + 1 == len(wanted) or wanted[number + 1] != code + 1
+        for number, code in enumerate(ordered)
+        if number + 1 == len(ordered) or ordered[number + 1] != code + 1
     ]
     borders = tf.constant(sorted(borders), tf.int32)
     return tf.searchsorted(borders, codes, side="right") % 2 == 1
 
 
 def _shifted(flags, steps):
-    """Returns flags moved on by one, or back by one; True comes in at the end."""
+    """Returns flags shifted by one to the right or the left, filled with True."""
     end = tf.ones([1], bool)
     if steps > 0:
         return tf.concat([end, flags], axis=0)[:-1]

@@ -1,29 +1,32 @@
-"""True-casing of sentences in capitals, in a graph.
+"""True-casing of all-capital sentences, in a graph.
 
-As `token_classification.true_casing` does it in Python, where the reasons stand.
+It does what `token_classification.true_casing` does in Python and explains there. One
+difference is known: the graph writes a final sigma after any letter, whereas Python
+also looks past case-ignorable marks.
 
 Shape letters: B sentences, N words of all of them, C characters.
 """
 
 import sys
+from collections.abc import Mapping
 
 import tensorflow as tf
 
-from bert_tf.serving import text_words
+from bert_tf.serving import word_splitting
 
-DOTTED_CAPITAL_I = "\u0130"  # The only letter that becomes two in lower case.
+DOTTED_CAPITAL_I = "\u0130"  # The only letter whose lower case has two characters.
 
 
 class TrueCasing(tf.Module):
-    """Gives sentences in capitals the usual case of their words.
+    """Rewrites all-capital sentences in the usual case of their words.
 
     Args:
-        cases: what `true_casing.learned_cases` returned.
+        cases: from `true_casing.learned_cases`.
     """
 
-    def __init__(self, cases):
+    def __init__(self, cases: Mapping[str, str]):
         super().__init__()
-        # A table has to have something in it.
+        # A table must not be empty.
         self._cases = tf.lookup.StaticHashTable(
             tf.lookup.KeyValueTensorInitializer(
                 tf.constant(["", *cases], tf.string),
@@ -41,11 +44,11 @@ class TrueCasing(tf.Module):
             if c.lower() != c and len(c.lower()) == 1
         }
 
-    def __call__(self, words):
-        """Returns the words as they are to be tokenized, string RaggedTensor [B, W].
+    def __call__(self, words: tf.RaggedTensor) -> tf.RaggedTensor:
+        """Returns the words in the case for tokenizing, string [B, W].
 
         Args:
-            words: string RaggedTensor [B, W].
+            words: string [B, W].
         """
         is_capitals = tf.gather(self._is_all_capitals(words), words.value_rowids())
         texts = tf.where(is_capitals, self._in_usual_case(words.values), words.values)
@@ -62,13 +65,13 @@ class TrueCasing(tf.Module):
         ]
         return (sums[0] > 1) & (sums[1] == 0)  # [B]
 
-    def _count(self, codes, wanted):
-        """Returns how many characters of each word are among some: int32 [N]."""
-        flags = text_words.is_among(codes.values, wanted)
+    def _count(self, codes, members):
+        """Returns how many characters of each word are members of a set, int32 [N]."""
+        flags = word_splitting.is_among(codes.values, members)
         return tf.reduce_sum(codes.with_values(tf.cast(flags, tf.int32)), axis=1)
 
     def _in_usual_case(self, words):
-        """Returns words [N] that are in capitals as they are written elsewhere."""
+        """Returns all-capital words [N] as they are usually written."""
         words = tf.strings.regex_replace(words, DOTTED_CAPITAL_I, "I\u0307")
         first = tf.strings.substr(words, 0, 1, unit="UTF8_CHAR")
         lower = self._lowered(words)
@@ -77,7 +80,7 @@ class TrueCasing(tf.Module):
         return tf.where(known == "", tf.strings.join([first, rest]), known)
 
     def _lowered(self, words):
-        # The final form of a sigma; what comes before it is a letter.
+        # A sigma at the end of a word, after a letter, has its final form.
         words = tf.strings.regex_replace(words, r"(\pL)Σ$", "\\1ς")
         codes = tf.strings.unicode_decode(words, "UTF-8")
         sources = tf.constant(list(self._lower), tf.int32)

@@ -62,7 +62,7 @@ def test_inputs_of_the_wrong_kind_are_refused(run, inputs, message, request):
 @pytest.mark.parametrize(
     "files, message",
     [
-        ({}, "holds no task.json"),
+        ({}, "contains no task.json"),
         ({"task.json": {"task": "pretraining"}}, "is a run of the task 'pretraining'"),
         (
             {"task.json": {"task": "classification"}},

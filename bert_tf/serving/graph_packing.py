@@ -1,0 +1,218 @@
+"""Packs ragged ids into a model's input rows, in a graph.
+
+Ids are truncated by slicing ragged tensors and not by TensorFlow Text's trimmers,
+because some servers lack those ops.
+
+Shape letters: B batch, S sequence.
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from bert_tf.fine_tuning import predictor as fine_tuning_predictor
+
+
+def pack_ragged(
+    ids_a: tf.RaggedTensor,
+    ids_b: tf.RaggedTensor | None = None,
+    *,
+    max_seq_length: int,
+    cls_id: int,
+    sep_id: int,
+) -> dict[str, tf.Tensor]:
+    """Returns the encoder's features; does what `data.packing.pack` does in Python.
+
+    Rows are padded only to the longest one: the answers are the same, only faster.
+
+    Args:
+        ids_a: int32 [B, pieces].
+        ids_b: the same for the second texts, or None.
+        max_seq_length: longer rows are truncated; of a pair, the longer text first.
+        cls_id: id of [CLS].
+        sep_id: id of [SEP].
+
+    Returns:
+        `input_ids`, `input_mask`, `segment_ids`: int32 [B, S], where S is at most
+        `max_seq_length`.
+    """
+    num_special = 2 if ids_b is None else 3
+    limit = tf.constant(max_seq_length - num_special, tf.int64)
+    lengths_a = ids_a.row_lengths()
+    if ids_b is None:
+        keep_a = tf.minimum(lengths_a, limit)
+    else:
+        keep_a, keep_b = _kept_of_pair(lengths_a, ids_b.row_lengths(), limit)
+        ids_b = cut(ids_b, keep_b)
+    return framed(cut(ids_a, keep_a), ids_b, cls_id=cls_id, sep_id=sep_id)
+
+
+def pack_windows(
+    ids_a: tf.RaggedTensor,
+    ids_b: tf.RaggedTensor | None = None,
+    *,
+    max_seq_length: int,
+    doc_stride: int,
+    cls_id: int,
+    sep_id: int,
+) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+    """Returns the features of sliding windows, as `classification.windows.pack` does.
+
+    Args:
+        ids_a: int32 [B, pieces].
+        ids_b: the same for the second texts, or None.
+        max_seq_length: maximum length of a row.
+        doc_stride: distance between the starts of two windows, in pieces.
+        cls_id: id of [CLS].
+        sep_id: id of [SEP].
+
+    Returns:
+        `input_ids`, `input_mask`, `segment_ids`: int32 [rows, S]; and int64 [rows], the
+        number of each row's text.
+    """
+    lengths_a = ids_a.row_lengths()
+    if ids_b is None:
+        windows = _windows(lengths_a, max_seq_length - 2, doc_stride)
+        ids_a = _part(ids_a, windows.text, windows.start, windows.length)
+        return framed(ids_a, cls_id=cls_id, sep_id=sep_id), windows.text
+    lengths_b = ids_b.row_lengths()
+    room = max_seq_length - 3
+    fits = lengths_a + lengths_b <= room
+    a_is_longer = lengths_a > lengths_b
+    # Every window repeats the shorter text, up to half of the row.
+    kept = tf.minimum(tf.minimum(lengths_a, lengths_b), room // 2)
+    longer = tf.maximum(lengths_a, lengths_b)
+    windows = _windows(longer, tf.where(fits, longer, room - kept), doc_stride)
+    kept = tf.where(fits, tf.minimum(lengths_a, lengths_b), kept)
+    kept = tf.gather(kept, windows.text)
+    is_a = tf.gather(a_is_longer, windows.text)
+    ids_a, ids_b = (
+        _part(
+            ids,
+            windows.text,
+            tf.where(is_divided, windows.start, 0),
+            tf.where(is_divided, windows.length, kept),
+        )
+        for ids, is_divided in ((ids_a, is_a), (ids_b, ~is_a))
+    )
+    return framed(ids_a, ids_b, cls_id=cls_id, sep_id=sep_id), windows.text
+
+
+def framed(
+    ids_a: tf.RaggedTensor,
+    ids_b: tf.RaggedTensor | None = None,
+    *,
+    cls_id: int,
+    sep_id: int,
+) -> dict[str, tf.Tensor]:
+    """Returns the features of [CLS] A [SEP] or [CLS] A [SEP] B [SEP], not truncated.
+
+    Args:
+        ids_a: int32 [B, pieces].
+        ids_b: the same, or None.
+        cls_id: id of [CLS].
+        sep_id: id of [SEP].
+
+    Returns:
+        `input_ids`, `input_mask`, `segment_ids`: int32 [B, S].
+    """
+    cls = tf.fill([ids_a.nrows(), 1], cls_id)
+    sep = tf.fill([ids_a.nrows(), 1], sep_id)
+    parts = [cls, ids_a, sep]
+    if ids_b is not None:
+        parts += [ids_b, sep]
+    rows = tf.concat(parts, axis=1)
+    input_ids = rows.to_tensor()  # [B, S]
+    columns = tf.range(tf.shape(input_ids, tf.int64)[1])[tf.newaxis]
+    is_real = columns < rows.row_lengths()[:, tf.newaxis]
+    is_second = is_real & (columns >= ids_a.row_lengths()[:, tf.newaxis] + 2)
+    return {
+        "input_ids": input_ids,
+        "input_mask": tf.cast(is_real, tf.int32),
+        "segment_ids": tf.cast(is_second, tf.int32),
+    }
+
+
+def cut(ids: tf.RaggedTensor, lengths: tf.Tensor) -> tf.RaggedTensor:
+    """Returns the first ids of each row.
+
+    Args:
+        ids: int32 [B, pieces].
+        lengths: int64 [B], at most the lengths of the rows.
+    """
+    positions = tf.ragged.range(ids.row_lengths()).flat_values
+    is_kept = positions < tf.repeat(lengths, ids.row_lengths())
+    values = tf.boolean_mask(ids.flat_values, is_kept)
+    return tf.RaggedTensor.from_row_lengths(values, lengths, validate=False)
+
+
+def in_parts(
+    function: Callable[[dict[str, tf.Tensor]], tf.Tensor],
+    features: dict[str, tf.Tensor],
+    *,
+    rank: int,
+) -> tf.Tensor:
+    """Applies a function to a limited number of rows at a time, to bound memory.
+
+    Args:
+        function: takes features of R rows and returns float32 [R, ...].
+        features: int32 [B, S]; B is at least 1.
+        rank: rank of the function's result.
+
+    Returns:
+        float32 [B, ...].
+    """
+    num_rows = tf.shape(features["input_ids"])[0]
+    num_parts = -(-num_rows // fine_tuning_predictor.ROWS_PER_CALL)
+    # Parts of equal height, so that the last one needs the fewest rows of padding.
+    height = -(-num_rows // tf.maximum(num_parts, 1))
+    padding = [[0, num_parts * height - num_rows], [0, 0]]
+    shape = [num_parts, height, tf.shape(features["input_ids"])[1]]
+    found = tf.map_fn(
+        function,
+        {
+            name: tf.reshape(tf.pad(column, padding), shape)
+            for name, column in features.items()
+        },
+        parallel_iterations=1,
+        fn_output_signature=tf.TensorSpec([None] * rank, tf.float32),
+    )
+    whole = tf.concat([[num_parts * height], tf.shape(found)[2:]], axis=0)
+    return tf.reshape(found, whole)[:num_rows]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Windows:
+    """Windows over texts, int64 [rows] each."""
+
+    text: tf.Tensor  # The number of the text.
+    start: tf.Tensor  # The first piece.
+    length: tf.Tensor  # The number of pieces.
+
+
+def _windows(lengths, room, doc_stride):
+    """Returns windows of `room` pieces over texts of the given lengths, int64 [B]."""
+    room = tf.broadcast_to(tf.cast(room, tf.int64), tf.shape(lengths))
+    stride = tf.maximum(tf.minimum(tf.cast(doc_stride, tf.int64), room), 1)
+    counts = 1 - (-tf.maximum(lengths - room, 0) // stride)
+    text = tf.repeat(tf.range(tf.size(counts, tf.int64)), counts)
+    start = tf.ragged.range(counts).values * tf.gather(stride, text)
+    left = tf.gather(lengths, text) - start
+    return _Windows(
+        text=text, start=start, length=tf.minimum(tf.gather(room, text), left)
+    )
+
+
+def _part(ids, text, start, length):
+    """Returns pieces start to start + length of the given texts, [rows, pieces]."""
+    first = tf.gather(ids.row_starts(), text) + start
+    indices = tf.ragged.range(first, first + length)
+    return indices.with_values(tf.gather(ids.values, indices.values))
+
+
+def _kept_of_pair(lengths_a, lengths_b, limit):
+    """Returns the lengths that `packing.truncate_pair` leaves."""
+    cut_b = tf.minimum(lengths_b, tf.maximum(limit // 2, limit - lengths_a))
+    fits = lengths_a + lengths_b <= limit
+    return tf.where(fits, lengths_a, limit - cut_b), tf.where(fits, lengths_b, cut_b)
