@@ -18,10 +18,10 @@ from bert_tf.modeling import numerics
 class Pooler(keras.layers.Layer):
     """Passes the vector at one position of each sequence through a dense tanh layer.
 
-    The position is that of [CLS]: it stands for no word, so attention can collect there
-    what concerns the whole text (section 3 of the paper). The dense layer belongs to
-    the release's code. It is trained by the next-sentence task, so without fine-tuning
-    its output describes that task and is no general vector of a text.
+    The position is that of [CLS]. It represents no word, so attention can collect there
+    what concerns the whole text (section 3 of the paper). The dense tanh layer comes
+    from the release's code. Pretraining fits it to the next-sentence task alone, so its
+    output becomes a useful vector of a text only through fine-tuning.
     """
 
     def __init__(

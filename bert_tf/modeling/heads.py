@@ -183,9 +183,9 @@ class TaskModel(keras.Model):
     depend on how a batch is divided over micro-batches and replicas.
 
     `call(features, training=False, dropout_keys=None)` of every model takes the
-    features that its class documents, of which `input_mask` (default: all 1) and
-    `segment_ids` (default: all 0) are optional, and `dropout_keys`, uint32 [B], from
-    `numerics.dropout_keys`; `fit` makes its own. It raises a ValueError if training
+    features that its class documents; `input_mask` (default: all 1) and `segment_ids`
+    (default: all 0) are optional. `dropout_keys`, uint32 [B], come from
+    `numerics.dropout_keys`; `fit` makes its own. A ValueError is raised if training
     needs keys and there are none, or if S exceeds the position table.
 
     The features may contain `is_real_example`, float32 [B]: 0 excludes an example from

@@ -71,7 +71,7 @@ class BertSpanPredictor(heads.TaskModel):
     Args:
         config: BertConfig.
         bilstm_on_top: whether a BiLSTM of one layer, of width H in each direction,
-            stands between encoder and head (Table 5 of the paper).
+            is inserted between encoder and head (Table 5 of the paper).
         name: see `heads.TaskModel`.
         dtype: see `heads.TaskModel`.
 

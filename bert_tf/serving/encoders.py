@@ -51,7 +51,7 @@ class Encoder:
         )
         start.config.check_sequence_length(options.max_seq_length)
         self.config = start.config
-        # `find` requires a vocabulary unless it is told otherwise.
+        # By default, `find` returns a vocabulary or raises.
         self.vocabulary = cast(vocabulary_module.Vocabulary, start.vocabulary)
         self.task = retrieval_task.Task(
             model=retrieval_options.BI_ENCODER,

@@ -200,7 +200,7 @@ def test_a_size_may_have_any_heads_that_divide_it():
 
 
 @pytest.mark.parametrize("name", ["huge", "L-0_H-128", "L-2_H-128_A-", "l-2_h-128"])
-def test_what_is_no_size_is_told_the_form_of_one(name):
+def test_an_unknown_size_is_refused_with_the_known_forms(name):
     with pytest.raises(ValueError, match=r"one of tiny, mini.*L-6_H-768_A-12"):
         released.size(name)
 

@@ -112,7 +112,7 @@ def test_what_a_bi_encoder_cannot_be_is_refused(arguments, message):
         rankers.BertBiEncoder(SMALL, **arguments)
 
 
-def test_cls_of_a_left_to_right_model_is_no_vector_of_a_text():
+def test_cls_pooling_of_a_left_to_right_model_is_refused():
     causal = dataclasses.replace(SMALL, attention="causal")
     with pytest.raises(ValueError, match="\\[CLS\\] sees nothing of the text"):
         rankers.BertBiEncoder(causal, pooling="cls")

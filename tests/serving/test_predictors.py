@@ -71,7 +71,7 @@ def test_inputs_of_the_wrong_kind_are_refused(run, inputs, message, request):
         ({"task.json": []}, "does not name the run's task"),
     ],
 )
-def test_a_folder_that_is_no_run_is_refused(tmp_path, files, message):
+def test_a_folder_without_a_run_is_refused(tmp_path, files, message):
     for name, content in files.items():
         (tmp_path / name).write_text(json.dumps(content))
     with pytest.raises(ValueError, match=message):

@@ -1,4 +1,4 @@
-"""Answers from a graph are those of Python, whatever stands in question and context."""
+"""Answers from a graph are those of Python, for any question and context."""
 
 import random
 

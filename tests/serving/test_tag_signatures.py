@@ -1,4 +1,4 @@
-"""Tags from a SavedModel are those of Python, whatever stands in the text."""
+"""Tags from a SavedModel are those of Python, for any text."""
 
 import random
 

@@ -74,7 +74,7 @@ class Extractor:
             progress=progress,
         )
         self.config = start.config
-        # `find` requires a vocabulary unless it is told otherwise.
+        # By default, `find` returns a vocabulary or raises.
         self.vocabulary = cast(vocabulary_module.Vocabulary, start.vocabulary)
         self.config.check_sequence_length(options.max_seq_length)
         self._check_layers()
