@@ -20,8 +20,8 @@ def pool(
     Padding never counts. A row without real pieces gives zeros (except for "cls").
 
     Args:
-        outputs: what `BertModel` returns; only `sequence_output` [B, S, H], in any float
-            dtype, is used.
+        outputs: what `BertModel` returns; only `sequence_output` [B, S, H], of any
+            float dtype, is used.
         input_mask: integer [B, S], 1 for a real piece; [CLS] and [SEP] are real.
         kind: "cls" (the vector of the first piece), "mean" or "max" (of each dimension,
             over the real pieces).
