@@ -3,6 +3,8 @@
 Shape letters: B batch, C endings.
 """
 
+from typing import Any
+
 import tensorflow as tf
 
 from bert_tf.serving import graph_packing
@@ -16,7 +18,7 @@ class ChoiceSignatures(signatures.TaskSignatures):
     """The functions of a trained multiple choice model.
 
     Args:
-        trained: `MultipleChoicePredictor`.
+        predictor: `MultipleChoicePredictor`.
 
     Attributes:
         functions: `serving_default` takes `text`, string [B], and `endings`, string
@@ -25,28 +27,28 @@ class ChoiceSignatures(signatures.TaskSignatures):
             takes one row per ending and returns `scores`, float32 [B].
     """
 
-    def __init__(self, trained):
+    def __init__(self, predictor: Any):
         specs = signatures.texts("text")
         specs["endings"] = tf.TensorSpec([None, None], tf.string, name="endings")
         super().__init__(
-            trained,
-            trained.tokenizer,
+            predictor,
+            predictor.tokenizer,
             serving_default=signatures.signature(self._of_texts, specs),
         )
 
     def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns `scores`."""
-        return {"scores": self.trained.model.score_endings(features)}
+        return {"scores": self.predictor.model.score_endings(features)}
 
     def _of_texts(self, text, endings):
-        vocabulary = self.trained.vocabulary
+        vocabulary = self.predictor.vocabulary
         starts = self._tokenizer.tokenize(text)
         num_endings = tf.shape(endings, tf.int64)[1]
         numbers = tf.repeat(tf.range(starts.nrows()), num_endings)
         features = graph_packing.pack_ragged(
             tf.gather(starts, numbers),
             self._tokenizer.tokenize(tf.reshape(endings, [-1])),
-            max_seq_length=self.trained.task.max_seq_length,
+            max_seq_length=self.predictor.task.max_seq_length,
             cls_id=vocabulary.cls_id,
             sep_id=vocabulary.sep_id,
         )
@@ -61,6 +63,6 @@ class ChoiceSignatures(signatures.TaskSignatures):
         }
 
 
-def create(trained) -> ChoiceSignatures:
+def create(predictor: Any) -> ChoiceSignatures:
     """Returns the signatures of a trained multiple choice model."""
-    return ChoiceSignatures(trained)
+    return ChoiceSignatures(predictor)

@@ -3,6 +3,8 @@
 Shape letters: B batch, C classes.
 """
 
+from typing import Any
+
 import tensorflow as tf
 
 from bert_tf.serving import graph_packing
@@ -15,7 +17,7 @@ class ClassSignatures(signatures.TaskSignatures):
     """The functions of a trained classifier.
 
     Args:
-        trained: `ClassificationPredictor`.
+        predictor: `ClassificationPredictor`.
 
     Attributes:
         functions: `serving_default` takes `text`, and `text_b` for a model of pairs,
@@ -27,23 +29,23 @@ class ClassSignatures(signatures.TaskSignatures):
             and returns `labels`, string [B, C]: the columns of `probabilities`.
     """
 
-    def __init__(self, trained):
-        names = ("text", "text_b") if trained.task.is_pair else ("text",)
+    def __init__(self, predictor: Any):
+        names = ("text", "text_b") if predictor.task.is_pair else ("text",)
         texts = signatures.texts(*names)
         functions = {"serving_default": signatures.signature(self._of_texts, texts)}
-        if trained.task.label_kind != label_kinds.REGRESSION:
+        if predictor.task.label_kind != label_kinds.REGRESSION:
             functions["labels"] = signatures.signature(
                 self._labels, signatures.texts("text")
             )
-        super().__init__(trained, trained.tokenizer, **functions)
+        super().__init__(predictor, predictor.tokenizer, **functions)
 
     def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns `logits`, and `probabilities` or `values`."""
-        return self.trained.model(features)
+        return self.predictor.model(features)
 
     def _of_texts(self, text, text_b=None):
-        task = self.trained.task
-        answers = self.trained.model.answers(self._logits(text, text_b))
+        task = self.predictor.task
+        answers = self.predictor.model.answers(self._logits(text, text_b))
         if task.label_kind == label_kinds.REGRESSION:
             return {"value": answers["values"]}
         probabilities = answers["probabilities"]
@@ -57,7 +59,7 @@ class ClassSignatures(signatures.TaskSignatures):
         }
 
     def _logits(self, text, text_b):
-        task, vocabulary = self.trained.task, self.trained.vocabulary
+        task, vocabulary = self.predictor.task, self.predictor.vocabulary
         ids_a = self._tokenizer.tokenize(text)
         ids_b = None if text_b is None else self._tokenizer.tokenize(text_b)
         known = {
@@ -80,7 +82,7 @@ class ClassSignatures(signatures.TaskSignatures):
 
     def _chosen(self, probabilities):
         """Returns the names of the predicted classes, padded with "", string [B, C]."""
-        task = self.trained.task
+        task = self.predictor.task
         threshold = task.threshold
         if threshold is None:
             threshold = classification_predictions.DEFAULT_THRESHOLD
@@ -90,10 +92,10 @@ class ClassSignatures(signatures.TaskSignatures):
         return chosen.to_tensor("", shape=[None, len(task.labels)])
 
     def _labels(self, text):
-        labels = tf.constant(self.trained.task.labels)
+        labels = tf.constant(self.predictor.task.labels)
         return {"labels": tf.tile(labels[tf.newaxis], [tf.shape(text)[0], 1])}
 
 
-def create(trained) -> ClassSignatures:
+def create(predictor: Any) -> ClassSignatures:
     """Returns the signatures of a trained classifier."""
-    return ClassSignatures(trained)
+    return ClassSignatures(predictor)

@@ -22,7 +22,7 @@ class TaskSignatures(tf.Module):
     contains nothing of Keras.
 
     Args:
-        trained: the predictor of a run, with `model`, `task` and `vocabulary`.
+        predictor: the predictor of a run, with `model`, `task` and `vocabulary`.
         tokenizer: the tokenizer that the functions use.
         **functions: the task's `tf.function`s by name, except for `ids`.
 
@@ -33,11 +33,14 @@ class TaskSignatures(tf.Module):
     """
 
     def __init__(
-        self, trained: Any, tokenizer: in_graph.InGraphTokenizer, **functions: Callable
+        self,
+        predictor: Any,
+        tokenizer: in_graph.InGraphTokenizer,
+        **functions: Callable,
     ):
         super().__init__()
-        self._untracked = _Untracked(trained)
-        self._variables = [variable.value for variable in trained.model.variables]
+        self._untracked = _Untracked(predictor)
+        self._variables = [variable.value for variable in predictor.model.variables]
         self._tokenizer = tokenizer
         ids = {
             name: tf.TensorSpec([None, None], tf.int32, name=name)
@@ -46,7 +49,7 @@ class TaskSignatures(tf.Module):
         self.functions = {"ids": signature(self._of_ids, ids), **functions}
 
     @property
-    def trained(self) -> Any:
+    def predictor(self) -> Any:
         """The predictor of the run."""
         return self._untracked.value
 

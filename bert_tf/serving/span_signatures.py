@@ -3,6 +3,8 @@
 Shape letters: B questions, W windows, S sequence.
 """
 
+from typing import Any
+
 import tensorflow as tf
 
 from bert_tf.serving import graph_packing
@@ -24,7 +26,7 @@ class SpanSignatures(signatures.TaskSignatures):
     """The functions of a trained question answering model.
 
     Args:
-        trained: `QuestionAnsweringPredictor`.
+        predictor: `QuestionAnsweringPredictor`.
 
     Attributes:
         functions: `serving_default` takes `question` and `context`, string [B]; a
@@ -35,20 +37,20 @@ class SpanSignatures(signatures.TaskSignatures):
             `ids` returns `start_logits` and `end_logits`, float32 [B, S].
     """
 
-    def __init__(self, trained):
+    def __init__(self, predictor: Any):
         tokenizer = in_graph.InGraphTokenizer(
-            trained.vocabulary, do_lower_case=trained.task.do_lower_case
+            predictor.vocabulary, do_lower_case=predictor.task.do_lower_case
         )
         texts = signatures.texts("question", "context")
         super().__init__(
-            trained,
+            predictor,
             tokenizer,
             serving_default=signatures.signature(self._of_texts, texts),
         )
 
     def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns `start_logits` and `end_logits`."""
-        outputs = self.trained.model(features)
+        outputs = self.predictor.model(features)
         return {name: outputs[name] for name in LOGITS}
 
     def _of_texts(self, question, context):
@@ -86,7 +88,7 @@ class SpanSignatures(signatures.TaskSignatures):
         }
 
     def _best_spans(self, question, context_ids):
-        task, vocabulary = self.trained.task, self.trained.vocabulary
+        task, vocabulary = self.predictor.task, self.predictor.vocabulary
         question_ids = self._tokenizer.tokenize(question)[:, : task.max_query_length]
         windows = span_windows.windows_of(question_ids, context_ids, task.sizes)
         features = span_windows.features(
@@ -115,7 +117,7 @@ class SpanSignatures(signatures.TaskSignatures):
         that of the best span by more than the threshold (section 4.3 of the paper).
         """
         score = best.start_logit + best.end_logit
-        rules, threshold = self.trained.task.rules, self.trained.task.threshold
+        rules, threshold = self.predictor.task.rules, self.predictor.task.threshold
         if not rules.version_2_with_negative:
             return score, tf.zeros_like(score, bool)
         null_is_best = ~best.is_found
@@ -127,7 +129,7 @@ class SpanSignatures(signatures.TaskSignatures):
         )
 
     def _with_no_candidate(self, texts, may_be_empty):
-        if self.trained.task.rules.version_2_with_negative:
+        if self.predictor.task.rules.version_2_with_negative:
             return texts
         return tf.where(
             may_be_empty, texts, question_answering_predictions.NO_CANDIDATE
@@ -136,7 +138,7 @@ class SpanSignatures(signatures.TaskSignatures):
     def _texts_of(self, ids, first, end):
         """Returns pieces joined to texts, as `alignment.joined` does."""
         indices = tf.ragged.range(first, end)
-        tokens = tf.constant(self.trained.vocabulary.tokens)
+        tokens = tf.constant(self.predictor.vocabulary.tokens)
         pieces = tf.gather(tokens, self._gathered(ids.values, indices.values))
         pieces = indices.with_values(pieces)
         text = tf.strings.reduce_join(pieces, axis=1, separator=" ")
@@ -149,6 +151,6 @@ class SpanSignatures(signatures.TaskSignatures):
         return tf.gather(tf.pad(values, [[0, 1]]), indices)
 
 
-def create(trained) -> SpanSignatures:
+def create(predictor: Any) -> SpanSignatures:
     """Returns the signatures of a trained question answering model."""
-    return SpanSignatures(trained)
+    return SpanSignatures(predictor)

@@ -3,6 +3,8 @@
 Shape letters: B texts, N windows, S sequence, W words, C classes.
 """
 
+from typing import Any
+
 import tensorflow as tf
 
 from bert_tf.serving import graph_packing
@@ -20,7 +22,7 @@ class TagSignatures(signatures.TaskSignatures):
     """The functions of a trained tagger.
 
     Args:
-        trained: `TokenClassificationPredictor`.
+        predictor: `TokenClassificationPredictor`.
 
     Attributes:
         functions: `serving_default` takes `text`, string [B], of any length. It returns
@@ -29,22 +31,22 @@ class TagSignatures(signatures.TaskSignatures):
             `logits`, float32 [B, S, C].
     """
 
-    def __init__(self, trained):
+    def __init__(self, predictor: Any):
         super().__init__(
-            trained,
-            trained.tokenizer,
+            predictor,
+            predictor.tokenizer,
             serving_default=signatures.signature(
                 self._of_texts, signatures.texts("text")
             ),
         )
-        cases = trained.task.true_cases
+        cases = predictor.task.true_cases
         self._true_casing = (
             None if cases is None else graph_true_casing.TrueCasing(cases)
         )
 
     def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns `logits`."""
-        return {"logits": self.trained.model(features)["logits"]}
+        return {"logits": self.predictor.model(features)["logits"]}
 
     def _of_texts(self, text):
         found = word_splitting.split(
@@ -62,7 +64,7 @@ class TagSignatures(signatures.TaskSignatures):
 
     def _tags(self, words):
         """Returns the tags of all words, string [words of all texts]."""
-        vocabulary, task = self.trained.vocabulary, self.trained.task
+        vocabulary, task = self.predictor.vocabulary, self.predictor.task
         if self._true_casing is not None:
             words = self._true_casing(words)
         pieces = self._tokenizer.tokenize(words.values)
@@ -84,6 +86,6 @@ class TagSignatures(signatures.TaskSignatures):
         return tf.gather(tf.constant(task.labels), best)
 
 
-def create(trained) -> TagSignatures:
+def create(predictor: Any) -> TagSignatures:
     """Returns the signatures of a trained tagger."""
-    return TagSignatures(trained)
+    return TagSignatures(predictor)

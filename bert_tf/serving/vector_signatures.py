@@ -3,6 +3,8 @@
 Shape letters: B batch, H hidden.
 """
 
+from typing import Any
+
 import tensorflow as tf
 
 from bert_tf.serving import graph_packing
@@ -17,7 +19,7 @@ class VectorSignatures(signatures.TaskSignatures):
     length.
 
     Args:
-        trained: `BiEncoderPredictor`.
+        predictor: `BiEncoderPredictor`, or `encoders.Encoder`.
 
     Attributes:
         functions: `serving_default` takes `text`, passages, string [B], and returns
@@ -26,11 +28,11 @@ class VectorSignatures(signatures.TaskSignatures):
             ignores `segment_ids`.
     """
 
-    def __init__(self, trained):
+    def __init__(self, predictor: Any):
         texts = signatures.texts("text")
         super().__init__(
-            trained,
-            trained.tokenizer,
+            predictor,
+            predictor.tokenizer,
             serving_default=signatures.signature(self._of_passages, texts),
             query=signatures.signature(self._of_queries, texts),
         )
@@ -38,16 +40,16 @@ class VectorSignatures(signatures.TaskSignatures):
     def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns `embedding`."""
         used = {name: features[name] for name in ("input_ids", "input_mask")}
-        return {"embedding": self.trained.model(used)["embeddings"]}
+        return {"embedding": self.predictor.model(used)["embeddings"]}
 
     def _of_passages(self, text):
-        return self._of_texts(text, self.trained.task.max_seq_length)
+        return self._of_texts(text, self.predictor.task.max_seq_length)
 
     def _of_queries(self, text):
-        return self._of_texts(text, self.trained.task.max_query_length)
+        return self._of_texts(text, self.predictor.task.max_query_length)
 
     def _of_texts(self, text, max_seq_length):
-        vocabulary = self.trained.vocabulary
+        vocabulary = self.predictor.vocabulary
         return self.outputs(
             graph_packing.pack_ragged(
                 self._tokenizer.tokenize(text),
@@ -62,27 +64,27 @@ class ScoreSignatures(signatures.TaskSignatures):
     """The functions of a trained cross-encoder.
 
     Args:
-        trained: `CrossEncoderPredictor`.
+        predictor: `CrossEncoderPredictor`.
 
     Attributes:
         functions: `serving_default` takes `text`, the query, and `text_b`, the passage,
             string [B], and returns `score`, float32 [B]. `ids` returns `score`.
     """
 
-    def __init__(self, trained):
+    def __init__(self, predictor: Any):
         texts = signatures.texts("text", "text_b")
         super().__init__(
-            trained,
-            trained.tokenizer,
+            predictor,
+            predictor.tokenizer,
             serving_default=signatures.signature(self._of_pairs, texts),
         )
 
     def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns `score`."""
-        return {"score": self.trained.model(features)["logits"]}
+        return {"score": self.predictor.model(features)["logits"]}
 
     def _of_pairs(self, text, text_b):
-        task, vocabulary = self.trained.task, self.trained.vocabulary
+        task, vocabulary = self.predictor.task, self.predictor.vocabulary
         queries = self._tokenizer.tokenize(text)[:, : task.max_query_length - 2]
         passages = self._tokenizer.tokenize(text_b)
         # Only the passage is truncated, even if it is shorter than the query.
@@ -103,8 +105,8 @@ class ScoreSignatures(signatures.TaskSignatures):
         )
 
 
-def create(trained) -> VectorSignatures | ScoreSignatures:
+def create(predictor: Any) -> VectorSignatures | ScoreSignatures:
     """Returns the signatures of a trained bi-encoder or cross-encoder."""
-    if trained.task.is_bi_encoder:
-        return VectorSignatures(trained)
-    return ScoreSignatures(trained)
+    if predictor.task.is_bi_encoder:
+        return VectorSignatures(predictor)
+    return ScoreSignatures(predictor)
