@@ -7,19 +7,14 @@ import os
 import shutil
 import tempfile
 import uuid
-from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from bert_tf import files
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
+from bert_tf.serving import options as serving_options
 from bert_tf.serving import predictors
-
-if TYPE_CHECKING:
-    # At run time it would import the folder of retrieval, which an export of another
-    # task does without.
-    from bert_tf.serving import options as serving_options
 
 # A SavedModel's folder for files that its graph does not read.
 EXTRA_FOLDER = "assets.extra"
@@ -82,7 +77,7 @@ def export_saved_model(
 
 
 def export_encoder(
-    options: "serving_options.ExportSavedModelOptions",
+    options: serving_options.ExportSavedModelOptions,
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> str:
@@ -133,7 +128,7 @@ def _write(model, kept, export_dir, progress):
 
 
 def run(
-    options: "serving_options.ExportSavedModelOptions",
+    options: serving_options.ExportSavedModelOptions,
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> str:
