@@ -63,8 +63,8 @@ def test_lines_of_standard_input_are_answered(run_tool, export_dir, monkeypatch)
     "flags, exit_code, message",
     [
         (["--text=a"], 1, "takes text and text_b, got text"),
-        (["--text=a", "--server=http://x/v1/models/y"], 2, "one of --export_dir and"),
-        ([], 2, "Expected --text, or --question with --context"),
+        (["--text=a", "--server=http://x/v1/models/y"], 2, "either --export_dir or"),
+        ([], 2, "Expected either --text, or --question with --context"),
     ],
 )
 def test_a_wrong_question_ends_in_one_line(
