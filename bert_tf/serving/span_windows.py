@@ -18,6 +18,7 @@ from bert_tf.serving import graph_packing
 from bert_tf.tasks.question_answering import (
     predictions as question_answering_predictions,
 )
+from bert_tf.tasks.question_answering import windows as question_answering_windows
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
