@@ -87,11 +87,8 @@ ALLOWED_NAMES = {"bert_tf.options:option"}
 NOT_ANNOTATED_YET = {
     "checkpoints",
     "fine_tuning",
-    "modeling",
     "pretraining",
-    "serving",
     "tasks.classification",
-    "tasks.feature_extraction",
     "tasks.multiple_choice",
     "tasks.retrieval",
     "tasks.token_classification",
