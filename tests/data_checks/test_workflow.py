@@ -169,8 +169,10 @@ def test_a_missing_train_file_is_reported_once(check, table, tmp_path):
     findings = check("classification", train_file=train, eval_file=dev)
     [error] = lines_of(findings, "error")
     assert error.startswith("reading train: ")
-    assert "files: dev is not checked, for want of train" in lines_of(findings, "note")
-    # With the names of the classes given, dev needs nothing of train.
+    assert "files: dev is not checked, because train failed" in lines_of(
+        findings, "note"
+    )
+    # With the names of the classes given, dev does not need train.
     findings = check(
         "classification", train_file=train, eval_file=dev, labels=("x", "y")
     )
@@ -240,8 +242,8 @@ def test_a_diagnostic_set_is_checked_without_training(check, tmp_path):
     findings = check("classification", task_name="AX", data_dir=str(tmp_path))
     assert lines_of(findings, "error") == []
     assert lines_of(findings, "note") == [
-        "files: there is no train",
-        "files: there is no dev",
+        "files: there is no train file",
+        "files: there is no dev file",
     ]
     path = tmp_path / "diagnostic.tsv"
     assert f"files: test: {path}" in lines_of(findings, "ok")
@@ -276,7 +278,7 @@ def test_glue_and_pairs(check, table, tmp_path):
     table("train.tsv", header, ("1", "1", "2", "a b", "b a"), ("0", "1", "2", "c", "d"))
     table("dev.tsv", header, ("1", "1", "2", "b a", "a b"), ("0", "1", "2", "c", " "))
     findings = check("classification", task_name="mrpc", data_dir=str(tmp_path))
-    assert "files: there is no test" in lines_of(findings, "note")
+    assert "files: there is no test file" in lines_of(findings, "note")
     assert lines_of(findings, "error") == []
     [empty] = [line for line in lines_of(findings, "warning") if "empty" in line]
     assert empty == f"empty texts: {tmp_path}/dev.tsv:3: a text is empty"
@@ -288,7 +290,7 @@ def test_numbers_as_labels(check, table):
     dev = table("dev.tsv", head, ("b", "1"), ("c", "much"))
     findings = check("classification", train_file=train, eval_file=dev, regression=True)
     assert lines_of(findings, "error") == [
-        f"reading dev: {dev}:3: the label 'much' is not a number."
+        f"reading dev: {dev}:3: the label 'much' is not a finite number."
     ]
     assert "label range: train: -2 to 1.5, mean -0.25" in lines_of(findings, "ok")
 
@@ -313,8 +315,8 @@ def test_any_number_of_classes_and_windows(check, table):
         num_train_epochs=1.0,
     )
     assert lines_of(findings, "error") == [
-        f"reading dev: {dev}:3: the id '1' is that of {dev}:2 too; give every row an "
-        "id of its own, or leave the column out."
+        f"reading dev: {dev}:3: the id '1' occurs already in {dev}:2; give each row a "
+        "unique id, or remove the column."
     ]
     passed = lines_of(findings, "ok")
     assert "label balance: train: y 66.7%, x 33.3%" in passed

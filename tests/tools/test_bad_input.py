@@ -116,7 +116,7 @@ MISSING, UNSEEN, EMPTY, TWICE = "column missing", "label unseen", "empty", "id t
             "run_classifier",
             TWICE,
             TEXTS + "1\tx\tsun\n",
-            "dev.tsv:4: the id '1' is",
+            "dev.tsv:4: the id '1' occurs",
         ),
         (
             "run_swag",

@@ -66,7 +66,7 @@ def test_runs_and_answers_are_one_table(run_tool, folder, data_dir, tmp_path):
     )
     assert (result.exit_code, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
-    assert lines[0].split() == ["task", "score", "value", "from"]
+    assert lines[0].split() == ["task", "score", "value", "source"]
     shown = {line.split()[0]: line.split()[1:3] for line in lines[1:-1]}
     assert shown["MNLI-m"] == ["accuracy", "80.0"]
     assert shown["MNLI-mm"] == ["accuracy", "70.0"]
@@ -75,8 +75,8 @@ def test_runs_and_answers_are_one_table(run_tool, folder, data_dir, tmp_path):
     assert shown["QQP"] == ["f1", "-"]
     assert "(not in the average)" in next(x for x in lines if x.startswith("WNLI"))
     assert lines[-1] == (
-        "Average of the paper: not known, QQP, QNLI, SST-2, MRPC, RTE missing; mean of "
-        "the 4 that are there: 76.9"
+        "Average as in the paper: unknown (missing: QQP, QNLI, SST-2, MRPC, RTE). Mean "
+        "of the 4 present: 76.9"
     )
     written = json.loads((tmp_path / "table.json").read_text())
     assert written["average"] is None

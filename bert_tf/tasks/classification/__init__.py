@@ -1,9 +1,13 @@
-"""Classes, several of them or numbers for texts and pairs: GLUE, XNLI, own tables.
+"""Classification and regression of texts and text pairs: GLUE, XNLI, your own tables.
 
-In the order that a row takes: `examples` reads it, with `label_kinds` saying what a
-label may be; `glue`, `xnli` and `tfds` know the released tasks, and `processors` who is
-asked for. `windows` and `features` make rows columns, `parts` keeps those of a run.
-`model` has the heads; `scores`, `evaluation` and `predictions` say what came out;
-`workflow` tells the whole story, and `trained` answers from the folder of a finished
-run. `glue_table` puts the scores of all GLUE tasks together.
+The modules in the order in which a run uses them:
+
+- `examples` reads tables, and `label_kinds` checks their labels. `glue`, `xnli`, `tfds`
+  and `own_tables` describe the data sets, and `processors` selects one of them.
+- `windows` and `features` turn examples into model inputs. `parts` holds those of a
+  run. `class_weights` and `distillation` change what the loss sees.
+- `scores`, `evaluation`, `predictions` and `card` report results.
+- `workflow` puts all of this together. `predictor` loads a finished run.
+- `checks` inspects data before training. `glue_table` collects the scores of all GLUE
+  tasks.
 """

@@ -1,4 +1,4 @@
-"""What a run of classification hands to its model card."""
+"""The model card of a classification run."""
 
 import collections
 from collections.abc import Mapping
@@ -10,6 +10,7 @@ from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import label_kinds
 from bert_tf.tasks.classification import options as classification_options
 from bert_tf.tasks.classification import run_setup
+from bert_tf.tasks.classification import task as task_module
 from bert_tf.training import training_facts
 
 PIPELINE_TAG = "text-classification"
@@ -24,18 +25,18 @@ def card_of(
     results: Mapping[str, float] | None = None,
     evaluated: Mapping[str, evaluation_module.Evaluated] | None = None,
 ) -> model_card.Card:
-    """Returns the card of a run, as far as this call knows it.
+    """Returns the parts of the card that this call can fill in.
 
     Args:
-        options: `RunClassifierOptions`.
-        setup: `run_setup.RunSetup`.
-        examples: "train", "dev", "test" -> the examples that were read.
-        training: after training, its facts.
-        results: after evaluating, what eval_results.txt holds.
-        evaluated: after evaluating, what was found in each set.
+        options: of the run.
+        setup: of the run.
+        examples: the examples read, by set ("train", "dev", "test").
+        training: facts about the training, if the run trained.
+        results: contents of eval_results.txt, if the run was evaluated.
+        evaluated: results of each development set, if the run was evaluated.
 
     Raises:
-        OSError: a file of the data cannot be read.
+        OSError: a data file cannot be read.
     """
     return model_card.Card(
         pipeline_tag=PIPELINE_TAG,
@@ -59,25 +60,25 @@ def _evaluated(examples, results, evaluated):
             for part, found in evaluated.items()
             for example in _wrong_examples(examples[part], found)
         ],
-        num_examples=sum(len(found.said) for found in evaluated.values()),
+        num_examples=sum(len(found.predicted) for found in evaluated.values()),
     )
 
 
-def _summary(task):
-    """Returns one sentence: what the model does."""
+def _summary(task: task_module.Task) -> str:
+    """Returns one sentence that says what the model does."""
     texts = "a pair of texts" if task.is_pair else "a text"
     of_task = f" ({task.task_name.upper()})" if task.task_name else ""
     if task.label_kind == label_kinds.REGRESSION:
         return (
-            f"Finds a number for {texts}{of_task}; an answer counts as wrong that is "
-            "farther from the label than the labels' standard deviation."
+            f"Predicts a number for {texts}{of_task}. An answer counts as wrong if it "
+            "differs from the label by more than the labels' standard deviation."
         )
     if task.label_kind == label_kinds.MULTI_LABEL:
         return (
-            f"Tells which of {len(task.labels)} classes, any number of them, {texts} "
-            f"has{of_task}; a class counts from a probability of {task.threshold:g}."
+            f"Assigns {texts} to any number of {len(task.labels)} classes{of_task}. A "
+            f"class is predicted if its probability is at least {task.threshold:g}."
         )
-    return f"Tells which of {len(task.labels)} classes {texts} has{of_task}."
+    return f"Assigns {texts} to one of {len(task.labels)} classes{of_task}."
 
 
 def _data(options, setup, examples):
@@ -87,7 +88,7 @@ def _data(options, setup, examples):
     evaluated = {part: rows for part, rows in examples.items() if part != "train"}
     counts = {}
     for part, rows in evaluated.items():
-        # Several sets may be in one file, as XNLI's languages.
+        # One file may contain several sets: XNLI has all languages in one file.
         name = part if part in paths else part.split("_")[0]
         counts[name] = counts.get(name, 0) + len(rows)
     data = [
@@ -100,7 +101,7 @@ def _data(options, setup, examples):
 
 
 def _training_data(options, setup, rows):
-    """Returns the record of each training file, as XNLI has one a language."""
+    """Returns one record per training file. XNLI has one file per language."""
     if not rows:
         return []
     paths = setup.processor.get_train_files(options.data_dir)
@@ -126,10 +127,10 @@ def _wrong_examples(examples, found):
         model_card.WrongExample(
             text=" ||| ".join(filter(None, example.texts)),
             expected=example.label,
-            predicted=said,
+            predicted=predicted,
         )
-        for example, said, is_right in zip(
-            examples, found.said, found.is_right, strict=True
+        for example, predicted, is_correct in zip(
+            examples, found.predicted, found.is_correct, strict=True
         )
-        if not is_right
+        if not is_correct
     ]

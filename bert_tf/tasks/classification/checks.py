@@ -1,4 +1,4 @@
-"""Checks of a classifier's data, before anyone trains."""
+"""Checks of the data of a classifier, before training."""
 
 import dataclasses
 
@@ -23,7 +23,7 @@ def check(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> estimates.Workload | None:
-    """Adds what is found in the tables; see `fine_tuning.checks.Check`."""
+    """Checks the tables. See `fine_tuning.checks.Check`."""
     data = processors.data_of(options)
     parts = _read(options, data.processor, findings)
     items = {
@@ -53,7 +53,7 @@ def check(
 
 
 def _read(options, processor, findings):
-    """Returns the examples of all sets that can be read, without broken rows."""
+    """Returns the examples of all readable sets, without broken rows."""
     processor.broken_rows = []
     paths = processor.get_files(options.data_dir)
     train_files = processor.get_train_files(options.data_dir)
@@ -65,16 +65,17 @@ def _read(options, processor, findings):
     }
     parts, failures = {}, set()
     for part, read in readers.items():
-        # The folder of a task need not hold all of its files.
+        # The folder of a task may lack some of its files.
         is_there = options.tfds_name is not None or part in paths
         if not is_there or (is_folder and not files.exists(paths[part])):
-            findings.note("files", f"there is no {part}")
+            findings.note("files", f"there is no {part} file")
             continue
         try:
             found = read(options.data_dir)
         except (OSError, ValueError) as error:
-            if str(error) in failures:  # As train gives dev its labels.
-                findings.note("files", f"{part} is not checked, for want of train")
+            # Reading dev needs the labels of train, so it may fail in the same way.
+            if str(error) in failures:
+                findings.note("files", f"{part} is not checked, because train failed")
             else:
                 findings.failure(f"reading {part}", error)
             failures.add(str(error))
@@ -96,7 +97,7 @@ def _item(example):
 
 
 def _check_labels(columns, findings, parts):
-    """Adds the balance of the classes, or the range of the numbers."""
+    """Reports the balance of the classes, or the range of the numbers."""
     labels = {
         part: [example.label for example in examples]
         for part, examples in parts.items()
@@ -121,7 +122,7 @@ def _check_labels(columns, findings, parts):
 
 
 def _num_rows(pieces, room, doc_stride):
-    """Returns how many rows texts become, windows counted."""
+    """Returns the number of rows, where long texts have one row per window."""
     if not doc_stride:
         return len(pieces)
     return int(np.sum(1 + -(-np.maximum(pieces - room, 0) // doc_stride)))
@@ -129,19 +130,19 @@ def _num_rows(pieces, room, doc_stride):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Lengths:
-    """How long the examples of a set are."""
+    """Lengths of the examples of a set."""
 
-    pieces: np.ndarray  # int64 [N], before cutting, without special ones.
+    pieces: np.ndarray  # int64 [N], before truncation, without special tokens.
     num_special: int  # [CLS], and [SEP] after each text.
 
     @property
-    def places(self):
-        """int64 [N]: pieces with special ones."""
+    def places(self) -> np.ndarray:
+        """int64 [N]: lengths with special tokens."""
         return self.pieces + self.num_special
 
 
 def _check_pieces(options, findings, part, items, tokenizer, *, progress):
-    """Adds what is cut and what is [UNK]; returns the lengths."""
+    """Reports truncated texts and [UNK]; returns the lengths."""
     per_item = len(items[0].texts)
     texts = [text for item in items for text in item.texts]
     pieces, unknown = text_checks.count_pieces(tokenizer, texts, progress=progress)

@@ -1,4 +1,10 @@
-"""How much each class counts in the loss, for data where some are rare."""
+"""Weights of the classes in the loss, for data in which some classes are rare.
+
+A class weight becomes a weight of the examples that have the class. The loss is already
+a weighted sum divided by the sum of the weights (padding rows have weight 0). The model
+therefore needs no second mechanism, and the result does not depend on how a batch is
+divided among devices. The release has no class weights.
+"""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -8,18 +14,19 @@ import numpy as np
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import features as features_module
 from bert_tf.tasks.classification import label_kinds
+from bert_tf.tasks.classification import task as task_module
 
 BALANCED = "balanced"
 
 
-def parsed(given: Sequence[str]) -> dict[str, float]:
-    """Returns the weights that `NAME=WEIGHT` items name.
+def parse(items: Sequence[str]) -> dict[str, float]:
+    """Returns the weights in a list of `NAME=WEIGHT`, by class.
 
     Raises:
-        ValueError: an item is no such thing, or a weight is not above 0.
+        ValueError: an item has another form, or a weight is not positive and finite.
     """
     weights = {}
-    for item in given:
+    for item in items:
         name, separator, text = item.rpartition("=")
         try:
             weight = float(text)
@@ -27,38 +34,43 @@ def parsed(given: Sequence[str]) -> dict[str, float]:
             weight = -1.0
         if not (separator and 0 < weight < float("inf")):
             raise ValueError(
-                f"--class_weights: expected {BALANCED!r}, or NAME=WEIGHT with weights "
-                f"above 0, got {item!r}."
+                f"--class_weights: expected {BALANCED!r}, or NAME=WEIGHT with a "
+                f"positive weight, got {item!r}."
             )
         weights[name] = weight
     return weights
 
 
 def weights_of(
-    given: Sequence[str], task, examples: Sequence[examples_module.InputExample]
+    items: Sequence[str],
+    task: task_module.Task,
+    examples: Sequence[examples_module.InputExample],
 ) -> Mapping[str, float] | None:
-    """Returns the weight of every class, or None where all count the same.
+    """Returns the weight of each class, or None if no weights are given.
+
+    `balanced` derives the weights from the training examples. Among N examples and C
+    classes, a class with n examples has the weight N / (C n), so that all classes have
+    the same total weight. If an example can have several classes, the weight is
+    (N - n) / n, so that the examples with the class weigh as much as those without.
 
     Args:
-        given: the items of --class_weights; classes that they do not name have 1.
-        task: `task.Task`.
-        examples: those to train on, for `balanced`. Then of N examples and C classes
-            one with n examples has N / (C n): all classes count the same. Where an
-            example may have several classes, (N - n) / n: having a class counts as
-            much as not having it.
+        items: values of --class_weights. Classes that they do not name have weight 1.
+        task: of the run.
+        examples: the training examples.
 
     Raises:
-        ValueError: a class is none of the task's, or balanced classes have no example.
+        ValueError: the task does not have a class, or `balanced` is given and a class
+            has no training examples.
     """
-    if not given:
+    if not items:
         return None
-    if tuple(given) == (BALANCED,):
+    if tuple(items) == (BALANCED,):
         return _balanced(task, examples)
-    weights = parsed(given)
+    weights = parse(items)
     for name in weights:
         if name not in task.labels:
             raise ValueError(
-                f"--class_weights: there is no class {name!r}; the classes are "
+                f"--class_weights: unknown class {name!r}; the classes are "
                 f"{', '.join(task.labels)}."
             )
     return {name: weights.get(name, 1.0) for name in task.labels}
@@ -73,13 +85,13 @@ def _balanced(task, examples):
         counts = np.bincount(columns["label_ids"], minlength=len(task.labels))
     weights = {}
     for name, count in zip(task.labels, counts.tolist(), strict=True):
-        others = len(examples) - count
-        if count == 0 or (is_multi and others == 0):
-            have = "no" if count == 0 else "every"
+        num_without = len(examples) - count
+        if count == 0 or (is_multi and num_without == 0):
+            which = "no" if count == 0 else "every"
             raise ValueError(
-                f"--class_weights={BALANCED}: {have} training example has the class "
-                f"{name!r}; give weights by name."
+                f"--class_weights={BALANCED}: {which} training example has the class "
+                f"{name!r}; give the weights by name, as in {name}=1."
             )
         balanced = len(examples) / (len(task.labels) * count)
-        weights[name] = others / count if is_multi else balanced
+        weights[name] = num_without / count if is_multi else balanced
     return weights

@@ -1,4 +1,4 @@
-"""Options of a classifier's data: a named task, a TensorFlow dataset or own tables."""
+"""Options for the data of a classifier: a task, a TensorFlow dataset, or own tables."""
 
 import dataclasses
 
@@ -28,7 +28,7 @@ _LABELS = ("labels", "label_separator", "regression")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DataOptions(trial_options.TrialOptions):
-    """Options of a classifier's data and labels."""
+    """Options for the data and labels of a classifier."""
 
     task_name: str | None = option(
         None,
@@ -106,17 +106,17 @@ class DataOptions(trial_options.TrialOptions):
         group="training",
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         self._check_labels()
         if self.task_name is not None:
-            self._check_task()
+            self._check_task(self.task_name.lower())
         elif self.tfds_name is not None:
             self._check_tfds()
         else:
             self._check_own_data()
 
-    def _check_labels(self):
+    def _check_labels(self) -> None:
         if len(set(self.labels)) != len(self.labels) or len(self.labels) == 1:
             raise options_module.OptionError(
                 f"--labels={','.join(self.labels)}: expected two or more different "
@@ -124,16 +124,15 @@ class DataOptions(trial_options.TrialOptions):
             )
         if self.label_separator == "":
             raise options_module.OptionError(
-                "--label_separator is empty; expected what stands between two names."
+                "--label_separator is empty; expected the text between two class names."
             )
         if self.regression:
             self._refuse(
                 ("labels", "label_separator", "threshold", "class_weights"),
-                "is of classes and does not go with --regression",
+                "is for classes and does not go with --regression",
             )
 
-    def _check_task(self):
-        name = self.task_name.lower()
+    def _check_task(self, name: str) -> None:
         if name not in TASK_NAMES:
             raise options_module.OptionError(
                 f"--task_name={self.task_name}: expected one of "
@@ -150,14 +149,17 @@ class DataOptions(trial_options.TrialOptions):
         if name != "xnli":
             self._refuse_languages()
         if name == "sts-b":
-            self._refuse(("class_weights",), "is of classes, and STS-B has numbers")
+            self._refuse(
+                ("class_weights",),
+                "is for classes, but the labels of STS-B are numbers",
+            )
         if name in WITHOUT_TRAINING and (self.do_train or self.dry_run):
             raise options_module.OptionError(
-                "--task_name=AX has nothing to train on; train with --task_name=MNLI, "
-                "then give that run's --output_dir with --task_name=AX."
+                "--task_name=AX has no training data; train with --task_name=MNLI, "
+                "then use --task_name=AX with the --output_dir of that run."
             )
 
-    def _check_tfds(self):
+    def _check_tfds(self) -> None:
         self._refuse(
             (*_FILES, *_LABELS),
             "is for your own tables and does not go with --tfds_name",
@@ -165,11 +167,11 @@ class DataOptions(trial_options.TrialOptions):
         self._refuse_languages()
         if len(self.tfds_splits) != 3:
             raise options_module.OptionError(
-                f"--tfds_splits={','.join(self.tfds_splits)}: expected three, to train "
-                "on, to evaluate on and to predict."
+                f"--tfds_splits={','.join(self.tfds_splits)}: expected three splits, "
+                "for training, evaluation and prediction."
             )
 
-    def _check_own_data(self):
+    def _check_own_data(self) -> None:
         if self.data_dir is not None:
             raise options_module.OptionError(
                 "--data_dir goes with --task_name; name your own files with "
@@ -184,9 +186,9 @@ class DataOptions(trial_options.TrialOptions):
         if self.do_predict:
             self._require("predict_file", "Predicting without --task_name")
 
-    def _refuse_languages(self):
+    def _refuse_languages(self) -> None:
         self._refuse(("train_language", "eval_language"), "goes with --task_name=XNLI")
 
-    def _check_tfds_splits(self):
+    def _check_tfds_splits(self) -> None:
         if self.tfds_splits != SPLITS:
             raise options_module.OptionError("--tfds_splits goes with --tfds_name.")

@@ -1,11 +1,16 @@
-"""A small student learns from a teacher's logits as well as from the labels.
+"""Distillation: a student learns from the logits of a teacher and from the labels.
+
+A label names one class. The teacher's probabilities ("soft targets") also say how
+plausible each of the other classes is for this text, which gives a small model more to
+learn from per example than the label alone. A temperature above 1 flattens both
+distributions, so that the small probabilities contribute as well.
 
 The teacher is the folder of another run. It reads the training texts once, before the
-first step, with its own vocabulary, casing and length; its logits are then a column of
-the features as any other, so that batches, replicas and resuming know nothing of it.
+first step, with its own vocabulary, casing and length. Its logits are then an ordinary
+column of the features, so batching, replicas and resuming need no special case.
 
-Source: Hinton, Vinyals, Dean, "Distilling the Knowledge in a Neural Network" (2015);
-the small models of the release are meant for it (Turc et al., 2019).
+Source: Hinton, Vinyals, Dean, "Distilling the Knowledge in a Neural Network" (2015).
+The release's small models are meant to be trained this way (Turc et al., 2019).
 """
 
 import dataclasses
@@ -14,7 +19,9 @@ import io
 import logging
 import os
 import zipfile
+from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 import numpy as np
@@ -26,10 +33,13 @@ from bert_tf import progress as progress_module
 from bert_tf.checkpoints.release import rotation
 from bert_tf.data import batching
 from bert_tf.modeling import classifier
+from bert_tf.modeling import config as config_module
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import features as features_module
 from bert_tf.tasks.classification import label_kinds
+from bert_tf.tasks.classification import options as classification_options
 from bert_tf.tasks.classification import predictor as classification_predictor
+from bert_tf.tasks.classification import task as task_module
 from bert_tf.training import evaluation as training_evaluation
 
 logger = logging.getLogger(__name__)
@@ -40,38 +50,49 @@ CACHE_FILE = "teacher_logits.npz"
 
 @keras.saving.register_keras_serializable("bert_tf")
 class DistilledClassifier(classifier.BertClassifier):
-    """A `BertClassifier` whose loss has a part for the teacher's opinion.
+    """A `BertClassifier` whose loss also compares student and teacher.
 
         loss = (1 - weight) * cross-entropy of the labels
                + weight * temperature² * KL(teacher || student), both at temperature
 
-    Both parts are reported as they are added up.
+    The gradient of the second term shrinks with 1 / temperature², which the factor
+    temperature² compensates. Both terms are reported with their factors.
 
     Args:
-        config: BertConfig.
-        num_labels: int, C.
-        temperature: float, what all logits are divided by.
-        weight: float from 0 to 1, the teacher's share.
-        **kwargs: those of `BertClassifier`.
+        config: size of the encoder.
+        num_labels: C.
+        temperature: divides all logits.
+        weight: of the teacher, from 0 to 1.
+        **kwargs: arguments of `BertClassifier`.
 
-    Features: those of `BertClassifier`, and `teacher_logits` float32 [B, C], for
-    losses only.
+    Features: those of `BertClassifier`, and `teacher_logits` float32 [B, C], which only
+    the loss reads.
     """
 
-    loss_names = ("classification_loss", "distillation_loss")
+    loss_names: tuple[str, ...] = ("classification_loss", "distillation_loss")
 
-    def __init__(self, config, *, num_labels, temperature, weight, **kwargs):
+    def __init__(
+        self,
+        config: config_module.BertConfig,
+        *,
+        num_labels: int,
+        temperature: float,
+        weight: float,
+        **kwargs: Any,
+    ):
         super().__init__(config, num_labels=num_labels, **kwargs)
         self.temperature = temperature
         self.weight = weight
 
-    def loss_weights(self, features):
-        """Returns the number of examples, for both parts."""
+    def loss_weights(self, features: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the total weight of the examples, for both terms."""
         count = ops.sum(self.example_weights(features))
         return dict.fromkeys(self.loss_names, count)
 
-    def loss_sums(self, features, outputs):
-        """Returns both parts, summed over the examples: float32 scalars."""
+    def loss_sums(
+        self, features: Mapping[str, Any], outputs: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Returns both terms, summed over the examples: float32 scalars."""
         sums = super().loss_sums(features, outputs)
         teacher = ops.cast(features[COLUMN], "float32") / self.temperature  # [B, C]
         student = outputs["logits"] / self.temperature
@@ -84,8 +105,8 @@ class DistilledClassifier(classifier.BertClassifier):
             "distillation_loss": self.weight * self.temperature**2 * total,
         }
 
-    def get_config(self):
-        """Returns what the constructor takes."""
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments of the constructor."""
         own = {"temperature": self.temperature, "weight": self.weight}
         return {**super().get_config(), **own}
 
@@ -95,58 +116,58 @@ class Teacher:
 
     Args:
         run_dir: `output_dir` of its training run.
-        task: `task.Task` of the student.
+        task: of the student.
 
     Raises:
         OSError: a file cannot be read.
-        ValueError: the folder holds no trained classifier, or its classes or its kind
-            of text are not the student's.
+        ValueError: the folder contains no trained classifier, or teacher and student
+            differ in their classes or in whether they read pairs.
     """
 
-    def __init__(self, run_dir: str, task):
+    def __init__(self, run_dir: str, task: task_module.Task):
         self._run_dir = run_dir
         self._labels = task.labels
         if task.label_kind != label_kinds.SINGLE_LABEL:
             raise ValueError(
-                f"--teacher={run_dir}: the data have labels of the kind "
-                f"{task.label_kind}; a teacher needs classes of which one is right."
+                f"--teacher={run_dir}: the data has {task.label_kind} labels, but "
+                "distillation requires one class per text."
             )
         self._predictor = classification_predictor.load(run_dir)
         found = self._predictor.task
         if set(found.labels) != set(task.labels):
             raise ValueError(
-                f"--teacher={run_dir} knows the classes {', '.join(found.labels)}, but "
-                f"the data have {', '.join(task.labels)}; expected the same ones."
+                f"--teacher={run_dir} has the classes {', '.join(found.labels)}, but "
+                f"the data has {', '.join(task.labels)}; expected the same classes."
             )
         if found.is_pair != task.is_pair:
             kinds = {True: "pairs of texts", False: "single texts"}
             raise ValueError(
                 f"--teacher={run_dir} was trained on {kinds[found.is_pair]}, but the "
-                f"data are {kinds[task.is_pair]}."
+                f"data has {kinds[task.is_pair]}."
             )
 
     def logits(
         self,
         examples: Sequence[examples_module.InputExample],
-        options,
+        options: classification_options.RunClassifierOptions,
         *,
         progress: progress_module.Progress = progress_module.silent,
     ) -> np.ndarray:
-        """Returns the logits of some examples; those of an earlier call are read back.
+        """Returns the teacher's logits, from the file in `output_dir` if it matches.
 
         Args:
             examples: N examples.
-            options: `RunClassifierOptions`; the logits are kept in its output_dir.
-            progress: told how many batches are done.
+            options: of the student's run. Its `output_dir` keeps the logits.
+            progress: reports the number of finished batches.
 
         Returns:
-            float32 [N, C], columns in the order of the student's classes.
+            float32 [N, C], in the order of the student's classes.
         """
         fingerprint = self._fingerprint(examples)
         path = os.path.join(options.output_dir, CACHE_FILE)
         logits = _read(path, fingerprint)
         if logits is None:
-            logger.info("The teacher reads %d examples.", len(examples))
+            logger.info("Computing the teacher's logits of %d examples.", len(examples))
             logits = self._computed(examples, options, progress)
             with files.complete_or_absent(path, "wb") as file:
                 np.savez(file, logits=logits, fingerprint=fingerprint)
@@ -161,7 +182,7 @@ class Teacher:
             self._predictor.tokenizer,
             progress=progress,
         )
-        # On one device, whatever the student trains on.
+        # The default strategy: one device, even if the student trains on several.
         predicted = training_evaluation.Evaluation(
             self._predictor.model,
             tf.distribute.get_strategy(),
@@ -173,9 +194,9 @@ class Teacher:
         return predicted["logits"][:, order]
 
     def _fingerprint(self, examples):
-        """Returns what changes with the teacher's weights, the classes or the texts."""
+        """Returns a hash of the teacher's weights, the classes and the texts."""
         digest = hashlib.sha256(repr(self._labels).encode())
-        # The index holds a checksum of every tensor.
+        # The index file contains a checksum of every tensor.
         prefix = rotation.latest(self._run_dir)
         with files.open_file(f"{prefix}.index", "rb") as file:
             digest.update(file.read())
@@ -185,7 +206,7 @@ class Teacher:
 
 
 def _read(path, fingerprint):
-    """Returns the logits in a file, or None where it is not there or of others."""
+    """Returns the logits in a file; None if it is missing or of another fingerprint."""
     if not files.exists(path):
         return None
     with files.open_file(path, "rb") as file:

@@ -1,4 +1,4 @@
-"""What logits are worth: the scores and the loss of one set of examples."""
+"""Evaluation: scores, loss and predicted labels of a set of examples."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -12,32 +12,35 @@ from bert_tf.tasks.classification import features as features_module
 from bert_tf.tasks.classification import label_kinds
 from bert_tf.tasks.classification import predictions as classification_predictions
 from bert_tf.tasks.classification import scores
+from bert_tf.tasks.classification import task as task_module
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Evaluated:
-    """How a model did on one set."""
+    """Results of a model on one set."""
 
-    scores: Mapping[str, float]  # By name, with `loss`, the mean over the examples.
-    said: tuple[str, ...]  # What the model says of each example, as a label has it.
-    # Whether that is the label; a number, within a standard deviation of the labels.
-    is_right: tuple[bool, ...]
+    scores: Mapping[
+        str, float
+    ]  # By name, including `loss`, the mean over the examples.
+    predicted: tuple[str, ...]  # In the format of the labels.
+    # A number is correct within one standard deviation of the labels.
+    is_correct: tuple[bool, ...]
 
 
 def evaluated(
     examples: Sequence[examples_module.InputExample],
     logits: np.ndarray,
-    task,
+    task: task_module.Task,
     *,
     task_name: str | None,
 ) -> Evaluated:
-    """Returns scores, loss and answers.
+    """Returns the scores, the loss and the predicted labels.
 
     Args:
         examples: N examples with labels.
         logits: float32 [N, C].
-        task: `task.Task` of the model.
-        task_name: of the data, which decides on the scores; None for own data.
+        task: of the model.
+        task_name: of the data; determines the scores. None for your own data.
     """
     columns = features_module.label_columns(examples, task)
     [truth] = columns.values()
@@ -48,22 +51,23 @@ def evaluated(
     answers = classification_predictions.answers_of(logits, task)
     return Evaluated(
         scores=found | {"loss": loss},
-        said=tuple(classification_predictions.said(answer) for answer in answers),
-        is_right=tuple(_is_right(truth, predicted, task.label_kind).tolist()),
+        predicted=tuple(classification_predictions.said(answer) for answer in answers),
+        is_correct=tuple(_is_correct(truth, predicted, task.label_kind).tolist()),
     )
 
 
-def _is_right(truth, predicted, kind):
+def _is_correct(truth, predicted, kind):
     if kind == label_kinds.REGRESSION:
         return np.abs(truth - predicted) <= np.std(truth)
     return np.all((truth == predicted).reshape(len(truth), -1), axis=1)
 
 
 def named(by_set: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """Returns the scores of all sets under names of their own.
+    """Returns the scores of all sets in one dictionary, under different names.
 
-    "dev" has `eval_NAME`, "dev_mismatched" `eval_NAME_mismatched`. Where there is no
-    "dev", as of XNLI in several languages, `eval_NAME` is the mean of the sets.
+    A score of the set "dev" is called `eval_NAME`, and a score of "dev_mismatched"
+    `eval_NAME_mismatched`. If there is no set "dev", as for XNLI in several languages,
+    `eval_NAME` is the mean over the sets.
     """
     results = {
         f"eval_{name}{part.removeprefix('dev')}": value

@@ -1,7 +1,8 @@
-"""Examples: texts with their classes, from tables with named columns."""
+"""Examples: texts and their labels, read from tables with named columns."""
 
 import dataclasses
 import logging
+from collections.abc import Iterable
 from collections.abc import Sequence
 
 from bert_tf.data import tables
@@ -14,102 +15,104 @@ ID_COLUMN = "id"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class InputExample:
-    """One text, or pair of texts, and its class."""
+    """One text or pair of texts, and its label.
 
-    guid: str  # Names the example: "dev-7", or the row's id.
+    Source: InputExample of run_classifier.py, 2018.
+    """
+
+    guid: str  # Unique name, such as "dev-7", or the id in the table.
     text_a: str
-    text_b: str | None = None  # None where the task has single texts.
-    # As the table has it: a class, several, or a number; None where it is to be found.
+    text_b: str | None = None  # None if the task has single texts.
+    # The cell of the table: a class, several classes, or a number. None if unknown.
     label: str | None = None
-    # "file:line", for messages; None where it is not known.
-    place: str | None = dataclasses.field(default=None, compare=False)
-    # What a GLUE submission calls the row; None outside of GLUE's test files.
+    place: str | None = dataclasses.field(default=None, compare=False)  # "file:line".
+    # Index of the row in a GLUE submission. Only GLUE's test files have one.
     index: str | None = dataclasses.field(default=None, compare=False)
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The text, or both."""
+        """The text, or both texts of a pair."""
         return (self.text_a,) if self.text_b is None else (self.text_a, self.text_b)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Columns:
-    """Which column of a table holds what."""
+    """Names of the columns of a table, and the kind of its labels."""
 
     text: str = "text"
-    text_b: str | None = None  # None where the task has single texts.
-    label: str | None = "label"  # None where the rows have no class.
-    kind: str = label_kinds.SINGLE_LABEL  # What a label is; see `label_kinds`.
-    separator: str | None = None  # Between the classes of one cell; None: it has one.
-    # GLUE's, of test files: what a submission calls the row. None: own data, whose
-    # column `id`, if there is one, names the examples.
+    text_b: str | None = None  # None if the task has single texts.
+    label: str | None = "label"  # None if the rows have no labels.
+    kind: str = label_kinds.SINGLE_LABEL  # One of `label_kinds.KINDS`.
+    separator: str | None = None  # Between class names. None: one class per cell.
+    # Column of the row index in GLUE's test files. None for your own data, where the
+    # optional column `id` names the examples.
     index: str | None = None
 
     def names(self) -> list[str]:
-        """Returns the names of the columns that a table must have."""
+        """Returns the names of the required columns."""
         names = (self.text, self.text_b, self.label)
         return [name for name in names if name is not None]
 
     def without_label(self) -> "Columns":
-        """Returns the columns of rows whose class is to be found."""
+        """Returns the columns of a table without labels."""
         return dataclasses.replace(self, label=None)
 
 
 class DataProcessor:
-    """What a task says about its data; subclass it for a new one.
+    """Reads the data of a task. Subclass it to add a task.
 
-    `data_dir` is the folder of the task's files. Labels are in the order of the
-    model's outputs.
+    `data_dir` is the folder with the task's files. The sets are called "train", "dev"
+    and "test". Further sets of a task have names that begin with "dev_" or "test_".
 
     Source: DataProcessor of run_classifier.py, 2018.
     """
 
-    # A list for what is wrong with rows, which are then left out; None refuses them.
+    # Collects the errors of broken rows, which are skipped. None: a broken row raises.
     broken_rows: list[str] | None = None
 
     def get_train_examples(self, data_dir: str) -> list[InputExample]:
-        """Returns the examples to train on, labelled."""
+        """Returns the labelled examples for training."""
         raise NotImplementedError
 
     def get_dev_examples(self, data_dir: str) -> list[InputExample]:
-        """Returns the examples to evaluate on, labelled."""
+        """Returns the labelled examples for evaluation."""
         raise NotImplementedError
 
     def get_test_examples(self, data_dir: str) -> list[InputExample]:
-        """Returns the examples to predict; labels in the file are not read."""
+        """Returns the examples to predict. Labels in the file are ignored."""
         raise NotImplementedError
 
     def get_dev_sets(self, data_dir: str) -> dict[str, list[InputExample]]:
-        """Returns all sets to evaluate on: "dev", or names that start with "dev_"."""
+        """Returns the examples of all sets for evaluation, by set name."""
         return {"dev": self.get_dev_examples(data_dir)}
 
     def get_test_sets(self, data_dir: str) -> dict[str, list[InputExample]]:
-        """Returns all sets to predict: "test", or names that start with "test_"."""
+        """Returns the examples of all sets to predict, by set name."""
         return {"test": self.get_test_examples(data_dir)}
 
     def get_submission_files(self) -> dict[str, str]:
-        """Returns the name of GLUE's submission file of each set to predict."""
+        """Returns the name of the GLUE submission file of each set to predict."""
         return {}
 
     def get_labels(self) -> list[str]:
-        """Returns the names of the classes."""
+        """Returns the class names, in the order of the model's outputs."""
         raise NotImplementedError
 
     def get_files(self, data_dir: str) -> dict[str, str]:
-        """Returns the paths of "train" and all sets, where they are files."""
+        """Returns the path of each set that is read from a file."""
         return {}
 
     def get_train_files(self, data_dir: str) -> list[str]:
-        """Returns the paths of all files to train on; most often it is one."""
+        """Returns the paths of all training files, usually one."""
         paths = self.get_files(data_dir)
         return [paths["train"]] if "train" in paths else []
 
     def get_languages(self) -> list[str]:
-        """Returns the ISO codes of what is trained on; none where not known."""
+        """Returns the ISO codes of the training languages, if they are known."""
         return []
 
     def get_set_name(self, part: str) -> str | None:
-        """Returns what "train" or a set is called elsewhere, where it is no file."""
+        """Returns the published name of a set that is not read from a file."""
         return None
 
 
@@ -122,22 +125,22 @@ def read_examples(
     header: Sequence[str] | None = None,
     broken_rows: list[str] | None = None,
 ) -> list[InputExample]:
-    """Returns the examples of a table; logs how many of them have an empty text.
+    """Returns the examples of a table. Logs the number of empty texts.
 
     Args:
-        path: the file; see `tables.read_table`.
-        columns: which column holds what.
-        set_type: "train", "dev" or "test". With the number of the row, the header
-            being row 0, it names an example, as in 2018; a column `id` does it better.
-        labels: names of the classes; empty allows every label.
-        header: names of the columns of a file without a header.
-        broken_rows: a list for what is wrong with rows, which are then left out; None
-            refuses them.
+        path: of the table; see `tables.read_table`.
+        columns: names of its columns.
+        set_type: "train", "dev" or "test". Without a column `id`, examples are named
+            SET-ROW as in the release, where the header is row 0.
+        labels: class names. If empty, all labels are accepted.
+        header: column names of a file without a header line.
+        broken_rows: collects the errors of broken rows, which are skipped. None: a
+            broken row raises.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: the file is not such a table, a label is not in the list, or an id
-            is there twice; the message has file and line.
+        ValueError: a column is missing, a label is invalid, or an id occurs twice. The
+            message contains file and line.
     """
     rows = tables.read_table(
         path, columns.names(), header=header, broken_rows=broken_rows
@@ -149,7 +152,7 @@ def read_examples(
 
 
 def examples_of(
-    rows,
+    rows: Iterable[tables.Row],
     columns: Columns,
     set_type: str,
     *,
@@ -157,7 +160,7 @@ def examples_of(
     first_row: int = 0,
     broken_rows: list[str] | None = None,
 ) -> list[InputExample]:
-    """Returns the examples in some `tables.Row`s; else as `read_examples`."""
+    """Returns the examples of the rows of a table. Arguments as in `read_examples`."""
     examples: list[InputExample] = []
     place_of_id: dict[str, str] = {}
     for number, row in enumerate(rows, start=first_row):
@@ -191,8 +194,8 @@ def _check_new(guid, place_of_id, place):
     first = place_of_id.setdefault(guid, place)
     if first != place:
         raise ValueError(
-            f"{place}: the id {guid!r:.60} is that of {first} too; give every row an "
-            "id of its own, or leave the column out."
+            f"{place}: the id {guid!r:.60} occurs already in {first}; give each row a "
+            "unique id, or remove the column."
         )
 
 
@@ -201,4 +204,4 @@ def _warn_of_empty(examples):
         example.place for example in examples if not all(map(str.strip, example.texts))
     ]
     if empty:
-        logger.warning("%s: a text is empty (%d in all).", empty[0], len(empty))
+        logger.warning("%s: a text is empty (%d in total).", empty[0], len(empty))

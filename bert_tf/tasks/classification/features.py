@@ -1,8 +1,12 @@
-"""Examples to the columns that the model reads."""
+"""Features: the numbers that the model reads, one row per example or window.
+
+Shape letters: S sequence, C classes.
+"""
 
 import dataclasses
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -10,47 +14,47 @@ from bert_tf import progress as progress_module
 from bert_tf.data import packing
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import label_kinds
+from bert_tf.tasks.classification import task as task_module
 from bert_tf.tasks.classification import windows
 
-# Enough for the in-graph tokenizer to be busy, little enough for a moving bar.
+# Large enough for an efficient in-graph tokenizer, small enough for a smooth bar.
 EXAMPLES_PER_CALL = 2048
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Rows:
-    """What a model reads of some examples."""
+    """The features of a list of examples."""
 
-    # `input_ids`, `input_mask`, `segment_ids`: int32 [rows, S]; those of the labels.
+    # `input_ids`, `input_mask`, `segment_ids`: int32 [rows, S], and `label_columns`.
     columns: Mapping[str, np.ndarray]
-    # int64 [rows]: which example each row is of; several where texts have windows.
+    # int64 [rows]: index of each row's example. Long texts can have several rows.
     example_numbers: np.ndarray
 
     @property
     def num_rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return len(self.example_numbers)
 
 
 def rows_of(
     examples: Sequence[examples_module.InputExample],
-    task,
-    tokenizer,
+    task: task_module.Task,
+    tokenizer: Any,
     *,
     weights: Mapping[str, float] | None = None,
     progress: progress_module.Progress = progress_module.silent,
 ) -> Rows:
-    """Returns the rows of a task's examples.
+    """Returns the features of examples, in windows if the task has a `doc_stride`.
+
+    All windows of an example have its label. Their weights in the training loss add up
+    to the weight of an example with one row (`example_weights`).
 
     Args:
-        examples: N examples, all of single texts or all of pairs.
-        task: `task.Task`.
+        examples: N examples, all with one text or all with two.
+        task: of the run.
         tokenizer: an `InGraphTokenizer` (fast) or a `FullTokenizer`.
-        weights: how much each class counts, by name; None: all the same.
-        progress: told how many examples are done.
-
-    Returns:
-        The rows. An example's label is in all of its windows; together they count as
-        much as an example of one row (`example_weights`), in training.
+        weights: weight of each class in the loss. None: all weights are 1.
+        progress: reports the number of tokenized examples.
     """
     if task.doc_stride:
         columns, numbers = _windows(examples, task, tokenizer, progress)
@@ -67,7 +71,7 @@ def rows_of(
 
 
 def _windows(examples, task, tokenizer, progress):
-    """Returns the encoder's columns of all windows, and the example that each is of."""
+    """Returns the encoder's columns of all windows, and the example of each window."""
     parts, numbers = [], []
     for start in range(0, len(examples), EXAMPLES_PER_CALL):
         part = examples[start : start + EXAMPLES_PER_CALL]
@@ -85,19 +89,28 @@ def _windows(examples, task, tokenizer, progress):
     return columns, np.concatenate(numbers)
 
 
-def label_columns(examples, task, weights=None) -> dict[str, np.ndarray]:
-    """Returns the columns of the labels, a row an example; see `model`.
+def label_columns(
+    examples: Sequence[examples_module.InputExample],
+    task: task_module.Task,
+    weights: Mapping[str, float] | None = None,
+) -> dict[str, np.ndarray]:
+    """Returns the columns of the labels, one row per example.
+
+    The models in `modeling.classifier` read them:
+
+    | kind of label | labels                         | weights, if given               |
+    |---------------|--------------------------------|---------------------------------|
+    | single_label  | `label_ids` int32 [N]          | `example_weights` float32 [N]   |
+    | multi_label   | `label_indicators` int32 [N, C]| `label_weights` float32 [N, C]  |
+    | regression    | `label_values` float32 [N]     |                                 |
+
+    Examples without a label have `label_ids` 0, as in the release. `label_weights` is
+    the weight of the class if the example has it, and 1 otherwise.
 
     Args:
         examples: N examples.
-        task: `task.Task`.
-        weights: as for `rows_of`.
-
-    Returns:
-        Of one class `label_ids`, int32 [N], 0 for examples without a label, as in
-        2018; of several `label_indicators`, int32 [N, C]; of numbers `label_values`,
-        float32 [N]. With weights `example_weights`, float32 [N], or of several classes
-        `label_weights`, float32 [N, C]: a class's weight where the example has it.
+        task: of the run.
+        weights: as in `rows_of`.
     """
     labels = [example.label for example in examples]
     if task.label_kind == label_kinds.REGRESSION:
@@ -107,7 +120,7 @@ def label_columns(examples, task, weights=None) -> dict[str, np.ndarray]:
     if task.label_kind == label_kinds.SINGLE_LABEL:
         columns = {"label_ids": _label_ids(examples, task.labels)}
         if weights:
-            drawn = [weights.get(label, 1.0) for label in labels]
+            drawn = [weights.get(label or "", 1.0) for label in labels]
             columns["example_weights"] = np.array(drawn, np.float32)
         return columns
     indicators = np.zeros((len(labels), len(task.labels)), np.int32)
@@ -125,23 +138,23 @@ def convert_examples_to_features(
     examples: Sequence[examples_module.InputExample],
     labels: Sequence[str],
     max_seq_length: int,
-    tokenizer,
+    tokenizer: Any,
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> dict[str, np.ndarray]:
-    """Returns the columns of a task's examples.
+    """Returns the features of examples with one class each.
 
     Args:
-        examples: N examples, all of single texts or all of pairs.
-        labels: names of the classes, in the order of the model's outputs.
-        max_seq_length: S; a single text is cut to S - 2 pieces, a pair to S - 3 both
-            together, the longer one first.
+        examples: N examples, all with one text or all with two.
+        labels: class names, in the order of the model's outputs.
+        max_seq_length: S. A single text is truncated to S - 2 word pieces, a pair to
+            S - 3 together, the longer text first.
         tokenizer: an `InGraphTokenizer` (fast) or a `FullTokenizer`.
-        progress: told how many examples are done.
+        progress: reports the number of tokenized examples.
 
     Returns:
-        `input_ids`, `input_mask`, `segment_ids`: int32 [N, S]. `label_ids`: int32 [N];
-        0 for examples without a label, as in 2018.
+        `input_ids`, `input_mask`, `segment_ids`: int32 [N, S]. `label_ids`: int32 [N],
+        0 for examples without a label, as in the release.
 
     Source: convert_single_example of run_classifier.py, 2018.
     """
@@ -150,7 +163,15 @@ def convert_examples_to_features(
 
 
 def _packed(examples, max_seq_length, tokenizer, progress):
-    """Returns the encoder's columns, a row an example, in memory that is taken once."""
+    """Returns the encoder's columns, one row per example.
+
+    A pair is one sequence, [CLS] A [SEP] B [SEP], rather than two encoded separately:
+    self-attention then compares both texts in every layer, which replaces the extra
+    cross-attention of earlier pair models (section 3.2 of the paper). Segment ids mark
+    the second text. Both texts share S positions, so the longer one is truncated first:
+    a word piece of the shorter text is likely to say more.
+    """
+    # Allocated once: joining parts at the end would need twice the memory.
     columns = {
         name: np.zeros((len(examples), max_seq_length), np.int32)
         for name in ("input_ids", "input_mask", "segment_ids")

@@ -1,7 +1,7 @@
-"""GLUE's tasks, each from the folder of files that GLUE hands out for it.
+"""The GLUE tasks, read from the files that GLUE distributes.
 
-What a class calls `parts` are the names of these files. Sets to evaluate on start with
-"dev", sets to predict with "test".
+`parts` maps the sets of a task to file names. The names of sets for evaluation begin
+with "dev", and those of sets to predict with "test".
 """
 
 import logging
@@ -14,7 +14,7 @@ from bert_tf.tasks.classification import label_kinds
 
 logger = logging.getLogger(__name__)
 
-# GLUE's files of CoLA have no header, apart from test.tsv.
+# Of GLUE's files of CoLA, only test.tsv has a header.
 _COLA_HEADER = ("source", "label", "original_label", "sentence")
 _INDEX = "index"
 _PARTS = {"train": "train.tsv", "dev": "dev.tsv", "test": "test.tsv"}
@@ -26,18 +26,18 @@ _PARTS_OF_MNLI = {
     "test_mismatched": "test_mismatched.tsv",
 }
 _PARTS_OF_AX = {"dev": "diagnostic-full.tsv", "test": "diagnostic.tsv"}
-# The order of the release's MnliProcessor and XnliProcessor.
+# In the order of the release's MnliProcessor and XnliProcessor.
 ENTAILMENT_LABELS = ("contradiction", "entailment", "neutral")
 
 
 class GlueProcessor(examples_module.DataProcessor):
-    """A task in files with named columns; subclasses say which."""
+    """Reads a task from tables. Subclasses set its columns, labels and files."""
 
     columns: examples_module.Columns = examples_module.Columns(index=_INDEX)
-    header: tuple[str, ...] | None = None  # Of training and dev files without one.
+    header: tuple[str, ...] | None = None  # Of train and dev files without a header.
     labels: tuple[str, ...] = ("0", "1")
     parts = _PARTS
-    # Names of the answer files that GLUE's server expects, one per test set.
+    # Names of the answer files that the GLUE server expects, one per test set.
     submitted_as: tuple[str, ...] = ()
 
     def get_train_examples(self, data_dir: str) -> list[examples_module.InputExample]:
@@ -45,17 +45,17 @@ class GlueProcessor(examples_module.DataProcessor):
         return self.read_labelled(data_dir, "train")
 
     def get_dev_examples(self, data_dir: str) -> list[examples_module.InputExample]:
-        """Returns the examples of dev.tsv, or of the first of several."""
+        """Returns the examples of the first file for evaluation."""
         return self.read_labelled(data_dir, "dev")
 
     def get_test_examples(self, data_dir: str) -> list[examples_module.InputExample]:
-        """Returns the examples of test.tsv, or of the first of several; no labels."""
+        """Returns the examples of the first file to predict, without labels."""
         return self._read_unlabelled(data_dir, "test")
 
     def get_dev_sets(
         self, data_dir: str
     ) -> dict[str, list[examples_module.InputExample]]:
-        """Returns the examples of all files to evaluate on."""
+        """Returns the examples of all files for evaluation."""
         return {
             part: self.read_labelled(data_dir, part)
             for part in self.parts
@@ -73,12 +73,12 @@ class GlueProcessor(examples_module.DataProcessor):
         }
 
     def get_submission_files(self) -> dict[str, str]:
-        """Returns the names that GLUE's server expects."""
+        """Returns the names of the answer files that the GLUE server expects."""
         parts = [part for part in self.parts if part.startswith("test")]
         return dict(zip(parts, self.submitted_as, strict=True))
 
     def get_labels(self) -> list[str]:
-        """Returns the names of the classes; none of numbers."""
+        """Returns the class names; an empty list for regression."""
         return list(self.labels)
 
     def get_files(self, data_dir: str) -> dict[str, str]:
@@ -110,7 +110,7 @@ class GlueProcessor(examples_module.DataProcessor):
 
 
 class ColaProcessor(GlueProcessor):
-    """CoLA: is a sentence acceptable English? Scored by Matthews' correlation."""
+    """CoLA: is a sentence acceptable English? Score: Matthews correlation."""
 
     columns = examples_module.Columns(text="sentence", index=_INDEX)
     header = _COLA_HEADER
@@ -118,14 +118,14 @@ class ColaProcessor(GlueProcessor):
 
 
 class Sst2Processor(GlueProcessor):
-    """SST-2: does a sentence of a film review praise? Scored by accuracy."""
+    """SST-2: is a sentence of a film review positive? Score: accuracy."""
 
     columns = examples_module.Columns(text="sentence", index=_INDEX)
     submitted_as = ("SST-2.tsv",)
 
 
 class MrpcProcessor(GlueProcessor):
-    """MRPC: do two sentences say the same? Scored by F1 and accuracy."""
+    """MRPC: are two sentences paraphrases? Scores: F1 and accuracy."""
 
     columns = examples_module.Columns(
         text="#1 String", text_b="#2 String", label="Quality", index=_INDEX
@@ -134,7 +134,7 @@ class MrpcProcessor(GlueProcessor):
 
 
 class StsbProcessor(GlueProcessor):
-    """STS-B: how alike are two sentences, from 0 to 5? Scored by correlations."""
+    """STS-B: how similar are two sentences, from 0 to 5? Scores: correlations."""
 
     columns = examples_module.Columns(
         text="sentence1",
@@ -148,7 +148,7 @@ class StsbProcessor(GlueProcessor):
 
 
 class QqpProcessor(GlueProcessor):
-    """QQP: are two questions of Quora the same? Scored by F1 and accuracy."""
+    """QQP: are two Quora questions duplicates? Scores: F1 and accuracy."""
 
     columns = examples_module.Columns(
         text="question1", text_b="question2", label="is_duplicate", index="id"
@@ -158,10 +158,10 @@ class QqpProcessor(GlueProcessor):
     def read_labelled(
         self, data_dir: str, part: str
     ) -> list[examples_module.InputExample]:
-        """Returns the examples of one file, without those that GLUE itself broke.
+        """Returns the examples of one file, without the rows that are broken in GLUE.
 
-        Some questions hold a line break, which tears their rows in two. GLUE's own
-        baselines leave such rows out.
+        Some questions contain a line break, which splits their row in two. GLUE's own
+        baselines also skip such rows.
         """
         path = self.get_files(data_dir)[part]
         broken: list[str] = []
@@ -176,16 +176,16 @@ class QqpProcessor(GlueProcessor):
         )
         if broken:
             logger.warning(
-                "%s %d rows of this kind are left out.", broken[0], len(broken)
+                "%s Skipped %d rows with such errors.", broken[0], len(broken)
             )
         return found
 
 
 class MnliProcessor(GlueProcessor):
-    """MNLI: does the first sentence imply the second, or contradict it?
+    """MNLI: does the first sentence imply or contradict the second? Score: accuracy.
 
-    Scored by accuracy, on sentences of the training set's genres ("matched") and of
-    others ("mismatched").
+    There is one set with the genres of the training set ("matched") and one with other
+    genres ("mismatched").
     """
 
     columns = examples_module.Columns(
@@ -197,7 +197,7 @@ class MnliProcessor(GlueProcessor):
 
 
 class QnliProcessor(GlueProcessor):
-    """QNLI: does a sentence hold the answer to a question? Scored by accuracy."""
+    """QNLI: does a sentence contain the answer to a question? Score: accuracy."""
 
     columns = examples_module.Columns(text="question", text_b="sentence", index=_INDEX)
     labels = ("entailment", "not_entailment")
@@ -205,7 +205,7 @@ class QnliProcessor(GlueProcessor):
 
 
 class RteProcessor(GlueProcessor):
-    """RTE: does the first sentence imply the second? Scored by accuracy."""
+    """RTE: does the first sentence imply the second? Score: accuracy."""
 
     columns = examples_module.Columns(
         text="sentence1", text_b="sentence2", index=_INDEX
@@ -215,7 +215,7 @@ class RteProcessor(GlueProcessor):
 
 
 class WnliProcessor(GlueProcessor):
-    """WNLI: is a sentence with its pronoun replaced implied? Scored by accuracy."""
+    """WNLI: is the sentence with its pronoun replaced implied? Score: accuracy."""
 
     columns = examples_module.Columns(
         text="sentence1", text_b="sentence2", index=_INDEX
@@ -224,9 +224,9 @@ class WnliProcessor(GlueProcessor):
 
 
 class AxProcessor(GlueProcessor):
-    """AX, GLUE's diagnostic set, for a model that was trained on MNLI.
+    """AX: the diagnostic set of GLUE, for models trained on MNLI.
 
-    diagnostic.tsv (or AX.tsv) is to be predicted; diagnostic-full.tsv has labels too.
+    diagnostic.tsv (or AX.tsv) is the set to predict. diagnostic-full.tsv has labels.
     """
 
     columns = examples_module.Columns(
@@ -237,24 +237,25 @@ class AxProcessor(GlueProcessor):
     submitted_as = ("AX.tsv",)
 
     def get_train_examples(self, data_dir: str) -> list[examples_module.InputExample]:
-        """Raises ValueError: there is nothing to train on."""
+        """Raises ValueError: AX has no training data."""
         raise ValueError(
-            "AX has nothing to train on; train with --task_name=MNLI, then give that "
-            "run's --output_dir with --task_name=AX."
+            "AX has no training data; train with --task_name=MNLI, then use "
+            "--task_name=AX with the --output_dir of that run."
         )
 
     def get_files(self, data_dir: str) -> dict[str, str]:
         """Returns the paths of both files."""
         paths = super().get_files(data_dir)
         if not files.exists(paths["test"]):
-            other = os.path.join(data_dir, self.submitted_as[0])
-            paths["test"] = other if files.exists(other) else paths["test"]
+            alternative = os.path.join(data_dir, self.submitted_as[0])
+            if files.exists(alternative):
+                paths["test"] = alternative
         return paths
 
     def read_labelled(
         self, data_dir: str, part: str
     ) -> list[examples_module.InputExample]:
-        """Returns the examples of diagnostic-full.tsv, whose columns are its own."""
+        """Returns the examples of diagnostic-full.tsv, which has its own columns."""
         columns = examples_module.Columns(
             text="Premise", text_b="Hypothesis", label="Label", index=_INDEX
         )
@@ -268,7 +269,7 @@ class AxProcessor(GlueProcessor):
         )
 
 
-PROCESSORS = {
+PROCESSORS: dict[str, type[GlueProcessor]] = {
     "cola": ColaProcessor,
     "mrpc": MrpcProcessor,
     "sst-2": Sst2Processor,

@@ -1,4 +1,4 @@
-"""GLUE in one table, from the runs of its tasks or from files of answers."""
+"""The GLUE table of the paper, from runs or from answer files."""
 
 import dataclasses
 import json
@@ -11,43 +11,45 @@ from bert_tf import files
 from bert_tf.data import tables
 from bert_tf.tasks.classification import glue
 from bert_tf.tasks.classification import label_kinds
+from bert_tf.tasks.classification import options as classification_options
 from bert_tf.tasks.classification import scores
 
-# Only a folder with both is a finished run.
+# A folder with both files is a finished run.
 _FILES_OF_RUN = ("task.json", "eval_results.txt")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Column:
-    """One of the table's lines: a column of the paper's Table 1."""
+    """One column of Table 1 of the paper. `report` prints it as a line."""
 
-    name: str  # As the paper and GLUE's server call it; answers are in NAME.tsv.
-    task_name: str  # As `glue.PROCESSORS` calls it.
-    score: str  # What the paper reports of it.
+    name: str  # Of the paper and the GLUE server. Answers are in NAME.tsv.
+    task_name: str  # A key of `glue.PROCESSORS`.
+    score: str  # The score that the paper reports, a key of `scores.SCORES`.
     part: str = "dev"  # The set.
-    folder: str  # GLUE's, of the task.
+    folder: str  # The task's folder in the GLUE data.
     is_in_average: bool = True
 
     @property
     def key(self) -> str:
-        """The score's name in eval_results.txt."""
+        """The key of the score in eval_results.txt."""
         return f"eval_{self.score}{self.part.removeprefix('dev')}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Found:
-    """A score and where it is from."""
+    """A score and its source."""
 
-    value: float  # The mean, where there are several runs.
-    source: str
+    value: float  # The mean if there are several runs.
+    source: str  # Folder of a run, or path of an answer file.
 
 
-def _column(name, score, **values):
+def _column(name: str, score: str, **values: Any) -> Column:
     task = {"task_name": name.lower(), "folder": name} | values
     return Column(name=name, score=score, **task)
 
 
-# Table 1 of the paper, in its order; WNLI is left out of its average.
+# Table 1 of the paper, in its order. The average omits WNLI: each system submitted so
+# far had done worse than predicting the majority class (section 4.1).
 COLUMNS = (
     _column("MNLI-m", "accuracy", task_name="mnli", folder="MNLI"),
     _column(
@@ -64,16 +66,13 @@ COLUMNS = (
 )
 
 
-def run(options) -> str:
-    """Returns the table; writes the JSON file if one is asked for.
-
-    Args:
-        options: `classification.options.EvaluateGlueOptions`.
+def run(options: classification_options.EvaluateGlueOptions) -> str:
+    """Returns the table, and writes the JSON file if the options name one.
 
     Raises:
         OSError: a file cannot be read or written.
-        ValueError: there is nothing of GLUE, a task is there twice, or a file of
-            answers does not fit its dev set.
+        ValueError: there are no scores, a task has two sources, or an answer file does
+            not match its development set.
     """
     found = found_in(options.input_dir, options.data_dir)
     if options.output_file is not None:
@@ -85,11 +84,11 @@ def run(options) -> str:
 
 
 def found_in(input_dir: str, data_dir: str | None = None) -> dict[str, Found]:
-    """Returns the scores of a folder's runs and files of answers, by column.
+    """Returns the scores of the runs and answer files in a folder, by column.
 
     Args:
         input_dir: see `EvaluateGlueOptions`.
-        data_dir: see there; None: only runs count.
+        data_dir: see `EvaluateGlueOptions`. None: answer files are ignored.
 
     Raises:
         OSError, ValueError: see `run`.
@@ -109,15 +108,15 @@ def found_in(input_dir: str, data_dir: str | None = None) -> dict[str, Found]:
         if data_dir is not None and files.exists(path):
             if column.name in found:
                 raise ValueError(
-                    f"{column.name} is there twice, in {found[column.name].source} and "
-                    f"{path}; expected one of them."
+                    f"{column.name} has two sources, {found[column.name].source} and "
+                    f"{path}; remove one of them."
                 )
             value = _score_of_file(path, column, data_dir)
             found[column.name] = Found(value=value, source=path)
     if not found:
         raise ValueError(
-            f"{input_dir} holds no run of a GLUE task that was evaluated (--do_eval), "
-            "and no answers such as CoLA.tsv to score with --data_dir."
+            f"{input_dir} contains no evaluated run of a GLUE task (--do_eval), and no "
+            "answer file such as CoLA.tsv to score with --data_dir."
         )
     return {
         column.name: found[column.name] for column in COLUMNS if column.name in found
@@ -125,20 +124,20 @@ def found_in(input_dir: str, data_dir: str | None = None) -> dict[str, Found]:
 
 
 def average(found: dict[str, Found]) -> float | None:
-    """Returns the paper's average, without WNLI; None where a column is missing."""
+    """Returns the paper's average, without WNLI; None if a column is missing."""
     if missing(found):
         return None
     return float(np.mean([found[c.name].value for c in COLUMNS if c.is_in_average]))
 
 
 def missing(found: dict[str, Found]) -> list[str]:
-    """Returns the columns of the average that are not there."""
+    """Returns the missing columns of the average."""
     return [c.name for c in COLUMNS if c.is_in_average and c.name not in found]
 
 
 def report(found: dict[str, Found]) -> str:
-    """Returns the table as text, scores times 100 as in the paper."""
-    lines = [f"{'task':8}{'score':10}{'value':>6}  from"]
+    """Returns the table as text, with scores in percent as in the paper."""
+    lines = [f"{'task':8}{'score':10}{'value':>6}  source"]
     for column in COLUMNS:
         if column.name in found:
             item = found[column.name]
@@ -151,21 +150,21 @@ def report(found: dict[str, Found]) -> str:
             lines.append(f"{column.name:8}{column.score:10}{'-':>6}  missing")
     mean = average(found)
     if mean is not None:
-        lines.append(f"Average of the paper, without WNLI: {100 * mean:.1f}")
+        lines.append(f"Average as in the paper, without WNLI: {100 * mean:.1f}")
         return "\n".join(lines)
-    there = [
+    present = [
         found[c.name].value for c in COLUMNS if c.is_in_average and c.name in found
     ]
-    shown = f"{100 * np.mean(there):.1f}" if there else "-"
+    shown = f"{100 * np.mean(present):.1f}" if present else "-"
     lines.append(
-        f"Average of the paper: not known, {', '.join(missing(found))} missing; mean "
-        f"of the {len(there)} that are there: {shown}"
+        f"Average as in the paper: unknown (missing: {', '.join(missing(found))}). "
+        f"Mean of the {len(present)} present: {shown}"
     )
     return "\n".join(lines)
 
 
 def _of_runs(values):
-    """Returns the mean of {folder: score} of one task's runs."""
+    """Returns the mean score of the runs of one task, given {folder: score}."""
     mean = float(np.mean(list(values.values())))
     if len(values) == 1:
         return Found(value=mean, source=next(iter(values)))
@@ -174,7 +173,7 @@ def _of_runs(values):
 
 
 def _runs(input_dir):
-    """Yields (folder, name of the task, scores) of the runs in a folder."""
+    """Yields (folder, task name, scores) of each run in a folder."""
     folders = [os.path.join(input_dir, name) for name in files.list_folder(input_dir)]
     for folder in [input_dir, *folders]:
         paths = [os.path.join(folder, name) for name in _FILES_OF_RUN]
@@ -187,7 +186,7 @@ def _runs(input_dir):
 
 
 def _score_of_file(path, column, data_dir):
-    """Returns the score of a file of answers on a dev set."""
+    """Returns the score of an answer file on the development set."""
     processor = glue.PROCESSORS[column.task_name]()
     folder = os.path.join(data_dir, column.folder)
     examples = processor.read_labelled(folder, column.part)
@@ -202,8 +201,8 @@ def _score_of_file(path, column, data_dir):
         index = str(number) if example.index is None else example.index
         if index not in answer_of:
             raise ValueError(
-                f"{path} has no answer with the index {index}; expected one for each "
-                f"of the {len(examples)} examples of {folder}."
+                f"{path} has no answer with the index {index}; expected one answer for "
+                f"each of the {len(examples)} examples in {folder}."
             )
         row = answer_of[index]
         try:

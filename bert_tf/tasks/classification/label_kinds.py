@@ -1,4 +1,4 @@
-"""What a label may be: one class, any number of classes, or a number."""
+"""The kinds of labels: one class, any number of classes, or a number."""
 
 import math
 from collections.abc import Sequence
@@ -10,11 +10,11 @@ KINDS = (SINGLE_LABEL, MULTI_LABEL, REGRESSION)
 
 
 def names_in(text: str, separator: str | None) -> tuple[str, ...]:
-    """Returns the classes that a cell names, without the spaces around them.
+    """Returns the class names in a cell, without surrounding spaces.
 
     Args:
-        text: what the cell holds; empty where the example has none of the classes.
-        separator: what stands between names; None: the cell is one name.
+        text: contents of the cell. It may be empty: the example has no class.
+        separator: between two names. None: the whole cell is one name.
 
     Example:
         >>> names_in("rain; wind", ";")
@@ -27,17 +27,17 @@ def names_in(text: str, separator: str | None) -> tuple[str, ...]:
 
 
 def number_in(text: str) -> float:
-    """Returns the number that a cell holds.
+    """Returns the number in a cell.
 
     Raises:
-        ValueError: it is none, or not finite.
+        ValueError: the text is not a finite number.
     """
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise ValueError(f"the label {text!r:.60} is not a number.")
+        raise ValueError(f"the label {text!r:.60} is not a finite number.")
     return value
 
 
@@ -45,14 +45,14 @@ def check(text: str, known: Sequence[str], *, kind: str, separator: str | None) 
     """Checks one label.
 
     Args:
-        text: what the cell holds.
-        known: names of the classes; empty where every name will do.
+        text: contents of the cell.
+        known: class names. If empty, all names are accepted.
         kind: one of `KINDS`.
-        separator: as for `names_in`.
+        separator: as in `names_in`.
 
     Raises:
-        ValueError: a number is expected and there is none, the label is empty, names a
-            class that is not known, or one class twice; the message has no place yet.
+        ValueError: the label is empty, not a number, an unknown class, or contains a
+            class twice. The caller adds file and line to the message.
     """
     if kind == REGRESSION:
         number_in(text)
@@ -66,4 +66,4 @@ def check(text: str, known: Sequence[str], *, kind: str, separator: str | None) 
             f"the label {unknown[0]!r:.60} is not one of {', '.join(known)}."
         )
     if len(set(names)) != len(names):
-        raise ValueError(f"the label {text!r:.60} names a class twice.")
+        raise ValueError(f"the label {text!r:.60} contains a class twice.")

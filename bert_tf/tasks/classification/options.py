@@ -22,6 +22,9 @@ class RunClassifierOptions(data_options.DataOptions):
         help="Lowercase the text: true for uncased checkpoints, false for cased ones.",
         group="model",
     )
+    # The cost of attention grows with the square of the length (appendix A.2 of the
+    # paper), and the position embeddings of the released models end at 512. Texts are
+    # truncated to one fixed length, because a TPU needs static shapes.
     max_seq_length: int = option(
         128,
         minimum=3,
@@ -66,23 +69,23 @@ class RunClassifierOptions(data_options.DataOptions):
         group="training",
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         self._check_start()
         self._check_teacher()
         if self.doc_stride > self.max_seq_length - 2:
             raise options_module.OptionError(
-                f"--doc_stride={self.doc_stride} leaves pieces out between windows of "
+                f"--doc_stride={self.doc_stride} skips word pieces between windows of "
                 f"--max_seq_length={self.max_seq_length}; expected at most "
                 f"{self.max_seq_length - 2}."
             )
 
-    def _check_start(self):
+    def _check_start(self) -> None:
         if (self.do_train or self.dry_run) and self.init_checkpoint is None:
             for name in ("bert_config_file", "vocab_file"):
                 self._require(name, "Training without --init_checkpoint")
 
-    def _check_teacher(self):
+    def _check_teacher(self) -> None:
         if self.teacher is None:
             for name in ("distillation_temperature", "distillation_weight"):
                 if getattr(self, name) != self._default(name):
@@ -90,12 +93,13 @@ class RunClassifierOptions(data_options.DataOptions):
             return
         if os.path.realpath(self.teacher) == os.path.realpath(self.output_dir):
             raise options_module.OptionError(
-                f"--teacher={self.teacher} is --output_dir too; a student needs a "
-                "folder of its own."
+                f"--teacher={self.teacher} is also --output_dir; choose another "
+                "--output_dir for the student."
             )
         self._refuse(
             ("label_separator", "regression", "doc_stride"),
-            "does not go with --teacher, which knows one class of short texts",
+            "does not go with --teacher; distillation supports one class per text, "
+            "without windows",
         )
 
 

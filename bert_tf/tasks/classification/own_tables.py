@@ -1,4 +1,4 @@
-"""The user's own tables as a task."""
+"""The user's own tables."""
 
 import functools
 from collections.abc import Sequence
@@ -8,14 +8,14 @@ from bert_tf.tasks.classification import label_kinds
 
 
 class TableProcessor(examples_module.DataProcessor):
-    """The user's own tables, by the names of their columns.
+    """Reads the user's own tables. `data_dir` is not used.
 
     Args:
-        train_file: str or None; see `tables.read_table` for the kinds of file.
-        eval_file: str or None.
-        predict_file: str or None; it needs no label column.
-        columns: `examples.Columns`; None for those of the default names.
-        labels: names of the classes; empty for those of the training file, sorted.
+        train_file: for training. See `tables.read_table` for the file formats.
+        eval_file: for evaluation.
+        predict_file: to predict. It needs no label column.
+        columns: names of the columns. Default: those of `examples.Columns`.
+        labels: class names. Default: the classes in the training file, sorted.
     """
 
     def __init__(
@@ -34,31 +34,31 @@ class TableProcessor(examples_module.DataProcessor):
         self._given_labels = list(labels)
 
     def get_train_examples(
-        self, data_dir: str = ""
+        self, data_dir: str | None = None
     ) -> list[examples_module.InputExample]:
-        """Returns the examples of the training file; `data_dir` is not used."""
+        """Returns the examples of the training file."""
         return list(self._train_examples)
 
     def get_dev_examples(
-        self, data_dir: str = ""
+        self, data_dir: str | None = None
     ) -> list[examples_module.InputExample]:
-        """Returns the examples of the evaluation file; `data_dir` is not used."""
+        """Returns the examples of the evaluation file."""
         path = _given(self._eval_file, "eval_file")
         return self._read(path, self._columns, "dev", labels=self.get_labels())
 
     def get_test_examples(
-        self, data_dir: str = ""
+        self, data_dir: str | None = None
     ) -> list[examples_module.InputExample]:
-        """Returns the examples of the file to predict; `data_dir` is not used."""
+        """Returns the examples of the file to predict."""
         path = _given(self._predict_file, "predict_file")
         return self._read(path, self._columns.without_label(), "test")
 
     def get_labels(self) -> list[str]:
-        """Returns the names of the classes; none of numbers.
+        """Returns the class names; an empty list for regression.
 
         Raises:
-            ValueError: the training file has fewer than two classes, or there is
-                neither such a file nor a list of labels.
+            ValueError: the training file has fewer than two classes, or neither a
+                training file nor class names are given.
         """
         if self._columns.kind == label_kinds.REGRESSION:
             return []
@@ -66,13 +66,13 @@ class TableProcessor(examples_module.DataProcessor):
             return list(self._given_labels)
         if self._train_file is None:
             raise ValueError(
-                "The names of the classes are not known; give --labels, in the order "
-                "of the model's outputs, or --train_file."
+                "The class names are unknown; give --labels in the order of the "
+                "model's outputs, or --train_file."
             )
         return list(self._collected_labels)
 
-    def get_files(self, data_dir=None):
-        """Returns the paths that were given, by "train", "dev", "test"."""
+    def get_files(self, data_dir: str | None = None) -> dict[str, str]:
+        """Returns the given paths, by set name."""
         paths = {
             "train": self._train_file,
             "dev": self._eval_file,
@@ -101,9 +101,9 @@ class TableProcessor(examples_module.DataProcessor):
         )
         if len(labels) < 2:
             if self._columns.kind == label_kinds.MULTI_LABEL or not labels:
-                found = f"all labels together name {len(labels)} classes"
+                found = f"the labels contain {len(labels)} different classes"
             else:
-                found = f"every row has the label {labels[0]!r}"
+                found = f"all rows have the label {labels[0]!r}"
             raise ValueError(
                 f"{self._train_file}: {found}; expected at least two classes."
             )
@@ -112,5 +112,5 @@ class TableProcessor(examples_module.DataProcessor):
 
 def _given(path, flag):
     if path is None:
-        raise ValueError(f"--{flag} is not given; name the table to read.")
+        raise ValueError(f"--{flag} is missing; give the path of the table.")
     return path

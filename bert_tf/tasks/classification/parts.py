@@ -1,13 +1,15 @@
-"""The examples of a run, set by set, as a model reads them."""
+"""The data sets of a run: their examples, features and batches."""
 
 import functools
 import logging
+import typing
 
 import numpy as np
 
 from bert_tf import progress as progress_module
 from bert_tf.data import batching
 from bert_tf.tasks.classification import class_weights
+from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import features as features_module
 from bert_tf.tasks.classification import options as classification_options
 from bert_tf.tasks.classification import run_setup
@@ -18,19 +20,19 @@ logger = logging.getLogger(__name__)
 
 
 class Parts:
-    """What a run trains on ("train"), evaluates on ("dev") and predicts ("test").
+    """The sets that a run needs, by name: "train", "dev", "test".
 
-    A task may have several sets to evaluate on or to predict; their names then start
-    with "dev_" and "test_". All are read at once, so that a mistake in the last of them
-    shows before the training and not after it.
+    If a task has several sets for evaluation or prediction, the names of the further
+    sets begin with "dev_" or "test_". All tables are read at once, so that an error in
+    any of them is found before training.
 
     Args:
-        options: `classification.options.RunClassifierOptions`.
-        setup: `run_setup.RunSetup`.
+        options: of the run.
+        setup: of the run.
         progress: see `bert_tf.progress`.
 
     Attributes:
-        examples: set -> its examples.
+        examples: the examples of each set.
     """
 
     def __init__(
@@ -44,8 +46,9 @@ class Parts:
         self._setup = setup
         self._progress = progress
         self._rows: dict[str, features_module.Rows] = {}
-        processor, folder = setup.processor, options.data_dir or ""
-        self.examples = {}
+        # Options check that named tasks have a data_dir; other processors ignore it.
+        processor, folder = setup.processor, typing.cast(str, options.data_dir)
+        self.examples: dict[str, list[examples_module.InputExample]] = {}
         if options.trains:
             self.examples["train"] = processor.get_train_examples(folder)
         if options.evaluates:
@@ -60,7 +63,7 @@ class Parts:
 
     @property
     def dev(self) -> list[str]:
-        """Names of the sets to evaluate on."""
+        """Names of the sets for evaluation."""
         return [name for name in self.examples if name.startswith("dev")]
 
     @property
@@ -69,13 +72,13 @@ class Parts:
         return [name for name in self.examples if name.startswith("test")]
 
     def num_train_rows(self) -> int:
-        """Returns how many rows an epoch has: examples, or windows of them."""
+        """Returns the number of rows of an epoch: one per example or window."""
         if self._setup.task.doc_stride:
             return self.rows("train").num_rows
         return len(self.examples["train"])
 
     def rows(self, part: str) -> features_module.Rows:
-        """Returns the rows of a set; they are made once."""
+        """Returns the features of a set, computed at the first call."""
         if part not in self._rows:
             self._rows[part] = features_module.rows_of(
                 self.examples[part],
@@ -87,17 +90,17 @@ class Parts:
         return self._rows[part]
 
     def source(self, part: str, **more_columns: np.ndarray) -> batching.ArraySource:
-        """Returns the batches of a set; to its columns others may be added."""
+        """Returns the batches of a set, with additional columns."""
         return batching.ArraySource({**self.rows(part).columns, **more_columns})
 
     def logits_of_examples(self, part: str, logits: np.ndarray) -> np.ndarray:
-        """Returns float32 [N, C] of a set's examples for [rows, C] of its rows."""
+        """Returns the logits of examples, [N, C], given those of rows, [rows, C]."""
         return windows.mean_over_windows(
             logits, self.rows(part).example_numbers, len(self.examples[part])
         )
 
     def log_weights(self) -> None:
-        """Logs how much each class counts, where not all count the same."""
+        """Logs the class weights, if there are any."""
         for name, weight in (self._weights or {}).items():
             logger.info("  Weight of %s = %.4g", name, weight)
 

@@ -1,34 +1,36 @@
-"""What a model says about each example, and the files that hold it."""
+"""Predictions: the answer for each example, and the files with all answers."""
 
 import json
 import os
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from bert_tf import files
 from bert_tf.modeling import classifier
 from bert_tf.tasks.classification import label_kinds
+from bert_tf.tasks.classification import task as task_module
 
 RELEASE_FILE = "test_results.tsv"
 JSON_LINES_FILE = "predictions.jsonl"
 DEFAULT_THRESHOLD = 0.5
-# STS-B's answers; GLUE's server takes no others.
+# The GLUE server accepts answers for STS-B in this range only.
 _SUBMITTED_RANGE = (0.0, 5.0)
 
 
-def answers_of(logits: np.ndarray, task) -> list[dict]:
+def answers_of(logits: np.ndarray, task: task_module.Task) -> list[dict[str, Any]]:
     """Returns the answer for each example.
 
     Args:
         logits: float32 [N, C].
-        task: `task.Task`.
+        task: of the model.
 
     Returns:
-        Dicts. Of one class `label` and `probabilities` by name; of several `labels`,
-        those whose probability is at least the threshold, and `probabilities`; of a
-        number `value`.
+        One dictionary per example. For one class: `label`, and `probabilities` by
+        class. For several classes: `labels`, the classes whose probability reaches the
+        threshold, and `probabilities`. For regression: `value`.
     """
     found = classifier.MODELS[task.label_kind].answers(logits)
     if task.label_kind == label_kinds.REGRESSION:
@@ -46,11 +48,11 @@ def answers_of(logits: np.ndarray, task) -> list[dict]:
     ]
 
 
-def predicted_of(logits: np.ndarray, task) -> np.ndarray:
-    """Returns what the model says, in the form of the labels' column.
+def predicted_of(logits: np.ndarray, task: task_module.Task) -> np.ndarray:
+    """Returns the predictions in the format of the column of labels.
 
     Returns:
-        Of one class int [N]; of several int32 [N, C]; of numbers float32 [N].
+        For one class int [N], for several int32 [N, C], for regression float32 [N].
     """
     if task.label_kind == label_kinds.REGRESSION:
         return np.asarray(logits)[:, 0]
@@ -61,22 +63,22 @@ def predicted_of(logits: np.ndarray, task) -> np.ndarray:
     return (np.asarray(found["probabilities"]) >= threshold).astype(np.int32)
 
 
-def prediction(probabilities: np.ndarray, labels: Sequence[str]) -> dict:
-    """Returns the answer for one example that has one class.
+def prediction(probabilities: np.ndarray, labels: Sequence[str]) -> dict[str, Any]:
+    """Returns the answer for one example with one class.
 
     Args:
-        probabilities: float [L].
-        labels: names of the L classes.
+        probabilities: float [C].
+        labels: names of the C classes.
 
     Returns:
-        `label`: the likeliest class; `probabilities`: each class's, by name.
+        `label`: the most probable class. `probabilities`: by class.
     """
     by_name = _by_name(probabilities, labels)
     return {"label": labels[int(np.argmax(probabilities))], "probabilities": by_name}
 
 
 def said(answer: Mapping) -> str:
-    """Returns an answer as a table's label has it: a class, several, or a number."""
+    """Returns the answer in the format of a label: a class, several, or a number."""
     if "value" in answer:
         return f"{answer['value']:.3f}"
     return answer["label"] if "label" in answer else ", ".join(answer["labels"])
@@ -91,16 +93,16 @@ def write_predictions(
 ) -> list[str]:
     """Writes `test_results.tsv` and `predictions.jsonl`; returns their paths.
 
-    The first is the release's: no header, a row an example, a probability for each
-    class in the order of the labels, tabs between; or one number. The second has one
-    object a line, such as
+    The first file has the release's format: no header, one line per example, and the
+    probabilities in the order of the labels (or one number), separated by tabs. The
+    second file has one object per line, such as
     `{"id": "test-1", "label": "0", "probabilities": {"0": 0.75, "1": 0.25}}`.
 
     Args:
         output_dir: an existing folder.
         guids: names of the N examples.
-        answers: what `answers_of` returned.
-        part: the set; its name after "test" becomes a part of the files' names.
+        answers: returned by `answers_of`.
+        part: name of the set. Its suffix after "test" is added to the file names.
 
     Raises:
         OSError: a file cannot be written.
@@ -110,7 +112,7 @@ def write_predictions(
     with files.complete_or_absent(release_path) as file:
         for answer in answers:
             values = answer.get("probabilities", {"": answer.get("value")}).values()
-            # As float32, whose shortest digits the release wrote.
+            # The release wrote the shortest digits that identify a float32.
             file.write("\t".join(str(np.float32(value)) for value in values) + "\n")
     json_path = os.path.join(output_dir, JSON_LINES_FILE.replace(".", f"{suffix}."))
     with files.complete_or_absent(json_path) as file:
@@ -123,18 +125,15 @@ def write_predictions(
 def write_submission(
     path: str, indices: Sequence[str | None], answers: Sequence[Mapping]
 ) -> str:
-    """Writes a file as GLUE's server takes it: `index`, tab, `prediction`.
+    """Writes a file for the GLUE server: `index`, tab, `prediction`. Returns `path`.
 
     Args:
-        path: the file, such as "MNLI-m.tsv"; the server wants these names.
-        indices: what the test file calls each row; None: its number from 0.
-        answers: what `answers_of` returned.
-
-    Returns:
-        `path`.
+        path: of the file, such as "MNLI-m.tsv". The server requires its names.
+        indices: index of each row in the test file. None: its number, from 0.
+        answers: returned by `answers_of`.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     with files.complete_or_absent(path) as file:
         file.write("index\tprediction\n")

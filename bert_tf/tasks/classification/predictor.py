@@ -1,4 +1,4 @@
-"""A trained classifier, ready to classify, from nothing but its run folder."""
+"""Applies a trained classifier, loaded from its run folder."""
 
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -24,18 +24,13 @@ class ClassificationPredictor(fine_tuning_predictor.Predictor):
     def predict(
         self, inputs: Iterable[str] | Iterable[Sequence[str]]
     ) -> list[dict[str, Any]]:
-        """Returns the model's answers.
+        """Returns one answer per input; see `predictions.answers_of`.
 
         Args:
-            inputs: list of texts; of (text, second text) for a model of pairs.
-
-        Returns:
-            For each a dict. A model of one class gives `label` and `probabilities` by
-            label; one of several classes `labels` and `probabilities`; one of a number
-            `value`.
+            inputs: texts, or (text, second text) if the model was trained on pairs.
 
         Raises:
-            ValueError: the inputs are not what the model was trained on.
+            ValueError: an input has the wrong type.
         """
         texts, texts_b = split_pairs(inputs, is_pair=self.task.is_pair)
         if not texts:
@@ -60,14 +55,14 @@ def load(run_dir: str) -> ClassificationPredictor:
 def split_pairs(
     inputs: Iterable[Any], *, is_pair: bool
 ) -> tuple[Sequence[str], Sequence[str] | None]:
-    """Returns a list of first texts, and one of second texts or None.
+    """Returns the first texts, and the second texts or None.
 
     Args:
-        inputs: list of texts; of (text, second text) where `is_pair`.
+        inputs: texts, or (text, second text) if `is_pair`.
         is_pair: whether the model was trained on pairs.
 
     Raises:
-        ValueError: the inputs are not a list, or their items are of the wrong kind.
+        ValueError: the inputs are one string, or an input has the wrong type.
     """
     if isinstance(inputs, str):
         raise ValueError("Expected a list of texts, got one string.")

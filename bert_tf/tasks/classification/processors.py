@@ -1,11 +1,13 @@
-"""Whoever reads a run's data: a named task, a TensorFlow dataset or own tables."""
+"""Selects the processor that reads the data of a run."""
 
 import dataclasses
 
+from bert_tf.tasks.classification import data_options
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import glue
 from bert_tf.tasks.classification import label_kinds
 from bert_tf.tasks.classification import own_tables
+from bert_tf.tasks.classification import task as task_module
 from bert_tf.tasks.classification import tfds
 from bert_tf.tasks.classification import xnli
 
@@ -14,27 +16,29 @@ _XNLI = "xnli"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Data:
-    """Who reads the examples, and what is known of them."""
+    """The data of a run."""
 
     processor: examples_module.DataProcessor
     columns: examples_module.Columns  # Of the tables.
-    task_name: str | None  # Decides on the scores; None for own data.
+    task_name: str | None  # Determines the scores. None for your own data.
 
 
-def data_of(options, trained=None) -> Data:
-    """Returns who reads the data that the options name.
+def data_of(
+    options: data_options.DataOptions, trained: task_module.Task | None = None
+) -> Data:
+    """Returns the processor of the data that the options name.
 
     Args:
-        options: `RunClassifierOptions`.
-        trained: `task.Task` of the run whose model is asked: says what the options
-            leave out. None: there is none yet.
+        options: of the run.
+        trained: task of the model to apply. It supplies columns and labels that the
+            options omit. None: the run trains a new model.
 
     Raises:
         ValueError, OSError: the TensorFlow dataset cannot be read.
     """
     processor: examples_module.DataProcessor
     if options.tfds_name is not None:
-        processor = tfds.TfdsProcessor(options, trained and trained.columns)
+        processor = tfds.TfdsProcessor(options, trained.columns if trained else None)
         return Data(
             processor=processor,
             columns=processor.columns,
@@ -66,8 +70,10 @@ def data_of(options, trained=None) -> Data:
     )
 
 
-def columns_of(options, known: examples_module.Columns) -> examples_module.Columns:
-    """Returns the columns of own tables; `known` says what the options leave out."""
+def columns_of(
+    options: data_options.DataOptions, known: examples_module.Columns
+) -> examples_module.Columns:
+    """Returns the columns of your own tables; `known` supplies those without a flag."""
     kind, separator = known.kind, known.separator
     if options.regression:
         kind = label_kinds.REGRESSION

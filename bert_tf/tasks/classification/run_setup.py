@@ -1,4 +1,4 @@
-"""What a classification run works on: the shared set-up, and who reads its data."""
+"""The set-up of a classification run: its task, model configuration and data."""
 
 import dataclasses
 
@@ -14,11 +14,11 @@ from bert_tf.tasks.classification import task as task_module
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunSetup(fine_tuning_run_setup.RunSetup):
-    """Everything a run needs to know before it builds a model."""
+    """The set-up shared by all tasks, and the processor that reads the data."""
 
     task: task_module.Task
-    processor: examples_module.DataProcessor  # Reads the examples.
-    # Of the data; may differ from the task that the model was trained on.
+    processor: examples_module.DataProcessor
+    # Of the data, which may be another task than the one the model was trained on.
     task_name: str | None
 
 
@@ -27,10 +27,10 @@ def prepare(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> RunSetup:
-    """Returns what a run works on.
+    """Returns the set-up of a run.
 
-    Training takes the task from the options. Evaluating and predicting take it from
-    `output_dir`, where training left it, or else from the options.
+    If the run trains, the options describe the task. Otherwise `task.json` in
+    `output_dir` does, or the options if there is none.
 
     Raises:
         OSError, ValueError: a file is missing or damaged, or files and options
@@ -85,8 +85,8 @@ def _task_of_options(options, data, *, do_lower_case):
 def _check_threshold(options, kind):
     if options.threshold is not None and kind != label_kinds.MULTI_LABEL:
         raise ValueError(
-            f"--threshold={options.threshold:g} needs texts with several classes "
-            "(--label_separator), but these have one class each."
+            f"--threshold={options.threshold:g} requires texts with several classes "
+            "(--label_separator), but this data has one label per text."
         )
 
 
@@ -95,36 +95,36 @@ def _check_labels(options, trained):
         return
     raise ValueError(
         f"--labels={','.join(options.labels)}, but the model in {options.output_dir} "
-        f"was trained with {','.join(trained.labels)}; leave --labels out."
+        f"was trained with {','.join(trained.labels)}; omit --labels."
     )
 
 
 def _check_same_kind(data, task, run_dir):
-    """Refuses data whose texts or labels the model does not know."""
+    """Checks that the data has the texts and labels that the model was trained on."""
     if (data.columns.text_b is not None) != task.is_pair:
         kind = "pairs of texts" if task.is_pair else "single texts"
         raise ValueError(
-            f"The model in {run_dir} was trained on {kind}, but the data are not; "
-            "choose data of the same kind (see --task_name and --text_b_column)."
+            f"The model in {run_dir} was trained on {kind}, but the data has another "
+            "form; change the data (see --task_name and --text_b_column)."
         )
     if data.columns.kind != task.label_kind:
         raise ValueError(
-            f"The model in {run_dir} was trained on labels of the kind "
-            f"{task.label_kind}, but the data have {data.columns.kind} labels."
+            f"The model in {run_dir} was trained on {task.label_kind} labels, but the "
+            f"data has {data.columns.kind} labels."
         )
     labels = data.processor.get_labels()
     if list(task.labels) != labels:
         raise ValueError(
-            f"The model in {run_dir} knows the classes {', '.join(task.labels)}, but "
-            f"the data have {', '.join(labels)}; choose data with the same classes."
+            f"The model in {run_dir} has the classes {', '.join(task.labels)}, but the "
+            f"data has {', '.join(labels)}; choose data with the same classes."
         )
 
 
 def _check_head(options, setup):
-    """Refuses to evaluate or predict with an untrained head."""
+    """Checks that a model that is applied without training has a trained head."""
     head = fine_tuning_run_setup.head_to_apply(options, setup.source)
     if head is not None and head.kind != setup.task.KIND:
         raise ValueError(
-            f"{options.init_checkpoint} has no classifier's output_weights, so it was "
-            "not fine-tuned to classify; train first (--do_train)."
+            f"{options.init_checkpoint} has no classifier head (output_weights), so it "
+            "was not fine-tuned for classification; train first (--do_train)."
         )

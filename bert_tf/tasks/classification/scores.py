@@ -1,4 +1,4 @@
-"""Scores of GLUE's tasks and of own data, as plain formulas."""
+"""Scores of the GLUE tasks and of your own data, as plain formulas."""
 
 import numpy as np
 
@@ -6,11 +6,11 @@ from bert_tf.tasks.classification import label_kinds
 
 
 def accuracy(label_ids: np.ndarray, predicted_ids: np.ndarray) -> float:
-    """Returns the share of examples whose class was found.
+    """Returns the fraction of correct examples.
 
     Args:
-        label_ids: int [N], the true classes; or [N, C], 1 for each class that an
-            example has, and all have to be found.
+        label_ids: int [N], the true classes. Or [N, C] with 1 for each class of an
+            example, which is then correct only if all its C entries are.
         predicted_ids: int, of the same shape.
 
     Raises:
@@ -22,7 +22,7 @@ def accuracy(label_ids: np.ndarray, predicted_ids: np.ndarray) -> float:
 
 
 def f1(label_ids: np.ndarray, predicted_ids: np.ndarray) -> float:
-    """Returns F1 of class 1: 2 TP / (2 TP + FP + FN); 0 where that is 0 / 0.
+    """Returns F1 of class 1: 2 TP / (2 TP + FP + FN), or 0 instead of 0 / 0.
 
     Args:
         label_ids: int [N], 1 for positive examples.
@@ -39,10 +39,10 @@ def f1(label_ids: np.ndarray, predicted_ids: np.ndarray) -> float:
 
 
 def micro_f1(indicators: np.ndarray, predicted: np.ndarray) -> float:
-    """Returns F1 of all decisions of all classes together.
+    """Returns F1 over the decisions about all examples and all classes.
 
     Args:
-        indicators: int [N, C], 1 for each class that an example has.
+        indicators: int [N, C], 1 for each class of an example.
         predicted: int [N, C].
 
     Raises:
@@ -53,20 +53,21 @@ def micro_f1(indicators: np.ndarray, predicted: np.ndarray) -> float:
 
 
 def macro_f1(indicators: np.ndarray, predicted: np.ndarray) -> float:
-    """Returns the mean over the classes of each one's F1; see `micro_f1`."""
+    """Returns the mean of the F1 of each class. Arguments as in `micro_f1`."""
     indicators, predicted = _checked(indicators, predicted)
     pairs = zip(indicators.T, predicted.T, strict=True)
     return float(np.mean([f1(truth, said) for truth, said in pairs]))
 
 
 def matthews(label_ids: np.ndarray, predicted_ids: np.ndarray) -> float:
-    """Returns Matthews' correlation: 1 right, 0 chance; of two classes, -1 reversed.
+    """Returns the Matthews correlation coefficient: 1 is perfect, 0 is chance level.
 
-    It is the correlation of the two arrays, of more classes than two that of their
-    indicators (Gorodkin, 2004); 0 where one of them is constant.
+    It is the correlation of the two arrays. With more than two classes, it is the
+    correlation of their one-hot encodings (Gorodkin, 2004). It is 0 if one array is
+    constant.
 
     Args:
-        label_ids: int [N], numbers of classes from 0.
+        label_ids: int [N], class numbers from 0.
         predicted_ids: int [N].
 
     Raises:
@@ -83,10 +84,10 @@ def matthews(label_ids: np.ndarray, predicted_ids: np.ndarray) -> float:
 
 
 def pearson(values: np.ndarray, predicted: np.ndarray) -> float:
-    """Returns Pearson's correlation of numbers; 0 where one array is constant.
+    """Returns the Pearson correlation; 0 if one array is constant.
 
     Args:
-        values: float [N], the true ones.
+        values: float [N], the true values.
         predicted: float [N].
 
     Raises:
@@ -96,7 +97,7 @@ def pearson(values: np.ndarray, predicted: np.ndarray) -> float:
 
 
 def spearman(values: np.ndarray, predicted: np.ndarray) -> float:
-    """Returns Spearman's correlation, that of the ranks; else as `pearson`."""
+    """Returns the Spearman rank correlation. Arguments as in `pearson`."""
     return _correlation("spearmanr", values, predicted)
 
 
@@ -109,7 +110,7 @@ SCORES = {
     "pearson": pearson,
     "spearman": spearman,
 }
-# What each task is scored by; one that is not here by what its kind of label is.
+# Other tasks have the scores of their kind of label.
 SCORES_OF_TASK = {
     "ax": ("accuracy", "matthews"),
     "cola": ("accuracy", "matthews"),
@@ -124,7 +125,7 @@ SCORES_OF_KIND = {
 
 
 def names_of(task_name: str | None, kind: str) -> tuple[str, ...]:
-    """Returns the names of a task's scores; arguments as of `task_scores`."""
+    """Returns the names of a task's scores. Arguments as in `task_scores`."""
     return SCORES_OF_TASK.get(task_name or "", SCORES_OF_KIND[kind])
 
 
@@ -138,11 +139,11 @@ def task_scores(
     """Returns a task's scores by name.
 
     Args:
-        task_name: of GLUE, "xnli", or None for own data.
-        truth: int [N], the true classes; [N, C] where there may be several; or
-            float [N], numbers.
-        predicted: likewise.
-        kind: which of these; one of `label_kinds.KINDS`.
+        task_name: GLUE task, "xnli", or None for your own data.
+        truth: the labels. int [N] for one class, int [N, C] for several classes,
+            float [N] for regression.
+        predicted: the predictions, of the same shape.
+        kind: of the labels, one of `label_kinds.KINDS`.
     """
     names = names_of(task_name, kind)
     return {name: SCORES[name](truth, predicted) for name in names}
@@ -152,7 +153,7 @@ def _correlation(name, values, predicted):
     values, predicted = _checked(values, predicted)
     if np.ptp(values) == 0 or np.ptp(predicted) == 0:
         return 0.0
-    import scipy.stats  # Takes a second, and only numbers need it.
+    import scipy.stats  # Takes a second, and only regression needs it.
 
     return float(getattr(scipy.stats, name)(values, predicted).statistic)
 
@@ -161,7 +162,7 @@ def _checked(truth, predicted):
     truth, predicted = np.asarray(truth), np.asarray(predicted)
     if truth.shape != predicted.shape or truth.size == 0:
         raise ValueError(
-            f"Expected as many predictions as labels and at least one, got "
-            f"{predicted.size} and {truth.size}."
+            f"Expected as many predictions as labels, and at least one, got "
+            f"{predicted.size} predictions and {truth.size} labels."
         )
     return truth, predicted

@@ -1,4 +1,4 @@
-"""What a classifier's `task.json` records about its classes and its texts."""
+"""The record of a classifier in `task.json`: its classes, columns and windows."""
 
 import dataclasses
 from typing import Any
@@ -13,21 +13,23 @@ from bert_tf.tasks.classification import label_kinds
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Task(task_record.TaskRecord):
-    """All that is needed to apply a classifier to new texts."""
+    """How to apply a classifier to new texts."""
 
     KIND = "classification"
 
-    labels: tuple[str, ...]  # Classes in the order of the outputs; () for regression.
-    task_name: str | None = None  # A task of GLUE, or XNLI; None: own data.
-    # Columns of the training tables; other tables have the same unless flags say so.
+    labels: tuple[str, ...]  # In the order of the outputs. Empty for regression.
+    task_name: str | None = None  # GLUE task or XNLI. None for your own data.
+    # Columns of the training tables, and the defaults for other tables.
     text_column: str = "text"
-    text_b_column: str | None = None  # None for a model of single texts.
+    text_b_column: str | None = None  # None if the model reads single texts.
     label_column: str = "label"
     label_kind: str = label_kinds.SINGLE_LABEL
-    label_separator: str | None = None  # Between several classes of one text.
-    threshold: float | None = None  # Least probability that counts, for multi-label.
-    doc_stride: int = 0  # Word pieces between windows of long texts; 0: truncate.
-    bilstm_on_top: bool = False  # Whether a BiLSTM sits between encoder and head.
+    label_separator: str | None = (
+        None  # Between class names, if a text can have several.
+    )
+    threshold: float | None = None  # Minimum probability of a class, if several.
+    doc_stride: int = 0  # Word pieces between the starts of windows. 0: truncate.
+    bilstm_on_top: bool = False  # Whether a BiLSTM replaces the pooler.
 
     @property
     def num_outputs(self) -> int:
@@ -53,7 +55,13 @@ class Task(task_record.TaskRecord):
     def create_model(
         self, config: config_module.BertConfig, *, dtype: Any = None
     ) -> heads.TaskModel:
-        """See `TaskRecord.create_model`."""
+        """See `TaskRecord.create_model`.
+
+        Fine-tuning adds only one linear layer with C x H weights, on the pooled vector
+        of [CLS] (section 4.1 of the paper). All weights of the encoder are fine-tuned as
+        well, so [CLS] learns to summarize what the task needs. A larger head would only
+        add weights that have to be learned from few labels.
+        """
         return classifier.create(
             config,
             self.label_kind,

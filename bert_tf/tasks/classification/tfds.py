@@ -1,14 +1,15 @@
-"""Examples of a TensorFlow dataset, by its name."""
+"""Examples from TensorFlow Datasets."""
 
 import re
 
 import numpy as np
 
 from bert_tf.data import tables
+from bert_tf.tasks.classification import data_options
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import label_kinds
 
-# Both texts of GLUE's configurations; the others' only column of text is found.
+# Columns of the texts in GLUE. Other datasets must have exactly one column of text.
 _TEXTS_OF_GLUE = {
     "ax": ("premise", "hypothesis"),
     "cola": ("sentence", None),
@@ -21,33 +22,39 @@ _TEXTS_OF_GLUE = {
     "stsb": ("sentence1", "sentence2"),
     "wnli": ("sentence1", "sentence2"),
 }
-# What GLUE's configurations are called here, where it is not the same.
+# GLUE configurations whose names differ from those of --task_name.
 _TASK_NAMES = {"sst2": "sst-2", "stsb": "sts-b"}
 _SPLIT_NAME = re.compile(r"\w+")
 _PARTS = ("train", "dev", "test")
-# What names an example: GLUE's datasets and others.
+# Columns that name an example; GLUE uses idx.
 _IDS = ("idx", "id")
 
 
 class TfdsProcessor(examples_module.DataProcessor):
-    """A prepared TensorFlow dataset, or one that is downloaded on first use.
+    """Reads a TensorFlow dataset, which is downloaded on first use.
 
     Args:
-        options: `RunClassifierOptions` with `tfds_name`; `data_dir` is the folder of
-            TensorFlow Datasets, None for its own default.
-        known: `Columns` that a run was trained on, or None.
+        options: of the run, with `tfds_name`. `data_dir` is the folder of TensorFlow
+            Datasets.
+        known: columns that the model was trained on, if there is a trained model.
 
     Attributes:
-        columns: `examples.Columns`.
-        task_name: of GLUE, or None.
+        columns: names of the columns.
+        task_name: GLUE task, or None.
 
     Raises:
-        ValueError: tensorflow_datasets is not installed, does not know the name, or
-            does not say which columns are the texts and the label.
-        OSError: the data are not there and cannot be downloaded.
+        ValueError: tensorflow_datasets is not installed, or the columns of the texts or
+            the label are missing or unclear.
+        OSError: the dataset is unknown, or can be neither read nor downloaded.
     """
 
-    def __init__(self, options, known=None):
+    def __init__(
+        self,
+        options: data_options.DataOptions,
+        known: examples_module.Columns | None = None,
+    ):
+        if options.tfds_name is None:
+            raise ValueError("--tfds_name is missing.")
         self._name = options.tfds_name
         self._builder = _builder(options.tfds_name, options.data_dir)
         base, _, config = options.tfds_name.split(":")[0].partition("/")
@@ -76,32 +83,36 @@ class TfdsProcessor(examples_module.DataProcessor):
         self._splits = dict(zip(_PARTS, options.tfds_splits, strict=True))
 
     def get_train_examples(
-        self, data_dir: str = ""
+        self, data_dir: str | None = None
     ) -> list[examples_module.InputExample]:
-        """Returns the examples of the first split; `data_dir` is not used."""
+        """Returns the examples of the first split."""
         return self._read("train", self._split("train"), self.columns)
 
     def get_dev_examples(
-        self, data_dir: str = ""
+        self, data_dir: str | None = None
     ) -> list[examples_module.InputExample]:
-        """Returns the examples of the second split, or of the first named so."""
+        """Returns the examples of the second split; for MNLI, the matched one."""
         return next(iter(self.get_dev_sets().values()))
 
     def get_test_examples(
-        self, data_dir: str = ""
+        self, data_dir: str | None = None
     ) -> list[examples_module.InputExample]:
-        """Returns the examples of the third split, or of the first named so."""
+        """Returns the examples of the third split; for MNLI, the matched one."""
         return next(iter(self.get_test_sets().values()))
 
-    def get_dev_sets(self, data_dir=None):
-        """Returns the second split, or of MNLI both."""
+    def get_dev_sets(
+        self, data_dir: str | None = None
+    ) -> dict[str, list[examples_module.InputExample]]:
+        """Returns the examples of the second split, or of both sets of MNLI."""
         return {
             part: self._read(part, split, self.columns)
             for part, split in self._sets("dev").items()
         }
 
-    def get_test_sets(self, data_dir=None):
-        """Returns the third split, or of MNLI both; without labels."""
+    def get_test_sets(
+        self, data_dir: str | None = None
+    ) -> dict[str, list[examples_module.InputExample]]:
+        """Returns the examples of the third split, or of both sets of MNLI."""
         columns = self.columns.without_label()
         return {
             part: self._read(part, split, columns)
@@ -109,7 +120,7 @@ class TfdsProcessor(examples_module.DataProcessor):
         }
 
     def get_labels(self) -> list[str]:
-        """Returns the names of the classes; none of numbers.
+        """Returns the class names; an empty list for regression.
 
         Raises:
             ValueError: the dataset does not name its classes.
@@ -120,17 +131,17 @@ class TfdsProcessor(examples_module.DataProcessor):
         if not names:
             raise ValueError(
                 f"--tfds_name={self._name}: the column {self.columns.label} has no "
-                "names of classes; name another one with --label_column."
+                "class names; choose another column with --label_column."
             )
         return list(names)
 
-    def get_set_name(self, part):
-        """Returns dataset, version and split, such as "glue/mrpc/2.0.0 test"."""
+    def get_set_name(self, part: str) -> str | None:
+        """Returns the dataset, version and split, such as "glue/mrpc/2.0.0 test"."""
         split = self._sets(part.split("_")[0])[part]
         return f"{self._builder.info.full_name} {split}"
 
     def _sets(self, part):
-        """Returns the splits of a part, of MNLI's dev "dev" and "dev_mismatched"."""
+        """Returns the split of each set of a part; MNLI has two sets per part."""
         split = self._splits[part]
         matched = f"{split}_matched"
         if split in self._builder.info.splits or matched not in (
@@ -144,7 +155,7 @@ class TfdsProcessor(examples_module.DataProcessor):
         name = _SPLIT_NAME.match(split)
         if name is None or name[0] not in self._builder.info.splits:
             raise ValueError(
-                f"--tfds_name={self._name} has no split {split}; it has "
+                f"--tfds_name={self._name} has no split {split}, only "
                 f"{', '.join(self._builder.info.splits)}; choose three with "
                 "--tfds_splits."
             )
@@ -155,7 +166,7 @@ class TfdsProcessor(examples_module.DataProcessor):
         wanted = columns.names()
         ids = [name for name in _IDS if name in features]
         rows = []
-        # Without shuffling, which is the default, the order is always the same.
+        # as_dataset does not shuffle by default, so the order is always the same.
         records = self._builder.as_dataset(split=split).as_numpy_iterator()
         for number, record in enumerate(records):
             cells = {name: _text(features[name], record[name]) for name in wanted}
@@ -197,17 +208,18 @@ def _known_text(name, features, known):
     ]
     if len(texts) != 1:
         raise ValueError(
-            f"--tfds_name={name} has the columns of text {', '.join(texts) or 'none'}; "
-            "say which with --text_column, and --text_b_column for pairs."
+            f"--tfds_name={name}: expected one column of text, got "
+            f"{', '.join(texts) or 'none'}; choose with --text_column, and with "
+            "--text_b_column for pairs."
         )
     return texts[0], None
 
 
 def _text(feature, value):
-    """Returns a cell as a table would have it."""
+    """Returns a value as the text of a table cell."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if hasattr(feature, "int2str"):
-        # Test sets without labels have -1.
+        # Test sets without labels contain -1.
         return feature.int2str(int(value)) if value >= 0 else ""
     return str(value)

@@ -1,9 +1,10 @@
-"""Texts to rows of pieces: one row each, or windows over those that are too long.
+"""Packs texts into rows of word pieces, and long texts into several windows.
 
 Shape letters: S sequence.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,28 +12,30 @@ from bert_tf.data import packing
 
 
 def pack(
-    tokenizer,
+    tokenizer: Any,
     texts: Sequence[str],
     *,
     texts_b: Sequence[str] | None = None,
     max_seq_length: int,
     doc_stride: int = 0,
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Returns the encoder's features, and which text each row is of.
+    """Returns the encoder's features, and the number of the text of each row.
+
+    Without `doc_stride`, each text has one row, and long texts are truncated. Otherwise
+    a long text has a window every `doc_stride` word pieces, until its end is covered.
+    The windows of a pair cover the longer text. Each of them contains the shorter text,
+    truncated to half of the row.
 
     Args:
         tokenizer: an `InGraphTokenizer` or a `FullTokenizer`.
         texts: N texts.
         texts_b: N second texts, or None.
         max_seq_length: length of the rows, S.
-        doc_stride: 0: a text that is too long is cut, a row a text. Else it has a row
-            every `doc_stride` pieces, until its last piece is in one. Of a pair, the
-            longer text is cut into windows, and the other one is whole in each of
-            them, as far as half of the row holds it.
+        doc_stride: word pieces between the starts of windows. 0: no windows.
 
     Returns:
-        `input_ids`, `input_mask`, `segment_ids`: int32 [rows, S], and int64 [rows],
-        ascending: the number of the text, from 0.
+        `input_ids`, `input_mask`, `segment_ids`: int32 [rows, S]. And int64 [rows], the
+        index of the text of each row, in ascending order.
     """
     if not doc_stride:
         packed = packing.pack(
@@ -65,14 +68,14 @@ def windows_of(
     max_seq_length: int,
     doc_stride: int,
 ) -> list[tuple[Sequence[int], Sequence[int] | None]]:
-    """Returns the parts of a text, or of a pair, that are to be rows.
+    """Returns the windows over a text or a pair of texts.
 
     Args:
-        ids_a: pieces of the text.
-        ids_b: pieces of the second text, or None.
-        max_seq_length: the most pieces of a row, [CLS] and [SEP] included.
-        doc_stride: pieces from the start of a window to that of the next one; fewer
-            where the other text leaves the windows less room.
+        ids_a: ids of the first text.
+        ids_b: ids of the second text, or None.
+        max_seq_length: maximum number of ids per row, including [CLS] and [SEP].
+        doc_stride: distance between the starts of two windows. It is reduced to the
+            length of a window if the windows are shorter.
 
     Example:
         >>> windows_of([1, 2, 3, 4, 5], None, 5, 2)
@@ -92,7 +95,7 @@ def windows_of(
 
 
 def _slide(ids, room, doc_stride):
-    """Returns windows of `room` pieces; the last one may be shorter."""
+    """Returns windows of `room` ids. The last window may be shorter."""
     stride = min(doc_stride, room)
     starts = [0]
     while starts[-1] + room < len(ids):
@@ -103,11 +106,11 @@ def _slide(ids, room, doc_stride):
 def mean_over_windows(
     logits: np.ndarray, numbers: np.ndarray, num_texts: int
 ) -> np.ndarray:
-    """Returns the mean of the logits of each text's rows.
+    """Returns the mean logits over the rows of each text.
 
     Args:
         logits: float [rows, C].
-        numbers: int [rows], of the text that a row is of; every text has a row.
+        numbers: int [rows], index of the text of each row. Every text has a row.
         num_texts: N.
 
     Returns:

@@ -1,8 +1,10 @@
-"""XNLI: MNLI in 15 languages, any of them to train on and any to evaluate on.
+"""XNLI: MNLI in 15 languages, with separate languages for training and evaluation.
 
-A folder holds what XNLI-MT-1.0.zip and XNLI-1.0.zip unpack to, beside each other or
-in their own folders: multinli/multinli.train.LANGUAGE.tsv, machine translations of
-MNLI, and xnli.dev.tsv and xnli.test.tsv, which have all languages in one file.
+The folder contains the unpacked files of XNLI-MT-1.0.zip and XNLI-1.0.zip, with or
+without their own folders:
+
+- multinli/multinli.train.LANGUAGE.tsv: machine translations of MNLI.
+- xnli.dev.tsv and xnli.test.tsv: all languages in one file.
 """
 
 import dataclasses
@@ -14,25 +16,25 @@ from bert_tf.data import tables
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import glue
 
-# What the release trained and evaluated in.
+# The language of the release.
 DEFAULT_LANGUAGE = "zh"
 ALL_LANGUAGES = "all"
 _LANGUAGE = "language"
 _TRAIN_COLUMNS = examples_module.Columns(text="premise", text_b="hypo", index="index")
-# As the translated training files call it.
+# The label "contradiction" in the training files.
 _CONTRADICTORY = "contradictory"
 _FOLDERS = ("", "XNLI-1.0", "XNLI-MT-1.0", "multinli", "XNLI-MT-1.0/multinli")
 
 
 class XnliProcessor(examples_module.DataProcessor):
-    """XNLI's examples in some languages.
+    """Reads XNLI in one or several languages.
 
     Args:
-        train_languages: such as ("en",); the files of several follow one another.
-        eval_languages: likewise, or ("all",) for those that the file has; empty for
-            those of the training.
+        train_languages: such as ("en",). Their files are concatenated.
+        eval_languages: such as ("en", "de"), or ("all",) for all languages in the file.
+            Default: the training languages.
 
-    Source: XnliProcessor of run_classifier.py, 2018, for one language, both the same.
+    Source: XnliProcessor of run_classifier.py, 2018, which had one language for both.
     """
 
     columns = examples_module.Columns(
@@ -63,33 +65,33 @@ class XnliProcessor(examples_module.DataProcessor):
         return found
 
     def get_dev_examples(self, data_dir: str) -> list[examples_module.InputExample]:
-        """Returns the dev examples of all evaluation languages."""
+        """Returns the development examples in all evaluation languages."""
         return _joined(self.get_dev_sets(data_dir))
 
     def get_test_examples(self, data_dir: str) -> list[examples_module.InputExample]:
-        """Returns the test examples of all evaluation languages, without labels."""
+        """Returns the test examples in all evaluation languages, without labels."""
         return _joined(self.get_test_sets(data_dir))
 
     def get_dev_sets(
         self, data_dir: str
     ) -> dict[str, list[examples_module.InputExample]]:
-        """Returns "dev" of one language, "dev_LANGUAGE" each of several."""
+        """Returns "dev", or a set "dev_LANGUAGE" for each of several languages."""
         path = _find(data_dir, "xnli.dev.tsv")
         return self._sets(path, self.columns, "dev", glue.ENTAILMENT_LABELS)
 
     def get_test_sets(
         self, data_dir: str
     ) -> dict[str, list[examples_module.InputExample]]:
-        """Returns "test" of one language, "test_LANGUAGE" each of several."""
+        """Returns "test", or a set "test_LANGUAGE" for each of several languages."""
         path = _find(data_dir, "xnli.test.tsv")
         return self._sets(path, self.columns.without_label(), "test", ())
 
     def get_labels(self) -> list[str]:
-        """Returns the names of the classes."""
+        """Returns the class names."""
         return list(glue.ENTAILMENT_LABELS)
 
     def get_files(self, data_dir: str) -> dict[str, str]:
-        """Returns the paths of the first training file and of dev and test."""
+        """Returns the paths of the first training file, dev and test."""
         return {
             "train": self.get_train_files(data_dir)[0],
             "dev": _find(data_dir, "xnli.dev.tsv"),
@@ -97,18 +99,24 @@ class XnliProcessor(examples_module.DataProcessor):
         }
 
     def get_train_files(self, data_dir: str) -> list[str]:
-        """Returns the path of each training language's file."""
+        """Returns the path of the file of each training language."""
         return [
             _find(data_dir, f"multinli.train.{language}.tsv")
             for language in self._train_languages
         ]
 
     def get_languages(self) -> list[str]:
-        """Returns the languages of the training."""
+        """Returns the training languages."""
         return list(self._train_languages)
 
-    def _sets(self, path, columns, part, labels):
-        rows_of = {}
+    def _sets(
+        self,
+        path: str,
+        columns: examples_module.Columns,
+        part: str,
+        labels: Sequence[str],
+    ) -> dict[str, list[examples_module.InputExample]]:
+        rows_of: dict[str, list[tables.Row]] = {}
         names = [*columns.names(), _LANGUAGE]
         for row in tables.read_table(path, names, broken_rows=self.broken_rows):
             rows_of.setdefault(row.cells[_LANGUAGE], []).append(row)
@@ -118,8 +126,8 @@ class XnliProcessor(examples_module.DataProcessor):
         for language in languages:
             if language not in rows_of:
                 raise ValueError(
-                    f"{path} has no rows in the language {language!r}; it has "
-                    f"{', '.join(sorted(rows_of))}."
+                    f"{path} has no rows in the language {language!r}; its languages "
+                    f"are {', '.join(sorted(rows_of))}."
                 )
         is_one = len(languages) == 1
         return {
@@ -136,7 +144,7 @@ class XnliProcessor(examples_module.DataProcessor):
 
 
 def _find(data_dir, name):
-    """Returns the path of a file, in the folder or where the zip files put it."""
+    """Returns the path of a file, in the folder or in those of the zip files."""
     paths = [os.path.join(data_dir, folder, name) for folder in _FOLDERS]
     return next(filter(files.exists, paths), paths[0])
 

@@ -21,7 +21,7 @@ def run_dir(tmp_path_factory, weather_options):
 def test_training_and_evaluating_write_a_model_card(run_dir, weather):
     lines = (run_dir / "README.md").read_text().splitlines()
     assert "pipeline_tag: text-classification" in lines
-    assert "Tells which of 2 classes a text has." in lines
+    assert "Assigns a text to one of 2 classes." in lines
     assert "| classes | rain, sun |" in lines
     for part, rows in (("train", 24), ("dev", 8)):
         digest = hashlib.sha256((weather / f"{part}.tsv").read_bytes()).hexdigest()
@@ -61,7 +61,7 @@ def test_a_glue_task_names_itself_and_shows_pairs(tmp_path, weather_options):
     )
     classification_workflow.run(options)
     text = (tmp_path / "run" / "README.md").read_text()
-    assert "Tells which of 2 classes a pair of texts has (MRPC)." in text
+    assert "Assigns a pair of texts to one of 2 classes (MRPC)." in text
     assert "| one \\|\\|\\| other |" in text  # One of the two equal pairs is wrong.
     assert "metrics:\n- accuracy\n- f1\n" in text
     assert 'language:\n- "en"\nlicense:' in text

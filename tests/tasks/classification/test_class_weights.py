@@ -52,9 +52,9 @@ def test_classes_have_their_weights(of, given, labels, weights):
 @pytest.mark.parametrize(
     "given, message",
     [
-        (("rain",), "expected 'balanced', or NAME=WEIGHT with weights above 0"),
-        (("rain=0",), "above 0, got 'rain=0'"),
-        (("snow=2",), "there is no class 'snow'; the classes are rain, sun"),
+        (("rain",), "expected 'balanced', or NAME=WEIGHT with a positive"),
+        (("rain=0",), "positive weight, got 'rain=0'"),
+        (("snow=2",), "unknown class 'snow'; the classes are rain, sun"),
         (("balanced",), "no training example has the class 'sun'"),
     ],
 )

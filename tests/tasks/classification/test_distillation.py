@@ -227,7 +227,7 @@ def test_a_teacher_of_other_classes_or_texts_is_refused(
     options = student_options(
         tmp_path / "a", train_file=str(table), teacher=str(teacher), train_batch_size=2
     )
-    with pytest.raises(ValueError, match="knows the classes rain, sun, but the data"):
+    with pytest.raises(ValueError, match="has the classes rain, sun, but the data"):
         classification_workflow.run(options)
     table.write_text("text\tlabel\ta\nwet\train\tb\ndry\tsun\tc\n")
     options = dataclasses.replace(options, text_b_column="a")
@@ -244,7 +244,7 @@ def test_a_teacher_of_other_classes_or_texts_is_refused(
         ({"distillation_weight": 0.3}, "--distillation_weight goes with --teacher"),
         ({"distillation_temperature": 1.0}, "--distillation_temperature goes with"),
         ({"distillation_weight": 1.5, "teacher": "x"}, "at most 1.0"),
-        ({"teacher": "run/../run"}, "is --output_dir too"),
+        ({"teacher": "run/../run"}, "is also --output_dir"),
     ],
 )
 def test_options_of_distillation_belong_together(weather_options, values, message):

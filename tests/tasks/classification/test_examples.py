@@ -78,7 +78,7 @@ def test_labels_of_the_training_file_hold_for_the_evaluation_file(write):
 @pytest.mark.parametrize(
     "train_text, message",
     [
-        ("text\tlabel\nx\tsun\ny\tsun\n", "every row has the label 'sun'"),
+        ("text\tlabel\nx\tsun\ny\tsun\n", "all rows have the label 'sun'"),
         (None, "give --labels"),
     ],
 )
@@ -88,22 +88,22 @@ def test_one_class_or_none_is_refused(write, train_text, message):
         own_tables.TableProcessor(train_file=path).get_labels()
 
 
-def test_an_id_that_is_there_twice_is_refused_with_both_lines(write):
+def test_a_duplicate_id_is_refused_with_both_lines(write):
     path = write("a.csv", "id,text,label\nq7,x,1\nq8,y,1\nq7,z,0\n")
     with pytest.raises(
-        ValueError, match=r"a\.csv:4: the id 'q7' is that of .*a\.csv:2"
+        ValueError, match=r"a\.csv:4: the id 'q7' occurs already in .*a\.csv:2"
     ):
         examples_module.read_examples(path, COLUMNS, "dev")
 
 
-def test_empty_texts_are_told_and_kept(write, caplog):
+def test_empty_texts_are_logged_and_kept(write, caplog):
     path = write("a.tsv", "first\tsecond\tsame\nx\t \t1\nx\ty\t1\n\ty\t1\n")
     assert len(examples_module.read_examples(path, PAIRS, "dev")) == 3
     [record] = caplog.records
-    assert record.getMessage().endswith("a.tsv:2: a text is empty (2 in all).")
+    assert record.getMessage().endswith("a.tsv:2: a text is empty (2 in total).")
 
 
-def test_labels_that_are_needed_and_not_there_are_told(write):
+def test_a_missing_label_column_is_refused(write):
     path = write("a.tsv", "text\nx\n")
     with pytest.raises(
         ValueError, match="there is no column label; the columns are te"
@@ -118,7 +118,7 @@ def test_classes_of_many_are_those_that_any_row_names(write):
     assert processor.get_labels() == ["rain", "sun", "wind"]
     path = write("b.tsv", "text\tlabel\nx\t\ny\t\n")
     processor = own_tables.TableProcessor(train_file=path, columns=columns)
-    with pytest.raises(ValueError, match="all labels together name 0 classes"):
+    with pytest.raises(ValueError, match="the labels contain 0 different classes"):
         processor.get_labels()
 
 
@@ -129,6 +129,6 @@ def test_numbers_have_no_names(write):
     assert processor.get_labels() == []
     path = write("b.tsv", "text\tlabel\nx\ta lot\n")
     with pytest.raises(
-        ValueError, match=r"b\.tsv:2: the label 'a lot' is not a number"
+        ValueError, match=r"b\.tsv:2: the label 'a lot' is not a finite n"
     ):
         own_tables.TableProcessor(train_file=path, columns=columns).get_train_examples()

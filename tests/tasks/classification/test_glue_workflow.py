@@ -73,7 +73,7 @@ def test_mnli_is_scored_on_both_sets_and_its_model_answers_ax(
     )
     assert (run_dir / "AX.tsv").read_text().startswith("index\tprediction\n3\t")
 
-    with pytest.raises(ValueError, match="knows the classes contradiction, entailment"):
+    with pytest.raises(ValueError, match="has the classes contradiction, entailment"):
         classification_workflow.run(
             glue_options(run_dir, "WNLI", mnli, do_train=False, do_eval=True)
         )

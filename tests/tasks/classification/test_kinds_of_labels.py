@@ -123,7 +123,7 @@ def test_any_number_of_classes_is_learned_scored_and_written(several_run):
     columns = np.loadtxt(several_run / "test_results.tsv")
     assert columns.shape == (5, 2)
     card = (several_run / "README.md").read_text()
-    assert "Tells which of 2 classes, any number of them, a text has; a class" in card
+    assert "Assigns a text to any number of 2 classes. A class is predicted" in card
 
 
 def test_the_threshold_decides_which_classes_count(
@@ -147,7 +147,7 @@ def test_data_of_another_kind_are_not_given_to_a_run(number_run, weather_options
     options = weather_options(
         number_run, do_train=False, do_eval=True, label_separator=","
     )
-    with pytest.raises(ValueError, match="labels of the kind regression, but the data"):
+    with pytest.raises(ValueError, match="trained on regression labels, but the data"):
         classification_workflow.run(options)
 
 
@@ -155,7 +155,7 @@ def test_a_threshold_needs_classes_of_any_number(tmp_path, number_run, weather_o
     new = weather_options(tmp_path, threshold=0.3)
     old = weather_options(number_run, do_train=False, do_predict=True, threshold=0.3)
     for options in (new, old):
-        with pytest.raises(ValueError, match=r"--threshold=0\.3 needs texts with"):
+        with pytest.raises(ValueError, match=r"--threshold=0\.3 requires texts with"):
             classification_workflow.run(options)
 
 

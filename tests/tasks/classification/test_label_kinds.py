@@ -27,10 +27,10 @@ def test_a_cell_names_its_classes(text, separator, names):
         ("single_label", "", "the label is empty"),
         ("single_label", "snow", "the label 'snow' is not one of rain, wind"),
         ("multi_label", "rain,snow", "the label 'snow' is not one of rain, wind"),
-        ("multi_label", "rain,rain", "names a class twice"),
-        ("regression", "much", "the label 'much' is not a number"),
-        ("regression", "nan", "is not a number"),
-        ("regression", "inf", "is not a number"),
+        ("multi_label", "rain,rain", "contains a class twice"),
+        ("regression", "much", "the label 'much' is not a finite number"),
+        ("regression", "nan", "is not a finite number"),
+        ("regression", "inf", "is not a finite number"),
     ],
 )
 def test_a_label_that_cannot_be_is_refused(kind, text, message):

@@ -63,7 +63,7 @@ def test_options_that_fit_together_are_taken(values):
         ),
         (
             {**TASK, "do_train": True, "task_name": "AX"},
-            "has nothing to train on; train",
+            "has no training data; train",
         ),
         (
             {**TASK, "do_eval": True, "eval_language": "de"},
@@ -71,13 +71,13 @@ def test_options_that_fit_together_are_taken(values):
         ),
         (
             {**TASK, "do_train": True, "task_name": "STS-B", "class_weights": "a=1"},
-            "--class_weights is of classes, and STS-B has numbers",
+            "--class_weights is for classes, but the labels of STS-B",
         ),
         ({**TASK, "do_eval": True, "regression": True}, "--regression is for your own"),
         ({**TASK, "do_eval": True, "tfds_name": "a"}, "--tfds_name does not go with"),
         (
             {**OWN, "do_train": True, "regression": True, "label_separator": ","},
-            "--label_separator is of classes and does not go with --regression",
+            "--label_separator is for classes and does not go with --regression",
         ),
         (
             {**OWN, "do_train": True, "label_separator": ""},

@@ -139,10 +139,10 @@ def test_glue_by_its_name_has_its_columns_sets_and_scores(named, glue_datasets):
         (
             "weather_texts",
             {"tfds_splits": "train,dev,test"},
-            "has no split dev; it has",
+            "has no split dev, only",
         ),
         ("weather_texts", {"text_column": "body"}, "has no column body; the columns"),
-        ("weather_texts", {"label_column": "text"}, "has no names of classes; name an"),
+        ("weather_texts", {"label_column": "text"}, "has no class names; choose an"),
     ],
 )
 def test_what_is_not_in_a_dataset_is_said(
@@ -158,7 +158,7 @@ def test_what_is_not_in_a_dataset_is_said(
     "values, message",
     [
         ({"train_file": "a.tsv"}, "--train_file is for your own tables"),
-        ({"tfds_splits": "train,test"}, "expected three, to train on, to evaluate on"),
+        ({"tfds_splits": "train,test"}, "expected three splits, for training"),
         ({"train_language": "en"}, "--train_language goes with --task_name=XNLI"),
     ],
 )

@@ -345,7 +345,7 @@ def test_an_encoder_alone_is_not_evaluated(tmp_path, weather_options, golden):
     options = weather_options(
         tmp_path, do_train=False, do_eval=True, init_checkpoint=prefix
     )
-    with pytest.raises(ValueError, match="was not fine-tuned to classify"):
+    with pytest.raises(ValueError, match="was not fine-tuned for classification"):
         classification_workflow.run(options)
 
 
@@ -356,7 +356,7 @@ def test_an_encoder_alone_is_not_evaluated(tmp_path, weather_options, golden):
         ({"max_seq_length": 32}, "max_seq_length 24, but this one has 32"),
         ({"do_lower_case": False}, "do_lower_case True, but this one has False"),
         ({"do_train": False, "text_b_column": "label"}, "trained on single texts"),
-        ({"do_train": False, "labels": "sun,rain"}, "leave --labels out"),
+        ({"do_train": False, "labels": "sun,rain"}, "omit --labels"),
     ],
 )
 def test_a_run_of_another_task_is_not_continued(

@@ -32,7 +32,7 @@ def test_the_language_of_2018_is_the_default(folder):
         ("是。", "Why?", "neutral"),
     ]
     with pytest.raises(
-        ValueError, match=r"no rows in the language 'zh'; it has de, en"
+        ValueError, match=r"no rows in the language 'zh'; its languages are de, en"
     ):
         xnli.XnliProcessor().get_dev_examples(folder)
 
