@@ -1,14 +1,18 @@
-"""The text of a model card: Markdown with Hugging Face's front matter.
+"""The text of a model card: Markdown with the front matter of the Hugging Face Hub.
 
-Fields that no run can know, licences above all, stay open and say "to fill in".
+Fields that a run cannot know, such as licences, contain "to fill in".
 """
 
 import dataclasses
 import json
 import math
 import os
+from collections.abc import Mapping
+from typing import Any
 
-# Settings that are shown whatever they are; others where they are not the default.
+from bert_tf import options as options_module
+
+# Settings that are always shown. Other settings are shown if they are not the default.
 ALWAYS_SHOWN = (
     "learning_rate",
     "train_batch_size",
@@ -18,7 +22,7 @@ ALWAYS_SHOWN = (
     "random_seed",
     "dtype",
 )
-# What has no part in the model that comes out; files and folders have their places.
+# Settings without influence on the model. Files and folders are listed elsewhere.
 NEVER_SHOWN = (
     "output_dir",
     "init_checkpoint",
@@ -38,14 +42,14 @@ NEVER_SHOWN = (
     "tpu_name",
 )
 MAX_CHARACTERS = 200
-# Not scores: how the release's eval_results.txt counts them.
+# Entries of eval_results.txt that are not scores.
 _COUNTS = ("global_step", "loss")
-_NO_BASE = "none: the weights were drawn at random"
+_NO_BASE = "none; the weights were initialized randomly"
 
 
-def settings(options) -> dict:
-    """Returns the options of a run that say how its model came about, by name."""
-    shown = {}
+def settings(options: options_module.Options) -> dict[str, Any]:
+    """Returns the options that a card shows as training settings, by name."""
+    shown: dict[str, Any] = {}
     for field in dataclasses.fields(options):
         value = getattr(options, field.name)
         is_file = field.name.endswith(("_file", "_dir"))
@@ -56,12 +60,12 @@ def settings(options) -> dict:
     return shown
 
 
-def text_of(name: str, facts: dict) -> str:
-    """Returns the card.
+def text_of(name: str, facts: Mapping[str, Any]) -> str:
+    """Returns the text of the card.
 
     Args:
-        name: the run's name.
-        facts: as `model_card.write` keeps them.
+        name: of the run.
+        facts: contents of model_card.json; see `model_card`.
     """
     sections = [
         _front_matter(facts),
@@ -81,16 +85,18 @@ def text_of(name: str, facts: dict) -> str:
         f'```python\nimport bert_tf\n\nmodel = bert_tf.load("{name}")\n```',
         "## Licence and limits",
         "- Licence of this model: to fill in.\n- Licence of the data: to fill in.\n"
-        "- What it is for, and what it is not for: to fill in.",
+        "- Intended use and limits: to fill in.",
     ]
     return "\n\n".join(sections) + "\n\n"
 
 
 def _front_matter(facts):
     languages = facts["languages"] or ()
-    lines = ["language:" + ("" if languages else "  # To fill in: ISO code, as en.")]
+    lines = [
+        "language:" + ("" if languages else "  # To fill in: ISO code, such as en.")
+    ]
     lines += [f"- {_quoted(language)}" for language in languages]
-    lines += ["license:  # To fill in: its name, as apache-2.0."]
+    lines += ["license:  # To fill in: its name, such as apache-2.0."]
     lines += ["library_name: bert_tf", f"pipeline_tag: {facts['pipeline_tag']}"]
     if facts["base_model"]:
         lines += [f"base_model: {_quoted(_base_name(facts['base_model']))}"]
@@ -106,7 +112,7 @@ def _overview(facts):
     training = facts["training"]
     count = f"{training['num_parameters']:,}"
     if training["num_trained_parameters"] != training["num_parameters"]:
-        count += f", of which {training['num_trained_parameters']:,} were trained"
+        count += f", {training['num_trained_parameters']:,} of them trained"
     rows = [
         ("task", facts["pipeline_tag"]),
         ("base checkpoint", facts["base_model"] or _NO_BASE),
@@ -119,7 +125,7 @@ def _overview(facts):
 
 def _data(facts):
     if not facts["data"]:
-        return "The files of the data were not recorded."
+        return "The data files were not recorded."
     rows = [
         (
             file["part"],
@@ -135,7 +141,7 @@ def _data(facts):
 def _scores(facts):
     shown = _shown_scores(facts)
     if not shown:
-        return "Not evaluated yet; --do_eval adds the scores."
+        return "Not evaluated yet. --do_eval adds the scores."
     rows = [(name, _with_spread(values)) for name, values in shown.items()]
     counted = facts["num_evaluated"]
     head = f"On {counted:,} examples.\n\n" if counted else ""
@@ -187,7 +193,7 @@ def _table(head, rows):
 
 
 def _cell(value):
-    """Returns a value as one line that Markdown takes for text."""
+    """Returns a value as one line of text, with Markdown characters escaped."""
     if isinstance(value, list | tuple):
         value = ",".join(map(str, value))
     text = " ".join(str(value).split())
@@ -197,7 +203,7 @@ def _cell(value):
 
 
 def _base_name(path):
-    """Returns a checkpoint's name: of its folder, or the name it was fetched by."""
+    """Returns the name of a checkpoint: that of its folder, or its own."""
     path = path.rstrip("/")
     folder, name = os.path.split(path)
     is_prefix = name.endswith(".ckpt") or "model.ckpt" in name

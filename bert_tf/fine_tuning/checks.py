@@ -1,4 +1,4 @@
-"""What the data checks of all tasks share: reading a file, judging casing."""
+"""Shared parts of the data checks of all tasks: reading files, checking casing."""
 
 from collections.abc import Callable
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ DataT = TypeVar("DataT")
 
 
 class Check(Protocol):
-    """The function `check` in the module `checks` of every task."""
+    """The function `check` in the module `checks` of each task."""
 
     def __call__(
         self,
@@ -28,16 +28,16 @@ class Check(Protocol):
         *,
         progress: progress_module.Progress = progress_module.silent,
     ) -> estimates.Workload | None:
-        """Reads the data that the options name and adds what it finds.
+        """Reads the data that the options name, and adds its findings.
 
         Args:
-            options: record of the task's own tool.
-            start: its vocabulary and casing are used.
-            findings: to add to.
-            progress: reports how many texts are tokenized.
+            options: of the task's tool.
+            start: provides vocabulary and casing.
+            findings: the list to extend.
+            progress: reports the number of tokenized texts.
 
         Returns:
-            The work that training would do; None without training data.
+            The size of the training work. None without training data.
         """
 
 
@@ -47,17 +47,17 @@ def read_file(
     path: str,
     read: Callable[..., DataT],
 ) -> DataT | None:
-    """Returns what a file holds, and adds every error and broken row in it.
+    """Reads a file, and reports its errors and broken rows.
 
     Args:
-        findings: to add to.
-        name: of what the file holds, such as "train".
+        findings: the list to extend.
+        name: of the set, such as "train".
         path: of the file, for the report.
-        read: called with an empty list `broken_rows`; leaves broken rows out, appends
-            what is wrong with each of them to the list, and returns the rest.
+        read: called with an empty list `broken_rows`. It skips broken rows, appends
+            their errors to the list, and returns the rest.
 
     Returns:
-        What `read` returned; None if the file cannot be read.
+        The result of `read`. None if the file cannot be read.
     """
     broken: list[str] = []
     found = None
@@ -76,15 +76,18 @@ def checked_tokenizer(
     start: starting_point.StartingPoint,
     texts: Sequence[str],
 ) -> in_graph.InGraphTokenizer:
-    """Returns the run's tokenizer, and adds whether its casing suits the texts.
+    """Returns the tokenizer of the run, and reports whether its casing suits the texts.
 
     Args:
-        findings: to add to.
-        start: vocabulary and casing of the run.
+        findings: the list to extend.
+        start: provides vocabulary and casing.
         texts: all texts of the data.
+
+    Raises:
+        ValueError: `start` has no vocabulary.
     """
     if not isinstance(start.vocabulary, vocabulary_module.Vocabulary):
-        raise ValueError("The check of a task's data needs a vocabulary.")
+        raise ValueError("Checking the data of a task requires a vocabulary.")
     text_checks.check_casing(
         findings, texts, start.vocabulary, do_lower_case=start.do_lower_case
     )

@@ -1,7 +1,7 @@
-"""The model card of a run: README.md in its output_dir, in Hugging Face's form.
+"""The model card of a run: README.md in its output_dir, for the Hugging Face Hub.
 
-It knows no task: tasks hand it a `Card`. What one call knows is kept beside the text,
-in model_card.json, so that an evaluation that comes later completes the card.
+Each task describes its run as a `Card`. The facts are kept next to the text, in
+model_card.json, so that a later evaluation can complete the card.
 """
 
 import dataclasses
@@ -11,10 +11,11 @@ import logging
 import os
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 
 from bert_tf import files
-from bert_tf import options as options_module
 from bert_tf.fine_tuning import card_text
+from bert_tf.training import options as training_options
 from bert_tf.training import training_facts
 
 logger = logging.getLogger(__name__)
@@ -23,56 +24,56 @@ FACTS_FILE = "model_card.json"
 CARD_FILE = "README.md"
 MAX_WRONG_EXAMPLES = 10
 _BYTES_PER_READ = 1 << 20
-# In the order of the card; "corpus" is what is searched.
+# In the order of the card. "corpus" is the corpus of a retrieval model.
 _PARTS = ("train", "dev", "test", "corpus")
-# The last line of a card says what was written, so that edits by hand are seen.
+# The last line of a card contains its checksum, which reveals manual edits.
 _SEAL = "<!-- bert_tf wrote all of the above: sha256 {} -->\n"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DataFile:
-    """A file that the run read, or a part of a data set known by its name."""
+    """A file that the run read, or a part of a published data set."""
 
-    # One of `_PARTS`, or one that starts with "dev_" or "test_".
+    # One of `_PARTS`, or a name that begins with "dev_" or "test_".
     part: str
-    name: str  # The file's name, without folders.
+    name: str  # Without folders.
     num_examples: int
-    sha256: str | None  # Of its bytes; None of a data set known by its name.
+    sha256: str | None  # Of the file. None for a published data set.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WrongExample:
-    """An example of the evaluation that the model got wrong."""
+    """An example that the model answered incorrectly."""
 
-    text: str  # What the model saw, as a reader would write it.
+    text: str  # Readable form of the model's input.
     expected: str
     predicted: str
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Evaluated:
-    """What an evaluation found."""
+    """The results of an evaluation."""
 
-    results: Mapping[str, float]  # As in eval_results.txt.
+    results: Mapping[str, float]  # Contents of eval_results.txt.
     wrong: Sequence[WrongExample]  # The card shows the first ten.
     num_examples: int
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Recorded:
-    """What the card of a run says that another run started from."""
+    """Facts from the card of a run that another run started from."""
 
-    base_model: str | None  # Its init_checkpoint.
-    data: tuple[DataFile, ...]  # Of its training.
+    base_model: str | None  # The init_checkpoint of that run.
+    data: tuple[DataFile, ...]  # The training data of that run.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Card:
-    """What a task knows about its run; what is empty, this call does not know."""
+    """The facts of a task about its run. Empty fields are unknown to this call."""
 
-    pipeline_tag: str  # Hugging Face's name of the task: "text-classification".
-    summary: str  # One sentence: what the model does.
-    options: options_module.Options  # The tool's record.
+    pipeline_tag: str  # Task name on the Hub, such as "text-classification".
+    summary: str  # One sentence that says what the model does.
+    options: training_options.TrainingOptions
     labels: tuple[str, ...] = ()  # Names of the classes.
     languages: tuple[str, ...] = ()  # ISO codes.
     data: tuple[DataFile, ...] = ()
@@ -81,10 +82,10 @@ class Card:
 
 
 def data_file(part: str, path: str, num_examples: int) -> DataFile:
-    """Returns the record of a file; reads it for its checksum.
+    """Returns the record of a file, with its checksum.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     digest = hashlib.sha256()
     with files.open_file(path, "rb") as file:
@@ -99,11 +100,11 @@ def data_file(part: str, path: str, num_examples: int) -> DataFile:
 
 
 def recorded(run_dir: str) -> Recorded | None:
-    """Returns what the card of a trained run says; None where there is no card.
+    """Returns facts from the card of a run; None if there is no card.
 
     Raises:
         ValueError: model_card.json is damaged.
-        OSError: it cannot be read.
+        OSError: model_card.json cannot be read.
     """
     facts = _read(os.path.join(run_dir, FACTS_FILE))
     if facts is None:
@@ -117,16 +118,16 @@ def recorded(run_dir: str) -> Recorded | None:
 
 
 def write(output_dir: str, card: Card) -> str | None:
-    """Writes README.md of a run, or completes it.
+    """Writes or completes README.md of a run.
 
     Args:
-        output_dir: the run's folder.
-        card: what this call knows; what an earlier one knew is kept, but for the
-            scores of another number of steps.
+        output_dir: folder of the run.
+        card: facts of this call. Facts of earlier calls are kept, except scores of
+            another number of steps.
 
     Returns:
-        The card's path. None where nothing was written: the folder's model was not
-        trained by a run with a card, or somebody edited the card.
+        The path of the card. None if nothing was written, because the model in the
+        folder was trained without a card, or because the card was edited manually.
 
     Raises:
         OSError: a file cannot be written.
@@ -141,14 +142,14 @@ def write(output_dir: str, card: Card) -> str | None:
 def rewrite_scores(
     output_dir: str, scores: Mapping[str, tuple[float, ...]]
 ) -> str | None:
-    """Gives a card other scores, such as those of several restarts.
+    """Replaces the scores of a card, for example by those of several restarts.
 
     Args:
-        output_dir: the run's folder.
-        scores: score -> its values, one a restart.
+        output_dir: folder of the run.
+        scores: values of each score, one per restart.
 
     Returns:
-        As `write`; None too where there is no card.
+        The path of the card. None if there is none, or if it was edited manually.
 
     Raises:
         OSError: a file cannot be written.
@@ -162,12 +163,12 @@ def rewrite_scores(
 
 
 def _write(output_dir, facts):
-    """Writes facts and text; returns the text's path, or None where it was edited."""
+    """Writes facts and text. Returns the path of the text; None if it was edited."""
     with files.complete_or_absent(os.path.join(output_dir, FACTS_FILE)) as file:
         file.write(json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
     path = os.path.join(output_dir, CARD_FILE)
     if _is_edited(path):
-        logger.warning("%s was written or edited by hand and stays as it is.", path)
+        logger.warning("%s was written or edited manually; it is not changed.", path)
         return None
     name = os.path.basename(os.path.abspath(output_dir))
     text = card_text.text_of(name, facts)
@@ -176,8 +177,8 @@ def _write(output_dir, facts):
     return path
 
 
-def _facts(card):
-    """Returns a card as the values that model_card.json holds."""
+def _facts(card: Card) -> dict[str, Any]:
+    """Returns the contents of model_card.json."""
     facts = dataclasses.asdict(dataclasses.replace(card, evaluated=None))
     del facts["options"], facts["evaluated"]
     facts |= _evaluation_facts(card.evaluated)
@@ -191,7 +192,7 @@ def _evaluation_facts(evaluated):
         counts = dict.fromkeys(("num_wrong", "num_evaluated"))
         return {"scores": {}, "wrong_examples": []} | counts
     return {
-        # A list, because a search over restarts records a value of each.
+        # A list, because a search over restarts records one value per restart.
         "scores": {name: [value] for name, value in evaluated.results.items()},
         "wrong_examples": [
             dataclasses.asdict(wrong) for wrong in evaluated.wrong[:MAX_WRONG_EXAMPLES]
@@ -202,10 +203,10 @@ def _evaluation_facts(evaluated):
 
 
 def _merged(earlier, facts):
-    """Returns facts with what was known earlier and is not known now."""
+    """Returns the facts of now, completed by earlier facts."""
     training, before = facts["training"], earlier.get("training")
     if training is None:
-        # Evaluating has other settings than the training that the card is about.
+        # The card shows the settings of the training, not those of an evaluation.
         kept = ("training", "settings", "base_model", "data", "languages")
         merged = earlier | {key: value for key, value in facts.items() if value}
         merged |= {key: earlier[key] for key in kept}
@@ -220,15 +221,16 @@ def _merged(earlier, facts):
         merged = earlier | {key: value for key, value in facts.items() if value}
         merged["data"] = _merged_data(earlier.get("data", []), facts["data"])
         merged["base_model"] = facts["base_model"]
-    if facts["num_evaluated"]:  # None wrong is news too.
+    if facts["num_evaluated"]:  # An empty list of wrong examples is a result too.
         merged |= {key: facts[key] for key in ("wrong_examples", "num_wrong")}
     return {key: merged.get(key) for key in facts}
 
 
 def _merged_scores(earlier, facts):
-    """Returns the scores of now; of several restarts', if they are no other ones.
+    """Returns the scores of now, but keeps those of several restarts of this model.
 
-    Their model is the best of the restarts, whose score says less than all of them.
+    The model is the best of the restarts, so its own score is optimistic. The scores of
+    all restarts say more, and remain unless the steps or the development set changed.
     """
     scores, before = facts["scores"], earlier["scores"] or {}
     is_same_step = scores.get("global_step") == [earlier["training"]["num_steps"]]
@@ -242,7 +244,7 @@ def _dev_files(facts):
 
 
 def _merged_data(earlier, data):
-    """Returns the files of all parts, those of now before those of earlier."""
+    """Returns the files of all parts. Files of now replace earlier ones."""
     now = {file["part"] for file in data}
     return sorted(
         [*data, *(file for file in earlier if file["part"] not in now)],
@@ -258,8 +260,8 @@ def _read(path):
             return json.load(file)
         except json.JSONDecodeError as error:
             raise ValueError(
-                f"{path} is no JSON ({error}); remove it to have the model card made "
-                "anew."
+                f"{path} is not valid JSON ({error}); remove it to create a new model "
+                "card."
             ) from None
 
 

@@ -1,4 +1,4 @@
-"""A trained model with its tokenizer, read from nothing but its run folder."""
+"""The base of all predictors: a trained model, loaded from its run folder."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -13,33 +13,33 @@ from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
 from bert_tf.fine_tuning import task_record
 from bert_tf.tokenization import in_graph
 
-# Rows per call of the model, which bounds the memory that a long input takes.
+# Rows per call of the model. Limits the memory for long inputs.
 ROWS_PER_CALL = 32
 FEATURES = ("input_ids", "input_mask", "segment_ids")
 
 
 class Predictor:
-    """The last checkpoint of a training run with all that its model needs.
+    """A trained model from the last checkpoint of a run, with its tokenizer.
 
-    Each task's predictor adds `predict(inputs)`.
+    The predictor of each task adds `predict(inputs)`.
 
     Args:
         run_dir: `output_dir` of the training run.
-        task: its record.
+        task: record of the task.
         create_tokenizer: class of the tokenizer.
 
     Attributes:
-        run_dir: as given.
-        task: the task's `TaskRecord`.
-        config: `BertConfig`.
-        vocabulary: `Vocabulary`.
-        tokenizer: `InGraphTokenizer` or `FullTokenizer`.
-        model: the task's model with the run's weights.
-        checkpoint: path of the checkpoint that was loaded.
+        run_dir: the folder of the run.
+        task: record of the task.
+        config: size of the encoder.
+        vocabulary: the word pieces.
+        tokenizer: an instance of `create_tokenizer`.
+        model: the task's model with the weights of the run.
+        checkpoint: path of the loaded checkpoint.
 
     Raises:
         OSError: a file of the folder cannot be read.
-        ValueError: the folder holds no trained model of the task.
+        ValueError: the folder contains no trained model of the task.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Predictor:
 
 
 def compiled(function: Callable, columns: Sequence[str] = FEATURES) -> Callable:
-    """Returns a function of features as one graph for all numbers and lengths of rows.
+    """Compiles a function of features into one graph for all shapes [B, S].
 
     Args:
         function: takes features and returns tensors.
@@ -78,7 +78,7 @@ def compiled(function: Callable, columns: Sequence[str] = FEATURES) -> Callable:
 
 
 def without_padding(features: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Returns features cut after their longest row: the rest is padding in all rows."""
+    """Returns features without the trailing positions that are padding in all rows."""
     longest = int(np.max(np.sum(features["input_mask"], axis=1)))
     return {name: column[:, :longest] for name, column in features.items()}
 
@@ -89,7 +89,7 @@ def apply_in_parts(
     """Returns the outputs for N rows, computed `ROWS_PER_CALL` at a time.
 
     Args:
-        function: from features of B rows to a tensor [B, ...].
+        function: maps features of B rows to a tensor [B, ...].
         features: columns int32 [N, S], N at least 1.
 
     Returns:

@@ -1,4 +1,4 @@
-"""What a fine-tuning run works on, checked before its model is built."""
+"""The set-up of a fine-tuning run, checked before its model is built."""
 
 import dataclasses
 import os
@@ -23,10 +23,10 @@ RecordT = typing.TypeVar("RecordT", bound=task_record.TaskRecord)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunSetup:
-    """What every task knows before it builds a model. Each task adds its data."""
+    """What a run needs to build its model. Each task adds its data."""
 
-    task: task_record.TaskRecord  # What task.json says or will say.
-    start: starting_point.StartingPoint  # What `find_start` returned.
+    task: task_record.TaskRecord  # The contents of task.json.
+    start: starting_point.StartingPoint  # Returned by `find_start`.
 
     @property
     def config(self) -> config_module.BertConfig:
@@ -65,11 +65,12 @@ def trained_task(
 ) -> RecordT | None:
     """Returns the record of the finished run that the options evaluate or apply.
 
-    None if the options describe the task: they train, or `output_dir` holds no run.
+    None if the options describe the task, because the run trains, or because
+    `output_dir` contains no run.
 
     Args:
         options: the tool's options.
-        record: the task's own class of record.
+        record: class of the task's record.
 
     Raises:
         OSError, ValueError: see `TaskRecord.read`.
@@ -87,12 +88,12 @@ def find_start(
 ) -> starting_point.StartingPoint:
     """Returns model size, vocabulary and casing, and opens `init_checkpoint` if needed.
 
-    This is the only place where a fine-tuning run opens `init_checkpoint`. Later steps
-    (the check of its head, loading its weights) use the opened source.
+    A fine-tuning run opens `init_checkpoint` only here. Later steps (checking its head,
+    loading its weights) use the opened source.
 
     Args:
         options: the tool's options.
-        trained: what `trained_task` returned.
+        trained: returned by `trained_task`.
         progress: reports a download.
 
     Raises:
@@ -116,8 +117,8 @@ def head_to_apply(
 ) -> checkpoint_heads.Head | None:
     """Returns the head of an `init_checkpoint` that is applied without training.
 
-    None if the run trains, or if `output_dir` has a checkpoint of its own. Each task
-    refuses a head of another kind: its answers would come from random weights.
+    None if the run trains, or if `output_dir` contains a checkpoint. Each task refuses
+    a head of another kind, because its answers would come from random weights.
 
     Args:
         options: the tool's options.
@@ -130,8 +131,8 @@ def head_to_apply(
         return None
     if source is None:
         raise ValueError(
-            f"{options.output_dir} holds no checkpoint; train first (--do_train), or "
-            "give a fine-tuned one as --init_checkpoint."
+            f"{options.output_dir} contains no checkpoint; train first (--do_train), "
+            "or give a fine-tuned checkpoint as --init_checkpoint."
         )
     return source.head
 
@@ -165,19 +166,19 @@ def _is_run(output_dir):
 
 
 def _check_same_run(setup, run_dir, may_change):
-    """Refuses to resume one task's checkpoint with another task's data."""
+    """Checks that a run to be resumed has the same task and vocabulary."""
     if rotation.latest(run_dir) is None:
         return
     found = type(setup.task).read(run_dir).to_dict()
     for name, value in setup.task.to_dict().items():
         if name not in may_change and found[name] != value:
             raise ValueError(
-                f"{run_dir} holds a run with {name} {found[name]!r:.200}, but this one "
-                f"has {value!r:.200}; choose another --output_dir."
+                f"{run_dir} contains a run with {name} {found[name]!r:.200}, but this "
+                f"one has {value!r:.200}; choose another --output_dir."
             )
     if read_vocabulary(run_dir).fingerprint != setup.vocabulary.fingerprint:
         path = os.path.join(run_dir, companion_files.VOCAB_FILE)
         raise ValueError(
-            f"{run_dir} holds a run with another vocabulary than this one's; give "
+            f"{run_dir} contains a run with another vocabulary; use "
             f"--vocab_file={path}, or choose another --output_dir."
         )

@@ -1,4 +1,4 @@
-"""The record that a run keeps in `task.json`: how to apply its model to new inputs."""
+"""The record of a run in `task.json`: how to apply its model to new inputs."""
 
 import dataclasses
 import os
@@ -14,15 +14,15 @@ from bert_tf.training import run_folder
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskRecord:
-    """What every task records. Each task sets `KIND` and adds its own fields.
+    """The fields common to all tasks. Each task sets `KIND` and adds its own fields.
 
     Fields without a default are required in the file. Tuples become JSON lists.
     """
 
     KIND: ClassVar[str]  # The value of "task" in the file.
 
-    max_seq_length: int  # The longest row the model was trained on, in word pieces.
-    do_lower_case: bool  # How the tokenizer treated its texts in training.
+    max_seq_length: int  # Of the training, in word pieces.
+    do_lower_case: bool
 
     @classmethod
     def read(cls, run_dir: str) -> Self:
@@ -30,7 +30,7 @@ class TaskRecord:
 
         Raises:
             OSError: the file cannot be read.
-            ValueError: there is none, or it describes another task.
+            ValueError: the file is missing, or describes another task.
         """
         values = run_folder.RunFolder(run_dir).read_task()
         return cls.from_dict(values, os.path.join(run_dir, companion_files.TASK_FILE))
@@ -78,10 +78,10 @@ class TaskRecord:
     def create_model(
         self, config: config_module.BertConfig, *, dtype: Any = None
     ) -> heads.TaskModel:
-        """Returns the task's model with new weights, not built yet.
+        """Returns the task's model with new weights, not yet built.
 
         Args:
             config: size of the encoder.
-            dtype: a Keras dtype or policy; None: Keras's own.
+            dtype: a Keras dtype or policy. None: the global policy.
         """
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""What several runs will take together, before they run."""
+"""Estimates the time and memory of several runs before they start."""
 
 import itertools
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bert_tf.fine_tuning import trial_options
 from bert_tf.training import estimates
 
-# What an estimate counts without another model, or what does not change it.
+# Options that one model can estimate, and options without influence on the estimate.
 _COUNTED = ("train_batch_size", "num_train_epochs")
 _WITHOUT_COST = ("learning_rate", "random_seed", "warmup_proportion")
 
@@ -16,15 +16,15 @@ def report(
     trials: Sequence[trial_options.Trial],
     create: Callable[..., Callable[..., estimates.Estimate]],
 ) -> str:
-    """Returns number, size and time of all runs, each from its first step.
+    """Returns the number, size and time of all runs as text, each from its first step.
 
     Args:
         trials: the runs.
-        create: function from a run's options to one that estimates it, and any with
-            another rate, seed, batch size or number of epochs.
+        create: maps the options of a run to a function that estimates this run and
+            others that differ in learning rate, seed, batch size or number of epochs.
 
     Raises:
-        ValueError, OSError: a run's options, data or checkpoint do not fit together.
+        ValueError, OSError: options, data or checkpoint of a run are invalid.
     """
     found = _estimates(trials, create)
     steps = [one.num_train_steps for one in found]
@@ -36,11 +36,12 @@ def report(
         [
             f"runs              {len(found):,}",
             f"parameters        {parameters}",
-            f"steps             {_range(steps, '{:,}')} a run, {sum(steps):,} in all",
+            f"steps             {_range(steps, '{:,}')} per run, "
+            f"{sum(steps):,} in total",
             f"FLOPs per step    {flops}",
             f"memory per device {memory:.2f} GiB at most (estimate)",
-            f"time              {seconds} for all runs (at the speed of a bare matrix "
-            "product here; the real runs are slower)",
+            f"time              {seconds} for all runs (at this machine's speed of "
+            "matrix multiplication; the runs will be slower)",
         ]
     )
 
@@ -60,12 +61,12 @@ def _estimates(trials, create):
 
 
 def _model_of(trial):
-    """Returns what the runs have in common that one model stands for, as text."""
+    """Returns the settings that runs must share to be estimated with one model."""
     names = (*_COUNTED, *_WITHOUT_COST)
     return repr({n: value for n, value in trial.changed.items() if n not in names})
 
 
-def _range(values, form):
-    """Returns "3 to 12", or "3" where all are the same."""
+def _range(values: Sequence[float], form: str) -> str:
+    """Returns "3 to 12", or "3" if all values are equal."""
     texts = [form.format(value) for value in (min(values), max(values))]
     return " to ".join(dict.fromkeys(texts))

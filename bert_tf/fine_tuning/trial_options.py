@@ -1,16 +1,18 @@
-"""Options of repeated runs: other seeds or settings, of which the best run is kept."""
+"""Options of searches: several runs with other seeds or settings, keeping the best."""
 
 import dataclasses
 import itertools
 import os
 import re
+from typing import Any
+from typing import Self
 
 from bert_tf import options as options_module
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.options import option
 
 FOLDER = "trials"
-# A sweep over these would not be one: they say where and what, not how.
+# These options say where a run is and what it does, so a sweep over them is refused.
 _NEVER_SWEPT = (
     "output_dir",
     "do_train",
@@ -25,14 +27,14 @@ _NEVER_SWEPT = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Trial:
-    """One of the runs."""
+    """One of the runs of a search."""
 
-    changed: dict  # Name of an option -> its value in this run.
-    options: "TrialOptions"  # Of the run; its output_dir is the trial's own.
+    changed: dict[str, Any]  # Values by option name.
+    options: "TrialOptions"  # Of this run alone, with its own output_dir.
 
     @property
     def name(self) -> str:
-        """What its folder is called: "learning_rate=3e-05,random_seed=7"."""
+        """The name of its folder, such as "learning_rate=3e-05,random_seed=7"."""
         return _name(self.changed)
 
 
@@ -57,39 +59,39 @@ class TrialOptions(fine_tuning_options.TaskOptions):
         group="advanced",
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if not self.has_trials():
             return
         if self.device == "multi_worker":
             raise options_module.OptionError(
-                "--num_restarts and --sweep do not go with --device=multi_worker; run "
-                "each trial by itself."
+                "--num_restarts and --sweep do not go with --device=multi_worker; "
+                "start each trial separately."
             )
         if not self.dry_run and not (self.do_train and self.do_eval):
             name = "sweep" if self.sweep else "num_restarts"
             raise options_module.OptionError(
-                f"--{name} needs --do_train and --do_eval: the best run is kept, by "
-                f"its {self.best_metric}."
+                f"--{name} needs --do_train and --do_eval, to keep the run with the "
+                f"best {self.best_metric}."
             )
         self.trials()
 
     def has_trials(self) -> bool:
-        """Returns whether there are several runs."""
+        """Returns whether the options describe several runs."""
         return self.num_restarts > 1 or self.sweep is not None
 
-    def alone(self, **values):
-        """Returns the options of one run, with some of them replaced."""
+    def alone(self, **values: Any) -> Self:
+        """Returns the options of a single run, with some values replaced."""
         values |= {"num_restarts": 1, "sweep": None}
         if not self.eval_every_steps:
             values["best_metric"] = self._default("best_metric")
         return dataclasses.replace(self, **values)
 
     def trials(self) -> list[Trial]:
-        """Returns the runs: every combination of a sweep, with every seed.
+        """Returns the runs: each combination of the sweep with each seed.
 
         Raises:
-            OptionError: the sweep is not understood, or a value cannot be.
+            OptionError: the sweep has the wrong form, or a value is invalid.
         """
         axes = self._axes()
         if self.num_restarts > 1:
@@ -104,31 +106,31 @@ class TrialOptions(fine_tuning_options.TaskOptions):
             )
         return found
 
-    def _axes(self):
-        """Returns {name of an option: its values} of the sweep."""
+    def _axes(self) -> dict[str, list[Any]]:
+        """Returns the values of each option of the sweep."""
         if self.sweep is None:
             return {}
         declared = {d.name: d for d in options_module.declarations(type(self))}
-        axes = {}
+        axes: dict[str, list[Any]] = {}
         for part in filter(str.strip, self.sweep.split(";")):
-            name, separator, texts = (text.strip() for text in part.partition("="))
+            name, separator, values = (text.strip() for text in part.partition("="))
             declaration = declared.get(name)
             if not separator or declaration is None or name in axes:
                 raise options_module.OptionError(
                     f"--sweep: expected NAME=VALUE,VALUE;NAME=VALUE with different "
-                    f"names of flags, got {part.strip()!r}."
+                    f"flag names, got {part.strip()!r}."
                 )
             if declaration.kind is tuple or name in _NEVER_SWEPT:
-                raise options_module.OptionError(
-                    f"--sweep: {name} cannot be swept over."
-                )
-            texts = [text.strip() for text in texts.split(",")]
+                raise options_module.OptionError(f"--sweep: {name} cannot be varied.")
+            texts = [text.strip() for text in values.split(",")]
             axes[name] = [options_module.parse(declaration, text) for text in texts]
             if len(set(axes[name])) != len(texts):
-                raise options_module.OptionError(f"--sweep: {name} has a value twice.")
+                raise options_module.OptionError(
+                    f"--sweep: {name} has the same value twice."
+                )
         if not axes:
             raise options_module.OptionError(
-                "--sweep is empty; leave it out for one run."
+                "--sweep is empty; omit it for a single run."
             )
         if "random_seed" in axes and self.num_restarts > 1:
             raise options_module.OptionError(
@@ -136,7 +138,8 @@ class TrialOptions(fine_tuning_options.TaskOptions):
             )
         return axes
 
-    def _check_evaluations(self):
+    def _check_evaluations(self) -> None:
+        # A search compares finished runs, so best_metric needs no eval_every_steps.
         if not self.has_trials():
             super()._check_evaluations()
 

@@ -1,13 +1,15 @@
-"""Several runs of which the best one is kept: restarts, and sweeps over settings.
+"""Searches: restarts with several seeds, and sweeps over settings. Keeps the best run.
 
-Each run has a folder of its own below `trials/`. What is finished is recorded there
-(`trial.json`), so that a search that was killed goes on where it was. Only the best
-run so far keeps its weights, and in the end they are moved to the output_dir. Runs are
-compared by their last checkpoints, which their results are of; what a run has in best/
-comes along and is not looked at.
+The seed decides the head's initial weights, dropout and the order of the examples. On
+small data sets these matter: BERT-Large sometimes does not learn at all. The paper
+therefore runs several restarts and selects the best on the development set (section
+4.1), and searches over learning rates, batch sizes and numbers of epochs (appendix
+A.3). The best score on the development set is optimistic; report a test set's.
 
-Source: section 4.1 and appendix A.3 of the paper: restarts for small data sets, the
-best of a few rates, batch sizes and numbers of epochs on the dev set.
+Each run has its own folder below `trials/`. Its `trial.json` records that it is
+finished, so a killed search continues with the next run. Only the best run so far
+has weights, which are moved to the output_dir at the end. Runs are compared by the
+scores of their last checkpoints. The folder `best/` of a run is copied, not compared.
 """
 
 import dataclasses
@@ -35,40 +37,40 @@ RESTARTS_FILE = "restarts.tsv"
 SWEEP_FILE = "sweep.tsv"
 _CHECKPOINT = "checkpoint"
 _WEIGHTS = "model.ckpt-"
-# Results that are no scores.
+# Results that are not scores.
 _COUNTS = ("global_step", "loss")
-# Which run is kept does not change what a run is.
+# Options that select a run do not change the runs themselves.
 _WITHOUT_EFFECT = (*run_folder.WITHOUT_EFFECT, "best_metric", "num_restarts", "sweep")
 
 
 def run(
     options: trial_options.TrialOptions, run_one: Callable[..., Mapping[str, float]]
 ) -> str:
-    """Runs all trials that are not finished, and keeps the best one.
+    """Runs all unfinished trials, and keeps the best one.
 
     Args:
         options: of the whole search.
-        run_one: function from the options of a trial to its scores; trains and
-            evaluates.
+        run_one: trains and evaluates one run, given its options. Returns its scores.
 
     Returns:
-        A report: a line a trial, the best one, mean and spread over restarts.
+        A report: one line per trial, the best trial, and the mean and standard
+        deviation over restarts.
 
     Raises:
-        ValueError: the folder holds a run that was trained alone, a trial's holds one
-            with other settings, or the scores do not have `options.best_metric`.
+        ValueError: the folder contains a single run, the folder of a trial contains a
+            run with other settings, or there is no score `options.best_metric`.
         OSError: a file cannot be written.
     """
     trials = options.trials()
     _check_no_single_run(options.output_dir)
-    results = {}
+    results: dict[str, Mapping[str, float]] = {}
     for number, trial in enumerate(trials, start=1):
         found = _finished(trial)
-        words = "is finished" if found else "starts"
-        logger.info("Run %d of %d, %s, %s.", number, len(trials), trial.name, words)
+        state = "is finished" if found else "starts"
+        logger.info("Run %d of %d (%s) %s.", number, len(trials), trial.name, state)
         results[trial.name] = found or _run(trial, run_one)
         best = _best(options.best_metric, results)
-        _drop_weights_but_of(best, options.output_dir, results)
+        _drop_other_weights(best, options.output_dir, results)
         _write_table(options, trials, results)
     [best] = [trial for trial in trials if trial.name == best]
     _keep(options.output_dir, best, run_one)
@@ -79,26 +81,26 @@ def run(
 
 
 def _check_no_single_run(output_dir):
-    """Refuses to replace a run that no search brought there."""
+    """Checks that the search would not replace a run trained without a search."""
     kept = os.path.join(output_dir, trial_options.FOLDER, KEPT_FILE)
     is_run = files.exists(os.path.join(output_dir, _CHECKPOINT))
     if is_run and not files.exists(kept):
         raise ValueError(
-            f"{output_dir} holds a run that was trained alone, which the best of "
-            "several would replace; choose another --output_dir."
+            f"{output_dir} contains a single run, which the best run of this search "
+            "would replace; choose another --output_dir."
         )
 
 
 def _run(trial, run_one):
     found = dict(run_one(trial.options))
-    gc.collect()  # The model and its optimizer, before the next ones are made.
+    gc.collect()  # Frees the model and its optimizer before the next run starts.
     record = {"settings": _effective(trial.options), "results": found}
     _write_json(os.path.join(trial.options.output_dir, RECORD_FILE), record)
     return found
 
 
 def _finished(trial):
-    """Returns the results of a trial that was run to its end, or None."""
+    """Returns the results of a finished trial, or None."""
     record = _read(os.path.join(trial.options.output_dir, RECORD_FILE))
     if record is None:
         return None
@@ -107,8 +109,8 @@ def _finished(trial):
         before = record["settings"].get(name)
         if before != now.get(name):
             raise ValueError(
-                f"{trial.options.output_dir} holds a finished run with {name} "
-                f"{before!r}, and this one has {now.get(name)!r}; choose another "
+                f"{trial.options.output_dir} contains a finished run with {name} "
+                f"{before!r}, but this one has {now.get(name)!r}; choose another "
                 "--output_dir."
             )
     return record["results"]
@@ -120,12 +122,12 @@ def _effective(options):
 
 
 def _settings(trial):
-    """Returns what restarts of the same settings have in common."""
+    """Returns the settings that restarts have in common."""
     return {name: v for name, v in trial.changed.items() if name != "random_seed"}
 
 
 def _best(metric, results):
-    """Returns the name of the trial with the best score, the first of equal ones."""
+    """Returns the name of the trial with the best score; the first if several tie."""
     chosen, best = selection.Selection(metric, 0), None
     for name, scores in results.items():
         score = scores.get(metric)
@@ -135,7 +137,8 @@ def _best(metric, results):
     return best
 
 
-def _drop_weights_but_of(best, output_dir, names):
+def _drop_other_weights(best, output_dir, names):
+    """Removes the weights of all runs except the best one."""
     for name in names:
         folder = os.path.join(output_dir, trial_options.FOLDER, name)
         if name != best:
@@ -152,17 +155,17 @@ def _remove_weights(folder):
 
 
 def _keep(output_dir, best, run_one):
-    """Brings the files of the best trial into the output_dir, its weights last."""
+    """Copies the files of the best trial to the output_dir, its weights last."""
     kept_path = os.path.join(output_dir, trial_options.FOLDER, KEPT_FILE)
     kept = _read(kept_path)
     folder = best.options.output_dir
     if kept == {"kept": best.name}:
         return
     if not files.exists(os.path.join(folder, _CHECKPOINT)):
-        # Its weights were dropped when another one was better, by another score.
-        logger.info("Run %s is trained again: its weights are gone.", best.name)
+        # Its weights were removed when another run was better by another metric.
+        logger.info("Training run %s again to restore its weights.", best.name)
         _run(best, run_one)
-    # From here on what is in the output_dir is of a search, even where it is killed.
+    # Marks the output_dir as that of a search, also if the process is killed now.
     _write_json(kept_path, {"kept": None})
     for place in (output_dir, os.path.join(output_dir, "best")):
         _remove_weights(place)
@@ -175,7 +178,7 @@ def _keep(output_dir, best, run_one):
 def _copy(source, target):
     files.make_folders(target)
     names = files.list_folder(source)
-    # The file `checkpoint` commits, so it comes last.
+    # The file `checkpoint` commits the run, so it is copied last.
     for name in sorted(names, key=lambda name: (name == _CHECKPOINT, name)):
         path = os.path.join(source, name)
         if files.is_folder(path):
@@ -192,13 +195,13 @@ def _copy_file(source, target):
 
 
 def _spread(results):
-    """Returns {score: its values, one a restart}, counts left out."""
+    """Returns the values of each score, one per restart."""
     names = [name for name in results[0] if name not in _COUNTS]
     return {name: tuple(found[name] for found in results) for name in names}
 
 
 def _write_table(options, trials, results):
-    """Writes what is known so far, a row a trial."""
+    """Writes the results so far, one row per trial."""
     done = [trial for trial in trials if trial.name in results]
     scores = sorted(_spread(list(results.values())))
     settings = list(trials[0].changed)
@@ -226,7 +229,7 @@ def _deviation(values):
 def _report(options, results, best, spread):
     metric = options.best_metric
     lines = [f"{name}: {metric} = {found[metric]}" for name, found in results.items()]
-    lines.append(f"The best of {len(results)} runs is kept: {best.name}.")
+    lines.append(f"Kept the best of {len(results)} runs: {best.name}.")
     for name, values in sorted(spread.items()):
         if len(values) > 1:
             lines.append(

@@ -90,8 +90,11 @@ class EvaluationOptions(_TrainingRecord):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.eval_every_steps:
-            return
+        if not self.eval_every_steps:
+            self._check_evaluations()
+
+    def _check_evaluations(self) -> None:
+        """Refuses options that have no effect without evaluations during training."""
         for name in ("early_stopping_evals", "best_metric"):
             if getattr(self, name) != self._default(name):
                 raise options_module.OptionError(

@@ -188,7 +188,7 @@ def test_not_one_good_row_is_an_error(check, table):
     assert errors[:2] == [
         f"reading train: {train}:{line}: the label is empty." for line in (2, 3)
     ]
-    assert errors[2].startswith(f"reading dev: {train}: all labels together name 0")
+    assert errors[2].startswith(f"reading dev: {train}: the labels contain 0 different")
 
 
 @pytest.mark.parametrize(
@@ -350,8 +350,9 @@ def test_endings_of_multiple_choice(check, table):
     assert "overlap: 1 of 1 texts of dev are also in train" in " ".join(
         lines_of(findings, "warning")
     )
-    assert f"endings: train: 1 examples have one ending twice ({train}:3)" in lines_of(
-        findings, "warning"
+    assert (
+        f"endings: train: 1 examples contain the same ending twice ({train}:3)"
+        in lines_of(findings, "warning")
     )
 
 

@@ -1,4 +1,4 @@
-"""README.md of a run: what it knows is in it, and what came by hand stays."""
+"""README.md of a run contains its facts, and manual edits are kept."""
 
 import dataclasses
 import hashlib
@@ -95,7 +95,7 @@ def test_a_card_says_all_that_the_run_knows(run_dir, data):
         "# weather",
         "| classes | rain, sun |",
         "| base checkpoint | /models/uncased_L-2_H-128_A-2/bert_model.ckpt |",
-        "| parameters | 4,385,920, of which 258 were trained |",
+        "| parameters | 4,385,920, 258 of them trained |",
         f"| train | train.tsv | 1 | {digest} |",
         "| learning_rate | 5e-05 |",
         "| frozen_layers | all |",
@@ -214,5 +214,5 @@ def test_broken_facts_are_one_clear_line(run_dir):
     model_card.write(str(run_dir), card(training=TRAINING))
     assert json.loads((run_dir / "model_card.json").read_text())["labels"]
     (run_dir / "model_card.json").write_text("{")
-    with pytest.raises(ValueError, match=r"model_card\.json is no JSON"):
+    with pytest.raises(ValueError, match=r"model_card\.json is not valid JSON"):
         model_card.write(str(run_dir), evaluated())

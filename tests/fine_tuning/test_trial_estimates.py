@@ -1,4 +1,4 @@
-"""What a search will take: every run counted, at its own size."""
+"""Estimates of a search count every run at its own size."""
 
 import pytest
 
@@ -41,7 +41,7 @@ def test_restarts_are_one_model_so_many_times(search):
     assert report == [
         "runs              5",
         "parameters        1,000",
-        "steps             6 a run, 30 in all",
+        "steps             6 per run, 30 in total",
         "FLOPs per step    320",
         "memory per device 2.00 GiB at most (estimate)",
         "time              0 h 30 min 0 s for all runs (at the speed of a bare matrix "
@@ -55,7 +55,7 @@ def test_each_run_of_a_sweep_has_its_own_batch_and_epochs(search):
     report, built = search(sweep=sweep)
     assert report[0] == "runs              8"
     # 2 × (6 + 18 + 3 + 9)
-    assert report[2] == "steps             3 to 18 a run, 72 in all"
+    assert report[2] == "steps             3 to 18 per run, 72 in total"
     assert report[3] == "FLOPs per step    160 to 320"
     assert report[4].startswith("memory per device 2.00 GiB at most")
     assert report[5].startswith("time              1 h 12 min 0 s for all runs")

@@ -1,4 +1,4 @@
-"""Restarts and sweeps: all combinations, the best kept, nothing done twice."""
+"""Restarts and sweeps run all combinations once and keep the best."""
 
 import json
 import pathlib
@@ -20,7 +20,7 @@ def create(tmp_path):
 
 
 class Runner:
-    """Stands for training: writes weights, and scores what it is told to."""
+    """Replaces training: writes weights and returns a prescribed score."""
 
     def __init__(self, score_of):
         self.score_of = score_of
@@ -85,7 +85,7 @@ def test_the_best_of_several_seeds_is_kept_with_mean_and_spread(create, tmp_path
         "mean\t0.5\t0.5",
         "standard_deviation\t0.25\t0.25",
     ]
-    assert "The best of 3 runs is kept: random_seed=2." in report
+    assert "Kept the best of 3 runs: random_seed=2." in report
     assert "eval_accuracy = 0.5000 ± 0.2500 over 3 runs" in report
 
 
@@ -173,9 +173,7 @@ def test_another_score_may_choose_a_run_whose_weights_are_gone(create, tmp_path)
 def test_finished_runs_with_other_settings_are_not_taken(create):
     runner = Runner(lambda options: 0.5)
     trials.run(create(num_restarts=2), runner)
-    with pytest.raises(
-        ValueError, match=r"a finished run with train_batch_size 32, an"
-    ):
+    with pytest.raises(ValueError, match=r"a finished run with train_batch_size 32, b"):
         trials.run(create(num_restarts=2, train_batch_size=8), runner)
     # What does not change a run may differ.
     trials.run(create(num_restarts=2, eval_batch_size=64), runner)
@@ -184,7 +182,7 @@ def test_finished_runs_with_other_settings_are_not_taken(create):
 
 def test_a_run_that_was_trained_alone_is_not_replaced(create, tmp_path):
     write(tmp_path, "weights of a week")
-    with pytest.raises(ValueError, match="holds a run that was trained alone, which"):
+    with pytest.raises(ValueError, match="contains a single run, which"):
         trials.run(create(num_restarts=2), Runner(lambda options: 0.5))
     assert (tmp_path / "checkpoint").read_text() == "weights of a week"
 
@@ -195,9 +193,12 @@ def test_a_run_that_was_trained_alone_is_not_replaced(create, tmp_path):
         ({"sweep": "learning_rate"}, "--sweep: expected NAME=VALUE,VALUE"),
         ({"sweep": "speed=1,2"}, "--sweep: expected NAME=VALUE,VALUE"),
         ({"sweep": "dtype=float32;dtype=float32"}, "with different names"),
-        ({"sweep": "output_dir=a,b"}, "output_dir cannot be swept over"),
-        ({"sweep": "length_buckets=1,2"}, "length_buckets cannot be swept over"),
-        ({"sweep": "learning_rate=1e-5,0.00001"}, "learning_rate has a value twice"),
+        ({"sweep": "output_dir=a,b"}, "output_dir cannot be varied"),
+        ({"sweep": "length_buckets=1,2"}, "length_buckets cannot be varied"),
+        (
+            {"sweep": "learning_rate=1e-5,0.00001"},
+            "learning_rate has the same value twice",
+        ),
         ({"sweep": "learning_rate=x"}, "--learning_rate: expected a number, got 'x'"),
         ({"sweep": "train_batch_size=0"}, "--train_batch_size: expected at least 1"),
         ({"sweep": " ; "}, "--sweep is empty"),
@@ -213,7 +214,10 @@ def test_a_run_that_was_trained_alone_is_not_replaced(create, tmp_path):
             },
             "do not go with --device=multi_worker",
         ),
-        ({"best_metric": "eval_f1"}, "--best_metric needs --eval_every_steps"),
+        (
+            {"best_metric": "eval_f1"},
+            "--best_metric has no effect without --eval_every_steps",
+        ),
     ],
 )
 def test_what_is_no_search_is_refused(create, values, message):

@@ -122,7 +122,7 @@ MISSING, UNSEEN, EMPTY, TWICE = "column missing", "label unseen", "empty", "id t
             "run_swag",
             TWICE,
             CHOICES + "a\tb\tc\td\t0\n" * 2,
-            "dev.tsv:3: the id 'a' is that of",
+            "dev.tsv:3: the id 'a' occurs already in",
         ),
         (
             "run_squad",

@@ -146,7 +146,7 @@ def test_of_several_restarts_the_best_is_the_run(classify, tmp_path):
         best_metric="eval_accuracy",
     )
     assert result.exit_code == 0
-    assert "The best of 4 runs is kept: learning_rate=" in result.stdout
+    assert "Kept the best of 4 runs: learning_rate=" in result.stdout
     run = tmp_path / "run"
     header, *rows = (run / "sweep.tsv").read_text().splitlines()
     assert header == "learning_rate\trandom_seed\teval_accuracy\teval_loss"

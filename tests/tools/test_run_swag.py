@@ -72,7 +72,7 @@ def refusal(result):
         ({"do_eval": "true"}, 2, "needs --eval_file"),
         ({"do_predict": "true"}, 2, "needs --predict_file"),
         ({"data_dir": "x"}, 2, "--train_file is for your own files"),
-        ({"ending_columns": "a,b,a"}, 2, "--ending_columns=a,b,a: expected every"),
+        ({"ending_columns": "a,b,a"}, 2, "--ending_columns=a,b,a: expected diff"),
         ({"output_dir": None}, 2, "--output_dir is required"),
         ({"use_tpu": "true"}, 2, "use --device=tpu"),
     ],

@@ -58,8 +58,8 @@ class Task(task_record.TaskRecord):
         """See `TaskRecord.create_model`.
 
         Fine-tuning adds only one linear layer with C x H weights, on the pooled vector
-        of [CLS] (section 4.1 of the paper). All weights of the encoder are fine-tuned as
-        well, so [CLS] learns to summarize what the task needs. A larger head would only
+        of [CLS] (section 4.1 of the paper). The encoder is fine-tuned as a whole, so
+        [CLS] learns to summarize what the task needs. A larger head would only
         add weights that have to be learned from few labels.
         """
         return classifier.create(

@@ -1,7 +1,10 @@
-"""A start and several endings, of which one goes on best: SWAG, CODAH, own tables.
+"""Multiple choice: which of several endings continues a text? SWAG, CODAH, own tables.
 
-In the order that a row takes: `examples` reads it, `data_sets` knows the published
-ones, `features` makes it columns, `model` has the choice head, `scores`, `predictions`
-and `card` say what came out, `workflow` tells the whole story, and `trained` answers
-from the folder of a finished run.
+The modules in the order in which a run uses them:
+
+- `examples` reads tables. `data_sets` describes the published data sets.
+- `features` turns examples into model inputs.
+- `scores`, `predictions` and `card` report results.
+- `workflow` puts all of this together. `predictor` loads a finished run.
+- `checks` inspects data before training.
 """

@@ -1,4 +1,4 @@
-"""What a run of multiple choice hands to its model card."""
+"""The model card of a multiple choice run."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -19,17 +19,17 @@ def card_of(
     results: Mapping[str, float] | None = None,
     predicted: Sequence[int] | None = None,
 ) -> model_card.Card:
-    """Returns the card of a run, as far as this call knows it.
+    """Returns the parts of the card that this call can fill in.
 
     Args:
-        options: `RunSwagOptions`.
-        setup: `run_setup.RunSetup`.
-        training: after training, its facts.
-        results: after evaluating, what eval_results.txt holds.
-        predicted: after evaluating, the ending chosen for each example of "dev".
+        options: of the run.
+        setup: of the run.
+        training: facts about the training, if the run trained.
+        results: contents of eval_results.txt, if the run was evaluated.
+        predicted: index of the chosen ending of each example of "dev", likewise.
 
     Raises:
-        OSError: a file of the data cannot be read.
+        OSError: a data file cannot be read.
     """
     evaluated = None
     if results is not None and predicted is not None:
@@ -41,7 +41,7 @@ def card_of(
     return model_card.Card(
         pipeline_tag=PIPELINE_TAG,
         summary=(
-            f"Tells which of {setup.task.num_endings} endings goes on best with the "
+            f"Chooses the most plausible of {setup.task.num_endings} endings for the "
             "start of a text."
         ),
         options=options,

@@ -1,4 +1,4 @@
-"""Checks of the data of multiple choice, before anyone trains."""
+"""Checks of multiple choice data, before training."""
 
 import functools
 
@@ -25,7 +25,7 @@ def check(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> estimates.Workload | None:
-    """Adds what is found in the tables; see `fine_tuning.checks.Check`."""
+    """Checks the tables. See `fine_tuning.checks.Check`."""
     parts = _read(options, findings)
     if not parts:
         return None
@@ -58,13 +58,13 @@ def check(
 
 
 def _read(options, findings):
-    """Returns the examples of all parts that can be read, without broken rows."""
+    """Returns the examples of all readable sets, without broken rows."""
     columns = run_setup.columns_of(options, examples_module.Columns())
     parts = {}
     num_endings = None
     for part, path in run_setup.paths_of(options).items():
         if path is None or (options.data_dir and not files.exists(path)):
-            findings.note("files", f"there is no {part}")
+            findings.note("files", f"there is no {part} file")
             continue
         own = columns.without_label() if part == "test" else columns
         read = functools.partial(
@@ -92,19 +92,19 @@ def _check_endings(findings, part, examples):
     ]
     findings.judge(
         "endings",
-        f"{part}: {len(equal):,} examples have one ending twice"
+        f"{part}: {len(equal):,} examples contain the same ending twice"
         + (f" ({findings_module.places(equal)})" if equal else ""),
         is_good=not equal,
     )
 
 
 def _check_pieces(options, findings, part, items, tokenizer, *, progress):
-    """Returns the places that each example's longest row uses."""
+    """Reports truncated texts and [UNK]; returns the longest row of each example."""
     texts = [text for item in items for text in item.texts]
     lengths, unknown = text_checks.count_pieces(tokenizer, texts, progress=progress)
     per_item = len(items[0].texts)
     lengths, unknown = lengths.reshape(-1, per_item), unknown.reshape(-1, per_item)
-    rows = lengths[:, :1] + lengths[:, 1:]  # A start with each of its endings.
+    rows = lengths[:, :1] + lengths[:, 1:]  # Each ending with its start.
     longest = np.max(rows, axis=1)
     text_checks.check_lengths(
         findings,

@@ -1,4 +1,4 @@
-"""Data sets of this form, as they are published."""
+"""The published multiple choice data sets: their files and columns."""
 
 import dataclasses
 import os
@@ -9,7 +9,7 @@ from bert_tf.tasks.multiple_choice import examples as examples_module
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Layout:
-    """How a published data set lies in its folder."""
+    """Files and columns of a published data set."""
 
     train_file: str
     eval_file: str
@@ -17,9 +17,9 @@ class Layout:
     columns: examples_module.Columns
 
 
-LAYOUTS = {
-    # https://github.com/rowanz/swagaf, folder data. `startphrase` is sent1 and the
-    # beginning of the next sentence, which every ending goes on.
+LAYOUTS: dict[str, Layout] = {
+    # https://github.com/rowanz/swagaf, folder data. `startphrase` is sent1 plus the
+    # beginning of the next sentence, which every ending continues.
     "SWAG": Layout(
         train_file="train.csv",
         eval_file="val.csv",
@@ -29,7 +29,7 @@ LAYOUTS = {
             endings=("ending0", "ending1", "ending2", "ending3"),
         ),
     ),
-    # https://github.com/Websail-NU/CODAH, a fold: tabs and no header.
+    # https://github.com/Websail-NU/CODAH, one fold: tabs between columns, no header.
     "CODAH": Layout(
         train_file="train.tsv",
         eval_file="dev.tsv",
@@ -55,7 +55,7 @@ def layout_of(data_dir: str) -> Layout:
     """Returns the layout of the data set in a folder.
 
     Raises:
-        ValueError: there is no file of one.
+        ValueError: the folder contains no file of a known data set.
     """
     for layout in LAYOUTS.values():
         names = (layout.train_file, layout.eval_file, layout.predict_file)
@@ -63,6 +63,6 @@ def layout_of(data_dir: str) -> Layout:
             return layout
     raise ValueError(
         f"There is no data set in --data_dir={data_dir}; expected train.csv, val.csv, "
-        "test.csv (SWAG) or train.tsv, dev.tsv, test.tsv (CODAH); give other files as "
+        "test.csv (SWAG) or train.tsv, dev.tsv, test.tsv (CODAH). For other files, use "
         "--train_file, --eval_file and --predict_file."
     )

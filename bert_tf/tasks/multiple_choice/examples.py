@@ -1,7 +1,8 @@
-"""Examples: a start and its endings, from tables with named columns."""
+"""Examples: a start and its endings, read from tables with named columns."""
 
 import dataclasses
 import re
+from collections.abc import Iterable
 from collections.abc import Sequence
 
 from bert_tf.data import tables
@@ -12,29 +13,28 @@ MIN_ENDINGS = 2
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ChoiceExample:
-    """A start, and endings of which one goes on best."""
+    """The start of a text, and endings of which one is correct."""
 
-    guid: str  # Names the example: "dev-7", or the row's id.
+    guid: str  # Unique name, such as "dev-7", or the id in the table.
     start: str
     endings: tuple[str, ...]  # Two or more.
-    label: int | None = None  # Index of the right one; None where it is to be found.
-    # "file:line", for messages; None where it is of no file.
-    place: str | None = dataclasses.field(default=None, compare=False)
+    label: int | None = None  # Index of the correct ending. None if unknown.
+    place: str | None = dataclasses.field(default=None, compare=False)  # "file:line".
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Columns:
-    """Which column of a table holds what."""
+    """Names of the columns of a table."""
 
     start: str = "startphrase"
-    # Columns of one ending each, or one column of JSON lines that holds the list of
-    # them; empty: ending0, ending1 and so on, as many as there are.
+    # One column per ending, or one column of a .jsonl file that contains lists of
+    # endings. Empty: all columns called ending0, ending1 and so on.
     endings: tuple[str, ...] = ()
-    label: str | None = "label"  # None where the rows have none.
+    label: str | None = "label"  # None if the rows have no labels.
     header: tuple[str, ...] | None = None  # All columns of files without a header line.
 
     def without_label(self) -> "Columns":
-        """Returns the columns of rows whose ending is to be found."""
+        """Returns the columns of a table without labels."""
         return dataclasses.replace(self, label=None)
 
 
@@ -49,19 +49,19 @@ def read_examples(
     """Returns the examples of a table.
 
     Args:
-        path: the file; see `tables.read_table`.
-        columns: which column holds what.
-        set_type: "train", "dev" or "test". With the number of the row, counted from 1,
-            it names an example; a column `id` does it better.
-        num_endings: how many endings every row must have; None: as many as the first.
-        broken_rows: a list for what is wrong with rows, which are then left out; None
-            refuses them.
+        path: of the table; see `tables.read_table`.
+        columns: names of its columns.
+        set_type: "train", "dev" or "test". Without a column `id`, examples are named
+            SET-ROW, counted from 1.
+        num_endings: required number of endings. None: that of the first row.
+        broken_rows: collects the errors of broken rows, which are skipped. None: a
+            broken row raises.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: the file is not such a table, a text is empty, the number of endings
-            varies, a label is no index of an ending, or two rows have one id; the
-            message has file and line.
+        ValueError: a column is missing, a text is empty, the number of endings varies,
+            a label is invalid, or an id occurs twice. The message contains file and
+            line.
     """
     examples: list[ChoiceExample] = []
     place_of: dict[str, str] = {}
@@ -72,14 +72,13 @@ def read_examples(
             if len(example.endings) != num_endings:
                 raise ValueError(
                     f"{row.place}: there are {len(example.endings)} endings, but "
-                    f"expected {num_endings}, as other rows have; every row needs as "
-                    "many."
+                    f"expected {num_endings}; all rows must have the same number."
                 )
             first_place = place_of.setdefault(example.guid, row.place)
             if first_place != row.place:
                 raise ValueError(
-                    f"{row.place}: the id {example.guid!r} is that of {first_place} "
-                    "too; every row needs its own."
+                    f"{row.place}: the id {example.guid!r} occurs already in "
+                    f"{first_place}; give each row a unique id."
                 )
             examples.append(example)
     return examples
@@ -126,14 +125,14 @@ def _endings(row, columns):
     if len(endings) < MIN_ENDINGS:
         raise ValueError(
             f"{row.place}: there are {len(endings)} endings; expected {MIN_ENDINGS} or "
-            "more, in columns ending0, ending1 and so on, or in those that "
-            f"--ending_columns names; the columns are {', '.join(row.cells)}."
+            "more, in columns ending0, ending1 and so on, or in the columns named by "
+            f"--ending_columns; the columns are {', '.join(row.cells)}."
         )
     return endings
 
 
-def _numbered(names) -> Sequence[str]:
-    """Returns ending0, ending1 and so on, in this order, as far as there are any."""
+def _numbered(names: Iterable[str]) -> Sequence[str]:
+    """Returns the columns ending0, ending1 and so on, in this order."""
     found = [name for name in names if re.fullmatch(r"ending\d+", name)]
     return sorted(found, key=lambda name: int(name.removeprefix("ending")))
 
@@ -146,7 +145,7 @@ def _check_text(text, what):
 def _label(text, num_endings, place):
     if not re.fullmatch(r"\d+", text) or int(text) >= num_endings:
         raise ValueError(
-            f"{place}: the label is {text!r}; expected the number of the right ending, "
-            f"0 to {num_endings - 1}."
+            f"{place}: the label is {text!r}; expected the number of the correct "
+            f"ending, from 0 to {num_endings - 1}."
         )
     return int(text)

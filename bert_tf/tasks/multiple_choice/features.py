@@ -1,7 +1,11 @@
-"""Examples to the columns that the model reads."""
+"""Features: the numbers that the model reads, one sequence per ending.
+
+Shape letters: N examples, C endings, S sequence.
+"""
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -9,33 +13,36 @@ from bert_tf import progress as progress_module
 from bert_tf.data import packing
 from bert_tf.tasks.multiple_choice import examples as examples_module
 
-# Enough for the in-graph tokenizer to be busy, little enough for a moving bar.
+# Large enough for an efficient in-graph tokenizer, small enough for a smooth bar.
 EXAMPLES_PER_CALL = 1024
 
 
 def convert_examples_to_features(
     examples: Sequence[examples_module.ChoiceExample],
     max_seq_length: int,
-    tokenizer,
+    tokenizer: Any,
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> dict[str, np.ndarray]:
-    """Returns the columns of some examples: one sequence an ending.
+    """Returns the features of examples: one sequence per ending.
 
-    A sequence is [CLS] start [SEP] ending [SEP], the start being segment 0. What is
-    too long is cut from the end, the longer of the two first.
+    A sequence is [CLS] start [SEP] ending [SEP]. The start is segment 0. Long sequences
+    are truncated at the end of the longer text.
+
+    Each ending has its own sequence with the start, so self-attention compares it with
+    the start exactly as for sentence pairs. The model scores each sequence with one
+    vector on [CLS], and a softmax over the C scores chooses (section 4.4). The single
+    new vector serves any number of endings, in any order.
 
     Args:
         examples: N examples with C endings each.
         max_seq_length: S.
         tokenizer: an `InGraphTokenizer` (fast) or a `FullTokenizer`.
-        progress: told how many examples are done.
+        progress: reports the number of tokenized examples.
 
     Returns:
         `input_ids`, `input_mask`, `segment_ids`: int32 [N, C, S]. `label_ids`: int32
-        [N]; 0 for examples without a label.
-
-    Source: section 4.4 of "BERT: Pre-training of Deep Bidirectional Transformers".
+        [N], 0 for examples without a label.
     """
     num_endings = len(examples[0].endings)
     shape = (len(examples), num_endings, max_seq_length)
@@ -60,22 +67,22 @@ def convert_examples_to_features(
 
 
 def pack_endings(
-    tokenizer,
+    tokenizer: Any,
     starts: Sequence[str],
     endings: Sequence[Sequence[str]],
     *,
     max_seq_length: int,
 ) -> dict[str, np.ndarray]:
-    """Returns the sequences of all endings, one below the other.
+    """Returns the sequences of all endings as rows of one array.
 
     Args:
         tokenizer: an `InGraphTokenizer` or a `FullTokenizer`.
         starts: N texts.
-        endings: N lists of texts, of any length.
+        endings: N lists of texts. The lists may differ in length.
         max_seq_length: S.
 
     Returns:
-        `input_ids`, `input_mask`, `segment_ids`: int32 [endings in all, S].
+        `input_ids`, `input_mask`, `segment_ids`: int32 [total number of endings, S].
     """
     start_ids = packing.token_ids(tokenizer, starts)
     ending_ids = packing.token_ids(tokenizer, list(itertools.chain(*endings)))

@@ -26,7 +26,8 @@ class RunSwagOptions(fine_tuning_options.TaskOptions):
     defaults of batch size and learning rate are the paper's for SWAG.
     """
 
-    # An example is all its endings' sequences; the paper's batch of SWAG is 16.
+    # Section 4.4 of the paper: SWAG with batches of 16 and a learning rate of 2e-5. A
+    # batch of 16 examples has 64 sequences, one per ending.
     train_batch_size: int = option(
         16,
         minimum=1,
@@ -92,12 +93,12 @@ class RunSwagOptions(fine_tuning_options.TaskOptions):
         8, minimum=1, help="Examples per prediction step.", group="evaluation"
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if len(set(self.ending_columns)) != len(self.ending_columns):
             raise options_module.OptionError(
-                f"--ending_columns={','.join(self.ending_columns)}: expected every "
-                "column once."
+                f"--ending_columns={','.join(self.ending_columns)}: expected "
+                "different columns."
             )
         if self.data_dir is None:
             self._check_own_data()
@@ -108,7 +109,7 @@ class RunSwagOptions(fine_tuning_options.TaskOptions):
                 f"--{given[0]} is for your own files and does not go with --data_dir."
             )
 
-    def _check_own_data(self):
+    def _check_own_data(self) -> None:
         if self.do_train or self.dry_run:
             self._require("train_file", "Training without --data_dir")
         if self.do_eval or self.eval_every_steps:

@@ -1,8 +1,9 @@
-"""What a model says about each example, and the files that hold it."""
+"""Predictions: the answer for each example, and the files with all answers."""
 
 import json
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ TABLE_FILE = "test_results.tsv"
 JSON_LINES_FILE = "predictions.jsonl"
 
 
-def prediction(probabilities: np.ndarray, endings: Sequence[str]) -> dict:
+def prediction(probabilities: np.ndarray, endings: Sequence[str]) -> dict[str, Any]:
     """Returns the answer for one example.
 
     Args:
@@ -21,13 +22,16 @@ def prediction(probabilities: np.ndarray, endings: Sequence[str]) -> dict:
         endings: C texts.
 
     Returns:
-        `label`: number of the likeliest ending, as text like every label; `ending`: its
-        text; `probabilities`: each ending's, by number.
+        `label`: number of the most probable ending, as a string like all labels.
+        `ending`: its text. `probabilities`: by number.
+
+    Raises:
+        ValueError: there are not as many probabilities as endings.
     """
     chosen = int(np.argmax(probabilities))
     if len(probabilities) != len(endings):
         raise ValueError(
-            f"Expected a probability for each of the {len(endings)} endings, got "
+            f"Expected one probability for each of the {len(endings)} endings, got "
             f"{len(probabilities)}."
         )
     by_number = {str(i): float(value) for i, value in enumerate(probabilities)}
@@ -45,9 +49,10 @@ def write_predictions(
 ) -> list[str]:
     """Writes `test_results.tsv` and `predictions.jsonl`; returns their paths.
 
-    The first is like the release's: no header, a row an example, a probability for
-    each ending, tabs between. The second has one object a line: `{"id": "test-1",
-    "label": "0", "ending": "sat.", "probabilities": {"0": 0.75, "1": 0.25}}`.
+    The first file has the format of the release's run_classifier.py: no header, one
+    line per example, and the probabilities of the endings, separated by tabs. The
+    second file has one object per line, such as `{"id": "test-1", "label": "0",
+    "ending": "sat.", "probabilities": {"0": 0.75, "1": 0.25}}`.
 
     Args:
         output_dir: an existing folder.

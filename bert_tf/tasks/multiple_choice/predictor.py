@@ -1,4 +1,4 @@
-"""A trained multiple choice model, ready to choose, from nothing but its run folder."""
+"""Applies a trained multiple choice model, loaded from its run folder."""
 
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -21,23 +21,19 @@ class MultipleChoicePredictor(fine_tuning_predictor.Predictor):
 
     def __init__(self, run_dir: str):
         super().__init__(run_dir, task_module.Task.read(run_dir))
-        # Endings are scored one by one, so inputs may have any number of them.
+        # Each ending is scored by itself, so inputs may have any number of endings.
         self._scores = fine_tuning_predictor.compiled(self.model.score_endings)
 
     def predict(
         self, inputs: Iterable[tuple[str, Sequence[str]]]
     ) -> list[dict[str, Any]]:
-        """Returns the model's choices.
+        """Returns one answer per input; see `predictions.prediction`.
 
         Args:
-            inputs: list of (start, endings): a text, and a list of two or more texts.
-
-        Returns:
-            For each a dict: `label`, the number of the likeliest ending as text;
-            `ending`, its text; `probabilities` by number.
+            inputs: (start, endings), where endings are two or more texts.
 
         Raises:
-            ValueError: an input is something else.
+            ValueError: an input has another form.
         """
         starts, endings = split_choices(inputs)
         answers = []
@@ -64,13 +60,13 @@ def load(run_dir: str) -> MultipleChoicePredictor:
 
 
 def split_choices(inputs: Iterable[Any]) -> tuple[list[str], list[list[str]]]:
-    """Returns a list of starts, and one of lists of endings.
+    """Returns the starts, and the endings of each start.
 
     Args:
-        inputs: list of (start, endings).
+        inputs: (start, endings) of each example.
 
     Raises:
-        ValueError: the inputs are not such a list, or a text is empty.
+        ValueError: an input has another form, or a text is empty.
     """
     if isinstance(inputs, str):
         raise ValueError("Expected a list of (start, endings), got one string.")
@@ -78,9 +74,8 @@ def split_choices(inputs: Iterable[Any]) -> tuple[list[str], list[list[str]]]:
     for index, item in enumerate(inputs):
         if not _is_choice(item):
             raise ValueError(
-                f"Input {index} is {item!r:.60}; expected (start, endings): a text, "
-                f"and a list of {examples_module.MIN_ENDINGS} or more texts, none of "
-                "them empty."
+                f"Input {index} is {item!r:.60}; expected (start, endings): a text and "
+                f"a list of {examples_module.MIN_ENDINGS} or more texts, all non-empty."
             )
     return [start for start, _ in inputs], [list(endings) for _, endings in inputs]
 

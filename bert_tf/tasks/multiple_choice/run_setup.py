@@ -1,4 +1,4 @@
-"""What a multiple choice run works on: the shared set-up, and the examples it reads."""
+"""The set-up of a multiple choice run: its task, model configuration and examples."""
 
 import dataclasses
 import os
@@ -13,12 +13,12 @@ from bert_tf.tasks.multiple_choice import task as task_module
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunSetup(fine_tuning_run_setup.RunSetup):
-    """Everything a run needs to know before it builds a model."""
+    """The set-up shared by all tasks, and the examples."""
 
     task: task_module.Task
-    # "train", "dev", "test", as far as the run needs them.
+    # Of the sets that the run needs, among "train", "dev" and "test".
     examples: dict[str, list[examples_module.ChoiceExample]]
-    paths: dict[str, str]  # The file that each set was read from.
+    paths: dict[str, str]  # The file of each set.
 
 
 def prepare(
@@ -26,10 +26,10 @@ def prepare(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> RunSetup:
-    """Returns what a run works on, with all its tables read.
+    """Returns the set-up of a run. Reads all its tables.
 
-    Training takes the task from the options. Evaluating and predicting take it from
-    `output_dir`, where training left it, or else from the options.
+    If the run trains, the options describe the task. Otherwise `task.json` in
+    `output_dir` does, or the options if there is none.
 
     Raises:
         OSError, ValueError: a file is missing or damaged, or files and options
@@ -101,8 +101,8 @@ def paths_of(
 def _read_examples(paths, columns, num_endings):
     """Returns the examples of each file.
 
-    All files must have the same number of endings: shapes are static, and a model
-    trained to choose among four was not trained to choose among five.
+    All files must have the same number of endings, because shapes are static and the
+    loss of the model was trained for that number of choices.
     """
     read = {}
     for name, path in paths.items():
@@ -115,14 +115,14 @@ def _read_examples(paths, columns, num_endings):
 
 
 def _check_head(options, setup):
-    """Refuses to evaluate or predict with an untrained head."""
+    """Checks that a model that is applied without training has a trained head."""
     head = fine_tuning_run_setup.head_to_apply(options, setup.source)
     if head is None:
         return
-    # Without a task.json, a head with one output is read as a classifier's.
-    may_choose = head.num_labels == 1 and not head.is_known
-    if head.kind != setup.task.KIND and not may_choose:
+    # Without a task.json, a head with one output is taken for a classifier's.
+    may_fit = head.num_labels == 1 and not head.is_known
+    if head.kind != setup.task.KIND and not may_fit:
         raise ValueError(
             f"{options.init_checkpoint} has no multiple choice head, so it was not "
-            "fine-tuned to choose; train first (--do_train)."
+            "fine-tuned for multiple choice; train first (--do_train)."
         )

@@ -1,4 +1,4 @@
-"""What a multiple choice run's `task.json` records about its data."""
+"""The record of a multiple choice run in `task.json`: its columns and endings."""
 
 import dataclasses
 from typing import Any
@@ -11,12 +11,12 @@ from bert_tf.tasks.multiple_choice import examples as examples_module
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Task(task_record.TaskRecord):
-    """All that is needed to apply a multiple choice model to new texts."""
+    """How to apply a multiple choice model to new texts."""
 
     KIND = "multiple_choice"
 
-    num_endings: int  # Of every training example.
-    # Columns of the training tables; other tables have the same unless flags say so.
+    num_endings: int  # Of each training example.
+    # Columns of the training tables, and the defaults for other tables.
     start_column: str = "startphrase"
     ending_columns: tuple[str, ...] = ()
     label_column: str | None = "label"

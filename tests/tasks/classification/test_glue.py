@@ -175,7 +175,7 @@ def test_rows_that_glue_broke_are_left_out_of_qqp_with_a_warning(folder_of, capl
     assert len(glue.QqpProcessor().get_train_examples(folder)) == 1
     [record] = caplog.records
     assert "train.tsv:3: expected 6 columns" in record.getMessage()
-    assert "2 rows of this kind are left out" in record.getMessage()
+    assert "Skipped 2 rows with such errors" in record.getMessage()
 
 
 @pytest.mark.parametrize("name", ["diagnostic.tsv", "AX.tsv"])

@@ -250,7 +250,7 @@ def test_a_dry_run_of_a_search_counts_all_of_its_runs(tmp_path, weather_options)
     ).splitlines()
     assert report[0] == "runs              8"
     # Of 24 examples, 20 epochs.
-    assert report[2] == "steps             60 to 120 a run, 720 in all"
+    assert report[2] == "steps             60 to 120 per run, 720 in total"
     assert not (tmp_path / "run").exists()
 
 
@@ -278,7 +278,7 @@ def test_a_glue_task_reads_its_folder_and_has_its_scores(tmp_path, weather_optio
 @pytest.mark.parametrize(
     "values, message",
     [
-        ({"do_train": False, "do_eval": True}, "holds no checkpoint; train first"),
+        ({"do_train": False, "do_eval": True}, "contains no checkpoint; train first"),
         (
             {"do_train": False, "do_predict": True, "vocab_file": None},
             "holds no task.json, so --vocab_file is needed",

@@ -86,7 +86,7 @@ def test_a_file_to_predict_needs_no_labels(write):
         (OWN, r"a\.tsv has no rows"),
         (
             "id\t" + OWN + "x\tHe\ta\tb\t0\ny\tHe\ta\tb\t0\nx\tShe\ta\tb\t0\n",
-            r"a\.tsv:4: the id 'x' is that of .*a\.tsv:2 too",
+            r"a\.tsv:4: the id 'x' occurs already in .*a\.tsv:2",
         ),
     ],
 )

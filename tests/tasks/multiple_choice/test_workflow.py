@@ -288,7 +288,7 @@ def test_a_dry_run_counts_every_endings_sequence_and_writes_nothing(
 @pytest.mark.parametrize(
     "values, message",
     [
-        ({"do_train": False, "do_eval": True}, "holds no checkpoint; train first"),
+        ({"do_train": False, "do_eval": True}, "contains no checkpoint; train first"),
         (
             {"do_train": False, "do_predict": True, "vocab_file": None},
             "holds no task.json, so --vocab_file is needed",
@@ -331,7 +331,7 @@ def test_an_encoder_alone_is_not_evaluated(tmp_path, choice_options, golden):
     options = choice_options(
         tmp_path, do_train=False, do_eval=True, init_checkpoint=prefix
     )
-    with pytest.raises(ValueError, match="was not fine-tuned to choose"):
+    with pytest.raises(ValueError, match="was not fine-tuned for multiple choice"):
         multiple_choice_workflow.run(options)
 
 

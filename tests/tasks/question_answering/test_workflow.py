@@ -421,7 +421,7 @@ def test_a_bilstm_on_top_is_trained_and_kept_with_the_run(tmp_path, quiz_options
 
 def test_nothing_is_answered_without_a_trained_head(tmp_path, golden, quiz_options):
     untrained = {"do_train": False, "do_predict": True}
-    with pytest.raises(ValueError, match="holds no checkpoint; train first"):
+    with pytest.raises(ValueError, match="contains no checkpoint; train first"):
         question_answering_workflow.run(quiz_options(tmp_path, **untrained))
     prefix = str(golden / "model" / "bert_model.ckpt")
     options = quiz_options(tmp_path, init_checkpoint=prefix, **untrained)

@@ -354,7 +354,7 @@ def test_a_dry_run_counts_all_sequences_and_writes_nothing(tmp_path, retrieval_o
 @pytest.mark.parametrize(
     "values, message",
     [
-        ({"do_train": False, "do_eval": True}, "holds no checkpoint; train first"),
+        ({"do_train": False, "do_eval": True}, "contains no checkpoint; train first"),
         (
             {"do_train": False, "do_predict": True, "vocab_file": None},
             "holds no task.json, so --vocab_file is needed",

@@ -301,7 +301,7 @@ def test_parts_of_speech_are_scored_by_accuracy(small, tmp_path, monkeypatch):
         (
             {"do_train": False, "do_eval": True},
             {"dev": conll("a/B-X b/O")},
-            "holds no checkpoint; train first",
+            "contains no checkpoint; train first",
         ),
         (
             {"feature_based": "concat_last_four"},
