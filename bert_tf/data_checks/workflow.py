@@ -54,7 +54,7 @@ def _follows_for_classifier(given: _Values) -> _Values:
 
 
 def _follows_for_retrieval(given: _Values) -> _Values:
-    """Fills in the bi-encoder's run, which a cross-encoder requires, unread here."""
+    """Fills in the bi-encoder run that a cross-encoder requires; it is not read."""
     if given.get("model") == retrieval_options.CROSS_ENCODER:
         return {"retrieve_with": "unread"}
     return {}

@@ -1,4 +1,4 @@
-"""The steps that every fine-tuning run shares, whatever its data, model and scores."""
+"""The steps that all fine-tuning tasks share: options to trainer to results."""
 
 import dataclasses
 import logging
@@ -24,16 +24,16 @@ OptionsT = TypeVar("OptionsT", bound=fine_tuning_options.TaskOptions)
 
 
 class TaskRun(Protocol):
-    """Data and model of one run of a task, checked against each other."""
+    """Data and model of one run. Each task has a class with these methods."""
 
     def dry_run_report(self) -> str:
-        """Returns what the training would take."""
+        """Returns an estimate of the size and time of the training."""
 
     def train(self) -> dict[str, float]:
         """Trains to the last step; returns {"loss", "global_step"}."""
 
     def evaluate(self) -> dict[str, float]:
-        """Evaluates, writes eval_results.txt and returns its numbers."""
+        """Evaluates, writes eval_results.txt and returns its contents."""
 
     def predict(self) -> list[str]:
         """Writes the predictions; returns lines about them for the report."""
@@ -54,7 +54,7 @@ def run(task_run: TaskRun, options: fine_tuning_options.TaskOptions) -> str:
 
 
 def trained_line(reached: Mapping[str, float]) -> str:
-    """Returns a line about what `loop.Trainer.train` returned."""
+    """Returns the line of the report about the result of `loop.Trainer.train`."""
     return f"Trained to step {reached['global_step']}, loss {reached['loss']:.4f}."
 
 
@@ -83,13 +83,13 @@ def num_train_steps(
 ) -> int:
     """Returns the number of optimizer steps, computed as in 2018.
 
-    All epochs are one sequence of rows, cut into batches; an incomplete last batch of
-    the sequence is dropped.
+    The rows of all epochs form one sequence, which is divided into batches. Only the
+    last batch of the whole sequence may be incomplete. It is dropped.
 
     Args:
         num_rows: rows per epoch.
         options: of the run.
-        unit: what is counted, for the error message.
+        unit: of `num_rows`, for the error message.
 
     Raises:
         ValueError: all epochs together do not fill one batch.
@@ -98,7 +98,7 @@ def num_train_steps(
     num_steps = int(num_rows / batch_size * epochs)
     if num_steps == 0:
         raise ValueError(
-            f"{num_rows} {unit} × {epochs:g} epochs give not one batch of "
+            f"{num_rows} {unit} × {epochs:g} epochs do not fill one batch of "
             f"{batch_size}; lower --train_batch_size or raise --num_train_epochs."
         )
     return num_steps
@@ -114,21 +114,22 @@ def create_trainer(
     prediction_flag: str = "predict_batch_size",
     progress: progress_module.Progress = progress_module.silent,
 ) -> loop.Trainer:
-    """Returns the trainer of a run, its model built and its weights loaded.
+    """Returns the trainer of a run, with its model built and its weights loaded.
 
     Args:
-        setup: of the run; its opened `source` is loaded if the run has no checkpoint.
+        setup: of the run. Its `source` is loaded if the run has no checkpoint.
         options: of the run.
-        num_steps: see `num_train_steps`; 0 for a run that does not train.
-        score_names: returns the names of all scores of an evaluation; called only if
-            training evaluates on the way.
-        create_model: called under the strategy; None: `setup.task.create_model`.
+        num_steps: see `num_train_steps`. 0 for a run that does not train.
+        score_names: returns the names of all scores. Called only if the run evaluates
+            during training.
+        create_model: called in the scope of the strategy. Default:
+            `setup.task.create_model`.
         prediction_flag: name of the option with the batch size of predictions.
         progress: see `bert_tf.progress`.
 
     Raises:
-        ValueError: a batch cannot be divided among the replicas, or an evaluation has
-            no `best_metric`.
+        ValueError: a batch cannot be divided among the replicas, or there is no score
+            `best_metric`.
     """
     if options.do_train and options.eval_every_steps:
         selection.check_metric(options.best_metric, score_names())
@@ -168,16 +169,15 @@ def train(
         trainer: of the run.
         setup: of the run.
         options: of the run.
-        examples: returns the source of batches; called when everything else is checked
-            and written.
-        counts: numbers to log first, by name.
-        evaluate: returns scores by name.
+        examples: returns the training examples. Called after all checks.
+        counts: numbers to log before training, by name.
+        evaluate: evaluates and returns the scores by name.
 
     Returns:
         {"loss", "global_step"}.
 
     Raises:
-        ValueError: output_dir holds a run with other settings.
+        ValueError: output_dir contains a run with other settings.
     """
     if trainer.resumed:
         trainer.folder.check_same_run(setup.config, options)
@@ -199,11 +199,11 @@ def train(
 
 
 def write_results(trainer: loop.Trainer, scores: dict[str, float]) -> dict[str, float]:
-    """Writes eval_results.txt and returns its numbers.
+    """Writes eval_results.txt and returns its contents.
 
     Args:
         trainer: of the run.
-        scores: by name. The release's name `loss` is added for `eval_loss`.
+        scores: by name. `eval_loss` is also written as `loss`, its name in the release.
     """
     results = scores | {"global_step": trainer.step}
     if "eval_loss" in results:
@@ -220,12 +220,12 @@ def prediction(
     batch_size: int | None = None,
     progress: progress_module.Progress = progress_module.silent,
 ) -> training_evaluation.Evaluation:
-    """Returns an `Evaluation` that applies a run's model to the examples to predict.
+    """Returns an `Evaluation` that predicts with the model of a run.
 
     Args:
         trainer: of the run.
-        options: of the run, a `TaskOptions`.
-        batch_size: rows per step over all replicas; None: its `predict_batch_size`.
+        options: of the run.
+        batch_size: rows per step over all replicas. Default: `predict_batch_size`.
         progress: see `bert_tf.progress`.
     """
     batch_size = batch_size or options.predict_batch_size

@@ -128,7 +128,7 @@ def test_bad_data_end_in_one_line_and_exit_code_1(tag, tmp_path, content, messag
         ({"tag_scheme": "iob1"}, "train.txt:1: 'B-PER' at the start"),
         ({"document_context": "true"}, "has no line that starts with -DOCSTART-"),
         ({"do_train": None, "do_eval": "true"}, "train first"),
-        ({"train_batch_size": 5}, "2 rows × 1 epochs give not one batch of 5"),
+        ({"train_batch_size": 5}, "2 rows × 1 epochs do not fill one batch of 5"),
     ],
 )
 def test_what_does_not_fit_ends_in_one_line_and_exit_code_1(tag, changes, message):

@@ -1,4 +1,4 @@
-"""Classification on one page: train, evaluate, predict, report."""
+"""The workflow of classification: train, evaluate, predict, report."""
 
 import dataclasses
 import os
@@ -25,17 +25,14 @@ def run(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> str:
-    """Trains, evaluates and predicts as the options say.
+    """Trains, evaluates and predicts as the options say; returns a report.
 
     Args:
-        options: `classification.options.RunClassifierOptions`.
+        options: of the run.
         progress: see `bert_tf.progress`.
 
-    Returns:
-        What was reached, for the reader.
-
     Raises:
-        ValueError, OSError: options, data or checkpoint do not fit together.
+        ValueError, OSError: options, data or checkpoint are invalid.
     """
     lines = []
     if options.has_trials() and options.dry_run:
@@ -44,7 +41,7 @@ def run(
         lines.append(_run_trials(options, progress))
         if not options.do_predict:
             return "\n".join([*lines, fine_tuning_workflow.place_line(options)])
-        # The best run is where a single one would be.
+        # The files of the best run are now in output_dir, like those of a single run.
         options = options.alone(do_train=False, do_eval=False)
     one = Classification(options, progress=progress)
     return "\n".join([*lines, fine_tuning_workflow.run(one, options)])
@@ -65,13 +62,13 @@ def evaluate(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> dict[str, float]:
-    """Evaluates the last checkpoint; returns what eval_results.txt holds. See `run`."""
+    """Evaluates the last checkpoint; returns the contents of eval_results.txt."""
     options = fine_tuning_workflow.only_evaluation(options.alone())
     return Classification(options, progress=progress).evaluate()
 
 
 def _trials_report(options, progress):
-    """Returns what the training of every restart and combination would take."""
+    """Returns an estimate for all runs of a search."""
     return trial_estimates.report(
         options.trials(),
         lambda trial_options: Classification(trial_options, progress=progress).estimate,
@@ -79,7 +76,7 @@ def _trials_report(options, progress):
 
 
 def _run_trials(options, progress):
-    """Runs every restart and every combination of a sweep; returns a report."""
+    """Runs all runs of a search; returns a report."""
 
     def run_one(trial_options):
         one = Classification(
@@ -93,19 +90,19 @@ def _run_trials(options, progress):
 
 
 class Classification:
-    """Data and model of one run, checked against each other.
+    """Data and model of one run.
 
-    All tables are read before the model is built, so that a mistake in the last of
-    them shows before the training and not after it.
+    All tables are read before the model is built, so that an error in any of them is
+    found before training.
 
     Args:
-        options: `classification.options.RunClassifierOptions`.
+        options: of the run.
         progress: see `bert_tf.progress`.
 
     Attributes:
-        examples: "train" and the sets of dev and test -> their examples.
-        setup: `run_setup.RunSetup`.
-        trainer: `loop.Trainer`.
+        examples: the examples of each set.
+        setup: of the run.
+        trainer: of the run.
     """
 
     def __init__(
@@ -142,7 +139,7 @@ class Classification:
         )
 
     def score_names(self) -> list[str]:
-        """Returns the names of all scores that an evaluation has."""
+        """Returns the names of all scores of an evaluation."""
         kind = self.setup.task.label_kind
         names = (*scores.names_of(self.setup.task_name, kind), "loss")
         return list(
@@ -166,17 +163,17 @@ class Classification:
         return reached
 
     def evaluate(self) -> dict[str, float]:
-        """Evaluates, writes eval_results.txt and returns its numbers.
+        """Evaluates, writes eval_results.txt and returns its contents.
 
-        `loss` is the release's key for the mean over batches; here it is the mean over
-        examples, as `eval_loss`.
+        The key `loss` is the mean over examples, as `eval_loss`. In the release it was
+        the mean over batches.
         """
         results = fine_tuning_workflow.write_results(self.trainer, self._eval_scores())
         self._write_card(results=results, evaluated=self._evaluated)
         return results
 
     def predict(self) -> list[str]:
-        """Predicts all test examples; returns lines that tell where they are."""
+        """Writes the predictions; returns lines about them for the report."""
         evaluation = fine_tuning_workflow.prediction(
             self.trainer, self.options, progress=self.progress
         )
@@ -202,15 +199,17 @@ class Classification:
         return [f"Predictions are in {' and '.join(paths)}."]
 
     def dry_run_report(self) -> str:
-        """Returns what the training would take."""
+        """Returns an estimate of the size and time of the training."""
         length = self.setup.task.max_seq_length
         return str(estimates.estimate(self.trainer, sequence_length=length))
 
-    def estimate(self, options) -> estimates.Estimate:
-        """Returns what another training of this model would take, from its start.
+    def estimate(
+        self, options: classification_options.RunClassifierOptions
+    ) -> estimates.Estimate:
+        """Returns an estimate of another training of this model, from its first step.
 
         Args:
-            options: with another rate, seed, batch size or number of epochs.
+            options: with another learning rate, seed, batch size or number of epochs.
         """
         return estimates.estimate(
             self.trainer,

@@ -1,4 +1,4 @@
-"""Multiple choice on one page: train, evaluate, predict, report."""
+"""The workflow of multiple choice: train, evaluate, predict, report."""
 
 import functools
 
@@ -26,17 +26,14 @@ def run(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> str:
-    """Trains, evaluates and predicts as the options say.
+    """Trains, evaluates and predicts as the options say; returns a report.
 
     Args:
-        options: `multiple_choice.options.RunSwagOptions`.
+        options: of the run.
         progress: see `bert_tf.progress`.
 
-    Returns:
-        What was reached, for the reader.
-
     Raises:
-        ValueError, OSError: options, data or checkpoint do not fit together.
+        ValueError, OSError: options, data or checkpoint are invalid.
     """
     return fine_tuning_workflow.run(MultipleChoice(options, progress=progress), options)
 
@@ -56,19 +53,19 @@ def evaluate(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> dict[str, float]:
-    """Evaluates the last checkpoint; returns what eval_results.txt holds. See `run`."""
+    """Evaluates the last checkpoint; returns the contents of eval_results.txt."""
     options = fine_tuning_workflow.only_evaluation(options)
     return MultipleChoice(options, progress=progress).evaluate()
 
 
 class MultipleChoice:
-    """Data and model of one run, checked against each other.
+    """Data and model of one run.
 
-    All tables are read before the model is built, so that a mistake in the last of
-    them shows before the training and not after it.
+    All tables are read before the model is built, so that an error in any of them is
+    found before training.
 
     Args:
-        options: `multiple_choice.options.RunSwagOptions`.
+        options: of the run.
         progress: see `bert_tf.progress`.
     """
 
@@ -108,14 +105,14 @@ class MultipleChoice:
         return reached
 
     def evaluate(self) -> dict[str, float]:
-        """Evaluates, writes eval_results.txt and returns its numbers."""
+        """Evaluates, writes eval_results.txt and returns its contents."""
         scores_found, chosen = self._eval_scores()
         results = fine_tuning_workflow.write_results(self.trainer, scores_found)
         self._write_card(results=results, predicted=chosen)
         return results
 
     def predict(self) -> list[str]:
-        """Predicts the test examples; returns lines that tell where they are."""
+        """Writes the predictions; returns lines about them for the report."""
         evaluation = fine_tuning_workflow.prediction(
             self.trainer, self.options, progress=self.progress
         )
@@ -127,7 +124,7 @@ class MultipleChoice:
         return [f"Predictions are in {' and '.join(paths)}."]
 
     def dry_run_report(self) -> str:
-        """Returns what the training would take."""
+        """Returns an estimate of the size and time of the training."""
         estimate = estimates.estimate(
             self.trainer,
             sequence_length=self.setup.task.max_seq_length,
@@ -141,7 +138,7 @@ class MultipleChoice:
         )
 
     def _eval_scores(self):
-        """Returns the scores of the dev examples, and int [N], the endings chosen."""
+        """Returns the scores on "dev", and the index of each chosen ending, int [N]."""
         source = self._source("dev")
         logits = self.trainer.predict(source, keys=("logits",))["logits"]
         label_ids = self._features("dev")["label_ids"]

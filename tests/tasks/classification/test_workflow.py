@@ -283,7 +283,7 @@ def test_a_glue_task_reads_its_folder_and_has_its_scores(tmp_path, weather_optio
             {"do_train": False, "do_predict": True, "vocab_file": None},
             "holds no task.json, so --vocab_file is needed",
         ),
-        ({"num_train_epochs": 0.1}, "give not one batch of 8"),
+        ({"num_train_epochs": 0.1}, "do not fill one batch of 8"),
         ({"max_seq_length": 65}, "max_position_embeddings"),
         (
             {"eval_every_steps": 1, "best_metric": "eval_f2"},

@@ -518,7 +518,7 @@ def test_a_batch_that_does_not_divide_is_refused_before_training(
 
 
 def test_too_few_questions_for_a_batch_are_refused(tmp_path, quiz_options):
-    with pytest.raises(ValueError, match="24 questions × 3 epochs give not one batch"):
+    with pytest.raises(ValueError, match="24 questions × 3 epochs do not fill one b"):
         options = quiz_options(tmp_path, train_batch_size=80, num_train_epochs=3.0)
         question_answering_workflow.run(options)
 

@@ -359,8 +359,8 @@ def test_a_dry_run_counts_all_sequences_and_writes_nothing(tmp_path, retrieval_o
             {"do_train": False, "do_predict": True, "vocab_file": None},
             "holds no task.json, so --vocab_file is needed",
         ),
-        ({"num_train_epochs": 0.1}, "give not one batch of 8"),
-        ({"train_batch_size": 1000}, "give not one batch of 1000"),
+        ({"num_train_epochs": 0.1}, "do not fill one batch of 8"),
+        ({"train_batch_size": 1000}, "do not fill one batch of 1000"),
         ({"max_seq_length": 65}, "max_position_embeddings"),
         ({"max_query_length": 65}, "max_position_embeddings"),
         (
