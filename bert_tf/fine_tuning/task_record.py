@@ -68,7 +68,7 @@ class TaskRecord:
         return cls(**known)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the JSON object that `task.json` holds."""
+        """Returns the contents of `task.json`."""
         values = {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in dataclasses.asdict(self).items()

@@ -56,7 +56,7 @@ def macro_f1(indicators: np.ndarray, predicted: np.ndarray) -> float:
     """Returns the mean of the F1 of each class. Arguments as in `micro_f1`."""
     indicators, predicted = _checked(indicators, predicted)
     pairs = zip(indicators.T, predicted.T, strict=True)
-    return float(np.mean([f1(truth, said) for truth, said in pairs]))
+    return float(np.mean([f1(truth, guess) for truth, guess in pairs]))
 
 
 def matthews(label_ids: np.ndarray, predicted_ids: np.ndarray) -> float:

@@ -13,7 +13,7 @@ MIN_ENDINGS = 2
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ChoiceExample:
-    """The start of a text, and endings of which one is correct."""
+    """The start of a text, and its possible endings, one of them correct."""
 
     guid: str  # Unique name, such as "dev-7", or the id in the table.
     start: str
