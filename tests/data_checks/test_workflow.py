@@ -343,8 +343,8 @@ def test_endings_of_multiple_choice(check, table):
     )
     findings = check("multiple_choice", train_file=train, eval_file=dev)
     assert lines_of(findings, "error") == [
-        f"reading dev: {dev}:2: the label is '2'; expected the number of the right "
-        "ending, 0 to 1.",
+        f"reading dev: {dev}:2: the label is '2'; expected the number of the correct "
+        "ending, from 0 to 1.",
         f"reading dev: {dev}:4: ending 1 is empty; expected text.",
     ]
     assert "overlap: 1 of 1 texts of dev are also in train" in " ".join(

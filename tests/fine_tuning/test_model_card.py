@@ -199,7 +199,7 @@ def test_an_edited_card_stays_as_it_is(run_dir, caplog):
     edited = path.read_text()
     assert model_card.write(str(run_dir), evaluated()) is None
     assert path.read_text() == edited
-    assert "README.md was written or edited by hand" in caplog.text
+    assert "README.md was written or edited manually" in caplog.text
     path.unlink()
     assert model_card.write(str(run_dir), evaluated()) is not None
     assert "| eval_accuracy | 0.9000 |" in path.read_text()

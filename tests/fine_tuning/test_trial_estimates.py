@@ -44,8 +44,8 @@ def test_restarts_are_one_model_so_many_times(search):
         "steps             6 per run, 30 in total",
         "FLOPs per step    320",
         "memory per device 2.00 GiB at most (estimate)",
-        "time              0 h 30 min 0 s for all runs (at the speed of a bare matrix "
-        "product here; the real runs are slower)",
+        "time              0 h 30 min 0 s for all runs (at this machine's speed of "
+        "matrix multiplication; the runs will be slower)",
     ]
     assert built == ["float32"]
 

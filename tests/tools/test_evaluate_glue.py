@@ -121,9 +121,9 @@ def test_answers_to_a_task_that_has_a_run_are_refused(run_tool, folder, data_dir
     result = run_tool(
         "evaluate_glue", f"--input_dir={folder}", f"--data_dir={data_dir}"
     )
-    assert (result.exit_code, "CoLA is there twice" in result.stderr) == (1, True)
+    assert (result.exit_code, "CoLA has two sources" in result.stderr) == (1, True)
 
 
 def test_a_folder_with_nothing_of_glue_is_said(run_tool, tmp_path):
     result = run_tool("evaluate_glue", f"--input_dir={tmp_path}")
-    assert "holds no run of a GLUE task that was evaluated" in result.stderr
+    assert "contains no evaluated run of a GLUE task" in result.stderr
