@@ -68,7 +68,7 @@ def test_a_number_is_learned_scored_and_written(number_run):
     task = json.loads((number_run / "task.json").read_text())
     assert (task["labels"], task["label_kind"]) == ([], "regression")
     card = (number_run / "README.md").read_text()
-    assert "Finds a number for a text; an answer counts as wrong that" in card
+    assert "Predicts a number for a text. An answer counts as wrong if" in card
 
 
 def test_a_model_of_numbers_answers_from_its_folder(number_run):
