@@ -54,7 +54,7 @@ class Part:
         kind = np.dtype(("<u4", (minhash.NUM_VALUES,)))
         return self._table(".signatures", kind, 0, None)
 
-    def open_text(self) -> typing.BinaryIO:
+    def open_text(self) -> typing.IO[bytes]:
         """Opens the file of sentences in binary mode."""
         return files.open_file(self.stem + ".txt", "rb")
 

@@ -44,7 +44,7 @@ class Statistics:
         self.sentences[min(self._num_sentences, _LONGEST)] += 1
         self._num_sentences = 0
 
-    def save(self, file: typing.BinaryIO) -> None:
+    def save(self, file: typing.IO[bytes]) -> None:
         """Writes the statistics to an open binary file."""
         self._count_held()
         saved = io.BytesIO()  # np.savez needs a seekable file; remote files are not.
@@ -66,7 +66,7 @@ class Statistics:
             values = np.minimum(values, _LONGEST)
             total += np.bincount(values, minlength=_LONGEST + 1)
 
-    def add_saved(self, file: typing.BinaryIO) -> None:
+    def add_saved(self, file: typing.IO[bytes]) -> None:
         """Adds statistics that `save` wrote."""
         with np.load(io.BytesIO(file.read())) as saved:
             for name in _NAMES:

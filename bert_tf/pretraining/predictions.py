@@ -7,16 +7,19 @@ import dataclasses
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import loading
+from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.modeling import pretrainer
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.tokenization import full
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
 MASK = "[MASK]"
 CONTINUATION = "##"
@@ -224,12 +227,14 @@ def load(
             "in its bert_config.json) and cannot fill masks; expected a model trained "
             "on masked words."
         )
-    assert start.vocabulary is not None  # `find` raises an error without one.
+    # `find` was given a checkpoint, so it returns a vocabulary and a source.
+    vocabulary = cast(vocabulary_module.Vocabulary, start.vocabulary)
+    source = cast(source_module.Source, start.source)
     tokenizer = full.FullTokenizer(
-        start.vocabulary, do_lower_case=start.do_lower_case, never_split=(MASK,)
+        vocabulary, do_lower_case=start.do_lower_case, never_split=(MASK,)
     )
     model = pretrainer.BertPretrainer(start.config, next_sentence=False)
-    report = loading.load_source(model, start.source)
+    report = loading.load_source(model, source)
     unread = [name for name in report.missing if name.startswith("cls/predictions")]
     if unread:
         raise ValueError(

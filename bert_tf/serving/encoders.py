@@ -4,6 +4,7 @@ from typing import cast
 
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import loading
+from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.serving import options as serving_options
 from bert_tf.tasks.retrieval import options as retrieval_options
@@ -66,7 +67,9 @@ class Encoder:
         )
         self.model = self.task.create_model(self.config)
         self.model.build()
-        report = loading.load_source(self.model, start.source)
+        report = loading.load_source(
+            self.model, cast(source_module.Source, start.source)
+        )
         missing = [name for name in report.missing if not name.startswith(_UNUSED)]
         if missing:
             raise ValueError(

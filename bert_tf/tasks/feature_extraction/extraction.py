@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import loading
+from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.data import packing
 from bert_tf.modeling import bert
@@ -74,8 +75,9 @@ class Extractor:
             progress=progress,
         )
         self.config = start.config
-        # By default, `find` returns a vocabulary or raises.
+        # `find` was given a checkpoint, so it returns a vocabulary and a source.
         self.vocabulary = cast(vocabulary_module.Vocabulary, start.vocabulary)
+        source = cast(source_module.Source, start.source)
         self.config.check_sequence_length(options.max_seq_length)
         self._check_layers()
         if options.pooling != "none":
@@ -84,7 +86,7 @@ class Extractor:
             self.vocabulary, do_lower_case=start.do_lower_case
         )
         self.model = bert.BertModel(self.config)
-        report = loading.load_source(self.model, start.source)
+        report = loading.load_source(self.model, source)
         # Hugging Face's checkpoints may lack the pooler, which is not used here.
         missing = [name for name in report.missing if "/pooler/" not in name]
         if missing:
