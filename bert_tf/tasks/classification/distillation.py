@@ -19,7 +19,6 @@ import io
 import logging
 import os
 import zipfile
-from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,6 +33,7 @@ from bert_tf.checkpoints.release import rotation
 from bert_tf.data import batching
 from bert_tf.modeling import classifier
 from bert_tf.modeling import config as config_module
+from bert_tf.modeling import numerics
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import features as features_module
 from bert_tf.tasks.classification import label_kinds
@@ -84,14 +84,14 @@ class DistilledClassifier(classifier.BertClassifier):
         self.temperature = temperature
         self.weight = weight
 
-    def loss_weights(self, features: Mapping[str, Any]) -> dict[str, Any]:
+    def loss_weights(self, features: numerics.Features) -> numerics.Outputs:
         """Returns the total weight of the examples, for both terms."""
         count = ops.sum(self.example_weights(features))
         return dict.fromkeys(self.loss_names, count)
 
     def loss_sums(
-        self, features: Mapping[str, Any], outputs: Mapping[str, Any]
-    ) -> dict[str, Any]:
+        self, features: numerics.Features, outputs: numerics.Outputs
+    ) -> numerics.Outputs:
         """Returns both terms, summed over the examples: float32 scalars."""
         sums = super().loss_sums(features, outputs)
         teacher = ops.cast(features[COLUMN], "float32") / self.temperature  # [B, C]

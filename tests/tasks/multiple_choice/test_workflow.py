@@ -69,7 +69,7 @@ def test_both_files_of_predictions_say_the_same(run_dir):
 def test_the_run_has_a_model_card(run_dir, tmp_path, choice_options, write):
     text = (run_dir / "README.md").read_text()
     assert "pipeline_tag: multiple-choice" in text
-    assert "which of 3 endings" in text
+    assert "Chooses the most plausible of 3 endings" in text
     wrong = write(
         "wrong.tsv",
         "startphrase\tending0\tending1\tending2\tlabel\n"
