@@ -102,7 +102,7 @@ TAG_TOOL_STORY = (
 )
 RETRIEVE = "tasks/retrieval/test_workflow.py::"
 RETRIEVE_TOOL = "tools/test_run_retrieval.py::"
-RETRIEVED = RETRIEVE_TOOL + "test_queries_and_a_corpus_in_scores_and_rankings_out"
+RETRIEVED = RETRIEVE_TOOL + "test_a_run_reports_scores_and_writes_rankings"
 NOT_RETRIEVED = RETRIEVE + "test_what_does_not_fit_is_refused_before_training"
 ANOTHER_RETRIEVAL = RETRIEVE + "test_a_run_of_another_task_is_not_continued"
 RETRIEVAL_RATE = RETRIEVE + "test_model_and_rate_follow_their_flags"
@@ -386,7 +386,7 @@ OBSERVED = {
         "learning_rate": RETRIEVAL_RATE,
         "dtype": RETRIEVAL_RATE,
         "gradient_accumulation_steps": RETRIEVE_TOOL
-        + "test_what_does_not_fit_ends_in_one_line",
+        + "test_a_user_mistake_ends_in_one_line",
         "best_metric": RETRIEVE
         + "test_training_and_evaluation_are_logged_and_the_best_is_kept",
         "dry_run": RETRIEVE + "test_a_dry_run_counts_all_sequences_and_writes_nothing",
@@ -412,7 +412,7 @@ OBSERVED = {
         "recall_at": RETRIEVED,
         "top_k": RETRIEVED,
         "search": RETRIEVE_TOOL
-        + "test_a_search_whose_library_is_missing_says_what_to_install",
+        + "test_a_search_with_a_missing_package_says_what_to_install",
         "retrieve_with": RETRIEVE + "test_a_head_that_gives_no_score_does_not_rank",
         "num_candidates": RETRIEVE + "test_a_head_that_gives_no_score_does_not_rank",
     },

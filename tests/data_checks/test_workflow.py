@@ -118,7 +118,7 @@ def test_queries_passages_and_their_corpus(check, tmp_path):
         "answers: train: 2 queries, 1 passages; one answers up to 2 queries" in passed
     )
     warnings = lines_of(findings, "warning")
-    assert "corpus: 3 passages, of which 1 occurred before" in warnings
+    assert "corpus: 1 of 3 passages occurred before" in warnings
     assert "length: passages of train: 100.0% are longer" in " ".join(warnings)
     [estimate] = [line for line in lines_of(findings, "note") if "estimate" in line]
     assert estimate.startswith("estimate: 3 steps of 2 take ")

@@ -130,7 +130,12 @@ MISSING, UNSEEN, EMPTY, TWICE = "column missing", "label unseen", "empty", "id t
             article(names="aa"),
             "question 2 (a) has the same id as",
         ),
-        ("run_retrieval", TWICE, QUERY * 2, "dev.jsonl:2: the id 'a' is that of"),
+        (
+            "run_retrieval",
+            TWICE,
+            QUERY * 2,
+            "dev.jsonl:2: the id 'a' is already used by",
+        ),
     ],
 )
 def test_a_fault_ends_in_one_line_before_anything_is_written(

@@ -1,4 +1,4 @@
-"""run_retrieval, as it is called."""
+"""run_retrieval, called with flags as a user calls it."""
 
 import json
 import sys
@@ -13,7 +13,7 @@ PAIRS = [
 
 @pytest.fixture
 def arguments(golden, tmp_path):
-    """The least that trains: values by flag, to be changed by a test."""
+    """The flags of a minimal run; tests replace some of them."""
     lines = "".join(json.dumps(pair) + "\n" for pair in PAIRS)
     (tmp_path / "pairs.jsonl").write_text(lines)
     (tmp_path / "corpus.txt").write_text("honey and wax\nlight at midnight\nbread\n")
@@ -41,7 +41,7 @@ def retrieve(run_tool, arguments):
     return run
 
 
-def test_queries_and_a_corpus_in_scores_and_rankings_out(retrieve, tmp_path):
+def test_a_run_reports_scores_and_writes_rankings(retrieve, tmp_path):
     path = tmp_path / "pairs.jsonl"
     result = retrieve(
         eval_file=path,
@@ -63,7 +63,7 @@ def test_queries_and_a_corpus_in_scores_and_rankings_out(retrieve, tmp_path):
 
 
 def refusal(result):
-    """The one line that says what is wrong."""
+    """Returns the one line of the error message."""
     [line] = result.stderr.strip().splitlines()[-1:]
     assert line.startswith("run_retrieval: ")
     assert "Traceback" not in result.stderr
@@ -93,33 +93,37 @@ def refusal(result):
             2,
             "with a cross_encoder needs --retrieve_with",
         ),
-        ({"retrieve_with": "x"}, 2, "--retrieve_with does not go with --model=bi_enc"),
-        ({"num_candidates": 7}, 2, "--num_candidates does not go with --model=bi_enc"),
-        ({"model": "cross_encoder", "pooling": "cls"}, 2, "--pooling does not go with"),
+        ({"retrieve_with": "x"}, 2, "--retrieve_with cannot be used with --model=bi_"),
+        ({"num_candidates": 7}, 2, "--num_candidates cannot be used with --model=bi_"),
+        (
+            {"model": "cross_encoder", "pooling": "cls"},
+            2,
+            "--pooling cannot be used",
+        ),
         (
             {"model": "cross_encoder", "temperature": 1},
             2,
-            "--temperature does not go with",
+            "--temperature cannot be used with",
         ),
         (
             {"gradient_accumulation_steps": 2},
             2,
-            "--gradient_accumulation_steps=2 does not go with --model=bi_encoder",
+            "--gradient_accumulation_steps=2 cannot be used with --model=bi_encoder",
         ),
         ({"frozen_layers": "all"}, 2, "leaves nothing to train"),
-        ({"recall_at": ""}, 2, "--recall_at: expected one number or more"),
+        ({"recall_at": ""}, 2, "--recall_at: expected at least one number"),
         ({"recall_at": "0"}, 2, "--recall_at: expected at least 1"),
         ({"search": "near"}, 2, "--search: expected one of exact, faiss"),
         ({"output_dir": None}, 2, "--output_dir is required"),
     ],
 )
-def test_what_does_not_fit_ends_in_one_line(retrieve, changes, exit_code, message):
+def test_a_user_mistake_ends_in_one_line(retrieve, changes, exit_code, message):
     result = retrieve(**changes)
     assert result.exit_code == exit_code
     assert message in refusal(result)
 
 
-def test_a_search_whose_library_is_missing_says_what_to_install(
+def test_a_search_with_a_missing_package_says_what_to_install(
     retrieve, monkeypatch, tmp_path
 ):
     monkeypatch.setitem(sys.modules, "faiss", None)
@@ -129,7 +133,7 @@ def test_a_search_whose_library_is_missing_says_what_to_install(
     assert not (tmp_path / "run").exists()
 
 
-def test_a_cut_off_line_has_file_and_line(retrieve, tmp_path):
+def test_a_truncated_line_is_reported_with_file_and_line(retrieve, tmp_path):
     text = (tmp_path / "pairs.jsonl").read_text()
     (tmp_path / "pairs.jsonl").write_text(text[:-20])
     result = retrieve()

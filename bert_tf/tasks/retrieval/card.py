@@ -1,4 +1,4 @@
-"""What a run of retrieval hands to its model card."""
+"""The content of a retrieval run's model card."""
 
 from collections.abc import Mapping
 
@@ -10,12 +10,13 @@ from bert_tf.training import training_facts
 _ABOUT = {
     True: (
         "sentence-similarity",
-        "Makes one vector a text; the passages whose vectors are nearest to a query's "
-        "answer it.",
+        "Computes one vector per text. The passages whose vectors are nearest to the "
+        "vector of a query answer it.",
     ),
     False: (
         "text-ranking",
-        "Reads a query and a passage together and scores how well the passage fits.",
+        "Reads a query and a passage together and scores how well the passage answers "
+        "the query.",
     ),
 }
 
@@ -28,17 +29,17 @@ def card_of(
     results: Mapping[str, float] | None = None,
     firsts: Mapping[str, int] | None = None,
 ) -> model_card.Card:
-    """Returns the card of a run, as far as this call knows it.
+    """Returns the card of a run, with the parts that are known at this point.
 
     Args:
-        options: `RunRetrievalOptions`.
-        setup: `run_setup.RunSetup`.
-        training: after training, its facts.
-        results: after evaluating, what eval_results.txt holds.
-        firsts: after evaluating, query -> the passage that was ranked first.
+        options: options of the run.
+        setup: set-up of the run.
+        training: facts about the training; given after training.
+        results: content of eval_results.txt; given after evaluation.
+        firsts: query -> index of the passage ranked first; given after evaluation.
 
     Raises:
-        OSError: a file of the data cannot be read.
+        OSError: a data file cannot be read.
     """
     pipeline_tag, summary = _ABOUT[setup.task.is_bi_encoder]
     evaluated = None
@@ -58,7 +59,7 @@ def card_of(
     )
 
 
-def _data(setup):
+def _data(setup: run_setup.RunSetup) -> tuple[model_card.DataFile, ...]:
     data = [
         model_card.data_file(part, setup.paths[part], len(rows))
         for part, rows in setup.examples.items()
@@ -69,10 +70,13 @@ def _data(setup):
     return tuple(data)
 
 
-def _wrong_examples(setup, firsts):
-    corpus, right = setup.corpus, {}
+def _wrong_examples(
+    setup: run_setup.RunSetup, firsts: Mapping[str, int]
+) -> list[model_card.WrongExample]:
+    corpus = setup.require_corpus()
+    right: dict[str, list[str]] = {}
     for example in setup.examples["dev"]:
-        right.setdefault(example.query, []).append(example.passage)
+        right.setdefault(example.query, []).append(example.require_passage())
     return [
         model_card.WrongExample(
             text=query,

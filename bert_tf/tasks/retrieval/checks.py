@@ -1,7 +1,9 @@
-"""Checks of the data of retrieval, before anyone trains."""
+"""Checks the data of a retrieval task before training."""
 
 import collections
 import functools
+from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -18,6 +20,8 @@ from bert_tf.tasks.retrieval import source as retrieval_source
 from bert_tf.training import estimates
 
 NUM_SPECIAL = 2  # [CLS] and [SEP].
+_Parts = dict[str, list[examples_module.RankingExample]]  # Examples by set.
+_Lengths = dict[str, np.ndarray]  # Word pieces per text, by name of the texts.
 
 
 def check(
@@ -27,7 +31,7 @@ def check(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> estimates.Workload | None:
-    """Adds what is found in queries and passages; see `fine_tuning.checks.Check`."""
+    """Adds the findings about queries and passages; see `fine_tuning.checks.Check`."""
     parts, corpus = _read(options, findings)
     items = {part: list(map(_item, examples)) for part, examples in parts.items()}
     if items:
@@ -41,12 +45,12 @@ def check(
         f"queries of {part}": [example.query for example in examples]
         for part, examples in parts.items()
     } | {
-        f"passages of {part}": [example.passage for example in examples]
+        f"passages of {part}": [example.require_passage() for example in examples]
         for part, examples in parts.items()
         if part != "test"
     }
     if corpus is not None:
-        texts["corpus"] = corpus.passages
+        texts["corpus"] = list(corpus.passages)
     if not texts:
         return None
     tokenizer = fine_tuning_checks.checked_tokenizer(
@@ -64,13 +68,15 @@ def check(
     sequences = _check_lengths(options, findings, lengths)
     if "train" not in parts:
         return None
-    places = sequences["passages of train"] + _num_special(options)
-    return _workload(options, parts["train"], places)
+    sequence_lengths = sequences["passages of train"] + _num_special(options)
+    return _workload(options, parts["train"], sequence_lengths)
 
 
-def _read(options, findings):
-    """Returns the examples of all parts, and the corpus, as far as they can be read."""
-    parts = {}
+def _read(
+    options: retrieval_options.RunRetrievalOptions, findings: findings_module.Findings
+) -> tuple[_Parts, corpus_module.Corpus | None]:
+    """Returns the readable examples of all sets, and the corpus if it is readable."""
+    parts: _Parts = {}
     for part, path in run_setup.paths_of(options).items():
         if path is None:
             findings.note("files", f"there is no {part}")
@@ -84,19 +90,29 @@ def _read(options, findings):
     corpus = None
     if options.corpus_file is not None:
         path = options.corpus_file
-        read = functools.partial(corpus_module.read_corpus, path)
-        corpus = fine_tuning_checks.read_file(findings, "corpus", path, read)
+        read_corpus = functools.partial(corpus_module.read_corpus, path)
+        corpus = fine_tuning_checks.read_file(findings, "corpus", path, read_corpus)
     return parts, corpus
 
 
-def _item(example):
+def _item(example: examples_module.RankingExample) -> text_checks.Item:
     texts = [text for text in (example.query, example.passage) if text is not None]
     return text_checks.Item(texts=tuple(texts), label=None, place=example.place)
 
 
-def _check_answers(findings, part, examples):
-    """Adds how many queries share a passage: in one batch none is a wrong one."""
-    counts = collections.Counter(corpus_module.key(e.passage) for e in examples)
+def _check_answers(
+    findings: findings_module.Findings,
+    part: str,
+    examples: Sequence[examples_module.RankingExample],
+) -> None:
+    """Reports how many queries share a passage.
+
+    A passage is never a negative of another query that it answers, so a batch with many
+    such queries has fewer negatives.
+    """
+    counts = collections.Counter(
+        corpus_module.key(one.require_passage()) for one in examples
+    )
     most = max(counts.values())
     queries = {corpus_module.key(example.query) for example in examples}
     findings.passed(
@@ -106,15 +122,19 @@ def _check_answers(findings, part, examples):
     )
 
 
-def _check_corpus(findings, corpus, examples):
+def _check_corpus(
+    findings: findings_module.Findings,
+    corpus: corpus_module.Corpus,
+    examples: Iterable[examples_module.RankingExample],
+) -> None:
     repeated = len(corpus) - len(corpus.number_of)
     findings.judge(
         "corpus",
-        f"{len(corpus):,} passages, of which {repeated:,} occurred before",
+        f"{repeated:,} of {len(corpus):,} passages occurred before",
         is_good=not repeated,
     )
     for example in examples:
-        if corpus_module.key(example.passage) not in corpus.number_of:
+        if corpus_module.key(example.require_passage()) not in corpus.number_of:
             findings.error(
                 "corpus",
                 f"the passage of {example.guid!r} is not in {corpus.path}",
@@ -122,8 +142,12 @@ def _check_corpus(findings, corpus, examples):
             )
 
 
-def _check_lengths(options, findings, lengths):
-    """Adds what is cut; returns the pieces of what the model reads, by its name."""
+def _check_lengths(
+    options: retrieval_options.RunRetrievalOptions,
+    findings: findings_module.Findings,
+    lengths: _Lengths,
+) -> _Lengths:
+    """Reports truncated texts; returns the result of `_sequences`."""
     for name, found in lengths.items():
         if name.startswith("queries"):
             text_checks.check_lengths(
@@ -134,11 +158,11 @@ def _check_lengths(options, findings, lengths):
                 limit=f"--max_query_length={options.max_query_length}",
             )
     sequences = _sequences(options, lengths)
-    beside = "" if options.model == retrieval_options.BI_ENCODER else " with a query"
+    suffix = "" if options.model == retrieval_options.BI_ENCODER else " with a query"
     for name, found in sequences.items():
         text_checks.check_lengths(
             findings,
-            name + beside,
+            name + suffix,
             found,
             room=options.max_seq_length - _num_special(options),
             limit=f"--max_seq_length={options.max_seq_length}",
@@ -146,10 +170,13 @@ def _check_lengths(options, findings, lengths):
     return sequences
 
 
-def _sequences(options, lengths):
-    """Returns the pieces of passages; for a cross-encoder with their queries'.
+def _sequences(
+    options: retrieval_options.RunRetrievalOptions, lengths: _Lengths
+) -> _Lengths:
+    """Returns the lengths of the model's sequences, without [CLS] and [SEP].
 
-    A passage of the corpus has a query of usual length there.
+    For a cross-encoder they include the query. A passage of the corpus, which has no
+    query of its own, is counted with the median length of all queries.
     """
     passages = {n: v for n, v in lengths.items() if not n.startswith("queries")}
     if options.model == retrieval_options.BI_ENCODER:
@@ -161,20 +188,24 @@ def _sequences(options, lengths):
         for name, found in lengths.items()
         if name not in passages
     }
-    usual = 0
+    median = 0
     if queries:
-        usual = int(np.median(np.concatenate(list(queries.values()))))
-    return {name: found + queries.get(name, usual) for name, found in passages.items()}
+        median = int(np.median(np.concatenate(list(queries.values()))))
+    return {name: found + queries.get(name, median) for name, found in passages.items()}
 
 
-def _num_special(options):
+def _num_special(options: retrieval_options.RunRetrievalOptions) -> int:
     if options.model == retrieval_options.BI_ENCODER:
         return NUM_SPECIAL
     return retrieval_source.NUM_SPECIAL_OF_PAIR
 
 
-def _workload(options, examples, places):
-    """Returns what training on examples has to do; places are those of sequences."""
+def _workload(
+    options: retrieval_options.RunRetrievalOptions,
+    examples: Sequence[examples_module.RankingExample],
+    sequence_lengths: np.ndarray,
+) -> estimates.Workload:
+    """Returns the amount of work that training on the examples takes."""
     num_negatives = options.negatives_per_query(
         lambda: max(len(example.negatives) for example in examples)
     )
@@ -182,5 +213,5 @@ def _workload(options, examples, places):
         num_examples=len(examples),
         sequence_length=options.max_seq_length,
         sequences_per_example=options.sequences_per_example(num_negatives),
-        padded_length=estimates.padded_length(places, options),
+        padded_length=estimates.padded_length(sequence_lengths, options),
     )

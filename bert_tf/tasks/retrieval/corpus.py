@@ -1,9 +1,10 @@
-"""The passages that are searched."""
+"""The corpus: passages to search, and the files that they are read from."""
 
 import dataclasses
 import functools
 import hashlib
 import json
+from collections.abc import Iterable
 
 from bert_tf import files
 from bert_tf.data import tables
@@ -16,18 +17,22 @@ _TABLES = (".jsonl", ".tsv", ".csv")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Corpus:
-    """Passages with their ids; one that occurs twice has two ids and one number."""
+    """Passages with their ids.
 
-    path: str  # Where they are from, for messages.
-    ids: tuple[str, ...]  # No two the same.
-    passages: tuple[str, ...]  # None empty.
+    A text that occurs twice has two ids but one number, so that finding either copy
+    counts as finding the passage.
+    """
 
-    def __len__(self):
+    path: str  # The file, for error messages.
+    ids: tuple[str, ...]  # Unique.
+    passages: tuple[str, ...]  # Not empty.
+
+    def __len__(self) -> int:
         return len(self.ids)
 
     @functools.cached_property
     def number_of(self) -> dict[str, int]:
-        """Text, as `key` has it, -> place of the first passage of that text."""
+        """The `key` of each text -> the index of the first passage with that text."""
         numbers: dict[str, int] = {}
         for place, passage in enumerate(self.passages):
             numbers.setdefault(key(passage), place)
@@ -35,16 +40,16 @@ class Corpus:
 
     @functools.cached_property
     def numbers(self) -> list[int]:
-        """The number of each passage: the first place of its text."""
+        """The number of each passage: the index of the first one with its text."""
         return [self.number_of[key(passage)] for passage in self.passages]
 
     def number_of_text(self, text: str) -> int:
-        """Returns the number of a passage that is in the corpus."""
+        """Returns the number of a text; raises a KeyError if it is not a passage."""
         return self.number_of[key(text)]
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of ids and passages in their order."""
+        """SHA-256 of the ids and passages in order."""
         digest = hashlib.sha256()
         for pair in zip(self.ids, self.passages, strict=True):
             digest.update(json.dumps(pair).encode())
@@ -52,16 +57,16 @@ class Corpus:
 
 
 def key(text: str) -> str:
-    """Returns what equal texts have in common, however they are broken into lines."""
+    """Returns a text with whitespace normalized: texts with equal keys are equal."""
     return " ".join(text.split())
 
 
-def create_corpus(texts, path: str) -> Corpus:
-    """Returns the corpus of some texts, each once, numbered from 1.
+def create_corpus(texts: Iterable[str], path: str) -> Corpus:
+    """Returns a corpus of texts without duplicates, with ids from 1.
 
     Args:
         texts: the passages.
-        path: where they are from, for messages.
+        path: the file that they are from, for error messages.
     """
     passages = tuple({key(text): text for text in texts}.values())
     ids = tuple(str(number) for number in range(1, len(passages) + 1))
@@ -71,20 +76,24 @@ def create_corpus(texts, path: str) -> Corpus:
 def read_corpus(path: str, *, broken_rows: list[str] | None = None) -> Corpus:
     """Returns the passages of a file.
 
-    The name says how to read it: `.jsonl` has an object with `passage`, and `id` where
-    there is one, a line; `.tsv` and `.csv` have these columns; `.json` is a file of
-    SQuAD, whose paragraphs are the passages. Any other is text with a passage a line,
-    blank lines being none. Without ids the number of the line is it.
+    The file name extension selects the format:
+
+    * `.jsonl`: one object per line with `passage` and optionally `id`.
+    * `.tsv`, `.csv`: columns with these names.
+    * `.json`: a SQuAD file; its paragraphs are the passages.
+    * any other: text with one passage per line; blank lines are ignored.
+
+    A passage without an id has its line number as id.
 
     Args:
         path: the file.
-        broken_rows: a list for what is wrong with rows of a table, which are then left
-            out; None refuses them.
+        broken_rows: a list that collects the messages about invalid rows, which are
+            then skipped. None: an invalid row raises an error.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: there is no passage, one is empty, two have one id, or a line is
-            none of its kind; the message has file and line.
+        ValueError: there are no passages, one is empty or malformed, or an id repeats.
+            The message has file and line.
     """
     if path.endswith(".json"):
         found = squad_files.read_paragraphs(path)
@@ -94,13 +103,15 @@ def read_corpus(path: str, *, broken_rows: list[str] | None = None) -> Corpus:
         lines = enumerate(files.read_lines(path), start=1)
         found = [(str(number), text) for number, text in lines if text.strip()]
     if not found:
-        raise ValueError(f"{path} has no passages; expected one a line.")
+        raise ValueError(f"{path} has no passages; expected at least one.")
     ids, passages = zip(*found, strict=True)
     return Corpus(path=path, ids=ids, passages=passages)
 
 
-def _rows(path, broken_rows):
-    found, place_of = [], {}
+def _rows(path: str, broken_rows: list[str] | None) -> list[tuple[str, str]]:
+    """Returns (id, text) of every row of a table."""
+    found = []
+    place_of: dict[str, str] = {}  # Id -> where it was first used.
     for row in tables.read_table(path, [PASSAGE_COLUMN], broken_rows=broken_rows):
         with tables.row_faults(broken_rows):
             passage = row.cells[PASSAGE_COLUMN]
@@ -110,8 +121,8 @@ def _rows(path, broken_rows):
             first_place = place_of.setdefault(own_id, row.place)
             if first_place != row.place:
                 raise ValueError(
-                    f"{row.place}: the id {own_id!r} is that of {first_place} too; "
-                    "every passage needs its own."
+                    f"{row.place}: the id {own_id!r} is already used by {first_place}; "
+                    "give every passage its own id."
                 )
             found.append((own_id, passage))
     return found

@@ -1,10 +1,12 @@
-"""A run's rankings: its own model, on its own devices, over its corpus."""
+"""Ranks a run's corpus with the model in training, on the devices of the run."""
 
+import typing
 from collections.abc import Callable
 from collections.abc import Sequence
 
 from bert_tf import progress as progress_module
 from bert_tf.data import batching
+from bert_tf.modeling import heads
 from bert_tf.tasks.retrieval import encoding
 from bert_tf.tasks.retrieval import options as retrieval_options
 from bert_tf.tasks.retrieval import predictor as retrieval_predictor
@@ -16,13 +18,13 @@ from bert_tf.training import loop
 
 
 class CorpusRanking:
-    """Ranks the passages of a run's corpus by the weights that its model has now.
+    """Ranks the passages of a run's corpus with the current weights of its model.
 
     Args:
-        trainer: `loop.Trainer`.
-        setup: of the run, with a corpus.
-        options: of the run.
-        create_tokenizer: function without arguments that returns the tokenizer.
+        trainer: holds model, step and devices.
+        setup: set-up of the run.
+        options: options of the run.
+        create_tokenizer: returns the tokenizer; called only if something is ranked.
         progress: see `bert_tf.progress`.
     """
 
@@ -31,7 +33,7 @@ class CorpusRanking:
         trainer: loop.Trainer,
         setup: run_setup.RunSetup,
         options: retrieval_options.RunRetrievalOptions,
-        create_tokenizer: Callable,
+        create_tokenizer: Callable[[], typing.Any],
         *,
         progress: progress_module.Progress = progress_module.silent,
     ):
@@ -49,14 +51,15 @@ class CorpusRanking:
         self._candidates: dict[tuple[str, ...], search_module.Neighbours] = {}
 
     def rank(self, queries: Sequence[str], top_k: int) -> search_module.Neighbours:
-        """Returns the passages of N queries, the best one first.
+        """Returns the passages of each query, best first.
 
         Args:
-            queries: the texts.
-            top_k: how many are found; a cross-encoder ranks all its candidates.
+            queries: N queries.
+            top_k: number of passages that a bi-encoder finds. A cross-encoder ranks
+                and returns all its candidates.
 
         Raises:
-            OSError, ValueError: the bi-encoder's run cannot be read or is none.
+            OSError, ValueError: as for `candidates`.
         """
         if self._setup.task.is_bi_encoder:
             return self._retrieve(self._retriever(), queries, top_k)
@@ -72,41 +75,48 @@ class CorpusRanking:
         )
 
     def candidates(self, queries: Sequence[str]) -> search_module.Neighbours:
-        """Returns what the bi-encoder of `retrieve_with` finds; asked again, the same.
+        """Returns the passages that the bi-encoder of `retrieve_with` finds.
+
+        They do not change during the run, so they are computed once per set of queries.
 
         Raises:
-            OSError, ValueError: its run cannot be read, or is of another model.
+            OSError: the bi-encoder's run cannot be read.
+            ValueError: `retrieve_with` is not the run of a bi-encoder.
         """
         queries = tuple(queries)
         if queries not in self._candidates:
             found = retrieval_predictor.load(self._options.retrieve_with or "")
             if not isinstance(found, retrieval_predictor.BiEncoderPredictor):
                 raise ValueError(
-                    f"--retrieve_with={self._options.retrieve_with} is a run of a "
-                    "cross_encoder; expected one of a bi_encoder."
+                    f"--retrieve_with={self._options.retrieve_with} is the run of a "
+                    "cross_encoder; expected the run of a bi_encoder."
                 )
             self._candidates[queries] = self._retrieve(
                 found.retriever, queries, self._options.num_candidates
             )
         return self._candidates[queries]
 
-    def _retriever(self):
+    def _retriever(self) -> ranking.Retriever:
         encoder = encoding.TextEncoder(
             self._applied("embeddings"), self._create_tokenizer(), self._setup.task
         )
         step, options = self._trainer.step, self._options
         start = str(options.init_checkpoint)
         return ranking.Retriever(
-            self._trainer.model,
+            typing.cast(heads.TaskModel, self._trainer.model),
             encoder,
             task=self._setup.task,
             vocabulary=self._setup.vocabulary,
             checkpoint=f"step {step} of {options.output_dir}" if step else start,
         )
 
-    def _retrieve(self, retriever, queries, top_k):
+    def _retrieve(
+        self, retriever: ranking.Retriever, queries: Sequence[str], top_k: int
+    ) -> search_module.Neighbours:
         index = retriever.index(
-            self._setup.corpus, self._options.output_dir, progress=self._progress
+            self._setup.require_corpus(),
+            self._options.output_dir,
+            progress=self._progress,
         )
         return retriever.rank(
             queries,
@@ -116,8 +126,8 @@ class CorpusRanking:
             progress=self._progress,
         )
 
-    def _applied(self, key):
-        """Returns a function from columns to the output of that name."""
+    def _applied(self, key: str) -> encoding.Apply:
+        """Returns a function from features to the model's output of that name."""
         return lambda packed: self._evaluation.predict(
             batching.ArraySource(packed), keys=(key,)
         )[key]

@@ -1,9 +1,10 @@
-"""A model applied to texts: vectors of a bi-encoder, scores of a cross-encoder."""
+"""Applies a model to texts: bi-encoders give vectors, cross-encoders give scores."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,24 +12,30 @@ from bert_tf import progress as progress_module
 from bert_tf.data import packing
 from bert_tf.tasks.retrieval import features
 from bert_tf.tasks.retrieval import source as retrieval_source
+from bert_tf.tasks.retrieval import task as retrieval_task
 
-# Texts or pairs that are sorted by length together, and in memory at a time.
+# Texts or pairs in memory at a time. They are sorted by length within this block.
 ROWS_PER_BLOCK = 1024
 
-# Columns int32 [B, S] -> float32 [B, ...]: how a model is applied to rows.
+# Applies a model to features: columns int32 [B, S] to float32 [B, ...].
 Apply = Callable[[Mapping[str, np.ndarray]], np.ndarray]
 
 
 class TextEncoder:
-    """Texts to vectors of length 1.
+    """Embeds texts as vectors of length 1 with a bi-encoder.
+
+    At length 1 the dot product of two vectors is their cosine. So search needs only a
+    matrix product, and a passage cannot rank high merely because its vector is long.
+    Cosines are between -1 and 1, where a softmax is almost uniform, so the loss divides
+    them by a small temperature; without it the model could never become confident.
 
     Args:
         apply: from `input_ids` and `input_mask`, int32 [B, S], to float32 [B, H].
         tokenizer: an `InGraphTokenizer` or a `FullTokenizer`.
-        task: `task.Task` of a bi-encoder.
+        task: the task of the bi-encoder.
     """
 
-    def __init__(self, apply: Apply, tokenizer, task):
+    def __init__(self, apply: Apply, tokenizer: Any, task: retrieval_task.Task):
         self._apply = apply
         self._tokenizer = tokenizer
         self._task = task
@@ -38,7 +45,7 @@ class TextEncoder:
         texts: Sequence[str],
         *,
         progress: progress_module.Progress = progress_module.silent,
-    ):
+    ) -> np.ndarray:
         """Returns float32 [N, H] for N queries, at least one."""
         blocks = self._blocks(texts, self._task.max_query_length, "queries", progress)
         return np.concatenate(list(blocks))
@@ -49,10 +56,16 @@ class TextEncoder:
         *,
         progress: progress_module.Progress = progress_module.silent,
     ) -> Iterator[np.ndarray]:
-        """Yields float32 [1024 or the rest, H], one after the other, for passages."""
+        """Yields the vectors of passages in order, float32 [at most 1024, H]."""
         yield from self._blocks(texts, self._task.max_seq_length, "passages", progress)
 
-    def _blocks(self, texts, max_seq_length, unit, progress):
+    def _blocks(
+        self,
+        texts: Sequence[str],
+        max_seq_length: int,
+        unit: str,
+        progress: progress_module.Progress,
+    ) -> Iterator[np.ndarray]:
         for start in range(0, len(texts), ROWS_PER_BLOCK):
             part = texts[start : start + ROWS_PER_BLOCK]
             pieces = packing.token_ids(self._tokenizer, part)
@@ -60,21 +73,21 @@ class TextEncoder:
                 self._tokenizer.vocabulary, pieces, max_seq_length
             )
             del packed["segment_ids"]  # All 0.
-            yield _in_order_of_length(self._apply, packed)
+            yield _apply_sorted(self._apply, packed)
             progress(f"embed {unit}", start + len(part), len(texts), unit=unit)
 
 
 class PairScorer:
-    """Queries with passages to scores.
+    """Scores pairs of a query and a passage with a cross-encoder.
 
     Args:
         apply: from `input_ids`, `input_mask`, `segment_ids`, int32 [B, S], to float32
             [B].
         tokenizer: an `InGraphTokenizer` or a `FullTokenizer`.
-        task: `task.Task` of a cross-encoder.
+        task: the task of the cross-encoder.
     """
 
-    def __init__(self, apply: Apply, tokenizer, task):
+    def __init__(self, apply: Apply, tokenizer: Any, task: retrieval_task.Task):
         self._apply = apply
         self._tokenizer = tokenizer
         self._task = task
@@ -86,7 +99,7 @@ class PairScorer:
         *,
         progress: progress_module.Progress = progress_module.silent,
     ) -> np.ndarray:
-        """Returns float32 [N] for N queries, each with the passage at its place."""
+        """Returns float32 [N], the scores of N queries with one passage each."""
         found = [np.zeros(0, np.float32)]
         for start in range(0, len(queries), ROWS_PER_BLOCK):
             part = slice(start, start + ROWS_PER_BLOCK)
@@ -96,14 +109,17 @@ class PairScorer:
                 packing.token_ids(self._tokenizer, passages[part]),
                 self._task,
             )
-            found.append(_in_order_of_length(self._apply, packed))
+            found.append(_apply_sorted(self._apply, packed))
             done = min(start + ROWS_PER_BLOCK, len(queries))
             progress("score pairs", done, len(queries), unit="pairs")
         return np.concatenate(found)
 
 
-def _in_order_of_length(apply, packed):
-    """Applies a model to rows sorted by length; results are in the rows' own order."""
+def _apply_sorted(apply: Apply, packed: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Applies a model to rows sorted by length, and restores their order.
+
+    Sorted rows form batches of similar length, which need little padding.
+    """
     order = np.argsort(np.sum(packed["input_mask"], axis=1), kind="stable")
     results = apply({name: column[order] for name, column in packed.items()})
     unsorted = np.empty_like(results)

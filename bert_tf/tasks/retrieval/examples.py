@@ -1,6 +1,7 @@
-"""Examples: a query and its passage, from tables with named columns."""
+"""Reads examples, pairs of a query and its passage, from tables and SQuAD files."""
 
 import dataclasses
+import typing
 
 from bert_tf import files
 from bert_tf.data import tables
@@ -15,13 +16,17 @@ NEGATIVES_COLUMN = "negatives"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RankingExample:
-    """A query, and the passage that answers it."""
+    """A query and the passage that answers it."""
 
-    guid: str  # Names the example: "dev-7", or the row's id.
+    guid: str  # The row's id, or set and row number: "dev-7".
     query: str
-    passage: str | None  # None where it is to be found.
-    negatives: tuple[str, ...] = ()  # Passages that are known to be wrong.
-    place: str = ""  # "file:line", for messages.
+    passage: str | None  # None if it is to be predicted.
+    negatives: tuple[str, ...] = ()  # Passages known to be wrong.
+    place: str = ""  # "file:line", for error messages.
+
+    def require_passage(self) -> str:
+        """Returns the passage, which every example to train or evaluate on has."""
+        return typing.cast(str, self.passage)
 
 
 def read_examples(
@@ -33,26 +38,29 @@ def read_examples(
 ) -> list[RankingExample]:
     """Returns the examples of a file.
 
-    The name says how to read it: `.jsonl` has an object with `query`, `passage` and,
-    where there are such, `id` and a list `negatives` a line; `.tsv` and `.csv` have
-    columns of these names, without lists; `.json` is a file of SQuAD. Without passages
-    any other name is text with a query a line, blank lines being none.
+    The file name extension selects the format:
 
-    A query that several rows have, with a passage each, has several right passages.
+    * `.jsonl`: one object per line with `query`, `passage`, and optionally `id` and
+      `negatives`, a list of texts.
+    * `.tsv`, `.csv`: columns with these names, except `negatives`.
+    * `.json`: a SQuAD file.
+    * any other, only without passages: text with one query per line; blank lines are
+      ignored.
+
+    A query that occurs in several rows has several right passages.
 
     Args:
         path: the file.
-        set_type: "train", "dev" or "test". With the number of the row, counted from 1,
-            it names an example.
-        with_passages: False: only the queries are read.
-        broken_rows: a list for what is wrong with rows, which are then left out; None
-            refuses them.
+        set_type: "train", "dev" or "test", for the ids of rows without one.
+        with_passages: whether to read passages and negatives too.
+        broken_rows: a list that collects the messages about invalid rows, which are
+            then skipped. None: an invalid row raises an error.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: there is no row, a column is missing, a text is empty, two rows
-            have one id, or a passage is among the query's own negatives; the message
-            has file and line.
+        ValueError: the file has no rows or lacks a column, a text is empty, an id
+            repeats, or a query's passage is also among its negatives. The message has
+            file and line.
     """
     if path.endswith(".json"):
         examples = [
@@ -77,7 +85,9 @@ def read_examples(
     return _with_own_ids(examples, broken_rows)
 
 
-def _rows(path, set_type, with_passages, broken_rows):
+def _rows(
+    path: str, set_type: str, with_passages: bool, broken_rows: list[str] | None
+) -> list[RankingExample]:
     columns = [QUERY_COLUMN, PASSAGE_COLUMN] if with_passages else [QUERY_COLUMN]
     has_lists = with_passages and path.endswith(".jsonl")
     lists = (NEGATIVES_COLUMN,) if has_lists else ()
@@ -104,28 +114,32 @@ def _rows(path, set_type, with_passages, broken_rows):
     return examples
 
 
-def _check_negatives(example):
+def _check_negatives(example: RankingExample) -> None:
     if not all(text.strip() for text in example.negatives):
-        raise ValueError(f"{example.place}: a text of negatives is empty.")
+        raise ValueError(
+            f"{example.place}: a text in negatives is empty; remove it from the list."
+        )
     if example.passage is None:
         return
     wrong = {corpus_module.key(text) for text in example.negatives}
     if corpus_module.key(example.passage) in wrong:
         raise ValueError(
-            f"{example.place}: the passage is among the negatives; expected there only "
-            "passages that do not answer the query."
+            f"{example.place}: the passage is also in negatives; expected only "
+            "passages that do not answer the query there."
         )
 
 
-def _with_own_ids(examples, broken_rows):
-    """Returns the examples whose id no earlier one has."""
-    first = {}
+def _with_own_ids(
+    examples: list[RankingExample], broken_rows: list[str] | None
+) -> list[RankingExample]:
+    """Returns the examples whose id is not that of an earlier one."""
+    first: dict[str, RankingExample] = {}
     for example in examples:
         with tables.row_faults(broken_rows):
             if example.guid in first:
                 raise ValueError(
-                    f"{example.place}: the id {example.guid!r} is that of "
-                    f"{first[example.guid].place} too; every row needs its own."
+                    f"{example.place}: the id {example.guid!r} is already used by "
+                    f"{first[example.guid].place}; give every row its own id."
                 )
             first[example.guid] = example
     return list(first.values())

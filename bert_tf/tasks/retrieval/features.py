@@ -1,7 +1,8 @@
-"""Texts to the word pieces and columns that the models read."""
+"""Converts queries and passages to word pieces, and those to model inputs."""
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -9,56 +10,61 @@ from bert_tf import progress as progress_module
 from bert_tf.data import packing
 from bert_tf.tasks.retrieval import corpus as corpus_module
 from bert_tf.tasks.retrieval import examples as examples_module
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
-# Enough for the in-graph tokenizer to be busy, little enough for a moving bar.
+# Large enough for an efficient tokenizer call, small enough for smooth progress.
 TEXTS_PER_CALL = 1024
-NO_PASSAGE = -2  # Fills up `positive_ids`; no passage has it.
+NO_PASSAGE = -2  # Pads `positive_ids`; not the number of any passage.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainingData:
-    """Examples as numbers: texts once each, as pieces, and who belongs to whom."""
+    """N examples as word piece ids, with every distinct passage stored once.
 
-    queries: tuple[list[int], ...]  # Ids of the pieces of each example's query.
-    passages: tuple[list[int], ...]  # Ids of the pieces of each passage, once each.
-    passage_ids: np.ndarray  # int32 [N]: each example's passage, a place in `passages`.
+    A passage's number is its index in `passages`.
+    """
+
+    queries: tuple[list[int], ...]  # Word piece ids of each example's query.
+    passages: tuple[list[int], ...]  # Word piece ids of each distinct passage.
+    passage_ids: np.ndarray  # int32 [N]: number of each example's passage.
     positives: tuple[frozenset[int], ...]  # All right passages of each query.
-    negatives: tuple[tuple[int, ...], ...]  # Those given, places in `passages`.
+    negatives: tuple[tuple[int, ...], ...]  # Wrong passages that each example gives.
 
     @property
     def max_negatives(self) -> int:
-        """The most negatives that an example gives."""
+        """The largest number of negatives that an example gives."""
         return max(map(len, self.negatives))
 
 
 def convert_examples_to_features(
     examples: Sequence[examples_module.RankingExample],
-    tokenizer,
+    tokenizer: Any,
     *,
     corpus: corpus_module.Corpus | None = None,
     progress: progress_module.Progress = progress_module.silent,
 ) -> TrainingData:
-    """Returns examples as numbers.
+    """Returns the training data of examples.
 
-    Equal passages have one number, whichever rows and files they are from, and rows of
-    one query share their right passages.
+    Equal passages get one number, even across rows and files, and all rows of a query
+    share their right passages. Otherwise a passage that answers the query could be
+    drawn as one of its negatives.
 
     Args:
         examples: N examples with passages.
         tokenizer: an `InGraphTokenizer` (fast) or a `FullTokenizer`.
-        corpus: more passages, to draw negatives from; None: there are none.
-        progress: told how many texts are done.
+        corpus: further passages to draw negatives from.
+        progress: called with the number of texts tokenized.
     """
     numbers: dict[str, int] = {}
     texts: list[str] = []
 
-    def number_of(text):
+    def number_of(text: str) -> int:
         number = numbers.setdefault(corpus_module.key(text), len(texts))
         if number == len(texts):
             texts.append(text)
         return number
 
-    passage_ids = [number_of(example.passage) for example in examples]
+    passage_ids = [number_of(example.require_passage()) for example in examples]
     negatives = [tuple(map(number_of, example.negatives)) for example in examples]
     for text in corpus.passages if corpus else ():
         number_of(text)
@@ -74,7 +80,7 @@ def convert_examples_to_features(
         passages=tuple(pieces[len(examples) :]),
         passage_ids=np.array(passage_ids, np.int32),
         positives=tuple(map(frozenset, positives)),
-        # What is right by another row is no negative.
+        # A passage that another row gives as right is not a negative.
         negatives=tuple(
             tuple(number for number in own if number not in known)
             for own, known in zip(negatives, positives, strict=True)
@@ -83,13 +89,19 @@ def convert_examples_to_features(
 
 
 def token_ids(
-    tokenizer,
+    tokenizer: Any,
     texts: Sequence[str],
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> list[list[int]]:
-    """Returns the ids of each text's pieces, in parts that keep a bar moving."""
-    found = []
+    """Returns the word piece ids of each text.
+
+    Args:
+        tokenizer: an `InGraphTokenizer` or a `FullTokenizer`.
+        texts: the texts.
+        progress: called with the number of texts tokenized.
+    """
+    found: list[list[int]] = []
     for start in range(0, len(texts), TEXTS_PER_CALL):
         found += packing.token_ids(tokenizer, texts[start : start + TEXTS_PER_CALL])
         progress("tokenize", len(found), len(texts), unit="texts")
@@ -97,16 +109,20 @@ def token_ids(
 
 
 def pack_rows(
-    vocabulary, pieces: Sequence, max_seq_length: int, pieces_b: Sequence | None = None
+    vocabulary: vocabulary_module.Vocabulary,
+    pieces: Sequence[Sequence[int]],
+    max_seq_length: int,
+    pieces_b: Sequence[Sequence[int]] | None = None,
 ) -> dict[str, np.ndarray]:
     """Returns `input_ids`, `input_mask`, `segment_ids`: int32 [B, S].
 
     Args:
-        vocabulary: `Vocabulary`.
-        pieces: ids of the pieces of B texts.
-        max_seq_length: S; what is longer is cut, of a pair the longer text first.
-        pieces_b: those of B second texts, or None.
+        vocabulary: supplies [CLS] and [SEP].
+        pieces: word piece ids of B texts.
+        max_seq_length: S. Longer rows are truncated; of a pair, the longer text first.
+        pieces_b: word piece ids of B second texts.
     """
+    seconds: Sequence[Sequence[int] | None] = pieces_b or [None] * len(pieces)
     rows = [
         packing.pack_pair(
             a,
@@ -115,6 +131,6 @@ def pack_rows(
             cls=vocabulary.cls_id,
             sep=vocabulary.sep_id,
         )
-        for a, b in zip(pieces, pieces_b or [None] * len(pieces), strict=True)
+        for a, b in zip(pieces, seconds, strict=True)
     ]
     return packing.padded_features(rows, max_seq_length)

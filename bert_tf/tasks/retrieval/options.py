@@ -154,42 +154,43 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
         group="evaluation",
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         self._check_files()
         is_bi_encoder = self.model == BI_ENCODER
         for name in _OF_CROSS_ENCODER if is_bi_encoder else _OF_BI_ENCODER:
             if getattr(self, name) != self._default(name):
                 raise options_module.OptionError(
-                    f"--{name} does not go with --model={self.model}."
+                    f"--{name} cannot be used with --model={self.model}."
                 )
         if is_bi_encoder and self.gradient_accumulation_steps > 1:
             raise options_module.OptionError(
                 f"--gradient_accumulation_steps={self.gradient_accumulation_steps} "
-                "does not go with --model=bi_encoder: each query is compared with the "
-                "passages of the whole batch; lower --train_batch_size or "
-                "--max_seq_length, or spread the batch (--device=mirrored)."
+                "cannot be used with --model=bi_encoder, which compares each query "
+                "with the passages of the whole batch. Lower --train_batch_size or "
+                "--max_seq_length, or use more devices (--device=mirrored)."
             )
         if is_bi_encoder and self.frozen_layers == training_options.ALL_LAYERS:
             raise options_module.OptionError(
-                "--frozen_layers=all leaves nothing to train with --model=bi_encoder."
+                "--frozen_layers=all leaves nothing to train with --model=bi_encoder: "
+                "all its weights belong to the encoder."
             )
         if not self.recall_at:
             raise options_module.OptionError(
-                "--recall_at: expected one number or more."
+                "--recall_at: expected at least one number."
             )
 
     @property
     def ranks(self) -> bool:
-        """Whether a corpus is searched."""
+        """Whether the run searches a corpus."""
         return self.evaluates or self.do_predict
 
     def negatives_per_query(self, most_given: Callable[[], int]) -> int:
-        """Returns how many wrong passages each query has in training.
+        """Returns the number of wrong passages per query in training.
 
         Args:
-            most_given: returns the most that a row of train_file gives; called only
-                where it decides.
+            most_given: returns the largest number of negatives in a row of train_file;
+                called only if the flag and the model do not decide.
         """
         if self.num_negatives is not None:
             return self.num_negatives
@@ -198,17 +199,17 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
         return most_given()
 
     def sequences_per_example(self, num_negatives: int) -> float:
-        """Returns how many sequences of max_seq_length an example of training is.
+        """Returns the size of a training example in sequences of max_seq_length.
 
         Args:
-            num_negatives: what `negatives_per_query` returned.
+            num_negatives: the result of `negatives_per_query`.
         """
         sequences: float = 1 + num_negatives
         if self.model == BI_ENCODER:
             sequences += self.max_query_length / self.max_seq_length
         return sequences
 
-    def _check_files(self):
+    def _check_files(self) -> None:
         if self.do_train or self.dry_run:
             self._require("train_file", "Training")
         if self.evaluates:

@@ -1,8 +1,8 @@
-"""The vectors of a corpus on disk, with what made them.
+"""Stores the vectors of a corpus on disk, with a record of what produced them.
 
-The file is one of safetensors: a tensor `embeddings` float32 [N, H], and as metadata
-the checkpoint, its weights' SHA-256 and that of the corpus. Vectors of another model
-or of other passages are never taken for these.
+The file is in the safetensors format: a tensor `embeddings`, float32 [N, H], and as
+metadata the checkpoint and the hashes of its weights and of the corpus. The hashes
+ensure that vectors of another model or corpus are never used.
 """
 
 import hashlib
@@ -15,30 +15,36 @@ from collections.abc import Iterator
 import numpy as np
 
 from bert_tf import files
+from bert_tf.modeling import heads
 from bert_tf.tasks.retrieval import corpus as corpus_module
+from bert_tf.tasks.retrieval import task as retrieval_task
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
 VECTORS_FILE = "passage_embeddings.safetensors"
 PASSAGES_FILE = "passages.jsonl"
 TENSOR = "embeddings"
 ROWS_PER_BLOCK = 8192
-_LENGTH = struct.Struct("<Q")  # Before the header: its bytes.
+_LENGTH = struct.Struct("<Q")  # The file begins with the header's length in bytes.
 _BYTES_PER_FLOAT = 4
 
 
 class PassageIndex:
-    """Vectors in a file, read a block at a time.
+    """Passage vectors in a file, read in blocks.
 
     Args:
         path: the file.
 
     Attributes:
         shape: (N, H).
-        made_by: dict of what `fingerprint` returned when it was made.
+        made_by: the `fingerprint` with which the file was written.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is no such file, or is cut off.
+        ValueError: the file is damaged or has another format.
     """
+
+    shape: tuple[int, int]
+    made_by: dict[str, str]
 
     def __init__(self, path: str):
         self._path = path
@@ -54,11 +60,11 @@ class PassageIndex:
         if files.size(path) != self._start + _size(self.shape):
             raise self._damaged()
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.shape[0]
 
     def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
-        """Yields (number of the first row, float32 [8192 or the rest, H])."""
+        """Yields (index of the first row, float32 [at most 8192, H])."""
         num_rows, width = self.shape
         with files.open_file(self._path, "rb") as file:
             file.seek(self._start)
@@ -67,22 +73,29 @@ class PassageIndex:
                 data = file.read(count * width * _BYTES_PER_FLOAT)
                 yield first, np.frombuffer(data, "<f4").reshape(count, width)
 
-    def _damaged(self):
+    def _damaged(self) -> ValueError:
         return ValueError(
-            f"{self._path} is damaged or no file of vectors; remove it to have it made "
-            "anew."
+            f"{self._path} is damaged or is not a file of vectors; delete it to "
+            "recompute the vectors."
         )
 
 
-def fingerprint(model, task, vocabulary, *, checkpoint: str, corpus) -> dict[str, str]:
-    """Returns what the vectors of a corpus depend on.
+def fingerprint(
+    model: heads.TaskModel,
+    task: retrieval_task.Task,
+    vocabulary: vocabulary_module.Vocabulary,
+    *,
+    checkpoint: str,
+    corpus: corpus_module.Corpus,
+) -> dict[str, str]:
+    """Returns everything that the vectors of a corpus depend on.
 
     Args:
         model: built `BertBiEncoder`.
-        task: `task.Task`.
-        vocabulary: `Vocabulary`.
-        checkpoint: where its weights are from, for the reader.
-        corpus: `corpus.Corpus`.
+        task: the model's task.
+        vocabulary: the model's vocabulary.
+        checkpoint: name of the checkpoint, recorded for information only.
+        corpus: the passages.
     """
     digest = hashlib.sha256()
     for weight in model.weights:
@@ -98,42 +111,53 @@ def fingerprint(model, task, vocabulary, *, checkpoint: str, corpus) -> dict[str
 
 
 def is_made_by(folder: str, made_by: dict[str, str]) -> bool:
-    """Returns whether a folder has the vectors of this model and these passages."""
+    """Returns whether a folder has the vectors of a model and a corpus.
+
+    Args:
+        folder: path of the folder.
+        made_by: the `fingerprint` of model and corpus.
+    """
     path = os.path.join(folder, VECTORS_FILE)
     if not files.exists(path) or not files.exists(os.path.join(folder, PASSAGES_FILE)):
         return False
     try:
         found = PassageIndex(path).made_by
     except ValueError:
-        return False  # It is made anew.
+        return False  # A damaged file is recomputed.
     names = ("weights_sha256", "corpus_sha256", "vocabulary", "task")
     return all(found.get(name) == made_by[name] for name in names)
 
 
 def write(
-    folder: str, corpus: corpus_module.Corpus, blocks: Iterable[np.ndarray], **about
+    folder: str,
+    corpus: corpus_module.Corpus,
+    blocks: Iterable[np.ndarray],
+    *,
+    width: int,
+    made_by: dict[str, str],
 ) -> None:
-    """Writes passages and vectors, a block at a time.
+    """Writes the passages, and their vectors block by block.
 
-    The vectors come last, and those that were there go first: wherever this is
-    interrupted, there are no vectors beside passages that are not theirs.
+    Old vectors are deleted first and new ones are written last. So vectors are never
+    stored beside other passages, even if the process is killed in between.
 
     Args:
-        folder: path of a folder; is made.
+        folder: path of the folder, created if it does not exist.
         corpus: N passages.
-        blocks: float32 [rows, H] for all passages in order.
-        **about: `width`, H; `made_by`, what `fingerprint` returned.
+        blocks: float32 [rows, H], the vectors of all passages in order.
+        width: H.
+        made_by: the `fingerprint` of model and corpus.
 
     Raises:
         OSError: a file cannot be written.
     """
-    shape = (len(corpus), about["width"])
+    shape = (len(corpus), width)
     header = {
-        "__metadata__": about["made_by"],
+        "__metadata__": made_by,
         TENSOR: {"dtype": "F32", "shape": shape, "data_offsets": [0, _size(shape)]},
     }
     text = json.dumps(header, ensure_ascii=False).encode()
-    text += b" " * (-len(text) % 8)  # So that the numbers are aligned.
+    text += b" " * (-len(text) % 8)  # Aligns the vectors.
     path = os.path.join(folder, VECTORS_FILE)
     if files.exists(path):
         files.remove(path)
@@ -147,5 +171,5 @@ def write(
             file.write(np.ascontiguousarray(block, "<f4").tobytes())
 
 
-def _size(shape):
+def _size(shape: tuple[int, int]) -> int:
     return shape[0] * shape[1] * _BYTES_PER_FLOAT

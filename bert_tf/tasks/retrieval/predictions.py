@@ -1,8 +1,11 @@
-"""Rankings of passages, and the file that holds them."""
+"""Predicted rankings, and the file that they are written to."""
 
 import json
 import os
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from bert_tf import files
 from bert_tf.tasks.retrieval import examples as examples_module
@@ -10,18 +13,26 @@ from bert_tf.tasks.retrieval import examples as examples_module
 JSON_LINES_FILE = "predictions.jsonl"
 
 
-def ranking(query: str, numbers, scores, *, ids, passages) -> dict:
-    """Returns the answer for one query.
+def ranking(
+    query: str,
+    numbers: np.ndarray,
+    scores: np.ndarray,
+    *,
+    ids: Sequence[str],
+    passages: Sequence[str],
+) -> dict[str, Any]:
+    """Returns the prediction for one query.
 
     Args:
-        query: its text.
-        numbers: places of its passages in the corpus, the best first.
-        scores: their scores.
-        ids: of all passages of the corpus.
-        passages: their texts.
+        query: the query.
+        numbers: int [K], indices of its passages in the corpus, best first.
+        scores: float32 [K], their scores.
+        ids: the ids of all passages of the corpus.
+        passages: the texts of all passages of the corpus.
 
     Returns:
-        `query`; `passages`, a list of dicts `id`, `score`, `text`, the best one first.
+        `query`, and `passages`: a list of dicts with `id`, `score` and `text`, best
+        first.
     """
     found = [
         {"id": ids[number], "score": float(score), "text": passages[number]}
@@ -33,17 +44,17 @@ def ranking(query: str, numbers, scores, *, ids, passages) -> dict:
 def write_predictions(
     output_dir: str,
     examples: Sequence[examples_module.RankingExample],
-    rankings: Sequence[dict],
+    rankings: Sequence[dict[str, Any]],
 ) -> str:
     """Writes `predictions.jsonl` and returns its path.
 
-    One object a line: `{"id": "test-1", "query": "…", "passages": [{"id": "7", "score":
-    0.83, "text": "…"}, …]}`.
+    Each line is an object: `{"id": "test-1", "query": "…", "passages": [{"id": "7",
+    "score": 0.83, "text": "…"}, …]}`.
 
     Args:
         output_dir: an existing folder.
         examples: N examples.
-        rankings: N dicts that `ranking` returned.
+        rankings: N results of `ranking`.
 
     Raises:
         OSError: the file cannot be written.

@@ -1,4 +1,4 @@
-"""A trained retrieval model, ready to rank, from nothing but its run folder."""
+"""Loads a trained retrieval model from its run folder and predicts with it."""
 
 import functools
 import os
@@ -21,7 +21,15 @@ TOP_K = 10
 
 
 def load(run_dir: str) -> "BiEncoderPredictor | CrossEncoderPredictor":
-    """Returns the predictor of a run folder, by the kind of model in it."""
+    """Returns the predictor for the kind of model in a run folder.
+
+    Args:
+        run_dir: `output_dir` of a training run.
+
+    Raises:
+        OSError: a file of the folder cannot be read.
+        ValueError: the folder has no trained retrieval model.
+    """
     task = retrieval_task.Task.read(run_dir)
     if task.is_bi_encoder:
         return BiEncoderPredictor(run_dir, task)
@@ -29,12 +37,13 @@ def load(run_dir: str) -> "BiEncoderPredictor | CrossEncoderPredictor":
 
 
 class BiEncoderPredictor(fine_tuning_predictor.Predictor):
-    """A bi-encoder with the passages that its run evaluated or predicted with.
+    """A trained bi-encoder with the corpus of its run.
 
     See `fine_tuning.predictor.Predictor`.
 
     Attributes:
-        retriever: `ranking.Retriever`.
+        encoder: embeds texts.
+        retriever: searches a corpus.
     """
 
     task: retrieval_task.Task
@@ -59,12 +68,15 @@ class BiEncoderPredictor(fine_tuning_predictor.Predictor):
         )
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
-        """Returns float32 [N, H], a vector of length 1 for each passage.
+        """Returns a vector of length 1 for each text, float32 [N, H].
 
-        The dot product of two of them is their cosine.
+        The dot product of two vectors is their cosine.
+
+        Args:
+            texts: list of N passages.
 
         Raises:
-            ValueError: `texts` is no list of texts.
+            ValueError: `texts` is not a list of texts.
         """
         blocks = list(self.encoder.passages(_texts(texts)))
         return np.concatenate([np.zeros((0, self.config.hidden_size), "f4"), *blocks])
@@ -76,15 +88,16 @@ class BiEncoderPredictor(fine_tuning_predictor.Predictor):
 
         Args:
             queries: list of texts.
-            top_k: passages of each.
+            top_k: number of passages per query.
 
         Returns:
-            For each a dict: `query`; `passages`, a list of dicts `id`, `score` (the
-            cosine), `text`, the best one first.
+            A dict for each query: `query`, and `passages`: a list of dicts with `id`,
+            `score` (the cosine) and `text`, best first.
 
         Raises:
             OSError: the run's passages cannot be read.
-            ValueError: `queries` is no list of texts, or the run has no passages yet.
+            ValueError: `queries` is not a list of texts, or the run has no passages
+                yet.
         """
         queries = _texts(queries)
         corpus, index = self._passages
@@ -101,20 +114,26 @@ class BiEncoderPredictor(fine_tuning_predictor.Predictor):
         ]
 
     @functools.cached_property
-    def _passages(self):
+    def _passages(self) -> tuple[corpus_module.Corpus, passage_index.PassageIndex]:
         """The run's corpus and its vectors, recomputed if the weights changed."""
         path = os.path.join(self.run_dir, passage_index.PASSAGES_FILE)
         if not files.exists(path):
             raise ValueError(
-                f"{self.run_dir} holds no passages; run it once with --corpus_file and "
-                "--do_eval or --do_predict."
+                f"{self.run_dir} has no passages yet; start the run once with "
+                "--corpus_file and --do_eval or --do_predict."
             )
         corpus = corpus_module.read_corpus(path)
         return corpus, self.retriever.index(corpus, self.run_dir)
 
 
 class CrossEncoderPredictor(fine_tuning_predictor.Predictor):
-    """A cross-encoder; see `fine_tuning.predictor.Predictor`."""
+    """A trained cross-encoder.
+
+    See `fine_tuning.predictor.Predictor`.
+
+    Attributes:
+        scorer: scores pairs of a query and a passage.
+    """
 
     task: retrieval_task.Task
 
@@ -132,17 +151,17 @@ class CrossEncoderPredictor(fine_tuning_predictor.Predictor):
     def predict(
         self, inputs: Iterable[tuple[str, Sequence[str]]]
     ) -> list[dict[str, Any]]:
-        """Returns the passages of each query in the model's order.
+        """Returns the passages of each query, ranked by the model.
 
         Args:
             inputs: list of (query, passages): a text, and a list of texts.
 
         Returns:
-            For each a dict: `query`; `passages`, a list of dicts `id` (the place in
-            the list, from 0, as text), `score`, `text`, the best one first.
+            A dict for each query: `query`, and `passages`: a list of dicts with `id`
+            (the index in the given list, as text), `score` and `text`, best first.
 
         Raises:
-            ValueError: an input is something else.
+            ValueError: `inputs` is not such a list.
         """
         answers = []
         for query, passages in _split(inputs):
@@ -157,7 +176,8 @@ class CrossEncoderPredictor(fine_tuning_predictor.Predictor):
         return answers
 
 
-def _texts(texts):
+def _texts(texts: Iterable[str]) -> list[str]:
+    """Returns a list of texts, checked."""
     if isinstance(texts, str):
         raise ValueError("Expected a list of texts, got one string.")
     texts = list(texts)
@@ -167,8 +187,10 @@ def _texts(texts):
     return texts
 
 
-def _split(inputs):
-    """Returns the list of (query, list of passages), checked."""
+def _split(
+    inputs: Iterable[tuple[str, Sequence[str]]],
+) -> list[tuple[str, list[str]]]:
+    """Returns a list of (query, passages), checked."""
     if isinstance(inputs, str):
         raise ValueError("Expected a list of (query, passages), got one string.")
     found = []

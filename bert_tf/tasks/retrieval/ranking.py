@@ -1,4 +1,4 @@
-"""Rankings of a corpus: a bi-encoder's search, and a cross-encoder's second look."""
+"""Ranks passages: search with a bi-encoder, reranking with a cross-encoder."""
 
 import os
 from collections.abc import Sequence
@@ -6,27 +6,40 @@ from collections.abc import Sequence
 import numpy as np
 
 from bert_tf import progress as progress_module
+from bert_tf.modeling import heads
 from bert_tf.tasks.retrieval import corpus as corpus_module
 from bert_tf.tasks.retrieval import encoding
 from bert_tf.tasks.retrieval import passage_index
 from bert_tf.tasks.retrieval import search as search_module
+from bert_tf.tasks.retrieval import task as retrieval_task
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
 
 class Retriever:
-    """Finds passages by their vectors, which it keeps in a folder.
+    """Finds passages by their vectors, which it stores in a folder.
 
     Args:
         model: built `BertBiEncoder`.
-        encoder: `encoding.TextEncoder` of it.
-        task: `task.Task`.
-        vocabulary: `Vocabulary`.
-        checkpoint: where the weights are from, for the reader.
+        encoder: applies the model to texts.
+        task: the model's task.
+        vocabulary: the model's vocabulary.
+        checkpoint: name of the checkpoint, recorded for information only.
     """
 
-    def __init__(self, model, encoder: encoding.TextEncoder, **about):
+    def __init__(
+        self,
+        model: heads.TaskModel,
+        encoder: encoding.TextEncoder,
+        *,
+        task: retrieval_task.Task,
+        vocabulary: vocabulary_module.Vocabulary,
+        checkpoint: str,
+    ):
         self._model = model
         self._encoder = encoder
-        self._about = about
+        self._task = task
+        self._vocabulary = vocabulary
+        self._checkpoint = checkpoint
 
     def index(
         self,
@@ -35,17 +48,23 @@ class Retriever:
         *,
         progress: progress_module.Progress = progress_module.silent,
     ) -> passage_index.PassageIndex:
-        """Returns the vectors of a corpus: those in the folder, or newly made there.
+        """Returns the vectors of a corpus, computed if the folder does not have them.
 
         Args:
             corpus: the passages.
-            folder: path of a folder, for the vectors.
-            progress: told how many passages are done.
+            folder: path of the folder that holds the vectors.
+            progress: called with the number of passages embedded.
 
         Raises:
-            OSError: they cannot be written.
+            OSError: the vectors cannot be written.
         """
-        made_by = passage_index.fingerprint(self._model, corpus=corpus, **self._about)
+        made_by = passage_index.fingerprint(
+            self._model,
+            self._task,
+            self._vocabulary,
+            checkpoint=self._checkpoint,
+            corpus=corpus,
+        )
         if not passage_index.is_made_by(folder, made_by):
             passage_index.write(
                 folder,
@@ -66,7 +85,15 @@ class Retriever:
         search: str = "exact",
         progress: progress_module.Progress = progress_module.silent,
     ) -> search_module.Neighbours:
-        """Returns the best passages of each query; see `search.search`."""
+        """Returns the best passages of each query; see `search.search`.
+
+        Args:
+            queries: N queries.
+            index: the vectors of the corpus.
+            top_k: number of passages per query.
+            search: kind of search.
+            progress: called with the number of queries embedded and passages searched.
+        """
         vectors = self._encoder.queries(queries, progress=progress)
         return search_module.search(
             vectors, index, top_k, kind=search, progress=progress
@@ -81,14 +108,14 @@ def rerank(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> search_module.Neighbours:
-    """Returns the passages that were found, in the order of a cross-encoder's scores.
+    """Returns the passages found, reordered by the scores of a cross-encoder.
 
     Args:
-        scorer: of the cross-encoder.
+        scorer: applies the cross-encoder to pairs.
         queries: N queries.
-        found: K passages of each.
-        passages: texts of the whole corpus.
-        progress: told how many pairs are done.
+        found: K passages for each query.
+        passages: the texts of the whole corpus.
+        progress: called with the number of pairs scored.
     """
     num_found = found.numbers.shape[1]
     scores = scorer.scores(

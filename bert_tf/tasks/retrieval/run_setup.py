@@ -1,11 +1,13 @@
-"""What a retrieval run works on: the shared set-up, the queries and the corpus."""
+"""Reads and checks everything that a retrieval run needs: queries and corpus."""
 
 import dataclasses
 import typing
 from collections.abc import Iterable
 
 from bert_tf import progress as progress_module
+from bert_tf.checkpoints import starting_point
 from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
+from bert_tf.modeling import config as config_module
 from bert_tf.modeling import rankers
 from bert_tf.tasks.retrieval import corpus as corpus_module
 from bert_tf.tasks.retrieval import examples as examples_module
@@ -19,13 +21,13 @@ class RunSetup(fine_tuning_run_setup.RunSetup):
     """Everything a run needs to know before it builds a model."""
 
     task: retrieval_task.Task
-    # "train", "dev", "test", as far as the run needs them.
+    # By set: "train", "dev", "test". Only the sets that the run needs.
     examples: dict[str, list[examples_module.RankingExample]]
-    paths: dict[str, str]  # The file that each set was read from.
-    corpus: corpus_module.Corpus | None  # None: nothing is searched.
+    paths: dict[str, str]  # The file of each set.
+    corpus: corpus_module.Corpus | None  # None if none was given.
 
     def require_corpus(self) -> corpus_module.Corpus:
-        """Returns the corpus of a run that searches, which its options guarantee."""
+        """Returns the corpus, which the options guarantee for a run that searches."""
         return typing.cast(corpus_module.Corpus, self.corpus)
 
 
@@ -34,15 +36,15 @@ def prepare(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> RunSetup:
-    """Returns what a run works on, with all its files read.
+    """Reads all files of a run and checks them against each other.
 
-    Training takes the task from the options. Evaluating and predicting take it from
-    `output_dir`, where training left it, or else from the options.
+    Evaluation and prediction take the task from the run's `task.json` if there is one.
+    Otherwise it comes from the options.
 
     Raises:
         OSError, ValueError: a file is missing or damaged, or files and options
             contradict each other.
-        ImportError: the library of `options.search` is not installed.
+        ImportError: `options.search` needs a package that is not installed.
     """
     search_module.check_installed(options.search)
     trained = fine_tuning_run_setup.trained_task(options, retrieval_task.Task)
@@ -94,24 +96,33 @@ def paths_of(
 def check_in_corpus(
     examples: Iterable[examples_module.RankingExample], corpus: corpus_module.Corpus
 ) -> None:
-    """Raises ValueError for the first passage that could never be found."""
+    """Raises a ValueError if the passage of an example is not in the corpus.
+
+    No search could find it, so the scores would be too low without any warning.
+    """
     for example in examples:
-        if corpus_module.key(example.passage or "") not in corpus.number_of:
+        if corpus_module.key(example.require_passage()) not in corpus.number_of:
             raise ValueError(
                 f"{example.place}: the passage of {example.guid!r} is not in "
-                f"{corpus.path}; add it there, or leave the query out."
+                f"{corpus.path}; add it, or remove the query."
             )
 
 
-def _check_same_model(options, trained):
+def _check_same_model(
+    options: retrieval_options.RunRetrievalOptions,
+    trained: retrieval_task.Task | None,
+) -> None:
     if trained is not None and trained.model != options.model:
         raise ValueError(
-            f"{options.output_dir} holds a run of a {trained.model}; give "
+            f"{options.output_dir} is the run of a {trained.model}; use "
             f"--model={trained.model}."
         )
 
 
-def _task_of_options(options, start):
+def _task_of_options(
+    options: retrieval_options.RunRetrievalOptions,
+    start: starting_point.StartingPoint,
+) -> retrieval_task.Task:
     is_bi_encoder = options.model == retrieval_options.BI_ENCODER
     recorded = start.source.pooling if start.source else None
     pooling = options.pooling or recorded or rankers.DEFAULT_POOLING
@@ -125,7 +136,9 @@ def _task_of_options(options, start):
     )
 
 
-def _check_head(options, setup):
+def _check_head(
+    options: retrieval_options.RunRetrievalOptions, setup: RunSetup
+) -> None:
     """Refuses to rank with an untrained head; a bi-encoder needs no head."""
     head = fine_tuning_run_setup.head_to_apply(options, setup.source)
     if head is None or setup.task.is_bi_encoder:
@@ -138,12 +151,15 @@ def _check_head(options, setup):
         )
 
 
-def _check_something_learns(options, config):
-    """Refuses to freeze all of a bi-encoder, which has no weights but the encoder's."""
+def _check_something_learns(
+    options: retrieval_options.RunRetrievalOptions, config: config_module.BertConfig
+) -> None:
+    """Refuses to freeze all layers of a bi-encoder, which consists of nothing else."""
     frozen = options.frozen_layers
     is_bi_encoder = options.model == retrieval_options.BI_ENCODER
     if is_bi_encoder and frozen and int(frozen) >= config.num_hidden_layers:
         raise ValueError(
-            f"--frozen_layers={frozen} leaves nothing to train: a bi_encoder is the "
-            f"encoder alone, and this one has {config.num_hidden_layers} layers."
+            f"--frozen_layers={frozen} leaves nothing to train: all weights of a "
+            f"bi_encoder belong to the encoder, which has {config.num_hidden_layers} "
+            "layers."
         )

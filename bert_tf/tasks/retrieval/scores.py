@@ -1,4 +1,10 @@
-"""How high the right passages stand in the rankings."""
+"""Scores of rankings: recall at k, and the mean reciprocal rank.
+
+Recall at k is the score for finding candidates: whatever the first k passages lack, no
+later ranking can bring back. The mean reciprocal rank is the score for showing them: it
+counts only the first right passage, because a reader stops there. It gives 1 for rank
+1, 1/2 for rank 2, and so on, because a step down costs most at the top.
+"""
 
 from collections.abc import Collection
 from collections.abc import Sequence
@@ -7,12 +13,12 @@ from collections.abc import Sequence
 def recall_at(
     rankings: Sequence[Sequence[int]], positives: Sequence[Collection[int]], k: int
 ) -> float:
-    """Returns the mean share of each query's right passages among its first k.
+    """Returns the share of right passages among the first k, averaged over queries.
 
     Args:
-        rankings: for each query numbers of passages, the best one first.
-        positives: for each query the numbers of its right passages, one or more.
-        k: places that count.
+        rankings: for each query, the numbers of passages, best first.
+        positives: for each query, the numbers of its right passages, at least one.
+        k: number of passages to look at.
 
     Raises:
         ValueError: there are no queries, or a query has no right passage.
@@ -28,7 +34,9 @@ def recall_at(
 def mean_reciprocal_rank(
     rankings: Sequence[Sequence[int]], positives: Sequence[Collection[int]]
 ) -> float:
-    """Returns the mean of 1 / rank of the first right passage; 0 where there is none.
+    """Returns the mean of 1 / rank of each query's first right passage.
+
+    A query without a right passage in its ranking counts as 0.
 
     Args:
         rankings, positives: as for `recall_at`.
@@ -49,22 +57,29 @@ def mean_reciprocal_rank(
 
 
 def names_of(ks: Sequence[int], prefix: str = "eval_") -> list[str]:
-    """Returns the names of the scores that `all_scores` gives."""
+    """Returns the names of the scores that `all_scores` returns."""
     return [f"{prefix}{name}" for name in (*(f"recall_at_{k}" for k in ks), "mrr")]
 
 
-def all_scores(rankings, positives, ks: Sequence[int], prefix: str = "eval_") -> dict:
-    """Returns `recall_at_K` for each K, and `mrr`, with a prefix before the names."""
+def all_scores(
+    rankings: Sequence[Sequence[int]],
+    positives: Sequence[Collection[int]],
+    ks: Sequence[int],
+    prefix: str = "eval_",
+) -> dict[str, float]:
+    """Returns `recall_at_K` for each K, and `mrr`; the prefix precedes each name."""
     found = [recall_at(rankings, positives, k) for k in ks]
     found.append(mean_reciprocal_rank(rankings, positives))
     return dict(zip(names_of(ks, prefix), found, strict=True))
 
 
-def _check(rankings, positives):
+def _check(
+    rankings: Sequence[Sequence[int]], positives: Sequence[Collection[int]]
+) -> None:
     if len(rankings) != len(positives) or not rankings:
         raise ValueError(
-            "Expected as many rankings as queries and at least one, got "
-            f"{len(rankings)} and {len(positives)}."
+            "Expected one ranking per query and at least one query, got "
+            f"{len(rankings)} rankings and {len(positives)} queries."
         )
     if not all(positives):
-        raise ValueError("Expected a right passage for every query.")
+        raise ValueError("Expected at least one right passage for every query.")

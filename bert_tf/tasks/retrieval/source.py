@@ -1,4 +1,7 @@
-"""Training examples as a source of batches, with negatives drawn for each step."""
+"""Training batches of queries and passages, with negatives drawn at every step."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -6,34 +9,56 @@ import tensorflow as tf
 from bert_tf.data import batching
 from bert_tf.data import schema as schema_module
 from bert_tf.tasks.retrieval import features
+from bert_tf.tasks.retrieval import task as retrieval_task
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
-NUM_SPECIAL_OF_PAIR = 3  # [CLS], and [SEP] after each text.
+NUM_SPECIAL_OF_PAIR = 3  # [CLS], and a [SEP] after each text.
 
 
 class RankingSource(batching.Source):
-    """Queries with their right passage and some wrong ones.
+    """Queries with their right passage and wrong ones.
 
-    The wrong ones are first those that the example gives, a random choice where there
-    are more than are wanted, and then passages drawn from all there are. What is drawn
-    is a function of (seed, step, example), so that no run depends on how often it was
-    killed or on how it was spread.
+    The wrong passages are those that the example gives: a random choice if it gives
+    more than `num_negatives`, filled up with random passages if it gives fewer. Given
+    negatives are usually hard, such as a search engine's mistakes, and teach more than
+    random ones.
+
+    A bi-encoder often needs no negatives of its own: its loss also compares each query
+    with the passages of the other queries in the batch. Their vectors are computed
+    anyway, so a batch of B queries gives each of them B - 1 negatives for free, and
+    larger batches give a harder and more realistic task. For this loss, `passage_ids`
+    and `positive_ids` identify passages in the batch that answer the query as well.
+
+    The draws are a function of (seed, step, example), so the result does not depend on
+    interruptions or on the number of replicas.
 
     Args:
-        data: `features.TrainingData`.
-        task: `task.Task`.
-        vocabulary: `Vocabulary`.
-        num_negatives: wrong passages of each query.
-        seed: fixes what is drawn.
+        data: the examples.
+        task: model and maximum lengths.
+        vocabulary: supplies the special tokens.
+        num_negatives: wrong passages per query.
+        seed: seed of the draws.
 
     Attributes:
-        num_examples: rows there are.
-        columns: tuple of `schema.Column`.
+        num_examples: number of examples, N.
+        columns: the columns of a row.
 
     Raises:
-        ValueError: a query has no wrong passage to draw.
+        ValueError: all passages are right for one query, so none can be drawn.
+
+    Source: in-batch negatives: section 3.2 of "Dense Passage Retrieval" (Karpukhin et
+    al., 2020).
     """
 
-    def __init__(self, data, task, vocabulary, *, num_negatives, seed):
+    def __init__(
+        self,
+        data: features.TrainingData,
+        task: retrieval_task.Task,
+        vocabulary: vocabulary_module.Vocabulary,
+        *,
+        num_negatives: int,
+        seed: int,
+    ):
         self._data = data
         self._task = task
         self._vocabulary = vocabulary
@@ -43,8 +68,8 @@ class RankingSource(batching.Source):
         self._most_positives = max(map(len, data.positives))
         if num_negatives and self._most_positives == len(data.passages):
             raise ValueError(
-                f"All {len(data.passages)} passages answer one query, so there is no "
-                "wrong one to draw for it; give more passages as --corpus_file."
+                f"All {len(data.passages)} passages answer one query, so there are no "
+                "negatives to draw; add passages with --corpus_file."
             )
         self._shapes = {
             name: column.shape[1:]
@@ -57,8 +82,10 @@ class RankingSource(batching.Source):
             for name, shape in self._shapes.items()
         )
 
-    def rows_at_step(self, step, indices, num_rows):
-        """Returns the rows of a training step; see `batching.Source`."""
+    def rows_at_step(
+        self, step: tf.Tensor, indices: tf.Tensor, num_rows: int
+    ) -> dict[str, tf.Tensor]:
+        """See `batching.Source`."""
         values = tf.numpy_function(
             lambda *arguments: list(self._rows(*arguments).values()),
             [step, indices],
@@ -70,7 +97,7 @@ class RankingSource(batching.Source):
         }
 
     def row_lengths(self) -> np.ndarray:
-        """Returns int64 [N], the places that each right passage uses."""
+        """Returns int64 [N], the length of each example's right passage in pieces."""
         return np.array(
             [
                 min(len(self._data.passages[number]) + 2, self._task.max_seq_length)
@@ -82,8 +109,8 @@ class RankingSource(batching.Source):
         """Returns int32 [B, 1 + num_negatives]: the right passage, then wrong ones.
 
         Args:
-            step: of the training.
-            indices: int64 [B], numbers of the examples.
+            step: the training step.
+            indices: int64 [B], indices of the examples.
         """
         found = np.empty((len(indices), 1 + self._num_negatives), np.int32)
         for place, index in enumerate(indices):
@@ -91,7 +118,7 @@ class RankingSource(batching.Source):
             found[place, 1:] = self._negatives(step, int(index))
         return found
 
-    def _negatives(self, step, index):
+    def _negatives(self, step: int, index: int) -> np.ndarray:
         random = np.random.default_rng([self._seed, step, index])
         given = self._data.negatives[index]
         if len(given) > self._num_negatives:
@@ -103,7 +130,7 @@ class RankingSource(batching.Source):
                 chosen.append(number)
         return np.array(chosen, np.int32)
 
-    def _rows(self, step, indices):
+    def _rows(self, step: np.int64, indices: np.ndarray) -> dict[str, np.ndarray]:
         candidates = self.candidates(int(step), indices)  # [B, C]
         if self._task.is_bi_encoder:
             return self._rows_of_texts(indices, candidates)
@@ -116,7 +143,9 @@ class RankingSource(batching.Source):
         )
         return _by_example(columns, candidates.shape)
 
-    def _rows_of_texts(self, indices, candidates):
+    def _rows_of_texts(
+        self, indices: np.ndarray, candidates: np.ndarray
+    ) -> dict[str, np.ndarray]:
         task, data = self._task, self._data
         queries = features.pack_rows(
             self._vocabulary,
@@ -145,18 +174,24 @@ class RankingSource(batching.Source):
         }
 
 
-def pack_pairs(vocabulary, queries, passages, task):
-    """Returns the columns of pairs, int32 [B, S]; of a query its beginning is kept.
+def pack_pairs(
+    vocabulary: vocabulary_module.Vocabulary,
+    queries: Sequence[Sequence[int]],
+    passages: Sequence[Sequence[int]],
+    task: retrieval_task.Task,
+) -> dict[str, np.ndarray]:
+    """Returns the features of pairs, int32 [B, S], for a cross-encoder.
 
     Args:
-        vocabulary: `Vocabulary`.
-        queries: ids of the pieces of B queries.
-        passages: those of B passages.
-        task: `task.Task`; of it max_query_length and max_seq_length.
+        vocabulary: supplies the special tokens.
+        queries: word piece ids of B queries.
+        passages: word piece ids of B passages.
+        task: its max_query_length and max_seq_length limit query and pair.
     """
     room = task.max_query_length - 2  # For [CLS] and [SEP].
     queries = [pieces[:room] for pieces in queries]
-    # A passage gives way before its query does: it is the longer one in the room left.
+    # Truncate the passage to the room that the query leaves. Truncating the longer text
+    # first, as for sentence pairs, could cut off the question.
     passages = [
         pieces[: task.max_seq_length - NUM_SPECIAL_OF_PAIR - len(query)]
         for query, pieces in zip(queries, passages, strict=True)
@@ -164,7 +199,10 @@ def pack_pairs(vocabulary, queries, passages, task):
     return features.pack_rows(vocabulary, queries, task.max_seq_length, passages)
 
 
-def _by_example(columns, shape):
+def _by_example(
+    columns: Mapping[str, np.ndarray], shape: tuple[int, ...]
+) -> dict[str, np.ndarray]:
+    """Returns columns [B * C, S] as [B, C, S]."""
     return {
         name: column.reshape(*shape, column.shape[-1])
         for name, column in columns.items()

@@ -1,20 +1,23 @@
-"""Files of SQuAD as data of retrieval: a question finds its paragraph."""
+"""Reads SQuAD files as retrieval data: a question has its paragraph as passage."""
 
 import json
+from collections.abc import Iterator
+from collections.abc import Mapping
 
 from bert_tf import files
 from bert_tf.data import squad_json
 
 
 def read_paragraphs(path: str) -> list[tuple[str, str]]:
-    """Returns (id, text) of every paragraph: "Super_Bowl_50/1" is its title's first.
+    """Returns (id, text) of every paragraph.
 
-    An article without a title, or with that of an earlier one, has its number there:
+    The id is title and number of the paragraph: "Super_Bowl_50/1". If an article has
+    no title, or that of an earlier article, the id contains the article's number:
     "article 3/1", "Rivers (article 3)/1".
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is no file of SQuAD, or a paragraph is blank or too long.
+        ValueError: it is not a SQuAD file, or a paragraph is blank or too long.
     """
     article_of: dict[str, int] = {}  # Name of an article -> its number.
     found = []
@@ -26,11 +29,11 @@ def read_paragraphs(path: str) -> list[tuple[str, str]]:
 
 
 def read_questions(path: str) -> list[tuple[str, str, str]]:
-    """Returns (id, question, its paragraph) of every question.
+    """Returns (id, question, paragraph) of every question.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: as of `read_paragraphs`, or a question is blank or lacks something.
+        ValueError: as for `read_paragraphs`, or a question is blank or incomplete.
     """
     found = []
     for paragraph in _paragraphs(path):
@@ -44,26 +47,26 @@ def read_questions(path: str) -> list[tuple[str, str, str]]:
     return found
 
 
-def _paragraphs(path):
+def _paragraphs(path: str) -> Iterator[squad_json.Paragraph]:
     text = "\n".join(files.read_lines(path))
     try:
         content = json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(
-            f"{path}:{error.lineno}: not JSON ({error.msg}); name files of JSON lines "
-            ".jsonl."
+            f"{path}:{error.lineno}: not JSON ({error.msg}); a file of JSON lines "
+            "needs the extension .jsonl."
         ) from None
     return squad_json.paragraphs(content, path)
 
 
-def _context(paragraph):
+def _context(paragraph: squad_json.Paragraph) -> str:
     text = squad_json.value(paragraph.record, "context", str, paragraph.place)
     squad_json.check_context(text, paragraph.place)
     return text
 
 
-def _name(paragraph, article_of):
-    """Returns what the ids of an article's paragraphs start with."""
+def _name(paragraph: squad_json.Paragraph, article_of: Mapping[str, int]) -> str:
+    """Returns the article's part of a paragraph's id."""
     number = f"article {paragraph.article}"
     name = paragraph.title or number
     while article_of.get(name, paragraph.article) != paragraph.article:

@@ -1,4 +1,4 @@
-"""What a retrieval run's `task.json` records about its model and its texts."""
+"""The record that a retrieval run keeps in `task.json`."""
 
 import dataclasses
 from typing import Any
@@ -12,16 +12,16 @@ from bert_tf.tasks.retrieval import options as retrieval_options
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Task(task_record.TaskRecord):
-    """All that is needed to apply a retrieval model to new texts.
+    """How to apply a retrieval model to new texts.
 
-    `max_seq_length` is that of a passage; for a cross-encoder, of query and passage.
+    `max_seq_length` limits a passage or, for a cross-encoder, a query with a passage.
     """
 
     KIND = "retrieval"
 
     model: str  # One of `options.MODELS`.
-    max_query_length: int  # In word pieces, [CLS] and [SEP] included.
-    # Of a bi-encoder; None for a cross-encoder.
+    max_query_length: int  # In word pieces, including [CLS] and [SEP].
+    # None for a cross-encoder.
     pooling: str | None = None
     temperature: float | None = None
 

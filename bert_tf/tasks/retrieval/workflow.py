@@ -1,6 +1,7 @@
-"""Retrieval on one page: train, evaluate, predict, report."""
+"""The whole task on one page: train, evaluate, predict, report."""
 
 import functools
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +15,12 @@ from bert_tf.tasks.retrieval import options as retrieval_options
 from bert_tf.tasks.retrieval import predictions
 from bert_tf.tasks.retrieval import run_setup
 from bert_tf.tasks.retrieval import scores
+from bert_tf.tasks.retrieval import search as search_module
 from bert_tf.tasks.retrieval import source as retrieval_source
 from bert_tf.tokenization import in_graph
 from bert_tf.training import estimates
 
-# Before the scores of the passages that a cross-encoder is given to rank.
+# Prefix of the bi-encoder's scores, which show what the cross-encoder gained.
 RETRIEVED = "eval_retrieved_"
 
 
@@ -34,11 +36,12 @@ def run(
         progress: see `bert_tf.progress`.
 
     Returns:
-        What was reached, for the reader.
+        A report for the user.
 
     Raises:
-        ValueError, OSError: options, data or checkpoint do not fit together.
-        ImportError: the library of `options.search` is not installed.
+        ValueError, OSError: a file is missing or damaged, or options, data and
+            checkpoint contradict each other.
+        ImportError: `options.search` needs a package that is not installed.
     """
     return fine_tuning_workflow.run(Retrieval(options, progress=progress), options)
 
@@ -66,8 +69,8 @@ def evaluate(
 class Retrieval:
     """Data and model of one run, checked against each other.
 
-    All files are read before the model is built, so that a mistake in the last of them
-    shows before the training and not after it.
+    All files are read before the model is built, so that a mistake in any of them is
+    found before training.
 
     Args:
         options: `retrieval.options.RunRetrievalOptions`.
@@ -97,12 +100,12 @@ class Retrieval:
             self.trainer,
             self.setup,
             options,
-            lambda: self._tokenizer,  # Not made where nothing is ranked.
+            lambda: self._tokenizer,
             progress=progress,
         )
 
     def score_names(self) -> list[str]:
-        """Returns the names of all scores that an evaluation has."""
+        """Returns the names of all scores of an evaluation."""
         names = scores.names_of(self.options.recall_at)
         if not self.task.is_bi_encoder:
             names += scores.names_of(self.options.recall_at, RETRIEVED)
@@ -126,7 +129,7 @@ class Retrieval:
         return reached
 
     def evaluate(self) -> dict[str, float]:
-        """Evaluates, writes eval_results.txt and returns its numbers."""
+        """Evaluates, writes eval_results.txt and returns its scores."""
         self.trainer.folder.create()
         scores_found, firsts = self._eval_scores()
         results = fine_tuning_workflow.write_results(self.trainer, scores_found)
@@ -134,7 +137,7 @@ class Retrieval:
         return results
 
     def predict(self) -> list[str]:
-        """Ranks passages for the test queries; returns a line that tells where."""
+        """Ranks passages for the test queries; returns lines of the report."""
         self.trainer.folder.create()
         queries = [example.query for example in self.examples["test"]]
         top_k = self.options.top_k
@@ -158,7 +161,7 @@ class Retrieval:
         return [f"Predictions are in {path}."]
 
     def dry_run_report(self) -> str:
-        """Returns what the training would take."""
+        """Returns an estimate of the training's memory and time."""
         estimate = estimates.estimate(
             self.trainer,
             sequence_length=self.task.max_seq_length,
@@ -178,16 +181,17 @@ class Retrieval:
             seed=self.options.random_seed,
         )
 
-    def _write_card(self, **known):
+    def _write_card(self, **known: Any) -> None:
         model_card.write(
             self.options.output_dir, card.card_of(self.options, self.setup, **known)
         )
 
-    def _eval_scores(self):
-        """Returns the scores of the dev queries, and what each has in first place."""
-        corpus, right = self.setup.corpus, {}
+    def _eval_scores(self) -> tuple[dict[str, float], dict[str, int]]:
+        """Returns the scores, and the index of each query's first passage."""
+        corpus = self.setup.require_corpus()
+        right: dict[str, set[int]] = {}
         for example in self.examples["dev"]:
-            number = corpus.number_of_text(example.passage)
+            number = corpus.number_of_text(example.require_passage())
             right.setdefault(example.query, set()).add(number)
         queries, positives = list(right), list(right.values())
         ks = self.options.recall_at
@@ -198,17 +202,17 @@ class Retrieval:
             results |= scores.all_scores(retrieved, positives, ks, prefix=RETRIEVED)
         return results, dict(zip(queries, found.numbers[:, 0].tolist(), strict=True))
 
-    def _by_text(self, found):
-        """Returns rankings in which passages of one text have one number."""
-        return np.asarray(self.setup.corpus.numbers)[found.numbers].tolist()
+    def _by_text(self, found: search_module.Neighbours) -> list[list[int]]:
+        """Returns rankings in which passages with the same text have one number."""
+        return np.asarray(self.setup.require_corpus().numbers)[found.numbers].tolist()
 
     @property
-    def _num_negatives(self):
+    def _num_negatives(self) -> int:
         return self.options.negatives_per_query(
             lambda: self._training_data.max_negatives
         )
 
-    def _num_train_steps(self):
+    def _num_train_steps(self) -> int:
         if "train" not in self.examples:
             return 0
         return fine_tuning_workflow.num_train_steps(
@@ -216,7 +220,7 @@ class Retrieval:
         )
 
     @functools.cached_property
-    def _training_data(self):
+    def _training_data(self) -> features.TrainingData:
         return features.convert_examples_to_features(
             self.examples["train"],
             self._tokenizer,
@@ -225,7 +229,7 @@ class Retrieval:
         )
 
     @functools.cached_property
-    def _tokenizer(self):
+    def _tokenizer(self) -> in_graph.InGraphTokenizer:
         return in_graph.InGraphTokenizer(
             self.setup.vocabulary, do_lower_case=self.task.do_lower_case
         )

@@ -1,4 +1,4 @@
-"""A task that a tiny model learns in seconds, and options to train on it."""
+"""A small data set that a tiny model learns in seconds, and options to train on it."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 
 from bert_tf.tasks.retrieval import options
 
-# Query and passage have not one word in common: the pairs have to be learned.
+# Query and passage share no word, so the model has to learn the pairs.
 PAIRS = (
     ("the bee", "honey and wax"),
     ("the lamp", "light at midnight"),
@@ -40,7 +40,7 @@ def passages(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def retrieval_options(golden, quick_config, passages):
-    """Returns options for the task; keywords replace or add."""
+    """Returns a function that creates options; keywords replace the defaults."""
 
     def create(output_dir, **values):
         defaults = {
@@ -66,7 +66,7 @@ def retrieval_options(golden, quick_config, passages):
 
 @pytest.fixture
 def write(tmp_path):
-    """Writes a file and returns its path; a list is written as JSON lines."""
+    """Returns a function that writes text, or a list as JSON lines, to a file."""
 
     def write_file(name, content):
         if isinstance(content, list):

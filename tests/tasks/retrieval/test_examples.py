@@ -1,4 +1,4 @@
-"""Queries and passages of every kind of file, and what is wrong in them."""
+"""Queries and passages are read from every format; invalid files are refused."""
 
 import json
 
@@ -44,7 +44,7 @@ def test_rows_of_json_lines_are_examples(write):
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 1, 0)])
-def test_every_row_says_for_itself_whether_it_has_negatives(write, order):
+def test_each_row_may_have_negatives_or_not(write, order):
     rows = [
         {"query": "who", "passage": "me"},
         {"query": "where", "passage": "there", "negatives": ["here"]},
@@ -58,7 +58,7 @@ def test_every_row_says_for_itself_whether_it_has_negatives(write, order):
     assert found == [negatives[place] for place in order]
 
 
-def test_tables_and_texts_are_read_too(write):
+def test_tables_and_text_files_are_read(write):
     path = write("a.tsv", "passage\tquery\nme\twho\n")
     [example] = examples_module.read_examples(path, "dev")
     assert (example.guid, example.query, example.passage) == ("dev-1", "who", "me")
@@ -70,7 +70,7 @@ def test_tables_and_texts_are_read_too(write):
     ]
 
 
-def test_files_of_squad_are_queries_and_passages(write):
+def test_squad_files_give_queries_and_passages(write):
     path = write("squad.json", json.dumps(SQUAD, indent=1))
     [example] = examples_module.read_examples(path, "train")
     assert (example.guid, example.query) == ("a", "What was cold?")
@@ -80,7 +80,7 @@ def test_files_of_squad_are_queries_and_passages(write):
     assert found.passages == ("The river was cold.", "A lamp.")
 
 
-def test_articles_without_a_title_of_their_own_are_numbered(write):
+def test_articles_without_a_unique_title_are_numbered(write):
     titles = ({"title": "Rivers"}, {}, {"title": "Rivers"}, {"title": None})
     articles = [
         title | {"paragraphs": [{"context": f"{n}a"}, {"context": f"{n}b"}]}
@@ -112,12 +112,12 @@ def test_articles_without_a_title_of_their_own_are_numbered(write):
         (
             "a.jsonl",
             '{"id": "x", "query": "a", "passage": "b"}\n' * 2,
-            r"a\.jsonl:2: the id 'x' is that of .*a\.jsonl:1 too",
+            r"a\.jsonl:2: the id 'x' is already used by .*a\.jsonl:1; give every row",
         ),
         (
             "a.jsonl",
             '{"query": "a", "passage": "b", "negatives": ["c", " b "]}\n',
-            r"a\.jsonl:1: the passage is among the negatives",
+            r"a\.jsonl:1: the passage is also in negatives",
         ),
         (
             "a.jsonl",
@@ -133,7 +133,7 @@ def test_articles_without_a_title_of_their_own_are_numbered(write):
         (
             "a.jsonl",
             '{"query": "a", "passage": "b", "negatives": [""]}\n',
-            r"a\.jsonl:1: a text of negatives is empty",
+            r"a\.jsonl:1: a text in negatives is empty; remove it",
         ),
         ("a.jsonl", "", "has no rows"),
         (
@@ -156,7 +156,7 @@ def test_articles_without_a_title_of_their_own_are_numbered(write):
         ("a.json", squad_of("c" * 100_001), "has 100001 characters, at most 100000"),
     ],
 )
-def test_what_is_wrong_with_queries_has_its_place(write, name, content, message):
+def test_an_error_in_queries_names_its_place(write, name, content, message):
     with pytest.raises(ValueError, match=message):
         examples_module.read_examples(write(name, content), "train")
 
@@ -169,7 +169,7 @@ def test_a_corpus_is_text_or_json_lines(write):
     assert (found.ids, found.passages) == (("x", "2"), ("one", "two"))
 
 
-def test_passages_of_one_text_have_one_number_and_another_corpus_other_digits(write):
+def test_equal_texts_share_a_number_and_different_corpora_differ_in_fingerprint(write):
     found = corpus_module.read_corpus(write("a.txt", "one\ntwo\n one \n"))
     assert found.numbers == [0, 1, 0]
     assert found.number_of_text("one\n") == 0
@@ -186,7 +186,7 @@ def test_passages_of_one_text_have_one_number_and_another_corpus_other_digits(wr
         (
             "a.jsonl",
             '{"id": 7, "passage": "a"}\n{"id": "7", "passage": "b"}\n',
-            r"a\.jsonl:2: the id '7' is that of .*a\.jsonl:1 too",
+            r"a\.jsonl:2: the id '7' is already used by .*a\.jsonl:1; give every",
         ),
         ("a.jsonl", '{"passage": "a"}\n{"pass', r"a\.jsonl:2: not JSON"),
         (
@@ -197,6 +197,6 @@ def test_passages_of_one_text_have_one_number_and_another_corpus_other_digits(wr
         ("a.json", squad_of("c" * 100_001), "has 100001 characters, at most 100000"),
     ],
 )
-def test_what_is_wrong_with_a_corpus_has_its_place(write, name, content, message):
+def test_an_error_in_a_corpus_names_its_place(write, name, content, message):
     with pytest.raises(ValueError, match=message):
         corpus_module.read_corpus(write(name, content))

@@ -1,4 +1,4 @@
-"""Recall and reciprocal ranks of rankings on the screen."""
+"""Recall and mean reciprocal rank of small rankings."""
 
 import pytest
 
@@ -14,7 +14,7 @@ POSITIVES = [{3}, {5, 2}, {4}]
         (1, (0 + 1 / 2 + 0) / 3),  # One of two right passages is half.
         (2, (1 + 1 / 2 + 0) / 3),
         (3, (1 + 1 + 0) / 3),
-        (100, (1 + 1 + 0) / 3),  # There are no more.
+        (100, (1 + 1 + 0) / 3),  # All passages are looked at.
     ],
 )
 def test_recall_is_the_share_of_right_passages_among_the_first(k, recall):
@@ -35,11 +35,11 @@ def test_all_scores_have_the_names_of_eval_results():
     "rankings, positives, message",
     [
         ([], [], "at least one"),
-        ([[1]], [], "got 1 and 0"),
-        ([[1]], [set()], "a right passage for every query"),
+        ([[1]], [], "got 1 rankings and 0 queries"),
+        ([[1]], [set()], "at least one right passage for every query"),
     ],
 )
-def test_what_cannot_be_scored_is_refused(rankings, positives, message):
+def test_invalid_rankings_are_refused(rankings, positives, message):
     for score in (
         scores.mean_reciprocal_rank,
         lambda *arguments: scores.recall_at(*arguments, 1),

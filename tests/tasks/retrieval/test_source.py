@@ -1,4 +1,4 @@
-"""Rows of training: who is right, who is wrong, and what is drawn."""
+"""Training rows: right passages, wrong passages, and what is drawn."""
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ def source_of(data, tokenizer, *, model="bi_encoder", num_negatives, seed=1):
     )
 
 
-def test_equal_passages_have_one_number_and_rows_of_a_query_share_what_is_right(data):
+def test_equal_passages_share_a_number_and_rows_of_a_query_share_their_passages(data):
     # river, lamp, the door, rock, bread, dark oven
     assert data.passage_ids.tolist() == [0, 1, 2]
     assert len(data.passages) == 6
@@ -58,7 +58,7 @@ def test_equal_passages_have_one_number_and_rows_of_a_query_share_what_is_right(
     assert data.max_negatives == 2
 
 
-def test_negatives_are_those_given_then_drawn_ones_and_never_right(data, tokenizer):
+def test_negatives_are_the_given_ones_then_random_ones_and_never_right(data, tokenizer):
     found = source_of(data, tokenizer, num_negatives=4)
     rows = [found.candidates(step, np.arange(3)) for step in range(50)]
     for row in rows:
@@ -67,23 +67,23 @@ def test_negatives_are_those_given_then_drawn_ones_and_never_right(data, tokeniz
         for index, right in enumerate(data.positives):
             assert not right & set(row[index, 1:].tolist())
     drawn = {int(number) for row in rows for number in row[1, 1:]}
-    assert drawn == {0, 2, 3, 4, 5}  # All that can be.
+    assert drawn == {0, 2, 3, 4, 5}  # Every wrong passage.
 
 
-def test_of_more_given_negatives_than_wanted_some_are_drawn(data, tokenizer):
+def test_some_are_drawn_if_more_negatives_are_given_than_needed(data, tokenizer):
     found = source_of(data, tokenizer, num_negatives=1)
     drawn = {int(found.candidates(step, [0])[0, 1]) for step in range(20)}
     assert drawn == {3, 4}
 
 
-def test_what_is_drawn_is_a_function_of_seed_step_and_example(data, tokenizer):
+def test_draws_are_a_function_of_seed_step_and_example(data, tokenizer):
     def drawn(seed, step, indices):
         found = source_of(data, tokenizer, num_negatives=3, seed=seed)
         return found.candidates(step, np.array(indices)).tolist()
 
     first = drawn(1, 7, [0, 1, 2])
     assert first == drawn(1, 7, [0, 1, 2])
-    assert first[1:] == drawn(1, 7, [1, 2])  # In whichever part of the batch it is.
+    assert first[1:] == drawn(1, 7, [1, 2])  # Independent of the rest of the batch.
     assert first != drawn(1, 8, [0, 1, 2])
     assert first != drawn(2, 7, [0, 1, 2])
 
@@ -105,14 +105,14 @@ def test_a_bi_encoders_rows_are_queries_and_passages(data, tokenizer):
     assert pieces == ["[CLS]", "lamp", "[SEP]", "[PAD]", "[PAD]", "[PAD]"]
 
 
-def test_queries_and_passages_are_cut_to_buckets_of_their_own(data, tokenizer):
+def test_queries_and_passages_are_cut_to_separate_buckets(data, tokenizer):
     found = source_of(data, tokenizer, num_negatives=0)
     batch = batch_of(found, length_buckets=(3, 4, 5))
     assert batch["input_ids"].shape == (2, 1, 3)
     assert batch["query_input_mask"].shape == (2, 4)
 
 
-def test_a_cross_encoders_rows_are_pairs_whose_query_is_kept(data, tokenizer):
+def test_a_cross_encoders_rows_are_pairs_that_keep_the_query(data, tokenizer):
     found = source_of(data, tokenizer, model="cross_encoder", num_negatives=1)
     batch = batch_of(found)
     assert set(batch) >= {"input_ids", "input_mask", "segment_ids"}
@@ -122,16 +122,16 @@ def test_a_cross_encoders_rows_are_pairs_whose_query_is_kept(data, tokenizer):
     assert batch["segment_ids"][1, 0].tolist() == [0, 0, 0, 0, 1, 1]
     long = retrieval_source.pack_pairs(
         tokenizer.vocabulary, [[7] * 9], [[8] * 9], found._task
-    )  # Two pieces of the query stay, and what fits of the passage.
+    )  # Keeps two pieces of the query, and as much of the passage as fits.
     assert long["input_ids"][0, 1:5].tolist() == [7, 7, tokenizer.vocabulary.sep_id, 8]
 
 
-def test_lengths_are_those_of_the_right_passages(data, tokenizer):
+def test_row_lengths_are_the_lengths_of_the_right_passages(data, tokenizer):
     found = source_of(data, tokenizer, num_negatives=0)
     assert found.row_lengths().tolist() == [3, 3, 4]
 
 
-def test_a_query_that_everything_answers_is_refused(tokenizer):
+def test_a_query_that_all_passages_answer_is_refused(tokenizer):
     rows = [example("the baker", "river"), example("the baker", "lamp")]
     data = features.convert_examples_to_features(rows, tokenizer)
     with pytest.raises(ValueError, match="All 2 passages answer one query"):

@@ -1,4 +1,4 @@
-"""A whole run on a task that is learned in seconds, and what does not fit."""
+"""Whole runs on a task that is learned in seconds, and refused options and files."""
 
 import contextlib
 import json
@@ -32,7 +32,7 @@ def read_lines(path):
 
 @pytest.fixture(scope="module")
 def run_dir(tmp_path_factory, retrieval_options):
-    """Folder of a bi-encoder's run that learned its pairs by heart."""
+    """Folder of a bi-encoder's run that has memorized its pairs."""
     folder = tmp_path_factory.mktemp("runs") / "bi"
     options = retrieval_options(
         folder, do_eval=True, do_predict=True, eval_every_steps=20, top_k=4
@@ -45,7 +45,7 @@ def run_dir(tmp_path_factory, retrieval_options):
 
 @pytest.fixture(scope="module")
 def cross_dir(tmp_path_factory, retrieval_options, run_dir):
-    """Folder of a cross-encoder's run, which ranks what the bi-encoder found."""
+    """Folder of a cross-encoder's run, which reranks the bi-encoder's passages."""
     folder = tmp_path_factory.mktemp("runs") / "cross"
     options = retrieval_options(
         folder,
@@ -418,7 +418,7 @@ def test_a_head_that_gives_no_score_does_not_rank(
     found = retrieval_workflow.evaluate(options)[BEST]
     assert found == pytest.approx(read_results(cross_dir)[BEST])
     values["retrieve_with"] = str(cross_dir)
-    with pytest.raises(ValueError, match="expected one of a bi_encoder"):
+    with pytest.raises(ValueError, match="expected the run of a bi_encoder"):
         retrieval_workflow.run(retrieval_options(cross_dir, **values))
 
 
@@ -448,7 +448,7 @@ def test_a_run_is_applied_as_the_model_that_it_is(run_dir, retrieval_options):
         do_eval=True,
         retrieve_with=str(run_dir),
     )
-    with pytest.raises(ValueError, match="a bi_encoder; give --model=bi_encoder"):
+    with pytest.raises(ValueError, match="a bi_encoder; use --model=bi_encoder"):
         retrieval_workflow.run(options)
 
 
@@ -498,7 +498,7 @@ def test_inputs_that_are_no_queries_are_refused(run_dir, cross_dir, tmp_path):
             model.predict(inputs)
     run = shutil.copytree(run_dir, tmp_path / "run")
     (run / passage_index.PASSAGES_FILE).unlink()
-    with pytest.raises(ValueError, match="holds no passages; run it once with --corp"):
+    with pytest.raises(ValueError, match="has no passages yet; start"):
         bert_tf.load(str(run)).predict(["the bee"])
 
 
