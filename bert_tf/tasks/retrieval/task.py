@@ -1,6 +1,7 @@
 """The record that a retrieval run keeps in `task.json`."""
 
 import dataclasses
+import typing
 from typing import Any
 
 from bert_tf.fine_tuning import task_record
@@ -37,5 +38,8 @@ class Task(task_record.TaskRecord):
         if not self.is_bi_encoder:
             return rankers.BertCrossEncoder(config, dtype=dtype)
         return rankers.BertBiEncoder(
-            config, pooling=self.pooling, temperature=self.temperature, dtype=dtype
+            config,
+            pooling=typing.cast(str, self.pooling),
+            temperature=typing.cast(float, self.temperature),
+            dtype=dtype,
         )
