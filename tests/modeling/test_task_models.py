@@ -12,6 +12,7 @@ import tensorflow as tf
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.modeling import classifier
 from bert_tf.modeling import config as config_module
+from bert_tf.modeling import distilled_classifier
 from bert_tf.modeling import heads
 from bert_tf.modeling import left_to_right
 from bert_tf.modeling import multiple_choice as modeling_multiple_choice
@@ -20,7 +21,6 @@ from bert_tf.modeling import pretrainer
 from bert_tf.modeling import rankers
 from bert_tf.modeling import span_predictor
 from bert_tf.modeling import token_classifier
-from bert_tf.tasks.classification import distillation
 
 SMALL = config_module.BertConfig(
     vocab_size=30,
@@ -89,7 +89,7 @@ MODELS = {
         SMALL, num_labels=3, **kw
     ),
     "regressor": lambda **kw: classifier.BertRegressor(SMALL, **kw),
-    "distilled_classifier": lambda **kw: distillation.DistilledClassifier(
+    "distilled_classifier": lambda **kw: distilled_classifier.DistilledClassifier(
         SMALL, num_labels=3, **{"temperature": 2.0, "weight": 0.5} | kw
     ),
     "span_predictor": lambda **kw: span_predictor.BertSpanPredictor(SMALL, **kw),
@@ -336,7 +336,6 @@ import sys
 import keras
 import numpy as np
 import bert_tf.modeling
-import bert_tf.tasks.classification.distillation
 from keras import ops
 
 for name in sys.argv[2:]:

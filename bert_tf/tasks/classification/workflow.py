@@ -8,6 +8,7 @@ from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import trial_estimates
 from bert_tf.fine_tuning import trials
 from bert_tf.fine_tuning import workflow as fine_tuning_workflow
+from bert_tf.modeling import distilled_classifier
 from bert_tf.tasks.classification import card
 from bert_tf.tasks.classification import distillation
 from bert_tf.tasks.classification import evaluation as evaluation_module
@@ -129,7 +130,7 @@ class Classification:
         )
 
     def _create_student(self):
-        return distillation.DistilledClassifier(
+        return distilled_classifier.DistilledClassifier(
             self.setup.config,
             num_labels=self.setup.task.num_outputs,
             bilstm_on_top=self.setup.task.bilstm_on_top,
@@ -258,4 +259,6 @@ class Classification:
         logits = self.teacher.logits(
             self.examples["train"], self.options, progress=self.progress
         )
-        return self._parts.source("train", **{distillation.COLUMN: logits})
+        return self._parts.source(
+            "train", **{distilled_classifier.TEACHER_LOGITS: logits}
+        )

@@ -10,6 +10,7 @@ import pytest
 from bert_tf import options as options_module
 from bert_tf.data import batching
 from bert_tf.modeling import config as config_module
+from bert_tf.modeling import distilled_classifier
 from bert_tf.tasks.classification import distillation
 from bert_tf.tasks.classification import workflow as classification_workflow
 from bert_tf.training import loop
@@ -88,7 +89,7 @@ SMALL = config_module.BertConfig(
 
 
 def test_the_loss_is_the_formula():
-    model = distillation.DistilledClassifier(
+    model = distilled_classifier.DistilledClassifier(
         SMALL, num_labels=2, temperature=2.0, weight=0.25
     )
     student = np.array([[1.0, 0.0], [0.0, 0.0]], np.float32)
