@@ -11,11 +11,11 @@ import tensorflow as tf
 from bert_tf.checkpoints import loading
 from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
 from bert_tf.fine_tuning import task_record
+from bert_tf.modeling import heads
 from bert_tf.tokenization import in_graph
 
 # Rows per call of the model. Limits the memory for long inputs.
 ROWS_PER_CALL = 32
-FEATURES = ("input_ids", "input_mask", "segment_ids")
 
 
 class Predictor:
@@ -62,7 +62,9 @@ class Predictor:
         self.checkpoint = loading.load_run(self.model, run_dir)
 
 
-def compiled(function: Callable, columns: Sequence[str] = FEATURES) -> Callable:
+def compiled(
+    function: Callable, columns: Sequence[str] = heads.ENCODER_FEATURES
+) -> Callable:
     """Compiles a function of features into one graph for all shapes [B, S].
 
     Args:
