@@ -87,7 +87,6 @@ ALLOWED_NAMES = {"bert_tf.options:option"}
 NOT_ANNOTATED_YET = {
     "checkpoints",
     "pretraining",
-    "tasks.token_classification",
 }
 
 

@@ -365,15 +365,18 @@ def test_tags_that_break_their_scheme_have_file_and_line(check, tmp_path):
     assert len(errors) == 2
     assert errors[0].startswith(f"tags: {tmp_path}/dev.txt:1: ")
     assert errors[1].startswith(f"tags: {tmp_path}/dev.txt:5: ")
-    assert all(error.endswith("so it is not IOB2") for error in errors)
+    assert all(error.endswith("so the tags are not IOB2") for error in errors)
     assert "label balance: train: PER 50.0%, LOC 50.0%" in lines_of(findings, "ok")
 
 
 @pytest.mark.parametrize(
     "stray, reason",
     [
-        ("LOC", "the tag 'LOC' is none of B-…, I-… and O, so it is not IOB2"),
-        ("S-LOC", "the tag 'S-LOC' is none of B-…, I-… and O, so it is not IOB2"),
+        ("LOC", "the tag 'LOC' is not one of B-…, I-… and O, so the tags are not IOB2"),
+        (
+            "S-LOC",
+            "the tag 'S-LOC' is not one of B-…, I-… and O, so the tags are not IOB2",
+        ),
     ],
 )
 def test_one_mistyped_tag_is_the_error_and_not_the_scheme(
@@ -426,7 +429,7 @@ def test_rows_of_words_are_windows_as_training_has_them(check, tmp_path):
     (tmp_path / "train.txt").write_text(sentence)
     assert (
         f"documents: {tmp_path}/train.txt: there is no line that starts with "
-        "-DOCSTART-, as --document_context needs" in rows(document_context=True)
+        "-DOCSTART-, which --document_context requires" in rows(document_context=True)
     )
 
 

@@ -76,7 +76,7 @@ MISSING, UNSEEN, EMPTY, TWICE = "column missing", "label unseen", "empty", "id t
             "run_ner",
             UNSEEN,
             "a O\n2 B-DATE\n",
-            "dev.txt:2: the tag 'B-DATE' is none",
+            "dev.txt:2: the tag 'B-DATE' is not one of",
         ),
         (
             "run_swag",
@@ -104,7 +104,7 @@ MISSING, UNSEEN, EMPTY, TWICE = "column missing", "label unseen", "empty", "id t
             "run_ner",
             "tags that break IOB",
             "a B-PER\n\nb I-PER\n",
-            "dev.txt:3: 'I-PER' at the start does not go on",
+            "dev.txt:3: 'I-PER' does not continue an entity",
         ),
         (
             "run_swag",

@@ -45,7 +45,7 @@ def test_a_folder_of_tagged_words_in_scores_and_predictions_out(tag, tmp_path):
     assert [line.split()[:1] for line in lines] == words
     assert "Traceback" not in result.stderr
     # Capitals are what the uncased vocabulary takes away.
-    assert "cased checkpoints" in result.stderr
+    assert "Cased checkpoints" in result.stderr
 
     scores = (tmp_path / "run" / "eval_results.txt").read_text()
     (tmp_path / "run" / "eval_results.txt").unlink()
@@ -83,7 +83,7 @@ def test_the_tags_may_stand_in_a_file(tag, tmp_path):
     (tmp_path / "tags.txt").write_text("O\nO\n")
     result = tag(label_list=tmp_path / "tags.txt", output_dir=tmp_path / "other")
     assert result.exit_code == 1
-    assert "expected two or more different tags, a tag a line, got O, O" in refusal(
+    assert "expected at least two different tags, one per line, got O, O" in refusal(
         result
     )
 
@@ -99,7 +99,7 @@ def refusal(result):
 @pytest.mark.parametrize(
     "content, message",
     [
-        ("a B-X\nb O\n\nc I-X\n", "train.txt:4: 'I-X' at the start does not go on"),
+        ("a B-X\nb O\n\nc I-X\n", "train.txt:4: 'I-X' does not continue an entity"),
         ("a B-X\nb\n", "train.txt:2: expected 2 columns as in line 1, got 1"),
         (b"a B-X\n\xff O\n", "train.txt:2: not UTF-8"),
         ("", "train.txt has no words"),
@@ -124,8 +124,8 @@ def test_bad_data_end_in_one_line_and_exit_code_1(tag, tmp_path, content, messag
     [
         ({"vocab_file": "none.txt"}, "none.txt"),
         ({"init_checkpoint": "none.ckpt"}, "none.ckpt"),
-        ({"labels": "O,B-PER"}, "train.txt:4: the tag 'B-LOC' is none of the model's"),
-        ({"tag_scheme": "iob1"}, "train.txt:1: 'B-PER' at the start"),
+        ({"labels": "O,B-PER"}, "train.txt:4: the tag 'B-LOC' is not one of"),
+        ({"tag_scheme": "iob1"}, "train.txt:1: 'B-PER' does not follow"),
         ({"document_context": "true"}, "has no line that starts with -DOCSTART-"),
         ({"do_train": None, "do_eval": "true"}, "train first"),
         ({"train_batch_size": 5}, "2 rows × 1 epochs do not fill one batch of 5"),
@@ -142,10 +142,10 @@ def test_what_does_not_fit_ends_in_one_line_and_exit_code_1(tag, changes, messag
     [
         ({"do_train": None}, "Nothing to do"),
         ({"data_dir": None}, "--data_dir is required"),
-        ({"predict_file": "x.txt"}, "--predict_file goes with --do_predict"),
+        ({"predict_file": "x.txt"}, "--predict_file requires --do_predict"),
         ({"labels": "O,B", "label_list": "x"}, "one of --labels and --label_list"),
         ({"feature_based": "middle"}, "--feature_based"),
-        ({"true_case": "true"}, "it goes with --do_lower_case=False"),
+        ({"true_case": "true"}, "use it with --do_lower_case=False"),
         ({"use_tpu": "true"}, "use --device=tpu"),
     ],
 )

@@ -17,13 +17,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bert_tf.data import packing
 from bert_tf.tasks.question_answering import examples as question_answering_examples
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 FIRST_UNIQUE_ID = 1_000_000_000  # As in run_squad.py of 2018.
 NUM_SPECIAL = 3  # [CLS], [SEP] after the question and [SEP] after the context.
-# run_squad.py, 2018: a longer window wins between windows with equal context.
-LENGTH_WEIGHT = 0.01
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -196,7 +195,7 @@ def is_max_context(
 def _context_score(windows, window, places):
     first, count = windows.first_piece[window], windows.num_pieces[window]
     shorter_side = np.minimum(places - first, first + count - 1 - places)
-    return shorter_side + LENGTH_WEIGHT * count
+    return shorter_side + packing.CONTEXT_LENGTH_WEIGHT * count
 
 
 def _clipped(places, values):

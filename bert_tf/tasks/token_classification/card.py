@@ -1,4 +1,4 @@
-"""What a run of token classification hands to its model card."""
+"""The content of the model card of a token classification run."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -20,19 +20,19 @@ def card_of(
     results: Mapping[str, float] | None = None,
     predicted: Sequence[Sequence[str]] | None = None,
 ) -> model_card.Card:
-    """Returns the card of a run, as far as this call knows it.
+    """Returns the parts of a run's model card that are known so far.
 
-    An example is a sentence, and wrong where the tag of one of its words is.
+    An example is a sentence. It is wrong if any of its tags is wrong.
 
     Args:
-        options: `RunNerOptions`.
-        setup: what the run works on.
-        training: after training, its facts.
-        results: after evaluating, what eval_results.txt holds.
-        predicted: after evaluating, the tags found for each sentence of "dev".
+        options: the options of the run.
+        setup: its data and task.
+        training: facts about the training, once it is finished.
+        results: the content of eval_results.txt, once it is written.
+        predicted: the predicted tags of each sentence of "dev".
 
     Raises:
-        OSError: a file of the data cannot be read.
+        OSError: a data file cannot be read.
     """
     task = setup.task
     evaluated = None
@@ -73,7 +73,7 @@ def _wrong_examples(sentences, predicted):
 
 
 def _tagged(words, tags):
-    """Returns the words that have a tag, "Rome/B-LOC"; all are outside: "O"."""
+    """Returns the words in entities, such as "Rome/B-LOC"; "O" if there are none."""
     pairs = zip(words, tags, strict=True)
     found = [f"{word}/{tag}" for word, tag in pairs if tag != schemes.OUTSIDE]
     return " ".join(found) or schemes.OUTSIDE

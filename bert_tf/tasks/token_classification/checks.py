@@ -1,4 +1,4 @@
-"""Checks of the data of token classification, before anyone trains."""
+"""Checks column files before training (`check_data`)."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ def check(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> estimates.Workload | None:
-    """Adds what is found in the column files; see `fine_tuning.checks.Check`."""
+    """Checks the files and adds the findings; see `fine_tuning.checks.Check`."""
     parts = _read(options, findings)
     if not parts:
         return None
@@ -60,7 +60,7 @@ def check(
 
 
 def _read(options, findings):
-    """Returns the sentences of all parts that can be read, without broken rows."""
+    """Returns the sentences of the readable files, without those with broken rows."""
     columns = examples.Columns(word=options.word_column or 0, tag=options.tag_column)
     parts, broken = {}, []
     for part in ("train", "dev", "test"):
@@ -69,7 +69,7 @@ def _read(options, findings):
             findings.note("files", f"there is no {path}")
             continue
         try:
-            if columns.tag is None:  # As in the first file that there is.
+            if columns.tag is None:  # Use the columns of the first file for all.
                 columns = examples.resolved_columns(path, columns)
             found = examples.read_sentences(path, columns, broken_rows=broken)
         except (OSError, ValueError) as error:
@@ -85,19 +85,19 @@ def _read(options, findings):
 
 
 def _check_documents(options, findings, parts):
-    """Adds each file without marked documents, where windows go over these."""
+    """Reports files without document starts if --document_context needs them."""
     for part, sentences in parts.items() if options.document_context else ():
         if not examples.has_documents(sentences):
             findings.error(
                 "documents",
-                "there is no line that starts with -DOCSTART-, as --document_context "
-                "needs",
+                "there is no line that starts with -DOCSTART-, which "
+                "--document_context requires",
                 run_setup.path_of(options, part),
             )
 
 
 def _check_tags(options, findings, parts):
-    """Adds the scheme, each tag that breaks it, and the balance of types."""
+    """Reports the tag scheme, its violations and the balance of entity types."""
     tagged = {
         part: [sentence for sentence in sentences if sentence.tags is not None]
         for part, sentences in parts.items()
@@ -128,7 +128,7 @@ def _check_tags(options, findings, parts):
 
 
 def _first_places(options, sentences, scheme):
-    """Returns for each type, or tag without a scheme, where dev has it first."""
+    """Returns where dev first has each entity type (or tag, without a scheme)."""
     places = {}
     for sentence in sentences:
         for tag, line in zip(sentence.tags, sentence.lines, strict=True):
@@ -138,7 +138,7 @@ def _first_places(options, sentences, scheme):
 
 
 def _types(tags, scheme):
-    """Returns the tags without a scheme; of one, the type of each word in an entity."""
+    """Returns the types of the words in entities; all tags, without a scheme."""
     if scheme == schemes.NONE:
         return tags
     return [schemes.split_tag(tag)[1] for tag in tags if tag != schemes.OUTSIDE]
@@ -153,28 +153,28 @@ def _check_scheme(options, findings, part, sentences, scheme):
             line = sentence.lines[min(breach.index, len(sentence.lines) - 1)]
             findings.error(
                 "tags",
-                f"{breach.reason}, so it is not {scheme.upper()}",
+                f"{breach.reason}, so the tags are not {scheme.upper()}",
                 _place(options, part, line),
             )
     if not num_breaches:
-        findings.passed("tags", f"{part}: all tags keep to their scheme")
+        findings.passed("tags", f"{part}: all tags follow their scheme")
 
 
 def _check_pieces(options, findings, part, sentences, tokenizer, *, progress):
-    """Returns the places that each row of the sentences or documents uses."""
+    """Checks lengths; returns the number of pieces in each row without padding."""
     words = [word for sentence in sentences for word in sentence.words]
-    different = sorted(set(words))
-    lengths, unknown = text_checks.count_pieces(tokenizer, different, progress=progress)
-    # A word of which nothing is left is [UNK], as in training.
+    unique = sorted(set(words))
+    lengths, unknown = text_checks.count_pieces(tokenizer, unique, progress=progress)
+    # As in training, a word without pieces becomes [UNK].
     unknown, lengths = unknown + (lengths == 0), np.maximum(lengths, 1)
     windowing = features_module.Windowing(
         max_seq_length=options.max_seq_length,
         doc_stride=options.stride,
         document_context=options.document_context,
     )
-    num_pieces = dict(zip(different, lengths, strict=True))
+    num_pieces = dict(zip(unique, lengths, strict=True))
     rows = features_module.row_lengths(sentences, num_pieces, windowing)
-    number_of = {word: number for number, word in enumerate(different)}
+    number_of = {word: number for number, word in enumerate(unique)}
     numbers = np.array([number_of[word] for word in words])
     starts = np.cumsum([0, *(len(one.words) for one in sentences)])[:-1]
     lengths = np.add.reduceat(lengths[numbers], starts)

@@ -1,4 +1,4 @@
-"""Column files: a word a line, blank lines between sentences, as CoNLL has them."""
+"""Reads column files as in CoNLL: one word per line, blank lines between sentences."""
 
 import dataclasses
 import re
@@ -14,22 +14,22 @@ _BLANKS = re.compile("[ \t]+")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Line:
-    """One line of a file: a word with its tags, a document's start, or nothing."""
+    """A line of a file: a word with its tags, the start of a document, or blank."""
 
     number: int  # From 1.
-    text: str  # Without its end.
-    cells: tuple[str, ...] = ()  # Columns of a word's line; empty for others.
+    text: str  # Without the line break.
+    cells: tuple[str, ...] = ()  # The columns of a word; empty for other lines.
     starts_document: bool = False
-    has_tabs: bool = False  # Whether tabs stand between the columns.
-    is_broken: bool = False  # A word's line with other columns than it should have.
+    has_tabs: bool = False  # The columns are separated by tabs.
+    is_broken: bool = False  # The line has the wrong number of columns or an empty one.
 
     @property
     def is_word(self) -> bool:
-        """Whether a word stands in it."""
+        """Whether the line contains a word."""
         return bool(self.cells)
 
     def with_cell(self, column: int, value: str) -> str:
-        """Returns the text with another value in a column, or with one more column."""
+        """Returns the text with a column replaced, or appended if it is missing."""
         if column >= len(self.cells):
             return self.text.rstrip() + ("\t" if self.has_tabs else " ") + value
         if self.has_tabs:
@@ -43,19 +43,19 @@ class Line:
 def read_lines(path: str, *, broken_rows: list[str] | None = None) -> Iterator[Line]:
     """Yields the lines of a column file.
 
-    Columns have tabs between them where the first word's line has one, and then words
-    may have spaces in them; else they have white space between them.
+    Columns are separated by tabs if the first word's line contains a tab; words can
+    then contain spaces. Otherwise columns are separated by spaces.
 
     Args:
-        path: the file; UTF-8, with or without a byte order mark.
-        broken_rows: a list for what is wrong with rows, which are then marked so; None
-            refuses them.
+        path: the file, in UTF-8 with or without a byte order mark.
+        broken_rows: a list that collects the errors of rows, which are then yielded
+            with `is_broken`. None raises them.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: a row has other columns than the first one, or an empty one, or
-            text that is not UTF-8; the message has file and line. Or the file has no
-            words at all.
+        ValueError: a row differs from the first one in its number of columns, has an
+            empty column or is not UTF-8 (the message names the line), or the file has
+            no words.
     """
     first = None
     for number, text in enumerate(files.read_lines(path), start=1):
@@ -75,8 +75,8 @@ def read_lines(path: str, *, broken_rows: list[str] | None = None) -> Iterator[L
             yield dataclasses.replace(line, is_broken=True) if is_broken else line
     if first is None:
         raise ValueError(
-            f"{path} has no words; expected a word and its tag in a line, and a blank "
-            "line after each sentence."
+            f"{path} has no words; expected one word with its tag per line, and a "
+            "blank line after each sentence."
         )
 
 

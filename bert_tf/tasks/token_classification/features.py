@@ -1,4 +1,4 @@
-"""Sentences to the columns that the model reads, and back from pieces to words.
+"""Converts sentences to rows of word pieces, and outputs for pieces back to words.
 
 Shape letters: N rows, S sequence, W words, C classes.
 """
@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,55 +16,55 @@ from bert_tf.data import packing
 from bert_tf.tasks.token_classification import examples
 from bert_tf.tasks.token_classification import true_casing
 
-# Tag of a piece that has none of its own.
+# The id in `tag_ids` of a piece without a tag; the loss ignores it.
 NO_TAG = -1
-# Words to a call of the tokenizer: enough for it to be busy.
+# Words per call of the tokenizer, enough to amortize the cost of a call.
 WORDS_PER_CALL = 16384
-# Weighs the length of a window against a word's context in it: it decides between
-# equals. From _check_is_max_context of run_squad.py, 2018.
-_LENGTH_WEIGHT = 0.01
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Windowing:
-    """How words become rows."""
+    """The settings for converting words to rows."""
 
-    max_seq_length: int  # S, with [CLS] and [SEP].
+    max_seq_length: int  # S, including [CLS] and [SEP].
     doc_stride: int  # Pieces between the starts of two windows.
-    document_context: bool = False  # Windows over documents, not over sentences.
-    # Usual forms of words, for sentences in capitals; None: these stay as they are.
+    # Windows cover documents, not sentences: the encoder sees the neighbouring
+    # sentences, "the maximal document context" of section 5.3 of the paper.
+    document_context: bool = False
+    # The usual forms of words, for sentences in capitals. None: no true-casing.
     true_cases: Mapping[str, str] | None = None
 
     def __post_init__(self):
         if not 1 <= self.doc_stride <= self.capacity:
             raise ValueError(
-                f"doc_stride: expected 1 to max_seq_length - 2 ({self.capacity}), or "
-                f"words would stand in no window; got {self.doc_stride}."
+                f"doc_stride: expected 1 to max_seq_length - 2 ({self.capacity}), got "
+                f"{self.doc_stride}; a larger stride would skip words."
             )
 
     @property
     def capacity(self) -> int:
-        """Pieces in a window."""
+        """The maximum number of pieces in a window, without [CLS] and [SEP]."""
         return self.max_seq_length - 2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Features:
-    """Rows of pieces, and where in them each word's tag is.
+    """Rows of pieces and the position of each word's tag.
 
-    Every word of the sentences, in their order, has its tag at one piece of one row.
+    Every word has its tag at one piece of one row. Words are in the order of the
+    sentences.
     """
 
-    columns: Mapping[str, np.ndarray]  # int32 [N, S], among them `tag_ids`.
-    rows: np.ndarray  # int64 [W], rising.
-    positions: np.ndarray  # int64 [W]: of the word's first piece in the row.
+    columns: Mapping[str, np.ndarray]  # int32 [N, S] each, including `tag_ids`.
+    rows: np.ndarray  # int64 [W], the row of each word, in ascending order.
+    positions: np.ndarray  # int64 [W], the position of its first piece in the row.
 
     def of_words(self, values: np.ndarray) -> np.ndarray:
-        """Returns [W, ...] of [N, S, ...]: the values at the words' first pieces."""
+        """Returns the values [W, ...] of [N, S, ...] at the words' first pieces."""
         return values[self.rows, self.positions]
 
     def parts(self, num_rows: int) -> Iterator["Features"]:
-        """Yields the same, so many rows at a time, and the words that are in them."""
+        """Yields the features in parts of `num_rows` rows, each with its words."""
         for start in range(0, len(self.columns["input_ids"]), num_rows):
             stop = start + num_rows
             words = slice(*np.searchsorted(self.rows, [start, stop]))
@@ -77,25 +78,30 @@ class Features:
 def convert_sentences_to_features(
     sentences: Sequence[examples.Sentence],
     labels: Sequence[str],
-    tokenizer,
+    tokenizer: Any,
     windowing: Windowing,
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> Features:
-    """Returns the columns of some sentences, and where their words are.
+    """Returns the features of sentences and the positions of their words.
 
-    Words are tokenized one by one, and the tag stands at the first piece. A sentence
-    that is longer than a row, or with `document_context` a document, is cut into
-    windows that overlap. Each word has its tag in one of them only: the one in which
-    the lesser of the numbers of pieces before and after it is greatest.
+    Words are tokenized one by one, and the first piece of a word carries its tag
+    (arXiv:1810.04805, section 5.3). The other pieces have `NO_TAG`: they take part in
+    attention, but in neither loss nor prediction. So every word counts once, however
+    many pieces it has, and its pieces cannot get contradicting tags.
+
+    A sentence (with `document_context` a document) that is longer than a row is divided
+    into overlapping windows. Each word has its tag in only one of them: the one in
+    which the smaller of the numbers of pieces before and after it is largest, since
+    the encoder sees little context at the edge of a window.
 
     Args:
-        sentences: at least one; each word counts W up by one.
-        labels: the tags, in the order of the model's outputs. A tag that is none of
-            them, and sentences without tags, have `NO_TAG` in `tag_ids`.
+        sentences: at least one sentence; W is the number of their words.
+        labels: the tags, in the order of the model's outputs. Words without a tag, or
+            with another one, have `NO_TAG` in `tag_ids`.
         tokenizer: an `InGraphTokenizer` (fast) or a `FullTokenizer`.
-        windowing: how words become rows.
-        progress: told how many words are tokenized.
+        windowing: the settings.
+        progress: reports the number of tokenized words.
 
     Source: section 5.3 of the paper, and "Tokenization" in the README of 2018.
     """
@@ -103,13 +109,13 @@ def convert_sentences_to_features(
         words_to_tokenize(sentence.words, windowing.true_cases)
         for sentence in sentences
     ]
-    ids_of = _ids_of_words(words, tokenizer, progress)
-    id_of = {label: index for index, label in enumerate(labels)}
+    piece_ids = _piece_ids(words, tokenizer, progress)
+    label_ids = {label: index for index, label in enumerate(labels)}
     windows = []
     for unit in _units(sentences, windowing):
-        ids = [ids_of[word] for index in unit for word in words[index]]
+        ids = [piece_ids[word] for index in unit for word in words[index]]
         tags = [tag for index in unit for tag in _tags(sentences[index])]
-        tag_ids = np.array([id_of.get(tag, NO_TAG) for tag in tags])
+        tag_ids = np.array([label_ids.get(tag, NO_TAG) for tag in tags])
         windows += _windows(ids, tag_ids, windowing)
     vocabulary = tokenizer.vocabulary
     return _packed(windows, windowing, cls=vocabulary.cls_id, sep=vocabulary.sep_id)
@@ -120,12 +126,12 @@ def row_lengths(
     num_pieces: Mapping[str, int],
     windowing: Windowing,
 ) -> np.ndarray:
-    """Returns the places that each row would use, with [CLS] and [SEP]; int64 [N].
+    """Returns the number of pieces in each row without padding: int64 [N].
 
     Args:
-        sentences: at least one.
-        num_pieces: word -> how many pieces it has; 1 or more.
-        windowing: how words become rows; `true_cases` are not applied.
+        sentences: at least one sentence.
+        num_pieces: the number of pieces of each word, at least 1.
+        windowing: the settings; `true_cases` is ignored.
     """
     found = []
     for unit in _units(sentences, windowing):
@@ -135,18 +141,21 @@ def row_lengths(
     return np.array(found, np.int64)
 
 
-def words_to_tokenize(words: Sequence[str], cases: Mapping[str, str] | None):
-    """Returns a sentence's words, true-cased where there are usual forms of words."""
+def words_to_tokenize(
+    words: Sequence[str], cases: Mapping[str, str] | None
+) -> list[str]:
+    """Returns the words of a sentence, true-cased unless `cases` is None."""
     return list(words) if cases is None else true_casing.true_cased(words, cases)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Window:
-    """A part of the pieces of a sentence or document."""
+    """A range of the pieces of a sentence or document."""
 
     piece_ids: np.ndarray  # Without [CLS] and [SEP].
-    positions: np.ndarray  # Of the first pieces of the words that have their tag here.
-    tag_ids: np.ndarray  # Of these words.
+    # For the words that have their tag in this window:
+    positions: np.ndarray  # The position of each word's first piece.
+    tag_ids: np.ndarray
 
 
 def _tags(sentence):
@@ -154,7 +163,7 @@ def _tags(sentence):
 
 
 def _units(sentences, windowing):
-    """Returns lists of the numbers of sentences that windows go over as one."""
+    """Returns lists of sentence indices; windows are cut from each list as a whole."""
     if not windowing.document_context:
         return [[index] for index in range(len(sentences))]
     units = {}
@@ -163,27 +172,27 @@ def _units(sentences, windowing):
     return list(units.values())
 
 
-def _ids_of_words(sentences, tokenizer, progress):
-    """Returns {word: ids of its pieces}, each word tokenized once.
+def _piece_ids(sentences, tokenizer, progress):
+    """Returns the ids of the pieces of each unique word.
 
-    A word of which nothing is left, such as one of control characters, is [UNK]: it
-    has a tag all the same.
+    A word without pieces, such as one of control characters, becomes [UNK], since it
+    still needs a piece for its tag.
     """
     words = list(dict.fromkeys(word for words in sentences for word in words))
     unknown = [tokenizer.vocabulary.unk_id]
-    ids_of = {}
+    piece_ids = {}
     for start in range(0, len(words), WORDS_PER_CALL):
         part = words[start : start + WORDS_PER_CALL]
         ids = packing.token_ids(tokenizer, part)
-        ids_of |= {
+        piece_ids |= {
             word: pieces or unknown for word, pieces in zip(part, ids, strict=True)
         }
-        progress("tokenize", len(ids_of), len(words), unit="words")
-    return ids_of
+        progress("tokenize", len(piece_ids), len(words), unit="words")
+    return piece_ids
 
 
 def _windows(ids, tag_ids, windowing):
-    """Returns the windows of a sentence or document that have a word's tag."""
+    """Returns the windows of a sentence or document that contain the tag of a word."""
     lengths = np.array([len(pieces) for pieces in ids])
     first = np.cumsum(lengths) - lengths
     pieces = np.concatenate(ids)
@@ -198,8 +207,8 @@ def _windows(ids, tag_ids, windowing):
 
 
 def _spans(lengths, windowing):
-    """Returns (start, end, which words have their tag there) of each such window."""
-    first = np.cumsum(lengths) - lengths  # Of each word: the place of its first piece.
+    """Returns (start, end, whether each word has its tag there) per window."""
+    first = np.cumsum(lengths) - lengths  # The index of each word's first piece.
     num_pieces = int(np.sum(lengths))
     capacity = windowing.capacity
     last_start = max(num_pieces - capacity, 0)
@@ -210,7 +219,7 @@ def _spans(lengths, windowing):
         end = min(start + capacity, num_pieces)
         here = slice(*np.searchsorted(first, [start, end]))
         context = np.minimum(first[here] - start, end - 1 - first[here])
-        context = context + _LENGTH_WEIGHT * (end - start)
+        context = context + packing.CONTEXT_LENGTH_WEIGHT * (end - start)
         is_better = context > best[here]
         best[here][is_better] = context[is_better]
         chosen[here][is_better] = number

@@ -1,18 +1,21 @@
-"""Which tags a model chooses from, in the order of its outputs."""
+"""Determines the tags of a model, in the order of its outputs."""
+
+from collections.abc import Iterable
+from collections.abc import Sequence
 
 from bert_tf import files
+from bert_tf.tasks.token_classification import options as token_classification_options
 from bert_tf.tasks.token_classification import schemes
 
 
-def given_labels(options) -> tuple[str, ...]:
-    """Returns the tags of --labels or --label_list, () where neither is given.
-
-    Args:
-        options: `RunNerOptions`.
+def given_labels(
+    options: token_classification_options.RunNerOptions,
+) -> tuple[str, ...]:
+    """Returns the tags of --labels or --label_list, or () if neither is set.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it has fewer than two tags, or one of them twice.
+        ValueError: it has fewer than two tags or contains a tag twice.
     """
     path = options.label_list
     if path is None:
@@ -20,18 +23,20 @@ def given_labels(options) -> tuple[str, ...]:
     labels = tuple(line.strip() for line in files.read_lines(path) if line.strip())
     if len(set(labels)) != len(labels) or len(labels) < 2:
         raise ValueError(
-            f"{path}: expected two or more different tags, a tag a line, got "
+            f"{path}: expected at least two different tags, one per line, got "
             f"{', '.join(labels)[:80] or 'none'}."
         )
     return labels
 
 
-def labels_of_training(path: str, tags, scheme: str) -> list[str]:
-    """Returns the tags that the model of a file to train on chooses from.
+def labels_of_training(
+    path: str, tags: Iterable[Sequence[str]], scheme: str
+) -> list[str]:
+    """Returns the tags of a model that is trained on a file.
 
     Args:
-        path: the file, for messages.
-        tags: those of each of its sentences.
+        path: the file, for error messages.
+        tags: the tags of each sentence.
         scheme: one of `schemes.SCHEMES`.
 
     Raises:
@@ -41,6 +46,6 @@ def labels_of_training(path: str, tags, scheme: str) -> list[str]:
     if len(seen) == 1:
         raise ValueError(
             f"{path}: every word has the tag {min(seen)!r}; expected at least two "
-            "(--tag_column)."
+            "different tags (see --tag_column)."
         )
     return schemes.labels_of(seen, scheme)

@@ -8,7 +8,8 @@ from bert_tf.options import option
 from bert_tf.tasks.token_classification import schemes
 
 AUTO = "auto"
-# As `model.FEATURE_BASED`, which a tool that only shows its flags need not import.
+# The keys of `token_classifier.FEATURE_BASED`, repeated here so that --help does not
+# have to import Keras.
 FEATURE_BASED = (
     "embeddings",
     "second_to_last",
@@ -123,19 +124,19 @@ class RunNerOptions(fine_tuning_options.TaskOptions):
         self._check_files()
         if len(set(self.labels)) != len(self.labels) or len(self.labels) == 1:
             raise options_module.OptionError(
-                f"--labels={','.join(self.labels)}: expected two or more different "
+                f"--labels={','.join(self.labels)}: expected at least two different "
                 "tags."
             )
         self._check_windows()
         if self.true_case and self.do_lower_case:
             raise options_module.OptionError(
-                "--true_case changes nothing where all is lower-cased; it goes with "
+                "--true_case has no effect on lowercased text; use it with "
                 "--do_lower_case=False."
             )
         if self.feature_based and self.frozen_layers is not None:
             raise options_module.OptionError(
                 f"--feature_based={self.feature_based} freezes the whole encoder; "
-                "leave --frozen_layers out."
+                "omit --frozen_layers."
             )
 
     @property
@@ -147,19 +148,20 @@ class RunNerOptions(fine_tuning_options.TaskOptions):
         reads_folder = self.do_train or self.do_eval or self.dry_run
         if not self.data_dir and (reads_folder or not self.predict_file):
             raise options_module.OptionError(
-                "--data_dir is required: the folder with train.txt, dev.txt and "
-                "test.txt. Only --do_predict with --predict_file does without."
+                "--data_dir is required (a folder with train.txt, dev.txt and "
+                "test.txt), except for --do_predict with --predict_file."
             )
         if self.predict_file and not self.do_predict:
-            raise options_module.OptionError("--predict_file goes with --do_predict.")
+            raise options_module.OptionError("--predict_file requires --do_predict.")
         if self.labels and self.label_list:
             raise options_module.OptionError(
-                "Expected one of --labels and --label_list."
+                "Use only one of --labels and --label_list."
             )
 
     def _check_windows(self):
         if self.stride > self.max_seq_length - 2:
             raise options_module.OptionError(
-                f"--doc_stride={self.stride}: expected at most max_seq_length - 2, "
-                f"{self.max_seq_length - 2}, or words would stand in no window."
+                f"--doc_stride={self.stride}: expected at most "
+                f"{self.max_seq_length - 2} (max_seq_length - 2); a larger stride "
+                "would skip words."
             )

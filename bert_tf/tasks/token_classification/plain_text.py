@@ -1,4 +1,4 @@
-"""Plain text to tag, a sentence a line, and the file of its tags."""
+"""Reads plain text to tag, one sentence per line, and writes the predicted tags."""
 
 import json
 import os
@@ -12,14 +12,15 @@ PREDICTIONS_FILE = "predictions.jsonl"
 
 
 def read_sentences(path: str) -> list[examples.Sentence]:
-    """Returns the lines of a text that have words, each a document by itself.
+    """Returns the sentences of a text file; each one is its own document.
 
     Args:
-        path: UTF-8; words are found as `words.split_text` does.
+        path: the file, in UTF-8. Lines without words are skipped; see
+            `words.split_text`.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is not UTF-8, or has no words.
+        ValueError: the file is not UTF-8 or has no words.
     """
     sentences = [
         examples.Sentence(words=found.words, document=number, lines=(number,))
@@ -27,24 +28,24 @@ def read_sentences(path: str) -> list[examples.Sentence]:
         if (found := words_module.split_text(line)).words
     ]
     if not sentences:
-        raise ValueError(f"{path} has no words; expected a sentence in a line.")
+        raise ValueError(f"{path} has no words; expected one sentence per line.")
     return sentences
 
 
 def write_predictions(output_dir: str, path: str, tags: Sequence[str]) -> str:
-    """Writes predictions.jsonl, an object for each line of a text; returns its path.
+    """Writes predictions.jsonl with one object per line of a text; returns its path.
 
-    An object has `line`, its number from 1, and `words`, `tags`, `starts` and `ends`,
-    as `TokenClassificationPredictor.predict` gives them.
+    An object has the number of the `line` from 1, and `words`, `tags`, `starts` and
+    `ends` as returned by `TokenClassificationPredictor.predict`.
 
     Args:
         output_dir: an existing folder.
-        path: the text that the words came from.
-        tags: of all its words, in order.
+        path: the text file that was tagged.
+        tags: the tags of all its words, in order.
 
     Raises:
         OSError: a file cannot be read or written.
-        ValueError: the text has another number of words by now.
+        ValueError: the number of words in the file has changed.
     """
     target = os.path.join(output_dir, PREDICTIONS_FILE)
     place = 0
@@ -58,7 +59,7 @@ def write_predictions(output_dir: str, path: str, tags: Sequence[str]) -> str:
             file.write(json.dumps(record, ensure_ascii=False) + "\n")
         if place != len(tags):
             raise ValueError(
-                f"{path} has {place} words, but {len(tags)} tags were predicted; it "
-                "was changed meanwhile, so predict again."
+                f"{path} has {place} words, but {len(tags)} tags were predicted; the "
+                "file has changed, so predict again."
             )
     return target

@@ -1,4 +1,4 @@
-"""What a model says about each word, and the file that holds it."""
+"""Predicts the tags of words from logits and writes them to a column file."""
 
 import os
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ PREDICTIONS_FILE = "test_predictions.txt"
 
 
 def best_tags(logits: np.ndarray, labels: Sequence[str]) -> list[str]:
-    """Returns the likeliest tag of each word.
+    """Returns the most probable tag of each word.
 
     Args:
         logits: float [W, C].
@@ -26,18 +26,18 @@ def write_predictions(
 ) -> str:
     """Writes `test_predictions.txt` and returns its path.
 
-    It is the file to predict with the tags in their column, or in one more where it
-    had none; other columns, blank lines and the starts of documents stay as they are.
+    It is a copy of the test file with the predicted tags in the tag column, which is
+    appended if the file lacks it.
 
     Args:
         output_dir: an existing folder.
-        test_file: the column file that the words came from.
-        tag_column: the tags' column, counted from 0.
-        tags: of all its words, in order.
+        test_file: the column file that was tagged.
+        tag_column: index of the tag column, counted from 0.
+        tags: the tags of all words, in order.
 
     Raises:
         OSError: a file cannot be read or written.
-        ValueError: the file has another number of words by now.
+        ValueError: the file has more words than there are tags.
     """
     path = os.path.join(output_dir, PREDICTIONS_FILE)
     rest = iter(tags)
@@ -48,8 +48,8 @@ def write_predictions(
                 tag = next(rest, None)
                 if tag is None:
                     raise ValueError(
-                        f"{test_file} has more words than tags were predicted "
-                        f"({len(tags)}); it was changed meanwhile, so predict again."
+                        f"{test_file} has more words than there are predicted tags "
+                        f"({len(tags)}); the file has changed, so predict again."
                     )
                 text = line.with_cell(tag_column, tag)
             file.write(text + "\n")

@@ -1,4 +1,4 @@
-"""A trained tagger, ready to tag sentences, from nothing but its run folder."""
+"""Loads a trained tagger from its run folder."""
 
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -30,19 +30,19 @@ class TokenClassificationPredictor(fine_tuning_predictor.Predictor):
         """Returns the tags of sentences.
 
         Args:
-            inputs: list of sentences: each a text, which is split at white space and
-                punctuation, or a list of its words. Long ones are read in windows.
+            inputs: sentences, each a string, which is split at white space and
+                punctuation, or a list of words.
 
         Returns:
-            For each a dict of equally long lists: `words`, `tags`, `starts` and
-            `ends`: the word's first character in the text, and the one after its last.
-            The text of a list of words has a space between them.
+            One dict of lists per sentence, with one element per word: `words`, `tags`,
+            `starts` and `ends`, such that text[start:end] is the word. A list of words
+            is treated as a text with one space between words.
 
         Raises:
-            ValueError: the inputs are not such a list.
+            ValueError: an input is not a sentence.
         """
         if isinstance(inputs, str):
-            raise ValueError("Expected a list of sentences, got one string.")
+            raise ValueError("Expected a list of sentences, got a string.")
         split = [_words_of(index, item) for index, item in enumerate(inputs)]
         sentences = [
             examples.Sentence(words=item.words, document=index)
@@ -61,7 +61,7 @@ class TokenClassificationPredictor(fine_tuning_predictor.Predictor):
         ]
 
     def _tags(self, sentences):
-        """Returns the tags of all words of all sentences."""
+        """Returns the tags of the words of all sentences."""
         features = features_module.convert_sentences_to_features(
             sentences, self.task.labels, self.tokenizer, self.task.windowing
         )
@@ -85,8 +85,8 @@ def _words_of(index, item):
         isinstance(word, str) and word for word in item
     ):
         raise ValueError(
-            f"Input {index} is {item!r:.60}; expected a text, or a list of words that "
-            "are not empty."
+            f"Input {index} is {item!r:.60}; expected a string or a list of non-empty "
+            "words."
         )
     lengths = np.array([len(word) for word in item], np.int64)
     starts = np.cumsum(lengths + 1) - lengths - 1

@@ -1,4 +1,4 @@
-"""What a tagging run works on: the shared set-up, and its sentences."""
+"""Prepares a tagging run: its task, start and sentences."""
 
 import dataclasses
 import os
@@ -20,10 +20,10 @@ FILES = {"train": "train.txt", "dev": "dev.txt", "test": "test.txt"}
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunSetup(fine_tuning_run_setup.RunSetup):
-    """Everything a run needs to know before it builds a model."""
+    """The inputs of a run, read and checked before a model is built."""
 
     task: task_module.Task
-    # "train", "dev", "test", as far as the run needs them.
+    # By set: "train", "dev", "test", as far as the run needs them.
     sentences: Mapping[str, Sequence[examples.Sentence]]
 
 
@@ -32,14 +32,14 @@ def prepare(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> RunSetup:
-    """Returns what a run works on.
+    """Reads and checks the files of a run.
 
-    Training takes the task from the options. Evaluating and predicting take it from
-    `output_dir`, where training left it, or else from the options. All files are read
-    and checked first, so a mistake in the last one is reported before training.
+    Training takes the task from the options. Evaluation and prediction take it from
+    task.json in `output_dir`, or from the options if there is no such file. All files
+    are read first, so an error in the last one is reported before training.
 
     Args:
-        options: what to do, and with which data.
+        options: the options of the run.
         progress: reports a download.
 
     Raises:
@@ -77,7 +77,7 @@ def path_of(options: token_classification_options.RunNerOptions, set_type: str) 
 def is_plain_text(
     options: token_classification_options.RunNerOptions, set_type: str
 ) -> bool:
-    """Returns whether sentences come from a text, and not from a column file."""
+    """Returns whether a set is plain text rather than a column file."""
     return set_type == "test" and options.predict_file is not None
 
 
@@ -117,7 +117,7 @@ def _task_of_run(options, trained):
     if labels and labels != trained.labels:
         raise ValueError(
             f"--labels={','.join(labels)}, but the model in {options.output_dir} was "
-            f"trained with {','.join(trained.labels)}; leave --labels out."
+            f"trained with {','.join(trained.labels)}; omit --labels."
         )
     given = {
         name: getattr(options, name)
@@ -134,15 +134,15 @@ def _columns(options):
             return examples.resolved_columns(path_of(options, "dev"), columns)
         if columns.tag is None and not options.predict_file:
             raise ValueError(
-                f"{options.output_dir} holds no task.json, so it is not known where "
-                "test.txt has or lacks its tags; give --tag_column."
+                f"{options.output_dir} contains no task.json, so the tag column of "
+                "test.txt is unknown; set --tag_column."
             )
         return columns
     return examples.resolved_columns(path_of(options, "train"), columns)
 
 
 def _scheme(options, recognized, tags):
-    """Returns the scheme of --tag_scheme, or the one that is recognized in tags."""
+    """Returns --tag_scheme, or the recognized scheme of tags for "auto"."""
     if options.tag_scheme != token_classification_options.AUTO:
         return options.tag_scheme
     return recognized(tags)
@@ -151,8 +151,8 @@ def _scheme(options, recognized, tags):
 def _labels_of_head(options, source):
     if source is None or not source.head.labels:
         raise ValueError(
-            f"The tags of {options.init_checkpoint} are not known; give --labels, in "
-            "the order of its outputs."
+            f"The tags of {options.init_checkpoint} are unknown; list them with "
+            "--labels in the order of its outputs."
         )
     return source.head.labels
 
@@ -162,8 +162,8 @@ def _true_cases(options, sentences):
         return None
     if "train" not in sentences:
         raise ValueError(
-            f"--true_case learns from train.txt, and {options.output_dir} holds no "
-            "training run; leave it out, or train."
+            f"--true_case learns from train.txt, but {options.output_dir} contains no "
+            "training run; omit it, or train first (--do_train)."
         )
     return true_casing.learned_cases(one.words for one in sentences["train"])
 
@@ -175,10 +175,10 @@ def _check_sentences(options, task, set_type, sentences):
         return
     if task.document_context and not examples.has_documents(sentences):
         raise ValueError(
-            f"{path} has no line that starts with -DOCSTART-, so it is not known which "
-            "sentences belong together; leave --document_context out."
+            f"{path} has no line that starts with -DOCSTART-, so its sentences "
+            "cannot be grouped into documents; omit --document_context."
         )
-    # The tags of a file to predict are for the scores only, if it has them.
+    # The tags of a test file are optional and used for scores only.
     if set_type != "test":
         examples.check_tags(path, sentences, task.tag_scheme)
         examples.check_known(path, sentences, task.labels)
@@ -193,7 +193,7 @@ def _check_head(options, source):
     may_be_tags = head.kind == "classification" and not head.is_known
     if head.kind != task_module.Task.KIND and not may_be_tags:
         raise ValueError(
-            f"{options.init_checkpoint} has a head of the kind {head.kind!r} and no "
+            f"{options.init_checkpoint} has a head of kind {head.kind!r} and no "
             "tag head, so it was not fine-tuned to tag words; train first "
             "(--do_train)."
         )

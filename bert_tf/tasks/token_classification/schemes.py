@@ -1,14 +1,17 @@
-"""Tag schemes: how a column of tags says where an entity starts and ends.
+"""Tag schemes: how the tags of words mark where an entity starts and ends.
 
-| scheme | an entity of two words | of one word | when a second one follows at once |
+A tagger labels words one by one, but an entity can have several words, and two of the
+same type can be adjacent. A scheme resolves this with a prefix before the type:
+
+| scheme | entity of two words | entity of one word | directly after the same type |
 |---|---|---|---|
-| iob1 | I-PER I-PER | I-PER | the second one starts with B-PER |
-| iob2 | B-PER I-PER | B-PER | as always |
-| iobes | B-PER E-PER | S-PER | as always |
-| bilou | B-PER L-PER | U-PER | as always |
+| iob1 | I-PER I-PER | I-PER | starts with B-PER |
+| iob2 | B-PER I-PER | B-PER | no difference |
+| iobes | B-PER E-PER | S-PER | no difference |
+| bilou | B-PER L-PER | U-PER | no difference |
 
-Everything else has the tag O. Tags without such prefixes, as parts of speech have them,
-are of the scheme "none".
+All other words have the tag O. Tags without prefixes, such as parts of speech, have the
+scheme "none".
 """
 
 import collections
@@ -19,7 +22,7 @@ from collections.abc import Sequence
 
 OUTSIDE = "O"
 NONE = "none"
-# Scheme -> its prefixes: first, inner and last word of an entity, and an only word.
+# Scheme -> prefixes for the first, inner, last and only word of an entity.
 PREFIXES = {
     "iob1": ("B", "I"),
     "iob2": ("B", "I"),
@@ -28,27 +31,27 @@ PREFIXES = {
 }
 SCHEMES = (*PREFIXES, NONE)
 _ALL_PREFIXES = frozenset("BIESLU")
-# BILOU is IOBES with two letters changed.
+# BILOU is IOBES with other letters for the last and the only word.
 _AS_IOBES = {"L": "E", "U": "S"}
-# The first of two that fit equally well is taken.
+# In order of preference if several schemes fit equally well.
 _TRIED = ("iob2", "iob1", "iobes", "bilou")
-# Of the words not tagged O: so few without a prefix are slips of the pen.
+# Up to this share of tags without a prefix, O aside, are taken for typing errors.
 _STRAY_SHARE = 0.1
-_END = None  # What follows the last tag of a sentence.
+_END = None  # Follows the last tag of a sentence.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Breach:
-    """A tag that cannot stand where it stands."""
+    """A tag that violates its scheme."""
 
-    index: int  # Of the word in its sentence; the number of words for the end.
-    reason: str  # What is wrong, for the reader.
+    index: int  # Index of the word; the number of words for the sentence's end.
+    reason: str  # Description of the error, without a full stop.
 
 
 def split_tag(tag: str) -> tuple[str, str]:
-    """Returns prefix and type: ("B", "PER") of "B-PER"; ("O", "") of "O".
+    """Returns prefix and type: ("B", "PER") for "B-PER", ("O", "") for "O".
 
-    A tag without prefix has the prefix "".
+    The prefix is "" if the tag has none.
     """
     if tag == OUTSIDE:
         return OUTSIDE, ""
@@ -59,11 +62,11 @@ def split_tag(tag: str) -> tuple[str, str]:
 
 
 def breach(tags: Sequence[str], scheme: str) -> Breach | None:
-    """Returns the first breach of a scheme in the tags of a sentence, or None.
+    """Returns the first violation of a scheme in a sentence, or None.
 
     Args:
-        tags: those of the sentence's words.
-        scheme: one of `SCHEMES`; "none" allows everything.
+        tags: the tags of the sentence.
+        scheme: one of `SCHEMES`; "none" allows any tags.
     """
     if scheme == NONE:
         return None
@@ -75,17 +78,17 @@ def breach(tags: Sequence[str], scheme: str) -> Breach | None:
 
 
 def recognize_scheme(sentences: Iterable[Sequence[str]]) -> str:
-    """Returns the scheme of the tags of some sentences.
+    """Recognizes the scheme of tags.
 
-    It is the one that the fewest tags break, so that a tag that was mistyped shows as
-    the breach that it is, and does not make all others one.
+    The scheme with the fewest violations wins. So a mistyped tag is reported as an
+    error later, rather than changing the scheme of the whole file.
 
     Args:
         sentences: the tags of each sentence.
 
     Returns:
-        One of `SCHEMES`. "none" where all tags are O, or more than a tenth of the
-        others have no prefix.
+        One of `SCHEMES`. It is "none" if all tags are O, or if more than a tenth of the
+        other tags have no prefix.
     """
     steps: collections.Counter[tuple[str, str | None]] = collections.Counter()
     for tags in sentences:
@@ -100,14 +103,15 @@ def recognize_scheme(sentences: Iterable[Sequence[str]]) -> str:
 
 
 def scheme_of_labels(labels: Iterable[str]) -> str:
-    """Returns the scheme of the tags that a model knows, by the prefixes they have.
+    """Recognizes the scheme of a model's tags by their prefixes.
 
     Args:
         labels: each tag once.
 
     Returns:
-        One of `SCHEMES`. "none" where a tag other than O has no prefix, or all are O.
-        Between IOB1 and IOB2, IOB1 where more types have I- than B-.
+        One of `SCHEMES`. It is "none" if a tag other than O has no prefix, or if there
+        is only O. IOB1 and IOB2 have the same prefixes; the result is IOB1 if more
+        types have I- than B-.
     """
     prefixes = collections.Counter(split_tag(tag)[0] for tag in labels)
     del prefixes[OUTSIDE]
@@ -121,14 +125,14 @@ def scheme_of_labels(labels: Iterable[str]) -> str:
 
 
 def labels_of(tags: Iterable[str], scheme: str) -> list[str]:
-    """Returns the tags that a model of some training data chooses from.
+    """Returns the tags of a model for training data.
 
-    They are O and, for every type, all prefixes of the scheme, whether or not the data
-    have each of them: that two entities touch may be seen in other data only.
+    They are O and each type with every prefix of the scheme, even if the training data
+    lack a combination: two adjacent entities may occur only in other data.
 
     Args:
-        tags: those that occur.
-        scheme: one of `SCHEMES`; "none" gives the tags that occur, sorted.
+        tags: the tags that occur.
+        scheme: one of `SCHEMES`; for "none" the result is the tags that occur, sorted.
     """
     tags = set(tags)
     if scheme == NONE:
@@ -139,10 +143,7 @@ def labels_of(tags: Iterable[str], scheme: str) -> list[str]:
 
 
 def convert_to_iobes(tags: Sequence[str], scheme: str) -> list[str]:
-    """Returns tags in which every entity's first and last word can be seen.
-
-    BILOU becomes IOBES; the tags of other schemes stay as they are.
-    """
+    """Converts BILOU tags to IOBES for seqeval; leaves other schemes unchanged."""
     if scheme != "bilou":
         return list(tags)
     return [_renamed(tag) for tag in tags]
@@ -154,7 +155,7 @@ def _renamed(tag):
 
 
 def _steps(tags: Sequence[str]) -> Iterable[tuple[str, str | None]]:
-    """Returns each tag after the one before it, and the end after the last."""
+    """Returns pairs of consecutive tags, from the start of a sentence to its end."""
     return zip([OUTSIDE, *tags], [*tags, _END], strict=True)
 
 
@@ -166,37 +167,38 @@ def _num_breaches(steps: Mapping[tuple, int], scheme: str) -> int:
     )
 
 
-def _goes_on(tag):
+def _is_open(tag):
+    """Returns whether an IOBES or BILOU entity continues after a tag."""
     return split_tag(tag)[0] in ("B", "I")
 
 
 def _reason_against(before: str, tag: str | None, scheme: str) -> str | None:
-    """Returns why a tag cannot follow another one, or None where it can."""
+    """Returns why a tag cannot follow another one, or None if it can."""
     if tag is _END:
-        if scheme in ("iobes", "bilou") and _goes_on(before):
-            return f"the sentence ends within the entity that {before!r} belongs to"
+        if scheme in ("iobes", "bilou") and _is_open(before):
+            return f"the sentence ends inside the entity of {before!r}"
         return None
     prefix, kind = split_tag(tag)
     if prefix != OUTSIDE and prefix not in PREFIXES[scheme]:
         expected = ", ".join(f"{letter}-…" for letter in PREFIXES[scheme])
-        return f"the tag {tag!r} is none of {expected} and O"
+        return f"the tag {tag!r} is not one of {expected} and O"
     is_inside = split_tag(before)[0] in ("B", "I") and split_tag(before)[1] == kind
     if scheme == "iob1":
         wrong = prefix == "B" and not is_inside
-        needed = f"follow an entity of the type {kind}"
+        expected = f"follow an entity of type {kind}"
     elif scheme == "iob2":
         wrong = prefix == "I" and not is_inside
-        needed = f"go on with an entity of the type {kind}"
+        expected = f"continue an entity of type {kind}"
     else:
         return _reason_in_iobes(before, tag, is_inside)
-    place = "at the start" if before == OUTSIDE else f"after {before!r}"
-    return f"{tag!r} {place} does not {needed}" if wrong else None
+    place = "" if before == OUTSIDE else f" after {before!r}"
+    return f"{tag!r}{place} does not {expected}" if wrong else None
 
 
 def _reason_in_iobes(before, tag, is_inside):
-    ends_or_goes_on = split_tag(tag)[0] in ("I", "E", "L")
-    if ends_or_goes_on and not is_inside:
-        return f"{tag!r} after {before!r} belongs to no entity that B-… started"
-    if _goes_on(before) and not ends_or_goes_on:
-        return f"{tag!r} comes before the entity that {before!r} belongs to has ended"
+    continues = split_tag(tag)[0] in ("I", "E", "L")
+    if continues and not is_inside:
+        return f"{tag!r} after {before!r} does not continue an entity that B-… started"
+    if _is_open(before) and not continues:
+        return f"{tag!r} follows {before!r}, whose entity has not ended"
     return None

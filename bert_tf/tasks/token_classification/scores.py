@@ -1,4 +1,4 @@
-"""Scores of tags: entities found whole, and words with the right tag."""
+"""Scores of predicted tags: accuracy over words, and F1 over whole entities."""
 
 from collections.abc import Sequence
 
@@ -15,20 +15,20 @@ def tag_scores(
     """Returns the scores of predicted tags.
 
     Args:
-        tags: the true ones, of each sentence.
-        predicted: as many of each sentence.
+        tags: the correct tags of each sentence.
+        predicted: the predicted tags of each sentence.
         scheme: one of `schemes.SCHEMES`.
 
     Returns:
-        `accuracy`, of the words; and, where the scheme has entities, `precision`,
-        `recall` and `f1` of them, all types together. An entity is found where its
-        type, first and last word are right. A score that is 0 / 0 is 0.
+        `accuracy` over words. Unless the scheme is "none" also `precision`, `recall`
+        and `f1` over the entities of all types. An entity is correct if its type and
+        its first and last word are. A score of 0 / 0 is 0.
 
     Raises:
         ImportError: the package seqeval is not installed.
-        ValueError: the numbers of sentences or words differ, or there are none.
+        ValueError: the numbers of sentences or words differ or are 0.
 
-    Source: the package seqeval, which scores as conlleval of CoNLL-2000 does.
+    Source: the package seqeval, which agrees with conlleval of CoNLL-2000.
     """
     hits = [
         true == found
@@ -51,16 +51,22 @@ def tag_scores(
 
 
 def names_of(scheme: str) -> tuple[str, ...]:
-    """Returns the names of the scores that `tag_scores` gives of a scheme."""
-    of_entities = () if scheme == schemes.NONE else ("precision", "recall", "f1")
-    return ("accuracy", *of_entities)
+    """Returns the names of the scores that `tag_scores` returns for a scheme."""
+    entity_scores = () if scheme == schemes.NONE else ("precision", "recall", "f1")
+    return ("accuracy", *entity_scores)
 
 
-def report_by_type(tags, predicted, scheme) -> str:
-    """Returns a table of the scores of each type of entity, for the reader.
+def report_by_type(
+    tags: Sequence[Sequence[str]],
+    predicted: Sequence[Sequence[str]],
+    scheme: str,
+) -> str:
+    """Returns a text table with the scores of each entity type.
 
     Args:
-        tags, predicted, scheme: as `tag_scores` takes them; not "none".
+        tags: the correct tags of each sentence.
+        predicted: the predicted tags of each sentence.
+        scheme: one of `schemes.SCHEMES` except "none".
     """
     return _seqeval().classification_report(
         _as_iobes(tags, scheme), _as_iobes(predicted, scheme), zero_division=0
@@ -68,7 +74,7 @@ def report_by_type(tags, predicted, scheme) -> str:
 
 
 def check_available(scheme: str) -> None:
-    """Checks, before a long training, that what the scores need is installed.
+    """Checks before a long training that the package for scoring is installed.
 
     Raises:
         ImportError: the package seqeval is not installed.

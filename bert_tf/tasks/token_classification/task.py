@@ -1,4 +1,4 @@
-"""What a tagger's `task.json` records about its tags and its sentences."""
+"""The record in `task.json` of a run's tags and of how it cuts sentences."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -13,20 +13,20 @@ from bert_tf.tasks.token_classification import features as features_module
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Task(task_record.TaskRecord):
-    """All that is needed to apply a tagger to new sentences."""
+    """The settings needed to apply a tagger to new sentences."""
 
     KIND = "token_classification"
 
     labels: tuple[str, ...]  # The tags, in the order of the outputs.
     tag_scheme: str  # One of `schemes.SCHEMES`.
-    doc_stride: int  # Word pieces from the start of a window to that of the next.
-    document_context: bool = False  # Windows go over documents.
-    # Key of `token_classifier.FEATURE_BASED`; None: the encoder was fine-tuned.
+    doc_stride: int  # Word pieces between the starts of two windows.
+    document_context: bool = False  # Windows cover documents, not sentences.
+    # Key of `token_classifier.FEATURE_BASED`. None: the encoder is fine-tuned.
     feature_based: str | None = None
-    # Columns of the training files; other files have the same unless flags say so.
+    # Columns of the training files, also used for other files by default.
     word_column: int = 0
     tag_column: int = 1
-    # Usual forms of words, by the word in lower case; None: no true-casing.
+    # The usual form of words, by the word in lower case. None: no true-casing.
     true_cases: Mapping[str, str] | None = None
 
     @property
@@ -36,7 +36,7 @@ class Task(task_record.TaskRecord):
 
     @property
     def windowing(self) -> features_module.Windowing:
-        """How words become rows."""
+        """The settings for converting words to rows."""
         return features_module.Windowing(
             max_seq_length=self.max_seq_length,
             doc_stride=self.doc_stride,

@@ -1,8 +1,10 @@
-"""True-casing: headlines in capitals, as text would have them.
+"""True-casing: restores the usual case of sentences in capitals, such as headlines.
 
-A cased vocabulary has no "JAPAN" and no "LUCKY": such words fall to pieces of a letter
-or two, and their entities are lost. So a sentence in capitals is given the case that
-its words have elsewhere: "Japan get lucky win".
+Named entities are tagged with a cased model, since capitals mark names in English
+(arXiv:1810.04805, section 5.3). But a cased vocabulary lacks "JAPAN" and "LUCKY": it
+splits them into pieces of one or two letters, which the encoder has rarely seen
+together, and entities in headlines are missed. So the words of such a sentence get the
+case that they have elsewhere: "Japan get lucky win".
 """
 
 import collections
@@ -10,13 +12,14 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
+from bert_tf.tasks.token_classification import examples
 from bert_tf.tasks.token_classification import schemes
 
 
 def is_all_capitals(words: Sequence[str]) -> bool:
-    """Returns whether a sentence is in capitals: two such words, none in lower case.
+    """Returns whether a sentence has two words in capitals and no lower-case letter.
 
-    Words without letters do not count, nor do words of one letter, such as "A".
+    Only words of two or more letters count as words in capitals, so "A" does not.
     """
     cased = [word for word in words if word.lower() != word.upper()]
     capitals = [word for word in cased if sum(map(str.isalpha, word)) > 1]
@@ -24,14 +27,14 @@ def is_all_capitals(words: Sequence[str]) -> bool:
 
 
 def learned_cases(sentences: Iterable[Sequence[str]]) -> dict[str, str]:
-    """Returns the usual form of the words of some text, by the word in lower case.
+    """Returns the most frequent form of each word, by the word in lower case.
 
-    Sentences in capitals are not looked at, and of the others not the first word,
-    which has a capital whatever it is. Words whose usual form is that of an unknown
-    one, "Japan", are left out: `true_cased` writes those so anyway.
+    Sentences in capitals are ignored, as is the first word of every sentence, which is
+    always capitalized. Words that usually have one capital first letter, like "Japan",
+    are omitted, because `true_cased` writes unknown words in this form.
 
     Args:
-        sentences: the words of each.
+        sentences: the words of each sentence.
 
     Example:
         >>> learned_cases([["The", "UN", "meets", "Japan"]])
@@ -45,7 +48,7 @@ def learned_cases(sentences: Iterable[Sequence[str]]) -> dict[str, str]:
             for word in words[1:]:
                 counts[word.lower()][word] += 1
     usual = {
-        # Of two forms that are equally frequent the one that sorts last: lower case.
+        # Between equally frequent forms, the one that sorts last: lower case.
         lower: max(forms.items(), key=lambda item: (item[1], item[0]))[0]
         for lower, forms in counts.items()
     }
@@ -53,12 +56,12 @@ def learned_cases(sentences: Iterable[Sequence[str]]) -> dict[str, str]:
 
 
 def true_cased(words: Sequence[str], cases: Mapping[str, str]) -> list[str]:
-    """Returns the words of a sentence, in their usual case where it is in capitals.
+    """Returns the words of a sentence; if it is in capitals, in their usual case.
 
     Args:
-        words: those of the sentence.
-        cases: what `learned_cases` returned. A word that is not in it is written as a
-            name, with a capital first letter: it is most often one.
+        words: the words of the sentence.
+        cases: the result of `learned_cases`. A word that it lacks gets a capital first
+            letter, because most of these are names.
 
     Example:
         >>> true_cased(["JAPAN", "GET", "LUCKY", "WIN"], {"get": "get", "win": "win"})
@@ -69,26 +72,34 @@ def true_cased(words: Sequence[str], cases: Mapping[str, str]) -> list[str]:
     return [cases.get(word.lower(), _as_name(word.lower())) for word in words]
 
 
-def advice(task, sentences) -> str | None:
-    """Returns what to do for more entities with words in capitals, or None.
+def advice(
+    sentences: Sequence[examples.Sentence],
+    *,
+    tag_scheme: str,
+    do_lower_case: bool,
+    is_true_cased: bool,
+) -> str | None:
+    """Returns a suggestion for finding more entities, or None.
 
     Args:
-        task: `task.Task` that is to be trained.
-        sentences: those to train on.
+        sentences: the sentences to train on.
+        tag_scheme: one of `schemes.SCHEMES`.
+        do_lower_case: whether the model lowercases words.
+        is_true_cased: whether sentences in capitals are true-cased.
     """
-    if task.tag_scheme == schemes.NONE:
+    if tag_scheme == schemes.NONE:
         return None
-    if task.do_lower_case:
+    if do_lower_case:
         return (
-            "Capitals tell names from words, and lower-casing takes them away: cased "
-            "checkpoints, with --do_lower_case=False, find more entities."
+            "Lowercasing removes the capitals that mark names. Cased checkpoints with "
+            "--do_lower_case=False find more entities."
         )
     count = sum(is_all_capitals(sentence.words) for sentence in sentences)
-    if task.true_cases is not None or not count:
+    if is_true_cased or not count:
         return None
     return (
-        f"{count} of {len(sentences)} sentences to train on are in capitals, which a "
-        "cased vocabulary hardly knows; --true_case gives them their usual case."
+        f"{count} of {len(sentences)} training sentences are in capitals, which a "
+        "cased vocabulary covers poorly; --true_case restores their usual case."
     )
 
 

@@ -1,4 +1,4 @@
-"""The words of a text, and where they are in it."""
+"""Splits plain text into words and keeps their positions."""
 
 import dataclasses
 import re
@@ -8,17 +8,17 @@ from bert_tf.tokenization import characters
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Words:
-    """The words of a text, and where they are in it."""
+    """The words of a text and their positions."""
 
     words: tuple[str, ...]
-    starts: tuple[int, ...]  # Character of the text at which each word starts.
-    ends: tuple[int, ...]  # Character after its last one.
+    starts: tuple[int, ...]  # Index of each word's first character.
+    ends: tuple[int, ...]  # Index after each word's last character.
 
 
 def split_text(text: str) -> Words:
-    """Returns the words of a text: the parts between white space and punctuation.
+    """Splits a text into words at white space and punctuation.
 
-    Punctuation marks are words of one character, as are Chinese characters.
+    Every punctuation mark and every Chinese character is a word of its own.
 
     Example:
         >>> split_text("Rome, too.")

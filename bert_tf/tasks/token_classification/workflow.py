@@ -1,4 +1,4 @@
-"""Token classification on one page: train, evaluate, predict, report."""
+"""Token classification from start to end: train, evaluate, predict, report."""
 
 import functools
 import itertools
@@ -25,7 +25,7 @@ from bert_tf.training import estimates
 
 logger = logging.getLogger(__name__)
 
-# Logits of so many rows are in memory at a time.
+# Rows whose logits are in memory at a time.
 ROWS_PER_PART = 4096
 
 
@@ -34,18 +34,15 @@ def run(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> str:
-    """Trains, evaluates and predicts as the options say.
-
-    Args:
-        options: `token_classification.options.RunNerOptions`.
-        progress: see `bert_tf.progress`.
+    """Trains, evaluates and predicts as requested by the options.
 
     Returns:
-        What was reached, for the reader.
+        A report of the results.
 
     Raises:
-        ValueError, OSError: options, data or checkpoint do not fit together.
-        ImportError: entities are to be scored, and seqeval is not installed.
+        ValueError, OSError: a file is missing or damaged, or the options, data and
+            checkpoint contradict each other.
+        ImportError: scoring entities needs seqeval, which is not installed.
     """
     return fine_tuning_workflow.run(Tagging(options, progress=progress), options)
 
@@ -65,16 +62,16 @@ def evaluate(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> dict[str, float]:
-    """Evaluates the last checkpoint; returns what eval_results.txt holds. See `run`."""
+    """Evaluates the last checkpoint; returns the content of eval_results.txt."""
     options = fine_tuning_workflow.only_evaluation(options)
     return Tagging(options, progress=progress).evaluate()
 
 
 class Tagging:
-    """Data and model of one run, checked against each other.
+    """The data and the model of a run.
 
     Args:
-        options: `token_classification.options.RunNerOptions`.
+        options: the options of the run.
         progress: see `bert_tf.progress`.
     """
 
@@ -100,16 +97,22 @@ class Tagging:
         )
 
     def score_names(self) -> list[str]:
-        """Returns the names of all scores that an evaluation has."""
+        """Returns the names of the scores that an evaluation reports."""
         names = (*scores.names_of(self.setup.task.tag_scheme), "loss")
         return [f"eval_{name}" for name in names]
 
     def train(self) -> dict[str, float]:
         """Trains to the last step; returns {"loss", "global_step"}."""
-        advice = true_casing.advice(self.setup.task, self.sentences["train"])
+        task = self.setup.task
+        advice = true_casing.advice(
+            self.sentences["train"],
+            tag_scheme=task.tag_scheme,
+            do_lower_case=task.do_lower_case,
+            is_true_cased=task.true_cases is not None,
+        )
         if advice:
             logger.warning("%s", advice)
-        logger.info("Tag scheme: %s", self.setup.task.tag_scheme)
+        logger.info("Tag scheme: %s", task.tag_scheme)
         rows = self._features("train").columns
         reached = fine_tuning_workflow.train(
             self.trainer,
@@ -126,19 +129,21 @@ class Tagging:
         return reached
 
     def evaluate(self) -> dict[str, float]:
-        """Evaluates, writes eval_results.txt and returns its numbers.
+        """Evaluates, writes eval_results.txt and returns its content.
 
-        `eval_loss` is the mean over words, and `loss` the same, for the release's
-        name.
+        `eval_loss` is the mean over words. `loss` is the same number under the
+        release's name.
         """
         results = fine_tuning_workflow.write_results(self.trainer, self._eval_scores())
         self._write_card(results=results, predicted=self._predicted)
         return results
 
     def predict(self) -> list[str]:
-        """Writes the tags of the test sentences; returns lines about them.
+        """Writes the tags of the test sentences.
 
-        They tell the scores, where the test file has tags, and the predictions' place.
+        Returns:
+            Lines for the report: the scores, if the test file has tags, and the path
+            of the predictions.
         """
         evaluation = fine_tuning_workflow.prediction(
             self.trainer, self.options, progress=self.progress
@@ -162,7 +167,7 @@ class Tagging:
         return fine_tuning_workflow.score_lines(found) + lines
 
     def dry_run_report(self) -> str:
-        """Returns what the training would take."""
+        """Returns an estimate of the time and memory that training needs."""
         length = self.setup.task.max_seq_length
         return str(estimates.estimate(self.trainer, sequence_length=length))
 
@@ -194,7 +199,7 @@ class Tagging:
         ]
 
     def _scores(self, set_type, predicted):
-        """Returns the scores of each sentence's tags, and logs them by type."""
+        """Returns the scores of predicted tags and logs them by entity type."""
         true = [list(sentence.tags) for sentence in self.sentences[set_type]]
         scheme = self.setup.task.tag_scheme
         if scheme != schemes.NONE:

@@ -97,14 +97,14 @@ def test_the_last_column_has_the_tags_unless_told(write):
 def test_columns_that_a_file_has_not_are_refused(write, content, columns, message):
     with pytest.raises(ValueError, match=message):
         examples.resolved_columns(write(content), examples.Columns(**columns))
-    with pytest.raises(ValueError, match="there is no column 9 for the words"):
+    with pytest.raises(ValueError, match="expected words in column 9, counted from 0"):
         examples.read_sentences(write(content), examples.Columns(word=9, tag=1))
 
 
 def test_tags_that_break_their_scheme_are_refused_with_their_line(write):
     path = write("EU B-ORG\n\na O\nb I-PER\n")
     sentences = examples.read_sentences(path, examples.Columns(tag=1))
-    with pytest.raises(ValueError, match=r"train\.txt:4: 'I-PER' at the start"):
+    with pytest.raises(ValueError, match=r"train\.txt:4: 'I-PER' does not continue"):
         examples.check_tags(path, sentences, "iob2")
     examples.check_tags(path, sentences, "none")
     untagged = examples.read_sentences(path, examples.Columns(tag=2))
@@ -115,7 +115,7 @@ def test_tags_that_break_their_scheme_are_refused_with_their_line(write):
 def test_an_entity_that_the_sentence_cuts_off_is_at_its_last_line(write):
     path = write("EU B-ORG\nb I-ORG\n\nc O\n")
     sentences = examples.read_sentences(path, examples.Columns(tag=1))
-    with pytest.raises(ValueError, match=r"train\.txt:2: the sentence ends within"):
+    with pytest.raises(ValueError, match=r"train\.txt:2: the sentence ends inside"):
         examples.check_tags(path, sentences, "iobes")
 
 
@@ -123,7 +123,7 @@ def test_a_tag_that_the_model_has_not_is_refused_with_its_line(write):
     path = write("EU B-ORG\n\na O\nb B-PER\n")
     sentences = examples.read_sentences(path, examples.Columns(tag=1))
     examples.check_known(path, sentences, ["O", "B-ORG", "B-PER"])
-    with pytest.raises(ValueError, match=r"train\.txt:4: the tag 'B-PER' is none of"):
+    with pytest.raises(ValueError, match=r"train\.txt:4: the tag 'B-PER' is not one"):
         examples.check_known(path, sentences, ["O", "B-ORG"])
 
 

@@ -30,13 +30,13 @@ def test_the_defaults_are_those_of_the_releases_tools():
     [
         ({"do_train": False}, "Nothing to do; expected --do_train, --do_eval or"),
         ({"vocab_file": None}, "Training without --init_checkpoint needs --vocab_file"),
-        ({"labels": "O"}, "--labels=O: expected two or more different tags"),
-        ({"labels": "O,B-X,O"}, "expected two or more different tags"),
+        ({"labels": "O"}, "--labels=O: expected at least two different tags"),
+        ({"labels": "O,B-X,O"}, "expected at least two different tags"),
         ({"tag_scheme": "bio"}, "--tag_scheme"),
         ({"feature_based": "first"}, "--feature_based"),
-        ({"doc_stride": 127}, "--doc_stride=127: expected at most .*, 126"),
+        ({"doc_stride": 127}, "--doc_stride=127: expected at most 126"),
         ({"max_seq_length": 2}, "--max_seq_length"),
-        ({"true_case": True}, "--true_case changes nothing where all is lower-cased"),
+        ({"true_case": True}, "--true_case has no effect on lowercased text"),
         (
             {"feature_based": "last", "frozen_layers": "2"},
             "--feature_based=last freezes the whole encoder",

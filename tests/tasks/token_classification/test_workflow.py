@@ -132,9 +132,9 @@ def test_a_text_is_split_at_white_space_and_punctuation(text, words, starts):
 @pytest.mark.parametrize(
     "asked, message",
     [
-        ("one text", "Expected a list of sentences, got one string"),
-        ([["a", ""]], "Input 0 is .* words that are not empty"),
-        (["a", 7], "Input 1 is 7; expected a text, or a list of words"),
+        ("one text", "Expected a list of sentences, got a string"),
+        ([["a", ""]], "Input 0 is .* list of non-empty words"),
+        (["a", 7], "Input 1 is 7; expected a string or a list"),
     ],
 )
 def test_inputs_of_the_wrong_kind_are_refused(names_run, asked, message):
@@ -249,12 +249,12 @@ def test_parts_of_speech_are_scored_by_accuracy(small, tmp_path, monkeypatch):
         (
             {},
             {"train": conll("a/B-X b/O", "c/O d/I-X", "e/B-X")},
-            r"train\.txt:5: 'I-X' at the start does not go on .* not IOB2",
+            r"train\.txt:5: 'I-X' does not continue .* not IOB2",
         ),
         (
             {},  # Lines 1 to 180, of 60 sentences; then the slip.
             {"train": conll(*["a/B-X b/O"] * 60, "c/O d/X")},
-            r"train\.txt:182: the tag 'X' is none of B-…, I-… and O, so it is not IOB2",
+            r"train\.txt:182: the tag 'X' is not one of B-…, I-… and O, so the .* IOB2",
         ),
         ({}, {"train": "a O\nb\n"}, r"train\.txt:2: expected 2 columns"),
         ({}, {"train": ""}, r"train\.txt has no words"),
@@ -273,12 +273,12 @@ def test_parts_of_speech_are_scored_by_accuracy(small, tmp_path, monkeypatch):
         (
             {"do_eval": True},
             {"train": conll("a/B-X b/O"), "dev": conll("a/O b/B-Y")},
-            r"dev\.txt:2: the tag 'B-Y' is none of the model's: O, B-X, I-X",
+            r"dev\.txt:2: the tag 'B-Y' is not one of the model's tags O, B-X, I-X",
         ),
         (
             {"do_eval": True},
             {"train": conll("a/B-X b/O"), "dev": conll("a/O b/I-X")},
-            r"dev\.txt:2: 'I-X' at the start",
+            r"dev\.txt:2: 'I-X' does not continue",
         ),
         (
             {"do_eval": True},
@@ -364,8 +364,8 @@ def test_true_cases_are_learned_and_kept_with_the_run(small, tmp_path):
 @pytest.mark.parametrize(
     "values, warned",
     [
-        ({}, "--do_lower_case=False, find more entities"),
-        ({"do_lower_case": False}, "1 of 2 sentences to train on are in capitals"),
+        ({}, "--do_lower_case=False find more entities"),
+        ({"do_lower_case": False}, "1 of 2 training sentences are in capitals"),
         ({"do_lower_case": False, "true_case": True}, None),
         ({"tag_scheme": "none"}, None),
     ],
@@ -373,7 +373,12 @@ def test_true_cases_are_learned_and_kept_with_the_run(small, tmp_path):
 def test_a_casing_that_hurts_is_told(small, values, warned):
     train = conll("A/O cat/B-X", "A/O CAT/B-X IS/O")
     prepared = run_setup.prepare(small(values, train=train))
-    advice = true_casing.advice(prepared.task, prepared.sentences["train"])
+    advice = true_casing.advice(
+        prepared.sentences["train"],
+        tag_scheme=prepared.task.tag_scheme,
+        do_lower_case=prepared.task.do_lower_case,
+        is_true_cased=prepared.task.true_cases is not None,
+    )
     assert (warned in advice) if warned else advice is None
 
 
@@ -386,7 +391,7 @@ def test_a_casing_that_hurts_is_told(small, values, warned):
         ({"document_context": True}, "document_context False, but this one has True"),
         ({"feature_based": "last"}, "feature_based None, but this one has 'last'"),
         ({"labels": "O,B-PER,I-PER,B-LOC,I-LOC"}, r"labels \['O', 'B-LOC'"),
-        ({"do_train": False, "labels": "O,B-PER"}, "leave --labels out"),
+        ({"do_train": False, "labels": "O,B-PER"}, "omit --labels"),
     ],
 )
 def test_a_run_of_another_task_is_not_continued(
