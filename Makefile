@@ -14,10 +14,10 @@ help:
 	@echo "make test       lint and all fast tests, in two processes; WORKERS=4: in four"
 	@echo "make test-slow  all tests, also those that take minutes or gigabytes"
 	@echo "make test-beam  the tests of Apache Beam's runners, in .venv-beam"
-	@echo "make lint       ruff: rules and format"
-	@echo "make format     ruff: mend what it can"
+	@echo "make lint       ruff (rules and format) and mypy (types)"
+	@echo "make format     format the code and fix what ruff can fix"
 	@echo "make notebooks  build colab/*.ipynb from colab/*.py"
-	@echo "make lock       resolve requirements/default.txt anew"
+	@echo "make lock       update requirements/default.txt"
 
 demo: .venv/installed
 	$(BIN)/python tools/run_demo.py $(if $(DEMO_CORPUS),--corpus_file="$(DEMO_CORPUS)")
@@ -34,6 +34,7 @@ test-beam: .venv-beam/installed
 lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 format: .venv/installed
 	$(BIN)/ruff check --fix .
@@ -52,7 +53,7 @@ lock:
 	build/lock/bin/pip freeze --all --exclude pip --exclude bert_tf >> build/lock/default.txt
 	mv build/lock/default.txt requirements/default.txt
 
-# The environment, made anew only where the lock file changed.
+# The environment, updated only if the lock file changed.
 .venv/locked: requirements/default.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --requirement requirements/default.txt
