@@ -1,1 +1,4 @@
-"""The 33 released models: their names, download and unpacking."""
+"""The released models by name: `models` lists them, `fetching` provides their folders.
+
+`downloading` gets a file over HTTP, `unpacking` turns a released zip into a folder.
+"""

@@ -1,4 +1,4 @@
-"""Released models by name: downloaded, unpacked and kept in a cache."""
+"""Provides released models by name: downloaded, unpacked and cached."""
 
 import contextlib
 import hashlib
@@ -6,6 +6,8 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Iterator
+from typing import Any
 
 from bert_tf import files
 from bert_tf import progress as progress_module
@@ -16,31 +18,36 @@ from bert_tf.checkpoints.catalogue import unpacking
 logger = logging.getLogger(__name__)
 
 CACHE_VARIABLE = "BERT_TF_CACHE"
-_SECONDS_BETWEEN_LOOKS = 0.2
+_SECONDS_BETWEEN_ATTEMPTS = 0.2
 _CHUNK_BYTES = 1 << 20
 
 
-def fetch(name, *, cache_dir=None, progress=progress_module.silent) -> str:
-    """Returns the folder of a released model, which is downloaded where it is missing.
+def fetch(
+    name: str,
+    *,
+    cache_dir: str | os.PathLike[str] | None = None,
+    progress: progress_module.Progress = progress_module.silent,
+) -> str:
+    """Returns the folder of a released model; downloads it if it is not cached.
 
-    A download that broke off goes on where it stopped. A zip that lies where the
-    download would go, put there by hand, is taken instead, and stays.
+    An interrupted download is resumed. A zip that the user has put where the download
+    would go is used instead, and kept.
 
     Args:
         name: such as "bert-base-uncased" or "bert-tiny", or the name of a released
             folder, such as "cased_L-12_H-768_A-12".
         cache_dir: folder of all models; None: `default_cache_dir()`.
-        progress: `progress.Progress`; counts megabytes.
+        progress: reports megabytes.
 
     Returns:
         Path of a folder with `bert_model.ckpt.*`, `bert_config.json` and `vocab.txt`.
-        It is named as the released one, so that its name tells the casing.
+        It has the released folder's name, which shows the casing.
 
     Raises:
-        OSError: it cannot be downloaded; the message names the URL, and the path at
-            which the file can be put by hand. Or the cache cannot be written.
-        ValueError: no released model has this name, or the file is not what it should
-            be.
+        OSError: the download failed (the message names the URL, and the path where the
+            user can put the file), or the cache cannot be written.
+        ValueError: no released model has this name, or the file is damaged or another
+            one.
 
     Example:
         folder = fetch("bert-tiny")
@@ -53,13 +60,14 @@ def fetch(name, *, cache_dir=None, progress=progress_module.silent) -> str:
     folder = os.path.join(cache_dir, *entry.path.split("/"))
     if name == entry.folder and models.is_released_twice(name):
         logger.warning(
-            "%s is the model of 2020; that of 2018 is called bert-base-uncased.", name
+            "%s is the model of 2020; that of 2018 is called bert-base-uncased.",
+            name,
         )
     if unpacking.is_unpacked(folder):
         return folder
     files.make_folders(os.path.dirname(folder))
     with _lock(f"{folder}.lock", entry):
-        # Another process may have been at it.
+        # Another process may have fetched it meanwhile.
         if not unpacking.is_unpacked(folder):
             _fetch(entry, folder, progress)
     return folder
@@ -81,15 +89,17 @@ def default_cache_dir() -> str:
     return os.path.join(caches, "bert_tf")
 
 
-def _fetch(entry, folder, progress):
+def _fetch(
+    entry: models.Entry, folder: str, progress: progress_module.Progress
+) -> None:
     if os.path.lexists(folder):
         raise ValueError(
-            f"{folder} is there, but lacks {', '.join(unpacking.missing(folder))}; "
-            "remove it, or bring back what is missing."
+            f"{folder} exists, but lacks {', '.join(unpacking.missing(folder))}; "
+            "remove it, or restore the missing files."
         )
     by_hand = f"{folder}.zip"
     if os.path.exists(by_hand):
-        logger.info("%s: taken as %s.", by_hand, entry.model.name)
+        logger.info("Using %s as %s.", by_hand, entry.model.name)
         _check_sha256(by_hand, entry)
         unpacking.unpack(by_hand, folder, entry.model, progress=progress)
         return
@@ -100,13 +110,18 @@ def _fetch(entry, folder, progress):
         _check_sha256(downloaded, entry)
         unpacking.unpack(downloaded, folder, entry.model, progress=progress)
     except ValueError:
-        # It is of no use to anyone; the next fetch gets another one.
+        # The file is useless; the next fetch downloads it again.
         os.remove(downloaded)
         raise
     os.remove(downloaded)
 
 
-def _download(entry, downloaded, by_hand, progress):
+def _download(
+    entry: models.Entry,
+    downloaded: str,
+    by_hand: str,
+    progress: progress_module.Progress,
+) -> None:
     try:
         downloading.download(
             entry.url,
@@ -117,16 +132,15 @@ def _download(entry, downloaded, by_hand, progress):
         )
     except OSError as error:
         reason = str(error).rstrip(".")
-        kept = "What has come so far is kept. " * downloading.has_begun(downloaded)
+        has_part = downloading.has_begun(downloaded)
+        kept = "The part received so far is kept. " if has_part else ""
         raise OSError(
-            f"{entry.url} cannot be downloaded: {reason}. {kept}Without a network, get "
-            "that file elsewhere and put it into the folder "
-            f"{os.path.dirname(by_hand)} under the name {os.path.basename(by_hand)}; "
-            "it is then taken from there."
+            f"{entry.url} cannot be downloaded: {reason}. {kept}Without a network, "
+            f"copy that file to {by_hand}; it is then used instead."
         ) from None
 
 
-def _check_sha256(path, entry):
+def _check_sha256(path: str, entry: models.Entry) -> None:
     if entry.sha256 is None:
         return
     digest = hashlib.sha256()
@@ -141,21 +155,23 @@ def _check_sha256(path, entry):
 
 
 @contextlib.contextmanager
-def _lock(path, entry):
-    """Holds a lock that ends with the process, however that ends."""
+def _lock(path: str, entry: models.Entry) -> Iterator[None]:
+    """Holds a lock that the system releases when the process ends, however it ends."""
     with files.open_file(path, "ab") as file:
-        is_told = False
+        is_logged = False
         while not _try_lock(file):
-            if not is_told:
-                logger.info("Another process fetches %s; waiting.", entry.model.name)
-                is_told = True
-            time.sleep(_SECONDS_BETWEEN_LOOKS)
-        # Closing gives it back. The file stays: removing it would open a gap between
-        # two who wait for it.
+            if not is_logged:
+                logger.info(
+                    "Another process is fetching %s; waiting.", entry.model.name
+                )
+                is_logged = True
+            time.sleep(_SECONDS_BETWEEN_ATTEMPTS)
+        # Closing the file releases the lock. The file stays: if it were removed, two
+        # waiting processes could lock two different files of that name.
         yield
 
 
-def _try_lock(file):
+def _try_lock(file: Any) -> bool:
     try:
         if sys.platform == "win32":
             import msvcrt

@@ -1,12 +1,13 @@
-"""The released models: where the zip of each is, and under what names it is known."""
+"""The list of released models: the URL of each zip, and the names of each model."""
 
 import dataclasses
+from collections.abc import Iterator
 
 from bert_tf.modeling import released
 
 BASE_URL = "https://storage.googleapis.com/bert_models"
 _SMALL_RELEASE = "2020_02_20"
-# Name -> where its zip is under the URL above, less ".zip". The small ones follow.
+# Name -> path of its zip below the URL, without ".zip". The small models follow a rule.
 _PATHS = {
     "bert-base-uncased": "2018_10_18/uncased_L-12_H-768_A-12",
     "bert-large-uncased": "2018_10_18/uncased_L-24_H-1024_A-16",
@@ -27,32 +28,33 @@ class Entry:
     """A released model and its zip."""
 
     model: released.ReleasedModel  # Its name, size and casing.
-    path: str  # Of the zip below `BASE_URL`, and of its folder in a cache.
-    # Hexadecimal digits, or None: none was ever published.
+    path: str  # Of the zip below `BASE_URL`, and of its folder in the cache.
+    # Hexadecimal; None, because no checksums were published.
     sha256: str | None = None
 
     @property
-    def url(self):
-        """Where the zip is."""
+    def url(self) -> str:
+        """URL of the zip."""
         return f"{BASE_URL}/{self.path}.zip"
 
     @property
-    def folder(self):
-        """The name of the released folder, which says its casing."""
+    def folder(self) -> str:
+        """Name of the released folder, which shows the casing."""
         return self.path.rpartition("/")[2]
 
 
-def _entries():
+def _entries() -> Iterator[tuple[str, Entry]]:
     for name, model in released.MODELS.items():
         path = _PATHS.get(name, f"{_SMALL_RELEASE}/{name}")
         yield name, Entry(model=model, path=path)
 
 
-# Name -> entry, for all 33.
+# Name -> entry of all 33 models.
 MODELS = dict(_entries())
-# Other names -> name: those of the small models' README, and released folders'. The
-# folder uncased_L-12_H-768_A-12 was released twice: the one of 2020 has that name
-# here, as all small ones have theirs; that of 2018 is bert-base-uncased.
+# Any known name -> name: names of released folders, and those in the README of the
+# small models. The folder uncased_L-12_H-768_A-12 was released twice. Here the name
+# means the model of 2020, like the names of all small models; that of 2018 is
+# bert-base-uncased.
 ALIASES = {
     **{entry.folder: name for name, entry in MODELS.items()},
     **{name: name for name in MODELS},
@@ -60,17 +62,17 @@ ALIASES = {
 }
 
 
-def is_name(name):
-    """Returns whether a text is a name of a released model, or of its folder."""
+def is_name(name: str) -> bool:
+    """Returns whether a text names a released model or its folder."""
     return name in ALIASES
 
 
-def is_released_twice(folder):
+def is_released_twice(folder: str) -> bool:
     """Returns whether two models were released in folders of the same name."""
     return [entry.folder for entry in MODELS.values()].count(folder) > 1
 
 
-def find(name):
+def find(name: str) -> Entry:
     """Returns the `Entry` of a released model.
 
     Args:
@@ -81,5 +83,5 @@ def find(name):
         ValueError: no released model has this name.
     """
     if name not in ALIASES:
-        released.find(name)  # Raises, and says which names there are.
+        released.find(name)  # Raises an error that lists the names.
     return MODELS[ALIASES[name]]

@@ -84,7 +84,7 @@ def test_the_file_arrives_whole(server, tmp_path, script, starts):
         ([http.status(403)], 1, "^the server answered 403 Forbidden$"),
         ([http.status(500)] * 9, 4, "^the server answered 500 Internal Server Error$"),
         ([http.hang_up] * 9, 4, "^the connection broke"),
-        ([http.stall_after(0, seconds=2)] * 9, 4, r"^nothing came for 0\.5 s$"),
+        ([http.stall_after(0, seconds=2)] * 9, 4, r"^nothing was received for 0\.5 s$"),
         ([http.cut_after(0)] * 9, 4, "^the connection ended after 0 of 300000 bytes$"),
         ([http.redirect("/a")] * 99, 5, "infinite loop$"),
         ([http.redirect("file:///etc/passwd")], 1, "not allowed$"),

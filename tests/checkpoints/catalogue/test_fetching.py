@@ -122,7 +122,7 @@ def test_without_a_network_the_message_says_what_to_put_where(
     assert "\n" not in message
     assert f"{server.url}/{ZIP}" in message
     folder, name = os.path.split(tmp_path / ZIP)
-    assert f"into the folder {folder} under the name {name};" in message
+    assert f"copy that file to {folder}/{name};" in message
     # Who does as it says is done.
     pathlib.Path(folder, name).write_bytes(content)
     assert unpacking.is_unpacked(fetch(tmp_path))
@@ -130,7 +130,9 @@ def test_without_a_network_the_message_says_what_to_put_where(
 
 def test_a_download_that_broke_off_goes_on_in_the_next_fetch(server, tmp_path):
     server.script = [http.cut_after(1000), http.status(404)]
-    with pytest.raises(OSError, match=r"404 Not Found\. What has come so far is kept"):
+    with pytest.raises(
+        OSError, match=r"404 Not Found\. The part received so far is kept"
+    ):
         fetch(tmp_path)
     assert not (tmp_path / double.PATH).exists()
     assert unpacking.is_unpacked(fetch(tmp_path))
@@ -140,8 +142,8 @@ def test_a_download_that_broke_off_goes_on_in_the_next_fetch(server, tmp_path):
 @pytest.mark.parametrize(
     "wrong, message",
     [
-        (b"<html>Log in, please</html>", "is no zip"),
-        (b"PK\x03\x04 and so on", "cut short or damaged"),
+        (b"<html>Log in, please</html>", "is not a zip file"),
+        (b"PK\x03\x04 and so on", "truncated or damaged"),
     ],
 )
 def test_a_wrong_download_is_removed_so_that_the_next_fetch_works(
@@ -159,7 +161,7 @@ def test_a_wrong_zip_that_was_put_there_stays_and_is_named(server, tmp_path):
     path = tmp_path / ZIP
     path.parent.mkdir(parents=True)
     path.write_bytes(b"PK")
-    with pytest.raises(ValueError, match="cut short or damaged") as caught:
+    with pytest.raises(ValueError, match="truncated or damaged") as caught:
         fetch(tmp_path)
     assert str(path) in str(caught.value)
     assert path.read_bytes() == b"PK"
@@ -181,7 +183,7 @@ def test_a_checksum_is_compared_where_the_catalogue_has_one(
 def test_a_folder_with_files_missing_is_not_taken_for_the_model(server, tmp_path):
     folder = pathlib.Path(fetch(tmp_path))
     (folder / "vocab.txt").unlink()
-    with pytest.raises(ValueError, match=r"is there, but lacks vocab\.txt; remove it"):
+    with pytest.raises(ValueError, match=r"exists, but lacks vocab\.txt; remove it"):
         fetch(tmp_path)
     shutil.rmtree(folder)
     assert unpacking.is_unpacked(fetch(tmp_path))
@@ -253,7 +255,7 @@ def test_the_cache_is_where_the_system_keeps_such_things(
 # yet at its place, until it is killed.
 IN_A_PROCESS = """
 import sys, time
-from bert_tf.checkpoints import fetching, unpacking
+from bert_tf.checkpoints.catalogue import fetching, unpacking
 from tests.checkpoints.catalogue import released_double
 
 url, cache, mode = sys.argv[1:]
@@ -327,7 +329,7 @@ def test_two_processes_that_want_the_same_model_download_it_once(
         time.sleep(0.01)
     with caplog.at_level(logging.INFO):
         folder = fetch(tmp_path)
-    assert "Another process fetches bert-double; waiting." in caplog.text
+    assert "Another process is fetching bert-double; waiting." in caplog.text
     assert process.communicate()[0] == f"{folder}\n"
     assert unpacking.is_unpacked(folder)
     assert len(server.asked) == 1

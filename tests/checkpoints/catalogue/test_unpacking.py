@@ -154,10 +154,13 @@ HOSTILE = "whose name leads out of its folder"
         # Content that was damaged on the way.
         (patched(b"PK\x03\x04", 80, lambda b: b ^ 255), "is damaged"),
         # Not all of it.
-        (cut(0.5), "is cut short or damaged"),
-        (cut(0.999), "is cut short or damaged"),
+        (cut(0.5), "is truncated or damaged"),
+        (cut(0.999), "is truncated or damaged"),
         (lambda files: b"", "begins with b''"),
-        (lambda files: b"<!DOCTYPE html><html>", r"is no zip: it begins with b'<!DOC"),
+        (
+            lambda files: b"<!DOCTYPE html><html>",
+            r"is not a zip file: it begins with b'<",
+        ),
         (without(DATA), r"has no bert_model.ckpt.data-00000-of-00001; expected"),
         (without(INDEX), r"has no bert_model.ckpt.index; expected"),
         (without(VOCAB), r"has no vocab.txt; expected the zip of a released model"),
