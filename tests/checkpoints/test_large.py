@@ -12,16 +12,16 @@ MEASURED = """
 import sys, time
 import numpy as np
 import tensorflow as tf
-from bert_tf.checkpoints import names, native, rotation
-from bert_tf.modeling import config
-from bert_tf.pretraining import model as pretraining
+from bert_tf.checkpoints import names
+from bert_tf.checkpoints.release import bundle, rotation
+from bert_tf.modeling import config, pretrainer
 from bert_tf.data.parallel import worker_processes
 
 def peak():
     return worker_processes.peak_memory_mb() / 1000
 
 folder, action = sys.argv[1:]
-model = pretraining.BertPretrainer(config.BertConfig.named("bert-large-uncased"))
+model = pretrainer.BertPretrainer(config.BertConfig.named("bert-large-uncased"))
 state = {name: w.value for name, w in names.checkpoint_variables(model).items()}
 for name, variable in list(state.items()):
     for number, slot in enumerate(names.SLOTS, start=2):
@@ -33,7 +33,7 @@ before, start = peak(), time.time()
 if action == "save":
     rotation.write_step(folder, 1, {**state, "global_step": np.int64(1)})
 else:
-    native.assign(folder, state)
+    bundle.assign(folder, state)
 seconds, after = time.time() - start, peak()
 for number, name in enumerate(sorted(state)):
     value = state[name]
