@@ -10,25 +10,10 @@ names its optimizer: import `bert_tf.optimization` too, or use `bert_tf.load_mod
 which reads the weights alone.
 """
 
-# Keras finds a serialized class only if the module that registers it was imported.
-from bert_tf.modeling import bert
-from bert_tf.modeling import classifier
-from bert_tf.modeling import distilled_classifier
-from bert_tf.modeling import left_to_right
-from bert_tf.modeling import multiple_choice
-from bert_tf.modeling import pretrainer
-from bert_tf.modeling import rankers
-from bert_tf.modeling import span_predictor
-from bert_tf.modeling import token_classifier
+import importlib
+import pkgutil
 
-__all__ = [
-    "bert",
-    "classifier",
-    "distilled_classifier",
-    "left_to_right",
-    "multiple_choice",
-    "pretrainer",
-    "rankers",
-    "span_predictor",
-    "token_classifier",
-]
+# Keras finds a serialized class only if the module that registers it was imported. So
+# every module of this folder is imported, and a new model needs no line here.
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")

@@ -15,6 +15,7 @@ from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.serving import options as serving_options
 from bert_tf.serving import predictors
+from bert_tf.serving import tasks
 
 # A SavedModel's folder for files that its graph does not read.
 EXTRA_FOLDER = "assets.extra"
@@ -25,14 +26,6 @@ RUN_FILES = (
     companion_files.VOCAB_FILE,
     companion_files.CONFIG_FILE,
 )
-# Kind of task -> the module whose `create` returns what its SavedModel answers.
-SIGNATURES = {
-    "classification": "bert_tf.serving.class_signatures",
-    "multiple_choice": "bert_tf.serving.choice_signatures",
-    "question_answering": "bert_tf.serving.span_signatures",
-    "retrieval": "bert_tf.serving.vector_signatures",
-    "token_classification": "bert_tf.serving.tag_signatures",
-}
 
 
 def export_saved_model(
@@ -43,8 +36,8 @@ def export_saved_model(
 ) -> str:
     """Writes the model of a training run as a SavedModel, completely or not at all.
 
-    Its signatures are those of `SIGNATURES`; `assets.extra/` holds the run's task.json,
-    vocab.txt and bert_config.json.
+    `serving.tasks` names the module of its signatures. `assets.extra/` holds the run's
+    task.json, vocab.txt and bert_config.json.
 
     Args:
         output_dir: `output_dir` of the training run.
@@ -64,11 +57,6 @@ def export_saved_model(
     files.check_can_be_made(export_dir)
     model = predictors.load(output_dir)
     progress("export", 1, 3, unit="stages")
-    if model.task.KIND not in SIGNATURES:
-        raise ValueError(
-            f"{output_dir} is a run of the task {model.task.KIND!r}, which has no "
-            "SavedModel; use bert_tf.load, which works for every run."
-        )
     kept = {}
     for name in RUN_FILES:
         with files.open_file(os.path.join(output_dir, name), "rb") as file:
@@ -114,7 +102,7 @@ def export_encoder(
 
 def _write(model, kept, export_dir, progress):
     """Writes the SavedModel of a model, with extra files."""
-    signatures = importlib.import_module(SIGNATURES[model.task.KIND])
+    signatures = importlib.import_module(tasks.TASKS[model.task.KIND].signatures)
     module = signatures.create(model)
     with _complete_or_absent_folder(export_dir) as folder:
         _save(module, folder, export_dir)

@@ -7,16 +7,7 @@ from typing import Any
 
 from bert_tf import files
 from bert_tf.checkpoints import companion_files
-
-# Kind of task -> the module whose `load` returns its predictor. It is imported when a
-# run needs it, so that one task works where another cannot be imported.
-_PREDICTORS = {
-    "classification": "bert_tf.tasks.classification.predictor",
-    "multiple_choice": "bert_tf.tasks.multiple_choice.predictor",
-    "question_answering": "bert_tf.tasks.question_answering.predictor",
-    "retrieval": "bert_tf.tasks.retrieval.predictor",
-    "token_classification": "bert_tf.tasks.token_classification.predictor",
-}
+from bert_tf.serving import tasks
 
 
 def load(run_dir: str) -> Any:
@@ -54,12 +45,12 @@ def load(run_dir: str) -> Any:
         [{'label': 'weather', 'probabilities': {'cooking': 0.01, 'weather': 0.99}}]
     """
     kind = _kind(run_dir)
-    if kind not in _PREDICTORS:
+    if kind not in tasks.TASKS:
         raise ValueError(
             f"{run_dir} is a run of the task {kind!r}; expected one of "
-            f"{', '.join(_PREDICTORS)}."
+            f"{', '.join(tasks.TASKS)}."
         )
-    return importlib.import_module(_PREDICTORS[kind]).load(run_dir)
+    return importlib.import_module(tasks.TASKS[kind].predictor).load(run_dir)
 
 
 def _kind(run_dir):
