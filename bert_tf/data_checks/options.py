@@ -4,16 +4,8 @@ import dataclasses
 from typing import Any
 
 from bert_tf import options as options_module
+from bert_tf.data_checks import tasks
 from bert_tf.options import option
-
-TASKS = (
-    "classification",
-    "multiple_choice",
-    "pretraining",
-    "question_answering",
-    "retrieval",
-    "token_classification",
-)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -28,7 +20,9 @@ class CheckDataOptions(options_module.Options):
     --task=pretraining are the flags of create_pretraining_data.
     """
 
-    task: str = option(choices=TASKS, help="The task that the data is for.")
+    task: str = option(
+        choices=tuple(tasks.TASKS), help="The task that the data is for."
+    )
     init_checkpoint: str | None = option(
         None,
         help="Checkpoint that training would start from. It provides vocabulary, "

@@ -1,8 +1,6 @@
 """The work of check_data: runs the checks of one task and estimates its training."""
 
 import dataclasses
-from collections.abc import Callable
-from collections.abc import Mapping
 from typing import Any
 
 from bert_tf import options as options_module
@@ -10,101 +8,12 @@ from bert_tf import progress as progress_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.data import findings as findings_module
 from bert_tf.data_checks import options as data_checks_options
-from bert_tf.fine_tuning import checks as fine_tuning_checks
-from bert_tf.pretraining_data import checks as pretraining_data_checks
-from bert_tf.pretraining_data import options as pretraining_data_options
-from bert_tf.tasks.classification import checks as classification_checks
-from bert_tf.tasks.classification import data_options
-from bert_tf.tasks.classification import options as classification_options
-from bert_tf.tasks.multiple_choice import checks as multiple_choice_checks
-from bert_tf.tasks.multiple_choice import options as multiple_choice_options
-from bert_tf.tasks.question_answering import checks as question_answering_checks
-from bert_tf.tasks.question_answering import options as question_answering_options
-from bert_tf.tasks.retrieval import checks as retrieval_checks
-from bert_tf.tasks.retrieval import options as retrieval_options
-from bert_tf.tasks.token_classification import checks as token_classification_checks
-from bert_tf.tasks.token_classification import options as token_classification_options
+from bert_tf.data_checks import tasks
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import estimates
 
-_Values = Mapping[str, object]  # Options by name.
 # Accepted for every task, even if its tool has no such flags.
 _STARTING_POINT = ("init_checkpoint", "bert_config_file", "vocab_file", "do_lower_case")
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Task:
-    """How the data of a task is checked."""
-
-    options: type[options_module.Options]  # Of the task's tool.
-    check: fine_tuning_checks.Check  # The function `check` of the task's checks.py.
-    # Placeholders for options that the tool requires and the checks do not read.
-    unread: Mapping[str, object]
-    # Flag of the tool -> flags, any one of which switches it on.
-    implied: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
-    # Returns further values that follow from the given ones.
-    follows: Callable[[_Values], _Values] = lambda given: {}
-
-
-def _follows_for_classifier(given: _Values) -> _Values:
-    """Lets a task without training data, such as AX, be checked."""
-    if str(given.get("task_name")).lower() in data_options.WITHOUT_TRAINING:
-        return {"do_train": False, "do_predict": True}
-    return {}
-
-
-def _follows_for_retrieval(given: _Values) -> _Values:
-    """Fills in the bi-encoder run that a cross-encoder requires; it is not read."""
-    if given.get("model") == retrieval_options.CROSS_ENCODER:
-        return {"retrieve_with": "unread"}
-    return {}
-
-
-_OF_A_RUN = {"output_dir": "."}
-_FILES = {
-    "do_train": ("data_dir", "train_file", "tfds_name"),
-    "do_eval": ("eval_file",),
-    "do_predict": ("predict_file",),
-}
-TASKS = {
-    "classification": Task(
-        options=classification_options.RunClassifierOptions,
-        check=classification_checks.check,
-        unread=_OF_A_RUN,
-        implied=_FILES,
-        follows=_follows_for_classifier,
-    ),
-    "multiple_choice": Task(
-        options=multiple_choice_options.RunSwagOptions,
-        check=multiple_choice_checks.check,
-        unread=_OF_A_RUN,
-        implied=_FILES,
-    ),
-    "pretraining": Task(
-        options=pretraining_data_options.CreatePretrainingDataOptions,
-        check=pretraining_data_checks.check,
-        unread={"output_file": "unwritten", "vocab_file": "unread"},
-    ),
-    "question_answering": Task(
-        options=question_answering_options.RunSquadOptions,
-        check=question_answering_checks.check,
-        unread=_OF_A_RUN,
-        implied={"do_train": ("train_file",), "do_predict": ("predict_file",)},
-    ),
-    "retrieval": Task(
-        options=retrieval_options.RunRetrievalOptions,
-        check=retrieval_checks.check,
-        unread=_OF_A_RUN,
-        implied=_FILES,
-        follows=_follows_for_retrieval,
-    ),
-    "token_classification": Task(
-        options=token_classification_options.RunNerOptions,
-        check=token_classification_checks.check,
-        unread=_OF_A_RUN,
-        implied={"do_train": ("data_dir",)},
-    ),
-}
 
 
 def run(
@@ -121,7 +30,7 @@ def run(
     Raises:
         OptionError: a flag is missing, or does not belong to the task.
     """
-    task = TASKS[options.task]
+    task = tasks.TASKS[options.task]()
     record = task_options(options)
     start = _start(options, progress)
     findings = findings_module.Findings()
@@ -159,7 +68,7 @@ def task_options(
     Raises:
         OptionError: the tool does not have a flag, or refuses the combination.
     """
-    task = TASKS[options.task]
+    task = tasks.TASKS[options.task]()
     names = {field.name: field for field in dataclasses.fields(task.options)}
     given = {
         name: value

@@ -1,0 +1,133 @@
+"""The tasks whose data can be checked: one function per task.
+
+Each function imports its task, so that `check_data --help` imports none of them.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from collections.abc import Mapping
+from typing import Any
+
+from bert_tf import options as options_module
+
+_Values = Mapping[str, object]  # Options by name.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Task:
+    """How the data of a task is checked."""
+
+    options: type[options_module.Options]  # Of the task's tool.
+    check: Callable[..., Any]  # Its `fine_tuning.checks.Check`.
+    # Placeholders for options that the tool requires and the checks do not read.
+    unread: _Values
+    # Flag of the tool -> flags, any one of which switches it on.
+    implied: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    # Returns further values that follow from the given ones.
+    follows: Callable[[_Values], _Values] = lambda given: {}
+
+
+_OF_A_RUN = {"output_dir": "."}
+_FILES = {
+    "do_train": ("data_dir", "train_file", "tfds_name"),
+    "do_eval": ("eval_file",),
+    "do_predict": ("predict_file",),
+}
+
+
+def _classification() -> Task:
+    from bert_tf.tasks.classification import checks as classification_checks
+    from bert_tf.tasks.classification import data_options
+    from bert_tf.tasks.classification import options as classification_options
+
+    def follows(given: _Values) -> _Values:
+        """Lets a task without training data, such as AX, be checked."""
+        if str(given.get("task_name")).lower() in data_options.WITHOUT_TRAINING:
+            return {"do_train": False, "do_predict": True}
+        return {}
+
+    return Task(
+        options=classification_options.RunClassifierOptions,
+        check=classification_checks.check,
+        unread=_OF_A_RUN,
+        implied=_FILES,
+        follows=follows,
+    )
+
+
+def _multiple_choice() -> Task:
+    from bert_tf.tasks.multiple_choice import checks as multiple_choice_checks
+    from bert_tf.tasks.multiple_choice import options as multiple_choice_options
+
+    return Task(
+        options=multiple_choice_options.RunSwagOptions,
+        check=multiple_choice_checks.check,
+        unread=_OF_A_RUN,
+        implied=_FILES,
+    )
+
+
+def _pretraining() -> Task:
+    from bert_tf.pretraining_data import checks as pretraining_data_checks
+    from bert_tf.pretraining_data import options as pretraining_data_options
+
+    return Task(
+        options=pretraining_data_options.CreatePretrainingDataOptions,
+        check=pretraining_data_checks.check,
+        unread={"output_file": "unwritten", "vocab_file": "unread"},
+    )
+
+
+def _question_answering() -> Task:
+    from bert_tf.tasks.question_answering import checks as question_answering_checks
+    from bert_tf.tasks.question_answering import options as question_answering_options
+
+    return Task(
+        options=question_answering_options.RunSquadOptions,
+        check=question_answering_checks.check,
+        unread=_OF_A_RUN,
+        implied={"do_train": ("train_file",), "do_predict": ("predict_file",)},
+    )
+
+
+def _retrieval() -> Task:
+    from bert_tf.tasks.retrieval import checks as retrieval_checks
+    from bert_tf.tasks.retrieval import options as retrieval_options
+
+    def follows(given: _Values) -> _Values:
+        """Fills in the bi-encoder's run, which a cross-encoder requires, unread."""
+        if given.get("model") == retrieval_options.CROSS_ENCODER:
+            return {"retrieve_with": "unread"}
+        return {}
+
+    return Task(
+        options=retrieval_options.RunRetrievalOptions,
+        check=retrieval_checks.check,
+        unread=_OF_A_RUN,
+        implied=_FILES,
+        follows=follows,
+    )
+
+
+def _token_classification() -> Task:
+    from bert_tf.tasks.token_classification import checks as token_classification_checks
+    from bert_tf.tasks.token_classification import (
+        options as token_classification_options,
+    )
+
+    return Task(
+        options=token_classification_options.RunNerOptions,
+        check=token_classification_checks.check,
+        unread=_OF_A_RUN,
+        implied={"do_train": ("data_dir",)},
+    )
+
+
+TASKS: dict[str, Callable[[], Task]] = {
+    "classification": _classification,
+    "multiple_choice": _multiple_choice,
+    "pretraining": _pretraining,
+    "question_answering": _question_answering,
+    "retrieval": _retrieval,
+    "token_classification": _token_classification,
+}
