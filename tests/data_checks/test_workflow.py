@@ -128,7 +128,8 @@ def test_queries_passages_and_their_corpus(check, tmp_path):
         f"reading dev: {dev}:1: there is no column passage; the columns are query.",
         f"reading dev: {dev}:2: not JSON (Expecting ':' delimiter: line 1 column 9 "
         "(char 8)).",
-        f"reading corpus: {files['corpus_file']} has no passages; expected at least one.",
+        f"reading corpus: {files['corpus_file']} has no passages; expected at least "
+        "one.",
     ]
 
 
