@@ -488,8 +488,8 @@ def test_answers_that_are_elsewhere_have_file_and_line(check, tmp_path):
     line = lines.index('       "id": "q2",') + 1
     assert lines_of(findings, "error") == [
         f"answers: {train}:{line}: question q2: its answer 'the sea' is not in its "
-        "context at character 4, where 'old hou' stands; correct text or answer_start",
-        f"answers: {train}: 1 of 3 questions have no answer; give "
+        "context at character 4, which has 'old hou'; correct text or answer_start",
+        f"answers: {train}: 1 of 3 questions have no answer; use "
         "--version_2_with_negative",
     ]
     findings = check(
