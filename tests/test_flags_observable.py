@@ -449,7 +449,7 @@ OBSERVED = {
         "predict_batch_size": SQUAD_DIVIDES,
         "num_train_epochs": SQUAD + "test_train_and_evaluate_return_what_they_reached",
         "warmup_proportion": SQUAD_RATE,
-        "n_best_size": SQUAD + "test_the_list_is_as_long_as_n_best_size_says",
+        "n_best_size": SQUAD + "test_the_list_is_at_most_as_long_as_n_best_size_says",
         "max_answer_length": SQUAD
         + "test_answers_are_no_longer_than_max_answer_length",
         "version_2_with_negative": SQUAD + "test_a_run_may_have_no_answer",
@@ -488,7 +488,7 @@ OBSERVED = {
         + "test_normalized_vectors_have_length_1_and_their_direction",
         "attention_weights": EXTRACT + "test_attention_weights_are_the_encoders",
         "output_format": "tasks/feature_extraction/test_formats.py::"
-        "test_arrays_lie_end_to_end",
+        "test_arrays_of_all_lines_are_concatenated",
     },
     "export_saved_model": {
         "output_dir": NOT_EXPORTED,
