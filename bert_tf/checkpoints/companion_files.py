@@ -65,7 +65,7 @@ def read_json(path: str, *, advice: str = "correct or remove it") -> dict[str, A
         raise ValueError(f"{path} is not JSON: {error}; {advice}.") from None
     if not isinstance(values, dict):
         raise ValueError(
-            f"{path} holds a JSON {type(values).__name__}, expected an object; "
+            f"{path} contains a JSON {type(values).__name__}, expected an object; "
             f"{advice}."
         )
     return values

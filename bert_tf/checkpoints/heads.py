@@ -67,7 +67,7 @@ class HeadKind:
     arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     causal_model: type | None = None  # The class under causal attention, if another.
     weights: Mapping[str, str]  # Release's name -> shape in letters and digits.
-    # Start of the names that show this kind; None: another kind has the same names.
+    # Start of the names that show this kind; None: a different kind has the same names.
     shown_by: str | None
     hugging_face_class: str
     hugging_face_has_pooler: bool  # Whether that class has a pooler.
@@ -182,7 +182,7 @@ class Head:
         if self.label_kind == REGRESSION and self.num_labels != 1:
             raise ValueError(
                 f"A regression has 1 output, but the head has {self.num_labels}; "
-                "give the checkpoint that its task.json belongs to."
+                "pass the checkpoint that its task.json belongs to."
             )
 
     @property

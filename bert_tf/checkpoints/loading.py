@@ -101,7 +101,7 @@ def load_run(model: Any, run_dir: str) -> str:
     prefix = rotation.latest(run_dir)
     if prefix is None:
         raise ValueError(
-            f"{run_dir} holds no checkpoint; train there first, or name another run."
+            f"{run_dir} contains no checkpoint; train there first, or name another run."
         )
     report = load_checkpoint(model, prefix)
     if report.missing:
@@ -152,7 +152,7 @@ def create_model(source: source_module.Source, **kwargs: Any) -> Any:
         raise ValueError(
             f"{source.path} has a BiLSTM between encoder and head ({between[0]}), "
             "which no checkpoint describes; use bert_tf.load with the folder of its "
-            "run, or give a BertModel to load_checkpoint for the encoder alone."
+            "run, or pass a BertModel to load_checkpoint for the encoder alone."
         )
     return checkpoint_heads.create_model(
         source.required_config(), source.head, **kwargs
@@ -199,7 +199,7 @@ def _offered(model: Any, source: source_module.Source) -> list[str]:
     """Returns the names that may be read.
 
     The heads of classifiers, taggers and multiple choice have the same names. A head
-    that is known to be of another kind is not loaded.
+    that is known to be of a different kind is not loaded.
     """
     kind = checkpoint_heads.kind_of(model)
     is_other = source.head.is_known and kind not in (None, source.head.kind)
@@ -212,17 +212,17 @@ def _check(found: Mapping[str, Any], source: source_module.Source) -> None:
         example = min((*source.shapes, *source.unmapped), default="none")
         raise ValueError(
             f"The checkpoint {source.path} has no encoder weights: expected names such "
-            f"as {checkpoint_names.WORD_EMBEDDINGS}, got {example}; give a BERT "
+            f"as {checkpoint_names.WORD_EMBEDDINGS}, got {example}; pass a BERT "
             "checkpoint."
         )
     for name, variable in found.items():
         shape, expected = list(source.shapes[name]), list(variable.shape)
         if shape == expected:
             continue
-        advice = "give the bert_config.json that belongs to the checkpoint."
+        advice = "pass the bert_config.json that belongs to the checkpoint."
         if checkpoint_heads.is_sized_by_task(name):
             advice = (
-                "its head is of another size: extract the encoder with "
+                "its head is of a different size: extract the encoder with "
                 "convert_checkpoint --head=encoder, and start from that."
             )
         raise ValueError(

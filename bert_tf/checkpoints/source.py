@@ -18,7 +18,7 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Source:
-    """An opened checkpoint of any format; holds names and shapes, but no weights."""
+    """An opened checkpoint of any format; contains names and shapes, but no weights."""
 
     path: str  # The user's path, resolved to the checkpoint itself.
     format: str  # A key of `formats.FORMATS`.
@@ -52,7 +52,7 @@ class Source:
         if self.config is None:
             raise ValueError(
                 f"The size of the model in {self.path} is unknown; put its "
-                "bert_config.json beside it, or give --bert_config_file."
+                "bert_config.json beside it, or pass --bert_config_file."
             )
         return self.config
 
@@ -79,5 +79,5 @@ class Placement:
 
     places: collections.abc.Mapping[str, str]  # Release's name -> the target's name.
     without_place: tuple[str, ...] = ()  # Release's names that the target cannot store.
-    # Sentences on what the target computes differently, such as another activation.
+    # Sentences on what the target computes differently, such as a different activation.
     changes: tuple[str, ...] = ()

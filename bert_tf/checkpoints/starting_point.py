@@ -98,8 +98,9 @@ def of_options(
     for name in ("bert_config_file", "vocab_file"):
         if options.init_checkpoint is None and getattr(options, name) is None:
             raise ValueError(
-                f"{options.output_dir} holds no task.json, so --{name} is needed; or "
-                "give --init_checkpoint, or the output_dir of a training run."
+                f"{options.output_dir} contains no task.json, so --{name} is "
+                f"needed; or "
+                "pass --init_checkpoint, or the output_dir of a training run."
             )
     return find(
         options.init_checkpoint,
@@ -176,7 +177,7 @@ def _check_table_size(source: source_module.Source, num_pieces: int) -> None:
     if num_pieces != num_rows and not _is_padded(source, num_pieces, num_rows):
         raise ValueError(
             f"The vocabulary of {source.path} has {num_pieces} pieces, but its "
-            f"embedding table has {num_rows} rows, so ids would be wrong; give the "
+            f"embedding table has {num_rows} rows, so ids would be wrong; pass the "
             "matching vocabulary as --vocab_file. (A vocabulary given there may be "
             "shorter than the table, because tables can be padded.)"
         )
@@ -195,10 +196,10 @@ def _is_padded(source: source_module.Source, num_pieces: int, num_rows: int) -> 
 def _do_lower_case(given: bool | None, source: source_module.Source | None) -> bool:
     recorded = None if source is None else source.do_lower_case
     if source is not None and None not in (given, recorded) and given != recorded:
-        text = "lower-cased" if recorded else "cased"
+        text = "lowercased" if recorded else "cased"
         raise ValueError(
             f"--do_lower_case={given}, but {source.path} was trained on {text} text; "
-            f"give --do_lower_case={recorded}."
+            f"pass --do_lower_case={recorded}."
         )
     known = recorded if given is None else given
     return True if known is None else known

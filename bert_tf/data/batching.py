@@ -145,8 +145,9 @@ class ArraySource(Source):
             `columns` has the size of the last axis as the length of a column.
 
     Raises:
-        ValueError: there are no rows, arrays differ in N, or an array has another rank
-            or does not hold numbers.
+        ValueError: there are no rows, arrays differ in N, or an array has a different
+        rank
+            or does not contain numbers.
     """
 
     def __init__(self, columns: Mapping[str, np.ndarray]):
@@ -199,7 +200,7 @@ def training_batches(
 ) -> tf.data.Dataset:
     """Returns the batches of steps `start_step` to `num_steps - 1`.
 
-    Epochs follow each other without a gap, so one batch may hold the end of an epoch
+    Epochs follow each other without a gap, so one batch may contain the end of an epoch
     and the start of the next. The batch of a step is a function of (seed, step) alone:
     a resumed run does not read the batches before `start_step`.
 
@@ -213,7 +214,7 @@ def training_batches(
             is in order. More: rows are permuted within windows of this many rows, and
             the windows are permuted, so that reading stays local.
         length_buckets: lengths to cut the sequence columns of a batch to: the smallest
-            one that holds its longest row. Empty: rows keep their length.
+            one that fits its longest row. Empty: rows keep their length.
         group_by_length: whether rows of similar length share a batch. The order is then
             a different function of (seed, epoch).
         share: the rows of each batch to return, such as range(8, 16); None for all.

@@ -1,8 +1,8 @@
-"""Cuts each batch to the shortest of a few lengths that holds its longest row.
+"""Cuts each batch to the shortest of a few lengths that fits its longest row.
 
 Only padding is cut off, and padding does not affect the other places, so the losses
-stay the same up to rounding. With dropout, a batch of another length has other dropout
-masks, because they depend on the index of an element within its row.
+stay the same up to rounding. With dropout, a batch of a different length has other
+dropout masks, because they depend on the index of an element within its row.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ def cut(dataset: tf.data.Dataset, *, length_buckets: Sequence[int]) -> tf.data.D
 
 
 def _bucket(is_used, length_buckets):
-    """Returns the smallest bucket that holds the longest row of bool [..., S]."""
+    """Returns the smallest bucket that fits the longest row of bool [..., S]."""
     full_length = is_used.shape[-1]
     shorter = {bucket for bucket in length_buckets if bucket < full_length}
     if not shorter:

@@ -59,9 +59,9 @@ class Order:
 class GroupedOrder:
     """An order in which rows of similar length share a batch, for less padding.
 
-    Each epoch of another order is cut into pools of 50 batches. The rows of a pool are
-    sorted by length and cut into batches. Then the batches of the epoch are shuffled,
-    so that short and long ones alternate.
+    Each epoch of a different order is cut into pools of 50 batches. The rows of a pool
+    are sorted by length and cut into batches. Then the batches of the epoch are
+    shuffled, so that short and long ones alternate.
 
     Args:
         lengths: int [N], the length of each row.

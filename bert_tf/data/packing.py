@@ -124,7 +124,7 @@ def pack(
         `input_ids`, `input_mask`, `segment_ids`: int32 [B, S].
 
     Raises:
-        ValueError: `texts` is one string, or `texts_b` has another length.
+        ValueError: `texts` is one string, or `texts_b` has a different length.
 
     Example:
         >>> pack(tokenizer, ["The cat sat."], max_seq_length=8)["input_ids"]

@@ -20,7 +20,7 @@ def check_length(record_files: Any, option: str, expected: int | None) -> None:
         expected: the expected length; None accepts any.
 
     Raises:
-        ValueError: the column is missing or has another length.
+        ValueError: the column is missing or has a different length.
     """
     if expected is None:
         return
@@ -34,7 +34,7 @@ def check_length(record_files: Any, option: str, expected: int | None) -> None:
     got = schema[column].length
     if got != expected:
         raise ValueError(
-            f"{path} was written with {option} {got}, expected {expected}; give "
+            f"{path} was written with {option} {got}, expected {expected}; pass "
             f"--{option}={got}, or create the records again."
         )
 
@@ -47,16 +47,16 @@ def check_vocabulary(record_files: Any, vocabulary: Any) -> None:
         vocabulary: the expected `Vocabulary`; None accepts any.
 
     Raises:
-        ValueError: the records were written with another vocabulary.
+        ValueError: the records were written with a different vocabulary.
     """
     metadata = record_files.metadata
     got = metadata.get("vocab_fingerprint")
     if vocabulary is None or got in (None, vocabulary.fingerprint):
         return
     raise ValueError(
-        f"{record_files.paths[0]} was written with another vocabulary "
+        f"{record_files.paths[0]} was written with a different vocabulary "
         f"({metadata.get('vocab_file')}, {metadata.get('vocab_size')} pieces) than "
-        f"the one given ({len(vocabulary)} pieces); give that one, or create the "
+        f"the one given ({len(vocabulary)} pieces); pass that one, or create the "
         f"records again."
     )
 

@@ -90,7 +90,7 @@ class Schema:
             columns: one array [B] or [B, length] for each column.
 
         Raises:
-            ValueError: a column is missing, unknown, or has another shape.
+            ValueError: a column is missing, unknown, or has a different shape.
         """
         if set(columns) != set(self.names):
             raise ValueError(

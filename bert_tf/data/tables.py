@@ -63,7 +63,8 @@ def read_table(
     lists = [*list_columns, *optional_lists]
     if lists and suffix not in ("jsonl", "json"):
         raise ValueError(
-            f"{path}: a .{suffix} file cannot hold lists in the column {lists[0]}; use "
+            f"{path}: a .{suffix} file cannot contain lists in the column "
+            f"{lists[0]}; use "
             "JSON lines (.jsonl)."
         )
     row = None
@@ -194,7 +195,7 @@ def _json_text(value):
 
 
 def _json_texts(place, name, value):
-    """Returns the texts of a cell that holds a list."""
+    """Returns the texts of a cell that contains a list."""
     texts = [_json_text(item) for item in value] if isinstance(value, list) else [None]
     if None in texts:
         raise ValueError(

@@ -21,7 +21,7 @@ RARE_SHARE = 0.01
 MAJORITY_SHARE = 0.9
 TRUNCATED_SHARE = 0.05
 UNKNOWN_SHARE = 0.01
-# If a smaller share of a vocabulary's pieces has capitals, its text was lower-cased.
+# If a smaller share of a vocabulary's pieces has capitals, its text was lowercased.
 CASED_SHARE = 0.01
 _MIN_TEXTS_FOR_CASE = 20
 TEXTS_PER_CALL = 2048
@@ -179,12 +179,12 @@ def check_casing(
         findings: collects the findings.
         texts: some or all texts of the data.
         vocabulary: vocabulary of the model.
-        do_lower_case: whether the run lower-cases text.
+        do_lower_case: whether the run lowercases text.
     """
     tokens = [token for token in vocabulary.tokens if token[:1] != "["]
     share = sum(map(_has_capital, tokens)) / len(tokens)
     is_cased = share >= CASED_SHARE
-    kind = f"the vocabulary is {'cased' if is_cased else 'lower-cased'}"
+    kind = f"the vocabulary is {'cased' if is_cased else 'lowercased'}"
     with_capitals = sum(map(_has_capital, texts)) / max(len(texts), 1)
     seen = f"{with_capitals:.0%} of the texts have capitals"
     if do_lower_case == is_cased:

@@ -200,7 +200,7 @@ class RecordFiles:
             vocabulary: the expected `Vocabulary`.
 
         Raises:
-            ValueError: the records were written with another value.
+            ValueError: the records were written with a different value.
         """
         record_checks.check_length(self, "max_seq_length", max_seq_length)
         record_checks.check_length(
@@ -230,7 +230,8 @@ class RecordFiles:
                 "vocab_fingerprint"
             ):
                 raise ValueError(
-                    f"{other} was written with another vocabulary than {path}, or with "
+                    f"{other} was written with a different vocabulary than "
+                    f"{path}, or with "
                     f"an unknown one; create both with the same vocabulary."
                 )
         return schema, metadata

@@ -78,7 +78,7 @@ def task_options(
     for name, value in given.items():
         if name not in names:
             raise options_module.OptionError(
-                f"--{name} does not go with --task={options.task}."
+                f"--{name} cannot be combined with --task={options.task}."
             )
         if isinstance(value, tuple) and "tuple" not in str(names[name].type):
             if len(value) > 1:

@@ -1,1 +1,1 @@
-"""What all fine-tuning tasks share: run set-up, searches, the model card."""
+"""What all fine-tuning tasks share: run setup, searches, the model card."""

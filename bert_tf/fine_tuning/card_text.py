@@ -1,6 +1,6 @@
 """The text of a model card: Markdown with the front matter of the Hugging Face Hub.
 
-Fields that a run cannot know, such as licences, contain "to fill in".
+Fields that a run cannot know, such as licenses, contain "to fill in".
 """
 
 import dataclasses
@@ -83,8 +83,8 @@ def text_of(name: str, facts: Mapping[str, Any]) -> str:
         _hardware(facts["training"]),
         "## Use",
         f'```python\nimport bert_tf\n\nmodel = bert_tf.load("{name}")\n```',
-        "## Licence and limits",
-        "- Licence of this model: to fill in.\n- Licence of the data: to fill in.\n"
+        "## License and limits",
+        "- License of this model: to fill in.\n- License of the data: to fill in.\n"
         "- Intended use and limits: to fill in.",
     ]
     return "\n\n".join(sections) + "\n\n"

@@ -123,7 +123,7 @@ def write(output_dir: str, card: Card) -> str | None:
     Args:
         output_dir: folder of the run.
         card: facts of this call. Facts of earlier calls are kept, except scores of
-            another number of steps.
+            a different number of steps.
 
     Returns:
         The path of the card. None if nothing was written, because the model in the

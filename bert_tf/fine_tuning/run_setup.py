@@ -1,4 +1,4 @@
-"""The set-up of a fine-tuning run, checked before its model is built."""
+"""The setup of a fine-tuning run, checked before its model is built."""
 
 import dataclasses
 import os
@@ -118,7 +118,7 @@ def head_to_apply(
     """Returns the head of an `init_checkpoint` that is applied without training.
 
     None if the run trains, or if `output_dir` contains a checkpoint. Each task refuses
-    a head of another kind, because its answers would come from random weights.
+    a head of a different kind, because its answers would come from random weights.
 
     Args:
         options: the tool's options.
@@ -132,7 +132,7 @@ def head_to_apply(
     if source is None:
         raise ValueError(
             f"{options.output_dir} contains no checkpoint; train first (--do_train), "
-            "or give a fine-tuned checkpoint as --init_checkpoint."
+            "or pass a fine-tuned checkpoint as --init_checkpoint."
         )
     return source.head
 
@@ -179,6 +179,6 @@ def _check_same_run(setup, run_dir, may_change):
     if read_vocabulary(run_dir).fingerprint != setup.vocabulary.fingerprint:
         path = os.path.join(run_dir, companion_files.VOCAB_FILE)
         raise ValueError(
-            f"{run_dir} contains a run with another vocabulary; use "
+            f"{run_dir} contains a run with a different vocabulary; use "
             f"--vocab_file={path}, or choose another --output_dir."
         )

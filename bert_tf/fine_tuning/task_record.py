@@ -30,7 +30,7 @@ class TaskRecord:
 
         Raises:
             OSError: the file cannot be read.
-            ValueError: the file is missing, or describes another task.
+            ValueError: the file is missing, or describes a different task.
         """
         values = run_folder.RunFolder(run_dir).read_task()
         return cls.from_dict(values, os.path.join(run_dir, companion_files.TASK_FILE))
@@ -44,7 +44,7 @@ class TaskRecord:
             source: name of the file, for error messages.
 
         Raises:
-            ValueError: the file describes another task, or lacks a required key.
+            ValueError: the file describes a different task, or lacks a required key.
         """
         if values.get("task") != cls.KIND:
             raise ValueError(

@@ -65,7 +65,8 @@ class TrialOptions(fine_tuning_options.TaskOptions):
             return
         if self.device == "multi_worker":
             raise options_module.OptionError(
-                "--num_restarts and --sweep do not go with --device=multi_worker; "
+                "--num_restarts and --sweep cannot be combined with "
+                "--device=multi_worker; "
                 "start each trial separately."
             )
         if not self.dry_run and not (self.do_train and self.do_eval):
@@ -134,7 +135,7 @@ class TrialOptions(fine_tuning_options.TaskOptions):
             )
         if "random_seed" in axes and self.num_restarts > 1:
             raise options_module.OptionError(
-                "--sweep over random_seed does not go with --num_restarts."
+                "--sweep over random_seed cannot be combined with --num_restarts."
             )
         return axes
 

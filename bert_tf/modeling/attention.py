@@ -44,7 +44,7 @@ def visible_positions(
     Args:
         input_mask: integer [B, T], 1 for a real piece.
         sequence_ids: int32 [B, T], the number of each position's sequence if a row
-            holds several; a position sees its own sequence only. None: one per row.
+            contains several; a position sees its own sequence only. None: one per row.
         is_causal: whether a position sees only itself and what precedes it.
 
     Returns:

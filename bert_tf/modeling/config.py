@@ -121,7 +121,7 @@ class BertConfig:
             raise ValueError(f"{path} is not JSON: {error}.") from error
         if not isinstance(values, dict):
             raise ValueError(
-                f"{path} holds a JSON {type(values).__name__}, expected an object "
+                f"{path} contains a JSON {type(values).__name__}, expected an object "
                 "with keys such as hidden_size."
             )
         try:

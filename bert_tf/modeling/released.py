@@ -39,7 +39,7 @@ def _model(name, size, vocab_size):
         num_layers=size[0],
         hidden_size=size[1],
         vocab_size=vocab_size,
-        # The release also lower-cases text for the Chinese model.
+        # The release also lowercases text for the Chinese model.
         do_lower_case="uncased" in name or "chinese" in name,
     )
 

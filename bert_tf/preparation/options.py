@@ -23,7 +23,7 @@ class PrepareCorpusOptions(execution.RunnerOptions):
     )
     output_dir: str = option(
         help="Folder for corpus-*.txt and report.json. Until a run is complete it also "
-        "holds the finished work, from which the same command resumes."
+        "contains the finished work, from which the same command resumes."
     )
     format: str = option(
         "auto",
@@ -34,7 +34,7 @@ class PrepareCorpusOptions(execution.RunnerOptions):
         ".xml, prose for all other files.",
     )
     text_field: str = option(
-        "text", help="JSON field, or feature of the data set, that holds the text."
+        "text", help="JSON field, or feature of the data set, that contains the text."
     )
     tfds_name: str | None = option(
         None, help="Data set of TensorFlow Datasets, such as wiki40b/de."

@@ -25,7 +25,7 @@ def prepare_corpus(
 
     A blank line follows each document. Finished work is kept in `output_dir` until all
     is complete: if the run is killed, the same call resumes it. Until then, the disk
-    holds a second copy of the text.
+    contains a second copy of the text.
 
     Args:
         options: what to read, leave out and write.

@@ -110,7 +110,7 @@ def check_num_predictions(
             f"--max_predictions_per_seq={given} allows masking only "
             f"{given / length:.1%} of the {length} pieces of an example of "
             f"{record_files.paths[0]}, but --masked_lm_prob is "
-            f"{options.masked_lm_prob:g}; give --max_predictions_per_seq={wanted}, or "
+            f"{options.masked_lm_prob:g}; pass --max_predictions_per_seq={wanted}, or "
             "a smaller --masked_lm_prob."
         )
 

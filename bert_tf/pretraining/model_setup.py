@@ -44,7 +44,7 @@ def find_start(
         if not files.exists(config_file):
             raise options_module.OptionError(
                 "A new run needs --bert_config_file, --model_size or "
-                f"--init_checkpoint; {options.output_dir} holds no earlier run."
+                f"--init_checkpoint; {options.output_dir} contains no earlier run."
             )
     return starting_point.find(
         options.init_checkpoint,
@@ -59,7 +59,8 @@ def _start_of_size(options, model_size):
     for name in ("bert_config_file", "init_checkpoint"):
         if getattr(options, name) is not None:
             raise options_module.OptionError(
-                f"--model_size={model_size} does not go with --{name}, which already "
+                f"--model_size={model_size} cannot be combined with --{name}, "
+                f"which already "
                 "determines the size."
             )
     vocabulary = None

@@ -41,7 +41,7 @@ def with_attention(
     if objective == MASKED_LM and config.is_causal:
         raise ValueError(
             f"--objective={MASKED_LM} needs a bidirectional model, but attention is "
-            f"causal in this one's bert_config.json. Give --objective={LEFT_TO_RIGHT} "
+            f"causal in this one's bert_config.json. Pass --objective={LEFT_TO_RIGHT} "
             "or another model."
         )
     return config
@@ -67,7 +67,8 @@ def check_records(
     """
     if config.is_causal and _NEXT_SENTENCE in records.schema:
         raise ValueError(
-            f"{records.paths[0]} holds sentence pairs, but --objective={LEFT_TO_RIGHT} "
+            f"{records.paths[0]} contains sentence pairs, but "
+            f"--objective={LEFT_TO_RIGHT} "
             "needs continuous text. Create the examples with --next_sentence=false."
         )
 

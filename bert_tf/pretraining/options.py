@@ -145,7 +145,8 @@ class RunPretrainingOptions(
         if self.device == "multi_worker":
             self._refuse(  # A process can create a multi-worker strategy only once.
                 "phase",
-                "does not go with --device=multi_worker; start each phase by itself, "
+                "cannot be combined with --device=multi_worker; start each "
+                "phase by itself, "
                 "with the folder of the one before as --init_checkpoint",
             )
         if self.max_train_minutes is None:
@@ -154,7 +155,7 @@ class RunPretrainingOptions(
             for name in ("num_train_steps", "num_warmup_steps"):
                 self._refuse(
                     name,
-                    "does not go with --max_train_minutes; set the warm-up with "
+                    "cannot be combined with --max_train_minutes; set the warm-up with "
                     "--warmup_proportion",
                 )
 
@@ -201,7 +202,7 @@ class FillMaskOptions(options_module.Options):
     )
     do_lower_case: bool | None = option(
         None,
-        help="Lower-case the text. Default: the checkpoint's setting, or True if it is "
+        help="Lowercase the text. Default: the checkpoint's setting, or True if it is "
         "unknown.",
         group="model",
     )
@@ -221,7 +222,7 @@ class FillMaskOptions(options_module.Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         if (self.text is None) == (self.input_file is None):
-            raise options_module.OptionError("Give either --text or --input_file.")
+            raise options_module.OptionError("Pass either --text or --input_file.")
         if self.output_file is not None and self.input_file is not None:
             options_module.check_not_overwritten(
                 {"output_file": [self.output_file]}, {"input_file": [self.input_file]}
@@ -231,6 +232,7 @@ class FillMaskOptions(options_module.Options):
         if self.iterative or self.top_k != type(self).top_k:
             name = "iterative" if self.iterative else "top_k"
             raise options_module.OptionError(
-                f"--{name} does not go with --pseudo_log_likelihood, which fills no "
+                f"--{name} cannot be combined with --pseudo_log_likelihood, "
+                f"which fills no "
                 "masks."
             )

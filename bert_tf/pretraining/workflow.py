@@ -44,7 +44,7 @@ def run(
     """
     if not (options.do_train or options.do_eval or options.dry_run):
         raise options_module.OptionError(
-            "Nothing to do: give --do_train, --do_eval or --dry_run."
+            "Nothing to do: pass --do_train, --do_eval or --dry_run."
         )
     if options.phase:
         return "\n".join(
@@ -172,7 +172,8 @@ class Pretraining:
         """Evaluates, writes eval_results.txt and returns its numbers."""
         if not (self.trainer.step or self.options.init_checkpoint):
             logger.warning(
-                "%s holds no checkpoint and --init_checkpoint is not given: these are "
+                "%s contains no checkpoint and --init_checkpoint is not "
+                "given: these are "
                 "the scores of random weights.",
                 self.options.output_dir,
             )
@@ -268,7 +269,7 @@ def _recorded_vocabulary(records):
     path = records.metadata.get("vocab_file")
     if path is None or not files.exists(path):
         logger.warning(
-            "The vocabulary of %s is unknown; give --vocab_file to keep it with the "
+            "The vocabulary of %s is unknown; pass --vocab_file to keep it with the "
             "run.",
             records.paths[0],
         )

@@ -33,7 +33,7 @@ class _Text:
     sampled_characters: int = 0
 
     def take(self, document, seen):
-        """Counts one more document; `seen` holds the hashes of the earlier ones."""
+        """Counts one more document; `seen` contains the hashes of the earlier ones."""
         self.num_documents += 1
         self.num_single += len(document) == 1
         fingerprint = hash(tuple(document))

@@ -56,5 +56,5 @@ def check_documents(num_documents: int, next_sentence: bool, path: str) -> None:
     if next_sentence and num_documents == 1:
         raise ValueError(
             f"{path}: found one document, but random next sentences need at least two. "
-            "Put blank lines between documents, or give --next_sentence=false."
+            "Put blank lines between documents, or pass --next_sentence=false."
         )

@@ -161,7 +161,7 @@ def columns_of_table(
 
 
 def candidates(place: np.ndarray, end_a: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Returns bool [B, S]: whether a place holds a piece that may be masked.
+    """Returns bool [B, S]: whether a place contains a piece that may be masked.
 
     [CLS] and [SEP] are never masked: they are always in the same role, so predicting
     them teaches nothing.

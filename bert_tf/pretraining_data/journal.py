@@ -1,9 +1,9 @@
 """Journal of finished shards, so that a killed run can resume.
 
-The journal is a folder beside the first output file. It holds the part files of each
+The journal is a folder beside the first output file. It contains the part files of each
 finished shard and a note about them. The same command on the same text uses them; any
 other command discards them. All parts stay until the last shard is finished, so the
-disk holds the records twice for a while.
+disk contains the records twice for a while.
 """
 
 import contextlib

@@ -35,7 +35,7 @@ class MaskShares:
         if min(self.mask, self.same, self.random) < 0 or abs(total - 1) > _ROUNDING:
             raise ValueError(
                 f"--mask_share={self.mask:g}, --same_share={self.same:g} and "
-                f"--random_share={self.random:g} add up to {total:g}, expected 1; give "
+                f"--random_share={self.random:g} add up to {total:g}, expected 1; set "
                 "all three."
             )
 

@@ -86,7 +86,7 @@ class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
     )
     vocab_file: str = option(help="Vocabulary file with one word piece per line.")
     do_lower_case: bool = option(
-        True, help="Lower-case the text. Use True for an uncased vocabulary."
+        True, help="Lowercase the text. Use True for an uncased vocabulary."
     )
     do_whole_word_mask: bool = option(False, help="Mask all pieces of a word together.")
     whole_word_segmenter: str | None = option(
@@ -194,7 +194,7 @@ class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
         for name in how_to_mask if self.dynamic_masking else ():
             if not self._is_default(name):
                 raise options_module.OptionError(
-                    f"--{name} does not go with --dynamic_masking; give it to "
+                    f"--{name} cannot be combined with --dynamic_masking; pass it to "
                     f"run_pretraining, which draws the masks."
                 )
         for name in _VECTORIZED_ONLY if self.sampler == "release" else ():

@@ -94,7 +94,7 @@ def _jieba():
     except ImportError:
         raise ImportError(
             "--whole_word_segmenter=jieba needs jieba: pip install 'bert_tf[chinese]', "
-            "or give a file with one word per line."
+            "or pass a file with one word per line."
         ) from None
     # Otherwise it logs to standard error that it loads its dictionary.
     jieba.setLogLevel("WARNING")

@@ -77,7 +77,7 @@ class WordTable:
         if len(self._numbers) > _MAX_WORDS:
             self._clear()
         text, others = _as_ascii(sentences)
-        # Lower-casing an ASCII letter does not depend on its neighbours.
+        # Lowercasing an ASCII letter does not depend on its neighbors.
         words = _split_ascii(text.lower() if self._do_lower_case else text)
         numbers = self._numbers_of(words)
         if others:
@@ -123,7 +123,7 @@ class WordTable:
         ids, starts, chinese = self._ids, self._starts, self._chinese
         of_ascii = tokenizer.wordpiece_tokenizer.tokenize_word
         for word in words:
-            # ASCII words arrive lower-cased and without punctuation.
+            # ASCII words arrive lowercased and without punctuation.
             is_ascii = word.isascii()
             tokens = of_ascii(word) if is_ascii else tokenizer.tokenize_word(word)
             ids.extend([tokenizer.vocab[token] for token in tokens])

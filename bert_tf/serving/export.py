@@ -36,8 +36,8 @@ def export_saved_model(
 ) -> str:
     """Writes the model of a training run as a SavedModel, completely or not at all.
 
-    `serving.tasks` names the module of its signatures. `assets.extra/` holds the run's
-    task.json, vocab.txt and bert_config.json.
+    `serving.tasks` names the module of its signatures. `assets.extra/` contains the
+    run's task.json, vocab.txt and bert_config.json.
 
     Args:
         output_dir: `output_dir` of the training run.

@@ -100,7 +100,7 @@ class QuerySavedModelOptions(options_module.Options):
     ending: tuple[str, ...] = option(
         (),
         repeated=True,
-        help="Ending of the --text, for multiple choice models; give two or more.",
+        help="Ending of the --text, for multiple choice models; pass two or more.",
     )
     question: tuple[str, ...] = option(
         (),

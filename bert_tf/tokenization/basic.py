@@ -1,4 +1,4 @@
-"""Text to words: cleans it, splits at white space and punctuation, lower-cases."""
+"""Text to words: cleans it, splits at white space and punctuation, lowercases."""
 
 import re
 from collections.abc import Iterable
@@ -38,7 +38,7 @@ class BasicTokenizer:
     """Splits text into words, punctuation marks and single Chinese characters.
 
     Args:
-        do_lower_case: whether to lower-case.
+        do_lower_case: whether to lowercase.
         strip_accents: whether to drop accents (nonspacing marks, after canonical
             decomposition). None means the value of `do_lower_case`, as in the release.
         never_split: strings that are kept whole and unchanged wherever they occur, such

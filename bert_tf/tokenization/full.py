@@ -22,7 +22,7 @@ class FullTokenizer:
 
     Args:
         vocab_file: path of a vocabulary, or a `Vocabulary`.
-        do_lower_case: whether to lower-case.
+        do_lower_case: whether to lowercase.
         strip_accents: whether to strip accents. None means the value of
             `do_lower_case`.
         never_split: tokens of the vocabulary that are kept whole wherever they occur
@@ -146,7 +146,7 @@ def validate_case_matches_checkpoint(
             None. Other names are not checked.
 
     Raises:
-        ValueError: the checkpoint was trained on lower-cased text and `do_lower_case`
+        ValueError: the checkpoint was trained on lowercased text and `do_lower_case`
             is False, or the other way round.
 
     Source: the function of the same name in tokenization.py, 2018, extended to the
@@ -160,13 +160,13 @@ def validate_case_matches_checkpoint(
     if expected is not None and expected != do_lower_case:
         raise ValueError(
             f"--do_lower_case={do_lower_case} was given for {init_checkpoint}, but "
-            f"{name} was trained on {'lower-cased' if expected else 'cased'} "
-            f"text; give --do_lower_case={expected}."
+            f"{name} was trained on {'lowercased' if expected else 'cased'} "
+            f"text; pass --do_lower_case={expected}."
         )
 
 
 def is_lower_cased(name: str) -> bool | None:
-    """Returns whether a released model was trained on lower-cased text.
+    """Returns whether a released model was trained on lowercased text.
 
     Args:
         name: the name of its folder, such as "uncased_L-12_H-768_A-12".

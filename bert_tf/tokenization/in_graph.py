@@ -32,7 +32,7 @@ class InGraphTokenizer(tf.Module):
 
     Args:
         vocab_file: path of a vocabulary, or a `Vocabulary`.
-        do_lower_case: whether to lower-case.
+        do_lower_case: whether to lowercase.
         strip_accents: whether to strip accents. None means the value of
             `do_lower_case`.
         never_split: tokens of the vocabulary that are kept whole wherever they occur

@@ -1,4 +1,4 @@
-"""Texts to words with TensorFlow ops: cleans, splits and lower-cases them.
+"""Texts to words with TensorFlow ops: cleans, splits and lowercases them.
 
 Texts are decoded into code points, and each is mapped by a table (`code_points`).
 TensorFlow's own Unicode functions are not used: their results depend on the version of
@@ -17,7 +17,7 @@ class InGraphWords(tf.Module):
     Create it outside of graphs, because graphs capture its tables.
 
     Args:
-        do_lower_case: whether to lower-case.
+        do_lower_case: whether to lowercase.
         strip_accents: whether to strip accents.
     """
 

@@ -47,7 +47,7 @@ def learn_vocabulary(
         input_files: paths and glob patterns of UTF-8 files.
         vocab_size: number of tokens, including special and unused tokens. The
             vocabulary is smaller if the text has too few frequent pieces.
-        do_lower_case: whether the tokenizer that will use the vocabulary lower-cases.
+        do_lower_case: whether the tokenizer that will use the vocabulary lowercases.
         strip_accents: whether that tokenizer strips accents. None means the value of
             `do_lower_case`.
         num_unused: number of [unused] tokens. None means `default_num_unused`.
@@ -254,7 +254,7 @@ def fill_unused(
             already has are skipped. Each is normalized like text and must be a single
             word for the tokenizer. With the prefix "##" it becomes a piece for the
             inside of words.
-        do_lower_case: whether the tokenizer lower-cases.
+        do_lower_case: whether the tokenizer lowercases.
         strip_accents: whether the tokenizer strips accents. None means the value of
             `do_lower_case`.
         source: where the words come from, for error messages.

@@ -26,7 +26,7 @@ class BuildVocabularyOptions(options_module.Options):
         minimum=6,
     )
     do_lower_case: bool = option(
-        True, help="Whether text is lower-cased. Use the same value in later steps."
+        True, help="Whether text is lowercased. Use the same value in later steps."
     )
     strip_accents: bool | None = option(
         None,
@@ -80,7 +80,7 @@ class BuildVocabularyOptions(options_module.Options):
             if getattr(self, name) != defaults[name]:
                 raise options_module.OptionError(
                     f"--{name} has no effect unless a vocabulary is learned; "
-                    "leave it out, or give --input_file."
+                    "leave it out, or pass --input_file."
                 )
 
     @property

@@ -12,7 +12,7 @@ Attributes (sets of code points unless noted otherwise):
     CASED: cased and not case-ignorable, as the final sigma rule needs it.
     CASE_IGNORABLE: case-ignorable, for the same rule.
     COMBINING_CLASS: dict, code point to canonical combining class if that is not 0.
-    LOWER: dict, code point to its lower-case text if that differs.
+    LOWER: dict, code point to its lowercase text if that differs.
     DECOMPOSITION: dict, code point to its full canonical decomposition (text) where
         if that differs, including Hangul syllables.
 """

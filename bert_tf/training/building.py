@@ -65,7 +65,7 @@ def _frozen_prefixes(num_layers, frozen_layers):
     if count > num_layers:
         raise ValueError(
             f"--frozen_layers={count}, but the model has only {num_layers} layers; "
-            f"give a number up to {num_layers}, or {training_options.ALL_LAYERS}."
+            f"pass a number up to {num_layers}, or {training_options.ALL_LAYERS}."
         )
     layers = [f"{scope}/encoder/layer_{index}/" for index in range(count)]
     return (f"{scope}/embeddings/", *layers)

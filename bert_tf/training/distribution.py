@@ -85,7 +85,7 @@ def _tpu_strategy(tpu_name):
     except (ValueError, OSError, RuntimeError, tf.errors.OpError) as error:
         reason = " ".join(str(error).split())[:200]
         raise ValueError(
-            f"Cannot connect to the TPU {tpu_name!r} ({reason}). Give its name or "
+            f"Cannot connect to the TPU {tpu_name!r} ({reason}). Pass its name or "
             "grpc:// address as --tpu_name, or 'local' on a TPU VM."
         ) from error
     return tf.distribute.TPUStrategy(resolver)

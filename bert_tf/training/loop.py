@@ -11,8 +11,8 @@
 5. If Ctrl-C or SIGTERM came meanwhile: save and stop.
 
 Batches, learning rates and dropout are functions of the seed and the step alone, and a
-checkpoint holds everything else. A run that is killed and started again therefore ends
-with the same weights as an undisturbed one.
+checkpoint contains everything else. A run that is killed and started again therefore
+ends with the same weights as an undisturbed one.
 """
 
 import contextlib
@@ -193,7 +193,7 @@ class Trainer:
         Args:
             examples: what to train on.
             evaluate: returns {"eval_...": score}; called every `eval_every_steps`.
-            group_by_length: whether batches hold sequences of similar length.
+            group_by_length: whether batches contain sequences of similar length.
 
         Returns:
             `loss` of the last step that was taken, and `global_step`.
@@ -254,7 +254,9 @@ class Trainer:
         self, examples: protocols.ExampleSource, group_by_length: bool
     ) -> Any:
         if group_by_length:
-            logger.info("Batches hold sequences of similar length (--group_by_length).")
+            logger.info(
+                "Batches contain sequences of similar length (--group_by_length)."
+            )
         self._clear_errors = examples.clear_errors
         self._read_batches = functools.partial(
             examples.training_batches,

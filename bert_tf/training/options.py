@@ -43,7 +43,7 @@ class CheckpointOptions(_TrainingRecord):
 
     output_dir: str = option(
         group=options_module.TASK_AND_DATA,
-        help="Output folder for checkpoints, scores and settings. If it holds a "
+        help="Output folder for checkpoints, scores and settings. If it contains a "
         "checkpoint, training resumes from it.",
     )
     init_checkpoint: str | None = option(
@@ -231,7 +231,7 @@ class DeviceOptions(_TrainingRecord):
             )
         if index is None or not hosts:
             raise options_module.OptionError(
-                "--worker_hosts and --worker_index require each other; give both, or "
+                "--worker_hosts and --worker_index require each other; set both, or "
                 "neither to read TF_CONFIG."
             )
         if index >= len(hosts):

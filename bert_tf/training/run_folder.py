@@ -138,7 +138,7 @@ class RunFolder:
 
         Returns:
             {name: (recorded, now)} of the differences that are allowed: dropout rates
-            and initialization. Empty if the folder holds no run.
+            and initialization. Empty if the folder contains no run.
 
         Raises:
             ValueError: something else differs.
@@ -151,8 +151,9 @@ class RunFolder:
         for name, (before, now) in differing.items():
             if name not in _FREE_VALUES:
                 raise ValueError(
-                    f"{self.path} holds a run of another model: {name} is {before} "
-                    f"there, {now} now. Give the model of that run "
+                    f"{self.path} contains a run of a different model: {name} "
+                    f"is {before} "
+                    f"there, {now} now. Pass the model of that run "
                     "(--bert_config_file and other flags), or another --output_dir."
                 )
         return differing
@@ -173,7 +174,7 @@ class RunFolder:
         task = self._read_json(companion_files.TASK_FILE)
         if task is None:
             raise ValueError(
-                f"{self.path} holds no task.json; expected the output_dir of a "
+                f"{self.path} contains no task.json; expected the output_dir of a "
                 "training run of this package."
             )
         return task

@@ -1,8 +1,8 @@
 """Checkpoints of a run: what they contain, writing them while training, restoring.
 
-A checkpoint holds the weights and the optimizer's slots under the release's names, and
-the step. Together with the options this is all that a run depends on, so a run that was
-killed resumes exactly.
+A checkpoint contains the weights and the optimizer's slots under the release's names,
+and the step. Together with the options this is all that a run depends on, so a run
+that was killed resumes exactly.
 """
 
 import logging
@@ -246,7 +246,7 @@ def restore(output_dir: str, model: protocols.TaskModel, optimizer: Any) -> int 
         raise ValueError(
             f"Cannot resume from {prefix}: it lacks {len(missing)} tensors of this "
             f"model and optimizer, such as {missing[0]}. To start from its weights, "
-            "give it as --init_checkpoint together with a new --output_dir."
+            "pass it as --init_checkpoint together with a new --output_dir."
         )
     step = _read_step(prefix, shapes)
     bundle.assign(prefix, state)
@@ -270,5 +270,5 @@ def _read_step(prefix, shapes):
         return int(bundle.read(prefix, [GLOBAL_STEP])[GLOBAL_STEP])
     raise ValueError(
         f"Cannot resume from {prefix}: it lacks {GLOBAL_STEP}. To start from its "
-        "weights, give it as --init_checkpoint together with a new --output_dir."
+        "weights, pass it as --init_checkpoint together with a new --output_dir."
     )

@@ -177,7 +177,7 @@ def test_a_format_that_there_is_not_is_refused():
 def test_a_folder_with_two_checkpoints_has_to_be_told_which(released_folder):
     tensors = {"a": np.zeros(1, "float32")}
     bundle.save(released_folder / "other.ckpt", tensors)
-    with pytest.raises(ValueError, match=r"2 checkpoints; give the prefix of one, s.*"):
+    with pytest.raises(ValueError, match=r"2 checkpoints; pass the prefix of one, s.*"):
         formats.open_source(released_folder)
 
 
@@ -194,7 +194,7 @@ def test_an_object_based_checkpoint_is_not_one_of_2018(tmp_path):
     "name, content, message",
     [
         ("task.json", "{", r"task\.json is not JSON"),
-        ("task.json", "[]", r"task\.json holds a JSON list, expected an object"),
+        ("task.json", "[]", r"task\.json contains a JSON list, expected an object"),
         ("bert_config.json", "{}", "has no vocab_size"),
         ("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[MASK]\n", r"\[SEP\] missing among 4"),
     ],

@@ -113,7 +113,7 @@ def test_another_shape_is_refused_before_anything_is_assigned(released, golden):
 def test_a_checkpoint_without_an_encoder_is_refused(tmp_path, model):
     bundle.save(tmp_path / "model.ckpt", {"dense/kernel": np.zeros(3)})
     with pytest.raises(
-        ValueError, match=r"has no encoder weights.* got dense/kernel; give a BERT"
+        ValueError, match=r"has no encoder weights.* got dense/kernel; pass a BERT"
     ):
         loading.load_checkpoint(model, tmp_path / "model.ckpt")
 

@@ -68,7 +68,7 @@ def test_a_vocabulary_that_nobody_knows_may_be_missing(released_folder):
         (
             True,
             False,
-            r"--do_lower_case=False, but .* was trained on lower-cased te",
+            r"--do_lower_case=False, but .* was trained on lowercased te",
         ),
         (
             False,

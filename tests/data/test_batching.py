@@ -196,7 +196,7 @@ def test_rows_of_like_length_share_a_batch_where_they_are_grouped():
     for epoch in range(3):
         seen = np.concatenate(grouped[8 * epoch : 8 * epoch + 8])
         assert sorted(seen) == list(range(32))
-    # Short and long batches come mixed, in another order every epoch.
+    # Short and long batches come mixed, in a different order every epoch.
     longest = [int(max(lengths[batch])) for batch in grouped]
     assert longest[:8] != sorted(longest[:8])
     assert longest[:8] != longest[8:16]

@@ -60,7 +60,7 @@ def test_a_column_of_lists_is_read_from_json_lines(write):
         (
             "a.tsv",
             "text\tendings\nx\ty\n",
-            "a .tsv file cannot hold lists in the column endings",
+            "a .tsv file cannot contain lists in the column endings",
         ),
         ("a.jsonl", '{"text": "x"}\n', "a.jsonl:1: there is no column endings"),
         ("a.jsonl", '{"text": "x", "endings": "y"}\n', ':1: column endings is "y"'),

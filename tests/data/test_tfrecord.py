@@ -274,19 +274,21 @@ def test_files_with_other_columns_are_refused(tmp_path, golden):
 def test_files_of_two_vocabularies_are_refused(tmp_path):
     other = {**METADATA, "vocab_fingerprint": "ba2"}
     paths = [write(tmp_path / "a"), write(tmp_path / "b", metadata=other)]
-    with pytest.raises(ValueError, match="b was written with another vocabulary than"):
+    with pytest.raises(
+        ValueError, match="b was written with a different vocabulary than"
+    ):
         tfrecord.RecordFiles(paths)
 
 
 @pytest.mark.parametrize(
     "expected, message",
     [
-        ({"max_seq_length": 16}, "max_seq_length 8, expected 16; give --max_seq_len"),
+        ({"max_seq_length": 16}, "max_seq_length 8, expected 16; pass --max_seq_len"),
         ({"max_predictions_per_seq": 3}, "max_predictions_per_seq 2, expected 3"),
         ({"vocab_size": 29}, "at least 30 pieces, expected at most 29"),
         (
             {"vocabulary": FakeVocabulary(fingerprint="ba2")},
-            r"another vocabulary \(v.txt, 30 pieces\)",
+            r"a different vocabulary \(v.txt, 30 pieces\)",
         ),
     ],
 )

@@ -621,7 +621,7 @@ def test_text_for_pretraining(check, sample_data):
     [
         (
             {"task": "classification", "train_file": "x", "tag_column": 1},
-            "--tag_column does not go with --task=classification",
+            "--tag_column cannot be combined with --task=classification",
         ),
         (
             {"task": "classification", "train_file": "x,y"},

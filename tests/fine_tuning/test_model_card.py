@@ -170,7 +170,7 @@ def test_evaluating_the_best_restart_again_keeps_the_scores_of_all(run_dir, data
     text = (run_dir / "README.md").read_text()
     assert "| eval_accuracy | 0.8500 ± 0.0707 over 2 runs (0.8000, 0.9000) |" in text
     assert "| eval_f1 | 0.3000 |" in text
-    # Another file has other scores, as another number of steps has.
+    # Another file has other scores, as a different number of steps has.
     other = dataclasses.replace(dev, sha256="0")
     model_card.write(str(run_dir), evaluated(data=(other,)))
     assert "| eval_accuracy | 0.9000 |" in (run_dir / "README.md").read_text()

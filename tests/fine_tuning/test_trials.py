@@ -202,7 +202,10 @@ def test_a_run_that_was_trained_alone_is_not_replaced(create, tmp_path):
         ({"sweep": "learning_rate=x"}, "--learning_rate: expected a number, got 'x'"),
         ({"sweep": "train_batch_size=0"}, "--train_batch_size: expected at least 1"),
         ({"sweep": " ; "}, "--sweep is empty"),
-        ({"sweep": "random_seed=1,2", "num_restarts": 2}, "does not go with --num_res"),
+        (
+            {"sweep": "random_seed=1,2", "num_restarts": 2},
+            "cannot be combined with --num_res",
+        ),
         ({"num_restarts": 2, "do_eval": False}, "--num_restarts needs --do_train and"),
         ({"num_restarts": 0}, "--num_restarts: expected at least 1"),
         (
@@ -212,7 +215,7 @@ def test_a_run_that_was_trained_alone_is_not_replaced(create, tmp_path):
                 "worker_hosts": "a:1,b:1",
                 "worker_index": 0,
             },
-            "do not go with --device=multi_worker",
+            "cannot be combined with --device=multi_worker",
         ),
         (
             {"best_metric": "eval_f1"},

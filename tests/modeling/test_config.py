@@ -95,7 +95,7 @@ def test_a_configuration_needs_a_vocabulary_size():
     "text, sentence",
     [
         ("{", "is not JSON"),
-        ("[1]", "holds a JSON list, expected an object"),
+        ("[1]", "contains a JSON list, expected an object"),
         ('{"vocab_size": 3, "depth": 2}', "bert_config.json: Unknown key depth"),
     ],
 )

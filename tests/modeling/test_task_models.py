@@ -50,7 +50,7 @@ FEATURES = {
     "start_positions": np.array([1, 0, 1], "int32"),
     "end_positions": np.array([2, 0, 1], "int32"),
 }
-# Columns of the tasks that have another shape: the sequences above as two parts.
+# Columns of the tasks that have a different shape: the sequences above as two parts.
 TWO_PARTS = {
     name: np.stack([FEATURES[name], np.roll(FEATURES[name], 1, axis=0)], axis=1)
     for name in ("input_ids", "input_mask", "segment_ids")

@@ -69,7 +69,7 @@ def test_paragraphs_are_joined_where_lines_were_wrapped(text, expected):
     assert _paragraphs(text)[0] == expected
 
 
-def test_chapters_titles_and_licences_are_left_out_and_counted():
+def test_chapters_titles_and_licenses_are_left_out_and_counted():
     text = """\
 The Project Gutenberg eBook of Something
 

@@ -203,7 +203,7 @@ def test_how_many_masks_is_said_where_they_are_drawn():
             input_file="a", output_file="b", vocab_file="c", **flags
         )
 
-    with pytest.raises(options_module.OptionError, match="give it to run_pretraining"):
+    with pytest.raises(options_module.OptionError, match="pass it to run_pretraining"):
         created(dynamic_masking=True, max_predictions_per_seq=77)
     # Its default, which nothing uses there, does not stand in the way of short ones.
     assert created(dynamic_masking=True, max_seq_length=16).max_seq_length == 16
@@ -216,7 +216,7 @@ def test_masks_that_have_no_room_are_refused(pretrain):
     assert (
         "--max_predictions_per_seq=9 allows masking only 14.1% of the 64 pieces" in line
     )
-    assert "--masked_lm_prob is 0.15; give --max_predictions_per_seq=10" in line
+    assert "--masked_lm_prob is 0.15; pass --max_predictions_per_seq=10" in line
     # They have room where fewer are wanted, and none is needed from left to right.
     done = pretrain(max_predictions_per_seq=9, masked_lm_prob=0.14)
     assert done.exit_code == 0, done.stderr

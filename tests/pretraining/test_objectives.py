@@ -352,7 +352,7 @@ def test_weights_are_not_evaluated_as_another_model(tmp_path, pretrain):
     assert done.exit_code == 0, done.stderr
     done = pretrain(tmp_path, "--do_eval", size=size)
     assert done.exit_code == 1
-    said = "holds a run of another model: hidden_act is relu there, gelu now"
+    said = "contains a run of a different model: hidden_act is relu there, gelu now"
     assert said in done.stderr.strip().splitlines()[-1]
     assert not (tmp_path / "eval_results.txt").exists()
 
@@ -410,7 +410,7 @@ def test_a_change_that_cannot_be_ends_in_one_line(tmp_path, pretrain, change, sa
         (
             ["--model_size=tiny", "--init_checkpoint=bert-tiny"],
             2,
-            "does not go with --init_checkpoint",
+            "cannot be combined with --init_checkpoint",
         ),
     ],
 )

@@ -136,7 +136,7 @@ def test_a_dry_run_tells_both_and_python_takes_them_too(
         ("input_file='a", "No closing quotation"),
         (
             "input_file=a max_train_minutes=1 num_train_steps=2",
-            "--num_train_steps does not go with",
+            "--num_train_steps cannot be combined with",
         ),
         ("max_seq_length=64", "--input_file is required"),  # There is none for all.
     ],

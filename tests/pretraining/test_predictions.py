@@ -163,7 +163,7 @@ def test_a_casing_that_is_not_the_checkpoints_is_refused(fill_options, released)
     (released / "task.json").write_text('{"do_lower_case": false}')
     checkpoint = str(released / "bert_model.ckpt")
     with pytest.raises(
-        ValueError, match=r"trained on cased text; give --do_lower_case=F"
+        ValueError, match=r"trained on cased text; pass --do_lower_case=F"
     ):
         predictions.load(fill_options(init_checkpoint=checkpoint, do_lower_case=True))
 
@@ -355,10 +355,13 @@ def test_a_bad_line_of_a_file_is_named(fill_options, tmp_path, values, lines, me
     [
         ({"text": None}, "either --text or --input_file"),
         ({"input_file": "a.txt"}, "either --text or --input_file"),
-        ({"pseudo_log_likelihood": True, "top_k": 3}, "--top_k does not go with"),
+        (
+            {"pseudo_log_likelihood": True, "top_k": 3},
+            "--top_k cannot be combined with",
+        ),
         (
             {"pseudo_log_likelihood": True, "iterative": True},
-            "--iterative does not go with",
+            "--iterative cannot be combined with",
         ),
         (
             {"text": None, "input_file": "a.txt", "output_file": "./a.txt"},

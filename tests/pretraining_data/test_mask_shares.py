@@ -25,7 +25,7 @@ def test_the_default_is_the_papers():
 @pytest.mark.parametrize(
     "shares, said",
     [
-        ({"mask_share": 1.0}, "add up to 1.2, expected 1; give all three"),
+        ({"mask_share": 1.0}, "add up to 1.2, expected 1; set all three"),
         ({"random_share": 0.0, "same_share": 0.1}, "add up to 0.9"),
         ({"random_share": -0.1, "same_share": 0.3}, "--random_share"),
     ],
@@ -46,5 +46,5 @@ def test_shares_that_do_not_add_up_are_refused(create, shares, said):
 
 
 def test_shares_are_given_where_the_masks_are_drawn():
-    with pytest.raises(options_module.OptionError, match="give it to run_pretraining"):
+    with pytest.raises(options_module.OptionError, match="pass it to run_pretraining"):
         created(dynamic_masking=True, mask_share=1.0, same_share=0.0, random_share=0.0)

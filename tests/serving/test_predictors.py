@@ -80,7 +80,7 @@ def test_a_folder_without_a_run_is_refused(tmp_path, files, message):
 
 def test_a_run_without_a_checkpoint_is_refused(single_run, tmp_path):
     copy_settings(single_run, tmp_path)
-    with pytest.raises(ValueError, match="holds no checkpoint; train there first"):
+    with pytest.raises(ValueError, match="contains no checkpoint; train there first"):
         bert_tf.load(str(tmp_path))
 
 

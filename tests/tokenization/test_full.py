@@ -131,5 +131,5 @@ def test_case_that_may_go_with_a_checkpoint(do_lower_case, checkpoint):
     ],
 )
 def test_case_that_cannot_go_with_a_checkpoint(do_lower_case, checkpoint):
-    with pytest.raises(ValueError, match=f"give --do_lower_case={not do_lower_case}"):
+    with pytest.raises(ValueError, match=f"pass --do_lower_case={not do_lower_case}"):
         full.validate_case_matches_checkpoint(do_lower_case, checkpoint)

@@ -31,4 +31,4 @@ def test_errors_in_the_data_are_exit_code_1(
 def test_a_flag_of_another_task_is_wrong_usage(run_tool):
     done = run_tool("check_data", "--task=pretraining", "--text_column=x")
     assert done.exit_code == 2
-    assert "--text_column does not go with --task=pretraining" in done.stderr
+    assert "--text_column cannot be combined with --task=pretraining" in done.stderr

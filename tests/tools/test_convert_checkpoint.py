@@ -99,7 +99,7 @@ def test_the_head_the_vocabulary_the_size_and_the_casing_follow_their_flags(
         ({"target": "/dev/null/model"}, "/dev/null"),
         ({"bert_config_file": "none.json"}, "none.json"),
         ({"vocab_file": "none.txt"}, "none.txt"),
-        ({"do_lower_case": "false"}, "give --do_lower_case=True"),
+        ({"do_lower_case": "false"}, "pass --do_lower_case=True"),
         ({"head": "question_answering"}, "has no cls/squad"),
         ({"target_format": "keras"}, "new: expected a name that ends with .keras"),
     ],
@@ -134,7 +134,7 @@ def test_a_target_that_is_there_is_replaced_only_when_told(convert, tmp_path):
     assert convert().exit_code == 0
     done = convert()
     assert done.exit_code == 1
-    assert "already exists; give another --target, or --overwrite" in last_line(done)
+    assert "already exists; choose another --target, or --overwrite" in last_line(done)
     assert convert(overwrite="true").exit_code == 0
 
 
@@ -146,7 +146,7 @@ def test_a_head_that_the_target_cannot_store_is_dropped_only_on_request(
     done = convert(**flags)
     assert done.exit_code == 1
     assert "seq_relationship" in last_line(done)
-    assert "give --drop_head" in last_line(done)
+    assert "pass --drop_head" in last_line(done)
     done = convert(**flags, drop_head=True)
     assert done.exit_code == 0, done.stderr
     assert "dropped      7 weights" in done.stdout
@@ -163,7 +163,7 @@ def test_another_activation_is_converted_only_on_request(convert, released, tmp_
     }
     done = convert(**flags)
     assert done.exit_code == 1
-    assert "give --allow_activation_change" in last_line(done)
+    assert "pass --allow_activation_change" in last_line(done)
     done = convert(**flags, allow_activation_change=True)
     assert done.exit_code == 0, done.stderr
     assert "the target computes something else" in done.stdout

@@ -417,7 +417,7 @@ def test_another_vocabulary_is_refused(pretrain, golden, tmp_path, run_tool):
     assert done.exit_code == 0, done.stderr
     done = pretrain(do_train=True, input_file=records, vocab_file=other)
     assert done.exit_code == 1
-    assert "another vocabulary" in done.stderr.strip().splitlines()[-1]
+    assert "a different vocabulary" in done.stderr.strip().splitlines()[-1]
 
 
 def test_a_vocabulary_larger_than_the_model_is_refused(pretrain, golden, tmp_path):

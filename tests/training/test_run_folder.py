@@ -81,7 +81,7 @@ def test_settings_say_how_the_run_was_made(folder):
 
 
 def test_a_folder_that_is_no_run_is_named(tmp_path):
-    with pytest.raises(ValueError, match=r"holds no task\.json"):
+    with pytest.raises(ValueError, match=r"contains no task\.json"):
         run_folder.RunFolder(str(tmp_path)).read_task()
 
 

@@ -80,7 +80,7 @@ def download(
 
     Args:
         url: http or https.
-        target: path; `TARGET.part` holds the bytes received so far and stays if the
+        target: path; `TARGET.part` contains the bytes received so far and stays if the
             download fails.
         max_bytes: the size above which the download fails.
         stage: name for `progress`, which counts megabytes.

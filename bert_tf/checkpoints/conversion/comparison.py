@@ -28,7 +28,7 @@ def check_same_bits(
     written: source_module.Source,
     placement: source_module.Placement,
 ) -> None:
-    """Checks that the target holds the source's weights, vocabulary and casing.
+    """Checks that the target contains the source's weights, vocabulary and casing.
 
     Args:
         source: `Source` that was written.

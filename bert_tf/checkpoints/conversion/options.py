@@ -53,7 +53,8 @@ class ConvertCheckpointOptions(options_module.Options):
     )
     allow_activation_change: bool = option(
         False,
-        help="Convert even if the target computes another activation than the source.",
+        help="Convert even if the target computes a different activation than the "
+        "source.",
     )
     bert_config_file: str | None = option(
         None,
@@ -65,7 +66,7 @@ class ConvertCheckpointOptions(options_module.Options):
     )
     do_lower_case: bool | None = option(
         None,
-        help="Whether text is lower-cased. Default: as the source says.",
+        help="Whether text is lowercased. Default: as the source says.",
         group="model",
     )
     overwrite: bool = option(

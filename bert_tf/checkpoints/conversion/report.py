@@ -80,7 +80,7 @@ def _numbers(differences: Mapping[str, float]) -> list[str]:
 
 def _model(source: source_module.Source) -> str:
     config = source.required_config()
-    casing = {True: ", lower-cased", False: ", cased", None: ""}[source.do_lower_case]
+    casing = {True: ", lowercased", False: ", cased", None: ""}[source.do_lower_case]
     head = source.head
     labels = f" ({head.num_labels} classes)" if head.num_labels else ""
     if head.label_kind != "single_label":
@@ -150,11 +150,11 @@ def _notes(conversion: Conversion) -> Iterator[str]:
     if not kept.head.is_known:
         yield (
             f"output_weights were taken for a {kept.head.kind} head, as in 2018; if "
-            "that is wrong, give --head"
+            "that is wrong, pass --head"
         )
     if kept.head.label_kind != written.head.label_kind:
         yield f"the target does not say that a label is {_LABELS[kept.head.label_kind]}"
     if kept.vocabulary is not None and written.vocabulary is None:
         yield "the target cannot store the vocabulary"
     if kept.do_lower_case is not None and written.do_lower_case is None:
-        yield "the target does not say whether text is lower-cased"
+        yield "the target does not say whether text is lowercased"

@@ -56,7 +56,7 @@ def with_head(
     if between and kind != "encoder":
         raise ValueError(
             f"{source.path} has a BiLSTM between encoder and head ({between[0]}), "
-            "which no format can store; give --head=encoder for the encoder alone."
+            "which no format can store; pass --head=encoder for the encoder alone."
         )
     if kind is None:
         return source, ()

@@ -76,13 +76,13 @@ def check(target: Target, source_path: str) -> None:
     """
     if _is_within(source_path, target):
         raise ValueError(
-            f"{target.path} contains the source {source_path}; give another --target."
+            f"{target.path} contains the source {source_path}; choose another --target."
         )
     if not files.is_remote(target.path):
         if os.path.islink(target.path) and not os.path.exists(target.path):
             raise ValueError(
                 f"{target.path} is a link to {os.readlink(target.path)}, which does "
-                "not exist; remove the link, or give another --target."
+                "not exist; remove the link, or choose another --target."
             )
         _remove_leftovers(_own_path(target))
     if not target.is_folder and files.is_folder(target.path):
@@ -127,7 +127,7 @@ def complete_or_absent(target: Target) -> Iterator[str]:
 def _check_overwrite(target: Target) -> None:
     if not target.overwrite:
         raise ValueError(
-            f"{target.path} already exists; give another --target, or --overwrite."
+            f"{target.path} already exists; choose another --target, or --overwrite."
         )
 
 
@@ -176,8 +176,8 @@ def _place_folder(folder: str, path: str, target: Target) -> None:
     foreign = sorted(set(there) - set(files.list_folder(folder)))
     if foreign:
         raise ValueError(
-            f"{target.path} holds {foreign[0]}, which the new checkpoint lacks; "
-            "remove the folder yourself, or give another --target."
+            f"{target.path} contains {foreign[0]}, which the new checkpoint lacks; "
+            "remove the folder yourself, or choose another --target."
         )
     replaced = _beside(path, _REPLACED)
     files.rename(path, replaced)
@@ -200,7 +200,7 @@ def _place_files(folder: str, parent: str, target: Target) -> None:
         ):
             if name not in last and not target.overwrite:
                 raise ValueError(
-                    f"{there} already exists and belongs to another checkpoint; give a "
+                    f"{there} already exists and belongs to another checkpoint; pass a "
                     "--target in another folder, or --overwrite."
                 )
             _check_overwrite(target)

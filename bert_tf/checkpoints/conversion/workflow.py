@@ -102,12 +102,12 @@ def _placed(
     if heads and not options.drop_head:
         raise ValueError(
             f"{options.target_format} cannot store {', '.join(heads)} of "
-            f"{source.path}; give --drop_head to leave it out."
+            f"{source.path}; pass --drop_head to leave it out."
         )
     if options.drop_head and not heads:
         raise options_module.OptionError(
             f"--drop_head: {options.target_format} can store everything of "
-            f"{source.path}; leave the flag out, or give --head=encoder for the "
+            f"{source.path}; leave the flag out, or pass --head=encoder for the "
             "encoder alone."
         )
     if heads:
@@ -118,7 +118,7 @@ def _placed(
     if placement.changes and not options.allow_activation_change:
         raise ValueError(
             f"{options.target_format} computes something else than {source.path}: "
-            f"{'; '.join(placement.changes)}; give --allow_activation_change to "
+            f"{'; '.join(placement.changes)}; pass --allow_activation_change to "
             "convert it anyway."
         )
     return source, heads, placement
@@ -138,7 +138,7 @@ def _check_outputs(
         if not (difference <= probe.TOLERANCE or placement.changes):
             raise ValueError(
                 f"{name} of the converted checkpoint differs by {difference:.1e}, "
-                "because its configuration has another activation or epsilon, so "
+                "because its configuration has a different activation or epsilon, so "
                 "nothing was kept."
             )
 

@@ -93,7 +93,8 @@ def read(folder: str) -> Description:
 
     Raises:
         FileNotFoundError: there is no config.json.
-        ValueError: the file is not a JSON object, describes another architecture or an
+        ValueError: the file is not a JSON object, describes a different architecture
+        or an
             unsupported BERT variant, or a value is out of range.
     """
     path = os.path.join(folder, NAME)
@@ -164,7 +165,7 @@ def _check_architecture(values: Mapping[str, Any], path: str) -> None:
         return
     kind = str(kind or "")
     of_class = (class_name or "").split("For")[0].removesuffix("Model")
-    found = _OTHERS.get(kind, kind) or of_class or "another architecture"
+    found = _OTHERS.get(kind, kind) or of_class or "a different architecture"
     stated = [
         f"{key} {value}"
         for key, value in (("model_type", kind), ("architecture", class_name))
@@ -172,7 +173,7 @@ def _check_architecture(values: Mapping[str, Any], path: str) -> None:
     ]
     raise ValueError(
         f"{path} describes {found} ({', '.join(stated)}), which is not BERT: its "
-        "layers or inputs differ; give a folder whose model_type is bert."
+        "layers or inputs differ; pass a folder whose model_type is bert."
     )
 
 

@@ -43,7 +43,7 @@ def write(
         {"idx": 0, "name": "0", "path": "", "type": f"{_CLASSES}.Transformer"},
         {"idx": 1, "name": "1", "path": _POOLING, "type": f"{_CLASSES}.Pooling"},
     ]
-    # The tokenizer lower-cases; this option would lower-case the text before it.
+    # The tokenizer lowercases; this option would lowercase the text before it.
     options = {"max_seq_length": config.max_position_embeddings, "do_lower_case": False}
     modes: dict[str, Any] = {
         mode: kind == (pooling or "mean") for kind, mode in _MODES.items()

@@ -295,6 +295,7 @@ def _check_not_foreign(folder: str, names: Sequence[str], class_name: str) -> No
         )
     if any(name in names for name in _ADAPTERS):
         raise ValueError(
-            f"{folder} holds an adapter and not a model; merge it into its model with "
-            "the library peft (merge_and_unload), save the result and give its folder."
+            f"{folder} contains an adapter and not a model; merge it into its "
+            f"model with "
+            "the library peft (merge_and_unload), save the result and pass its folder."
         )

@@ -120,7 +120,7 @@ def _in_order(ids: Any, path: str) -> tuple[str, ...]:
     if not is_whole:
         raise ValueError(
             f"{path}: the ids of its vocabulary are not 0, 1, 2, ...; copy it "
-            f"again, or give {VOCABULARY_NAME}."
+            f"again, or pass {VOCABULARY_NAME}."
         )
     return tuple(sorted(ids, key=ids.get))
 
@@ -156,7 +156,7 @@ def _with_added(
     kept_whole = [token for token in added if token not in special and token in tokens]
     if kept_whole:
         notes.append(
-            f"Hugging Face never splits added tokens: {_named(kept_whole)}; give them "
+            f"Hugging Face never splits added tokens: {_named(kept_whole)}; pass them "
             "to FullTokenizer as never_split."
         )
     return tokens, notes
@@ -177,7 +177,7 @@ def _differences(
     strip = options.get("strip_accents", normalizer.get("strip_accents"))
     if strip is not None and strip != do_lower_case:
         yield (
-            f"strip_accents is {strip} and do_lower_case {do_lower_case}: give "
+            f"strip_accents is {strip} and do_lower_case {do_lower_case}: pass "
             f"FullTokenizer strip_accents={strip} for the same ids."
         )
     chinese = options.get(
@@ -198,7 +198,7 @@ def _differences(
         )
     if options.get("never_split"):
         yield (
-            f"never_split has {_named(options['never_split'])}: give these tokens to "
+            f"never_split has {_named(options['never_split'])}: pass these tokens to "
             "FullTokenizer for the same ids."
         )
     yield from _other_parts(options, whole)

@@ -2,7 +2,7 @@
 
 With these files, transformers, the library tokenizers and servers that read
 tokenizer.json give the same ids as `FullTokenizer`, with four exceptions: they keep
-special tokens in a text whole; they lower-case a capital sigma at the end of a word to
+special tokens in a text whole; they lowercase a capital sigma at the end of a word to
 the non-final form; they delete private-use characters; and they treat marks and
 punctuation that are newer than their Unicode tables as letters.
 """
@@ -36,7 +36,7 @@ def write(
     Args:
         folder: an existing folder.
         vocabulary: `Vocabulary`.
-        do_lower_case: whether text is lower-cased.
+        do_lower_case: whether text is lowercased.
         max_length: the longest sequence that the model accepts, in word pieces.
 
     Raises:
@@ -67,7 +67,7 @@ def tokenizer_json(
 
     Args:
         vocabulary: `Vocabulary`.
-        do_lower_case: whether to lower-case and to strip accents, as in 2018.
+        do_lower_case: whether to lowercase and to strip accents, as in 2018.
     """
     special = sorted(_SPECIAL.values(), key=vocabulary.id_of)
     return {

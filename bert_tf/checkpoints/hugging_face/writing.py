@@ -109,15 +109,15 @@ def _checked_config(source: source_module.Source) -> config_module.BertConfig:
     """Returns the configuration; checks that it goes with the vocabulary."""
     if source.config is None:
         raise ValueError(
-            f"{source.path} has no model configuration; give its bert_config.json."
+            f"{source.path} has no model configuration; pass its bert_config.json."
         )
     if source.vocabulary is None:
         return source.config
     source.config.check_vocabulary_size(len(source.vocabulary))
     if source.do_lower_case is None:
         raise ValueError(
-            f"It is unknown whether {source.path} was trained on lower-cased text; "
-            "give --do_lower_case."
+            f"It is unknown whether {source.path} was trained on lowercased text; "
+            "pass --do_lower_case."
         )
     return source.config
 

@@ -38,7 +38,7 @@ def is_at(path: str | os.PathLike[str]) -> bool:
 def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     """Returns the `Source` of a `.keras` or `.weights.h5` file.
 
-    What a file does not hold is read from bert_config.json, vocab.txt and task.json
+    What a file does not contain is read from bert_config.json, vocab.txt and task.json
     beside it. Only a `.weights.h5` may lack the configuration; shapes then show how to
     build its model, and the source has no configuration.
 
@@ -47,7 +47,8 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
 
     Raises:
         OSError: there is no such file.
-        ValueError: it is truncated or damaged, or holds a model of another class,
+        ValueError: it is truncated or damaged, or contains a model of a different
+        class,
             which is named in the message and not created.
     """
     path = os.fspath(path)
@@ -117,7 +118,7 @@ def _model_of_weights(
         return settings.config or _shown_config(outline.shapes), head
     except (KeyError, IndexError, ValueError):
         raise ValueError(
-            f"{path} does not hold the weights of a model of this package but, for "
+            f"{path} does not contain the weights of a model of this package but, for "
             f"example, {min(outline.shapes, default='nothing')}; expected those of one "
             f"of {', '.join(settings_module.CLASSES)}."
         ) from None
@@ -190,8 +191,9 @@ def _read_each(
 def _notes(settings: settings_module.Settings) -> Iterator[str]:
     if settings.vocabulary is None:
         yield (
-            "Keras files hold no vocabulary, and there is no vocab.txt beside it; give "
+            "Keras files contain no vocabulary, and there is no vocab.txt "
+            "beside it; pass "
             "--vocab_file."
         )
     if settings.do_lower_case is None:
-        yield "Keras files do not say whether the text was lower-cased."
+        yield "Keras files do not say whether the text was lowercased."

@@ -21,7 +21,7 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 
 # The package under which our classes are registered with Keras.
 _PACKAGE = "bert_tf"
-# Name of a class that a `.keras` file may hold -> the class.
+# Name of a class that a `.keras` file may contain -> the class.
 CLASSES = {
     model_class.__name__: model_class
     for row in checkpoint_heads.HEADS.values()
@@ -53,7 +53,8 @@ def of_archive(path: str) -> Settings:
 
     Raises:
         OSError: there is no such file.
-        ValueError: it is damaged, or holds a model of another class, which is named
+        ValueError: it is damaged, or contains a model of a different class, which is
+        named
             in the message and not created.
     """
     description = archive.describe(path)
@@ -121,11 +122,11 @@ def _other_class(path: str, name: str) -> str:
     advice = "save the BERT model itself."
     if name.startswith(f"{_PACKAGE}>"):
         advice = (
-            "give the folder of its run; keras.saving.load_model reads the file, too, "
+            "pass the folder of its run; keras.saving.load_model reads the file, too, "
             "after import bert_tf.modeling."
         )
     return (
-        f"{path} holds a model of the class {name}, expected one of "
+        f"{path} contains a model of the class {name}, expected one of "
         f"{', '.join(CLASSES)}; {advice}"
     )
 

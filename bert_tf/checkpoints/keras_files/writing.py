@@ -52,7 +52,7 @@ def write(source: source_module.Source, path: str | os.PathLike[str]) -> None:
 
     Raises:
         OSError: it cannot be written.
-        ValueError: another suffix, no configuration, or a missing weight.
+        ValueError: a different suffix, no configuration, or a missing weight.
     """
     path = os.fspath(path)
     suffix = next((end for end in reading.SUFFIXES if path.endswith(end)), None)
@@ -92,7 +92,7 @@ def _model_of(source: source_module.Source) -> Any:
         if tuple(array.shape) != tuple(variables[name].shape):
             raise ValueError(
                 f"{name} has shape {list(array.shape)} in {source.path}, expected "
-                f"{list(variables[name].shape)}; give the bert_config.json that "
+                f"{list(variables[name].shape)}; pass the bert_config.json that "
                 "belongs to it."
             )
         variables[name].assign(array)

@@ -3,9 +3,9 @@
 `reading` and `writing` use `library`, the only module that imports keras_hub.
 
 KerasHub's masked-word head is neither read nor written: it computes exact GELU and
-another epsilon on top of a tanh-GELU encoder, and a bert_config.json has one activation
-and one epsilon, so the converted head would silently compute something else. The
-encoder of such a preset is read.
+a different epsilon on top of a tanh-GELU encoder, and a bert_config.json has one
+activation and one epsilon, so the converted head would silently compute something
+else. The encoder of such a preset is read.
 """
 
 from bert_tf.checkpoints.keras_hub import reading

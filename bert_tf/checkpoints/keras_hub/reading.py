@@ -64,7 +64,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
 
     Raises:
         OSError: a file of the preset is missing.
-        ValueError: it is damaged, or a preset of another architecture.
+        ValueError: it is damaged, or a preset of a different architecture.
         ImportError: KerasHub is not installed.
     """
     path = os.fspath(path)
@@ -94,7 +94,8 @@ def _check_class(described: Mapping[str, Any], path: str) -> None:
     name = described.get("class_name")
     if name != "BertBackbone":
         raise ValueError(
-            f"{path} is a KerasHub preset of {name}, another architecture; expected "
+            f"{path} is a KerasHub preset of {name}, a different "
+            f"architecture; expected "
             "a preset of BertBackbone."
         )
 
@@ -112,7 +113,7 @@ def _config(described: Mapping[str, Any], path: str) -> config_module.BertConfig
     if isinstance(dtype, dict) and dtype.get("class_name") != "DTypePolicy":
         raise ValueError(
             f"{path} has weights of the dtype {dtype.get('class_name')}: it is "
-            "quantized; give the preset before quantization."
+            "quantized; pass the preset before quantization."
         )
     fields = {ours: values[theirs] for ours, theirs in _FIELDS.items()}
     try:
@@ -201,7 +202,7 @@ def _casing(path: str) -> tuple[bool | None, tuple[str, ...]]:
         return None, ()
     if values["lowercase"] and not values.get("strip_accents"):
         return True, (
-            "its tokenizer lower-cases text and keeps accents; bert_tf strips them, as "
+            "its tokenizer lowercases text and keeps accents; bert_tf strips them, as "
             "in 2018",
         )
     return values["lowercase"], ()

@@ -31,7 +31,7 @@ def placement(source: source_module.Source) -> source_module.Placement:
 def write(source: source_module.Source, folder: str) -> None:
     """Writes a preset into a folder.
 
-    A missing pooler is written as zeros. If the tokenizer lower-cases, it also strips
+    A missing pooler is written as zeros. If the tokenizer lowercases, it also strips
     accents, as in 2018.
 
     Args:

@@ -131,7 +131,8 @@ def assign(path: str | os.PathLike[str], variables: Mapping[str, Any]) -> None:
 
     Raises:
         FileNotFoundError: there is no such checkpoint.
-        ValueError: a tensor is missing or has another shape, or the files are damaged.
+        ValueError: a tensor is missing or has a different shape, or the files are
+        damaged.
     """
     prefix = resolve(path)
     shapes = read_names_and_shapes(prefix)
@@ -140,7 +141,7 @@ def assign(path: str | os.PathLike[str], variables: Mapping[str, Any]) -> None:
         if found is not None and list(found) != expected:
             raise ValueError(
                 f"{name} has shape {list(found)} in the checkpoint {prefix}, expected "
-                f"{expected}; give the bert_config.json that belongs to the checkpoint."
+                f"{expected}; pass the bert_config.json that belongs to the checkpoint."
             )
     for name, tensor in read_each(prefix, variables):
         variables[name].assign(tensor)
@@ -151,8 +152,8 @@ def resolve(path: str | os.PathLike[str]) -> str:
 
     Args:
         path: a prefix; a folder with a `checkpoint` file, which names the latest
-            checkpoint; or a folder that holds exactly one checkpoint, as the release's
-            folders do.
+            checkpoint; or a folder that contains exactly one checkpoint, as the
+            release's folders do.
 
     Raises:
         FileNotFoundError: there is no such checkpoint.
@@ -163,7 +164,7 @@ def resolve(path: str | os.PathLike[str]) -> str:
     part = _PART.search(path)
     if part:
         raise ValueError(
-            f"{path} is one file of a checkpoint; give the prefix that its files "
+            f"{path} is one file of a checkpoint; pass the prefix that its files "
             f"share: {path[: part.start()]}"
         )
     # First, because the store ram:// takes the start of a file name for a folder.
@@ -199,8 +200,8 @@ def _only_prefix(folder: str) -> str:
         return prefixes[0]
     example = min(prefixes, default=os.path.join(folder, "model.ckpt"))
     raise ValueError(
-        f"{folder} is a folder without a file named checkpoint, and it holds "
-        f"{len(prefixes)} checkpoints; give the prefix of one, such as {example}"
+        f"{folder} is a folder without a file named checkpoint, and it contains "
+        f"{len(prefixes)} checkpoints; pass the prefix of one, such as {example}"
     )
 
 

@@ -1,4 +1,4 @@
-"""The text file `checkpoint` of a folder: which checkpoints it holds, and the latest.
+"""The text file `checkpoint` of a folder: the checkpoints in it, and the latest one.
 
 TensorFlow itself writes and reads this file. Here it is the commit marker of a save:
 it is written last and replaced atomically, so a checkpoint that it does not name was

@@ -1,7 +1,7 @@
 """The format "model_garden": object-based checkpoints of tf-models-official.
 
-They hold weights and no configuration. Shapes show all sizes, because query kernels are
-[H, N, D]; activation, epsilon and dropout come from a `bert_config.json` beside the
+They contain weights and no configuration. Shapes show all sizes, because query kernels
+are [H, N, D]; activation, epsilon and dropout come from a `bert_config.json` beside the
 weights, or are assumed. The format is read but not written.
 
 Shape letters: H hidden, N heads, D = H / N.
@@ -77,11 +77,11 @@ def _notes_without_config(
     config: config_module.BertConfig | None,
 ) -> Iterator[str]:
     if config is None:
-        yield "the number of attention heads is unknown; give --bert_config_file"
+        yield "the number of attention heads is unknown; pass --bert_config_file"
         return
     yield (
         "there is no bert_config.json beside it: hidden_act is assumed to be "
         f"{_HIDDEN_ACT} and layer_norm_epsilon {config.layer_norm_epsilon:g}, the "
-        "Model Garden's defaults; give --bert_config_file if that is wrong"
+        "Model Garden's defaults; pass --bert_config_file if that is wrong"
     )
     yield object_graph.dropout_note(config)

@@ -1,8 +1,8 @@
 """Reads a TensorFlow 2 object-based checkpoint under the release's names.
 
 The tensors of such a checkpoint are named by paths through Python objects. It also
-holds a graph of these objects with each variable's own name, and so do SavedModels. The
-graph is only read: none of the objects that it describes is created.
+contains a graph of these objects with each variable's own name, and so do SavedModels.
+The graph is only read: none of the objects that it describes is created.
 """
 
 import collections

@@ -54,7 +54,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     if not files.exists(f"{prefix}.index"):
         raise ValueError(
             f"{path} is not a BERT: it is a SavedModel without variables, such as a "
-            "text preprocessor; give that of the encoder."
+            "text preprocessor; pass that of the encoder."
         )
     computation = saved_model_graph.computation(meta_graph)
     weights = _weights(prefix)
@@ -124,11 +124,11 @@ def _notes(
     config: config_module.BertConfig | None, computation: saved_model_graph.Computation
 ) -> Iterator[str]:
     if config is None:
-        yield "the number of its attention heads is unknown; give --bert_config_file"
+        yield "the number of its attention heads is unknown; pass --bert_config_file"
         return
     if computation.hidden_act is None:
         yield (
-            f"its functions do not show the activation; {_HIDDEN_ACT} is assumed: give "
+            f"its functions do not show the activation; {_HIDDEN_ACT} is assumed: pass "
             "--bert_config_file if that is wrong"
         )
     elif computation.head_act not in (None, computation.hidden_act):

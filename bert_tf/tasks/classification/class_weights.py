@@ -23,7 +23,8 @@ def parse(items: Sequence[str]) -> dict[str, float]:
     """Returns the weights in a list of `NAME=WEIGHT`, by class.
 
     Raises:
-        ValueError: an item has another form, or a weight is not positive and finite.
+        ValueError: an item has a different form, or a weight is not positive and
+        finite.
     """
     weights = {}
     for item in items:
@@ -90,7 +91,7 @@ def _balanced(task, examples):
             which = "no" if count == 0 else "every"
             raise ValueError(
                 f"--class_weights={BALANCED}: {which} training example has the class "
-                f"{name!r}; give the weights by name, as in {name}=1."
+                f"{name!r}; pass the weights by name, as in {name}=1."
             )
         balanced = len(examples) / (len(task.labels) * count)
         weights[name] = num_without / count if is_multi else balanced

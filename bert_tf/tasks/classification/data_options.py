@@ -129,7 +129,7 @@ class DataOptions(trial_options.TrialOptions):
         if self.regression:
             self._refuse(
                 ("labels", "label_separator", "threshold", "class_weights"),
-                "is for classes and does not go with --regression",
+                "is for classes and cannot be combined with --regression",
             )
 
     def _check_task(self, name: str) -> None:
@@ -141,9 +141,9 @@ class DataOptions(trial_options.TrialOptions):
             )
         self._refuse(
             (*_FILES, *_COLUMNS, *_LABELS),
-            "is for your own data and does not go with --task_name",
+            "is for your own data and cannot be combined with --task_name",
         )
-        self._refuse(("tfds_name",), "does not go with --task_name")
+        self._refuse(("tfds_name",), "cannot be combined with --task_name")
         self._check_tfds_splits()
         self._require("data_dir", f"--task_name={self.task_name}")
         if name != "xnli":
@@ -162,7 +162,7 @@ class DataOptions(trial_options.TrialOptions):
     def _check_tfds(self) -> None:
         self._refuse(
             (*_FILES, *_LABELS),
-            "is for your own tables and does not go with --tfds_name",
+            "is for your own tables and cannot be combined with --tfds_name",
         )
         self._refuse_languages()
         if len(self.tfds_splits) != 3:
@@ -174,7 +174,7 @@ class DataOptions(trial_options.TrialOptions):
     def _check_own_data(self) -> None:
         if self.data_dir is not None:
             raise options_module.OptionError(
-                "--data_dir goes with --task_name; name your own files with "
+                "--data_dir requires --task_name; name your own files with "
                 "--train_file, --eval_file and --predict_file."
             )
         self._refuse_languages()
@@ -187,8 +187,8 @@ class DataOptions(trial_options.TrialOptions):
             self._require("predict_file", "Predicting without --task_name")
 
     def _refuse_languages(self) -> None:
-        self._refuse(("train_language", "eval_language"), "goes with --task_name=XNLI")
+        self._refuse(("train_language", "eval_language"), "requires --task_name=XNLI")
 
     def _check_tfds_splits(self) -> None:
         if self.tfds_splits != SPLITS:
-            raise options_module.OptionError("--tfds_splits goes with --tfds_name.")
+            raise options_module.OptionError("--tfds_splits requires --tfds_name.")

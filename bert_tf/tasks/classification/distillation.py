@@ -136,7 +136,7 @@ class Teacher:
 
 
 def _read(path, fingerprint):
-    """Returns the logits in a file; None if it is missing or of another fingerprint."""
+    """Returns the logits in a file; None if missing or of a different fingerprint."""
     if not files.exists(path):
         return None
     with files.open_file(path, "rb") as file:

@@ -71,11 +71,11 @@ class DataProcessor:
     broken_rows: list[str] | None = None
 
     def get_train_examples(self, data_dir: str) -> list[InputExample]:
-        """Returns the labelled examples for training."""
+        """Returns the labeled examples for training."""
         raise NotImplementedError
 
     def get_dev_examples(self, data_dir: str) -> list[InputExample]:
-        """Returns the labelled examples for evaluation."""
+        """Returns the labeled examples for evaluation."""
         raise NotImplementedError
 
     def get_test_examples(self, data_dir: str) -> list[InputExample]:

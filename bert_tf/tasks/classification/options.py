@@ -89,7 +89,7 @@ class RunClassifierOptions(data_options.DataOptions):
         if self.teacher is None:
             for name in ("distillation_temperature", "distillation_weight"):
                 if getattr(self, name) != self._default(name):
-                    raise options_module.OptionError(f"--{name} goes with --teacher.")
+                    raise options_module.OptionError(f"--{name} requires --teacher.")
             return
         if os.path.realpath(self.teacher) == os.path.realpath(self.output_dir):
             raise options_module.OptionError(
@@ -98,7 +98,8 @@ class RunClassifierOptions(data_options.DataOptions):
             )
         self._refuse(
             ("label_separator", "regression", "doc_stride"),
-            "does not go with --teacher; distillation supports one class per text, "
+            "cannot be combined with --teacher; distillation supports one "
+            "class per text, "
             "without windows",
         )
 

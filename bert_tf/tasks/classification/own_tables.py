@@ -66,7 +66,7 @@ class TableProcessor(examples_module.DataProcessor):
             return list(self._given_labels)
         if self._train_file is None:
             raise ValueError(
-                "The class names are unknown; give --labels in the order of the "
+                "The class names are unknown; pass --labels in the order of the "
                 "model's outputs, or --train_file."
             )
         return list(self._collected_labels)
@@ -112,5 +112,5 @@ class TableProcessor(examples_module.DataProcessor):
 
 def _given(path, flag):
     if path is None:
-        raise ValueError(f"--{flag} is missing; give the path of the table.")
+        raise ValueError(f"--{flag} is missing; pass the path of the table.")
     return path

@@ -1,4 +1,4 @@
-"""The set-up of a classification run: its task, model configuration and data."""
+"""The setup of a classification run: its task, model configuration and data."""
 
 import dataclasses
 
@@ -14,7 +14,7 @@ from bert_tf.tasks.classification import task as task_module
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunSetup(fine_tuning_run_setup.RunSetup):
-    """The set-up shared by all tasks, and the processor that reads the data."""
+    """The setup shared by all tasks, and the processor that reads the data."""
 
     task: task_module.Task
     processor: examples_module.DataProcessor
@@ -27,7 +27,7 @@ def prepare(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> RunSetup:
-    """Returns the set-up of a run.
+    """Returns the setup of a run.
 
     If the run trains, the options describe the task. Otherwise `task.json` in
     `output_dir` does, or the options if there is none.

@@ -33,7 +33,7 @@ class MultipleChoicePredictor(fine_tuning_predictor.Predictor):
             inputs: (start, endings), where endings are two or more texts.
 
         Raises:
-            ValueError: an input has another form.
+            ValueError: an input has a different form.
         """
         starts, endings = split_choices(inputs)
         answers = []
@@ -66,7 +66,7 @@ def split_choices(inputs: Iterable[Any]) -> tuple[list[str], list[list[str]]]:
         inputs: (start, endings) of each example.
 
     Raises:
-        ValueError: an input has another form, or a text is empty.
+        ValueError: an input has a different form, or a text is empty.
     """
     if isinstance(inputs, str):
         raise ValueError("Expected a list of (start, endings), got one string.")

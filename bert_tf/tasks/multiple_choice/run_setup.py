@@ -1,4 +1,4 @@
-"""The set-up of a multiple choice run: its task, model configuration and examples."""
+"""The setup of a multiple choice run: its task, model configuration and examples."""
 
 import dataclasses
 import os
@@ -13,7 +13,7 @@ from bert_tf.tasks.multiple_choice import task as task_module
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunSetup(fine_tuning_run_setup.RunSetup):
-    """The set-up shared by all tasks, and the examples."""
+    """The setup shared by all tasks, and the examples."""
 
     task: task_module.Task
     # Of the sets that the run needs, among "train", "dev" and "test".
@@ -26,7 +26,7 @@ def prepare(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> RunSetup:
-    """Returns the set-up of a run. Reads all its tables.
+    """Returns the setup of a run. Reads all its tables.
 
     If the run trains, the options describe the task. Otherwise `task.json` in
     `output_dir` does, or the options if there is none.

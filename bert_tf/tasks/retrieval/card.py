@@ -33,7 +33,7 @@ def card_of(
 
     Args:
         options: options of the run.
-        setup: set-up of the run.
+        setup: setup of the run.
         training: facts about the training; given after training.
         results: content of eval_results.txt; given after evaluation.
         firsts: query -> index of the passage ranked first; given after evaluation.

@@ -21,8 +21,8 @@ class CorpusRanking:
     """Ranks the passages of a run's corpus with the current weights of its model.
 
     Args:
-        trainer: holds model, step and devices.
-        setup: set-up of the run.
+        trainer: contains model, step and devices.
+        setup: setup of the run.
         options: options of the run.
         create_tokenizer: returns the tokenizer; called only if something is ranked.
         progress: see `bert_tf.progress`.

@@ -52,7 +52,7 @@ class Retriever:
 
         Args:
             corpus: the passages.
-            folder: path of the folder that holds the vectors.
+            folder: path of the folder that contains the vectors.
             progress: called with the number of passages embedded.
 
         Raises:

@@ -61,7 +61,7 @@ def evaluate(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> dict[str, float]:
-    """Evaluates the last checkpoint; returns what eval_results.txt holds. See `run`."""
+    """Evaluates the last checkpoint; returns the content of eval_results.txt."""
     options = fine_tuning_workflow.only_evaluation(options)
     return Retrieval(options, progress=progress).evaluate()
 

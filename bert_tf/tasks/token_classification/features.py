@@ -28,7 +28,7 @@ class Windowing:
 
     max_seq_length: int  # S, including [CLS] and [SEP].
     doc_stride: int  # Pieces between the starts of two windows.
-    # Windows cover documents, not sentences: the encoder sees the neighbouring
+    # Windows cover documents, not sentences: the encoder sees the neighboring
     # sentences, "the maximal document context" of section 5.3 of the paper.
     document_context: bool = False
     # The usual forms of words, for sentences in capitals. None: no true-casing.

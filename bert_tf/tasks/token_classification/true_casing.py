@@ -17,7 +17,7 @@ from bert_tf.tasks.token_classification import schemes
 
 
 def is_all_capitals(words: Sequence[str]) -> bool:
-    """Returns whether a sentence has two words in capitals and no lower-case letter.
+    """Returns whether a sentence has two words in capitals and no lowercase letter.
 
     Only words of two or more letters count as words in capitals, so "A" does not.
     """

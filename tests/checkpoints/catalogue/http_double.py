@@ -1,6 +1,6 @@
 """A double of the server of released models, which can do all that servers do wrong.
 
-A behaviour is a function of a request's handler. `Server.script` has those of the
+A behavior is a function of a request's handler. `Server.script` has those of the
 next requests; afterwards every one is answered as it should be.
 """
 
@@ -149,7 +149,7 @@ def range_of_another(request):
 
 
 def with_length(length):
-    """Says another length than it sends."""
+    """Says a different length than it sends."""
 
     def send(request):
         content = request.server.content

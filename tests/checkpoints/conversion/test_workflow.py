@@ -286,7 +286,7 @@ def test_of_a_run_with_a_bilstm_the_encoder_alone_is_converted(golden, tmp_path)
     shutil.copy(golden / "model" / "bert_config.json", tmp_path / "run")
     prefix = tmp_path / "run" / "model.ckpt-1"
     for head in (None, "question_answering"):
-        with pytest.raises(ValueError, match=r"a BiLSTM .* give --head=encoder"):
+        with pytest.raises(ValueError, match=r"a BiLSTM .* pass --head=encoder"):
             conversion_workflow.convert(options(prefix, tmp_path / "new", head=head))
     done = conversion_workflow.convert(
         options(prefix, tmp_path / "new", head="encoder")
@@ -306,7 +306,7 @@ def test_a_target_that_is_there_stays_and_is_replaced_when_told(
     conversion_workflow.convert(options(golden / "model" / "trained.ckpt", target))
     shutil.copy(golden / "vocab.txt", target)
     before = everything(target)
-    with pytest.raises(ValueError, match=r"new already exists; give another --tar"):
+    with pytest.raises(ValueError, match=r"new already exists; choose another --tar"):
         conversion_workflow.convert(options(released_folder, target))
     np.testing.assert_array_equal(
         everything(target)["bert/pooler/dense/bias"], before["bert/pooler/dense/bias"]
@@ -320,7 +320,9 @@ def test_a_folder_with_other_things_in_it_is_not_replaced(released_folder, tmp_p
     target = tmp_path / "run"
     target.mkdir()
     (target / "model.ckpt-1000.index").write_text("dear")
-    with pytest.raises(ValueError, match=r"holds model\.ckpt-1000\.index, which the"):
+    with pytest.raises(
+        ValueError, match=r"contains model\.ckpt-1000\.index, which the"
+    ):
         conversion_workflow.convert(options(released_folder, target, overwrite=True))
     assert names_in(target) == ["model.ckpt-1000.index"]
 
@@ -373,7 +375,7 @@ def test_the_source_is_never_replaced(released_folder, overwrite):
             "has no cls/squad/output_weights; its head is pre",
         ),
         ({"head": "classification"}, "has no output_weights"),
-        ({"do_lower_case": False}, "give --do_lower_case=True"),
+        ({"do_lower_case": False}, "pass --do_lower_case=True"),
         ({"drop_head": True}, "--drop_head: bert can store everything"),
         ({"source": "nowhere"}, "There is no checkpoint nowhere"),
         ({"vocab_file": "none.txt"}, "no file none.txt"),
@@ -467,7 +469,7 @@ def test_a_head_without_a_place_is_named_and_dropped_when_told(
     with pytest.raises(
         ValueError,
         match=r"keras_hub cannot store cls/seq_relationship/output_bias, cls/seq_"
-        r"relationship/output_weights of .*; give --drop_head",
+        r"relationship/output_weights of .*; pass --drop_head",
     ):
         conversion_workflow.convert(options(released_folder, tmp_path / "new", **flags))
     assert not (tmp_path / "new").exists()
@@ -508,7 +510,7 @@ def test_another_activation_has_to_be_allowed(released_folder, tmp_path, other_f
     flags = other_format(
         placement=placement_without("-", changes=[sentence]), write=write
     )
-    with pytest.raises(ValueError, match=f"{sentence}; give --allow_activation_change"):
+    with pytest.raises(ValueError, match=f"{sentence}; pass --allow_activation_change"):
         conversion_workflow.convert(options(released_folder, tmp_path / "new", **flags))
     flags["allow_activation_change"] = True
     done = conversion_workflow.convert(
@@ -573,7 +575,7 @@ def fail_to_open(path):
         ),
         (
             {"open_source": with_config(hidden_act="relu")},
-            "because its configuration has another activation or epsilon",
+            "because its configuration has a different activation or epsilon",
         ),
         ({"open_source": without_a_weight}, "bert/pooler/dense/bias and 0 other"),
         ({"open_source": fail_to_open}, r"cannot be read back \(it is broken"),
@@ -728,7 +730,7 @@ def test_the_report_names_every_group_or_every_weight(released_folder, tmp_path)
     for line in (
         f"source       {released_folder}/bert_model.ckpt (bert)",
         f"target       {tmp_path}/new (bert)",
-        "model        pretraining, 2 layers of 16, gelu, 288 word pieces, lower-cased",
+        "model        pretraining, 2 layers of 16, gelu, 288 word pieces, lowercased",
         "parameters   10,514",
         "mapped       46 weights, the same bits when read back:",
         "   2 x bert/encoder/layer_*/attention/self/query/kernel",

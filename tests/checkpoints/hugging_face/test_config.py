@@ -170,7 +170,7 @@ def test_configurations_of_all_years_are_read(copied, changes):
     [
         (b'{"model_type": "bert", ', r"config\.json is not JSON: .*; copy it again"),
         (b"", r"config\.json is not JSON"),
-        (b"[1]", r"config\.json holds a JSON list, expected an object"),
+        (b"[1]", r"config\.json contains a JSON list, expected an object"),
         (b"\xff\xfe\x00", r"config\.json is not JSON"),
         (b"[" * 200_000, r"config\.json is not JSON: maximum recursion depth"),
     ],

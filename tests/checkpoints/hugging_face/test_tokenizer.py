@@ -119,7 +119,7 @@ def test_a_folder_without_a_tokenizer_has_none(tmp_path):
         (
             {"strip_accents": False},
             {},
-            "strip_accents is False and do_lower_case True: give FullTokenizer strip_",
+            "strip_accents is False and do_lower_case True: pass FullTokenizer strip_",
         ),
         ({}, {"normalizer__strip_accents": False}, "strip_accents is False"),
         (
@@ -151,7 +151,7 @@ def test_a_folder_without_a_tokenizer_has_none(tmp_path):
         (
             {},
             {"added_tokens": [{"id": 5, "content": "a"}]},
-            "never splits added tokens: 'a'; give them",
+            "never splits added tokens: 'a'; pass them",
         ),
         (
             {},
@@ -217,7 +217,10 @@ def test_another_kind_of_tokenizer_is_told_and_not_taken(tmp_path):
             {"tokenizer_config__json": '{"do_lower_case": "no"}'},
             r"tokenizer_config\.json: do_lower_case is 'no', expected a bool",
         ),
-        ({"tokenizer_config__json": "[]"}, r"tokenizer_config\.json holds a JSON list"),
+        (
+            {"tokenizer_config__json": "[]"},
+            r"tokenizer_config\.json contains a JSON list",
+        ),
         ({"vocab__txt": "[PAD]\r\n"}, r"vocab\.txt:1: the line ends with CRLF"),
     ],
 )

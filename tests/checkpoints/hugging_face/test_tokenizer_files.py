@@ -17,7 +17,7 @@ EDGES = [
     " \t\n",
     "don't stop! $5^2 `x` a_b",
     "Café, CAFÉ and cafe\u0301",  # Composed and decomposed.
-    "İstanbul, ẞ, ﬁne, ½, Ⅷ, ⓐ",  # Not folded, only lower-cased.
+    "İstanbul, ẞ, ﬁne, ½, Ⅷ, ⓐ",  # Not folded, only lowercased.
     "ｆｕｌｌ，ｗｉｄｔｈ …",
     "你好world世界 カタカナ 한국어",
     "a\u00adb\u200bc\u0000d\ufffde",  # Deleted; what is around them joins.

@@ -194,10 +194,10 @@ def test_from_there_to_native_and_back_is_bit_identical(
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"config": None}, "has no model configuration; give its bert_config.json"),
+        ({"config": None}, "has no model configuration; pass its bert_config.json"),
         (
             {"do_lower_case": None},
-            "lower-cased text; give --do_lower_case",
+            "lowercased text; pass --do_lower_case",
         ),
         (
             {"config": dataclasses.replace(CONFIG, vocab_size=11)},

@@ -296,7 +296,7 @@ def test_a_placement_names_what_has_no_place():
 @pytest.mark.parametrize(
     "changes, name, message",
     [
-        ({"config": None}, "m.keras", "or give --bert_config_file"),
+        ({"config": None}, "m.keras", "or pass --bert_config_file"),
         ({}, "m.h5", "expected a name that ends with .keras or .weights.h5"),
         ({"shapes": {}}, "m.keras", "lacks 37 .* bert/embeddings/word_embeddings"),
         (
@@ -388,7 +388,7 @@ LAMBDA = {
                     class_name="BertBiEncoder", registered_name="bert_tf>BertBiEncoder"
                 ),
             ),
-            "give the folder of its run; keras.saving.load_model reads the file, too",
+            "pass the folder of its run; keras.saving.load_model reads the file, too",
         ),
         (
             lambda m: _changed_config(
@@ -487,7 +487,9 @@ def test_a_file_that_is_not_there_is_one_line(tmp_path):
 def test_weights_of_another_model_are_named(tmp_path):
     other = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(2)])
     other.save_weights(tmp_path / "other.weights.h5")
-    with pytest.raises(ValueError, match=r"not hold the weights of a model of .* laye"):
+    with pytest.raises(
+        ValueError, match=r"not contain the weights of a model of .* laye"
+    ):
         keras_files.open_source(tmp_path / "other.weights.h5")
 
 

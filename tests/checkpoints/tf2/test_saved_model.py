@@ -156,7 +156,7 @@ def test_a_number_of_heads_that_is_not_to_be_seen_is_asked_for(unpacked):
     path.write_bytes(content.replace(b"attention/self/Mul/y", b"attention/self/Mul/z"))
     source = saved_model.open_source(folder)
     assert source.config is None
-    assert "give --bert_config_file" in source.notes[0]
+    assert "pass --bert_config_file" in source.notes[0]
     with pytest.raises(ValueError, match=r"size of the model in .* is unknown"):
         loading.create_model(source)
 

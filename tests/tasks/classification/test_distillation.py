@@ -242,8 +242,8 @@ def test_a_teacher_of_other_classes_or_texts_is_refused(
 @pytest.mark.parametrize(
     "values, message",
     [
-        ({"distillation_weight": 0.3}, "--distillation_weight goes with --teacher"),
-        ({"distillation_temperature": 1.0}, "--distillation_temperature goes with"),
+        ({"distillation_weight": 0.3}, "--distillation_weight requires --teacher"),
+        ({"distillation_temperature": 1.0}, "--distillation_temperature requires"),
         ({"distillation_weight": 1.5, "teacher": "x"}, "at most 1.0"),
         ({"teacher": "run/../run"}, "is also --output_dir"),
     ],

@@ -79,7 +79,7 @@ def test_labels_of_the_training_file_hold_for_the_evaluation_file(write):
     "train_text, message",
     [
         ("text\tlabel\nx\tsun\ny\tsun\n", "all rows have the label 'sun'"),
-        (None, "give --labels"),
+        (None, "pass --labels"),
     ],
 )
 def test_one_class_or_none_is_refused(write, train_text, message):

@@ -32,7 +32,7 @@ def test_the_defaults_are_the_releases():
     "values",
     [
         {**TASK, "do_train": True},
-        {**TASK, "task_name": "MRPC", "do_eval": True},  # 2018 lower-cased it.
+        {**TASK, "task_name": "MRPC", "do_eval": True},  # 2018 lowercased it.
         {**OWN, "do_train": True, "do_eval": True, "do_predict": True},
         {"output_dir": "out", "predict_file": "c.tsv", "do_predict": True},
         {**OWN, "do_train": True, "labels": "no,yes", "text_column": "review"},
@@ -59,7 +59,7 @@ def test_options_that_fit_together_are_taken(values):
         ({**OWN, "do_predict": True, "predict_file": None}, "needs --predict_file"),
         (
             {**OWN, "do_train": True, "data_dir": "x"},
-            "--data_dir goes with --task_name",
+            "--data_dir requires --task_name",
         ),
         (
             {**TASK, "do_train": True, "task_name": "AX"},
@@ -67,27 +67,30 @@ def test_options_that_fit_together_are_taken(values):
         ),
         (
             {**TASK, "do_eval": True, "eval_language": "de"},
-            "goes with --task_name=XNLI",
+            "requires --task_name=XNLI",
         ),
         (
             {**TASK, "do_train": True, "task_name": "STS-B", "class_weights": "a=1"},
             "--class_weights is for classes, but the labels of STS-B",
         ),
         ({**TASK, "do_eval": True, "regression": True}, "--regression is for your own"),
-        ({**TASK, "do_eval": True, "tfds_name": "a"}, "--tfds_name does not go with"),
+        (
+            {**TASK, "do_eval": True, "tfds_name": "a"},
+            "--tfds_name cannot be combined with",
+        ),
         (
             {**OWN, "do_train": True, "regression": True, "label_separator": ","},
-            "--label_separator is for classes and does not go with --regression",
+            "--label_separator is for classes and cannot be combined with --regression",
         ),
         (
             {**OWN, "do_train": True, "label_separator": ""},
             "--label_separator is empty",
         ),
-        ({**OWN, "do_train": True, "tfds_splits": "a,b,c"}, "goes with --tfds_name"),
+        ({**OWN, "do_train": True, "tfds_splits": "a,b,c"}, "requires --tfds_name"),
         ({**OWN, "do_train": True, "doc_stride": 127}, "expected at most 126"),
         (
             {**OWN, "do_train": True, "doc_stride": 8, "teacher": "t"},
-            "--doc_stride does not go with --teacher",
+            "--doc_stride cannot be combined with --teacher",
         ),
         ({**OWN, "do_train": True, "labels": "a"}, "two or more different names"),
         ({**OWN, "do_train": True, "labels": "a,b,a"}, "two or more different names"),

@@ -56,11 +56,11 @@ def prepared(tfds, tmp_path_factory):
 def weather_dataset(tfds, prepared):
     label = tfds.features.ClassLabel(names=["rain", "sun"])
     rows = [{"text": text, "label": label} for text, label in ROWS]
-    unlabelled = [{"text": text, "label": -1} for text, _ in ROWS[:3]]
+    unlabeled = [{"text": text, "label": -1} for text, _ in ROWS[:3]]
     return prepared(
         "weather_texts",
         {"text": tfds.features.Text(), "label": label},
-        {"train": rows, "validation": rows[:2], "test": unlabelled},
+        {"train": rows, "validation": rows[:2], "test": unlabeled},
     )
 
 
@@ -159,7 +159,7 @@ def test_what_is_not_in_a_dataset_is_said(
     [
         ({"train_file": "a.tsv"}, "--train_file is for your own tables"),
         ({"tfds_splits": "train,test"}, "expected three splits, for training"),
-        ({"train_language": "en"}, "--train_language goes with --task_name=XNLI"),
+        ({"train_language": "en"}, "--train_language requires --task_name=XNLI"),
     ],
 )
 def test_options_of_datasets_belong_together(named, values, message):

@@ -216,7 +216,7 @@ def test_the_casing_of_the_checkpoints_run_is_kept(
     )
     values = {"init_checkpoint": str(downloaded), "vocab_file": None}
     with pytest.raises(
-        ValueError, match=r"was trained on cased text; give --do_lower_case=False"
+        ValueError, match=r"was trained on cased text; pass --do_lower_case=False"
     ):
         classification_workflow.run(weather_options(tmp_path / "run", **values))
     options = weather_options(tmp_path / "run", do_lower_case=False, **values)
@@ -281,7 +281,7 @@ def test_a_glue_task_reads_its_folder_and_has_its_scores(tmp_path, weather_optio
         ({"do_train": False, "do_eval": True}, "contains no checkpoint; train first"),
         (
             {"do_train": False, "do_predict": True, "vocab_file": None},
-            "holds no task.json, so --vocab_file is needed",
+            "contains no task.json, so --vocab_file is needed",
         ),
         ({"num_train_epochs": 0.1}, "do not fill one batch of 8"),
         ({"max_seq_length": 65}, "max_position_embeddings"),
@@ -303,7 +303,7 @@ def test_a_glue_task_reads_its_folder_and_has_its_scores(tmp_path, weather_optio
         ),
         (
             {"init_checkpoint": "cased_L-12_H-768_A-12/bert_model.ckpt"},
-            "give --do_lower_case=False",
+            "pass --do_lower_case=False",
         ),
     ],
 )
@@ -400,7 +400,7 @@ def test_a_run_with_another_vocabulary_is_not_continued(
     swapped = tmp_path / "vocab.txt"
     swapped.write_text("\n".join([*tokens, other, one]) + "\n")
     options = weather_options(weather_run, vocab_file=str(swapped))
-    with pytest.raises(ValueError, match="with another vocabulary"):
+    with pytest.raises(ValueError, match="with a different vocabulary"):
         classification_workflow.run(options)
 
 

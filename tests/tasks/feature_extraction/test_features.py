@@ -38,7 +38,7 @@ def test_a_long_text_is_divided_and_every_piece_counts_once():
         [6, 7, 8, 9, 10, 11],
     ]
     assert [row.ids[row.counts].tolist() for row in rows] == [
-        # Piece 4 has one neighbour to its right there, and one to its left in the
+        # Piece 4 has one neighbor to its right there, and one to its left in the
         # second window: of equals the first.
         [CLS, 0, 1, 2, 3, 4],
         [5, 6, 7],

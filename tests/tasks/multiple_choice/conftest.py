@@ -31,11 +31,11 @@ def table(examples, *, with_labels):
 
 @pytest.fixture(scope="session")
 def endings(tmp_path_factory):
-    """Folder with train.tsv (32 rows), dev.tsv (8) and unlabelled.tsv (5)."""
+    """Folder with train.tsv (32 rows), dev.tsv (8) and unlabeled.tsv (5)."""
     folder = tmp_path_factory.mktemp("endings")
     (folder / "train.tsv").write_text(table(rows(0, 32), with_labels=True))
     (folder / "dev.tsv").write_text(table(rows(32, 8), with_labels=True))
-    (folder / "unlabelled.tsv").write_text(table(rows(32, 5), with_labels=False))
+    (folder / "unlabeled.tsv").write_text(table(rows(32, 5), with_labels=False))
     return folder
 
 
@@ -50,7 +50,7 @@ def choice_options(golden, quick_config, endings):
             "vocab_file": str(golden / "vocab.txt"),
             "train_file": str(endings / "train.tsv"),
             "eval_file": str(endings / "dev.tsv"),
-            "predict_file": str(endings / "unlabelled.tsv"),
+            "predict_file": str(endings / "unlabeled.tsv"),
             "do_train": True,
             "max_seq_length": 24,
             "train_batch_size": 8,

@@ -268,7 +268,7 @@ def test_the_casing_is_the_checkpoints(tmp_path, choice_options, run_dir):
     values = {"init_checkpoint": str(cased), "vocab_file": None}
     options = choice_options(tmp_path / "run", **values)
     assert not multiple_choice_workflow.MultipleChoice(options).setup.task.do_lower_case
-    with pytest.raises(ValueError, match="give --do_lower_case=False"):
+    with pytest.raises(ValueError, match="pass --do_lower_case=False"):
         multiple_choice_workflow.run(
             choice_options(tmp_path / "run", do_lower_case=True, **values)
         )
@@ -291,7 +291,7 @@ def test_a_dry_run_counts_every_endings_sequence_and_writes_nothing(
         ({"do_train": False, "do_eval": True}, "contains no checkpoint; train first"),
         (
             {"do_train": False, "do_predict": True, "vocab_file": None},
-            "holds no task.json, so --vocab_file is needed",
+            "contains no task.json, so --vocab_file is needed",
         ),
         ({"num_train_epochs": 0.1}, "do not fill one batch of 8"),
         ({"train_batch_size": 1000}, "do not fill one batch of 1000"),
@@ -302,7 +302,10 @@ def test_a_dry_run_counts_every_endings_sequence_and_writes_nothing(
             "eval_loss.",
         ),
         ({"start_column": "words"}, "no column words; the columns are startphrase"),
-        ({"ending_columns": "endings"}, "a .tsv file cannot hold lists in the column"),
+        (
+            {"ending_columns": "endings"},
+            "a .tsv file cannot contain lists in the column",
+        ),
         ({"init_checkpoint": "nowhere/model.ckpt"}, "nowhere/model.ckpt"),
         ({"data_dir": "nowhere", "eval_file": None}, "no data set in --data_dir"),
     ],
@@ -356,7 +359,7 @@ def test_a_run_with_another_vocabulary_or_model_is_not_continued(
     *tokens, one, other = (golden / "vocab.txt").read_text().splitlines()
     swapped = tmp_path / "vocab.txt"
     swapped.write_text("\n".join([*tokens, other, one]) + "\n")
-    with pytest.raises(ValueError, match="with another vocabulary"):
+    with pytest.raises(ValueError, match="with a different vocabulary"):
         multiple_choice_workflow.run(choice_options(run_dir, vocab_file=str(swapped)))
     config = json.loads((run_dir / "bert_config.json").read_text())
     other_config = tmp_path / "other.json"

@@ -440,7 +440,7 @@ def test_a_run_with_another_vocabulary_is_not_continued(
     tokens = (quiz_run / "vocab.txt").read_text().splitlines()
     path = tmp_path / "vocab.txt"
     path.write_text("\n".join([*tokens[:-2], *reversed(tokens[-2:])]))
-    with pytest.raises(ValueError, match="another vocabulary"):
+    with pytest.raises(ValueError, match="a different vocabulary"):
         question_answering_workflow.run(quiz_options(quiz_run, vocab_file=str(path)))
 
 

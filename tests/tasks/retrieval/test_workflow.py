@@ -333,7 +333,7 @@ def test_pooling_and_casing_are_the_checkpoints(tmp_path, retrieval_options, run
     assert (found.pooling, found.do_lower_case) == ("cls", False)
     options = retrieval_options(tmp_path / "run", pooling="max", **values)
     assert retrieval_workflow.Retrieval(options).task.pooling == "max"
-    with pytest.raises(ValueError, match="give --do_lower_case=False"):
+    with pytest.raises(ValueError, match="pass --do_lower_case=False"):
         retrieval_workflow.run(
             retrieval_options(tmp_path / "run", do_lower_case=True, **values)
         )
@@ -357,7 +357,7 @@ def test_a_dry_run_counts_all_sequences_and_writes_nothing(tmp_path, retrieval_o
         ({"do_train": False, "do_eval": True}, "contains no checkpoint; train first"),
         (
             {"do_train": False, "do_predict": True, "vocab_file": None},
-            "holds no task.json, so --vocab_file is needed",
+            "contains no task.json, so --vocab_file is needed",
         ),
         ({"num_train_epochs": 0.1}, "do not fill one batch of 8"),
         ({"train_batch_size": 1000}, "do not fill one batch of 1000"),
@@ -458,7 +458,7 @@ def test_a_run_with_another_vocabulary_or_model_is_not_continued(
     *tokens, one, other = (golden / "vocab.txt").read_text().splitlines()
     swapped = tmp_path / "vocab.txt"
     swapped.write_text("\n".join([*tokens, other, one]) + "\n")
-    with pytest.raises(ValueError, match="with another vocabulary"):
+    with pytest.raises(ValueError, match="with a different vocabulary"):
         retrieval_workflow.run(retrieval_options(run_dir, vocab_file=str(swapped)))
     config = json.loads((run_dir / "bert_config.json").read_text())
     other_config = tmp_path / "other.json"

@@ -415,7 +415,7 @@ def test_another_model_or_vocabulary_is_not_continued(
         )
     *tokens, one, two = (golden / "vocab.txt").read_text().splitlines()
     (tmp_path / "vocab.txt").write_text("\n".join([*tokens, two, one]) + "\n")
-    with pytest.raises(ValueError, match="with another vocabulary"):
+    with pytest.raises(ValueError, match="with a different vocabulary"):
         token_classification_workflow.run(
             names_options(names_run, vocab_file=str(tmp_path / "vocab.txt"))
         )
