@@ -28,7 +28,7 @@ def is_remote(path: AnyPath) -> bool:
 
 
 def open_file(path: AnyPath, mode: str = "r") -> IO[Any]:
-    """Opens a local file, or one that TensorFlow knows (`gs://bucket/name`).
+    """Opens a local file, or one that TensorFlow supports (`gs://bucket/name`).
 
     Text is UTF-8, and "\\n" is the only line end.
 
@@ -158,7 +158,7 @@ def complete_or_absent_path(path: AnyPath) -> Iterator[str]:
     """
     path = os.fspath(path)
     if is_folder(path):
-        raise IsADirectoryError(f"{path} is a folder; expected the name of a file.")
+        raise IsADirectoryError(f"{path} is a folder; expected a file name.")
     if not is_remote(path):
         path = os.path.realpath(path)  # Replaces a link's target, not the link.
         if os.path.exists(path) and not os.path.isfile(path):

@@ -1,7 +1,7 @@
 """The tools by the names that people type: `bert_tf classify` is `run_classifier`.
 
 One table serves `bert_tf --help`, the lookup of a subcommand, and the examples at the
-top of each tool's `--help`. It imports nothing, so that all of them are quick.
+top of each tool's `--help`. It imports nothing, so all of them are fast.
 """
 
 import dataclasses

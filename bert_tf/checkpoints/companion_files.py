@@ -1,4 +1,4 @@
-"""The files that lie beside weights: bert_config.json, vocab.txt, task.json.
+"""The files stored beside the weights: bert_config.json, vocab.txt, task.json.
 
 The release puts the first two beside its checkpoints. task.json is ours: it says what
 no variable name can, such as casing, the kind of head and the names of the labels.

@@ -181,8 +181,8 @@ class Head:
             )
         if self.label_kind == REGRESSION and self.num_labels != 1:
             raise ValueError(
-                f"A regression has 1 output, but the head has {self.num_labels}; "
-                "pass the checkpoint that its task.json belongs to."
+                f"A regression has 1 output, but the head has {self.num_labels}; pass "
+                "the checkpoint that its task.json belongs to."
             )
 
     @property
@@ -229,7 +229,7 @@ def head_of(
 
 
 def head_of_task(shapes: Mapping[str, Sequence[int]], task: Mapping[str, Any]) -> Head:
-    """Returns the `Head` of a checkpoint with the task.json that lies beside it.
+    """Returns the `Head` of a checkpoint with the task.json beside it.
 
     task.json only decides between heads whose weights have the same names.
     """

@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LoadReport:
-    """What became of a checkpoint's tensors and a model's weights; names are sorted."""
+    """What happened to a checkpoint's tensors and a model's weights, sorted by name."""
 
     path: str
     format: str  # A key of `formats.FORMATS`.
@@ -42,7 +42,7 @@ class LoadReport:
         text = f"{self.path}: {len(self.read)} weights read"
         if self.missing:
             missing = ", ".join(self.missing)
-            text += f"; missing in it, so newly initialized: {missing}"
+            text += f"; missing from it, so newly initialized: {missing}"
         if self.left_over:
             text += f"; in it, but not in the model: {', '.join(self.left_over)}"
         if self.differences:
@@ -101,7 +101,8 @@ def load_run(model: Any, run_dir: str) -> str:
     prefix = rotation.latest(run_dir)
     if prefix is None:
         raise ValueError(
-            f"{run_dir} contains no checkpoint; train there first, or name another run."
+            f"{run_dir} contains no checkpoint; train there first, or choose another "
+            "run."
         )
     report = load_checkpoint(model, prefix)
     if report.missing:

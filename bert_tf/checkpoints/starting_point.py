@@ -1,7 +1,7 @@
 """How `--init_checkpoint` is resolved: configuration, vocabulary and casing of a run.
 
 `find` opens the checkpoint once (`formats.open_source`) and returns a `StartingPoint`,
-whose `source` is handed on, so that nothing opens the checkpoint a second time; its
+whose `source` is passed on, so that nothing opens the checkpoint a second time; its
 weights go into the model with `loading.load_source`. A flag wins over what the
 checkpoint says, but a flag that contradicts the checkpoint is an error, because the run
 would silently train on the wrong ids.
@@ -98,9 +98,8 @@ def of_options(
     for name in ("bert_config_file", "vocab_file"):
         if options.init_checkpoint is None and getattr(options, name) is None:
             raise ValueError(
-                f"{options.output_dir} contains no task.json, so --{name} is "
-                f"needed; or "
-                "pass --init_checkpoint, or the output_dir of a training run."
+                f"{options.output_dir} contains no task.json, so --{name} is needed; "
+                "or pass --init_checkpoint, or the output_dir of a training run."
             )
     return find(
         options.init_checkpoint,

@@ -41,8 +41,8 @@ def clear_errors() -> Iterator[None]:
         if "ParseExample" in message:
             reason = re.search(r"Key: .*", message)
             raise ValueError(
-                "A record has other columns or lengths than the first one of its "
-                f"file ({reason[0] if reason else message})."
+                "A record has different columns or lengths from the first record of "
+                f"its file ({reason[0] if reason else message})."
             ) from None
         raise
 
@@ -95,7 +95,7 @@ class Source:
     clear_errors = staticmethod(clear_errors)
 
     def row_lengths(self) -> np.ndarray:
-        """Returns the number of places that each row uses: int [N]."""
+        """Returns the number of positions that each row uses: int [N]."""
         raise ValueError(
             "group_by_length needs rows in memory, but these are read from files."
         )
@@ -181,7 +181,7 @@ class ArraySource(Source):
         }
 
     def row_lengths(self) -> np.ndarray:
-        """Returns the number of places that the longest part of each row uses."""
+        """Returns the number of positions that the longest part of each row uses."""
         lengths = np.sum(self._arrays["input_mask"] > 0, axis=-1)
         return lengths if lengths.ndim == 1 else np.max(lengths, axis=-1)
 

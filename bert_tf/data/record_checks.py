@@ -55,9 +55,9 @@ def check_vocabulary(record_files: Any, vocabulary: Any) -> None:
         return
     raise ValueError(
         f"{record_files.paths[0]} was written with a different vocabulary "
-        f"({metadata.get('vocab_file')}, {metadata.get('vocab_size')} pieces) than "
-        f"the one given ({len(vocabulary)} pieces); pass that one, or create the "
-        f"records again."
+        f"({metadata.get('vocab_file')}, {metadata.get('vocab_size')} pieces) than the "
+        f"one given ({len(vocabulary)} pieces); pass that one, or create the records "
+        "again."
     )
 
 
@@ -83,5 +83,5 @@ def check_ids(record_files: Any, vocab_size: int | None) -> None:
         raise ValueError(
             f"{record_files.paths[0]} was written with a vocabulary of at least {got} "
             f"pieces, expected at most {vocab_size} (vocab_size of the config); use "
-            f"the config of that vocabulary, or create the records again."
+            "the configuration for that vocabulary, or create the records again."
         )

@@ -63,9 +63,8 @@ def read_table(
     lists = [*list_columns, *optional_lists]
     if lists and suffix not in ("jsonl", "json"):
         raise ValueError(
-            f"{path}: a .{suffix} file cannot contain lists in the column "
-            f"{lists[0]}; use "
-            "JSON lines (.jsonl)."
+            f"{path}: a .{suffix} file cannot contain lists in the column {lists[0]}; "
+            "use JSON lines (.jsonl)."
         )
     row = None
     more = {"optional_lists": optional_lists} if optional_lists else {}

@@ -230,9 +230,8 @@ class RecordFiles:
                 "vocab_fingerprint"
             ):
                 raise ValueError(
-                    f"{other} was written with a different vocabulary than "
-                    f"{path}, or with "
-                    f"an unknown one; create both with the same vocabulary."
+                    f"{other} was written with a different vocabulary than {path}, or "
+                    "with an unknown one; create both with the same vocabulary."
                 )
         return schema, metadata
 

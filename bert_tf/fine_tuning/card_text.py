@@ -84,8 +84,8 @@ def text_of(name: str, facts: Mapping[str, Any]) -> str:
         "## Use",
         f'```python\nimport bert_tf\n\nmodel = bert_tf.load("{name}")\n```',
         "## License and limits",
-        "- License of this model: to fill in.\n- License of the data: to fill in.\n"
-        "- Intended use and limits: to fill in.",
+        "- License of this model: to fill in.\n- License of the data: to fill in.\n- "
+        "Intended use and limits: to fill in.",
     ]
     return "\n\n".join(sections) + "\n\n"
 

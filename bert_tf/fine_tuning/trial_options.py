@@ -66,8 +66,7 @@ class TrialOptions(fine_tuning_options.TaskOptions):
         if self.device == "multi_worker":
             raise options_module.OptionError(
                 "--num_restarts and --sweep cannot be combined with "
-                "--device=multi_worker; "
-                "start each trial separately."
+                "--device=multi_worker; start each trial separately."
             )
         if not self.dry_run and not (self.do_train and self.do_eval):
             name = "sweep" if self.sweep else "num_restarts"

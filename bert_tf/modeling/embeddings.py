@@ -12,7 +12,7 @@ from keras import ops
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import numerics
 
-# Every place in a model where dropout acts has a number, which selects its masks.
+# Every dropout site in a model has a number, which selects its masks.
 EMBEDDINGS_DROPOUT_SITE = 0
 # The longest wavelength, divided by 2 pi (Vaswani et al., 2017, section 3.5).
 _LONGEST_WAVE = 10000.0
@@ -130,7 +130,7 @@ class Embeddings(keras.layers.Layer):
         words = numerics.lookup(
             self.word_embeddings, ops.reshape(input_ids, (-1,))
         )  # [B * S, H]
-        # For a table of two rows a product is faster than a gather, above all on TPUs.
+        # For a table of two rows a product is faster than a gather, especially on TPUs.
         segments = ops.matmul(
             ops.one_hot(
                 ops.reshape(segment_ids, (-1,)),

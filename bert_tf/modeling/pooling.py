@@ -45,7 +45,7 @@ def check(kind: str, config: config_module.BertConfig) -> None:
     _check_known(kind)
     if kind == "cls" and config.is_causal:
         raise ValueError(
-            "pooling cls: in a left-to-right model, [CLS] sees nothing of the text; "
+            "pooling cls: in a left-to-right model, [CLS] attends only to itself; "
             "expected mean or max."
         )
 
@@ -75,7 +75,7 @@ def _cls(vectors, input_mask):
 
 def _mean(vectors, input_mask):
     weights = ops.cast(input_mask, "float32")[:, :, None]  # [B, S, 1]
-    # Selected and not multiplied, so that non-finite padding has no effect.
+    # Selected instead of multiplied, so that non-finite padding has no effect.
     real = ops.where(weights > 0, vectors, 0.0)
     count = ops.maximum(ops.sum(weights, axis=1), 1.0)  # [B, 1]
     return ops.sum(real, axis=1) / count  # [B, H]

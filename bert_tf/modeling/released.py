@@ -125,8 +125,8 @@ def size(name: str) -> Size:
         )
     if num_heads is None and hidden_size % UNITS_PER_HEAD:
         raise ValueError(
-            f"The width of {name} is not a multiple of {UNITS_PER_HEAD}, the units of "
-            f"a head. Add the number of heads, as in {name}_A-2."
+            f"The width of {name} is not a multiple of {UNITS_PER_HEAD}, the number of "
+            f"units per head. Add the number of heads, as in {name}_A-2."
         )
     return Size(
         num_layers=num_layers,

@@ -1,6 +1,6 @@
 """Raw text of any kind to one sentence per line, with blank lines between documents.
 
-`workflow` tells the story, in two stages that both run as independent tasks:
+`workflow` runs two stages, both as independent tasks:
 
 1. Reading. `sources` finds the input and groups it into units. `extraction` turns a
    unit into a part: `documents` reads the formats (`archives`, `lines`, `prose`,

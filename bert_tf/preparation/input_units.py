@@ -1,4 +1,4 @@
-"""Records of what is to be read: sources, and units of them."""
+"""Records of the input to read: sources, and units of them."""
 
 import dataclasses
 

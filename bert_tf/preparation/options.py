@@ -22,8 +22,8 @@ class PrepareCorpusOptions(execution.RunnerOptions):
         "bz2, zst or zip are decompressed while they are read.",
     )
     output_dir: str = option(
-        help="Folder for corpus-*.txt and report.json. Until a run is complete it also "
-        "contains the finished work, from which the same command resumes."
+        help="Folder for corpus-*.txt and report.json. Until a run is complete it "
+        "also contains the finished work, from which the same command resumes."
     )
     format: str = option(
         "auto",

@@ -27,7 +27,7 @@ class Run:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is to be written."""
+    """The files to write."""
 
     shards: tuple[tuple[Run, ...], ...]  # The documents of each file, in order.
     num_bytes: int  # Approximate size of all files.

@@ -59,9 +59,8 @@ def _start_of_size(options, model_size):
     for name in ("bert_config_file", "init_checkpoint"):
         if getattr(options, name) is not None:
             raise options_module.OptionError(
-                f"--model_size={model_size} cannot be combined with --{name}, "
-                f"which already "
-                "determines the size."
+                f"--model_size={model_size} cannot be combined with --{name}, which "
+                "already determines the size."
             )
     vocabulary = None
     if options.vocab_file is not None:

@@ -68,8 +68,8 @@ def check_records(
     if config.is_causal and _NEXT_SENTENCE in records.schema:
         raise ValueError(
             f"{records.paths[0]} contains sentence pairs, but "
-            f"--objective={LEFT_TO_RIGHT} "
-            "needs continuous text. Create the examples with --next_sentence=false."
+            f"--objective={LEFT_TO_RIGHT} needs continuous text. Create the examples "
+            "with --next_sentence=false."
         )
 
 

@@ -20,16 +20,16 @@ class RunPretrainingOptions(
 
     input_file: str | None = option(
         None,
-        help="TFRecord files of create_pretraining_data: names and patterns, separated "
-        "by commas.",
+        help="TFRecord files written by create_pretraining_data: names and globs, "
+        "separated by commas.",
     )
     phase: tuple[str, ...] = option(
         (),
         repeated=True,
-        help="Train in several phases instead of one. Give the flag once per phase, "
-        "with the flags that differ, for example "
-        "--phase='input_file=a/* max_seq_length=512'. Each phase starts from the "
-        "weights of the one before and writes to phase_1, phase_2, ... in output_dir.",
+        help="Train in several phases instead of one. Repeat the flag for each phase, "
+        "with the flags that differ, for example --phase='input_file=a/* "
+        "max_seq_length=512'. Each phase starts from the weights of the previous one "
+        "and writes to phase_1, phase_2, ... in output_dir.",
         group="training",
     )
     bert_config_file: str | None = option(
@@ -71,7 +71,9 @@ class RunPretrainingOptions(
         "of init_checkpoint, or the one recorded in the examples.",
     )
     max_seq_length: int = option(
-        128, minimum=3, help="Length of the examples, as they were created."
+        128,
+        minimum=3,
+        help="Length of the examples; the value that they were created with.",
     )
     max_predictions_per_seq: int = option(
         20,
@@ -81,21 +83,23 @@ class RunPretrainingOptions(
     )
     do_whole_word_mask: bool = option(
         False,
-        help="For examples of --dynamic_masking: mask all pieces of a word together.",
+        help="For examples created with --dynamic_masking: mask all pieces of a word "
+        "together.",
     )
     masking: str = option(
         "random",
         choices=pretraining_data_options.MASKINGS,
-        help="For examples of --dynamic_masking. random: choose pieces or words "
-        "independently. span: choose up to ten consecutive words together, as SpanBERT "
-        "does.",
+        help="For examples created with --dynamic_masking. random: choose pieces or "
+        "words independently. span: choose up to ten consecutive words together, as "
+        "SpanBERT does.",
         group="advanced",
     )
     masked_lm_prob: float = option(
         0.15,
         minimum=0.0,
         maximum=1.0,
-        help="For examples of --dynamic_masking: share of the word pieces to mask.",
+        help="For examples created with --dynamic_masking: share of the word pieces "
+        "to mask.",
     )
     num_train_steps: int = option(
         100000, minimum=1, help="Total number of training steps.", group="training"
@@ -145,9 +149,8 @@ class RunPretrainingOptions(
         if self.device == "multi_worker":
             self._refuse(  # A process can create a multi-worker strategy only once.
                 "phase",
-                "cannot be combined with --device=multi_worker; start each "
-                "phase by itself, "
-                "with the folder of the one before as --init_checkpoint",
+                "cannot be combined with --device=multi_worker; run each phase "
+                "separately, with the folder of the previous one as --init_checkpoint",
             )
         if self.max_train_minutes is None:
             self._refuse("warmup_proportion", "needs --max_train_minutes")
@@ -155,8 +158,8 @@ class RunPretrainingOptions(
             for name in ("num_train_steps", "num_warmup_steps"):
                 self._refuse(
                     name,
-                    "cannot be combined with --max_train_minutes; set the warm-up with "
-                    "--warmup_proportion",
+                    "cannot be combined with --max_train_minutes; set the warm-up "
+                    "with --warmup_proportion",
                 )
 
     def _refuse(self, name, reason):
@@ -179,8 +182,8 @@ class FillMaskOptions(options_module.Options):
     )
     text: str | None = option(
         None,
-        help="Text with one or more [MASK]. - reads one text per line from standard "
-        "input.",
+        help="Text with one or more [MASK]. The value - reads one text per line from "
+        "standard input.",
     )
     input_file: str | None = option(
         None, help="File with one text per line, instead of text."
@@ -232,7 +235,6 @@ class FillMaskOptions(options_module.Options):
         if self.iterative or self.top_k != type(self).top_k:
             name = "iterative" if self.iterative else "top_k"
             raise options_module.OptionError(
-                f"--{name} cannot be combined with --pseudo_log_likelihood, "
-                f"which fills no "
-                "masks."
+                f"--{name} cannot be combined with --pseudo_log_likelihood, which "
+                "fills no masks."
             )

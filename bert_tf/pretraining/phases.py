@@ -1,4 +1,4 @@
-"""Several runs from one command, each starting from the weights of the one before.
+"""Several runs from one command, each starting from the weights of the previous one.
 
 The cost of attention grows with the square of the length. So the paper trains 90 % of
 the steps on sequences of 128 pieces and only the last 10 % on sequences of 512, which

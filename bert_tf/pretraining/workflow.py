@@ -172,9 +172,8 @@ class Pretraining:
         """Evaluates, writes eval_results.txt and returns its numbers."""
         if not (self.trainer.step or self.options.init_checkpoint):
             logger.warning(
-                "%s contains no checkpoint and --init_checkpoint is not "
-                "given: these are "
-                "the scores of random weights.",
+                "%s contains no checkpoint and --init_checkpoint is not given: these "
+                "are the scores of random weights.",
                 self.options.output_dir,
             )
         if self.trainer.resumed:

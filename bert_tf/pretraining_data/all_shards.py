@@ -97,7 +97,7 @@ def write_shards(work: ShardWork, progress: progress_module.Progress) -> float:
 
     def on_bytes(num_bytes):
         nonlocal reported
-        # A progress bar that is told its end twice starts again.
+        # A progress bar restarts if its end is reported twice.
         if num_bytes != reported:
             reported = num_bytes
             progress(_STAGE, num_bytes / _MEGABYTE, total / _MEGABYTE, unit="MB")

@@ -66,7 +66,7 @@ def columns_of_pairs(
         pairs: B pairs.
         vocabulary: ids of the pieces.
         max_seq_length: S.
-        max_predictions: M; unused places hold 0.
+        max_predictions: M; unused positions contain 0.
 
     Source: write_instance_to_example_files of create_pretraining_data.py, 2018.
     """
@@ -125,7 +125,7 @@ def columns_of_table(
     input_mask = place <= end  # [B, S]
     is_second = (place > end_a) & input_mask
     is_candidate = candidates(place, end_a, end)
-    # Index in the text for each place: counted from A's first piece up to the first
+    # Index in the text for each position: counted from A's first piece up to the first
     # [SEP], and from B's first piece after it.
     starts = np.stack([pairs.start_a - 1, pairs.start_b - end_a[:, 0] - 1], axis=1)
     runs = np.concatenate([end_a + 1, max_seq_length - 1 - end_a], axis=1)
@@ -161,7 +161,7 @@ def columns_of_table(
 
 
 def candidates(place: np.ndarray, end_a: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Returns bool [B, S]: whether a place contains a piece that may be masked.
+    """Returns bool [B, S]: whether a position contains a piece that may be masked.
 
     [CLS] and [SEP] are never masked: they are always in the same role, so predicting
     them teaches nothing.

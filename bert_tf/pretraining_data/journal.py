@@ -28,7 +28,7 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 
 _LOG = logging.getLogger(__name__)
 _FINGERPRINT = "fingerprint"
-# Raise it whenever a new version of the code makes other records than before.
+# Increase it whenever a new version of the code produces different records.
 _RECORDS_VERSION = 2
 # Options whose values do not affect the records. Of files, only the contents do.
 _OPTIONS_WITHOUT_EFFECT = (

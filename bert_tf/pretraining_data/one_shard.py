@@ -79,7 +79,7 @@ class Task:
 
 
 class StoppedError(Exception):
-    """The main process has told the workers to stop."""
+    """The main process has asked the workers to stop."""
 
 
 # In a worker process: [options, vocabulary, shared, sampler or None], set by `start`.

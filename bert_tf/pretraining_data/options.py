@@ -79,7 +79,7 @@ class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
     """
 
     input_file: tuple[str, ...] = option(
-        help="Text files: names and patterns, separated by commas."
+        help="Text files: names and globs, separated by commas."
     )
     output_file: tuple[str, ...] = option(
         help="TFRecord files to write, separated by commas."
@@ -115,7 +115,7 @@ class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
     )
     packed_rows: bool = option(
         False,
-        help="Pack several short sequences into one row, so that less is padding. The "
+        help="Pack several short sequences into one row to reduce padding. The "
         "sequences do not attend to each other, and the losses stay the same.",
         group="advanced",
     )
@@ -160,9 +160,9 @@ class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
     shard_mb: float = option(
         64.0,
         minimum=0.0001,
-        help="Maximum MB of text that is sampled together; it bounds the memory. The "
-        "vectorized sampler ends a shard at 8 MB, or less for a small corpus, once it "
-        "has 16 documents.",
+        help="Maximum amount of text, in MB, that is sampled together. Limits memory "
+        "use. The vectorized sampler ends a shard at 8 MB, or less for a small "
+        "corpus, once it has 16 documents.",
         group="advanced",
     )
 
@@ -195,7 +195,7 @@ class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
             if not self._is_default(name):
                 raise options_module.OptionError(
                     f"--{name} cannot be combined with --dynamic_masking; pass it to "
-                    f"run_pretraining, which draws the masks."
+                    "run_pretraining, which draws the masks."
                 )
         for name in _VECTORIZED_ONLY if self.sampler == "release" else ():
             if not self._is_default(name):

@@ -57,7 +57,7 @@ def mask_tokens(
         if len(chosen) >= num_wanted:
             break
         if len(chosen) + len(positions) > num_wanted:
-            continue  # A whole word that does not fit; a shorter one may.
+            continue  # This whole word does not fit, but a shorter one may.
         # Whole words decide which pieces are chosen, not what replaces them: each piece
         # of a word draws its 80/10/10 separately and is predicted separately. Source:
         # README and create_pretraining_data.py of the release.

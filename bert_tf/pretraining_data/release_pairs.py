@@ -58,10 +58,11 @@ class PairSampler:
         pair's masks before the next pair.
         """
         document = self._documents[document_index]
-        # Fine-tuning and later use see sequences of all lengths. If all of pretraining
-        # had full length, short inputs would be a surprise, so a tenth of the passes
-        # aims at a random shorter length. It is only a tenth because attention over
-        # padding is wasted computation. Source: create_pretraining_data.py, 2018.
+        # Fine-tuning and later use see sequences of all lengths. If all pretraining
+        # sequences had full length, short inputs would be unfamiliar, so a tenth of
+        # the passes aims at a random shorter length. It is only a tenth because
+        # attention over padding is wasted computation. Source:
+        # create_pretraining_data.py, 2018.
         target = self._max_tokens
         if self._rng.random() < self._short_seq_prob:
             target = self._rng.randint(2, self._max_tokens)
@@ -76,9 +77,9 @@ class PairSampler:
         """Returns a pair, and how many sentences of the chunk it uses."""
         a_end = self._rng.randint(1, len(chunk) - 1) if len(chunk) > 1 else 1
         tokens_a = _joined(chunk[:a_end])
-        # Half and half, so that guessing is worth nothing (section 3.1). A chunk of one
-        # sentence has no rest that could be B, so its B is always random; this makes
-        # the share of random pairs a little larger than a half.
+        # Each case has probability one half, so that guessing gains nothing (section
+        # 3.1). A chunk of one sentence has no rest that could be B, so its B is always
+        # random; this makes the share of random pairs a little larger than a half.
         is_random_next = len(chunk) == 1 or self._rng.random() < 0.5
         if is_random_next:
             tokens_b = self._random_tokens(document_index, target - len(tokens_a))

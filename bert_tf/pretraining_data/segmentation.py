@@ -93,8 +93,8 @@ def _jieba():
         import jieba
     except ImportError:
         raise ImportError(
-            "--whole_word_segmenter=jieba needs jieba: pip install 'bert_tf[chinese]', "
-            "or pass a file with one word per line."
+            "--whole_word_segmenter=jieba needs jieba: pip install "
+            "'bert_tf[chinese]', or pass a file with one word per line."
         ) from None
     # Otherwise it logs to standard error that it loads its dictionary.
     jieba.setLogLevel("WARNING")

@@ -15,8 +15,8 @@ from bert_tf.pretraining_data import mask_shares
 from bert_tf.pretraining_data import vectorized_spans
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
-# Keys of 32 bits take half the time of longer ones. If the place takes at most 12 of
-# the bits, the random rest is seldom equal; among equal ones the lower place wins.
+# 32-bit keys take half the time of longer ones. If the position uses at most 12 of the
+# bits, the random remainders are rarely equal; ties go to the lower position.
 _MAX_PLACE_BITS = 12
 
 

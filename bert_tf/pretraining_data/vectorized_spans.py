@@ -54,7 +54,7 @@ def choose_spans(
     num_places = is_candidate.sum(axis=1)
     is_taken, first_place = np.zeros(sizes.shape, bool), np.zeros_like(sizes)
     room = np.where(num_places > 0, num_wanted, 0)
-    # Far more attempts than are ever needed; the limit only guarantees an end.
+    # Far more attempts than are ever needed; the limit only guarantees termination.
     for _ in range(_ATTEMPTS_PER_PLACE * sizes.shape[1]):
         smallest = np.where(is_taken | (sizes == 0), sizes.shape[1] + 1, sizes)
         room = np.where(smallest.min(axis=1) <= room, room, 0)

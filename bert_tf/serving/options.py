@@ -88,8 +88,8 @@ class QuerySavedModelOptions(options_module.Options):
     text: tuple[str, ...] = option(
         (),
         repeated=True,
-        help="Text to classify or tag; repeat the flag for several texts. - reads one "
-        "text per line from standard input.",
+        help="Text to classify or tag; repeat the flag for several texts. The value - "
+        "reads one text per line from standard input.",
     )
     text_b: tuple[str, ...] = option(
         (),
@@ -105,8 +105,9 @@ class QuerySavedModelOptions(options_module.Options):
     question: tuple[str, ...] = option(
         (),
         repeated=True,
-        help="Question to answer; repeat the flag for several questions. - reads one "
-        "question and its context, separated by a tab, per line from standard input.",
+        help="Question to answer; repeat the flag for several questions. The value - "
+        "reads one question and its context, separated by a tab, per line from "
+        "standard input.",
     )
     context: tuple[str, ...] = option(
         (),

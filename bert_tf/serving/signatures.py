@@ -1,6 +1,6 @@
 """The base of the SavedModels of all tasks: a trained model's functions.
 
-All functions consist of ops that model servers know. Outputs are dense, because the
+All functions consist of ops that model servers support. Outputs are dense, because the
 signatures of a SavedModel cannot return ragged tensors.
 
 Shape letters: B batch, S sequence.

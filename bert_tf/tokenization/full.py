@@ -160,8 +160,8 @@ def validate_case_matches_checkpoint(
     if expected is not None and expected != do_lower_case:
         raise ValueError(
             f"--do_lower_case={do_lower_case} was given for {init_checkpoint}, but "
-            f"{name} was trained on {'lowercased' if expected else 'cased'} "
-            f"text; pass --do_lower_case={expected}."
+            f"{name} was trained on {'lowercased' if expected else 'cased'} text; pass "
+            f"--do_lower_case={expected}."
         )
 
 

@@ -18,7 +18,7 @@ class BuildVocabularyOptions(options_module.Options):
     )
     output_file: str | None = option(
         None,
-        help="File to write when words are added. Default: --vocab_file is replaced.",
+        help="File to write when words are added. Default: replace --vocab_file.",
     )
     vocab_size: int = option(
         30522,
@@ -43,7 +43,7 @@ class BuildVocabularyOptions(options_module.Options):
     )
     min_frequency: int = option(
         2,
-        help="How often two pieces must be adjacent to be merged.",
+        help="Minimum number of times that two pieces must be adjacent to be merged.",
         group="advanced",
         minimum=1,
     )
@@ -79,8 +79,8 @@ class BuildVocabularyOptions(options_module.Options):
         for name in names:
             if getattr(self, name) != defaults[name]:
                 raise options_module.OptionError(
-                    f"--{name} has no effect unless a vocabulary is learned; "
-                    "leave it out, or pass --input_file."
+                    f"--{name} has no effect unless a vocabulary is learned; omit it, "
+                    "or pass --input_file."
                 )
 
     @property

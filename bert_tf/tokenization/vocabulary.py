@@ -124,7 +124,7 @@ def _read_tokens(path):
     if lines[-1] == b"":
         del lines[-1]
     if not lines:
-        raise ValueError(f"{path}: the file is empty; expected one token a line.")
+        raise ValueError(f"{path}: the file is empty; expected one token per line.")
     for number, line in enumerate(lines, start=1):
         if line.endswith(b"\r"):
             raise ValueError(

@@ -105,6 +105,6 @@ def _check_output(options, inputs):
     )
     if files.is_folder(options.written_file):
         raise IsADirectoryError(
-            f"{options.written_file} is a folder; expected the name of a file."
+            f"{options.written_file} is a folder; expected a file name."
         )
     files.check_can_be_made(options.written_file)

@@ -54,7 +54,7 @@ class CheckpointOptions(_TrainingRecord):
         "model, such as bert-base-uncased.",
     )
     save_checkpoints_steps: int = option(
-        1000, minimum=1, help="Save a checkpoint every this many steps."
+        1000, minimum=1, help="Number of training steps between checkpoints."
     )
     keep_checkpoint_max: int = option(
         5, minimum=1, help="Number of recent checkpoints to keep."
@@ -73,7 +73,7 @@ class EvaluationOptions(_TrainingRecord):
     eval_every_steps: int = option(
         0,
         minimum=0,
-        help="Evaluate every this many training steps. 0: do not evaluate while "
+        help="Number of training steps between evaluations. 0: do not evaluate during "
         "training.",
     )
     early_stopping_evals: int = option(
@@ -115,8 +115,8 @@ class OptimizerOptions(_TrainingRecord):
     learning_rate: float = option(
         5e-5,
         minimum=0.0,
-        help="Peak learning rate: reached at the end of the warm-up, then decays "
-        "linearly to 0.",
+        help="Peak learning rate. It is reached at the end of the warm-up and then "
+        "decays linearly to 0.",
     )
     optimizer: str = option(
         "adamw",
@@ -206,7 +206,8 @@ class DeviceOptions(_TrainingRecord):
     )
     jit_compile: bool = option(
         False,
-        help="Compile the forward and backward pass with XLA. A TPU always does.",
+        help="Compile the forward and backward pass with XLA. On a TPU this is always "
+        "done.",
     )
 
     def __post_init__(self):
@@ -264,7 +265,7 @@ class TrainerOptions(
         100,
         minimum=1,
         group="saving",
-        help="Write a line to metrics.jsonl every this many steps.",
+        help="Number of training steps between lines in metrics.jsonl.",
     )
 
     def __post_init__(self):

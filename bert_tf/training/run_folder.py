@@ -124,7 +124,8 @@ class RunFolder:
         # Through JSON, so that tuples become lists on both sides.
         now = json.loads(json.dumps(dataclasses.asdict(options)))
         if flags:
-            # A flag that an older version did not have counts as its default.
+            # A flag that an older version did not have counts as having its default
+            # value.
             flags = json.loads(json.dumps(_defaults(options))) | flags
             differing |= _differing(flags, now, ignored=WITHOUT_EFFECT)
         for name, (before, after) in differing.items():
@@ -151,9 +152,8 @@ class RunFolder:
         for name, (before, now) in differing.items():
             if name not in _FREE_VALUES:
                 raise ValueError(
-                    f"{self.path} contains a run of a different model: {name} "
-                    f"is {before} "
-                    f"there, {now} now. Pass the model of that run "
+                    f"{self.path} contains a run of a different model: {name} is "
+                    f"{before} there, {now} now. Pass the model of that run "
                     "(--bert_config_file and other flags), or another --output_dir."
                 )
         return differing
@@ -252,7 +252,7 @@ class RunFolder:
         try:
             yield
         except (OSError, tf.errors.OpError) as error:
-            reason = getattr(error, "strerror", None) or "disk full or out of reach"
+            reason = getattr(error, "strerror", None) or "disk full or unreachable"
             raise OSError(
                 f"{self.path}: cannot write the run's log: {reason}. The checkpoints "
                 "are unaffected."

@@ -181,11 +181,12 @@ def apply_gradients(
     if loss_scale is not None:
         scale = tf.convert_to_tensor(loss_scale.scale)
         summed = [gradient / scale for gradient in summed]
-    # A rare batch with a huge gradient would otherwise spoil Adam's moments, above all
-    # the second one, which averages over a thousand steps. Scaling by the norm of the
-    # whole gradient keeps its direction. The gradient is that of the global batch: on a
-    # TPU the release clipped the gradient of each core before it averaged them, so its
-    # result depended on the number of cores (optimization.py, 2018).
+    # A rare batch with a huge gradient would otherwise spoil Adam's moments,
+    # especially the second one, which averages over a thousand steps. Scaling by the
+    # norm of the whole gradient keeps its direction. The gradient is that of the
+    # global batch: on a TPU the release clipped the gradient of each core before it
+    # averaged them, so its result depended on the number of cores (optimization.py,
+    # 2018).
     clipped, norm = tf.clip_by_global_norm(summed, create.CLIP_NORM)
     # All replicas read the same sum, so they skip a step together. Keras's
     # LossScaleOptimizer decides by the gradient of the first replica.

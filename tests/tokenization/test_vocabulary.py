@@ -63,7 +63,7 @@ def test_files_that_load(tmp_path, content, last):
 @pytest.mark.parametrize(
     "content, sentence",
     [
-        (b"", "vocab.txt: the file is empty; expected one token a line."),
+        (b"", "vocab.txt: the file is empty; expected one token per line."),
         (HEAD + b"a\n\nb\n", "vocab.txt:7: empty line"),
         (HEAD + b"a\n  \n", "vocab.txt:7: empty line"),
         (HEAD + b"a\nb\na\n", "vocab.txt:8: token 'a' is already on line 6"),

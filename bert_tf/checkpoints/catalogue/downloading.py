@@ -29,7 +29,7 @@ from bert_tf import progress as progress_module
 
 logger = logging.getLogger(__name__)
 
-# A server that sends nothing for so long is considered gone.
+# A server that sends nothing for this long is considered unreachable.
 TIMEOUT_S = 60.0
 # Waits after attempts that received nothing; then the download fails.
 BACK_OFF_S = (1.0, 2.0, 4.0, 8.0)
@@ -119,7 +119,7 @@ def _attempt_until_complete(
         try:
             return _attempt(url, part, max_bytes, report)
         except _AttemptError as failure:
-            # A download that advances is never given up.
+            # A download that makes progress is never abandoned.
             num_failed = 0 if _size(part) > most else num_failed + 1
             most = max(most, _size(part))
             is_offline = isinstance(failure, _UnknownHostError) and most == first
@@ -197,7 +197,7 @@ def _opened(request: urllib.request.Request, part: str) -> Iterator[Any]:
         raise OSError(reason) from None
     with response:
         if response.headers.get("Content-Encoding", "identity") != "identity":
-            raise OSError("the server sent it encoded, although that was not requested")
+            raise OSError("the server sent the file encoded, which was not requested")
         yield response
 
 
@@ -231,7 +231,7 @@ def _size_of_range(
     is_changed = version is None or found not in (None, version.validator)
     if match is None or version is None or int(match[1]) != start or is_changed:
         discard(part.removesuffix(".part"))
-        raise _AttemptError("the server sent a part of another version")
+        raise _AttemptError("the server sent part of a different version")
     return version.size if match[2] == "*" else int(match[2])
 
 

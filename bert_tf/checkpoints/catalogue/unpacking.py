@@ -1,7 +1,7 @@
 """Unpacks the zip of a released model into a folder: complete or not at all.
 
 The zip is not trusted: no name in it becomes a path, and a zip that would unpack to too
-many bytes is refused beforehand.
+many bytes is refused in advance.
 """
 
 import os
@@ -157,7 +157,7 @@ def _members(
     """Returns {our file name: member} of the needed files, after checking all members.
 
     Raises:
-        ValueError: a name leads out of the folder; there is a link, a password or a
+        ValueError: a name points outside the folder; there is a link, a password or a
             duplicate; or something is missing or too large.
     """
     found: dict[str, zipfile.ZipInfo] = {}
@@ -195,7 +195,7 @@ def _check_harmless(zip_file: str, info: zipfile.ZipInfo) -> None:
     is_absolute = any(name.startswith(("/", "\\")) for name in names)
     if is_absolute or ".." in parts or any(":" in part for part in parts):
         raise ValueError(
-            f"{zip_file} has a file {info.orig_filename!r}, whose name leads out of "
+            f"{zip_file} has a file {info.orig_filename!r}, whose name points outside "
             "its folder; this is not the released file."
         )
     if stat.S_ISLNK(info.external_attr >> 16):
@@ -251,6 +251,6 @@ def _not_a_zip(zip_file: str, error: Exception) -> str:
     if start.startswith(b"PK"):
         return f"{zip_file} is truncated or damaged ({error}); download it again."
     return (
-        f"{zip_file} is not a zip file: it begins with {start!r} (perhaps a page of a "
-        "proxy or a log-in page); download it again."
+        f"{zip_file} is not a zip file: it begins with {start!r} (perhaps a proxy's "
+        "error page or a login page); download it again."
     )

@@ -29,7 +29,7 @@ class ConvertCheckpointOptions(options_module.Options):
     """
 
     source: str = option(
-        help="Checkpoint to convert: one of the release (prefix or folder), the "
+        help="Checkpoint to convert: a release checkpoint (prefix or folder), the "
         "output_dir of a run, a Hugging Face folder, a KerasHub preset, a .keras or "
         ".weights.h5 file, a SavedModel, a TensorFlow 2 checkpoint of the Model "
         "Garden, or the name of a released model, such as bert-base-uncased."
@@ -43,9 +43,9 @@ class ConvertCheckpointOptions(options_module.Options):
     head: str | None = option(
         None,
         choices=HEADS,
-        help="Head to keep, or encoder for none; other heads are left out. It also "
-        "says what output_weights are if the source does not. Default: the source's "
-        "head.",
+        help="Head to keep, or encoder for none; other heads are left out. Also "
+        "determines what output_weights are if the source does not. Default: the "
+        "source's head.",
         group="model",
     )
     drop_head: bool = option(
@@ -53,8 +53,8 @@ class ConvertCheckpointOptions(options_module.Options):
     )
     allow_activation_change: bool = option(
         False,
-        help="Convert even if the target computes a different activation than the "
-        "source.",
+        help="Convert even if the target uses a different activation from the "
+        "source's.",
     )
     bert_config_file: str | None = option(
         None,
@@ -66,7 +66,7 @@ class ConvertCheckpointOptions(options_module.Options):
     )
     do_lower_case: bool | None = option(
         None,
-        help="Whether text is lowercased. Default: as the source says.",
+        help="Whether text is lowercased. Default: the source's setting.",
         group="model",
     )
     overwrite: bool = option(

@@ -130,7 +130,7 @@ def _named(title: str, names: Collection[str], verbose: bool) -> Iterator[str]:
 
 def _unknown_in_2018(config: config_module.BertConfig) -> Iterator[str]:
     if config.hidden_act not in _ACTIVATIONS_OF_2018:
-        yield f"the 2018 code does not know {config.hidden_act}; this package does"
+        yield f"the 2018 code does not support {config.hidden_act}; this package does"
     if config.is_causal:
         yield "the 2018 code ignores causal attention; this package does not"
     if config.layer_norm_epsilon != numerics.LAYER_NORM_EPSILON:
@@ -149,12 +149,15 @@ def _notes(conversion: Conversion) -> Iterator[str]:
         yield from _unknown_in_2018(written.required_config())
     if not kept.head.is_known:
         yield (
-            f"output_weights were taken for a {kept.head.kind} head, as in 2018; if "
-            "that is wrong, pass --head"
+            f"output_weights were assumed to belong to a {kept.head.kind} head, as in "
+            "2018; if that is wrong, pass --head"
         )
     if kept.head.label_kind != written.head.label_kind:
-        yield f"the target does not say that a label is {_LABELS[kept.head.label_kind]}"
+        yield (
+            "the target does not record that a label is "
+            f"{_LABELS[kept.head.label_kind]}"
+        )
     if kept.vocabulary is not None and written.vocabulary is None:
         yield "the target cannot store the vocabulary"
     if kept.do_lower_case is not None and written.do_lower_case is None:
-        yield "the target does not say whether text is lowercased"
+        yield "the target does not record whether text is lowercased"

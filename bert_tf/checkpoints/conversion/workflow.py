@@ -107,8 +107,8 @@ def _placed(
     if options.drop_head and not heads:
         raise options_module.OptionError(
             f"--drop_head: {options.target_format} can store everything of "
-            f"{source.path}; leave the flag out, or pass --head=encoder for the "
-            "encoder alone."
+            f"{source.path}; omit the flag, or pass --head=encoder for the encoder "
+            "alone."
         )
     if heads:
         source = conversion_source.without(source, heads)
@@ -117,7 +117,7 @@ def _placed(
         placement = dataclasses.replace(placement, changes=())
     if placement.changes and not options.allow_activation_change:
         raise ValueError(
-            f"{options.target_format} computes something else than {source.path}: "
+            f"{options.target_format} computes something different from {source.path}: "
             f"{'; '.join(placement.changes)}; pass --allow_activation_change to "
             "convert it anyway."
         )

@@ -207,12 +207,12 @@ def _head(
         if not any(map(checkpoint_names.is_of_pooler, shapes)):
             head = dataclasses.replace(head, kind="token_classification")
         notes.append(
-            f"{described.class_name} does not say what classifier.weight is for; it "
-            f"is taken for the head of {head.row.hugging_face_class}."
+            f"{described.class_name} does not say what classifier.weight is for; it is "
+            f"assumed to be the head of {head.row.hugging_face_class}."
         )
     elif head.kind == "pretraining" and _MASKED_LM_BIAS not in shapes:
         head = checkpoint_heads.Head(kind="encoder")
-        notes.append("No model of bert_tf has a next-sentence head alone.")
+        notes.append("No model in bert_tf has only a next-sentence head.")
     elif described.kind not in (None, "encoder", head.kind):
         notes.append(
             f"{hugging_face_config.NAME} names {described.class_name}, but the weights "

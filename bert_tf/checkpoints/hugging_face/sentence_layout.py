@@ -98,9 +98,9 @@ def notes(folder: str) -> list[str]:
     others = [name for name in others if _MODULE.fullmatch(name)]
     if others:
         found.append(
-            f"It has further modules of sentence-transformers: {', '.join(others)}; "
-            "they are not kept (bert_tf.modeling.pooling.normalize does what Normalize "
-            "does)."
+            f"It has additional sentence-transformers modules: {', '.join(others)}; "
+            "they are not kept (bert_tf.modeling.pooling.normalize does what "
+            "Normalize does)."
         )
     return found
 

@@ -87,7 +87,7 @@ def stored_tensors(folder: str, class_name: str) -> dict[str, StoredTensor]:
     if any(_SHARD.fullmatch(name) for name in names):
         raise FileNotFoundError(
             f"{folder} has shards such as model-00001-of-00002.safetensors, but no "
-            f"{INDEX_NAME}; copy it from where the shards came from."
+            f"{INDEX_NAME}; copy it from the source of the shards."
         )
     unfinished = [name for name in names if name.endswith(_UNFINISHED)]
     hint = ""
@@ -273,8 +273,8 @@ def _what_is_wrong(path: str, error: Exception) -> str:
         start = file.read(len(_LFS_POINTER))
     if start == _LFS_POINTER:
         return (
-            f"{path} is a Git LFS pointer and not the weights; run `git lfs pull` in "
-            "the cloned folder."
+            f"{path} is a Git LFS pointer, not the weights; run `git lfs pull` in the "
+            "cloned folder."
         )
     reason = str(error).removeprefix("Error while deserializing header: ")
     return (
@@ -290,12 +290,12 @@ def _check_not_foreign(folder: str, names: Sequence[str], class_name: str) -> No
         version = "transformers<5" if argument else "transformers"
         raise ValueError(
             f"{folder} has {name}, but no {NAME}; where {version} is installed, "
-            f'convert it by: python -c "import transformers; transformers.{class_name}'
-            f".from_pretrained('{folder}'{argument}).save_pretrained('{folder}')\""
+            'convert it with: python -c "import transformers; '
+            f"transformers.{class_name}.from_pretrained('{folder}'{argument})"
+            f".save_pretrained('{folder}')\""
         )
     if any(name in names for name in _ADAPTERS):
         raise ValueError(
-            f"{folder} contains an adapter and not a model; merge it into its "
-            f"model with "
+            f"{folder} contains an adapter, not a model; merge it into its model with "
             "the library peft (merge_and_unload), save the result and pass its folder."
         )

@@ -119,8 +119,8 @@ def _in_order(ids: Any, path: str) -> tuple[str, ...]:
     )
     if not is_whole:
         raise ValueError(
-            f"{path}: the ids of its vocabulary are not 0, 1, 2, ...; copy it "
-            f"again, or pass {VOCABULARY_NAME}."
+            f"{path}: the ids of its vocabulary are not 0, 1, 2, ...; copy it again, "
+            f"or pass {VOCABULARY_NAME}."
         )
     return tuple(sorted(ids, key=ids.get))
 
@@ -165,7 +165,7 @@ def _with_added(
 def _differences(
     options: Mapping[str, Any], whole: Mapping[str, Any], do_lower_case: bool | None
 ) -> Iterator[str]:
-    """Yields a sentence for each option that gives other ids than `FullTokenizer`."""
+    """Yields a sentence per option that gives different ids from `FullTokenizer`."""
     normalizer = _part(whole, "normalizer")
     model = _part(whole, "model")
     stated = normalizer.get("lowercase")
@@ -185,16 +185,16 @@ def _differences(
     )
     if not chinese:
         yield (
-            "tokenize_chinese_chars is false; bert_tf makes every Chinese character a "
-            "word."
+            "tokenize_chinese_chars is false; bert_tf treats every Chinese character "
+            "as a word."
         )
     if normalizer.get("clean_text") is False:
         yield "clean_text is false; bert_tf deletes control characters."
     limit = model.get("max_input_chars_per_word", wordpiece.MAX_INPUT_CHARS_PER_WORD)
     if limit != wordpiece.MAX_INPUT_CHARS_PER_WORD:
         yield (
-            f"Hugging Face's tokenizer makes words of more than {limit} characters "
-            f"unknown, bert_tf those of more than {wordpiece.MAX_INPUT_CHARS_PER_WORD}."
+            f"Hugging Face's tokenizer maps words of more than {limit} characters to "
+            f"[UNK], bert_tf those of more than {wordpiece.MAX_INPUT_CHARS_PER_WORD}."
         )
     if options.get("never_split"):
         yield (
@@ -207,12 +207,12 @@ def _differences(
 def _other_parts(options: Mapping[str, Any], whole: Mapping[str, Any]) -> Iterator[str]:
     class_name = options.get("tokenizer_class") or _CLASSES[0]
     if class_name.removesuffix("Fast") not in _CLASSES:
-        yield f"The tokenizer is a {class_name}: a text may get other ids here."
+        yield f"The tokenizer is a {class_name}: a text may get different ids here."
     expected = {"normalizer": "BertNormalizer", "pre_tokenizer": "BertPreTokenizer"}
     for name, kind in expected.items():
         found = _part(whole, name).get("type")
         if whole and found != kind:
-            yield f"The {name} is {found} and not {kind}: a text may get other ids."
+            yield f"The {name} is {found} and not {kind}: a text may get different ids."
     if options.get("do_basic_tokenize") is False:
         yield "do_basic_tokenize is false; bert_tf splits text at punctuation."
 

@@ -116,8 +116,8 @@ def _checked_config(source: source_module.Source) -> config_module.BertConfig:
     source.config.check_vocabulary_size(len(source.vocabulary))
     if source.do_lower_case is None:
         raise ValueError(
-            f"It is unknown whether {source.path} was trained on lowercased text; "
-            "pass --do_lower_case."
+            f"It is unknown whether {source.path} was trained on lowercased text; pass "
+            "--do_lower_case."
         )
     return source.config
 

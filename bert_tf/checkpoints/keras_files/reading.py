@@ -191,9 +191,8 @@ def _read_each(
 def _notes(settings: settings_module.Settings) -> Iterator[str]:
     if settings.vocabulary is None:
         yield (
-            "Keras files contain no vocabulary, and there is no vocab.txt "
-            "beside it; pass "
-            "--vocab_file."
+            "Keras files contain no vocabulary, and there is no vocab.txt beside it; "
+            "pass --vocab_file."
         )
     if settings.do_lower_case is None:
-        yield "Keras files do not say whether the text was lowercased."
+        yield "Keras files do not record whether the text was lowercased."

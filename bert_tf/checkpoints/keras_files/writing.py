@@ -129,7 +129,7 @@ def _copy_archive(saved: str, path: str, source: source_module.Source) -> None:
                 values = {**json.loads(old.read(info)), archive.OWN_KEY: own}
                 new.writestr(info.filename, json.dumps(values, ensure_ascii=False))
                 continue
-            # zipfile does not know the size beforehand, so allow for more than 4 GB.
+            # zipfile does not know the size in advance, so allow for more than 4 GB.
             with (
                 old.open(info) as source_member,
                 new.open(info.filename, "w", force_zip64=True) as target_member,

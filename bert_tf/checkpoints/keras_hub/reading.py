@@ -94,9 +94,8 @@ def _check_class(described: Mapping[str, Any], path: str) -> None:
     name = described.get("class_name")
     if name != "BertBackbone":
         raise ValueError(
-            f"{path} is a KerasHub preset of {name}, a different "
-            f"architecture; expected "
-            "a preset of BertBackbone."
+            f"{path} is a KerasHub preset of {name}, a different architecture; "
+            "expected a preset of BertBackbone."
         )
 
 

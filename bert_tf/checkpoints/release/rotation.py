@@ -1,7 +1,7 @@
 """The checkpoints of a run: the newest few, and which one is the last.
 
 A step is saved in this order: data files, index, then the text file `checkpoint`, which
-commits it. A run that is killed at any moment therefore finds its last complete
+commits it. A run that is killed at any time therefore finds its last complete
 checkpoint.
 """
 

@@ -93,8 +93,8 @@ _HEAD_POOLER = re.compile(
     r"(?:^|/)(?:next_sentence|sentence_prediction)/pooler_dense/(kernel|bias)$"
 )
 _HEAD_POOLER_NOTE = (
-    "its head has its own pooler, which replaces the encoder's, because that one was "
-    "never trained"
+    "its head has its own pooler, which replaces the encoder's, because the encoder's "
+    "was never trained"
 )
 _POOLER = "bert/pooler/dense"
 # Kernels [H, C] of dense layers; [C, H] in the release.

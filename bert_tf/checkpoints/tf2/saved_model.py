@@ -54,7 +54,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     if not files.exists(f"{prefix}.index"):
         raise ValueError(
             f"{path} is not a BERT: it is a SavedModel without variables, such as a "
-            "text preprocessor; pass that of the encoder."
+            "text preprocessor; pass the SavedModel of the encoder."
         )
     computation = saved_model_graph.computation(meta_graph)
     weights = _weights(prefix)

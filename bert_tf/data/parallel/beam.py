@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 _DASK = "DaskRunner"
-# Runners that Beam does not know by their short names.
+# Runners whose short names Beam does not recognize.
 _PATHS = {_DASK: "apache_beam.runners.dask.dask_runner.DaskRunner"}
 # The line of a runner's failure message that names the exception of a task.
 _RAISED = re.compile(

@@ -49,7 +49,7 @@ def run(
 
     def on_done(now):
         nonlocal done
-        # A progress bar that is told its end twice starts again.
+        # A progress bar restarts if its end is reported twice.
         if (now := min(now, num_bytes)) > done:
             done = now
             progress(stage, done / _MEGABYTE, num_bytes / _MEGABYTE, unit="MB")

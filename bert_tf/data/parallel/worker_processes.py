@@ -1,4 +1,4 @@
-"""What worker processes need whatever their work is: signals, their end, memory."""
+"""Shared by all worker processes: handling of signals, shutdown, memory."""
 
 import contextlib
 import multiprocessing

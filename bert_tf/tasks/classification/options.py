@@ -98,9 +98,8 @@ class RunClassifierOptions(data_options.DataOptions):
             )
         self._refuse(
             ("label_separator", "regression", "doc_stride"),
-            "cannot be combined with --teacher; distillation supports one "
-            "class per text, "
-            "without windows",
+            "cannot be combined with --teacher; distillation supports one class per "
+            "text, without windows",
         )
 
 

@@ -18,7 +18,7 @@ class RunSetup(fine_tuning_run_setup.RunSetup):
 
     task: task_module.Task
     processor: examples_module.DataProcessor
-    # Of the data, which may be another task than the one the model was trained on.
+    # Of the data, whose task may differ from the one that the model was trained on.
     task_name: str | None
 
 

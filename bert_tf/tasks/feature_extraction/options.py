@@ -50,7 +50,7 @@ class ExtractionOptions(options_module.Options):
     batch_size: int = option(
         32,
         minimum=1,
-        help="Sequences per batch. Memory grows with it.",
+        help="Sequences per batch. Larger batches need more memory.",
         group="advanced",
     )
     doc_stride: int | None = option(

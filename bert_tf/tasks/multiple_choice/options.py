@@ -106,8 +106,8 @@ class RunSwagOptions(fine_tuning_options.TaskOptions):
         given = [name for name in _OWN if getattr(self, name)]
         if given:
             raise options_module.OptionError(
-                f"--{given[0]} is for your own files and cannot be combined "
-                f"with --data_dir."
+                f"--{given[0]} is for your own files and cannot be combined with "
+                "--data_dir."
             )
 
     def _check_own_data(self) -> None:

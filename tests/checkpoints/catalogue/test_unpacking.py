@@ -124,7 +124,7 @@ def with_config(**values):
 
 
 LINK = (stat.S_IFLNK | 0o777) << 16
-HOSTILE = "whose name leads out of its folder"
+HOSTILE = "whose name points outside its folder"
 
 
 @pytest.mark.parametrize(

@@ -746,7 +746,7 @@ def test_the_report_names_every_group_or_every_weight(released_folder, tmp_path)
     "changes, sentence",
     [
         ({}, None),
-        ({"hidden_act": "gelu_erf"}, "the 2018 code does not know gelu_erf"),
+        ({"hidden_act": "gelu_erf"}, "the 2018 code does not support gelu_erf"),
         ({"layer_norm_epsilon": 1e-5}, "the 2018 code ignores layer_norm_e"),
     ],
 )

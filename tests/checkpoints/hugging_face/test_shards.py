@@ -110,7 +110,7 @@ DAMAGED = (
             lambda path: path.write_text(
                 "version https://git-lfs.github.com/spec/v1\n"
             ),
-            "is a Git LFS pointer and not the weights; run `git lfs pull`",
+            "is a Git LFS pointer, not the weights; run `git lfs pull`",
         ),
     ],
 )
@@ -210,7 +210,7 @@ def test_weights_of_other_frameworks_are_refused_with_a_way_out(
         hugging_face.open_source(folder)
     assert str(error.value) == (
         f"{folder} has {name}, but no model.safetensors; where {version} is installed, "
-        'convert it by: python -c "import transformers; '
+        'convert it with: python -c "import transformers; '
         f"transformers.BertForSequenceClassification.from_pretrained('{folder}'"
         f"{argument}).save_pretrained('{folder}')\""
     )

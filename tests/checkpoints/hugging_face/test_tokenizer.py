@@ -130,14 +130,14 @@ def test_a_folder_without_a_tokenizer_has_none(tmp_path):
         (
             {"tokenize_chinese_chars": False},
             {},
-            "bert_tf makes every Chinese character a word",
+            "bert_tf treats every Chinese character as a word",
         ),
         ({}, {"normalizer__handle_chinese_chars": False}, "every Chinese character"),
         ({}, {"normalizer__clean_text": False}, "bert_tf deletes control characters"),
         (
             {},
             {"model__max_input_chars_per_word": 100},
-            "of more than 100 characters unknown, bert_tf those of more than 200",
+            "of more than 100 characters to [UNK], bert_tf those of more than 200",
         ),
         ({"never_split": ["<x>"]}, {}, "never_split has '<x>'"),
         ({"do_basic_tokenize": False}, {}, "bert_tf splits text at punctuation"),
@@ -235,6 +235,6 @@ def test_the_vocabulary_of_transformers_5_comes_from_tokenizer_json(foreign):
     source = hugging_face.open_source(foreign / "encoder")
     assert source.vocabulary.tokens[-3:] == ("1", "##2", "3")
     assert source.notes == (
-        "Hugging Face's tokenizer makes words of more than 100 characters unknown, "
+        "Hugging Face's tokenizer maps words of more than 100 characters to [UNK], "
         "bert_tf those of more than 200.",
     )
