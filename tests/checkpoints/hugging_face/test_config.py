@@ -131,7 +131,7 @@ def test_labels_are_read_in_the_order_of_their_ids(copied, id2label, expected):
         ({"hidden_act": {"of": "lists"}}, "which bert_tf does not support"),
         ({"problem_type": ["ranks"]}, r'problem_type \["ranks"\], expected one of sin'),
         ({"vocab_size": None}, r"config\.json: .* has no vocab_size"),
-        ({"hidden_size": "16"}, "hidden_size of the model .* whole number"),
+        ({"hidden_size": "16"}, "hidden_size of the model .* integer"),
         ({"num_attention_heads": 5}, "is not a multiple of num_attention_heads 5"),
         ({"layer_norm_eps": 0}, "layer_norm_epsilon of the model configuration must"),
         ({"id2label": ["a", "b"]}, "id2label must have the form"),

@@ -249,7 +249,7 @@ def _evil(values):
             ValueError,
             "hidden_size 16 is not a multiple",
         ),
-        ("encoder", _change_json("config.json", _evil), ValueError, "whole number"),
+        ("encoder", _change_json("config.json", _evil), ValueError, "an integer"),
         (
             "encoder",
             _change_json(
