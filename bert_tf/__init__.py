@@ -14,7 +14,7 @@ Read in this order, which is the order in which text flows through the package:
 10. `fine_tuning`: what all fine-tuning tasks share; `tasks`: one folder per task.
 11. `serving`: a run folder to a SavedModel to an answer.
 
-Names below are loaded on first use, so `import bert_tf` is quick and works without
+Names below are loaded on first use, so `import bert_tf` is fast and works without
 TensorFlow.
 """
 

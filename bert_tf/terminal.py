@@ -136,7 +136,7 @@ class _LogHandler(logging.Handler):
 
 
 def _rounded(amount: float | None) -> float | None:
-    """Returns whole amounts as int, and others, such as MB, with one decimal."""
+    """Returns whole amounts as int, fractional ones, such as MB, with one decimal."""
     if amount is None or amount == int(amount):
         return None if amount is None else int(amount)
     return round(amount, 1)

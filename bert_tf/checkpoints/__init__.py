@@ -5,8 +5,9 @@ release's names in between. `formats` is the table of formats, with a folder for
 `release` (native), `hugging_face`, `keras_files`, `keras_hub`, `tf2`. `heads` is the
 table of heads.
 
-`starting_point.find` resolves `--init_checkpoint`, `loading` puts weights into a model,
-`conversion` is convert_checkpoint, and `catalogue` downloads the released models.
+`starting_point.find` resolves `--init_checkpoint`, `loading` loads weights into a
+model, `conversion` is convert_checkpoint, and `catalogue` downloads the released
+models.
 """
 
 import importlib

@@ -1,9 +1,9 @@
 """Loads a checkpoint of any format into a model and reports what happened.
 
-Only weights are loaded. The optimizer's slots and the step that lie in a checkpoint of
-a run stay out: `--init_checkpoint` begins a new run, whose loss, data and schedule
-differ, so old Adam moments would push its first steps in a direction that means nothing
-to it. (A run that goes on after an interruption does restore them; see `training`.)
+Only weights are loaded. The optimizer's slots and the step in a run's checkpoint are
+not loaded. `--init_checkpoint` begins a new run with a different loss, data and
+schedule, so old Adam moments would push its first steps in a meaningless direction. (A
+run that resumes after an interruption does restore them; see `training`.)
 """
 
 import dataclasses
@@ -35,7 +35,7 @@ class LoadReport:
     missing: tuple[str, ...]  # Weights not in the checkpoint; they keep their values.
     left_over: tuple[str, ...]  # Tensors of the checkpoint that the model lacks.
     optimizer: tuple[str, ...]  # Slots and counters, which are never loaded here.
-    # Sentences on what this model computes differently from the checkpoint's own.
+    # Sentences about what this model computes differently from the checkpoint's own.
     differences: tuple[str, ...] = ()
 
     def __str__(self) -> str:

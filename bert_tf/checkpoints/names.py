@@ -112,7 +112,7 @@ def is_of_optimizer(name: str) -> bool:
 def checkpoint_name(variable: Any, model: Any) -> str:
     """Returns a variable's name in a checkpoint: its path without the model's name.
 
-    A bare `BertModel` is an encoder: whatever its name is, it becomes "bert".
+    A bare `BertModel` is an encoder: regardless of its name, it becomes "bert".
 
     Args:
         variable: a Keras variable of `model`.
@@ -144,7 +144,7 @@ class CutTable:
 
     Accelerators like a number of rows that is a multiple of 128. The padding rows have
     no gradient and stay zero, so a checkpoint written with padding can be read without
-    it, and the other way round.
+    it, and vice versa.
 
     Args:
         variable: Keras variable [padded rows, ...].

@@ -1,8 +1,8 @@
 """`Source` and `Placement`: what readers return and what writers take.
 
 Every format has a reader, path -> `Source`; most also have a writer, which takes a
-`Source`. Between them stand the release's names and layouts, so no format knows
-another one.
+`Source`. They exchange weights under the release's names and layouts, so no format
+depends on another.
 """
 
 import collections.abc
@@ -41,7 +41,7 @@ class Source:
     own_names: collections.abc.Mapping[str, str] = dataclasses.field(
         default_factory=dict
     )
-    notes: tuple[str, ...] = ()  # Sentences to show to a user who converts it.
+    notes: tuple[str, ...] = ()  # Sentences to show when the checkpoint is converted.
 
     def required_config(self) -> config_module.BertConfig:
         """Returns the configuration.
@@ -79,5 +79,6 @@ class Placement:
 
     places: collections.abc.Mapping[str, str]  # Release's name -> the target's name.
     without_place: tuple[str, ...] = ()  # Release's names that the target cannot store.
-    # Sentences on what the target computes differently, such as a different activation.
+    # Sentences about what the target computes differently, such as a different
+    # activation.
     changes: tuple[str, ...] = ()

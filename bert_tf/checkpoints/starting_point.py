@@ -2,9 +2,9 @@
 
 `find` opens the checkpoint once (`formats.open_source`) and returns a `StartingPoint`,
 whose `source` is passed on, so that nothing opens the checkpoint a second time; its
-weights go into the model with `loading.load_source`. A flag wins over what the
-checkpoint says, but a flag that contradicts the checkpoint is an error, because the run
-would silently train on the wrong ids.
+weights go into the model with `loading.load_source`. Flags replace the checkpoint's
+configuration and vocabulary. A `--do_lower_case` that contradicts the checkpoint is an
+error, because the run would silently train on the wrong ids.
 """
 
 import dataclasses

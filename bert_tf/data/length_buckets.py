@@ -1,7 +1,7 @@
 """Cuts each batch to the shortest of a few lengths that fits its longest row.
 
 Only padding is cut off, and padding does not affect the other positions, so the losses
-stay the same up to rounding. With dropout, a batch of a different length has other
+stay the same up to rounding. With dropout, a batch of a different length has different
 dropout masks, because they depend on the index of an element within its row.
 """
 

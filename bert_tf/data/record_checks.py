@@ -40,7 +40,7 @@ def check_length(record_files: Any, option: str, expected: int | None) -> None:
 
 
 def check_vocabulary(record_files: Any, vocabulary: Any) -> None:
-    """Checks that the records were written with a vocabulary, as far as is known.
+    """Checks that the records were written with a vocabulary, if known.
 
     Args:
         record_files: `tfrecord.RecordFiles`.

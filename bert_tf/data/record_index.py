@@ -26,7 +26,7 @@ _SIZES_PER_BLOCK = 1 << 16
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RecordIndex:
-    """What is known about one TFRecord file without reading its records."""
+    """What is known about a TFRecord file without reading its records."""
 
     offsets: np.ndarray  # int64 [R + 1]: starts of the records, then the file's size.
     schema: schema_module.Schema | None  # None without a side file.

@@ -43,7 +43,7 @@ def check_texts(
 
     Args:
         findings: collects the findings.
-        parts: the examples by part: "train", "dev" and "test", as far as they exist.
+        parts: the examples by part: "train", "dev" and "test", if they exist.
     """
     counts = ", ".join(f"{len(items):,} in {part}" for part, items in parts.items())
     findings.passed("examples", counts)
@@ -65,7 +65,7 @@ def check_labels(
     Args:
         findings: collects the findings.
         parts: the label of each example by part: "train" and "dev".
-        places: the place of each label's first occurrence in dev, as far as known.
+        places: the place of each label's first occurrence in dev, if known.
     """
     counts = {part: collections.Counter(labels) for part, labels in parts.items()}
     for part, found in counts.items():

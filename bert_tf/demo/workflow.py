@@ -31,7 +31,7 @@ def run(options: demo_options.RunDemoOptions, *, show: Callable[[str], None]) ->
 
     Raises:
         ValueError: the text is not suitable, a stage failed, or the output folder
-            contains other files than an earlier demo.
+            contains files that are not from an earlier demo.
     """
     started = time.monotonic()
     _replace_folder(options.output_dir)

@@ -1,6 +1,6 @@
 """The text of a model card: Markdown with the front matter of the Hugging Face Hub.
 
-Fields that a run cannot know, such as licenses, contain "to fill in".
+Fields that a run cannot fill in, such as licenses, contain "to fill in".
 """
 
 import dataclasses

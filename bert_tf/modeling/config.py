@@ -180,7 +180,7 @@ class BertConfig:
     def to_json_string(self) -> str:
         """Returns the text of a `bert_config.json`.
 
-        Fields that the release does not know are left out if they have the release's
+        Fields unknown to the release are left out if they have the release's
         value, so that released configurations are reproduced byte for byte. Otherwise
         our reader needs them; the release's reader ignores unknown keys.
         """

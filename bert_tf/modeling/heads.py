@@ -61,8 +61,8 @@ class MaskedLanguageModelHead(keras.layers.Layer):
     Sharing the table (section 3.4 of "Attention Is All You Need") saves V * H weights,
     a fifth of BERT-Base, and trains a piece's vector also where the piece is only
     predicted. The transform before it moves hidden states into the space of the
-    embeddings, so that the encoder's last layer need not; fine-tuning discards it. The
-    bias, which the table cannot provide, learns how frequent each piece is.
+    embeddings, so that the encoder's last layer does not have to; fine-tuning discards
+    it. The bias, which the table cannot provide, learns how frequent each piece is.
 
     Source: get_masked_lm_output of run_pretraining.py, 2018; section 3.1 of the paper.
     """

@@ -1,8 +1,8 @@
 """The formulas and constants that must equal those of 2018, each in one place.
 
-Softmax, layer normalization and losses run in float32, whatever the model's dtype.
+Softmax, layer normalization and losses run in float32, regardless of the model's dtype.
 bfloat16 has 8 significant bits: in a sum over 512 positions or 30,522 word pieces,
-small terms would vanish, and a loss would have two or three digits.
+small terms would vanish, and a loss would have only two or three significant digits.
 """
 
 from collections.abc import Callable
@@ -233,9 +233,9 @@ def _mix(x):
 def dropout_keys(seed: Tensor, step: Tensor, example_index: Tensor) -> Tensor:
     """Returns one key per example, which determines all of its dropout masks.
 
-    Randomness is thereby a function of (seed, step, example, place in the model) and
-    not of a generator's state. A run that is killed and resumed draws the same masks,
-    and so does one that divides its batches over other numbers of devices.
+    Randomness is therefore a function of (seed, step, example, dropout site), not of a
+    generator's state. A run that is killed and resumed draws the same masks,
+    and so does one that divides its batches over a different number of devices.
 
     Args:
         seed: integer, the seed of the run.

@@ -20,8 +20,8 @@ GATES = 4  # Input, forget, cell and output, in Keras's order.
 class BiLSTM(keras.layers.Layer):
     """Layers of two LSTMs, one forward and one backward.
 
-    It computes in float32, whatever the model's dtype: otherwise the state would be
-    rounded at every step.
+    It computes in float32, regardless of the model's dtype: otherwise the state would
+    be rounded at every step.
 
     Args:
         units: U.
@@ -109,7 +109,7 @@ class LSTM(keras.layers.Layer):
     def call(
         self, inputs: numerics.Tensor, is_real: numerics.Tensor
     ) -> numerics.Tensor:
-        """Returns the outputs in the order of the pieces, whatever the direction."""
+        """Returns the outputs in the order of the pieces, in either direction."""
         outputs = self.recurrence(self.input_projection(inputs), mask=is_real)
         return ops.flip(outputs, axis=1) if self.go_backwards else outputs
 

@@ -3,11 +3,11 @@
 Why a warm-up: the first gradients come from random weights (in fine-tuning: from a
 random head) and point in directions that soon no longer matter, and Adam's second
 moment is still an average of very few of them. A full step at this point can damage the
-encoder for good. The paper warms up over the first 10,000 of 1,000,000 steps
+encoder permanently. The paper warms up over the first 10,000 of 1,000,000 steps
 (arXiv:1810.04805, appendix A.2), the release's fine-tuning over the first tenth.
 
 Why a linear decay to 0: towards the end, small steps average out the noise of single
-batches, and the last checkpoint becomes the best one.
+batches, and the last checkpoint tends to be the best one.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     The decay is counted from the first step of the run, not from the end of the
     warm-up: with a warm-up of a tenth of the run, the rate drops by a tenth when the
-    warm-up ends. The release computes it so, and recorded runs depend on it.
+    warm-up ends. The release computes it this way, and recorded runs depend on it.
 
     Steps count from 1: the first step of a warm-up of W steps has rate / W, and the
     last step of the run has rate 0. The release's source suggests counting from 0, but

@@ -95,7 +95,7 @@ class JobFolder:
     def _written(self):
         """Returns the names of the files that the last run here wrote or began.
 
-        Only names of a corpus file are returned, whatever the files that list them say,
+        Only names of a corpus file are returned, even if other names are listed,
         because these files are going to be removed.
         """
         job = self._job()

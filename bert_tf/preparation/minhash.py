@@ -3,9 +3,9 @@
 A document is represented by the set of its runs of five words. The probability that two
 sets have the same smallest hash is their Jaccard similarity: the size of the
 intersection over the size of the union. A signature contains the smallest values of 128
-hash functions (Broder 1997). This is our own NumPy code and not a library, because it
-works on files of signatures instead of keeping all documents in memory, and because it
-gives the same result in every process.
+hash functions (Broder 1997). This is our own NumPy code instead of a library, because
+it works on files of signatures instead of keeping all documents in memory, and because
+it gives the same result in every process.
 """
 
 import re

@@ -77,7 +77,7 @@ class PrepareCorpusOptions(execution.RunnerOptions):
         0.0,
         minimum=0.0,
         maximum=1.0,
-        help="Share of the sentences that are cut at a random place. The release's "
+        help="Share of the sentences that are cut at a random position. The release's "
         "README recommends 0.02.",
         group="advanced",
     )

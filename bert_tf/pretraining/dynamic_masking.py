@@ -1,8 +1,8 @@
 """Batches of pretraining records; masks are drawn here if the records have none.
 
 The release masks text once, while creating the records, and repeats the text
-`dupe_factor` times with other masks. With `--dynamic_masking` the records hold the text
-unmasked and once, and each batch is masked as it is read, so that no mask repeats.
+`dupe_factor` times with other masks. With `--dynamic_masking` the records contain the
+text once, unmasked, and each batch is masked as it is read, so that no mask repeats.
 
 The masks are drawn in NumPy inside tf.data, by the same `vectorized_masks.MaskSampler`
 that data creation uses. They are a function of (seed, step, index in the global batch):

@@ -4,9 +4,9 @@ The cost of attention grows with the square of the length. So the paper trains 9
 the steps on sequences of 128 pieces and only the last 10 % on sequences of 512, which
 teach the remaining position embeddings (appendix A.2 of arXiv:1810.04805).
 
-Each phase is a run of its own: it takes over the weights, but not Adam's moments, the
-step or the learning rate. The paper's single schedule over both lengths is therefore
-not what `--phase` does; `recipes/base_paper.flags` says how close it comes.
+Each phase is a separate run: it takes over the weights, but not Adam's moments, the
+step or the learning rate. `--phase` therefore only approximates the paper's single
+schedule over both lengths; `recipes/base_paper.flags` says how closely.
 """
 
 import dataclasses

@@ -2,9 +2,9 @@
 
 How one record is made: `release_sampling` reads documents, `release_pairs` draws
 sentences A and B, `data.packing` adds [CLS] and [SEP], `release_masks` masks, and
-`features` lays out the columns. The default `vectorized_sampling` draws the same for
-thousands of records at a time with `vectorized_pairs` and `vectorized_masks`.
+`features` lays out the columns. The default `vectorized_sampling` draws thousands of
+records at a time with `vectorized_pairs` and `vectorized_masks`.
 
-How many are made: `workflow` cuts the text into shards, `one_shard` samples one of
-them, and `all_shards` spreads the shards over processes or machines.
+How the work is divided: `workflow` cuts the text into shards, `one_shard` samples one
+of them, and `all_shards` distributes the shards to processes or machines.
 """

@@ -35,7 +35,7 @@ class Draws:
         return (self.uniform(len(limits)) * limits).astype(np.int64)
 
     def uniform_at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Returns a number in [0, 1) for each of N places: float64 [N].
+        """Returns a number in [0, 1) for each of N positions: float64 [N].
 
         Args:
             rows: int64 [N], rows of the places in an array [B, S].
@@ -79,7 +79,7 @@ class RowDraws:
             return ordering.mix((self._keys[:, None] + places).ravel())
 
     def uniform_at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Returns a number in [0, 1) for each place, as `Draws.uniform_at`."""
+        """Returns a number in [0, 1) for each position, as `Draws.uniform_at`."""
         self._keys = ordering.mix(self._keys)
         with np.errstate(over="ignore"):
             words = ordering.mix(self._keys[rows] + columns.astype(np.uint64))

@@ -3,11 +3,11 @@
 A sequence is [CLS] A [SEP] B [SEP]. The state at [CLS] stands for the whole sequence in
 classification and learns that from next-sentence prediction. [SEP] marks the end of a
 segment, and `segment_ids` (0 for A, 1 for B) tell every position which segment it is
-in, also far from a [SEP] (section 3 of arXiv:1810.04805).
+in, even far from a [SEP] (section 3 of arXiv:1810.04805).
 
-Each sequence has the same number of places for masked positions, filled or not.
-`masked_lm_weights` is 1 for a masked position and 0 for an unused place, so that the
-loss ignores unused places while all shapes stay fixed.
+Each sequence has the same number of entries for masked positions, filled or not.
+`masked_lm_weights` is 1 for a masked position and 0 for an unused entry, so that the
+loss ignores unused entries while all shapes stay fixed.
 
 Shape letters: B batch, S sequence, M masked positions.
 """

@@ -76,9 +76,9 @@ def num_predictions(length: int, masked_lm_prob: float, max_predictions: int) ->
     """Returns how many positions of a sequence to choose: at least one.
 
     The maximum is fixed because records and batches need a fixed shape, and the model
-    computes its costly scores of the whole vocabulary at these places alone. It should
-    be about max_seq_length * masked_lm_prob, so that full sequences lose no masks
-    (README of the release).
+    computes its costly scores of the whole vocabulary at these positions alone. It
+    should be about max_seq_length * masked_lm_prob, so that full sequences lose no
+    masks (README of the release).
 
     Args:
         length: number of pieces, [CLS] and [SEP] included.

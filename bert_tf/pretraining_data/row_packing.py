@@ -1,4 +1,4 @@
-"""Packs several sequences into one row: less padding, and nothing else changes.
+"""Packs several sequences into one row: less padding, same losses.
 
 The sequences of a row do not attend to each other (`sequence_ids`). Each has positions
 from 0 (`position_ids`) and its own pooled vector (`cls_positions`). The losses
@@ -8,11 +8,11 @@ Rows are packed when records are written, not when they are read: batches stay a
 function of seed and step, shapes stay static, and a run resumes as before.
 
 Packing takes the longest sequence first and puts it into the fullest row with room,
-2,048 sequences at a time. A row has at most as many masked places as a single sequence
-may have, so that the head computes no more than before.
+2,048 sequences at a time. A row has at most as many masked positions as a single
+sequence may have, so that the head computes no more than before.
 
-Shape letters: B sequences, R rows, S places of a row, K sequences of a row, M masked
-places of a row.
+Shape letters: B sequences, R rows, S positions of a row, K sequences of a row, M
+masked positions of a row.
 """
 
 from collections.abc import Mapping

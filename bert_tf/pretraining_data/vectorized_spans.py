@@ -22,10 +22,10 @@ _ATTEMPTS_PER_PLACE = 10
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ChosenSpans:
-    """The places to mask, and which of them belong together."""
+    """The positions to mask, and which of them belong together."""
 
     is_chosen: np.ndarray  # bool [B, S]
-    first_place: np.ndarray  # int64 [B, S], first place of the span of each place.
+    first_place: np.ndarray  # int64 [B, S], first position of each position's span.
 
 
 def choose_spans(
@@ -37,9 +37,9 @@ def choose_spans(
 ) -> ChosenSpans:
     """Returns as many spans of whole words as fit.
 
-    A span begins with the word at a random place. It ends when its length is reached,
-    at the end of its segment, before a word of another span, or before a word that
-    would exceed the number of places.
+    A span begins with the word at a random position. It ends when its length is
+    reached, at the end of its segment, before a word of another span, or before a word
+    that would exceed the number of positions.
 
     Args:
         word: int64 [B, S], index of the word that each place belongs to.

@@ -3,9 +3,10 @@
 `predictors` loads the model of a run folder, `export` writes a SavedModel, and `query`
 queries a SavedModel on disk or on a server through a `client`.
 
-A SavedModel takes text and returns answers, so it repeats everything around the model
-in TensorFlow ops. Each task has a module with its functions: `class_signatures`,
-`span_signatures`, `tag_signatures`, `choice_signatures` and `vector_signatures`. They
-use `signatures` (the base class), `graph_packing` (ids to rows), `word_splitting`,
-`span_windows`, `span_alignment`, `tag_windows` and `graph_true_casing`.
+A SavedModel takes text and returns answers, so all processing around the model is
+reimplemented with TensorFlow ops. Each task has a module with its functions:
+`class_signatures`, `span_signatures`, `tag_signatures`, `choice_signatures` and
+`vector_signatures`. They use `signatures` (the base class), `graph_packing` (ids to
+rows), `word_splitting`, `span_windows`, `span_alignment`, `tag_windows` and
+`graph_true_casing`.
 """

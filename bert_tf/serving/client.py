@@ -15,7 +15,7 @@ TIMEOUT_SECONDS = 60.0
 
 
 class Client:
-    """Queries one model, wherever it runs, and converts its outputs into records.
+    """Queries one model, on disk or on a server, and converts its outputs into records.
 
     Args:
         call: calls a signature: takes its name and a dict of lists, one per input, and

@@ -91,7 +91,7 @@ def split_words(text: str) -> list[str]:
     Control characters are deleted, and each Chinese character becomes a word.
     """
     # Chinese is written without spaces, so white space cannot separate its words. The
-    # release therefore makes every ideograph a token of its own.
+    # release therefore makes every ideograph a separate token.
     if not text.isascii():
         text = _CHINESE.sub(r" \1 ", text)
     text = _DELETED.sub("", text)

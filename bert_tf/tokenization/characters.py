@@ -56,12 +56,12 @@ def is_control(character: str) -> bool:
 
 
 def is_punctuation(character: str) -> bool:
-    """Returns whether a character is punctuation, and so a token of its own."""
+    """Returns whether a character is punctuation, hence a separate token."""
     return ord(character) in PUNCTUATION
 
 
 def is_chinese(character: str) -> bool:
-    """Returns whether a character is a CJK ideograph, and so a token of its own."""
+    """Returns whether a character is a CJK ideograph, hence a separate token."""
     code = ord(character)
     return any(code in block for block in CHINESE_BLOCKS)
 

@@ -19,7 +19,7 @@ PAGE_BITS = 7  # Measured: the smallest sum of pages and page numbers.
 # Flags of an entry. The values of the first two are also the amounts by which the word
 # number advances (see `in_graph_words`).
 SPACE = 1  # Ends a word and is dropped.
-ALONE = 2  # A token of its own: punctuation, Chinese.
+ALONE = 2  # A separate token: punctuation, Chinese.
 DROPPED = 4  # Is dropped without ending a word.
 SEVERAL = 8  # Becomes several code points: the value is a row of `expansions`.
 MARK = 16  # Becomes or contains a mark that canonical ordering may have to move.

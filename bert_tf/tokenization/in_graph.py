@@ -2,7 +2,7 @@
 
 ASCII text takes TensorFlow Text's fast tokenizer, which agrees with the release on
 ASCII. All other text is split into words by `in_graph_words`, because TensorFlow Text's
-own normalization gives other ids for thousands of characters.
+own normalization gives different ids for thousands of characters.
 """
 
 import os

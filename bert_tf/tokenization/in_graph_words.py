@@ -77,8 +77,8 @@ class InGraphWords(tf.Module):
             groups: int32 [M], ascending, equal for the code points of one word.
             positions: int64 [M], the index in the input of each code point.
         """
-        # White space advances the word number by one. A character that is a token of
-        # its own advances it by two and takes the number in between, which no neighbor
+        # White space advances the word number by one. A character that is a separate
+        # token advances it by two and takes the number in between, which no neighbor
         # can have.
         steps = tf.bitwise.bitwise_and(entries, code_points.SPACE | code_points.ALONE)
         groups = tf.cumsum(steps) - tf.bitwise.right_shift(steps, 1)

@@ -139,7 +139,7 @@ def vocabulary_from_counts(
         num_unused = default_num_unused(vocab_size)
     reserved = _reserved_tokens(num_unused)
     alphabet = _alphabet(counts, character_coverage)
-    # Punctuation and ideographs are tokens of their own, so they need no "##" form.
+    # Punctuation and ideographs are separate tokens, so they need no "##" form.
     inside = [wordpiece.CONTINUATION + c for c in alphabet if not _is_alone(c)]
     single = [*alphabet, *inside]
     num_pieces = vocab_size - len(reserved) - len(single)

@@ -1,4 +1,4 @@
-"""The word pieces that a model knows, and their ids."""
+"""A model's word pieces and their ids."""
 
 import collections
 import functools

@@ -7,8 +7,8 @@
    never past a checkpoint or an evaluation that is due.
 2. Take these steps in one call. What happens in a step is in `steps`.
 3. Log them, and stop if a loss or gradient is not finite.
-4. Evaluate and save if it is time, and stop if the score no longer improves.
-5. If Ctrl-C or SIGTERM came meanwhile: save and stop.
+4. Evaluate and save when due, and stop if the score no longer improves.
+5. If Ctrl-C or SIGTERM arrived in the meantime, save and stop.
 
 Batches, learning rates and dropout are functions of the seed and the step alone, and a
 checkpoint contains everything else. A run that is killed and started again therefore

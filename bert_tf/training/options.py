@@ -2,11 +2,11 @@
 
 `DeviceOptions`, `OptimizerOptions`, `BatchOptions`, `EvaluationOptions` and
 `CheckpointOptions` are what the parts of training take. `TrainerOptions` is all of them
-in one flat record: it is what `loop.Trainer` takes and what a Python caller fills in.
+in one flat record: `loop.Trainer` takes it, and Python callers create it.
 
     TrainerOptions(output_dir="run", learning_rate=3e-5, device="cpu")
 
-`TrainingOptions` and `FineTuningOptions` add what a command line has beside that.
+`TrainingOptions` and `FineTuningOptions` add the options specific to the command line.
 """
 
 import dataclasses
@@ -274,7 +274,7 @@ class TrainerOptions(
             self._turn_length_buckets_off()
 
     def _turn_length_buckets_off(self) -> None:
-        """Gives a TPU one shape: drops default buckets, refuses any others."""
+        """Gives a TPU one shape: drops the default buckets and refuses custom ones."""
         if self.length_buckets not in ((), self._default("length_buckets")):
             raise options_module.OptionError(
                 "--length_buckets cannot be used with --device=tpu, which requires "

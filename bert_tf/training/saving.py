@@ -37,7 +37,7 @@ class CheckpointWriter:
     have met at a barrier. There they learn whether the chief could write. If it could
     not, all of them stop, instead of waiting for the chief in the next step. The
     barrier runs in the main thread, at the next call: in the writing thread its
-    collective operation would get mixed up with those of the training steps.
+    collective operation would interleave with those of the training steps.
 
     Args:
         model: built model.

@@ -46,7 +46,7 @@ class Workers:
         strategy: the devices.
 
     Attributes:
-        count: int; 1 for a run of one process, whatever its devices.
+        count: int; 1 for a run of one process, regardless of its devices.
         index: int, position of this process; 0 is the chief, which alone writes files.
     """
 

@@ -1,7 +1,7 @@
 """Downloads a file over HTTP: complete or not at all, and resumed after a break.
 
-The bytes received so far are in `TARGET.part`; `TARGET.part.json` beside it records of
-which version of which file. The caller holds the lock of `fetching`.
+The bytes received so far are in `TARGET.part`; `TARGET.part.json` beside it records
+which version of which file it belongs to. The caller holds the lock of `fetching`.
 
 This is our own code because the zips are up to 1.2 GB and have no published checksums.
 A download must resume after a lost connection and after SIGKILL, and must never join

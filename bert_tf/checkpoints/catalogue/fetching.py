@@ -156,7 +156,7 @@ def _check_sha256(path: str, entry: models.Entry) -> None:
 
 @contextlib.contextmanager
 def _lock(path: str, entry: models.Entry) -> Iterator[None]:
-    """Holds a lock that the system releases when the process ends, however it ends."""
+    """Holds a lock that the system releases whenever and however the process ends."""
     with files.open_file(path, "ab") as file:
         is_logged = False
         while not _try_lock(file):

@@ -1,7 +1,7 @@
 """Reads the tokenizer of a Hugging Face folder.
 
-Vocabulary and casing are read. Every other setting that would give a text other ids
-than `FullTokenizer` becomes a note.
+Vocabulary and casing are read. Every other setting that would give a text different ids
+from `FullTokenizer` becomes a note.
 """
 
 import dataclasses
@@ -38,7 +38,7 @@ class Description:
 
     vocabulary: vocabulary_module.Vocabulary | None
     do_lower_case: bool | None  # None: not stated.
-    notes: tuple[str, ...]  # Sentences on settings that change ids.
+    notes: tuple[str, ...]  # Sentences about settings that change ids.
 
 
 def read(folder: str) -> Description:

@@ -1,4 +1,4 @@
-"""Writes `.keras` and `.weights.h5` files, by means of Keras."""
+"""Writes `.keras` and `.weights.h5` files, with Keras."""
 
 import json
 import os

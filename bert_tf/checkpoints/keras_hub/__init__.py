@@ -5,7 +5,7 @@
 KerasHub's masked-word head is neither read nor written: it computes exact GELU and
 a different epsilon on top of a tanh-GELU encoder, and a bert_config.json has one
 activation and one epsilon, so the converted head would silently compute something
-else. The encoder of such a preset is read.
+different. The encoder of such a preset can be read.
 """
 
 from bert_tf.checkpoints.keras_hub import reading

@@ -1,4 +1,4 @@
-"""Writes a BERT as a KerasHub preset, by means of KerasHub."""
+"""Writes a BERT as a KerasHub preset, with KerasHub."""
 
 import os
 from collections.abc import Iterator

@@ -2,7 +2,7 @@
 
 TensorFlow itself writes and reads this file. Here it is the commit marker of a save:
 it is written last and replaced atomically, so a checkpoint that it does not name was
-never finished, however far its data and index files had come.
+never finished, even if some of its data and index files exist.
 """
 
 import contextlib

@@ -1,8 +1,8 @@
 """The format "saved_model": BERT of TF Hub and Kaggle, series 1 to 4, and our own.
 
 A SavedModel is parsed and never loaded: its weights are a checkpoint, their shapes show
-the sizes, and its functions show activation and epsilon without being run. So no op of
-TensorFlow Text has to be registered, and no foreign code is executed.
+the sizes, and its functions show activation and epsilon without being run. So
+TensorFlow Text's ops do not have to be registered, and no foreign code is executed.
 """
 
 import dataclasses

@@ -2,7 +2,7 @@
 
 The extra `beam` is not part of `dev`: Beam 2.77 needs protobuf < 7, while
 `requirements/default.txt` has protobuf 7. TensorFlow 2.21 accepts 6.33, so
-`make test-beam` runs these tests in an environment of their own. DirectRunner,
+`make test-beam` runs these tests in their own environment. DirectRunner,
 FnApiRunner and DaskRunner were run; Dataflow, Flink and Spark were not. FnApiRunner
 does not notice a lost worker and waits forever; DaskRunner repeats the task.
 """

@@ -125,7 +125,7 @@ class ExtractFeaturesOptions(ExtractionOptions):
         help="jsonl: the release's JSON lines, with 6 decimals. npz: NumPy arrays in "
         "full precision, with all lines concatenated.",
     )
-    # The release's default; Python callers leave it to the checkpoint.
+    # The release's default; for Python callers the checkpoint decides.
     do_lower_case: bool = option(
         True,
         help="Lowercase the text: true for uncased checkpoints, false for cased ones.",

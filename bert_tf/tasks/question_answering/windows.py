@@ -2,11 +2,12 @@
 
 A row is [CLS] question [SEP] pieces of the context [SEP], with segment 1 from the
 context on (arXiv:1810.04805, section 4.2). BERT has 512 position embeddings, and many
-contexts are longer. So a context becomes several windows, each `doc_stride` pieces
-further on. A stride shorter than a window makes them overlap: an answer that one window
-cuts off is whole in another, and most pieces have text on both sides in some window.
+contexts are longer. So a context becomes several windows, each starting `doc_stride`
+pieces after the previous one. A stride shorter than a window makes them overlap: an
+answer that one window cuts off is complete in another, and most pieces have text on
+both sides in at least one window.
 
-Each context is stored once, however many questions and windows it has. Rows are
+Each context is stored once, regardless of its number of questions and windows. Rows are
 assembled on demand.
 
 Shape letters: W windows, B rows, S sequence, N pairs of a window and a piece.

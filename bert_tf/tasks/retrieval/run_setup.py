@@ -154,7 +154,7 @@ def _check_head(
 def _check_something_learns(
     options: retrieval_options.RunRetrievalOptions, config: config_module.BertConfig
 ) -> None:
-    """Refuses to freeze all layers of a bi-encoder, which consists of nothing else."""
+    """Refuses to freeze all layers of a bi-encoder, which has no other weights."""
     frozen = options.frozen_layers
     is_bi_encoder = options.model == retrieval_options.BI_ENCODER
     if is_bi_encoder and frozen and int(frozen) >= config.num_hidden_layers:

@@ -1,9 +1,9 @@
 """Scores of rankings: recall at k, and the mean reciprocal rank.
 
-Recall at k is the score for finding candidates: whatever the first k passages lack, no
-later ranking can bring back. The mean reciprocal rank is the score for showing them: it
-counts only the first right passage, because a reader stops there. It gives 1 for rank
-1, 1/2 for rank 2, and so on, because a step down costs most at the top.
+Recall at k is the score for finding candidates: a passage missing from the first k
+cannot be recovered by later ranking. The mean reciprocal rank is the score for showing
+them: it counts only the first right passage, because a reader stops there. It gives 1
+for rank 1, 1/2 for rank 2, and so on, because a step down costs most at the top.
 """
 
 from collections.abc import Collection

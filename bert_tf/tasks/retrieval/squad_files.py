@@ -1,4 +1,4 @@
-"""Reads SQuAD files as retrieval data: a question has its paragraph as passage."""
+"""Reads SQuAD files as retrieval data: each question's passage is its paragraph."""
 
 import json
 from collections.abc import Iterator

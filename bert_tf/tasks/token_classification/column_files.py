@@ -8,7 +8,7 @@ from bert_tf import files
 from bert_tf.data import tables
 
 DOCUMENT_START = "-DOCSTART-"
-# Only these: a no-break space may be part of a word.
+# No other white space: a no-break space may be part of a word.
 _BLANKS = re.compile("[ \t]+")
 
 

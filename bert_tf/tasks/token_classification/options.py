@@ -24,9 +24,9 @@ FEATURE_BASED = (
 class RunNerOptions(fine_tuning_options.TaskOptions):
     """Trains, evaluates and applies a model that gives every word a tag.
 
-    It finds named entities, parts of speech or whatever the tags mark. The folder
-    --data_dir has train.txt, dev.txt and test.txt with one word and its tag per line
-    and a blank line after each sentence.
+    It finds named entities, parts of speech or anything else that the tags mark. The
+    folder --data_dir has train.txt, dev.txt and test.txt with one word and its tag per
+    line and a blank line after each sentence.
     """
 
     data_dir: str | None = option(

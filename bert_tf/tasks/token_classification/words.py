@@ -18,7 +18,7 @@ class Words:
 def split_text(text: str) -> Words:
     """Splits a text into words at white space and punctuation.
 
-    Every punctuation mark and every Chinese character is a word of its own.
+    Every punctuation mark and every Chinese character is a separate word.
 
     Example:
         >>> split_text("Rome, too.")

@@ -1,6 +1,6 @@
 """Beam's runners do what local processes do; where apache-beam is missing, a skip.
 
-`make test-beam` runs them in an environment of their own.
+`make test-beam` runs them in their own environment.
 """
 
 import json
