@@ -25,7 +25,14 @@ def main(argv: list[str] | None = None) -> int:
     subcommand = subcommands.find(argv[0])
     if subcommand is None:
         return command_line.complain("bert_tf", _unknown(argv[0]), 2)
-    tool = importlib.import_module(f"bert_tf.tools.{subcommand.tool}")
+    try:
+        tool = importlib.import_module(f"bert_tf.tools.{subcommand.tool}")
+    except ModuleNotFoundError as error:
+        if error.name != "bert_tf.tools":
+            raise
+        # The folder tools/ of a checkout becomes bert_tf.tools by installing it.
+        sentence = "The tools are not installed; run pip install -e . in the checkout."
+        return command_line.complain("bert_tf", sentence, 1)
     return tool.main(argv[1:], typed=f"bert_tf {argv[0]}")
 
 

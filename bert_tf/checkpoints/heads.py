@@ -268,7 +268,7 @@ def head_shapes(
     }
 
 
-def between(names: Iterable[str]) -> list[str]:
+def layers_between(names: Iterable[str]) -> list[str]:
     """Returns the names of layers between encoder and head, such as a BiLSTM's."""
     return [name for name in names if name.startswith(_BETWEEN)]
 

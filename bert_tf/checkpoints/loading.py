@@ -148,7 +148,7 @@ def create_model(source: source_module.Source, **kwargs: Any) -> Any:
         ValueError: the configuration is missing, or the model has layers that only the
             folder of its run describes.
     """
-    between = checkpoint_heads.between((*source.shapes, *source.unmapped))
+    between = checkpoint_heads.layers_between((*source.shapes, *source.unmapped))
     if between:
         raise ValueError(
             f"{source.path} has a BiLSTM between encoder and head ({between[0]}), "

@@ -171,6 +171,7 @@ class CutTable:
 
     @trainable.setter
     def trainable(self, value: bool) -> None:
+        """Sets whether the variable is trained."""
         self.variable.trainable = value
 
     def assign(self, rows: Any) -> None:

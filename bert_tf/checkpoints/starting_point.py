@@ -72,7 +72,7 @@ def find(
     source = None
     if init_checkpoint is not None:
         source = formats.open_source(init_checkpoint, progress=progress)
-    return of_source(
+    return complete_source(
         source,
         bert_config_file=bert_config_file,
         vocab_file=vocab_file,
@@ -81,7 +81,7 @@ def find(
     )
 
 
-def of_options(
+def find_from_options(
     options: Any, *, progress: progress_module.Progress = progress_module.silent
 ) -> StartingPoint:
     """Returns what a new run of a fine-tuning tool starts from.
@@ -110,7 +110,7 @@ def of_options(
     )
 
 
-def of_source(
+def complete_source(
     source: source_module.Source | None,
     *,
     bert_config_file: str | None,

@@ -1,1 +1,9 @@
-"""Text files, TFRecord files and tables: reading, writing, batching and checking."""
+"""Text files, TFRecord files and tables: reading, writing, batching and checking.
+
+- Text: `corpus` and its shards, `sentences`, `tables`, `squad_json`.
+- Records: `schema` (columns), `encoding` and `crc32c` (bytes), `tfrecord`,
+  `record_index` and `record_checks` (files).
+- Batches: `packing` (pieces to rows), `ordering`, `length_buckets`, `batching`.
+- Checks of data before training: `findings`, `text_checks`.
+- `parallel`: independent tasks in worker processes or on Apache Beam.
+"""

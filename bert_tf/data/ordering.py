@@ -33,7 +33,7 @@ class Order:
         positions = position + np.arange(count, dtype=np.int64)
         if self._window == 1:
             return positions % self._num_rows
-        return _at(positions, self._num_rows, self.epoch)
+        return _rows_at(positions, self._num_rows, self.epoch)
 
     def epoch(self, number: int) -> np.ndarray:
         """Returns the rows of an epoch in order: int64 [num_rows]."""
@@ -79,7 +79,7 @@ class GroupedOrder:
     def indices(self, position: int, count: int) -> np.ndarray:
         """Returns the rows at `count` positions from `position` on: int64 [count]."""
         positions = position + np.arange(count, dtype=np.int64)
-        return _at(positions, len(self._lengths), self.epoch)
+        return _rows_at(positions, len(self._lengths), self.epoch)
 
     def epoch(self, number: int) -> np.ndarray:
         """Returns the rows of an epoch in order: int64 [N]."""
@@ -103,7 +103,7 @@ class GroupedOrder:
         return np.concatenate([rows[:first], batches, rows[last:]])
 
 
-def _at(positions, num_rows, epoch):
+def _rows_at(positions, num_rows, epoch):
     """Returns the rows at positions in one epoch after another: int64, same shape."""
     epochs, places = np.divmod(positions, num_rows)
     result = np.empty(len(positions), np.int64)

@@ -108,7 +108,7 @@ class Schema:
         return num_rows
 
 
-def of_arrays(columns: Mapping[str, np.ndarray]) -> Schema:
+def infer(columns: Mapping[str, np.ndarray]) -> Schema:
     """Returns the schema of one record.
 
     Args:

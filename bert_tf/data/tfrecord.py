@@ -217,7 +217,7 @@ class RecordFiles:
         for file, index in enumerate(indices):
             if len(index.offsets) > 1:
                 first = int(self._ends[file]) - len(index.offsets) + 1
-                schema = index.schema or schema_module.of_arrays(self.decoded(first))
+                schema = index.schema or schema_module.infer(self.decoded(first))
                 found[self.paths[file]] = (schema, index.metadata)
         (path, (schema, metadata)), *others = found.items()
         for other, (other_schema, other_metadata) in others:

@@ -1,1 +1,12 @@
-"""What all fine-tuning tasks share: run setup, searches, the model card."""
+"""What all fine-tuning tasks share.
+
+- `options`: the flags of every fine-tuning tool.
+- `task_record`: the base of the record in `task.json`.
+- `run_setup`: finds configuration, vocabulary and checkpoint of a run, and checks that
+  they agree.
+- `workflow`: trains, evaluates and predicts as the options say.
+- `trials`, `trial_options`, `trial_estimates`: restarts and searches.
+- `model_card`, `card_text`: the README of a run.
+- `predictor`: the base of the predictors that `bert_tf.load` returns.
+- `checks`: what the data checks of the tasks share.
+"""

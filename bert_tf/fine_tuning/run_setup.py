@@ -97,10 +97,10 @@ def find_start(
         progress: reports a download.
 
     Raises:
-        OSError, ValueError, ImportError: see `starting_point.of_options`.
+        OSError, ValueError, ImportError: see `starting_point.find_from_options`.
     """
     if trained is None:
-        return starting_point.of_options(options, progress=progress)
+        return starting_point.find_from_options(options, progress=progress)
     source = None
     if options.init_checkpoint and rotation.latest(options.output_dir) is None:
         source = formats.open_source(options.init_checkpoint, progress=progress)

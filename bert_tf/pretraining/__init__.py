@@ -1,1 +1,7 @@
-"""Pretraining: text to masked sentence pairs, the two tasks on them, their scores."""
+"""Training, evaluating and using the pretraining model.
+
+Read `workflow` first: `model_setup` finds configuration, vocabulary and checkpoint,
+`objectives` builds the model, `dynamic_masking` draws masks while training if the
+records have none, and `scores` evaluates. `phases` runs several settings in a row.
+`predictions`, `fill_mask` and `likelihood` use a trained model.
+"""

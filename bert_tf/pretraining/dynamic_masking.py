@@ -10,6 +10,8 @@ a run that is killed and resumed sees the same masks, on any number of replicas.
 of several packed sequences is masked as a whole: 15 % of the row, not of each sequence.
 """
 
+from typing import Any
+
 import numpy as np
 import tensorflow as tf
 
@@ -143,7 +145,7 @@ class MaskingSource(batching.Source):
         self._special_ids = (vocabulary.cls_id, vocabulary.sep_id)
         self._seed = seed
 
-    def training_batches(self, **arguments) -> tf.data.Dataset:
+    def training_batches(self, **arguments: Any) -> tf.data.Dataset:
         """Returns `batching.training_batches` with different masks in each step."""
         batches = self._source.training_batches(**arguments)
         return self._masked(
@@ -151,7 +153,7 @@ class MaskingSource(batching.Source):
             lambda features: (features["step"][0], features["example_index"], features),
         )
 
-    def evaluation_batches(self, **arguments) -> tf.data.Dataset:
+    def evaluation_batches(self, **arguments: Any) -> tf.data.Dataset:
         """Returns `batching.evaluation_batches` with the same masks each time."""
         batches = self._source.evaluation_batches(**arguments).enumerate()
 

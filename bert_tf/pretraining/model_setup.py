@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from bert_tf import files
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
+from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import starting_point
 from bert_tf.data import tfrecord
 from bert_tf.modeling import config as config_module
@@ -40,7 +41,7 @@ def find_start(
         return _start_of_size(options, options.model_size)
     config_file = options.bert_config_file
     if config_file is None and options.init_checkpoint is None:
-        config_file = os.path.join(options.output_dir, "bert_config.json")
+        config_file = os.path.join(options.output_dir, companion_files.CONFIG_FILE)
         if not files.exists(config_file):
             raise options_module.OptionError(
                 "A new run needs --bert_config_file, --model_size or "

@@ -112,13 +112,13 @@ class _Places:
         self.num_rows = len(rows)
         self.row, self.number = np.empty((2, len(order)), np.int64)
         self.row[order] = np.repeat(np.arange(len(rows)), sizes)
-        self.number[order] = _before(np.ones(len(order), np.int64), sizes)
+        self.number[order] = _sums_before(np.ones(len(order), np.int64), sizes)
         self.offset, self.first_prediction = np.empty((2, len(order)), np.int64)
-        self.offset[order] = _before(lengths[order], sizes)
-        self.first_prediction[order] = _before(num_predictions[order], sizes)
+        self.offset[order] = _sums_before(lengths[order], sizes)
+        self.first_prediction[order] = _sums_before(num_predictions[order], sizes)
 
 
-def _before(values, sizes):
+def _sums_before(values, sizes):
     """Returns the sum of the values before each value in its group."""
     sums = np.cumsum(values) - values
     first = np.cumsum(sizes) - sizes

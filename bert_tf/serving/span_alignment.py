@@ -54,9 +54,11 @@ def answers(
     is_found &= num_letters == letters.row_lengths()
     # Indices among the letters, without the spaces.
     spaces = tf.cumsum(tf.pad(is_space.to_tensor(), [[0, 0], [1, 1]]), axis=1)
-    begin = tf.where(is_found, start - _at(spaces, start), 0)
+    begin = tf.where(is_found, start - _at_indices(spaces, start), 0)
     last = start + length - 1
-    last = tf.where(is_found, last - _at(spaces, last), letters.row_lengths() - 1)
+    last = tf.where(
+        is_found, last - _at_indices(spaces, last), letters.row_lengths() - 1
+    )
     starts = _letter(letters, begin)
     ends = tf.where(num_words > 0, _letter(letters, last) + 1, 0)
     return Answers(
@@ -125,7 +127,7 @@ def _find(shown, patterns):
     return tf.argmax(tf.cast(matches, tf.int8), axis=1), lengths, is_found
 
 
-def _at(values, indices):
+def _at_indices(values, indices):
     """Returns values[b, indices[b]] for each row b."""
     last = tf.shape(values, tf.int64)[1] - 1
     return tf.gather(values, tf.clip_by_value(indices, 0, last), batch_dims=1)

@@ -23,7 +23,7 @@ def open_source(
         ValueError: it is damaged, or contradicts a flag.
     """
     source = formats.open_source(options.source, progress=progress)
-    start = starting_point.of_source(
+    start = starting_point.complete_source(
         source,
         bert_config_file=options.bert_config_file,
         vocab_file=options.vocab_file,
@@ -52,7 +52,7 @@ def with_head(
         ValueError: the source has no such head, or the head is on layers that no
             format can store.
     """
-    between = checkpoint_heads.between((*source.shapes, *source.unmapped))
+    between = checkpoint_heads.layers_between((*source.shapes, *source.unmapped))
     if between and kind != "encoder":
         raise ValueError(
             f"{source.path} has a BiLSTM between encoder and head ({between[0]}), "
@@ -77,7 +77,7 @@ def with_head(
         for name in source.shapes
         if checkpoint_heads.is_head_weight(name) and name not in weights
     ]
-    kept = without(source, removed)
+    kept = without_heads(source, removed)
     head = checkpoint_heads.head_of(
         kept.shapes,
         kind=kind,
@@ -87,7 +87,7 @@ def with_head(
     return dataclasses.replace(kept, head=head), tuple(removed)
 
 
-def without(
+def without_heads(
     source: source_module.Source, removed: Iterable[str]
 ) -> source_module.Source:
     """Returns a source without some weights, and with the head that remains."""

@@ -111,7 +111,7 @@ def complete_or_absent(target: Target) -> Iterator[str]:
             _copy(folder, target)
         return
     path = _own_path(target)
-    folder = _beside(path, _PARTIAL)
+    folder = _sibling_path(path, _PARTIAL)
     try:
         files.make_folders(folder)
         yield folder
@@ -147,7 +147,7 @@ def _own_path(target: Target) -> str:
     return os.path.abspath(target.path)
 
 
-def _beside(path: str, ending: str) -> str:
+def _sibling_path(path: str, ending: str) -> str:
     parent, name = os.path.split(path)
     return os.path.join(parent, f".{name}.{uuid.uuid4().hex}{ending}")
 
@@ -179,7 +179,7 @@ def _place_folder(folder: str, path: str, target: Target) -> None:
             f"{target.path} contains {foreign[0]}, which the new checkpoint lacks; "
             "remove the folder yourself, or choose another --target."
         )
-    replaced = _beside(path, _REPLACED)
+    replaced = _sibling_path(path, _REPLACED)
     files.rename(path, replaced)
     try:
         files.rename(folder, path)

@@ -111,7 +111,7 @@ def _placed(
             "alone."
         )
     if heads:
-        source = conversion_source.without(source, heads)
+        source = conversion_source.without_heads(source, heads)
         placement = writer.placement(source)
     if source.format == options.target_format:
         placement = dataclasses.replace(placement, changes=())

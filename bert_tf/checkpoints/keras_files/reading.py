@@ -53,13 +53,13 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     """
     path = os.fspath(path)
     if path.endswith(archive.ARCHIVE_SUFFIX):
-        settings = settings_module.of_archive(path)
+        settings = settings_module.read_archive(path)
         create = functools.partial(_create_from_arguments, path, settings)
         model = create()
         kind = checkpoint_heads.kind_of(model)
     else:
         outline = archive.outline(path)
-        settings = settings_module.of_weights(path, outline.own)
+        settings = settings_module.infer_from_weights(path, outline.own)
         config, head = _model_of_weights(path, settings, outline)
         create = functools.partial(
             checkpoint_heads.create_model, config, head, dtype="float32"

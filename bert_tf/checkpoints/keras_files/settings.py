@@ -48,7 +48,7 @@ class Settings:
     label_kind: str | None = None  # Of a classifier.
 
 
-def of_archive(path: str) -> Settings:
+def read_archive(path: str) -> Settings:
     """Returns the `Settings` of a `.keras` file and the files beside it.
 
     Raises:
@@ -81,7 +81,7 @@ def of_archive(path: str) -> Settings:
     return _with_companions(path, settings)
 
 
-def of_weights(path: str, own: Any) -> Settings:
+def infer_from_weights(path: str, own: Any) -> Settings:
     """Returns the `Settings` of a `.weights.h5` file and the files beside it.
 
     Args:

@@ -59,7 +59,7 @@ class Features:
     rows: np.ndarray  # int64 [W], the row of each word, in ascending order.
     positions: np.ndarray  # int64 [W], the position of its first piece in the row.
 
-    def of_words(self, values: np.ndarray) -> np.ndarray:
+    def first_pieces(self, values: np.ndarray) -> np.ndarray:
         """Returns the values [W, ...] of [N, S, ...] at the words' first pieces."""
         return values[self.rows, self.positions]
 

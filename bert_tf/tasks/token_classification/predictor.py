@@ -69,7 +69,7 @@ class TokenClassificationPredictor(fine_tuning_predictor.Predictor):
         for part in features.parts(fine_tuning_predictor.ROWS_PER_CALL):
             rows = {name: part.columns[name] for name in heads.ENCODER_FEATURES}
             rows = fine_tuning_predictor.without_padding(rows)
-            logits.append(part.of_words(self._logits(rows).numpy()))
+            logits.append(part.first_pieces(self._logits(rows).numpy()))
         return predictions.best_tags(np.concatenate(logits), self.task.labels)
 
 

@@ -174,7 +174,7 @@ class Tagging:
     def _eval_scores(self):
         logits = self._word_logits("dev", self.trainer.predict)
         found = self._features("dev")
-        tag_ids = found.of_words(found.columns["tag_ids"])
+        tag_ids = found.first_pieces(found.columns["tag_ids"])
         losses = np.asarray(numerics.cross_entropy(logits, tag_ids))
         self._predicted = self._by_sentence(
             "dev", predictions.best_tags(logits, self.setup.task.labels)
@@ -213,7 +213,7 @@ class Tagging:
         for part in self._features(set_type).parts(ROWS_PER_PART):
             source = batching.ArraySource(part.columns)
             outputs = predict_rows(source, keys=("logits",))
-            logits.append(part.of_words(outputs["logits"]))
+            logits.append(part.first_pieces(outputs["logits"]))
         return np.concatenate(logits)
 
     def _num_train_steps(self):
