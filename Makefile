@@ -1,8 +1,8 @@
-# `make demo` and `make test` are all that a fresh clone needs.
+# A fresh clone needs only `make demo` and `make test`.
 
 PYTHON ?= python3.11
 BIN := .venv/bin
-# Processes that run tests. One file's tests share a process, and what they trained.
+# Number of test processes. The tests of a file share a process and its trained fixtures.
 WORKERS ?= 2
 PYTEST := $(BIN)/pytest --quiet --numprocesses=$(WORKERS) --dist=loadfile
 
@@ -59,12 +59,12 @@ lock:
 	$(BIN)/python -m pip install --quiet --requirement requirements/default.txt
 	touch $@
 
-# A new tool needs its command, so the package is installed again.
+# A new tool adds a command, so the package is installed again.
 .venv/installed: .venv/locked setup.py $(wildcard tools/*.py)
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
-# Beam needs another protobuf than the lock file has.
+# Beam needs a different version of protobuf from the one in the lock file.
 .venv-beam/installed: requirements/beam.txt setup.py
 	test -x .venv-beam/bin/python || $(PYTHON) -m venv .venv-beam
 	.venv-beam/bin/python -m pip install --quiet --requirement requirements/beam.txt

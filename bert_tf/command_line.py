@@ -79,7 +79,7 @@ def run(
     argv = sys.argv[1:] if argv is None else list(argv)
     if any(argument in HELP_FLAGS for argument in argv):
         return print_report(help_text.tool(typed, options_class))
-    # The tools need TensorFlow, whatever backend the user's Keras is set to.
+    # The tools need TensorFlow, regardless of the backend set in the user's Keras.
     os.environ["KERAS_BACKEND"] = "tensorflow"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:

@@ -93,7 +93,7 @@ def clear_errors(path: str) -> Iterator[None]:
         raise type(error)(sentences[type(error)]) from None
     except OSError as error:
         if error.errno is None and str(error).startswith(f"{path}: "):
-            raise  # It already is such a sentence.
+            raise  # It is already such a sentence.
         raise OSError(f"{path}: {error.strerror or error}.") from error
     except Exception as error:
         if "://" in path:

@@ -116,7 +116,8 @@ def complete_or_absent(path: AnyPath, mode: str = "w") -> Iterator[IO[Any]]:
                 file = open_file(temporary, mode)
             else:
                 file = file_errors.open_local(temporary, mode, path)
-        # Errors of the block pass unchanged; those of `file` name the file.
+        # Errors raised by the block pass through unchanged; those of `file` name the
+        # file.
         with file:
             yield file
             with file_errors.clear_errors(path):

@@ -21,7 +21,7 @@ _FLAG_INDENT = "  "
 _TEXT_INDENT = "        "
 _KINDS = {str: "TEXT", int: "INT", float: "NUMBER"}
 _BOOLEAN = "true|false"
-_UNBROKEN = "\0"  # A space that is not a place to break the line.
+_UNBROKEN = "\0"  # A space at which lines are not broken.
 # Flags of every tool that no options record declares.
 _ADVANCED = (
     (

@@ -13,7 +13,7 @@ class Subcommand:
     """A tool, its short name, and its entry in the help texts."""
 
     name: str  # As typed after `bert_tf`.
-    tool: str  # The name of the tool, which is also a command of its own.
+    tool: str  # The name of the tool, which is also a separate command.
     stage: str  # Heading in `bert_tf --help`.
     summary: str  # One line in `bert_tf --help`.
     examples: tuple[str, ...]  # Flags of one complete command each.

@@ -63,7 +63,7 @@ def test_a_pipe_is_written_and_not_replaced(tmp_path):
 
 
 def test_a_folder_in_the_way_is_named_before_any_work_is_done(tmp_path):
-    with pytest.raises(IsADirectoryError, match="is a folder; expected the name"):
+    with pytest.raises(IsADirectoryError, match="is a folder; expected a file name"):
         with files.complete_or_absent(tmp_path):
             raise AssertionError("the block must not run")
 

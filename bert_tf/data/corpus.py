@@ -156,7 +156,8 @@ def _document_spans(paths, most_bytes):
     spans, num_bytes, has_text, has_warned = [], 0, False, False
     for piece, is_blank in _pieces(paths):
         if is_blank:
-            # Blank lines belong to the document before, so that every byte counts.
+            # Blank lines belong to the preceding document, so that every byte is
+            # assigned.
             spans.append(piece)
             if has_text:
                 yield spans

@@ -115,9 +115,10 @@ class SelfAttention(keras.layers.Layer):
         length = ops.shape(input_mask)[-1]
         heads = (-1, length, config.num_attention_heads, config.size_per_head)
         # The dot product of two vectors of D independent components with variance 1 has
-        # the variance D. Divided by sqrt(D), scores stay where the softmax has a useful
-        # gradient, whatever the head's size (section 3.2.1 of "Attention Is All You
-        # Need"). Queries have fewer elements than scores, so they are divided instead.
+        # the variance D. Divided by sqrt(D), scores stay in the range where the
+        # softmax has a useful gradient, for any head size (section 3.2.1 of "Attention
+        # Is All You Need"). Queries have fewer elements than scores, so they are
+        # divided instead.
         query = self.query(inputs) * (config.size_per_head**-0.5)
         query = ops.transpose(ops.reshape(query, heads), (0, 2, 1, 3))  # [B, N, F, D]
         key = ops.reshape(self.key(inputs), heads)

@@ -144,7 +144,8 @@ class Encoder(keras.layers.Layer):
         """
         outputs, all_weights = [], []
         for layer in self.encoder_layers:
-            # Mask and keys are bound, so that remat differentiates by the inputs only.
+            # Mask and keys are bound, so that remat differentiates with respect to the
+            # inputs only.
             compute = functools.partial(
                 layer,
                 input_mask=input_mask,

@@ -103,7 +103,7 @@ class MaskedLanguageModelHead(keras.layers.Layer):
         logits = ops.einsum("mh,vh->mv", hidden, word_embeddings)  # [B * M, V]
         if word_embeddings.shape[0] > self.config.vocab_size:
             logits = logits[:, : self.config.vocab_size]
-        # `ops.add` and not `+`, so that TensorFlow adds the bias within the product.
+        # `ops.add` instead of `+`, so that TensorFlow adds the bias within the product.
         logits = ops.cast(ops.add(logits, self.output_bias), "float32")
         shape = (-1, ops.shape(positions)[1], self.config.vocab_size)
         return ops.reshape(logits, shape)

@@ -143,8 +143,8 @@ def attention_bias(input_mask: Tensor) -> Tensor:
     """Returns what to add to attention scores: 0 or `ATTENTION_MASK_BIAS`.
 
     Args:
-        input_mask: integer [B, T], 1 for positions that all others see; or [B, F, T],
-            1 where position F sees position T.
+        input_mask: integer [B, T], 1 for positions that are visible to all; or
+            [B, F, T], 1 where position F sees position T.
 
     Returns:
         float32 [B, 1, 1, T] or [B, 1, F, T].

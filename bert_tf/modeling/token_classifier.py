@@ -46,7 +46,7 @@ class BertTokenClassifier(heads.TaskModel):
         dtype: see `heads.TaskModel`.
 
     Features: `input_ids`, `input_mask`, `segment_ids` int32 [B, S]. For losses and
-    metrics: `tag_ids` int32 [B, S], -1 for a piece without a tag of its own: [CLS],
+    metrics: `tag_ids` int32 [B, S], -1 for a piece without a tag: [CLS],
     [SEP], padding, and every piece of a word except for its first.
 
     Raises:

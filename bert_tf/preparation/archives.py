@@ -120,7 +120,7 @@ def clear_damage(path: str) -> Iterator[None]:
             f"{path}: damaged or truncated ({what.rstrip('.')}); download it again."
         ) from None
     except OSError as error:
-        # bz2 has no exception of its own.
+        # bz2 has no specific exception.
         if error.errno is None and "Invalid data stream" in str(error):
             raise ValueError(f"{path}: damaged ({error}); download it again.") from None
         raise

@@ -38,7 +38,7 @@ def read(
     Args:
         source: what to read.
         options: the names of the fields of JSON objects and data sets.
-        counts: receives the counts of what is left out.
+        counts: receives the counts of omitted text.
         on_bytes: called with the number of bytes that were read since the last call.
 
     Raises:

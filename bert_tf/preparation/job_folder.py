@@ -66,7 +66,7 @@ class JobFolder:
         if not files.exists(self.path):
             return
         self._remove_unfinished()
-        # The job file goes first: a folder without it is discarded by the next run.
+        # The job file is removed first: the next run discards a folder without it.
         names = files.list_folder(self.path)
         for name in sorted(names, key=lambda name: name != _JOB):
             files.remove(os.path.join(self.path, name))

@@ -35,7 +35,7 @@ def articles(
 
     Args:
         source: the dump.
-        counts: receives the counts of what is left out.
+        counts: receives the counts of omitted text.
         on_bytes: called with the number of bytes that were read since the last call.
 
     Raises:

@@ -35,7 +35,7 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 _MEGABYTE = 1_000_000
 _STAGE = "create"
 _SECONDS_BETWEEN_PROGRESS = 0.2
-_TASKS_AHEAD = 4  # Per worker, so that none is idle until this process looks again.
+_TASKS_AHEAD = 4  # Per worker, so that none is idle until this process checks again.
 # Packages that start threads, which would not survive a fork.
 _THREADED = frozenset({"jax", "tensorflow", "torch"})
 

@@ -79,9 +79,10 @@ class _Places:
 
     def __init__(self, lengths, num_predictions, limits):
         most_pieces, most_sequences, most_predictions = limits
-        with_room = [[] for _ in range(most_pieces + 1)]  # Rows by free places.
-        is_there = 0  # Bit n: there are rows with n free positions.
-        rows, used = [], []  # The sequences, and number of masked places, of each row.
+        # Rows by number of free positions. Bit n of `is_there`: some row has n of them.
+        with_room = [[] for _ in range(most_pieces + 1)]
+        is_there = 0
+        rows, used = [], []  # Sequences and number of masked positions of each row.
         for index in np.argsort(-lengths, kind="stable").tolist():
             size, wanted = int(lengths[index]), int(num_predictions[index])
             row, left = None, most_pieces

@@ -96,6 +96,6 @@ def _jieba():
             "--whole_word_segmenter=jieba needs jieba: pip install "
             "'bert_tf[chinese]', or pass a file with one word per line."
         ) from None
-    # Otherwise it logs to standard error that it loads its dictionary.
+    # Otherwise it logs to standard error when it loads its dictionary.
     jieba.setLogLevel("WARNING")
     return jieba.cut

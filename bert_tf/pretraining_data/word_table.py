@@ -27,11 +27,11 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 # a sentence of printable characters, and neither is white space.
 _END = "\2"
 _OTHER_WORD = "\1"
-# ASCII characters that are words by themselves: the two markers and all punctuation.
+# ASCII characters that are separate words: the two markers and all punctuation.
 _IS_MARK = np.zeros(128, bool)
 _IS_MARK[[*characters.ASCII_PUNCTUATION, ord(_END), ord(_OTHER_WORD)]] = True
 # Text of only these characters has no white space except blanks, and no character that
-# the tokenizer deletes or makes a word by itself: Latin, Greek, Cyrillic, dashes,
+# the tokenizer deletes or turns into a separate word: Latin, Greek, Cyrillic, dashes,
 # quotation marks, arrows and other signs.
 _PLAIN_TEXT = re.compile(
     "[ -~\u00a1-\u00ac\u00ae-\u0377\u0384-\u038a"

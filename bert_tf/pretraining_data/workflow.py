@@ -152,7 +152,7 @@ def _shards(paths, options):
     num_shards = _SHARDS_OF_A_SMALL_CORPUS
     while num_shards > 1 and megabytes / num_shards < _MIN_SHARD_MB:
         num_shards //= 2
-    # 2 % more, so that a small remainder does not become a shard of its own.
+    # 2 % more, so that a small remainder does not become a separate shard.
     target_mb = min(options.shard_mb, _MAX_SHARD_MB, 1.02 * megabytes / num_shards)
     return data_corpus.shards(paths, options.shard_mb, target_mb=target_mb)
 

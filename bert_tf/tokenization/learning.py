@@ -1,7 +1,7 @@
 """Learns a vocabulary of word pieces from text.
 
 Words are counted as this package's tokenizer splits and normalizes them, so the
-tokenizer can produce every learned piece. The merging itself is done by the trainer of
+tokenizer can produce every learned piece. The merging itself uses the trainer of
 Hugging Face's `tokenizers`, because the release never published its own.
 """
 
@@ -53,7 +53,7 @@ def learn_vocabulary(
         num_unused: number of [unused] tokens. None means `default_num_unused`.
         min_frequency: how often two pieces must be adjacent to be merged.
         character_coverage: minimum share of words made of known characters only. The
-            rarest characters are left out as far as this allows.
+            rarest characters beyond it are left out.
         progress: callback for progress.
 
     Raises:

@@ -28,7 +28,7 @@ class Estimate:
     num_train_steps: int  # Optimizer steps that remain.
     flops_per_step: float  # Forward and backward matrix products of a global batch.
     memory_bytes: float  # Per device: weights, gradients, slots, kept activations.
-    seconds: float  # At the speed of a bare matrix product on this device.
+    seconds: float  # At the speed of a plain matrix product on this device.
 
     def __str__(self):
         return "\n".join(
@@ -37,8 +37,8 @@ class Estimate:
                 f"steps             {self.num_train_steps:,}",
                 f"FLOPs per step    {self.flops_per_step:.3g}",
                 f"memory per device {self.memory_bytes / 2**30:.2f} GiB (estimate)",
-                f"time              {format_seconds(self.seconds)} (at the speed of "
-                "a bare matrix product here; the real run is slower)",
+                f"time              {format_seconds(self.seconds)} (at this machine's "
+                "speed of a plain matrix product; the real run is slower)",
             ]
         )
 

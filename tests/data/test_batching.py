@@ -250,7 +250,7 @@ def test_a_record_of_another_length_is_a_clear_error(tmp_path):
             example.features.feature["x"].int64_list.value.extend([1] * length)
             writer.write(example.SerializeToString())
     source = batching.TFRecordSource(tfrecord.RecordFiles([path]))
-    with pytest.raises(ValueError, match="other columns or lengths than the first"):
+    with pytest.raises(ValueError, match="different columns or lengths from the first"):
         with batching.clear_errors():
             list(batching.evaluation_batches(source, batch_size=2))
 

@@ -114,7 +114,7 @@ def test_what_a_bi_encoder_cannot_be_is_refused(arguments, message):
 
 def test_cls_pooling_of_a_left_to_right_model_is_refused():
     causal = dataclasses.replace(SMALL, attention="causal")
-    with pytest.raises(ValueError, match="\\[CLS\\] sees nothing of the text"):
+    with pytest.raises(ValueError, match="\\[CLS\\] attends only to itself"):
         rankers.BertBiEncoder(causal, pooling="cls")
     assert rankers.BertBiEncoder(causal, pooling="mean").pooling == "mean"
 

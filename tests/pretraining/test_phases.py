@@ -159,5 +159,5 @@ def test_several_machines_take_one_phase_at_a_time(run_tool, tmp_path):
         "--phase=input_file=a",
     )
     assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
-    assert "start each phase by itself" in done.stderr
+    assert "run each phase separately" in done.stderr
     assert "--init_checkpoint" in done.stderr

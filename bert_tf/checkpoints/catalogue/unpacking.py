@@ -41,7 +41,7 @@ _BYTES_PER_MB = 1e6
 # A checkpoint may include both optimizer slots; the rest is graph and vocabulary.
 _BYTES_PER_PARAMETER = 3 * 4
 _MAX_OTHER_BYTES = 1 << 26
-# Weights hardly compress, but a graph compresses more than tenfold.
+# Weights hardly compress, but a graph may compress more than tenfold.
 _MAX_EXPANSION = 200
 
 

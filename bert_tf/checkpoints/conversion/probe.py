@@ -15,7 +15,7 @@ from bert_tf.modeling import config as config_module
 TOLERANCE = 1e-5
 _MAX_LENGTH = 24
 _SIZES = {"B": 3, "C": 2, "M": 4}
-# All layers but the last, and outputs that follow from others.
+# All layers but the last, and outputs derived from other outputs.
 _NOT_COMPARED = ("all_encoder_layers", "probabilities")
 
 
@@ -41,7 +41,7 @@ def features(
     rng = np.random.default_rng(20181011)
     ids = rng.integers(config.vocab_size, size=shape)
     num_real = length - rng.integers(length // 2 + 1, size=shape[:-1])
-    num_real.flat[0] = length  # One row is full, the others are padded.
+    num_real.flat[0] = length  # One row is full; the remaining rows are padded.
     positions = np.arange(length)
     mask = positions < num_real[..., None]
     segments = mask & (positions >= num_real[..., None] // 2)

@@ -28,7 +28,7 @@ _WEIGHTS_MEMBER = "model.weights.h5"
 OWN_KEY = "bert_tf"
 # The largest vocabulary of the release takes 2 MB as JSON.
 _MAX_JSON_BYTES = 1 << 25
-# Keras compresses nothing, so a member that unpacks to far more bytes is hostile.
+# Keras does not compress, so a member that unpacks to far more bytes is malicious.
 _MAX_EXPANSION = 100
 _CHUNK_BYTES = 1 << 20
 _MAX_REASON = 300
@@ -132,7 +132,7 @@ def clear_load_errors(message: str) -> Iterator[None]:
     with warnings.catch_warnings():
         # Keras warns about missing layers and leaves them newly initialized.
         warnings.filterwarnings("error", "Skipping nested container")
-        # A model saved during training has slots, which nothing needs here.
+        # A model saved during training has slots, which are not needed here.
         warnings.filterwarnings("ignore", "Skipping variable loading for optimizer")
         try:
             yield

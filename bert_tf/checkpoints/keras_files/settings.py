@@ -1,4 +1,4 @@
-"""What a Keras file says besides its weights: model, casing, label names, vocabulary.
+"""The content of a Keras file besides its weights: model, casing, labels, vocabulary.
 
 Keras has no place for the last three. A `.keras` file that this package wrote has them
 in its `metadata.json`, under a key that Keras ignores; a `.weights.h5` file has the
@@ -29,13 +29,13 @@ CLASSES = {
 }
 _CLASSIFIERS = checkpoint_heads.HEADS["classification"].models
 # Arguments of a serialized model that are not taken from the file: weights are read as
-# float32, whatever the dtype policy was.
+# float32, regardless of the dtype policy.
 _IGNORED_ARGUMENTS = ("name", "dtype")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What a file, or a file beside it, says besides the weights; None: nothing."""
+    """What a file, or one beside it, contains besides the weights; None if unknown."""
 
     model_class: type | None = None  # Of a `.keras` file, with the arguments below.
     arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)

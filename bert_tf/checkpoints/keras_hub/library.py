@@ -12,7 +12,7 @@ from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.modeling import config as config_module
 
 EXTRA = "keras-hub"
-# What KerasHub's BERT computes, whatever its configuration says.
+# What KerasHub's BERT computes, regardless of its configuration.
 ACTIVATION = "gelu"
 EPSILON = 1e-12
 # The one head that both packages have, and KerasHub's class for it.

@@ -27,8 +27,8 @@ from bert_tf.tokenization import full
 NAME = "bert"
 # The prefix of the checkpoint in every released folder.
 PREFIX = "bert_model.ckpt"
-# A tensor of TensorFlow 2's object-based checkpoints, whose other tensors have other
-# names than in 2018.
+# A tensor of TensorFlow 2's object-based checkpoints, whose other tensors do not have
+# the names of 2018.
 OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
 

@@ -23,7 +23,7 @@ class Evaluated:
         str, float
     ]  # By name, including `loss`, the mean over the examples.
     predicted: tuple[str, ...]  # In the format of the labels.
-    # A number is correct within one standard deviation of the labels.
+    # A predicted number counts as correct within one standard deviation of the labels.
     is_correct: tuple[bool, ...]
 
 

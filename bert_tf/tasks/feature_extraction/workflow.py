@@ -25,7 +25,7 @@ def run(
         OSError: a file cannot be read or written.
         ValueError: the input file is empty or not UTF-8, or as for `Extractor`.
     """
-    # Reads the file once beforehand, so that errors in it appear before any work.
+    # Reads the file once in advance, so that errors in it are reported before any work.
     num_lines = sum(1 for _ in files.read_lines(options.input_file))
     if not num_lines:
         raise ValueError(f"{options.input_file} is empty; expected one text per line.")

@@ -119,7 +119,7 @@ def _check_head(options, setup):
     head = fine_tuning_run_setup.head_to_apply(options, setup.source)
     if head is None:
         return
-    # Without a task.json, a head with one output is taken for a classifier's.
+    # Without a task.json, a head with one output is assumed to be a classifier's.
     may_fit = head.num_labels == 1 and not head.is_known
     if head.kind != setup.task.KIND and not may_fit:
         raise ValueError(

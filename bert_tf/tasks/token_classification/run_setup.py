@@ -23,7 +23,7 @@ class RunSetup(fine_tuning_run_setup.RunSetup):
     """The inputs of a run, read and checked before a model is built."""
 
     task: task_module.Task
-    # By set: "train", "dev", "test", as far as the run needs them.
+    # By set: "train", "dev", "test", if the run needs them.
     sentences: Mapping[str, Sequence[examples.Sentence]]
 
 

@@ -35,7 +35,8 @@ _ALL_PREFIXES = frozenset("BIESLU")
 _AS_IOBES = {"L": "E", "U": "S"}
 # In order of preference if several schemes fit equally well.
 _TRIED = ("iob2", "iob1", "iobes", "bilou")
-# Up to this share of tags without a prefix, O aside, are taken for typing errors.
+# Up to this share of tags without a prefix, not counting O, are assumed to be typing
+# errors.
 _STRAY_SHARE = 0.1
 _END = None  # Follows the last tag of a sentence.
 

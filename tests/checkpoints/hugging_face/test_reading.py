@@ -381,7 +381,7 @@ def test_weights_without_a_configuration_are_refused(copied):
             "mean_tokens",
             "2_Normalize",
             "mean",
-            "has further modules of sentence-transformers: 2_Normalize;",
+            "has additional sentence-transformers modules: 2_Normalize;",
         ),
     ],
 )

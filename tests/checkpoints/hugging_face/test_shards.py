@@ -226,7 +226,7 @@ def test_an_adapter_and_a_folder_without_weights_are_refused(copied):
     folder = copied("encoder")
     weights = folder / "model.safetensors"
     weights.rename(folder / "adapter_model.safetensors")
-    with pytest.raises(ValueError, match="an adapter and not a model; merge it"):
+    with pytest.raises(ValueError, match="an adapter, not a model; merge it"):
         hugging_face.open_source(folder)
     pathlib.Path(folder / "adapter_model.safetensors").unlink()
     with pytest.raises(FileNotFoundError, match=r"has no model\.safetensors and no"):

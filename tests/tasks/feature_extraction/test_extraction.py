@@ -233,7 +233,7 @@ def test_cls_of_a_left_to_right_model_is_refused(released, tmp_path):
     path = tmp_path / "causal" / "bert_config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"attention": "causal"}))
     checkpoint = str(tmp_path / "causal" / "bert_model.ckpt")
-    with pytest.raises(ValueError, match="\\[CLS\\] sees nothing of the text"):
+    with pytest.raises(ValueError, match="\\[CLS\\] attends only to itself"):
         extract(checkpoint, ["the bee"], pooling="cls")
     assert extract(checkpoint, ["the bee"], pooling="mean").shape == (1, 32)
 
