@@ -189,7 +189,7 @@ def long_table(tmp_path_factory):
 def test_the_end_of_a_long_text_is_read_only_in_windows(
     tmp_path, weather_options, long_table
 ):
-    num_answers = {}
+    spread = {}
     for doc_stride in (0, 10):
         run_dir = tmp_path / str(doc_stride)
         options = weather_options(
@@ -198,6 +198,7 @@ def test_the_end_of_a_long_text_is_read_only_in_windows(
             do_predict=True,
             max_seq_length=16,
             doc_stride=doc_stride,
+            learning_rate=1e-3,
             num_train_epochs=1.0,
             **dict.fromkeys(OWN_FILES, long_table),
         )
@@ -205,8 +206,10 @@ def test_the_end_of_a_long_text_is_read_only_in_windows(
         answers = answers_in(run_dir / "predictions.jsonl")
         assert len(answers) == 16
         # The texts differ in their ends alone.
-        num_answers[doc_stride] = len({a["probabilities"]["sun"] for a in answers})
-    assert num_answers == {0: 1, 10: 2}
+        values = [answer["probabilities"]["sun"] for answer in answers]
+        spread[doc_stride] = max(values) - min(values)
+    assert spread[0] < 1e-6
+    assert spread[10] > 1e-5
     [answer] = predictors.load(str(run_dir)).predict(["a " * 24 + "wet and wet"])
     for name, value in answers[0]["probabilities"].items():
         assert answer["probabilities"][name] == pytest.approx(value, abs=1e-5)

@@ -77,7 +77,7 @@ def names_options(golden, quick_config, names):
             "do_train": True,
             "max_seq_length": 32,
             "train_batch_size": 16,
-            "learning_rate": 1e-2,
+            "learning_rate": 4e-3,
             "num_train_epochs": 8.0,
         }
         return token_classification_options.RunNerOptions(**defaults | values)

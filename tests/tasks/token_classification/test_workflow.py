@@ -497,7 +497,8 @@ def test_the_frozen_encoder_keeps_its_weights_and_names_are_still_found(
         init_checkpoint=prefix,
         bert_config_file=recorded_config,
         feature_based="last",
-        num_train_epochs=12.0,
+        learning_rate=1e-2,
+        num_train_epochs=24.0,
         do_eval=True,
     )
     token_classification_workflow.run(options)
