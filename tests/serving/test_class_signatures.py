@@ -11,18 +11,31 @@ from bert_tf.tasks.classification import task as task_module
 
 TEXTS = ["", "the rain", "crème brûlée", "rain in spain " * 5, "the bread " * 40]
 LABELS = ("rain", "snow", "été")
+SLOW = pytest.mark.slow
+
+WINDOWS = {"labels": LABELS, "doc_stride": 5}
+TOUCHING = {"labels": LABELS, "doc_stride": 100}  # The windows do not overlap.
+SEVERAL = {
+    "labels": LABELS,
+    "label_kind": label_kinds.MULTI_LABEL,
+    "threshold": 0.505,
+}
+NUMBER = {"labels": (), "label_kind": label_kinds.REGRESSION, "doc_stride": 3}
 
 
-@pytest.mark.parametrize("is_pair", [False, True])
+# Each kind of label and each kind of text once; the other combinations are slow.
 @pytest.mark.parametrize(
-    "task",
+    "task, is_pair",
     [
-        {"labels": LABELS, "doc_stride": 5},
-        {"labels": LABELS, "doc_stride": 100},  # Windows that touch.
-        {"labels": LABELS, "label_kind": label_kinds.MULTI_LABEL, "threshold": 0.505},
-        {"labels": (), "label_kind": label_kinds.REGRESSION, "doc_stride": 3},
+        pytest.param(WINDOWS, False, id="windows of texts"),
+        pytest.param(WINDOWS, True, id="windows of pairs"),
+        pytest.param(TOUCHING, True, id="touching windows of pairs"),
+        pytest.param(SEVERAL, False, id="several labels of texts"),
+        pytest.param(NUMBER, True, id="numbers of pairs"),
+        pytest.param(TOUCHING, False, id="touching windows of texts", marks=SLOW),
+        pytest.param(SEVERAL, True, id="several labels of pairs", marks=SLOW),
+        pytest.param(NUMBER, False, id="numbers of texts", marks=SLOW),
     ],
-    ids=str,
 )
 def test_a_saved_model_classifies_as_python(write_model, tmp_path, task, is_pair):
     task = task_module.Task(
