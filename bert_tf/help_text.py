@@ -16,6 +16,8 @@ from bert_tf import options as options_module
 from bert_tf import subcommands
 
 _MIN_WIDTH = 50
+# Different records declare these flags, but users read them together, in this order.
+_ACTIONS = ("do_train", "do_eval", "do_predict", "dry_run")
 _MAX_WIDTH = 100  # Longer lines are hard to read.
 _FLAG_INDENT = "  "
 _TEXT_INDENT = "        "
@@ -93,10 +95,14 @@ def overview(version: str) -> str:
 def _ordered(options_class) -> list[options_module.Declaration]:
     """Returns the options: required ones first, then the tool's own, then shared."""
     distance = {c: index for index, c in enumerate(options_class.__mro__)}
-    return sorted(
-        options_module.declarations(options_class),
-        key=lambda d: (not _is_required(d), distance[d.introduced_by]),
-    )
+
+    def rank(declaration):
+        is_optional = not _is_required(declaration)
+        if declaration.name in _ACTIONS:
+            return is_optional, len(distance), _ACTIONS.index(declaration.name)
+        return is_optional, distance[declaration.introduced_by], 0
+
+    return sorted(options_module.declarations(options_class), key=rank)
 
 
 def _subcommand(typed: str) -> subcommands.Subcommand | None:

@@ -92,7 +92,6 @@ class RunPretrainingOptions(
         help="For examples created with --dynamic_masking. random: choose pieces or "
         "words independently. span: choose up to ten consecutive words together, as "
         "SpanBERT does.",
-        group="advanced",
     )
     masked_lm_prob: float = option(
         0.15,
