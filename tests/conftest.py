@@ -117,7 +117,7 @@ def run_tool():
 
 @pytest.fixture(scope="session")
 def run_tool_process():
-    """Runs a tool in a process of its own, as a user does; `env` adds variables."""
+    """Runs a tool in a separate process, as a user does; `env` adds variables."""
     return _run_in_new_process
 
 

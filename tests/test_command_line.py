@@ -127,7 +127,7 @@ def test_a_failed_job_is_one_line(capsys, failure, code, line):
 @pytest.mark.parametrize(
     "argv, failure",
     [
-        (["--traceback"], ValueError),  # Whoever develops wants to see where.
+        (["--traceback"], ValueError),  # Developers want to see where.
         ([], TypeError),  # A defect of ours is not hidden.
         ([], ModuleNotFoundError("no", name="bert_tf.gone")),
     ],

@@ -1,6 +1,6 @@
-"""For every flag of every tool, the test that shows what changes with it.
+"""For every flag of every tool, the test that shows its effect.
 
-A new flag has to be entered here, with the test that holds its effect.
+Add every new flag here, with the test of its effect.
 """
 
 import ast

@@ -1,7 +1,6 @@
-"""The layout of the package holds: who imports whom, how long things are, and so on.
+"""The layout of the package: allowed imports, lengths of functions, and so on.
 
-All by reading the source: nothing is imported, so that this also runs where
-TensorFlow is not installed.
+The tests read the source and import nothing, so they also run without TensorFlow.
 """
 
 import ast
@@ -60,7 +59,7 @@ MAY_IMPORT = {
     },
     # Knows which task has which checks, as serving knows which has which signatures.
     "data_checks": {*LIBRARY, "pretraining_data", "fine_tuning", *TASK_NAMES},
-    # The demo starts the tools as processes, so it needs nothing of the library.
+    # The demo starts the tools as processes, so it needs no part of the library.
     "demo": set(),
     # A stage before any task: raw text to the sentences that data/corpus.py reads.
     "preparation": {"data"},
@@ -78,7 +77,7 @@ ONLY_HERE = {
     "keras_hub": "bert_tf/checkpoints/keras_hub/library.py",
 }
 VAGUE_NAME = re.compile(r"(^|_)(utils?|common|helpers?|misc|managers?|handlers?)(_|$)")
-# The release's DataProcessor, and those derived from it, are a word of the field.
+# The release's DataProcessor, and those derived from it, are a term of the field.
 VAGUE_CLASS = re.compile(r"(Manager|Handler)$")
 ALLOWED_CLASSES = {"_LogHandler"}  # The standard library's: a logging.Handler.
 # A declaration on every line of a record reads better without its module.
@@ -150,7 +149,9 @@ def _wrong_imports(name, imported):
         elif ":" in target and target not in ALLOWED_NAMES:
             yield f"imports a name, not a module: {target.replace(':', '.')}"
     if name == "bert_tf/__init__.py":
-        return  # The front door: it names every module whose public names it has.
+        # The package's entry point: it names every module whose public names it
+        # exports.
+        return
     parts = name.removesuffix(".py").split("/")
     own = _row(parts)
     for target in imported:
@@ -269,7 +270,8 @@ def _import_circles(root, paths):
         name = name.removesuffix(".__init__")
         tree = ast.parse(path.read_text(encoding="utf-8"))
         imported[name] = {target.split(":")[0] for target in _imported(tree, root)}
-    imported.pop("bert_tf", None)  # The front door names every module, to load it late.
+    # The package's entry point names every module, to load it lazily.
+    imported.pop("bert_tf", None)
     reachable = {name: _reachable(name, imported) for name in imported}
     circles = {
         tuple(sorted(other for other in found if name in reachable[other]))

@@ -1,4 +1,4 @@
-"""Every recipe is a command that the tool takes, and says what to expect of it."""
+"""Every recipe is a valid command and states the expected result."""
 
 import fnmatch
 import pathlib

@@ -11,7 +11,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TOOLS = sorted(path.stem for path in (ROOT / "tools").glob("[a-z]*.py"))
 
-# Python looks at meta_path first; there, TensorFlow is not to be had.
+# Python looks at meta_path first; there, TensorFlow is unavailable.
 BLOCKER = """
 import sys
 

@@ -152,7 +152,7 @@ def test_a_head_of_another_task_is_left_over(fine_tuned, released):
     classifier = classification.BertClassifier(read, num_labels=3)
     report = loading.load_checkpoint(classifier, tagger)
     assert report.missing == report.left_over == ("output_bias", "output_weights")
-    # Where nothing says whose they are, names and shapes decide, as in 2018.
+    # If the head is not recorded, names and shapes decide, as in 2018.
     report = loading.load_checkpoint(classifier, fine_tuned("classification"))
     assert report.missing == report.left_over == ()
 

@@ -1,6 +1,6 @@
 """Checkpoints where a rename is a copy and a deletion, as in object stores.
 
-`ram://`, which TensorFlow itself has, stands in for a store; its rename is replaced.
+`ram://`, which is built into TensorFlow, replaces a real store; its rename is patched.
 """
 
 import uuid
@@ -99,7 +99,7 @@ def test_no_part_is_renamed_and_the_text_file_comes_last(store):
 @pytest.mark.parametrize(
     "killed_at, step",
     [
-        ("copy checkpoint", 2),  # The new one is there and does not count.
+        ("copy checkpoint", 2),  # The new one exists but does not count.
         ("delete what was copied to checkpoint", 3),  # It counts.
         ("remove model.ckpt-1.index", 3),
         ("remove model.ckpt-1.data-00000-of-00001", 3),
@@ -112,7 +112,7 @@ def test_a_run_killed_while_saving_finds_a_whole_checkpoint(store, killed_at, st
     with pytest.raises(KilledError):
         write(store, 3)
     assert latest(store) == step
-    # What was left over goes with the next checkpoint.
+    # The leftovers are removed with the next checkpoint.
     store.killed_at = None
     write(store, 4)
     assert latest(store) == 4

@@ -58,7 +58,7 @@ def test_shards_hold_every_document_once_and_in_order(
     assert documents_of(shards) == expected
     assert all(shard.num_bytes <= 300 for shard in shards[:-1])
     assert all(len(list(data_corpus.read_shard(shard))) >= 2 for shard in shards)
-    # Filled as far as they go: two neighbors never fit into one.
+    # Filled as far as possible: two neighbors never fit into one.
     sizes = [shard.num_bytes for shard in shards]
     assert all(a + b > 300 for a, b in itertools.pairwise(sizes))
 

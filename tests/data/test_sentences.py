@@ -19,7 +19,7 @@ from bert_tf.data import sentences
             "Am 3. Mai kam Dr. Müller z.B. an. Gut.",
             ["Am 3. Mai kam Dr. Müller z.B. an.", "Gut."],
         ),
-        # Speech of several sentences is no one sentence.
+        # Speech of several sentences is not a single sentence.
         (
             "en",
             '"Yes. I am here. Why?" she said. Oh.',
@@ -37,7 +37,7 @@ from bert_tf.data import sentences
         ("zh", "我來了。你好嗎？", ["我來了。", "你好嗎？"]),
         ("ar", "مرحبا. كيف حالك؟ أنا بخير.", ["مرحبا.", "كيف حالك؟", "أنا بخير."]),
         ("hi", "मैं आया। तुम कैसे हो?", ["मैं आया।", "तुम कैसे हो?"]),
-        # A language that nobody knows has the rules that most have.
+        # An unknown language gets the most common rules.
         ("xx", "One. Two.", ["One.", "Two."]),
         ("en", "", []),
     ],

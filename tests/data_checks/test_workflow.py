@@ -1,4 +1,4 @@
-"""check_data finds what is planted in small files of every task."""
+"""check_data finds the faults planted in small files of every task."""
 
 import json
 
@@ -457,7 +457,7 @@ def test_a_file_without_tags_is_an_error(check, tmp_path):
 
 
 def squad(path, *questions, context="the old house was near the sea"):
-    """Writes a SQuAD file with a line a question: (id, question, answer, start)."""
+    """Writes a SQuAD file with one line per question: (id, question, answer, start)."""
     qas = [
         {
             "id": name,
@@ -504,7 +504,7 @@ ODD = {
     "no place": ("the", -1, "error"),
     "elsewhere": ("sea", 4, "error"),
     "empty": (" ", 3, "error"),
-    # Stands there, but not as words of the context: it is one word with "was".
+    # It occurs there, but not as words of the context: it is one word with "was".
     "left out": ("house\u00a0was", 8, "warning"),
 }
 

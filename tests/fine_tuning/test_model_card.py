@@ -114,7 +114,7 @@ def test_a_card_says_all_that_the_run_knows(run_dir, data):
     assert text.count("| rain | sun |") == 10
     assert "secret" not in text
     assert "None" not in text
-    # Open is only what no run can know: five fields.
+    # Only the five fields that a run cannot fill in are open.
     assert len(re.findall("(?i)to fill in", text)) == 5
 
 
@@ -170,7 +170,7 @@ def test_evaluating_the_best_restart_again_keeps_the_scores_of_all(run_dir, data
     text = (run_dir / "README.md").read_text()
     assert "| eval_accuracy | 0.8500 ± 0.0707 over 2 runs (0.8000, 0.9000) |" in text
     assert "| eval_f1 | 0.3000 |" in text
-    # Another file has other scores, as a different number of steps has.
+    # A different file has different scores, and so has a different number of steps.
     other = dataclasses.replace(dev, sha256="0")
     model_card.write(str(run_dir), evaluated(data=(other,)))
     assert "| eval_accuracy | 0.9000 |" in (run_dir / "README.md").read_text()

@@ -133,7 +133,7 @@ def test_a_killed_sweep_goes_on_without_what_is_finished(create, tmp_path):
     third = Runner(lambda options: 0.9)
     trials.run(options, third)
     assert third.done == []
-    # More values: what is known stays known.
+    # More values: known results are kept.
     trials.run(create(sweep="learning_rate=1e-5,2e-5,3e-5,4e-5"), third)
     assert [o.learning_rate for o in third.done] == [4e-5]
     assert (tmp_path / "checkpoint").read_text() == "weights of 0.25"

@@ -1,4 +1,4 @@
-"""The encoder on another of Keras's backends, in a process without TensorFlow."""
+"""The encoder on a different Keras backend, in a process without TensorFlow."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""Causal attention: what a position sees, and what a sequence is summed up by."""
+"""Causal attention: what a position sees, and which vector represents a sequence."""
 
 import dataclasses
 

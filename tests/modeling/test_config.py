@@ -42,7 +42,7 @@ def test_a_configuration_survives_its_own_text():
     original = config_module.BertConfig(vocab_size=9, hidden_act="gelu_erf")
     text = original.to_json_string()
     assert config_module.BertConfig.from_dict(json.loads(text)) == original
-    assert "layer_norm_epsilon" not in text  # The release's reader does not know it.
+    assert "layer_norm_epsilon" not in text  # The release's reader does not support it.
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_the_first_piece_of_a_sequence_is_not_predicted_from_another_one(model):
 
 
 def test_the_loss_falls_when_the_vocabulary_bias_learns_the_pieces(model):
-    # So labels and logits belong together: the bias of the next piece counts.
+    # So labels and logits are aligned: the bias of the next piece counts.
     before = float(model.total_loss(MASKED, model(MASKED)))
     model.cls.predictions.output_bias.assign(np.eye(30, dtype="float32")[3] * 2)
     losses = np.asarray(model(MASKED)["next_piece_losses"])

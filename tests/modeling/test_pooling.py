@@ -1,4 +1,4 @@
-"""One vector a text from the vectors of its pieces."""
+"""One vector per text from the vectors of its pieces."""
 
 import numpy as np
 import pytest

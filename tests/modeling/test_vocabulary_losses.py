@@ -1,4 +1,4 @@
-"""Losses of many rows, a part at a time, against all of them at once."""
+"""Losses of many rows, computed in parts, against all of them at once."""
 
 import numpy as np
 import pytest

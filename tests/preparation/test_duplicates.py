@@ -78,7 +78,7 @@ def test_equal_values_of_signatures_estimate_the_shared_runs(share):
     for text in (words, _changed(words, share)):
         runs.append({tuple(text[n : n + 5]) for n in range(len(text) - 4)})
         signature = minhash.Signature()
-        # However the text comes in.
+        # For any way of passing the text.
         signature.add(" ".join(text[:1000]))
         signature.add(" ".join(text[1000:]))
         signatures.append(signature.finish())

@@ -121,7 +121,7 @@ Donations are gratefully accepted, and this is the licence."""
         ("Part one of the plan was done.", False),  # A sentence; it ends like one.
         ("STOP!", False),  # Somebody shouts.
         ("I", True),  # The number.
-        ("第一章", False),  # No case: nothing tells it from text.
+        ("第一章", False),  # No case: nothing distinguishes it from text.
         ("Chapters are long here.", False),
     ],
 )

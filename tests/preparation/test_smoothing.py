@@ -4,7 +4,7 @@ from bert_tf.preparation import smoothing
 
 
 def _copies(sizes, exponent, seed=1):
-    """Returns copies of documents of 10 characters; sizes are documents a language."""
+    """Returns copies of documents of 10 characters; sizes: documents per language."""
     languages = np.repeat(np.arange(len(sizes)), sizes)
     codes = [f"l{number}" for number in range(len(sizes))]
     characters = np.full(len(languages), 10)

@@ -1,4 +1,4 @@
-"""A folder that the 2018 code left when it was interrupted goes on as it stands."""
+"""A folder of an interrupted 2018 run can be resumed as is."""
 
 import json
 import shutil

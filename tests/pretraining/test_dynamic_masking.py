@@ -1,4 +1,4 @@
-"""Masks that training draws: each time others, a function of (seed, step, row)."""
+"""Masks drawn in training: different each time, a function of (seed, step, row)."""
 
 import shutil
 
@@ -217,7 +217,7 @@ def test_masks_that_have_no_room_are_refused(pretrain):
         "--max_predictions_per_seq=9 allows masking only 14.1% of the 64 pieces" in line
     )
     assert "--masked_lm_prob is 0.15; pass --max_predictions_per_seq=10" in line
-    # They have room where fewer are wanted, and none is needed from left to right.
+    # There is room if fewer are needed, and left to right needs none.
     done = pretrain(max_predictions_per_seq=9, masked_lm_prob=0.14)
     assert done.exit_code == 0, done.stderr
     done = pretrain(max_predictions_per_seq=9, objective="left_to_right")
@@ -226,7 +226,7 @@ def test_masks_that_have_no_room_are_refused(pretrain):
 
 def test_masks_need_the_vocabulary(unmasked, pretrain, tmp_path):
     moved = tmp_path / "moved.tfrecord"
-    shutil.copy(unmasked, moved)  # Without its side file nobody knows it.
+    shutil.copy(unmasked, moved)  # Without its side file it is unknown.
     done = pretrain(input_file=moved)
     assert done.exit_code == 1
     assert "masking it needs --vocab_file" in done.stderr

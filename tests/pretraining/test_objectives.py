@@ -30,7 +30,7 @@ def read_results(run):
 def records(tmp_path_factory, run_tool, sample_data, golden):
     """Examples without sentence pairs."""
     path = tmp_path_factory.mktemp("records") / "examples.tfrecord"
-    # A vocabulary of 288 pieces leaves most words unknown, which is no matter here.
+    # A vocabulary of 288 pieces leaves most words unknown, which does not matter here.
     done = run_tool(
         "create_pretraining_data",
         f"--input_file={sample_data / 'corpus_heldout.txt'}",
@@ -85,7 +85,7 @@ def test_left_to_right_trains_and_scores_the_next_piece(left_to_right_run):
     lines = read_metrics(left_to_right_run)
     assert [line["step"] for line in lines] == [1, 2, 3, 4]
     assert "masked_lm_loss" not in lines[0]
-    # Nearly as likely as each other at first are the 288 pieces.
+    # At first, the 288 pieces are nearly equally likely.
     assert lines[0]["next_piece_loss"] == pytest.approx(np.log(288), rel=0.02)
     assert lines[0]["next_piece_loss"] == lines[0]["loss"]
     results = read_results(left_to_right_run)
@@ -339,7 +339,7 @@ def test_values_of_the_configuration_can_be_changed_and_stay_with_the_run(
     read = config_module.BertConfig.from_json_file(tmp_path / "bert_config.json")
     assert (read.hidden_dropout_prob, read.position_initializer) == (0, "sinusoidal")
     assert read.attention_probs_dropout_prob == 0.1
-    # How the weights began does not matter to who evaluates them.
+    # Evaluation does not depend on how the weights were initialized.
     done = pretrain(tmp_path, "--do_eval", size="--model_size=L-1_H-16_A-2")
     assert done.exit_code == 0, done.stderr
 

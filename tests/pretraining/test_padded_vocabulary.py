@@ -1,4 +1,4 @@
-"""A words' table that is padded while training, and nowhere else."""
+"""A word embedding table that is padded only during training."""
 
 import json
 
@@ -11,7 +11,7 @@ from bert_tf.pretraining import objectives
 
 @pytest.fixture
 def pretrain(golden, tmp_path, run_tool, monkeypatch):
-    """Runs the tool on a vocabulary whose size is no multiple of anything."""
+    """Runs the tool on a vocabulary whose size is not a round number."""
     recorded = golden / "model"
     values = json.loads((recorded / "bert_config.json").read_text())
     words = values["vocab_size"]

@@ -200,7 +200,7 @@ def test_a_batch_holds_batch_size_texts(fill_options, monkeypatch):
 
 
 class ByTable(predictions.MaskFiller):
-    """A filler whose probabilities stand in a table: ids of the row -> fillings."""
+    """A filler that looks probabilities up in a table: ids of the row -> fillings."""
 
     def __init__(self, tokenizer, table):
         self.tokenizer = tokenizer

@@ -1,4 +1,4 @@
-"""A run that is killed, at any moment, ends with the weights of an undisturbed one."""
+"""A run killed at any time ends with the same weights as an undisturbed one."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Training holds to the 24 (or 12) steps recorded from the 2018 code."""
+"""Training reproduces the 24 (or 12) steps recorded from the 2018 code."""
 
 import json
 import pathlib

@@ -1,4 +1,4 @@
-"""Shares of chosen pieces: what they are by default, and what is refused."""
+"""Shares of chosen pieces: the defaults, and what is refused."""
 
 import pytest
 

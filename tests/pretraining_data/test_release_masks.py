@@ -72,9 +72,9 @@ def test_special_tokens_are_no_candidates():
         ("[CLS] un ##aff ##able man [SEP]", 0.5, (1, 2, 3)),
         # Two wanted: a word that is too large is skipped for a later one.
         ("[CLS] un ##aff ##able man [SEP]", 0.34, (4,)),
-        # A word goes on after a [SEP], as in 2018.
+        # A word continues after a [SEP], as in 2018.
         ("[CLS] man [SEP] ##s go [SEP]", 0.34, (1, 3)),
-        # Nothing before it: a word of its own.
+        # Nothing before it: a separate word.
         ("[CLS] ##s go [SEP]", 0.25, (1,)),
     ],
 )

@@ -67,7 +67,7 @@ def records(golden, tmp_path_factory):
         "unmasked": {
             "packed_rows": True,
             "dynamic_masking": True,
-            "max_predictions_per_seq": 20,  # Whoever masks says how many.
+            "max_predictions_per_seq": 20,  # The tool that masks sets the number.
         },
     }.items():
         options = pretraining_data_options.CreatePretrainingDataOptions(
@@ -139,7 +139,7 @@ def test_losses_and_gradients_are_those_of_padded_rows(records, golden, jit_comp
         config_module.BertConfig.from_json_file(golden / "model" / "bert_config.json")
     )
     model.build()
-    # Large weights, so that a sequence that sees another one shows.
+    # Large weights, so that attention to another sequence would show.
     rng = np.random.default_rng(3)
     for weight in model.trainable_variables:
         weight.assign(weight + 0.1 * rng.normal(size=weight.shape))

@@ -1,7 +1,7 @@
 """The vectorized sampler against the release's, on the same text.
 
-Every word of the text tells its document, so that what a record is made of can be read
-off its ids. What must hold for every record is counted; what is random is compared
+Every word of the text identifies its document, so the ids of a record show its
+origin. What must hold for every record is counted; what is random is compared
 over several runs of both samplers, whose spread says how far apart they may be.
 """
 
@@ -21,7 +21,7 @@ from bert_tf.pretraining_data import vectorized_pairs
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 NUM_DOCUMENTS = 40
-WORDS_A_DOCUMENT = 12  # And as many pieces that go on with a word.
+WORDS_A_DOCUMENT = 12  # And as many pieces that continue a word.
 FIRST_WORDS = 3  # Of these; sentences begin with them, and only sentences do.
 NUM_SPECIAL = 5
 LENGTH = 64
@@ -69,7 +69,7 @@ def inputs(tmp_path_factory):
 
 
 def sampled(inputs, sampler, **changes):
-    """Returns the records of RUNS runs, each with draws of its own."""
+    """Returns the records of RUNS runs, each with its own draws."""
     masks = {"max_predictions_per_seq": MOST_MASKED}
     if changes.get("dynamic_masking"):
         masks = {}
@@ -100,7 +100,7 @@ def sampled(inputs, sampler, **changes):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Records:
-    """What records say when their masks are taken off; arrays [B], [B, S], [B, M]."""
+    """Records with their masks removed; arrays [B], [B, S], [B, M]."""
 
     ids: np.ndarray
     masked_ids: np.ndarray

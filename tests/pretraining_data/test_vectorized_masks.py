@@ -73,7 +73,7 @@ def test_all_words_of_a_span_share_one_fate(monkeypatch):
             fates.setdefault(first, set()).add(one)
             most_words = max(most_words, span.sum())
     assert most_words == 6  # Half of the row.
-    # Spans at the same place of other rows have a fate of their own.
+    # Spans at the same position of other rows are drawn independently.
     assert fates[0] == {"mask", "same", "random"}
 
 

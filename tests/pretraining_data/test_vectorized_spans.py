@@ -36,7 +36,7 @@ def test_lengths_are_geometric_up_to_ten_words():
         counts = np.unique(chosen.first_place[row, places], return_counts=True)[1]
         assert (counts % 2 == 0).all()  # Whole words.
         lengths += [count // 2 for count in counts]
-    # What stays of the last span of a row is shorter; long spans are too rare here.
+    # The rest of the last span of a row is shorter; long spans are too rare here.
     shares = np.bincount(lengths, minlength=11)[1:] / len(lengths)
     p = vectorized_spans.LENGTH_PARAMETER
     ratios = shares[1:4] / shares[:3]

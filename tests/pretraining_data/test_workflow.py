@@ -431,7 +431,8 @@ if __name__ == "__main__":
 """
     (tmp_path / "program.py").write_text(program)
     root = pathlib.Path(pretraining_data_workflow.__file__).parents[2]
-    # The call returns when all who hold its output, the workers too, have ended.
+    # The call returns when all processes that hold its output, including workers, have
+    # ended.
     done = subprocess.run(
         [sys.executable, tmp_path / "program.py"],
         stdout=subprocess.PIPE,

@@ -113,7 +113,7 @@ def tag_run(write_tag_run, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def choice_run(golden, tmp_path_factory):
-    """Folder of a run with three endings an example."""
+    """Folder of a run with three endings per example."""
     return write_task(
         str(tmp_path_factory.mktemp("runs") / "choice"),
         golden,

@@ -10,7 +10,7 @@ from bert_tf.serving import query
 
 
 class FakeClient:
-    """Remembers what it was asked, and always says rain."""
+    """Records its queries and always answers rain."""
 
     def ask(self, **inputs):
         self.asked = inputs

@@ -14,10 +14,10 @@ WORDS = (
     *("İstanbul", "ΟΔΟΣ", "ﬁne", "中文字", "x\u00a0y", "\ufffd", "\x01"),
 )
 SEPARATORS = (" ", " ", " ", "  ", "\n", "\t ", "\u202f")
-# Contexts that decide something by themselves.
+# Contexts for special cases.
 SPECIAL = (
     "a",  # One piece.
-    "\x01",  # A word of which no piece is left.
+    "\x01",  # A word without any pieces.
     "中文字中文字" * 20,  # One word of many pieces, in many windows.
     "x" * 300,  # One word of one piece, [UNK].
     " \n the rain ",  # White space at both ends.

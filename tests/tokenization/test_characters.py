@@ -57,7 +57,7 @@ def test_what_a_character_is(character, whitespace, control, punctuation, chines
         ("İI", "i\u0307i"),  # Never a Turkish dotless i.
         ("ΌΣΟΣ", "όσος"),  # The sigma that ends a word.
         ("Σ", "σ"),  # Alone it ends nothing.
-        ("ΑΣ'Α", "ασ'α"),  # An apostrophe is looked through.
+        ("ΑΣ'Α", "ασ'α"),  # An apostrophe is skipped.
         ("ΑΣ.", "ας."),
         ("ΑΣ\u0301", "ας\u0301"),  # And so is a mark.
         ("Α\u0301Σ", "α\u0301ς"),
@@ -78,7 +78,7 @@ def test_lower(word, lowered):
         ("café", "cafe"),
         ("cafe\u0301", "cafe"),
         ("Ångström", "Angstrom"),
-        ("ø", "ø"),  # A letter of its own.
+        ("ø", "ø"),  # A separate letter.
         ("İ", "I"),
         ("한", "\u1112\u1161\u11ab"),  # Into jamo, which are not marks.
         ("≠", "="),

@@ -31,7 +31,7 @@ PIECES = [
 ]
 VOCABULARY = vocabulary_module.Vocabulary([*SPECIAL, *PIECES])
 
-# Loads a SavedModel where bert_tf is not to be found, and prints ids for each text.
+# Loads a SavedModel where bert_tf is not installed, and prints ids for each text.
 LOADING_SCRIPT = """
 import json, sys
 import tensorflow as tf
@@ -55,7 +55,7 @@ def tokens(tokenizer, texts):
         ("The cats.", ["the", "cat", "##s", "."]),
         ("THÉ É", ["the", "e"]),
         ("thé\x00\u200d\ufffd cat\u2028s", ["the", "cat", "[UNK]"]),
-        ("t\x00he", ["the"]),  # ASCII, but not the plain kind.
+        ("t\x00he", ["the"]),  # ASCII, but unusual.
         ("e≠e中中", ["e", "=", "e", "中", "中"]),
         ("ΟΣ ΟΣ.", ["ος", "ος", "."]),
         ("İ I", ["i", "i"]),
@@ -159,7 +159,7 @@ def test_bytes_that_are_not_utf_8_are_dropped_as_python_drops_them():
     draw = random.Random(4)
     texts += [bytes(draw.choices(borders, k=6)) + b"e" for _ in range(20_000)]
     expected = [text.decode("utf-8", "ignore").encode() for text in texts]
-    # Told apart by their bytes: every character is unknown, so lengths say little.
+    # Distinguished by their bytes: every character is unknown, so lengths show little.
     cleaned = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="ignore")
     assert cleaned.numpy().tolist() == expected
     tokenizer = in_graph.InGraphTokenizer(VOCABULARY)

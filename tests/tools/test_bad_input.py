@@ -1,4 +1,4 @@
-"""What is wrong with a file to train or to evaluate on ends a tool before it trains.
+"""A faulty training or evaluation file ends a tool before it trains.
 
 The faults are in the files to evaluate on, which are the last to be needed.
 """

@@ -85,7 +85,7 @@ def test_the_head_the_vocabulary_the_size_and_the_casing_follow_their_flags(
     assert source.vocabulary.tokens[-1] == "lastpiece"
     assert source.do_lower_case is True
 
-    mine = released.rename(tmp_path / "mine")  # A name that says no casing.
+    mine = released.rename(tmp_path / "mine")  # A name that does not state the casing.
     done = convert(source=mine, do_lower_case="false", overwrite=True)
     assert done.exit_code == 0, done.stderr
     assert formats.open_source(tmp_path / "new").do_lower_case is False

@@ -6,7 +6,7 @@ import pytest
     [
         ("none", "new", 1, "contains no task.json"),
         ("run", "full", 1, "full is not empty"),
-        # Before the model is looked for.
+        # Before the model is searched for.
         ("none", "/proc/x", 1, "export_saved_model: /proc/x: cannot be written"),
         ("none", "/proc/no/x", 1, "/proc/no: the folder cannot be created"),
         ("run", None, 2, "--export_dir is required"),

@@ -1,4 +1,4 @@
-"""extract_features, as it is called."""
+"""extract_features, called as a user calls it."""
 
 import json
 
@@ -64,7 +64,7 @@ def test_cased_text_stays_cased(extract, tmp_path):
 
 
 def refusal(result):
-    """The one line that says what is wrong."""
+    """The one line of the error message."""
     line = result.stderr.strip().splitlines()[-1]
     assert line.startswith("extract_features: ")
     assert "Traceback" not in result.stderr

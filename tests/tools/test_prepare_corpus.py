@@ -164,7 +164,7 @@ def test_a_line_of_a_json_text_is_a_paragraph(prepare, tmp_path, text, expected)
 
 
 def test_remote_paths_are_read_and_written_as_local_ones(prepare, run_tool, tmp_path):
-    """file:// stands for any store that TensorFlow knows."""
+    """file:// represents any store that TensorFlow supports."""
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt.gz").write_bytes(gzip.compress(STORY.encode()))
     _zip(tmp_path / "in" / "b.zip", **{"c.txt": STORY})
@@ -595,7 +595,7 @@ def test_other_files_are_not_overwritten(run_tool, prepare, tmp_path):
     (tmp_path / "a.txt").write_text("One here.\n" * 500)
     flags = [f"--input_file={tmp_path / 'a.txt'}", "--format=sentences"]
     prepare(*flags, "--shard_mb=0.001")
-    # Our own one is replaced, whatever the number of its files.
+    # Our own one is replaced, for any number of files.
     (tmp_path / "a.txt").write_text("Two here.\n")
     assert prepare(*flags)[0] == "Two here.\n\n"
     foreign = tmp_path / "out" / "corpus-00003-of-00007.txt"
@@ -675,7 +675,7 @@ def test_a_killed_run_goes_on_with_what_is_done(
         start_new_session=True,
     )
     assert done.wait() == -signal.SIGKILL
-    _wait_for_the_end_of(done.pid)  # The workers see that they are alone.
+    _wait_for_the_end_of(done.pid)  # The workers notice that their parent is gone.
     assert not (out / "report.json").exists()
     num_parts = len(list((out / ".prepare_corpus").glob("*.txt")))
     num_files = len(list(out.glob("corpus-*")))
@@ -700,11 +700,11 @@ def test_a_killed_run_goes_on_with_what_is_done(
         )
     )
     assert prepare(*flags) == whole
-    # Of what was there, nothing is made again; a killed worker may leave one begun.
+    # Existing files are not written again; a killed worker may leave an unfinished one.
     assert made["parts"] + num_parts - len(units) in range(workers + 1)
     num_all = len(whole[1]["output_files"])
     assert made["files"] + num_files - num_all in range(workers + 1)
-    # Workers that outlive their parent for a moment may have ended what was begun.
+    # Workers that briefly outlive their parent may have finished it.
     outlived = workers > 1 and killed == "parent"
     assert outlived or made["files" if stage == "write" else "parts"] > 0
     if stage == "write":

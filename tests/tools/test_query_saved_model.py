@@ -10,7 +10,7 @@ TRAIN = "first\tsecond\tsame\na\ta\tyes\na\tb\tno\nb\tb\tyes\nb\ta\tno\n"
 
 @pytest.fixture(scope="module")
 def export_dir(golden, tmp_path_factory):
-    """A SavedModel that the tools trained and exported: the way of a user."""
+    """A SavedModel trained and exported by the tools, as a user would."""
     folder = tmp_path_factory.mktemp("query")
     (folder / "train.tsv").write_text(TRAIN)
     flags = [

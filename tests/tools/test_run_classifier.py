@@ -7,7 +7,7 @@ TRAIN = "text\tlabel\nwet\train\ndry\tsun\nvery wet\train\nvery dry\tsun\n"
 
 @pytest.fixture
 def arguments(golden, tmp_path):
-    """The least that trains: values by flag, to be changed by a test."""
+    """The flags of a minimal run; tests replace some of them."""
     (tmp_path / "train.tsv").write_text(TRAIN)
     return {
         "do_train": "true",
@@ -50,7 +50,7 @@ def test_csv_in_scores_and_predictions_out(classify, tmp_path):
 
 
 def refusal(result):
-    """The one line that says what is wrong."""
+    """The one line of the error message."""
     line = result.stderr.strip().splitlines()[-1]
     assert line.startswith("run_classifier: ")
     assert "Traceback" not in result.stderr

@@ -9,7 +9,7 @@ TRAIN = "Anna B-PER\nis O\nin O\nLund B-LOC\n\nRod B-PER\nis O\nin O\nBay B-LOC\
 
 @pytest.fixture
 def arguments(golden, tmp_path):
-    """The least that trains: values by flag, to be changed by a test."""
+    """The flags of a minimal run; tests replace some of them."""
     for name in ("train", "dev", "test"):
         (tmp_path / f"{name}.txt").write_text(TRAIN)
     return {
@@ -89,7 +89,7 @@ def test_the_tags_may_stand_in_a_file(tag, tmp_path):
 
 
 def refusal(result):
-    """The one line that says what is wrong."""
+    """The one line of the error message."""
     line = result.stderr.strip().splitlines()[-1]
     assert line.startswith("run_ner: ")
     assert "Traceback" not in result.stderr

@@ -153,7 +153,7 @@ def test_a_run_of_the_2018_code_is_continued_with_slots_and_step(
         'model_checkpoint_path: "model.ckpt-12"\n'
         'all_model_checkpoint_paths: "model.ckpt-12"\n'
     )
-    # Rate 0 and one step: weights stay, slots take one tenth of a new gradient in.
+    # Rate 0 and one step: weights stay, slots take in one tenth of a new gradient.
     done = pretrain(
         do_train=True, num_train_steps=13, learning_rate=0.0, log_every_steps=1
     )
@@ -179,7 +179,7 @@ def test_finished_run_is_left_as_it_is(pretrain, tmp_path):
 
 
 def test_best_checkpoint_is_kept_and_training_stops_early(pretrain, tmp_path):
-    # With so high a rate the loss only rises after the first evaluation.
+    # With such a high rate, the loss only rises after the first evaluation.
     done = pretrain(
         do_train=True,
         learning_rate=3.0,
@@ -207,7 +207,7 @@ def test_best_checkpoint_is_kept_and_training_stops_early(pretrain, tmp_path):
 def test_examples_without_next_sentence_make_a_model_without_that_loss(
     run_tool, sample_data, golden, tmp_path
 ):
-    # A vocabulary of 288 pieces leaves most words unknown, which is no matter here.
+    # A vocabulary of 288 pieces leaves most words unknown, which does not matter here.
     done = run_tool(
         "create_pretraining_data",
         f"--input_file={sample_data / 'corpus_heldout.txt'}",
@@ -336,7 +336,7 @@ def test_order_and_seed_follow_their_flags(pretrain, tmp_path):
 
 
 MISTAKES = [
-    # What is wrong; the flags; the exit code; what the one line says.
+    # Fault, flags, exit code, expected line.
     ("nothing to do", {}, 2, "--do_train, --do_eval or --dry_run"),
     ("no such file", {"input_file": "/no/such.tfrecord"}, 1, "/no/such.tfrecord"),
     ("no match", {"input_file": "/no/*.tfrecord"}, 1, "/no/*.tfrecord"),

@@ -16,7 +16,7 @@ def article(**changes):
 
 @pytest.fixture
 def arguments(golden, tmp_path):
-    """The least that trains: values by flag, to be changed by a test."""
+    """The flags of a minimal run; tests replace some of them."""
     (tmp_path / "quiz.json").write_text(json.dumps(article()))
     return {
         "do_train": "true",
@@ -43,7 +43,7 @@ def answer(run_tool, arguments):
 
 
 def refusal(result):
-    """The one line that says what is wrong."""
+    """The one line of the error message."""
     line = result.stderr.strip().splitlines()[-1]
     assert line.startswith("run_squad: ")
     assert "Traceback" not in result.stderr

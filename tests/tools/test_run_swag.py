@@ -1,4 +1,4 @@
-"""run_swag, as it is called."""
+"""run_swag, called as a user calls it."""
 
 import json
 
@@ -9,7 +9,7 @@ TABLE = "id\tstartphrase\tending0\tending1\tlabel\n"
 
 @pytest.fixture
 def arguments(golden, tmp_path):
-    """The least that trains: values by flag, to be changed by a test."""
+    """The flags of a minimal run; tests replace some of them."""
     rows = "a\tthe bee\tis warm\tball ball\t0\nb\tthe lamp\tball ball\tis slow\t1\n"
     (tmp_path / "train.tsv").write_text(TABLE + rows)
     return {
@@ -53,7 +53,7 @@ def test_a_table_in_scores_and_predictions_out(choose, tmp_path):
 
 
 def refusal(result):
-    """The one line that says what is wrong."""
+    """The one line of the error message."""
     [line] = result.stderr.strip().splitlines()[-1:]
     assert line.startswith("run_swag: ")
     assert "Traceback" not in result.stderr

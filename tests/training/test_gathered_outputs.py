@@ -92,7 +92,7 @@ def test_loss_gradient_and_weights_do_not_depend_on_the_replicas(
 
 
 def test_other_parts_of_the_batch_matter(on_one):
-    """Half of the batch has another loss, so the test above can fail."""
+    """Half of the batch gives a different loss, so the test above can fail."""
     arrays = {name: array[:4] for name, array in source()._arrays.items()}
     model = rankers.BertBiEncoder(CONFIG)
     half = float(model.total_loss(arrays, model(arrays)))

@@ -16,7 +16,7 @@ from bert_tf.training import saving
 
 NUM_TRAIN_STEPS = 50
 RELATIVE = 1e-5
-# run_pretraining with a clock that goes some seconds further at every look.
+# run_pretraining with a clock that advances some seconds at every reading.
 WITH_CLOCK = """
 import itertools, runpy
 from bert_tf.training import timing

@@ -1,4 +1,4 @@
-"""A run that has to stop says why in one line, and its checkpoints stay intact."""
+"""A run that has to stop says why in one line; its checkpoints stay intact."""
 
 import shutil
 import subprocess

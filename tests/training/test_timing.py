@@ -121,9 +121,9 @@ def test_the_time_expected_is_the_time_given(pretrain):
 @pytest.mark.parametrize(
     "flags, line",
     [
-        ({"max_train_minutes": 1, "num_train_steps": 9}, "--num_train_steps does not"),
-        ({"max_train_minutes": 1, "num_warmup_steps": 9}, "--num_warmup_steps does"),
-        ({"warmup_proportion": 0.2}, "--warmup_proportion requires"),
+        ({"max_train_minutes": 1, "num_train_steps": 9}, "--num_train_steps cannot"),
+        ({"max_train_minutes": 1, "num_warmup_steps": 9}, "--num_warmup_steps cannot"),
+        ({"warmup_proportion": 0.2}, "--warmup_proportion needs"),
         ({"max_train_minutes": 0}, "--max_train_minutes: expected at least 0.001"),
     ],
 )

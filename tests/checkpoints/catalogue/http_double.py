@@ -1,4 +1,4 @@
-"""A double of the server of released models, which can do all that servers do wrong.
+"""A test double of the download server, which can fail in every way that servers do.
 
 A behavior is a function of a request's handler. `Server.script` has those of the
 next requests; afterwards every one is answered as it should be.
@@ -12,7 +12,7 @@ import time
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Serves one content under every path; remembers what it was asked."""
+    """Serves the same content under every path; records the requests."""
 
     daemon_threads = True
     block_on_close = False
@@ -26,7 +26,7 @@ class Server(http.server.ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
 
     def handle_error(self, request, client_address):
-        """Says nothing: clients that hang up are what is tested."""
+        """Prints nothing: the tests hang up on purpose."""
 
 
 @contextlib.contextmanager
@@ -85,12 +85,12 @@ def properly(request, limit=None):
 
 
 def cut_after(num_bytes):
-    """Says it sends everything, and hangs up."""
+    """Announces the whole file, then hangs up."""
     return lambda request: properly(request, limit=num_bytes)
 
 
 def hang_up(request):
-    """Not even a status."""
+    """Sends nothing, not even a status."""
     request.connection.close()
 
 
@@ -121,12 +121,12 @@ def status(code):
 
 
 def without_range(request):
-    """Sends everything again, whatever part was asked for."""
+    """Sends the whole file, regardless of the requested range."""
     request.wfile.write(request.whole())
 
 
 def range_from(start):
-    """Sends another part than the one that was asked for."""
+    """Sends a different part from the requested one."""
 
     def send(request):
         content = request.server.content
@@ -149,7 +149,7 @@ def range_of_another(request):
 
 
 def with_length(length):
-    """Says a different length than it sends."""
+    """Announces a different length from what it sends."""
 
     def send(request):
         content = request.server.content
@@ -187,7 +187,7 @@ def encoded(request):
 
 
 def now(content, etag):
-    """Another file is there from now on."""
+    """Replaces the file from now on."""
 
     def change(request):
         request.server.content, request.server.etag = content, etag

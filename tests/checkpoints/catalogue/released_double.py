@@ -1,4 +1,4 @@
-"""A double of a released model: as small as can be, and zipped as the real ones are."""
+"""A test double of a released model: tiny, and zipped like the real ones."""
 
 import io
 import zipfile

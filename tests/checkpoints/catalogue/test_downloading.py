@@ -1,4 +1,4 @@
-"""Downloads arrive whole, whatever the server does, or say in one line why not."""
+"""Downloads arrive complete or fail with a one-line reason."""
 
 import random
 import urllib.request
@@ -43,16 +43,17 @@ def starts_asked_for(server):
     [
         # Nothing goes wrong.
         ([], [None]),
-        # The connection breaks; what came is kept, and only the rest is asked for.
+        # The connection breaks; the received part is kept, and only the rest is
+        # requested.
         ([http.cut_after(1000)], [None, 1000]),
         ([http.cut_after(1000), http.cut_after(500)], [None, 1000, 1500]),
         ([http.cut_after(0)], [None, None]),
         ([http.cut_after(299_999)], [None, 299_999]),
-        # It may break any number of times as long as something comes.
+        # It may break any number of times as long as some bytes arrive.
         ([http.cut_after(1)] * 9, [None, *range(1, 10)]),
         ([http.hang_up], [None, None]),
         ([http.stall_after(1000, seconds=3)], [None, 1000]),
-        # The server cannot do ranges: from the start.
+        # The server does not support ranges: start again.
         ([http.cut_after(1000), http.without_range], [None, 1000]),
         # It answers with the wrong part, or with that of another file.
         ([http.cut_after(1000), http.range_from(1)], [None, 1000, None]),
@@ -88,9 +89,9 @@ def test_the_file_arrives_whole(server, tmp_path, script, starts):
         ([http.cut_after(0)] * 9, 4, "^the connection ended after 0 of 300000 bytes$"),
         ([http.redirect("/a")] * 99, 5, "infinite loop$"),
         ([http.redirect("file:///etc/passwd")], 1, "not allowed$"),
-        ([http.encoded], 1, "sent it encoded"),
+        ([http.encoded], 1, "sent the file encoded"),
         ([http.with_length(10**9)], 1, "has 1000000000 bytes, expected at most"),
-        # Always a byte too few, then nothing more: no endless circle.
+        # Always a byte too few, then nothing more: no endless loop.
         (
             [http.with_length(400_000), http.status(416)] * 9,
             5,

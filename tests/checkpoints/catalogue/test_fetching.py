@@ -1,4 +1,4 @@
-"""Released models by name: fetched once, by one process, whatever was there before."""
+"""Released models by name: fetched once, by one process, for any state of the cache."""
 
 import dataclasses
 import hashlib
@@ -58,7 +58,7 @@ def fetch(cache, **kwargs):
 
 
 def left_in(cache):
-    """Names of files and of folders that are not done, below a cache."""
+    """Names of unfinished files and folders below a cache."""
     done = cache / double.PATH
     paths = [path for path in cache.rglob("*") if path.is_file()]
     return {str(path.relative_to(cache)) for path in paths if done not in path.parents}
@@ -123,7 +123,7 @@ def test_without_a_network_the_message_says_what_to_put_where(
     assert f"{server.url}/{ZIP}" in message
     folder, name = os.path.split(tmp_path / ZIP)
     assert f"copy that file to {folder}/{name};" in message
-    # Who does as it says is done.
+    # Following the message's advice works.
     pathlib.Path(folder, name).write_bytes(content)
     assert unpacking.is_unpacked(fetch(tmp_path))
 
@@ -251,7 +251,7 @@ def test_the_cache_is_where_the_system_keeps_such_things(
     assert fetching.default_cache_dir() == expected
 
 
-# Fetches in a process of its own; "at_check" stops it when all is unpacked, but not
+# Fetches in a separate process; "at_check" stops it when all is unpacked, but not
 # yet at its place, until it is killed.
 IN_A_PROCESS = """
 import sys, time

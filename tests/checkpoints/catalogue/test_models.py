@@ -1,4 +1,4 @@
-"""The catalogue has the released models, and nothing that nobody knows."""
+"""The catalogue has exactly the released models."""
 
 import re
 

@@ -74,7 +74,7 @@ def test_progress_counts_what_is_written(tmp_path, released_files):
 
 
 def with_member(name, content=b"x", **attributes):
-    """A zip with one more member, of which anything may be said."""
+    """A zip with one more member, with arbitrary attributes."""
 
     def change(files):
         file = io.BytesIO(double.zipped(files))
@@ -130,7 +130,7 @@ HOSTILE = "whose name points outside its folder"
 @pytest.mark.parametrize(
     "make, message",
     [
-        # Names that are no names of files in the folder.
+        # Names that do not name a file in the folder.
         (with_member("../vocab.txt"), HOSTILE),
         (with_member("a/../../b"), HOSTILE),
         (with_member("/etc/cron.d/x"), HOSTILE),
@@ -140,7 +140,7 @@ HOSTILE = "whose name points outside its folder"
         (with_member("C:x"), HOSTILE),
         (with_member("a/vocab.txt:stream"), HOSTILE),
         (with_member("a/b", b"/etc/passwd", external_attr=LINK), "a link 'a/b'"),
-        # The second one would take the first one's place.
+        # The second one would replace the first.
         (with_member("other/vocab.txt"), "has vocab.txt twice: .* other/vocab.txt"),
         # Too large, or far too much for what is stored.
         (with_member("a/bert_model.ckpt.meta2", bytes(10**8)), "to 100000000 bytes"),
@@ -165,7 +165,7 @@ HOSTILE = "whose name points outside its folder"
         (without(INDEX), r"has no bert_model.ckpt.index; expected"),
         (without(VOCAB), r"has no vocab.txt; expected the zip of a released model"),
         (lambda files: double.zipped({}), "begins with|has no bert_model"),
-        # Files that are not what they are called.
+        # Files whose content does not match their name.
         (with_file(INDEX, b"no index"), r"bert_model.ckpt"),
         (with_file(CONFIG, b"{"), r"model.zip: bert_config.json is not JSON"),
         (with_file(CONFIG, b'{"a": 1}'), r"model.zip: bert_config.json: Unknown key a"),

@@ -406,7 +406,7 @@ def test_a_vocabulary_of_another_size_is_refused(released_folder, tmp_path, chan
     (released_folder / "vocab.txt").write_text("\n".join(tokens) + "\n")
     with pytest.raises(ValueError, match=rf"has {288 + change} pieces, but .* 288 row"):
         conversion_workflow.convert(options(released_folder, tmp_path / "new"))
-    # A table may be padded; who names the vocabulary means it.
+    # A table may be padded; a vocabulary given by flag is intended.
     given = options(
         released_folder, tmp_path / "new", vocab_file=released_folder / "vocab.txt"
     )
@@ -516,7 +516,7 @@ def test_another_activation_has_to_be_allowed(released_folder, tmp_path, other_f
     done = conversion_workflow.convert(
         options(released_folder, tmp_path / "new", **flags)
     )
-    # With the target's activation they compute the same; it is another one.
+    # With the target's activation they compute the same, but the activation differs.
     assert set(done.outputs.differences.values()) == {0.0}
 
     assert f"the target computes something else: {sentence}" in conversion_report.text(

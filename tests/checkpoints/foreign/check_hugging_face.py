@@ -159,7 +159,7 @@ def check(folder):
 
 
 def failures_of(folder, recorded):
-    """Returns sentences on what is wrong with a folder, and the largest difference."""
+    """Returns sentences about the faults of a folder, and the largest difference."""
     import transformers
 
     class_name = json.loads((folder / "config.json").read_text())["architectures"][0]
@@ -180,7 +180,7 @@ def failures_of(folder, recorded):
     for index, text in enumerate(TEXTS):
         encoded = tokenizer(text, truncation=True)
         if encoded["input_ids"] != recorded[f"ids/{index}"].tolist():
-            failures.append(f"other ids for {text[:20]!r}")
+            failures.append(f"different ids for {text[:20]!r}")
         if "token_type_ids" not in encoded:
             failures.append("the tokenizer gives no segments")
     failures += sentence_failures(folder, recorded)
@@ -206,7 +206,7 @@ def computed(model, recorded):
 
 
 def sentence_failures(folder, recorded):
-    """Returns sentences on texts whose vectors are others in sentence-transformers."""
+    """Returns sentences about texts whose vectors differ in sentence-transformers."""
     if not (folder / "modules.json").exists():
         return []
     if importlib.util.find_spec("sentence_transformers") is None:

@@ -53,7 +53,7 @@ from bert import modeling  # noqa: E402 (needs the stand-in above)
 
 
 def main():
-    """Writes everything anew."""
+    """Rewrites everything."""
     tf.disable_eager_execution()
     shutil.rmtree(HERE, ignore_errors=True)
     HERE.mkdir(parents=True)

@@ -38,7 +38,7 @@ POSITIONS = [[3, 1], [2, 4]]
 
 
 def main():
-    """Writes everything anew."""
+    """Rewrites everything."""
     models = keras_hub.models
     shutil.rmtree(HERE, ignore_errors=True)
     tokenizer = models.BertTokenizer(vocabulary=TOKENS, lowercase=True)

@@ -1,6 +1,6 @@
 """Writes small Model Garden checkpoints and TF Hub SavedModels, and what they compute.
 
-Run in an environment of its own, where tf-models-official is (it needs Keras 2):
+Run in a separate environment that has tf-models-official (it needs Keras 2):
 
     pip install tf-models-official==2.20.0   # TensorFlow 2.20.0, tf-keras 2.20.1
     python make_tf_models.py                 # fills model_garden/ and saved_model/
@@ -56,7 +56,7 @@ POSITIONS = [[3, 1], [2, 4]]
 
 
 def main():
-    """Writes everything anew."""
+    """Rewrites everything."""
     random = np.random.default_rng(20180817)
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)

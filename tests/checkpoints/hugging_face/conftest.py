@@ -14,7 +14,7 @@ FOREIGN = pathlib.Path(__file__).resolve().parents[1] / "foreign" / "hugging_fac
 
 @pytest.fixture(scope="session")
 def foreign():
-    """Folder of what the foreign library wrote, a folder a model."""
+    """Folder of files written by the foreign library, one folder per model."""
     return FOREIGN
 
 

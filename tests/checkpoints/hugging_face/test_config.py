@@ -1,4 +1,4 @@
-"""config.json: what is taken, and which models are no BERT."""
+"""config.json: what is read, and which models are not BERT."""
 
 import dataclasses
 import json
@@ -19,7 +19,7 @@ from bert_tf.modeling import config
         ("gelu_new", "gelu", "gelu_new"),
         ("gelu_fast", "gelu", "gelu_new"),
         ("gelu_pytorch_tanh", "gelu", "gelu_new"),
-        (None, "gelu_erf", "gelu"),  # Not said: the default of transformers.
+        (None, "gelu_erf", "gelu"),  # Not stated: the default of transformers.
         ("relu", "relu", "relu"),
         ("tanh", "tanh", "tanh"),
         ("linear", "linear", "linear"),
@@ -85,7 +85,7 @@ def test_labels_are_written_both_ways():
 @pytest.mark.parametrize(
     "id2label, expected",
     [
-        ({"1": "b", "0": "a"}, ("a", "b")),  # By number, not as they stand.
+        ({"1": "b", "0": "a"}, ("a", "b")),  # By number, not in order of appearance.
         ({str(i): f"n{i}" for i in range(11)}, tuple(f"n{i}" for i in range(11))),
         ({"0": "LABEL_0", "1": "LABEL_1"}, None),  # transformers' placeholders.
         ({}, None),

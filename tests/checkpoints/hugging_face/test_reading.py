@@ -21,7 +21,7 @@ NAMES = {
 
 
 def features_and_expected(folder, kind):
-    """Returns our batch, {our name: array} of what transformers says, and all of it."""
+    """Returns our batch, transformers' outputs by our names, and all its outputs."""
     recorded = np.load(folder / "expected.npz")
     names = {
         "input_ids": "input_ids",
@@ -170,7 +170,7 @@ def test_a_configuration_that_says_less_or_otherwise(copied, name, changes, kind
 
 
 def rewritten(folder, change):
-    """Writes a folder's weights anew, after `change` of the dictionary of arrays."""
+    """Rewrites a folder's weights after `change` was applied to the arrays."""
     path = folder / "model.safetensors"
     arrays = safetensors.numpy.load_file(path)
     change(arrays)
@@ -227,7 +227,7 @@ def test_a_next_sentence_head_alone_is_no_model_of_ours(copied):
     source = hugging_face.open_source(rewritten(folder, change))
     assert source.head.kind == "encoder"
     assert "cls/seq_relationship/output_weights" in source.shapes
-    assert any("next-sentence head alone" in note for note in source.notes)
+    assert any("only a next-sentence head" in note for note in source.notes)
 
 
 def test_an_encoder_may_come_without_a_pooler(copied):
@@ -327,7 +327,7 @@ def test_more_layers_than_tensors_are_refused_before_they_take_memory(copied):
         (None, "single_label"),
         ("single_label_classification", "single_label"),
         ("multi_label_classification", "multi_label"),
-        # Of several numbers, which is no model of ours: logits say them.
+        # Several numbers, for which we have no model: the logits contain them.
         ("regression", "single_label"),
     ],
 )

@@ -98,7 +98,7 @@ def test_all_hidden_states_are_those_of_transformers(recorded, model):
     assert num_texts == NUM_TEXTS
     assert num_padded > 20  # The comparison has padding in it.
     assert max(largest["layers"], largest["last"], largest["pooled"]) <= TOLERANCE
-    # What is left is rounding, and no more of it here than there.
+    # Only rounding remains, no larger here than there.
     assert largest["ours"] <= largest["theirs"]
 
 

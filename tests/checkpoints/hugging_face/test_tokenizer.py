@@ -60,7 +60,7 @@ def vocab_txt(tokens):
             VOCABULARY,
             False,
         ),
-        # Since version 5: tokenizer.json alone knows the vocabulary.
+        # Since version 5: only tokenizer.json has the vocabulary.
         ({"tokenizer__json": json_of(VOCABULARY)}, VOCABULARY, True),
         (
             {"tokenizer__json": json_of(VOCABULARY, normalizer__lowercase=False)},
@@ -68,7 +68,7 @@ def vocab_txt(tokens):
             False,
         ),
         ({"vocab__txt": vocab_txt(VOCABULARY)}, VOCABULARY, None),
-        # What was added goes behind the others, from either file.
+        # Added tokens come after all other tokens, from either file.
         (
             {
                 "tokenizer__json": json_of(

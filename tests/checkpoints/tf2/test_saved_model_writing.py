@@ -164,7 +164,7 @@ def test_a_plain_process_sees_the_interface_of_series_4(tmp_path):
     assert seen["signatures"] == ["ids"]
     assert {name.removesuffix(":0") for name in seen["variables"]} == {*source.shapes}
     assert seen["trainable"] == len(source.shapes)
-    # The pooled output does not go through the heads, and needs all else.
+    # The pooled output does not pass through the heads, but through all other layers.
     assert all(name.startswith("cls/") for name in seen["no_gradient"])
     assert seen["losses"] == []
     assert seen["drops"]

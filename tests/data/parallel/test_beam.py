@@ -1,4 +1,4 @@
-"""Beam's runners do what local processes do; where apache-beam is missing, a skip.
+"""Beam's runners do what local processes do. Skipped if apache-beam is missing.
 
 `make test-beam` runs them in their own environment.
 """

@@ -17,7 +17,7 @@ from bert_tf.training import loop
 
 @pytest.fixture(scope="module")
 def teacher(tmp_path_factory, weather_options):
-    """Folder of a run that tells rain from sun without a mistake."""
+    """Folder of a run that distinguishes rain from sun without a mistake."""
     folder = tmp_path_factory.mktemp("runs") / "teacher"
     options = weather_options(folder, do_eval=True)
     classification_workflow.run(options)

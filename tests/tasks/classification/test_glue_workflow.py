@@ -113,7 +113,7 @@ def test_the_card_names_every_training_language_and_its_file(tmp_path, glue_opti
     run_dir = tmp_path / "run"
     values = {"train_batch_size": 1, "train_language": "en,zh", "eval_language": "zh"}
     classification_workflow.run(glue_options(run_dir, "XNLI", tmp_path, **values))
-    # Which languages it was trained in, an evaluation is not told.
+    # An evaluation does not know the training languages.
     alone = {"do_train": False, "do_eval": True}
     classification_workflow.run(glue_options(run_dir, "XNLI", tmp_path, **alone))
     text = (run_dir / "README.md").read_text()

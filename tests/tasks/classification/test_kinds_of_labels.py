@@ -80,7 +80,7 @@ def test_a_model_of_numbers_answers_from_its_folder(number_run):
 
 @pytest.fixture(scope="module")
 def several_run(tmp_path_factory, weather_options, weather_table):
-    """Folder of a run with labels of any number: rain, and cloud where it says so."""
+    """Folder of a multi-label run: rain, and cloud where the text mentions it."""
     run_dir = tmp_path_factory.mktemp("runs") / "several"
 
     def labels(text, label):
@@ -175,7 +175,7 @@ def test_balanced_class_weights_are_logged_and_change_the_training(
 
 @pytest.fixture(scope="module")
 def long_table(tmp_path_factory):
-    """Texts whose class stands at their end, beyond 16 pieces."""
+    """Texts whose class appears at the end, beyond 16 pieces."""
     path = tmp_path_factory.mktemp("long") / "long.tsv"
     filling = "a " * 24
     rows = [
@@ -205,7 +205,7 @@ def test_the_end_of_a_long_text_is_read_only_in_windows(
         classification_workflow.run(options)
         answers = answers_in(run_dir / "predictions.jsonl")
         assert len(answers) == 16
-        # The texts differ in their ends alone.
+        # The texts differ only at the end.
         values = [answer["probabilities"]["sun"] for answer in answers]
         spread[doc_stride] = max(values) - min(values)
     assert spread[0] < 1e-6

@@ -54,9 +54,9 @@ CHOSEN = np.array([[1, 1, 0], [1, 0, 0]])
 @pytest.mark.parametrize(
     "score, expected",
     [
-        (scores.accuracy, 0.5),  # All of a row have to be right.
+        (scores.accuracy, 0.5),  # All decisions of a row have to be right.
         (scores.micro_f1, 2 * 2 / (2 * 2 + 1 + 1)),
-        # Of the classes 2/3, 2/3 and, never there and never said, 0.
+        # Classes: 2/3, 2/3, and 0 for the one that never occurs and is never predicted.
         (scores.macro_f1, (2 / 3 + 2 / 3 + 0) / 3),
     ],
 )

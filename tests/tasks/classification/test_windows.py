@@ -1,4 +1,4 @@
-"""Windows over texts that are too long, and the mean of what is said of them."""
+"""Windows over long texts, and the mean of their logits."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from bert_tf.tokenization import full
         # The last window may be shorter; no window without new pieces.
         ([1, 2, 3, 4], None, 5, 2, [([1, 2, 3], None), ([3, 4], None)]),
         ([1, 2, 3, 4], None, 5, 3, [([1, 2, 3], None), ([4], None)]),
-        # Of a pair the longer text slides, the other one is in every row.
+        # In a pair, the longer text slides; the other one is in every row.
         ([1, 2, 3, 4], [9], 6, 1, [([1, 2], [9]), ([2, 3], [9]), ([3, 4], [9])]),
         ([9], [1, 2, 3], 6, 2, [([9], [1, 2]), ([9], [3])]),
         # It has at most half of the row, and the stride at most the rest.

@@ -57,7 +57,7 @@ def test_evaluation_while_training_is_logged(weather_run):
 def test_the_best_checkpoint_evaluates_and_predicts_by_itself(
     tmp_path, weather, weather_options
 ):
-    # The more is learned, the worse is a table with all labels swapped.
+    # The more is learned, the worse the scores on a table with all labels swapped.
     swapped = {"rain": "sun", "sun": "rain", "label": "label"}
     lines = (weather / "dev.tsv").read_text().splitlines()
     rows = [line.split("\t") for line in lines]
@@ -222,7 +222,7 @@ def test_the_casing_of_the_checkpoints_run_is_kept(
     options = weather_options(tmp_path / "run", do_lower_case=False, **values)
     assert not classification_workflow.Classification(options).setup.task.do_lower_case
 
-    # Examples of the 2018 code do not say it, and nor does a run on them.
+    # Examples of the 2018 code do not record it, and neither does a run on them.
     (downloaded.parent / "task.json").write_text(
         '{"task": "pretraining", "do_lower_case": null}'
     )
@@ -420,7 +420,7 @@ def test_a_bilstm_on_top_is_trained_kept_and_exported(
     moved = bundle.read(prefix, ["bilstm/layer_0_backward/input/kernel/adam_v"])
     assert all(np.any(values > 0) for values in moved.values())
 
-    # Neither the flag nor anything else has to be said again.
+    # Neither the flag nor anything else has to be repeated.
     texts = (weather / "test.tsv").read_text().splitlines()[1:]
     answers = predictors.load(str(run_dir)).predict(texts)
     found = [list(answer["probabilities"].values()) for answer in answers]

@@ -1,4 +1,4 @@
-"""What is extracted is what the encoder says, whatever batch it was in."""
+"""Extracted vectors equal the encoder's outputs, for any batching."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Every format holds the same vectors, whole or not at all."""
+"""Every format contains the same vectors, complete or not at all."""
 
 import json
 import pathlib

@@ -1,4 +1,4 @@
-"""Tables with a start and its endings, of every kind, and what is wrong with them."""
+"""Tables with a start and its endings, of every kind, and their faults."""
 
 import pytest
 

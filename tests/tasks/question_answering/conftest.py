@@ -15,7 +15,7 @@ QUESTIONS = {
 
 
 def squad(years, *, impossible=False):
-    """Returns what a SQuAD file holds: a paragraph a year, three questions each."""
+    """Returns a SQuAD file's content: one paragraph per year, with three questions."""
     paragraphs = []
     for year in years:
         context = CONTEXT.format(year=year)

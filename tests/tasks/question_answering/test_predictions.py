@@ -48,7 +48,7 @@ def windows_of(vocab):
 
 
 def scores(given, rows):
-    """Returns float32 [W, S]: LOW but for {place: score}, a dict a window."""
+    """Returns float32 [W, S]: LOW but for {place: score}, one dict per window."""
     logits = np.full((len(given), given.sizes.max_seq_length), LOW, np.float32)
     for row, places in enumerate(rows):
         for place, score in places.items():

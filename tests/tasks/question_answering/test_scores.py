@@ -50,7 +50,7 @@ def test_answers_are_compared_without_articles_and_punctuation(answer, expected)
         ("red house", "house", 2 / 3, 2 / 3),  # Precision 1, recall 1/2.
         ("red red house", "red", 0.5, 0.5),  # A word counts as often as it occurs.
         ("red", "blue", 0.0, 0.0),
-        ("", "", 0.0, 1.0),  # Version 2.0 knows that nothing is there.
+        ("", "", 0.0, 1.0),  # Version 2.0 marks questions without an answer.
         ("", "red", 0.0, 0.0),
     ],
 )

@@ -195,7 +195,7 @@ def test_the_threshold_decides_how_many_have_no_answer(
 
 @pytest.fixture
 def answering(tmp_path, quiz_run, quiz_options):
-    """Answers anew with other options; returns the folder of the answers."""
+    """Answers again with other options; returns the folder of the answers."""
 
     def answer(**values):
         run_dir = tmp_path / "run"
@@ -299,8 +299,8 @@ def test_several_files_are_trained_on_one_after_the_other(
         ["squad.json", "24"],
     ]
     assert "stage_1" not in card
-    # The second stage starts from the first one's weights: without a step of its own,
-    # it would have them still.
+    # The second stage starts from the first one's weights: without its own steps, it
+    # would still have them.
     again = quiz_options(tmp_path / "again", init_checkpoint=str(stage))
     started = question_answering_workflow.QuestionAnswering(again).trainer.model
     expected = bundle.read(rotation.latest(str(stage)), [HEAD])[HEAD]
@@ -407,7 +407,7 @@ def test_a_bilstm_on_top_is_trained_and_kept_with_the_run(tmp_path, quiz_options
     hidden = read_json(tmp_path, "bert_config.json")["hidden_size"]
     assert list(shapes[HEAD]) == [2, 2 * hidden]
     assert any(name.startswith("bilstm/layer_0_backward/") for name in shapes)
-    # Neither the flag nor anything else has to be said again.
+    # Neither the flag nor anything else has to be repeated.
     before = read_json(tmp_path)
     given = ("bert_config_file", "vocab_file")
     again = {"do_train": False, "do_predict": True, "bilstm_on_top": False}

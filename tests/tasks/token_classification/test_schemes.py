@@ -10,7 +10,7 @@ from bert_tf.tasks.token_classification import schemes
     [
         ("B-PER I-PER O B-LOC", "iob2"),
         ("I-PER I-PER O I-LOC", "iob1"),
-        ("I-PER B-PER I-PER", "iob1"),  # The second of two that touch.
+        ("I-PER B-PER I-PER", "iob1"),  # The second of two adjacent ones.
         ("B-PER", "iob2"),
         ("B-PER E-PER S-LOC O", "iobes"),
         ("S-LOC", "iobes"),

@@ -8,7 +8,7 @@ from bert_tf.tasks.token_classification import scores
 
 
 def entities(tags):
-    """Returns {(first, last, type)} as conlleval's Perl finds chunks, said plainly."""
+    """Returns {(first, last, type)} as conlleval's Perl code finds chunks."""
     found, start = set(), None
     padded = ["O", *tags, "O"]
     for index in range(1, len(padded)):
@@ -55,7 +55,7 @@ def test_entities_count_as_in_conlleval_also_where_tags_break_their_scheme(schem
             "iob2",
             {"accuracy": 0.75, "precision": 0.5, "recall": 0.5, "f1": 0.5},
         ),
-        # Half an entity is none, though two of three words are right.
+        # Half an entity does not count, even if two of three words are right.
         (
             "I-A I-A O",
             "I-A O O",

@@ -330,7 +330,7 @@ def test_a_test_file_may_have_tags_that_the_model_has_not(small):
 
 
 def num_rows(tagging):
-    """Returns how many rows are trained on: one a step, for one epoch."""
+    """Returns how many rows are trained on: one per step, for one epoch."""
     return tagging.trainer.num_train_steps
 
 
@@ -448,7 +448,7 @@ def test_an_encoder_alone_is_not_evaluated(tmp_path, names_options, golden):
 
 
 class KilledError(Exception):
-    """Ends a run in the midst of its training."""
+    """Ends a run in the middle of its training."""
 
 
 @pytest.mark.parametrize(
