@@ -627,7 +627,10 @@ def test_text_for_pretraining(check, sample_data):
             {"task": "classification", "train_file": "x,y"},
             "--train_file: --task=classification takes one value, got 2",
         ),
-        ({"task": "pretraining", "input_file": "x", "header": "a"}, "--header does"),
+        (
+            {"task": "pretraining", "input_file": "x", "header": "a"},
+            "--header cannot be",
+        ),
         ({"task": "parsing"}, "expected one of classification, multiple_choice"),
         ({"task": "multiple_choice"}, "Nothing to do"),
     ],
