@@ -243,7 +243,7 @@ def test_conversion_keeps_the_attention_where_it_can(
     assert done.exit_code == 0, done.stderr
     assert loading.load_model(str(path)).config.is_causal
     if target == "bert":
-        assert "2018 code itself ignores causal attention" in done.stdout
+        assert "the 2018 code ignores causal attention" in done.stdout
 
 
 @pytest.mark.parametrize("target", ["hugging_face", "keras_hub", "saved_model"])
@@ -258,7 +258,7 @@ def test_conversion_is_refused_where_the_attention_has_no_place(
     )
     assert done.exit_code == 1
     last_line = done.stderr.strip().splitlines()[-1]
-    assert f"causal attention, which {target} has no place for" in last_line
+    assert f"causal attention, which {target} cannot store" in last_line
     assert not (tmp_path / "model").exists()
 
 
@@ -406,7 +406,7 @@ def test_a_change_that_cannot_be_ends_in_one_line(tmp_path, pretrain, change, sa
     "flags, code, said",
     [
         (["--model_size=huge"], 1, "expected one of tiny, mini"),
-        (["--model_size=L-2_H-100"], 1, "no multiple of 64"),
+        (["--model_size=L-2_H-100"], 1, "is not a multiple of 64"),
         (
             ["--model_size=tiny", "--init_checkpoint=bert-tiny"],
             2,

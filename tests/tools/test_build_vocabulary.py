@@ -94,7 +94,7 @@ def test_words_fill_unused_places(run_tool, golden, tmp_path, flags):
         (
             ["--input_file={}/text", "--fill_unused={}/out.txt"],
             2,
-            "out.txt is the file of --fill_unused too",
+            "out.txt is also the file of --fill_unused",
         ),
         (
             ["--input_file={}/text", "--output_file={}/other"],

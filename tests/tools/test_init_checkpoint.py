@@ -147,4 +147,4 @@ def test_without_a_size_nothing_is_pretrained(run_tool, golden, tmp_path):
         "--do_train",
     )
     assert done.exit_code == 2
-    assert "--bert_config_file or --model_size is required where" in done.stderr
+    assert "A new run needs --bert_config_file, --model_size or" in done.stderr

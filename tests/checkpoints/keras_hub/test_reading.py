@@ -221,7 +221,7 @@ def _evil(values):
 @pytest.mark.parametrize(
     "name, spoil, error, message",
     [
-        ("roberta", None, ValueError, "is a KerasHub preset of RobertaBackbone, ano"),
+        ("roberta", None, ValueError, "is a KerasHub preset of RobertaBackbone, a dif"),
         ("encoder", _cut("config.json", 100), ValueError, "config.json is not JSON"),
         ("encoder", _cut("model.weights.h5", 60000), ValueError, "be truncated"),
         ("classification", _cut("task.weights.h5", 9000), ValueError, "be truncated"),
