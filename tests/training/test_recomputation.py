@@ -21,13 +21,13 @@ import sys
 import numpy as np
 import tensorflow as tf
 from bert_tf.modeling import config
-from bert_tf.pretraining import model as pretraining_model
+from bert_tf.modeling import pretrainer
 from bert_tf.data.parallel.worker_processes import peak_memory_mb
 from bert_tf.training import steps
 
 size = dict(vocab_size=100, hidden_size=128, num_attention_heads=2)
 size |= dict(num_hidden_layers=8, intermediate_size=512)
-model = pretraining_model.BertPretrainer(config.BertConfig(**size))
+model = pretrainer.BertPretrainer(config.BertConfig(**size))
 model.build()
 model.bert.encoder.recomputes_layers = sys.argv[1] == "True"
 batch = {
