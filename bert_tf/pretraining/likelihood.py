@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import tensorflow as tf
 
 from bert_tf.pretraining import predictions
+from bert_tf.tokenization import wordpiece
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -39,7 +40,7 @@ class Likelihood:
     def per_word(self) -> float:
         """The total divided by the number of words, without `##` pieces."""
         is_start = [
-            not piece.startswith(predictions.CONTINUATION) for piece in self.pieces
+            not piece.startswith(wordpiece.CONTINUATION) for piece in self.pieces
         ]
         return self.total / sum(is_start)
 

@@ -20,9 +20,9 @@ from bert_tf.modeling import pretrainer
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
+from bert_tf.tokenization import wordpiece
 
 MASK = "[MASK]"
-CONTINUATION = "##"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -249,8 +249,8 @@ def _filled(text, tokens):
     first, *parts = text.split(MASK)
     filled = first
     for token, part in zip(tokens, parts, strict=True):
-        if token.startswith(CONTINUATION):
-            filled = filled.rstrip() + token.removeprefix(CONTINUATION) + part
+        if token.startswith(wordpiece.CONTINUATION):
+            filled = filled.rstrip() + token.removeprefix(wordpiece.CONTINUATION) + part
         else:
             filled += token + part
     return filled

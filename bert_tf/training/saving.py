@@ -23,7 +23,6 @@ from bert_tf.training import workers
 logger = logging.getLogger(__name__)
 
 BEST_FOLDER = "best"
-GLOBAL_STEP = "global_step"
 
 
 class CheckpointWriter:
@@ -216,7 +215,7 @@ def copy_state(
         name: variable.value.numpy()
         for name, variable in state_variables(model, optimizer).items()
     }
-    arrays[GLOBAL_STEP] = np.int64(step)
+    arrays[checkpoint_names.GLOBAL_STEP] = np.int64(step)
     if train_seconds is not None:
         arrays[checkpoint_names.TRAIN_SECONDS] = np.float64(train_seconds)
     return arrays
@@ -266,9 +265,10 @@ def read_train_seconds(output_dir: str) -> float:
 
 
 def _read_step(prefix, shapes):
-    if GLOBAL_STEP in shapes:
-        return int(bundle.read(prefix, [GLOBAL_STEP])[GLOBAL_STEP])
+    name = checkpoint_names.GLOBAL_STEP
+    if name in shapes:
+        return int(bundle.read(prefix, [name])[name])
     raise ValueError(
-        f"Cannot resume from {prefix}: it lacks {GLOBAL_STEP}. To start from its "
+        f"Cannot resume from {prefix}: it lacks {name}. To start from its "
         "weights, pass it as --init_checkpoint together with a new --output_dir."
     )
