@@ -64,10 +64,11 @@ def test_the_order_of_the_endings_changes_nothing_but_the_order_of_the_scores():
 
 
 def test_every_ending_has_its_own_dropout_whatever_the_batch_it_came_in():
-    model = modeling_multiple_choice.BertMultipleChoice(SMALL)
+    large_weights = dataclasses.replace(SMALL, initializer_range=0.5)
+    model = modeling_multiple_choice.BertMultipleChoice(large_weights)
     keys = numerics.dropout_keys(1, 2, np.arange(2, dtype="int32"))
     whole = model(FEATURES, training=True, dropout_keys=keys)["logits"].numpy()
-    assert abs(whole[1, 0] - whole[1, 2]) > 1e-4  # Equal texts, other masks.
+    assert abs(whole[1, 0] - whole[1, 2]) > 1e-3  # Equal texts, other masks.
     second = {name: column[1:] for name, column in FEATURES.items()}
     alone = model(second, training=True, dropout_keys=keys[1:])["logits"]
     np.testing.assert_allclose(alone, whole[1:], atol=1e-6)
