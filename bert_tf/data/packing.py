@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+# What the encoder reads of each row: int32 arrays [B, S].
+ENCODER_COLUMNS = ("input_ids", "input_mask", "segment_ids")
 # A piece that appears in several overlapping windows belongs to the one with most
 # context around it. This share of a window's length decides between windows with equal
 # context (_check_is_max_context of run_squad.py, 2018).
@@ -164,7 +166,7 @@ def padded_features(
     """
     features = {
         name: np.zeros((len(rows), max_seq_length), np.int32)
-        for name in ("input_ids", "input_mask", "segment_ids")
+        for name in ENCODER_COLUMNS
     }
     for index, row in enumerate(rows):
         length = len(row.pieces)

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.data import packing
+
 # Columns with one value per position of the sequence; length buckets trim these.
 SEQUENCE_COLUMNS = (
     "input_ids",
@@ -148,7 +150,7 @@ def pretraining(
 
     Source: create_pretraining_data.py, 2018.
     """
-    lengths = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), max_seq_length)
+    lengths = dict.fromkeys(packing.ENCODER_COLUMNS, max_seq_length)
     if is_masked:
         masked = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
         lengths |= dict.fromkeys(masked, max_predictions_per_seq)

@@ -174,7 +174,7 @@ def _packed(examples, max_seq_length, tokenizer, progress):
     # Allocated once: joining parts at the end would need twice the memory.
     columns = {
         name: np.zeros((len(examples), max_seq_length), np.int32)
-        for name in ("input_ids", "input_mask", "segment_ids")
+        for name in packing.ENCODER_COLUMNS
     }
     for start in range(0, len(examples), EXAMPLES_PER_CALL):
         part = examples[start : start + EXAMPLES_PER_CALL]

@@ -99,7 +99,7 @@ class Extractor:
             input_signature=[
                 {
                     name: tf.TensorSpec([None, None], tf.int32)
-                    for name in ("input_ids", "input_mask", "segment_ids")
+                    for name in packing.ENCODER_COLUMNS
                 },
                 tf.TensorSpec([None, None], tf.int32),
             ],

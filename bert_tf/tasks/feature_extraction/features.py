@@ -133,10 +133,7 @@ def padded(rows: Sequence[Window]) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """
     length = max(len(row.ids) for row in rows)
     shape = (len(rows), length)
-    features = {
-        name: np.zeros(shape, np.int32)
-        for name in ("input_ids", "input_mask", "segment_ids")
-    }
+    features = {name: np.zeros(shape, np.int32) for name in packing.ENCODER_COLUMNS}
     counts = np.zeros(shape, np.int32)
     for index, row in enumerate(rows):
         size = len(row.ids)

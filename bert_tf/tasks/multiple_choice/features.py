@@ -46,10 +46,7 @@ def convert_examples_to_features(
     """
     num_endings = len(examples[0].endings)
     shape = (len(examples), num_endings, max_seq_length)
-    columns = {
-        name: np.zeros(shape, np.int32)
-        for name in ("input_ids", "input_mask", "segment_ids")
-    }
+    columns = {name: np.zeros(shape, np.int32) for name in packing.ENCODER_COLUMNS}
     for start in range(0, len(examples), EXAMPLES_PER_CALL):
         part = examples[start : start + EXAMPLES_PER_CALL]
         packed = pack_endings(

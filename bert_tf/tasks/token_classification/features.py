@@ -232,10 +232,7 @@ def _spans(lengths, windowing):
 
 def _packed(windows, windowing, *, cls, sep):
     shape = (len(windows), windowing.max_seq_length)
-    columns = {
-        name: np.zeros(shape, np.int32)
-        for name in ("input_ids", "input_mask", "segment_ids")
-    }
+    columns = {name: np.zeros(shape, np.int32) for name in packing.ENCODER_COLUMNS}
     columns["tag_ids"] = np.full(shape, NO_TAG, np.int32)
     for row, window in enumerate(windows):
         length = len(window.piece_ids) + 2
