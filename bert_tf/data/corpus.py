@@ -137,7 +137,7 @@ def shards(
 
 def _shard(spans):
     """Returns a shard; adjacent spans of one file become one."""
-    merged = []
+    merged: list[Span] = []
     for span in spans:
         last = merged[-1] if merged else None
         if (

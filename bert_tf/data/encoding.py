@@ -127,7 +127,7 @@ def _decode_feature(feature):
         return np.frombuffer(packed, "<f4")
     if kind != _INT64_LIST_TAG >> 3:
         raise KeyError(kind)
-    numbers = []
+    numbers: list[int] = []
     for _, item in _fields(values):
         numbers += [item] if isinstance(item, int) else _decode_varints(item)
     return np.array(numbers, np.uint64).astype(np.int64)
@@ -232,7 +232,7 @@ class _Rows:
 
     def joined(self):
         """Returns the rows as bytes objects."""
-        columns = []
+        columns: list[list[bytes]] = []
         for is_list, parts in itertools.groupby(
             self.parts, lambda part: isinstance(part, list)
         ):

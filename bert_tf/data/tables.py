@@ -206,7 +206,7 @@ def _json_texts(place, name, value):
 
 def _without_blank_end(lines):
     """Yields (line number, line) up to the last line that is not blank."""
-    blank = []
+    blank: list[tuple[int, str]] = []
     for number, line in enumerate(lines, start=1):
         if line.strip():
             yield from blank

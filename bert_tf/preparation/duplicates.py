@@ -68,8 +68,8 @@ def first_documents(parts: Sequence[parts_module.Part]) -> np.ndarray:
 
 
 def _paragraphs_of(parts, kept_documents):
-    sizes = [part.documents()["paragraphs"] for part in parts]
-    sizes = np.concatenate([np.zeros(0, np.int64), *sizes]).astype(np.int64)
+    columns = [part.documents()["paragraphs"] for part in parts]
+    sizes = np.concatenate([np.zeros(0, np.int64), *columns]).astype(np.int64)
     return np.repeat(kept_documents, sizes)
 
 
@@ -82,7 +82,9 @@ def _repeated(values):
 
 def _band_keys(values):
     """Returns a hash of each row, uint64."""
-    factors = np.arange(1, 2 * _ROWS, 2, np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    factors = np.arange(1, 2 * _ROWS, 2, dtype=np.uint64) * np.uint64(
+        0x9E3779B97F4A7C15
+    )
     keys = values.astype(np.uint64) ^ (values.astype(np.uint64) << np.uint64(31))
     return (keys * factors).sum(axis=1, dtype=np.uint64)
 

@@ -63,7 +63,10 @@ def shard_path(folder: str, number: int, num_shards: int) -> str:
 
 def _documents(task, run):
     """Yields documents as iterators of blocks of whole lines."""
-    part = parts_module.load(task.stems[run.part])
+    stem = task.stems[run.part]
+    part = parts_module.load(stem)
+    if part is None:
+        raise FileNotFoundError(f"{stem}.json is missing; start the command again.")
     table = part.documents()
     sizes = table["paragraphs"].astype(np.int64)
     first_row = int(sizes[: run.first].sum())
@@ -96,9 +99,9 @@ def _blocks(text, sizes, chosen):
         data = text.read(int(room[count - 1]))
         if chosen is not None:
             ends = room[:count]
-            pieces = zip(ends - sizes[start : start + count], ends, strict=True)
+            limits = zip(ends - sizes[start : start + count], ends, strict=True)
             keep = chosen[start : start + count]
-            pieces = [data[a:b] for (a, b), k in zip(pieces, keep, strict=True) if k]
+            pieces = [data[a:b] for (a, b), k in zip(limits, keep, strict=True) if k]
             data = b"".join(pieces)
         if data:
             yield data

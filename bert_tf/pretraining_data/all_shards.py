@@ -150,12 +150,11 @@ def _write_here(work, on_bytes):
     for task in work.tasks():
         result = journal_module.finished(task.folder, task.place.shard_index)
         if result is None:
-            result = one_shard.sample(
-                task,
-                work.options,
-                sampler,
-                lambda now, before=done: on_bytes(before + now),
-            )
+
+            def report(now: int, before: int = done) -> None:
+                on_bytes(before + now)
+
+            result = one_shard.sample(task, work.options, sampler, report)
         work.append(result)
         done += task.shard.num_bytes
         on_bytes(done)

@@ -96,7 +96,7 @@ def _candidates(tokens, whole_words):
     whole words is harder and teaches more (README of the release, May 2019). The share
     of masked pieces stays the same.
     """
-    candidates = []
+    candidates: list[list[int]] = []
     for position, token in enumerate(tokens):
         if token in (vocabulary_module.CLS, vocabulary_module.SEP):
             continue

@@ -109,7 +109,7 @@ class PairSampler:
                 break
         document = self._documents[other]
         start = self._rng.randint(0, len(document) - 1)
-        tokens = []
+        tokens: list[str] = []
         for sentence in document[start:]:
             tokens += sentence
             if len(tokens) >= num_wanted:

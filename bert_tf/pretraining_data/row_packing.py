@@ -80,9 +80,10 @@ class _Places:
     def __init__(self, lengths, num_predictions, limits):
         most_pieces, most_sequences, most_predictions = limits
         # Rows by number of free positions. Bit n of `is_there`: some row has n of them.
-        with_room = [[] for _ in range(most_pieces + 1)]
+        with_room: list[list[int]] = [[] for _ in range(most_pieces + 1)]
         is_there = 0
-        rows, used = [], []  # Sequences and number of masked positions of each row.
+        rows: list[list[int]] = []  # The sequences of each row.
+        used: list[int] = []  # The number of masked positions of each row.
         for index in np.argsort(-lengths, kind="stable").tolist():
             size, wanted = int(lengths[index]), int(num_predictions[index])
             row, left = None, most_pieces

@@ -7,6 +7,7 @@ Shape letters: B batch, S sequence, M masked positions, V vocabulary.
 """
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -197,7 +198,8 @@ def _shuffle_keys(is_item, draws):
     """
     num_rows, length = is_item.shape
     place_bits = length.bit_length()
-    dtype = np.dtype(np.uint32 if place_bits <= _MAX_PLACE_BITS else np.uint64)
+    is_short = place_bits <= _MAX_PLACE_BITS
+    dtype: np.dtype[Any] = np.dtype(np.uint32 if is_short else np.uint64)
     words = draws.words(num_rows * -(-length * dtype.itemsize // 8))
     keys = words.view(dtype).reshape(num_rows, -1)[:, :length]
     bits = dtype.type(place_bits)

@@ -85,8 +85,8 @@ class WordTable:
         return self._looked_up(numbers, sentences)
 
     def _numbers_of(self, words):
-        numbers = map(self._numbers.__getitem__, words)
-        numbers = np.fromiter(numbers, np.int64, len(words))
+        looked_up = map(self._numbers.__getitem__, words)
+        numbers = np.fromiter(looked_up, np.int64, len(words))
         # The new words are the last keys, because a dict keeps insertion order.
         num_new = len(self._numbers) - len(self._chinese)
         self._add([*itertools.islice(reversed(self._numbers), num_new)][::-1])

@@ -193,7 +193,7 @@ def _alphabet(counts, character_coverage):
     # Words by the rank of their rarest character.
     num_words: collections.Counter[int] = collections.Counter()
     for word, count in counts.items():
-        num_words[max(map(rank.get, word))] += count
+        num_words[max(rank[character] for character in word)] += count
     missing = (1 - character_coverage) * sum(counts.values())
     size = len(by_frequency)
     while size > 1 and num_words[size - 1] <= missing:
@@ -235,7 +235,7 @@ def _learn_pieces(counts, single, num_pieces, min_frequency):
     texts = (" ".join([word] * counts[word]) for word in sorted(counts))
     learner.train_from_iterator(texts, trainer)
     ids = learner.get_vocab(with_added_tokens=False)
-    return sorted(ids.keys() - set(single), key=ids.get)
+    return sorted(ids.keys() - set(single), key=lambda piece: ids[piece])
 
 
 def fill_unused(

@@ -165,7 +165,7 @@ def _iterator(strategy, host_share):
     is_in_every_process = isinstance(
         strategy, tf.distribute.MultiWorkerMirroredStrategy
     )
-    servers = []
+    servers: list[BatchServer] = []
 
     def per_replica(context):
         hosts = context.num_input_pipelines

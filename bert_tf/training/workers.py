@@ -215,7 +215,7 @@ def _wait_for_callers(hosts, port, deadline):
             f"Worker 0 cannot listen at {hosts[0]} ({error.strerror}); choose a port "
             "that is free on this machine."
         ) from error
-    callers = {}
+    callers: dict[int, socket.socket] = {}
     with contextlib.ExitStack() as stack:
         stack.enter_context(listener)
         listener.settimeout(_POLL_SECONDS)

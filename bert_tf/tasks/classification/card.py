@@ -86,7 +86,7 @@ def _data(options, setup, examples):
     if not paths:
         return _named_data(setup, examples)
     evaluated = {part: rows for part, rows in examples.items() if part != "train"}
-    counts = {}
+    counts: dict[str, int] = {}
     for part, rows in evaluated.items():
         # One file may contain several sets: XNLI has all languages in one file.
         name = part if part in paths else part.split("_")[0]

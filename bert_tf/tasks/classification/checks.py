@@ -1,6 +1,7 @@
 """Checks of the data of a classifier, before training."""
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from bert_tf.checkpoints import starting_point
 from bert_tf.data import findings as findings_module
 from bert_tf.data import text_checks
 from bert_tf.fine_tuning import checks as fine_tuning_checks
+from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import label_kinds
 from bert_tf.tasks.classification import options as classification_options
 from bert_tf.tasks.classification import processors
@@ -63,7 +65,8 @@ def _read(options, processor, findings):
         "dev": processor.get_dev_sets,
         "test": processor.get_test_sets,
     }
-    parts, failures = {}, set()
+    parts: dict[str, Sequence[examples_module.InputExample]] = {}
+    failures: set[str] = set()
     for part, read in readers.items():
         # The folder of a task may lack some of its files.
         is_there = options.tfds_name is not None or part in paths

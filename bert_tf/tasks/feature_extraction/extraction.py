@@ -163,7 +163,7 @@ class Extractor:
         for index, rows in enumerate(self._windows(lines)):
             windows += rows
             owners += [index] * len(rows)
-        found = [[] for _ in lines]
+        found: list[list[tuple]] = [[] for _ in lines]
         for number, result in self._computed(windows):
             found[owners[number]].append((number, windows[number], result))
         texts = []

@@ -280,7 +280,7 @@ def _softmax(scores):
 
 
 def _averaged(parts, n_best_size):
-    by_text = {}
+    by_text: dict[str, list[Candidate]] = {}
     for part in parts:
         for candidate in part.candidates:
             by_text.setdefault(candidate.text, []).append(candidate)

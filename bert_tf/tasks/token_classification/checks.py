@@ -62,7 +62,8 @@ def check(
 def _read(options, findings):
     """Returns the sentences of the readable files, without those with broken rows."""
     columns = examples.Columns(word=options.word_column or 0, tag=options.tag_column)
-    parts, broken = {}, []
+    parts: dict[str, list[examples.Sentence]] = {}
+    broken: list[str] = []
     for part in ("train", "dev", "test"):
         path = run_setup.path_of(options, part)
         if not files.exists(path):
@@ -129,7 +130,7 @@ def _check_tags(options, findings, parts):
 
 def _first_places(options, sentences, scheme):
     """Returns where dev first has each entity type (or tag, without a scheme)."""
-    places = {}
+    places: dict[str, str] = {}
     for sentence in sentences:
         for tag, line in zip(sentence.tags, sentence.lines, strict=True):
             for kind in _types([tag], scheme):

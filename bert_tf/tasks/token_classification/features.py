@@ -166,7 +166,7 @@ def _units(sentences, windowing):
     """Returns lists of sentence indices; windows are cut from each list as a whole."""
     if not windowing.document_context:
         return [[index] for index in range(len(sentences))]
-    units = {}
+    units: dict[int, list[int]] = {}
     for index, sentence in enumerate(sentences):
         units.setdefault(sentence.document, []).append(index)
     return list(units.values())
@@ -180,7 +180,7 @@ def _piece_ids(sentences, tokenizer, progress):
     """
     words = list(dict.fromkeys(word for words in sentences for word in words))
     unknown = [tokenizer.vocabulary.unk_id]
-    piece_ids = {}
+    piece_ids: dict[str, list[int]] = {}
     for start in range(0, len(words), WORDS_PER_CALL):
         part = words[start : start + WORDS_PER_CALL]
         ids = packing.token_ids(tokenizer, part)

@@ -94,7 +94,7 @@ def _task_of_options(options, start, *, columns, sentences):
         tags = [sentence.tags for sentence in sentences["train"]]
         scheme = _scheme(options, schemes.recognize_scheme, tags)
         path = path_of(options, "train")
-        labels = labels or labels_module.labels_of_training(path, tags, scheme)
+        labels = labels or tuple(labels_module.labels_of_training(path, tags, scheme))
     else:
         labels = labels or _labels_of_head(options, start.source)
         scheme = _scheme(options, schemes.scheme_of_labels, labels)

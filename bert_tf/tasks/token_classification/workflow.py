@@ -200,7 +200,7 @@ class Tagging:
 
     def _scores(self, set_type, predicted):
         """Returns the scores of predicted tags and logs them by entity type."""
-        true = [list(sentence.tags) for sentence in self.sentences[set_type]]
+        true = [list(sentence.tags or ()) for sentence in self.sentences[set_type]]
         scheme = self.setup.task.tag_scheme
         if scheme != schemes.NONE:
             report = scores.report_by_type(true, predicted, scheme)
