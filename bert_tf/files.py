@@ -7,6 +7,7 @@ process is killed half-way.
 
 import contextlib
 import glob
+import json
 import os
 import sys
 import uuid
@@ -220,6 +221,47 @@ def read_stdin_lines() -> Iterator[str]:
     return file_errors.decoded_lines(
         getattr(sys.stdin, "buffer", sys.stdin), "standard input"
     )
+
+
+def read_json(path: AnyPath, *, advice: str = "correct or remove it") -> dict[str, Any]:
+    """Returns the object in a JSON file.
+
+    Raises:
+        OSError: there is no such file.
+        ValueError: it is not JSON, or not an object; the message ends with `advice`.
+    """
+    with open_file(path, "rb") as file:
+        values = parse_json(file.read(), path, advice=advice)
+    if not isinstance(values, dict):
+        raise ValueError(
+            f"{path} contains a JSON {type(values).__name__}, expected an object; "
+            f"{advice}."
+        )
+    return values
+
+
+def parse_json(
+    text: str | bytes, source: AnyPath, *, advice: str = "correct or remove it"
+) -> Any:
+    """Returns the value of a JSON text.
+
+    Args:
+        text: the text, or its bytes.
+        source: where it comes from, for the message.
+        advice: what to do about a damaged text.
+
+    Raises:
+        ValueError: it is not JSON, not UTF-8, or nested too deeply for Python.
+    """
+    try:
+        return json.loads(text)
+    except UnicodeDecodeError:
+        reason = "it is not UTF-8"
+    except RecursionError:
+        reason = "it is nested too deeply"
+    except ValueError as error:
+        reason = str(error)
+    raise ValueError(f"{source} is not JSON: {reason}; {advice}.")
 
 
 def _temporary_beside(path: str) -> str:

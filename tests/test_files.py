@@ -194,6 +194,26 @@ def test_unreadable_files_give_one_sentence(tmp_path, name, error, sentence):
         list(files.read_lines(tmp_path / name))
 
 
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (b"{", r"a\.json is not JSON: Expecting property name .*; try again\."),
+        (b"[" * 200_000, r"a\.json is not JSON: it is nested too deeply; try again\."),
+        (b'{"a": "\xfc"}', r"a\.json is not JSON: it is not UTF-8; try again\."),
+        (b"[1]", r"a\.json contains a JSON list, expected an object; try again\."),
+    ],
+)
+def test_json_that_is_not_an_object_is_one_sentence(tmp_path, content, message):
+    (tmp_path / "a.json").write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        files.read_json(tmp_path / "a.json", advice="try again")
+
+
+def test_a_byte_order_mark_before_json_is_dropped(tmp_path):
+    (tmp_path / "a.json").write_bytes(b'\xef\xbb\xbf{"a": 1}')
+    assert files.read_json(tmp_path / "a.json") == {"a": 1}
+
+
 def test_paths_with_a_scheme_go_through_tensorflow():
     tf = pytest.importorskip("tensorflow")
     folder = "ram://test_files"

@@ -47,28 +47,7 @@ def read_task(folder: str) -> Mapping[str, Any]:
         ValueError: the file is not a JSON object.
     """
     path = os.path.join(folder, TASK_FILE)
-    return read_json(path) if files.exists(path) else {}
-
-
-def read_json(path: str, *, advice: str = "correct or remove it") -> dict[str, Any]:
-    """Returns the object in a JSON file.
-
-    Raises:
-        OSError: there is no such file.
-        ValueError: it is not JSON, or not an object; the message ends with `advice`.
-    """
-    with files.open_file(path, "rb") as file:
-        text = file.read()
-    try:
-        values = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not JSON: {error}; {advice}.") from None
-    if not isinstance(values, dict):
-        raise ValueError(
-            f"{path} contains a JSON {type(values).__name__}, expected an object; "
-            f"{advice}."
-        )
-    return values
+    return files.read_json(path) if files.exists(path) else {}
 
 
 def write_json(path: str, values: Any) -> None:

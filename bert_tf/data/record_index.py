@@ -176,16 +176,38 @@ def _load(path):
     try:
         with contextlib.closing(np.load(buffer, allow_pickle=False)) as arrays:
             description = json.loads(str(arrays["description"]))
+            offsets = arrays["offsets"].astype(np.int64)
+            is_sound = offsets.ndim == 1 and offsets.size and offsets[0] == 0
+            if not is_sound or (np.diff(offsets) <= 0).any():
+                raise ValueError("the offsets of records increase from 0")
             return RecordIndex(
-                offsets=arrays["offsets"].astype(np.int64),
+                offsets=offsets,
                 schema=schema_module.Schema.from_dicts(description["columns"]),
-                metadata=description["metadata"],
+                metadata=_checked_metadata(description["metadata"]),
             )
-    except (ValueError, KeyError, TypeError, EOFError, OSError, zipfile.BadZipFile):
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        EOFError,
+        OSError,
+        RecursionError,
+        zipfile.BadZipFile,
+    ):
         raise ValueError(
             f"{path}: not a side file of TFRecords; remove it to read the records "
             f"without it."
         ) from None
+
+
+def _checked_metadata(metadata):
+    """Returns the metadata after checking the types of what readers rely on."""
+    kinds = {"vocab_fingerprint": str, "vocab_file": str, "vocab_size": int}
+    for name, kind in kinds.items():
+        if not isinstance(metadata.get(name), kind | None):
+            raise TypeError(f"{name} is not of the type {kind.__name__}")
+    return metadata
 
 
 def _scan(path, size):

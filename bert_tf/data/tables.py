@@ -139,7 +139,7 @@ def _read_json_lines(
 def _json_row(place, line, columns, list_columns, optional_lists):
     try:
         record = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{place}: not JSON ({error}).") from None
     if not isinstance(record, dict):
         raise ValueError(

@@ -255,14 +255,7 @@ def _merged_data(earlier, data):
 def _read(path):
     if not files.exists(path):
         return None
-    with files.open_file(path) as file:
-        try:
-            return json.load(file)
-        except json.JSONDecodeError as error:
-            raise ValueError(
-                f"{path} is not valid JSON ({error}); remove it to create a new model "
-                "card."
-            ) from None
+    return files.read_json(path, advice="remove it to create a new model card")
 
 
 def _is_edited(path):

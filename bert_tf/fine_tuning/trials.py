@@ -249,5 +249,4 @@ def _write_json(path, value):
 def _read(path):
     if not files.exists(path):
         return None
-    with files.open_file(path) as file:
-        return json.load(file)
+    return files.read_json(path, advice="remove it to repeat the run")

@@ -113,17 +113,7 @@ class BertConfig:
             FileNotFoundError: the file does not exist.
             ValueError: the file is not a JSON object, or a value in it is wrong.
         """
-        with files.open_file(path) as file:
-            text = file.read()
-        try:
-            values = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{path} is not JSON: {error}.") from error
-        if not isinstance(values, dict):
-            raise ValueError(
-                f"{path} contains a JSON {type(values).__name__}, expected an object "
-                "with keys such as hidden_size."
-            )
+        values = files.read_json(path, advice="expected keys such as hidden_size")
         try:
             return cls.from_dict(values)
         except ValueError as error:

@@ -43,7 +43,7 @@ def read(
             continue
         try:
             fields = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(
                 f"{place()}: invalid JSON ({error}); expected one object per line."
             ) from None

@@ -69,8 +69,7 @@ def load(stem: str) -> Part | None:
     """Returns a part, or None if it is not complete."""
     if not files.exists(stem + ".json"):
         return None
-    with files.open_file(stem + ".json") as file:
-        saved = json.load(file)
+    saved = files.read_json(stem + ".json")
     return Part(
         stem=stem,
         languages=tuple(saved["languages"]),

@@ -219,7 +219,7 @@ def _post(url, body):
     )
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as reply:
-            return json.loads(reply.read())
+            text = reply.read()
     except urllib.error.HTTPError as error:
         with error:
             raise ValueError(f"{url} refused the query: {_refusal(error)}.") from error
@@ -231,14 +231,15 @@ def _post(url, body):
         raise TimeoutError(
             f"{url} did not answer within {TIMEOUT_SECONDS:.0f} seconds."
         ) from error
-    except ValueError as error:
-        raise ValueError(f"{url} did not return JSON: {error}.") from error
+    return files.parse_json(
+        text, f"The answer of {url}", advice="expected the REST API of a model server"
+    )
 
 
 def _refusal(error):
     text = error.read().decode("utf-8", "replace")
     try:
         text = json.loads(text)["error"]
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         text = text or error.reason
     return f"{error.code}, {' '.join(str(text).split())[:300].rstrip('.')}"

@@ -1,7 +1,6 @@
 """Loads the predictor of any training run from its output_dir."""
 
 import importlib
-import json
 import os
 from typing import Any
 
@@ -60,8 +59,7 @@ def _kind(run_dir):
             f"{run_dir} contains no task.json; expected the output_dir of a training "
             "run."
         )
-    with files.open_file(path) as file:
-        try:
-            return json.load(file)["task"]
-        except (ValueError, TypeError, KeyError) as error:
-            raise ValueError(f"{path} does not name the run's task.") from error
+    kind = files.read_json(path).get("task")
+    if not isinstance(kind, str):
+        raise ValueError(f"{path} does not name the run's task.")
+    return kind

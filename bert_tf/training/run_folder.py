@@ -199,9 +199,11 @@ class RunFolder:
             for line in file:
                 try:
                     values = json.loads(line)
-                except json.JSONDecodeError:
+                except (ValueError, RecursionError):
                     break
-                if not isinstance(values, dict) or "step" not in values:
+                if not isinstance(values, dict):
+                    break
+                if not isinstance(values.get("step"), int):
                     break
                 lines.append(values)
         return lines
@@ -268,14 +270,9 @@ class RunFolder:
         """Returns the content of a file in the folder, or None if there is none."""
         if not files.exists(self._file(name)):
             return None
-        with files.open_file(self._file(name)) as file:
-            try:
-                return json.load(file)
-            except json.JSONDecodeError as error:
-                raise ValueError(
-                    f"{self._file(name)} is not valid JSON ({error}); expected the "
-                    "file that a training run writes."
-                ) from None
+        return files.read_json(
+            self._file(name), advice="expected the file that a training run writes"
+        )
 
     def _file(self, name):
         return os.path.join(self.path, name)

@@ -214,5 +214,5 @@ def test_broken_facts_are_one_clear_line(run_dir):
     model_card.write(str(run_dir), card(training=TRAINING))
     assert json.loads((run_dir / "model_card.json").read_text())["labels"]
     (run_dir / "model_card.json").write_text("{")
-    with pytest.raises(ValueError, match=r"model_card\.json is not valid JSON"):
+    with pytest.raises(ValueError, match=r"model_card\.json is not JSON"):
         model_card.write(str(run_dir), evaluated())

@@ -146,7 +146,7 @@ def test_models_of_all_tasks_are_asked_as_their_runs(where, exports):
             "refused the query: 404, Servable not found",
         ),
         ((500, b"<html>oh</html>"), "refused the query: 500, <html>oh</html>"),
-        ((200, b"hello"), "did not return JSON"),
+        ((200, b"hello"), "is not JSON"),
         ((200, {"predictions": []}), "returned no outputs but"),
     ],
 )

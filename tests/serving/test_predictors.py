@@ -68,7 +68,8 @@ def test_inputs_of_the_wrong_kind_are_refused(run, inputs, message, request):
             {"task.json": {"task": "classification"}},
             "lacks max_seq_length, do_lower_case, labels",
         ),
-        ({"task.json": []}, "does not name the run's task"),
+        ({"task.json": []}, "contains a JSON list, expected an object"),
+        ({"task.json": {"task": ["a"]}}, "does not name the run's task"),
     ],
 )
 def test_a_folder_without_a_run_is_refused(tmp_path, files, message):

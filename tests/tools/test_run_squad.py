@@ -66,7 +66,7 @@ def test_questions_in_scores_and_answers_out(answer, tmp_path):
 @pytest.mark.parametrize(
     "content, message",
     [
-        ("{", "quiz.json: not JSON"),
+        ("{", "quiz.json is not JSON"),
         ("{}", "quiz.json: data is missing"),
         (
             json.dumps(article(answers=[{"text": "Berta", "answer_start": 3}])),
@@ -91,7 +91,7 @@ def test_a_mistake_in_the_last_file_shows_before_the_first_is_trained_on(
     files = f"{tmp_path / 'quiz.json'},{tmp_path / 'last.json'}"
     result = answer(train_file=files)
     assert result.exit_code == 1
-    assert "last.json: not JSON" in refusal(result)
+    assert "last.json is not JSON" in refusal(result)
     assert not (tmp_path / "run").exists()
 
 

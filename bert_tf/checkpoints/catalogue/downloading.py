@@ -258,7 +258,7 @@ def _read_version(part: str, url: str) -> _Version | None:
     try:
         with open(_description(part), encoding="utf-8") as file:
             version = _Version(**json.load(file))
-    except (OSError, TypeError, ValueError):
+    except (OSError, TypeError, ValueError, RecursionError):
         return None
     is_ours = version.url == url and isinstance(version.validator, str)
     return version if is_ours and os.path.exists(part) else None

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.checkpoints import companion_files
+from bert_tf import files
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.modeling import config as config_module
 
@@ -98,7 +98,7 @@ def read(folder: str) -> Description:
             unsupported BERT variant, or a value is out of range.
     """
     path = os.path.join(folder, NAME)
-    values = companion_files.read_json(path, advice=COPY_AGAIN)
+    values = files.read_json(path, advice=COPY_AGAIN)
     _check_architecture(values, path)
     _check_variant(values, path)
     fields = {field: values[field] for field in _SHARED_FIELDS if field in values}

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from bert_tf import files
-from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
@@ -51,9 +50,7 @@ def is_at(path: str | os.PathLike[str]) -> bool:
     if hugging_face_config.NAME not in found:
         return False
     try:
-        values = companion_files.read_json(
-            os.path.join(folder, hugging_face_config.NAME)
-        )
+        values = files.read_json(os.path.join(folder, hugging_face_config.NAME))
     except ValueError:
         return False
     return "model_type" in values

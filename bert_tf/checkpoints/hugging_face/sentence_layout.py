@@ -70,9 +70,7 @@ def pooling(folder: str) -> str | None:
     path = os.path.join(folder, _POOLING_CONFIG)
     if not files.exists(path):
         return None
-    chosen = _chosen(
-        companion_files.read_json(path, advice=hugging_face_config.COPY_AGAIN)
-    )
+    chosen = _chosen(files.read_json(path, advice=hugging_face_config.COPY_AGAIN))
     kinds = [kind for kind, mode in _MODES.items() if chosen == (mode,)]
     return kinds[0] if kinds else None
 
@@ -86,9 +84,7 @@ def notes(folder: str) -> list[str]:
     found = []
     path = os.path.join(folder, _POOLING_CONFIG)
     if files.exists(path):
-        chosen = _chosen(
-            companion_files.read_json(path, advice=hugging_face_config.COPY_AGAIN)
-        )
+        chosen = _chosen(files.read_json(path, advice=hugging_face_config.COPY_AGAIN))
         if chosen and pooling(folder) is None:
             found.append(
                 f"It is pooled with {', '.join(chosen)} in sentence-transformers; "

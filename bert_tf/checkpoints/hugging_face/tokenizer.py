@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from bert_tf import files
-from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints.hugging_face import config as hugging_face_config
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.tokenization import wordpiece
@@ -53,7 +52,7 @@ def read(folder: str) -> Description:
         if name not in names:
             return {}
         path = os.path.join(folder, name)
-        return companion_files.read_json(path, advice=hugging_face_config.COPY_AGAIN)
+        return files.read_json(path, advice=hugging_face_config.COPY_AGAIN)
 
     options, whole = read_json(OPTIONS_NAME), read_json(NAME)
     tokens, notes = _tokens(folder, names, whole)

@@ -5,7 +5,6 @@ A `.keras` file is a zip of `config.json`, `metadata.json` and `model.weights.h5
 
 import contextlib
 import dataclasses
-import json
 import os
 import shutil
 import tempfile
@@ -201,9 +200,10 @@ def _read_json(archive: zipfile.ZipFile, name: str, path: str) -> dict[str, Any]
             f"{_MAX_JSON_BYTES}; Keras did not write this file."
         )
     try:
-        values = json.loads(archive.read(info))
-    except (ValueError, RecursionError, *_ZIP_ERRORS) as error:
+        text = archive.read(info)
+    except _ZIP_ERRORS as error:
         raise ValueError(f"{path}: its {name} cannot be read: {error}.") from None
+    values = files.parse_json(text, f"{path}: its {name}", advice="save it again")
     if not isinstance(values, dict):
         raise ValueError(f"{path}: its {name} is not a JSON object.")
     return values

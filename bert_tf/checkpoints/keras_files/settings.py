@@ -95,7 +95,7 @@ def infer_from_weights(path: str, own: Any) -> Settings:
         return _with_companions(path, Settings())
     try:
         own = json.loads(own)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         own = None
     if not isinstance(own, dict) or not isinstance(own.get("config"), dict):
         raise ValueError(f"{path}: its attribute {archive.OWN_KEY} is damaged.")

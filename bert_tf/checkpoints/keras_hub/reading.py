@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from bert_tf import files
-from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints.keras_files import archive
@@ -51,7 +50,7 @@ def is_at(path: str | os.PathLike[str]) -> bool:
     if not files.exists(config_file):
         return False
     try:
-        return "registered_name" in companion_files.read_json(config_file)
+        return "registered_name" in files.read_json(config_file)
     except (OSError, ValueError):  # Most likely a damaged preset.
         return files.exists(os.path.join(path, WEIGHTS_FILE))
 
@@ -68,7 +67,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         ImportError: KerasHub is not installed.
     """
     path = os.fspath(path)
-    described = companion_files.read_json(os.path.join(path, CONFIG_FILE))
+    described = files.read_json(os.path.join(path, CONFIG_FILE))
     _check_class(described, path)
     library.library()
     config = _config(described, path)
@@ -131,7 +130,7 @@ def _head(path: str) -> tuple[checkpoint_heads.Head, tuple[str, ...]]:
     task_file = os.path.join(path, TASK_FILE)
     if not files.exists(task_file):
         return encoder, ()
-    task = companion_files.read_json(task_file)
+    task = files.read_json(task_file)
     name = task.get("class_name")
     has_weights = files.exists(os.path.join(path, TASK_WEIGHTS_FILE))
     if name not in library.CLASSIFIERS or not has_weights:
@@ -150,17 +149,19 @@ def _check_files(path: str, head: checkpoint_heads.Head) -> None:
     shards_file = os.path.join(path, SHARDS_FILE)
     names = [WEIGHTS_FILE]
     if files.exists(shards_file):
-        found = companion_files.read_json(shards_file).get("weight_map", {}).values()
-        names = [name for one in found for name in _listed(one)]
+        weight_map = files.read_json(shards_file).get("weight_map")
+        if not isinstance(weight_map, dict):
+            raise ValueError(f"{shards_file} has no weight_map; copy it again.")
+        names = [name for one in weight_map.values() for name in _listed(one)]
     if head.kind != "encoder":
         names.append(TASK_WEIGHTS_FILE)
     for name in dict.fromkeys(names):
-        if os.path.basename(name) != name:
+        if not isinstance(name, str) or os.path.basename(name) != name:
             raise ValueError(f"{shards_file} names {name}, a file outside the folder.")
         archive.check_weights_file(os.path.join(path, name))
 
 
-def _listed(names: Any) -> list[str]:
+def _listed(names: Any) -> list[Any]:
     return names if isinstance(names, list) else [names]
 
 
@@ -196,7 +197,7 @@ def _casing(path: str) -> tuple[bool | None, tuple[str, ...]]:
     path = os.path.join(path, TOKENIZER_FILE)
     values = None
     if files.exists(path):
-        values = companion_files.read_json(path).get("config")
+        values = files.read_json(path).get("config")
     if not isinstance(values, dict) or not isinstance(values.get("lowercase"), bool):
         return None, ()
     if values["lowercase"] and not values.get("strip_accents"):

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from bert_tf import files
-from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints.keras_hub import library
@@ -94,7 +93,7 @@ def library_outputs(
     task_file = os.path.join(path, reading.TASK_FILE)
     if not files.exists(task_file):
         return outputs
-    class_name: Any = companion_files.read_json(task_file)["class_name"]
+    class_name: Any = files.read_json(task_file)["class_name"]
     task = getattr(models, class_name).from_preset(path, preprocessor=None)
     return outputs | {"logits": np.asarray(task(inputs))}
 

@@ -151,7 +151,7 @@ def _head(
     path = os.path.join(assets, saved_model_writing.HEAD_FILE)
     if not files.exists(path):
         return checkpoint_heads.head_of(shapes)
-    values = companion_files.read_json(path)
+    values = files.read_json(path)
     try:
         return checkpoint_heads.head_of(
             shapes,

@@ -179,8 +179,7 @@ def _runs(input_dir):
         paths = [os.path.join(folder, name) for name in _FILES_OF_RUN]
         if not files.is_folder(folder) or not all(map(files.exists, paths)):
             continue
-        with files.open_file(paths[0]) as file:
-            task_name = json.load(file).get("task_name")
+        task_name = files.read_json(paths[0]).get("task_name")
         pairs = (line.split(" = ") for line in files.read_lines(paths[1]))
         yield folder, task_name, {name: float(value) for name, value in pairs}
 

@@ -2,7 +2,6 @@
 
 import bisect
 import dataclasses
-import json
 import logging
 import re
 
@@ -223,14 +222,10 @@ class _Reader:
         ]
 
     def _content(self):
-        with files.open_file(self._path) as file:
-            try:
-                return json.load(file)
-            except ValueError as error:
-                raise ValueError(
-                    f"{self._path}: not JSON ({error}); expected a file in SQuAD's "
-                    "format."
-                ) from None
+        with files.open_file(self._path, "rb") as file:
+            return files.parse_json(
+                file.read(), self._path, advice="expected a file in SQuAD's format"
+            )
 
     def _paragraph(self, paragraph, place):
         text = squad_json.value(paragraph, "context", str, place)

@@ -141,11 +141,8 @@ def read_by_id(path: str, kind: type) -> dict[str, Any]:
         OSError: the file cannot be read.
         ValueError: the file has a different format.
     """
-    with files.open_file(path) as file:
-        try:
-            content = json.load(file)
-        except ValueError as error:
-            raise ValueError(f"{path}: not JSON ({error}).") from None
+    with files.open_file(path, "rb") as file:
+        content = files.parse_json(file.read(), path)
     kinds = (int, float) if kind is float else kind
     expected = "a number" if kind is float else "text"
     if not isinstance(content, dict):

@@ -1,6 +1,5 @@
 """Reads SQuAD files as retrieval data: each question's passage is its paragraph."""
 
-import json
 from collections.abc import Iterator
 from collections.abc import Mapping
 
@@ -48,14 +47,11 @@ def read_questions(path: str) -> list[tuple[str, str, str]]:
 
 
 def _paragraphs(path: str) -> Iterator[squad_json.Paragraph]:
-    text = "\n".join(files.read_lines(path))
-    try:
-        content = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ValueError(
-            f"{path}:{error.lineno}: not JSON ({error.msg}); a file of JSON lines "
-            "needs the extension .jsonl."
-        ) from None
+    content = files.parse_json(
+        "\n".join(files.read_lines(path)),
+        path,
+        advice="a file of JSON lines needs the extension .jsonl",
+    )
     return squad_json.paragraphs(content, path)
 
 

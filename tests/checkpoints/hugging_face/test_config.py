@@ -172,7 +172,7 @@ def test_configurations_of_all_years_are_read(copied, changes):
         (b"", r"config\.json is not JSON"),
         (b"[1]", r"config\.json contains a JSON list, expected an object"),
         (b"\xff\xfe\x00", r"config\.json is not JSON"),
-        (b"[" * 200_000, r"config\.json is not JSON: maximum recursion depth"),
+        (b"[" * 200_000, r"config\.json is not JSON: it is nested too deeply"),
     ],
 )
 def test_a_file_that_is_no_configuration_is_refused(copied, text, message):

@@ -410,8 +410,11 @@ LAMBDA = {
             ),
             "do not match its model: .* could not be loaded",
         ),
-        (lambda m: {**m, "config.json": b"{"}, "its config.json cannot be read"),
-        (lambda m: {**m, "config.json": b"[" * 10**6}, "cannot be read: maximum"),
+        (lambda m: {**m, "config.json": b"{"}, "its config.json is not JSON"),
+        (
+            lambda m: {**m, "config.json": b"[" * 10**6},
+            "is not JSON: it is nested too deeply",
+        ),
         (lambda m: {**m, "config.json": b"[]"}, "its config.json is not a JSON"),
         (
             lambda m: {**m, "metadata.json": b" " * ((1 << 25) + 1)},

@@ -145,7 +145,7 @@ def test_what_cannot_be_trained_on_is_refused(read, changes, version_2, message)
 @pytest.mark.parametrize(
     "value, message",
     [
-        ("{", "quiz.json: not JSON"),
+        ("{", "quiz.json is not JSON"),
         ([], "expected an object with data, got []"),
         ({"data": {}}, "expected data to be a list, got {}"),
         ({"version": "1.1"}, "quiz.json: data is missing"),
