@@ -128,5 +128,6 @@ def open_source(
         folder = fetching.fetch(path, progress=progress)
         source = open_source(folder, "bert")
         do_lower_case = models.find(path).model.do_lower_case
-        return dataclasses.replace(source, do_lower_case=do_lower_case)
+        text = dataclasses.replace(source.text, do_lower_case=do_lower_case)
+        return dataclasses.replace(source, text=text)
     return module_of(format_name or detect(path)).open_source(path)

@@ -12,6 +12,7 @@ import numpy as np
 
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import names as checkpoint_names
+from bert_tf.checkpoints import text_encoding
 from bert_tf.modeling import config as config_module
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
@@ -31,9 +32,10 @@ class Source:
     ]
     head: checkpoint_heads.Head
     config: config_module.BertConfig | None = None  # None: not stored with the weights.
-    vocabulary: vocabulary_module.Vocabulary | None = None
-    do_lower_case: bool | None = None  # None: unknown.
-    pooling: str | None = None  # Of a text encoder: "cls", "mean" or "max".
+    # From text to ids, and from outputs to answers.
+    text: text_encoding.TextEncoding = dataclasses.field(
+        default_factory=text_encoding.TextEncoding
+    )
     # The format's own names of tensors that have no place in the release's BERT.
     unmapped: tuple[str, ...] = ()
     optimizer: tuple[str, ...] = ()  # Names of slots and counters.
@@ -42,6 +44,16 @@ class Source:
         default_factory=dict
     )
     notes: tuple[str, ...] = ()  # Sentences to show when the checkpoint is converted.
+
+    @property
+    def vocabulary(self) -> vocabulary_module.Vocabulary | None:
+        """The word pieces; None: not stored with the weights."""
+        return self.text.vocabulary
+
+    @property
+    def do_lower_case(self) -> bool | None:
+        """Whether text is lowercased; None: unknown."""
+        return self.text.do_lower_case
 
     def required_config(self) -> config_module.BertConfig:
         """Returns the configuration.

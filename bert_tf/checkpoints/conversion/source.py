@@ -31,12 +31,12 @@ def open_source(
         needs_vocabulary=False,
     )
     known_casing = (source.do_lower_case, options.do_lower_case) != (None, None)
-    return dataclasses.replace(
-        source,
-        config=start.config,
+    text = dataclasses.replace(
+        source.text,
         vocabulary=start.vocabulary,
         do_lower_case=start.do_lower_case if known_casing else None,
     )
+    return dataclasses.replace(source, config=start.config, text=text)
 
 
 def with_head(

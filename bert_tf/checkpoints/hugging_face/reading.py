@@ -12,6 +12,7 @@ from bert_tf import files
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
+from bert_tf.checkpoints import text_encoding
 from bert_tf.checkpoints.hugging_face import config as hugging_face_config
 from bert_tf.checkpoints.hugging_face import names
 from bert_tf.checkpoints.hugging_face import sentence_layout
@@ -95,9 +96,11 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         read_each=lambda wanted: _read_each(by_name, wanted),
         head=head,
         config=described.config,
-        vocabulary=text.vocabulary,
-        do_lower_case=text.do_lower_case,
-        pooling=sentence_layout.pooling(folder),
+        text=text_encoding.TextEncoding(
+            vocabulary=text.vocabulary,
+            do_lower_case=text.do_lower_case,
+            pooling=sentence_layout.pooling(folder),
+        ),
         unmapped=weights.unmapped,
         own_names={name: own_name for name, (own_name, _) in by_name.items()},
         notes=(

@@ -97,7 +97,7 @@ def write(
             config.max_position_embeddings,
         )
         if source.head.kind == "encoder":
-            sentence_layout.write(folder, config, source.pooling)
+            sentence_layout.write(folder, config, source.text.pooling)
     pad_id = 0 if vocabulary is None else vocabulary.pad_id
     companion_files.write_json(
         os.path.join(folder, hugging_face_config.NAME),

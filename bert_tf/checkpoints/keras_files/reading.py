@@ -80,8 +80,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         read_each=lambda wanted: _read_each(path, create, wanted),
         head=checkpoint_heads.with_labels(head, settings.labels),
         config=settings.config,
-        vocabulary=settings.vocabulary,
-        do_lower_case=settings.do_lower_case,
+        text=settings.text,
         notes=tuple(_notes(settings)),
     )
 
@@ -189,10 +188,10 @@ def _read_each(
 
 
 def _notes(settings: settings_module.Settings) -> Iterator[str]:
-    if settings.vocabulary is None:
+    if settings.text.vocabulary is None:
         yield (
             "Keras files contain no vocabulary, and there is no vocab.txt beside it; "
             "pass --vocab_file."
         )
-    if settings.do_lower_case is None:
+    if settings.text.do_lower_case is None:
         yield "Keras files do not record whether the text was lowercased."

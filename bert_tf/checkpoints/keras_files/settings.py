@@ -15,6 +15,7 @@ from typing import Any
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import source as source_module
+from bert_tf.checkpoints import text_encoding
 from bert_tf.checkpoints.keras_files import archive
 from bert_tf.modeling import config as config_module
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -42,8 +43,9 @@ class Settings:
     kind: str | None = None  # Kind of head, a key of `heads.HEADS`.
     task: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # Of task.json.
     config: config_module.BertConfig | None = None
-    vocabulary: vocabulary_module.Vocabulary | None = None
-    do_lower_case: bool | None = None
+    text: text_encoding.TextEncoding = dataclasses.field(
+        default_factory=text_encoding.TextEncoding
+    )
     labels: tuple[str, ...] | None = None  # Names of classes or tags.
     label_kind: str | None = None  # Of a classifier.
 
@@ -109,7 +111,7 @@ def values_of(source: source_module.Source, *, with_vocabulary: bool) -> dict[st
     """Returns the values of a `Source` that this package adds to a file, for JSON."""
     values = {
         "head": source.head.kind,
-        "do_lower_case": source.do_lower_case,
+        **source.text.to_dict(),
         "labels": source.head.labels and list(source.head.labels),
         "label_kind": source.head.label_kind,
     }
@@ -146,8 +148,9 @@ def _own(path: str, own: Any) -> Settings:
     if isinstance(tokens, list):
         vocabulary = vocabulary_module.Vocabulary(map(str, tokens), source=path)
     return Settings(
-        vocabulary=vocabulary,
-        do_lower_case=_boolean(own.get("do_lower_case")),
+        text=text_encoding.TextEncoding.from_dict(
+            own, path=path, vocabulary=vocabulary
+        ),
         labels=_texts(labels),
         label_kind=own.get("label_kind"),
     )
@@ -159,19 +162,17 @@ def _with_companions(path: str, settings: Settings) -> Settings:
     found: dict[str, Any] = {"task": task}
     if settings.config is None:
         found["config"] = companion_files.read_config(folder)
-    if settings.vocabulary is None:
-        found["vocabulary"] = companion_files.read_vocabulary(folder)
-    if settings.do_lower_case is None:
-        found["do_lower_case"] = _boolean(task.get("do_lower_case"))
+    vocabulary = settings.text.vocabulary
+    if vocabulary is None:
+        vocabulary = companion_files.read_vocabulary(folder)
+    found["text"] = text_encoding.TextEncoding.from_dict(
+        {**task, **settings.text.to_dict()}, path=path, vocabulary=vocabulary
+    )
     if settings.label_kind is None:
         found["label_kind"] = task.get("label_kind")
     if settings.labels is None:
         found["labels"] = _texts(task.get("labels"))
     return dataclasses.replace(settings, **found)
-
-
-def _boolean(value: Any) -> bool | None:
-    return value if isinstance(value, bool) else None
 
 
 def _texts(values: Any) -> tuple[str, ...] | None:

@@ -16,6 +16,7 @@ import numpy as np
 from bert_tf import files
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import source as source_module
+from bert_tf.checkpoints import text_encoding
 from bert_tf.checkpoints.keras_files import archive
 from bert_tf.checkpoints.keras_hub import library
 from bert_tf.modeling import config as config_module
@@ -82,8 +83,9 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         read_each=lambda wanted: _read_each(path, config, head, wanted),
         head=head,
         config=config,
-        vocabulary=_vocabulary(path),
-        do_lower_case=do_lower_case,
+        text=text_encoding.TextEncoding(
+            vocabulary=_vocabulary(path), do_lower_case=do_lower_case
+        ),
         own_names=library.places(config.num_hidden_layers, head.kind),
         notes=(*notes, *tokenizer_notes),
     )

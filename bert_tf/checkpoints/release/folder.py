@@ -10,6 +10,7 @@ reads our checkpoints, and a run begun by the 2018 code can be continued here.
 import os
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
+from bert_tf.checkpoints import text_encoding
 from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import state_file
 from bert_tf.tokenization import full
@@ -74,9 +76,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         read_each=lambda wanted: _read_each(prefix, wanted),
         head=checkpoint_heads.head_of_task(shapes, task),
         config=companion_files.read_config(folder),
-        vocabulary=companion_files.read_vocabulary(folder),
-        do_lower_case=_do_lower_case(prefix, task.get("do_lower_case")),
-        pooling=task.get("pooling"),
+        text=_text(prefix, folder, task),
         optimizer=tuple(sorted(set(found) - set(shapes))),
     )
 
@@ -121,12 +121,11 @@ def _task(source: source_module.Source) -> dict[str, Any]:
         "task": source.head.kind,
         "do_lower_case": source.do_lower_case,
     }
+    task |= source.text.to_dict()
     if source.head.labels is not None:
         task["labels"] = list(source.head.labels)
     if source.head.label_kind != checkpoint_heads.SINGLE_LABEL:
         task["label_kind"] = source.head.label_kind
-    if source.pooling is not None:
-        task["pooling"] = source.pooling
     return task
 
 
@@ -143,6 +142,17 @@ def _looks_like_checkpoint(path: str) -> bool:
 def _read_each(prefix: str, wanted: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
     for name, tensor in bundle.read_each(prefix, wanted):
         yield name, tensor.astype("float32", copy=False)
+
+
+def _text(
+    prefix: str, folder: str, task: Mapping[str, Any]
+) -> text_encoding.TextEncoding:
+    casing = _do_lower_case(prefix, task.get("do_lower_case"))
+    return text_encoding.TextEncoding.from_dict(
+        {**task, "do_lower_case": casing},
+        path=os.path.join(folder, companion_files.TASK_FILE),
+        vocabulary=companion_files.read_vocabulary(folder),
+    )
 
 
 def _do_lower_case(prefix: str, recorded: bool | None) -> bool | None:

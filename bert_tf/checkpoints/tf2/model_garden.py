@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import source as source_module
+from bert_tf.checkpoints import text_encoding
 from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.tf2 import object_graph
 from bert_tf.modeling import config as config_module
@@ -65,7 +66,9 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         read_each=weights.read_each,
         head=checkpoint_heads.head_of(weights.shapes),
         config=config,
-        vocabulary=companion_files.read_vocabulary(folder),
+        text=text_encoding.TextEncoding(
+            vocabulary=companion_files.read_vocabulary(folder)
+        ),
         unmapped=weights.unmapped,
         optimizer=weights.optimizer,
         own_names=weights.own_names,

@@ -14,6 +14,7 @@ from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
+from bert_tf.checkpoints import text_encoding
 from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.tf2 import object_graph
 from bert_tf.checkpoints.tf2 import saved_model_graph
@@ -71,8 +72,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         read_each=weights.read_each,
         head=_head(assets, weights.shapes),
         config=config,
-        vocabulary=companion_files.read_vocabulary(assets),
-        do_lower_case=_do_lower_case(prefix, computation),
+        text=_text(assets, _do_lower_case(prefix, computation)),
         unmapped=weights.unmapped,
         optimizer=weights.optimizer,
         own_names=weights.own_names,
@@ -161,6 +161,16 @@ def _head(
         )
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(f"{path} does not describe a head: {error}.") from error
+
+
+def _text(assets: str, do_lower_case: bool | None) -> text_encoding.TextEncoding:
+    path = os.path.join(assets, saved_model_writing.TEXT_FILE)
+    values = companion_files.read_json(path) if files.exists(path) else {}
+    return text_encoding.TextEncoding.from_dict(
+        {"do_lower_case": do_lower_case} | values,
+        path=path,
+        vocabulary=companion_files.read_vocabulary(assets),
+    )
 
 
 def _do_lower_case(

@@ -26,6 +26,7 @@ from bert_tf.checkpoints import source as source_module
 from bert_tf.modeling import bert
 
 HEAD_FILE = "head.json"
+TEXT_FILE = "text_encoding.json"
 # Our names of the features -> TF Hub's.
 _HUB_NAMES = {
     "input_ids": "input_word_ids",
@@ -127,6 +128,9 @@ class _Module(tf.Module):
             }
             paths.append(os.path.join(folder, HEAD_FILE))
             companion_files.write_json(paths[-1], head)
+        if source.text.stated():
+            paths.append(os.path.join(folder, TEXT_FILE))
+            companion_files.write_json(paths[-1], source.text.to_dict())
         self.files = [tf.saved_model.Asset(path) for path in paths]
         if source.vocabulary is not None:
             path = os.path.join(folder, companion_files.VOCAB_FILE)

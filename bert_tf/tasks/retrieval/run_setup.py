@@ -124,7 +124,7 @@ def _task_of_options(
     start: starting_point.StartingPoint,
 ) -> retrieval_task.Task:
     is_bi_encoder = options.model == retrieval_options.BI_ENCODER
-    recorded = start.source.pooling if start.source else None
+    recorded = start.source.text.pooling if start.source else None
     pooling = options.pooling or recorded or rankers.DEFAULT_POOLING
     return retrieval_task.Task(
         model=options.model,

@@ -72,6 +72,7 @@ def source_and_model(kind, changes):
     from bert_tf.checkpoints import heads as checkpoint_heads
     from bert_tf.checkpoints import names as checkpoint_names
     from bert_tf.checkpoints import source as source_module
+    from bert_tf.checkpoints import text_encoding
     from bert_tf.modeling import config as config_module
     from bert_tf.tokenization import vocabulary as vocabulary_module
 
@@ -108,8 +109,7 @@ def source_and_model(kind, changes):
         read_each=lambda wanted: ((name, arrays[name]) for name in wanted),
         head=its_head,
         config=sizes,
-        vocabulary=tokens,
-        do_lower_case=True,
+        text=text_encoding.TextEncoding(vocabulary=tokens, do_lower_case=True),
     )
     return its_source, model
 

@@ -394,11 +394,11 @@ def test_how_vectors_of_texts_are_made_is_kept_or_told(
     (folder / "1_Pooling" / "config.json").write_text(json.dumps(modes))
     (folder / module).mkdir()
     source = hugging_face.open_source(folder)
-    assert source.pooling == pooling
+    assert source.text.pooling == pooling
     written = tmp_path / "written"
     written.mkdir()
     hugging_face.write(source, written)
-    assert hugging_face.open_source(written).pooling == (pooling or "mean")
+    assert hugging_face.open_source(written).text.pooling == (pooling or "mean")
     notes = source.notes
     told = [note for note in notes if "sentence-transformers" in note]
     assert len(told) == (expected is not None)

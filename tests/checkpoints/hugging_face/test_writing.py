@@ -11,6 +11,7 @@ from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import hugging_face
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import names as checkpoint_names
+from bert_tf.checkpoints import text_encoding
 from bert_tf.checkpoints.hugging_face import names
 from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import folder as release_folder
@@ -62,8 +63,8 @@ def native_source(tmp_path):
         (prefix.parent / "bert_config.json").write_text(CONFIG.to_json_string())
         TOKENS.save(prefix.parent / "vocab.txt")
         source = release_folder.open_source(prefix)
-        changes = {"head": its_head, "do_lower_case": True} | changes
-        return dataclasses.replace(source, **changes)
+        text = dataclasses.replace(source.text, do_lower_case=True)
+        return dataclasses.replace(source, **{"head": its_head, "text": text} | changes)
 
     return create
 
@@ -169,7 +170,9 @@ def test_from_there_to_native_and_back_is_bit_identical(
     bundle.save(prefix, arrays_of(first))
     (tmp_path / "bert_config.json").write_text(first.config.to_json_string())
     between = dataclasses.replace(
-        release_folder.open_source(prefix), head=first.head, do_lower_case=True
+        release_folder.open_source(prefix),
+        head=first.head,
+        text=text_encoding.TextEncoding(do_lower_case=True),
     )
     assert between.config == first.config
     folder = tmp_path / "back"
@@ -196,7 +199,7 @@ def test_from_there_to_native_and_back_is_bit_identical(
     [
         ({"config": None}, "has no model configuration; pass its bert_config.json"),
         (
-            {"do_lower_case": None},
+            {"text": text_encoding.TextEncoding(vocabulary=TOKENS)},
             "lowercased text; pass --do_lower_case",
         ),
         (
@@ -227,7 +230,7 @@ def test_what_would_make_a_broken_folder_is_refused_before_writing(
 
 
 def test_without_a_vocabulary_only_the_model_is_written(tmp_path, native_source):
-    source = native_source("encoder", vocabulary=None, do_lower_case=None)
+    source = native_source("encoder", text=text_encoding.TextEncoding())
     hugging_face.write(source, tmp_path / "native")  # Beside what is there.
     written = {path.name for path in (tmp_path / "native").iterdir()}
     assert {"config.json", "model.safetensors"} <= written

@@ -16,6 +16,7 @@ from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import keras_files
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
+from bert_tf.checkpoints import text_encoding
 from bert_tf.modeling import config as config_module
 from bert_tf.optimization import adam_weight_decay
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -177,8 +178,9 @@ def test_what_keras_has_no_place_for_survives_in_a_file_of_ours(tmp_path, suffix
         model,
         "classification",
         head=dataclasses.replace(HEADS["classification"], labels=LABELS),
-        vocabulary=vocabulary_module.Vocabulary(TOKENS),
-        do_lower_case=True,
+        text=text_encoding.TextEncoding(
+            vocabulary=vocabulary_module.Vocabulary(TOKENS), do_lower_case=True
+        ),
     )
     path = tmp_path / f"model{suffix}"
     keras_files.write(written, path)

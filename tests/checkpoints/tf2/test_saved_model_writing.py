@@ -13,6 +13,7 @@ import tensorflow as tf
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
+from bert_tf.checkpoints import text_encoding
 from bert_tf.checkpoints.conversion import probe
 from bert_tf.checkpoints.tf2 import saved_model
 from bert_tf.modeling import config as config_module
@@ -59,8 +60,9 @@ def _source(kind, *, without=(), **changes):
         read_each=lambda wanted: ((name, arrays[name]) for name in wanted),
         head=head,
         config=CONFIG,
-        vocabulary=vocabulary_module.Vocabulary(TOKENS),
-        do_lower_case=False,
+        text=text_encoding.TextEncoding(
+            vocabulary=vocabulary_module.Vocabulary(TOKENS), do_lower_case=False
+        ),
     )
     return dataclasses.replace(source, **changes), model
 
@@ -214,7 +216,7 @@ def test_weights_that_no_model_has_are_kept(tmp_path):
 
 
 def test_what_is_not_known_is_not_written(tmp_path):
-    source, _ = _source("encoder", vocabulary=None, do_lower_case=None)
+    source, _ = _source("encoder", text=text_encoding.TextEncoding())
     saved_model.write(source, str(tmp_path))
     again = saved_model.open_source(tmp_path)
     assert again.vocabulary is None

@@ -1,0 +1,161 @@
+"""`TextEncoding`: what a checkpoint says about the way from text to answer.
+
+A checkpoint's weights do not say how a text becomes ids, or how the vectors of its
+pieces become one vector or one score. Each format records what it can; the record
+travels with the `Source` from one format to the next.
+"""
+
+import dataclasses
+from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Any
+from typing import Self
+
+from bert_tf.modeling import pooling as pooling_module
+from bert_tf.tokenization import vocabulary as vocabulary_module
+
+IDENTITY = "identity"
+SIGMOID = "sigmoid"
+ACTIVATIONS = (IDENTITY, SIGMOID)
+COSINE = "cosine"
+DOT = "dot"
+SIMILARITIES = (COSINE, DOT, "euclidean", "manhattan")
+# Types of the values of `to_dict`.
+_TYPES: Mapping[str, type] = {
+    "do_lower_case": bool,
+    "strip_accents": bool,
+    "never_split": list,
+    "max_seq_length": int,
+    "pooling": str,
+    "normalize": bool,
+    "prompts": dict,
+    "default_prompt_name": str,
+    "similarity": str,
+    "output_activation": str,
+}
+_CHOICES = {
+    "pooling": pooling_module.KINDS,
+    "similarity": SIMILARITIES,
+    "output_activation": ACTIVATIONS,
+}
+# What retrieval runs that did not record it always did, by their kind of model.
+_UNRECORDED: Mapping[Any, Mapping[str, Any]] = {
+    "bi_encoder": {"normalize": True, "similarity": COSINE},
+    "cross_encoder": {"output_activation": IDENTITY},
+}
+# Fields of the tokenizer; the other ones belong to sentence encoders and rankers.
+_OF_TOKENIZER = ("do_lower_case", "strip_accents", "never_split")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TextEncoding:
+    """How text becomes ids, and outputs become an answer; None where it is unknown."""
+
+    vocabulary: vocabulary_module.Vocabulary | None = None
+    do_lower_case: bool | None = None
+    strip_accents: bool | None = None  # None: if `do_lower_case`, as in 2018.
+    never_split: tuple[str, ...] = ()  # Texts that are kept whole as one piece.
+    max_seq_length: int | None = None  # In pieces, including [CLS] and [SEP].
+    # The vector of a text: one of `pooling.KINDS`.
+    pooling: str | None = None
+    normalize: bool | None = None  # Whether the vector has length 1.
+    # Name -> text that is put before a text, such as "query" -> "query: ".
+    prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    default_prompt_name: str | None = None  # The prompt of a text without a name.
+    similarity: str | None = None  # Of two vectors: one of `SIMILARITIES`.
+    # What turns the logit of a head with one output into a score.
+    output_activation: str | None = None
+
+    def __post_init__(self) -> None:
+        for field, choices in _CHOICES.items():
+            value = getattr(self, field)
+            if value is not None and value not in choices:
+                raise ValueError(
+                    f"{field} is {value!r}; expected one of {', '.join(choices)}."
+                )
+        name = self.default_prompt_name
+        if name is not None and name not in self.prompts:
+            raise ValueError(
+                f"default_prompt_name is {name!r}; expected one of the prompts "
+                f"{', '.join(self.prompts) or '(there are none)'}."
+            )
+
+    @classmethod
+    def from_dict(
+        cls,
+        values: Mapping[str, Any],
+        *,
+        path: str,
+        vocabulary: vocabulary_module.Vocabulary | None = None,
+    ) -> Self:
+        """Returns the record with the values that `to_dict` gave; ignores other keys.
+
+        Args:
+            values: a JSON object.
+            path: its file, for error messages.
+            vocabulary: `to_dict` does not contain it.
+
+        Raises:
+            ValueError: a value has the wrong type or is unknown.
+        """
+        values = {**_UNRECORDED.get(values.get("model"), {}), **values}
+        known = {key: values[key] for key in _TYPES if values.get(key) is not None}
+        # Of a task with other answers: the length of its training, not of its texts.
+        if not {"pooling", "output_activation"} & known.keys():
+            known.pop("max_seq_length", None)
+        for key, value in known.items():
+            expected = _TYPES[key]
+            # A bool is an int in Python, but not in a configuration.
+            if not isinstance(value, expected) or (
+                expected is int and isinstance(value, bool)
+            ):
+                raise ValueError(
+                    f"{path}: {key} is {value!r:.60}, expected type "
+                    f"{expected.__name__}; correct or remove it."
+                )
+        texts = (*known.get("never_split", ()), *known.get("prompts", {}).values())
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError(
+                f"{path}: never_split and prompts must contain strings; correct or "
+                "remove them."
+            )
+        if "never_split" in known:
+            known["never_split"] = tuple(known["never_split"])
+        try:
+            return cls(vocabulary=vocabulary, **known)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns everything that is known but the vocabulary, for JSON."""
+        values = {name: getattr(self, name) for name in _TYPES}
+        values["never_split"] = list(self.never_split) or None
+        values["prompts"] = dict(self.prompts) or None
+        return {name: value for name, value in values.items() if value is not None}
+
+    def stated(self) -> tuple[str, ...]:
+        """Returns the fields that vocabulary and casing alone do not describe.
+
+        Fields with the value that they have by default are not among them.
+        """
+        defaults = {"do_lower_case"}
+        if self.strip_accents == self.do_lower_case:
+            defaults.add("strip_accents")
+        if not any(self.prompts.values()):
+            defaults |= {"prompts", "default_prompt_name"}
+        return tuple(name for name in self.to_dict() if name not in defaults)
+
+    def tokenizer_arguments(self) -> dict[str, Any]:
+        """Returns the keyword arguments of a tokenizer, besides the vocabulary."""
+        return {name: getattr(self, name) for name in _OF_TOKENIZER}
+
+    def prompt(self, names: Iterable[str] = ()) -> str:
+        """Returns the prompt with the first of some names, or else the default one.
+
+        Args:
+            names: names such as "query", the preferred one first.
+        """
+        for name in (*names, self.default_prompt_name):
+            if name is not None and name in self.prompts:
+                return self.prompts[name]
+        return ""
