@@ -16,6 +16,8 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 CONFIG_FILE = "bert_config.json"
 VOCAB_FILE = "vocab.txt"
 TASK_FILE = "task.json"
+# Key of task.json: `Vocabulary.fingerprint` of the vocab.txt beside it.
+FINGERPRINT = "vocab_fingerprint"
 
 
 def read_config(folder: str) -> config_module.BertConfig | None:
@@ -34,10 +36,29 @@ def read_vocabulary(folder: str) -> vocabulary_module.Vocabulary | None:
     """Returns the vocabulary in a folder, or None if it has none.
 
     Raises:
-        ValueError: the file is not a valid vocabulary.
+        ValueError: the file is not a valid vocabulary, or not the one whose fingerprint
+            is in the folder's task.json. (Older files have none.)
     """
     path = os.path.join(folder, VOCAB_FILE)
-    return vocabulary_module.Vocabulary.load(path) if files.exists(path) else None
+    if not files.exists(path):
+        return None
+    vocabulary = vocabulary_module.Vocabulary.load(path)
+    if read_task(folder).get(FINGERPRINT) not in (None, vocabulary.fingerprint):
+        raise ValueError(
+            f"{path} is not the vocabulary that the model was trained with: a line was "
+            f"changed, lost or added since {TASK_FILE} recorded its fingerprint. "
+            "Restore the file."
+        )
+    return vocabulary
+
+
+def with_fingerprint(
+    task: Mapping[str, Any], vocabulary: vocabulary_module.Vocabulary | None
+) -> dict[str, Any]:
+    """Returns the values of a task.json with the fingerprint of the vocabulary."""
+    if vocabulary is None:
+        return dict(task)
+    return {**task, FINGERPRINT: vocabulary.fingerprint}
 
 
 def read_task(folder: str) -> Mapping[str, Any]:

@@ -11,18 +11,14 @@ import dataclasses
 import os
 from typing import Any
 
-from bert_tf import files
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import formats
-from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
+from bert_tf.checkpoints import vocabulary_checks
 from bert_tf.modeling import config as config_module
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
-
-# Hugging Face tables are often padded to a multiple of 8, 64 or 128 rows.
-_MAX_PADDING = 128
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,6 +30,8 @@ class StartingPoint:
     vocabulary: vocabulary_module.Vocabulary | None
     do_lower_case: bool
     source: source_module.Source | None = None  # None: no checkpoint was given.
+    # Sentences about what cannot be checked; also logged.
+    warnings: tuple[str, ...] = ()
 
 
 def find(
@@ -58,7 +56,7 @@ def find(
     Raises:
         OSError: a file cannot be read.
         ValueError: something is neither given nor found, `do_lower_case` contradicts
-            the checkpoint, or the vocabulary does not fit the embedding table.
+            the checkpoint, or the vocabulary is not the checkpoint's.
         ImportError: the checkpoint's format needs a package that is not installed.
 
     Example:
@@ -121,13 +119,17 @@ def complete_source(
     """Returns what a run starts from, given an opened checkpoint; see `find`."""
     config = _config(bert_config_file, source)
     vocabulary = _vocabulary(vocab_file, source, is_needed=needs_vocabulary)
+    warning = None
     if vocabulary is not None:
         config.check_vocabulary_size(len(vocabulary))
+    if vocabulary is not None and vocab_file is not None and source is not None:
+        warning = vocabulary_checks.check_given(vocabulary, vocab_file, source)
     return StartingPoint(
         config=config,
         vocabulary=vocabulary,
         do_lower_case=_do_lower_case(do_lower_case, source),
         source=source,
+        warnings=() if warning is None else (warning,),
     )
 
 
@@ -150,46 +152,8 @@ def _vocabulary(
         if is_needed:
             raise _not_found("vocab_file", companion_files.VOCAB_FILE, source)
         return None
-    if not _is_run(source):
-        _check_table_size(source, len(source.vocabulary))
+    vocabulary_checks.check_own(source)
     return source.vocabulary
-
-
-def _is_run(source: source_module.Source) -> bool:
-    """Returns whether the checkpoint was written by a run or by a conversion.
-
-    Its vocabulary was checked when it was written, and its table may be padded.
-    """
-    task_file = os.path.join(os.path.dirname(source.path), companion_files.TASK_FILE)
-    return source.format == "bert" and files.exists(task_file)
-
-
-def _check_table_size(source: source_module.Source, num_pieces: int) -> None:
-    """Checks a checkpoint's own vocabulary against its embedding table.
-
-    A vocabulary that lost or gained lines shifts all following ids, and nothing later
-    would notice.
-    """
-    if checkpoint_names.WORD_EMBEDDINGS not in source.shapes:
-        return
-    num_rows = source.shapes[checkpoint_names.WORD_EMBEDDINGS][0]
-    if num_pieces != num_rows and not _is_padded(source, num_pieces, num_rows):
-        raise ValueError(
-            f"The vocabulary of {source.path} has {num_pieces} pieces, but its "
-            f"embedding table has {num_rows} rows, so ids would be wrong; pass the "
-            "matching vocabulary as --vocab_file. (A vocabulary given there may be "
-            "shorter than the table, because tables can be padded.)"
-        )
-
-
-def _is_padded(source: source_module.Source, num_pieces: int, num_rows: int) -> bool:
-    """Returns whether the table was lengthened to suit an accelerator.
-
-    That is common with Hugging Face. Elsewhere a shorter vocabulary has most likely
-    lost lines.
-    """
-    is_usual = source.format == "hugging_face" and num_rows % 8 == 0
-    return is_usual and 0 < num_rows - num_pieces < _MAX_PADDING
 
 
 def _do_lower_case(given: bool | None, source: source_module.Source | None) -> bool:

@@ -1,6 +1,11 @@
 """Checks that TFRecord files suit a run."""
 
+import logging
 from typing import Any
+
+from bert_tf import files
+
+logger = logging.getLogger(__name__)
 
 # Records to check if no side file records the vocabulary.
 _RECORDS_SAMPLED = 1000
@@ -40,7 +45,7 @@ def check_length(record_files: Any, option: str, expected: int | None) -> None:
 
 
 def check_vocabulary(record_files: Any, vocabulary: Any) -> None:
-    """Checks that the records were written with a vocabulary, if known.
+    """Checks that the records were written with a vocabulary; warns if unknown.
 
     Args:
         record_files: `tfrecord.RecordFiles`.
@@ -51,7 +56,16 @@ def check_vocabulary(record_files: Any, vocabulary: Any) -> None:
     """
     metadata = record_files.metadata
     got = metadata.get("vocab_fingerprint")
-    if vocabulary is None or got in (None, vocabulary.fingerprint):
+    if vocabulary is None or got == vocabulary.fingerprint:
+        return
+    if got is None:
+        logger.warning(
+            "%s has no side file (%s), so it is not known whether it was written with "
+            "this vocabulary of %d pieces; only the range of its ids is checked.",
+            record_files.paths[0],
+            record_files.paths[0] + files.SIDE_FILE_SUFFIX,
+            len(vocabulary),
+        )
         return
     raise ValueError(
         f"{record_files.paths[0]} was written with a different vocabulary "

@@ -34,6 +34,8 @@ def run(
     record = task_options(options)
     start = _start(options, progress)
     findings = findings_module.Findings()
+    for warning in start.warnings:
+        findings.warning("vocabulary", warning)
     workload = task.check(record, start, findings, progress=progress)
     if workload is not None:
         _estimate(findings, start, record, workload)

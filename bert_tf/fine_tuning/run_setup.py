@@ -12,11 +12,13 @@ from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
+from bert_tf.checkpoints import vocabulary_checks
 from bert_tf.checkpoints.release import rotation
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import config as config_module
 from bert_tf.tokenization import vocabulary as vocabulary_module
+from bert_tf.training import run_folder
 
 RecordT = typing.TypeVar("RecordT", bound=task_record.TaskRecord)
 
@@ -55,9 +57,17 @@ def read_config(run_dir: str) -> config_module.BertConfig:
 
 
 def read_vocabulary(run_dir: str) -> vocabulary_module.Vocabulary:
-    """Returns the vocabulary stored in a training run's folder."""
-    path = os.path.join(run_dir, companion_files.VOCAB_FILE)
-    return vocabulary_module.Vocabulary.load(path)
+    """Returns the vocabulary stored in a training run's folder.
+
+    Raises:
+        OSError: there is none.
+        ValueError: it is damaged, or not the one that the run was trained with.
+    """
+    vocabulary = companion_files.read_vocabulary(run_dir)
+    if vocabulary is None:
+        path = os.path.join(run_dir, companion_files.VOCAB_FILE)
+        raise FileNotFoundError(f"There is no file {path}.")
+    return vocabulary
 
 
 def trained_task(
@@ -101,12 +111,16 @@ def find_start(
     """
     if trained is None:
         return starting_point.find_from_options(options, progress=progress)
+    vocabulary = read_vocabulary(options.output_dir)
+    _check_given_files(options)
     source = None
     if options.init_checkpoint and rotation.latest(options.output_dir) is None:
         source = formats.open_source(options.init_checkpoint, progress=progress)
+        path = os.path.join(options.output_dir, companion_files.VOCAB_FILE)
+        vocabulary_checks.check_given(vocabulary, path, source)
     return starting_point.StartingPoint(
         config=read_config(options.output_dir),
-        vocabulary=read_vocabulary(options.output_dir),
+        vocabulary=vocabulary,
         do_lower_case=trained.do_lower_case,
         source=source,
     )
@@ -165,6 +179,18 @@ def _is_run(output_dir):
     return files.exists(os.path.join(output_dir, companion_files.TASK_FILE))
 
 
+def _check_given_files(options):
+    """Refuses files that are not those of the run that is applied."""
+    folder = run_folder.RunFolder(options.output_dir)
+    if options.vocab_file is not None:
+        given = vocabulary_module.Vocabulary.load(options.vocab_file)
+        folder.check_same_vocabulary(given.fingerprint)
+    if options.bert_config_file is not None:
+        folder.check_same_model(
+            config_module.BertConfig.from_json_file(options.bert_config_file)
+        )
+
+
 def _check_same_run(setup, run_dir, may_change):
     """Checks that a run to be resumed has the same task and vocabulary."""
     if rotation.latest(run_dir) is None:
@@ -176,9 +202,4 @@ def _check_same_run(setup, run_dir, may_change):
                 f"{run_dir} contains a run with {name} {found[name]!r:.200}, but this "
                 f"one has {value!r:.200}; choose another --output_dir."
             )
-    if read_vocabulary(run_dir).fingerprint != setup.vocabulary.fingerprint:
-        path = os.path.join(run_dir, companion_files.VOCAB_FILE)
-        raise ValueError(
-            f"{run_dir} contains a run with a different vocabulary; use "
-            f"--vocab_file={path}, or choose another --output_dir."
-        )
+    run_folder.RunFolder(run_dir).check_same_vocabulary(setup.vocabulary.fingerprint)

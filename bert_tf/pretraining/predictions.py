@@ -229,6 +229,7 @@ def load(
         )
     # `find` was given a checkpoint, so it returns a vocabulary and a source.
     vocabulary = cast(vocabulary_module.Vocabulary, start.vocabulary)
+    vocabulary.check_has_mask()
     source = cast(source_module.Source, start.source)
     tokenizer = full.FullTokenizer(
         vocabulary, do_lower_case=start.do_lower_case, never_split=(MASK,)

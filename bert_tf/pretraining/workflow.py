@@ -7,6 +7,7 @@ from typing import Any
 from bert_tf import files
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
+from bert_tf.checkpoints import vocabulary_checks
 from bert_tf.data import tfrecord
 from bert_tf.pretraining import dynamic_masking
 from bert_tf.pretraining import model_setup
@@ -118,7 +119,7 @@ class Pretraining:
         self.records = self._open(options.input_file)
         _check_casing(self.records, start.source)
         if self.vocabulary is None:
-            self.vocabulary = _recorded_vocabulary(self.records)
+            self.vocabulary = _recorded_vocabulary(self.records, start.source)
         self.eval_records = self.records
         if options.eval_input_file:
             self.eval_records = self._open(options.eval_input_file)
@@ -149,6 +150,8 @@ class Pretraining:
             source=start.source,
             progress=progress,
         )
+        if self.trainer.resumed:
+            self._check_same_vocabulary()
         if options.do_eval:
             distribution.check_batch_size(
                 "eval_batch_size", options.eval_batch_size, self.trainer.strategy
@@ -219,6 +222,13 @@ class Pretraining:
                 "different columns; create both with the same --next_sentence."
             )
 
+    def _check_same_vocabulary(self):
+        """Refuses examples of another vocabulary than the resumed run's."""
+        fingerprint = self.records.metadata.get("vocab_fingerprint")
+        if self.vocabulary is not None:
+            fingerprint = self.vocabulary.fingerprint
+        self.trainer.folder.check_same_vocabulary(fingerprint)
+
     def _source(self, records):
         return dynamic_masking.create_source(records, self.vocabulary, self.options)
 
@@ -263,7 +273,7 @@ def _check_casing(records, source):
         )
 
 
-def _recorded_vocabulary(records):
+def _recorded_vocabulary(records, source):
     """Returns the vocabulary that the records name, or None if it is unavailable."""
     path = records.metadata.get("vocab_file")
     if path is None or not files.exists(path):
@@ -275,4 +285,6 @@ def _recorded_vocabulary(records):
         return None
     recorded = vocabulary_module.Vocabulary.load(path)
     records.check(vocabulary=recorded)
+    if source is not None:
+        vocabulary_checks.check_given(recorded, path, source)
     return recorded

@@ -79,6 +79,11 @@ def check(
         findings.error("documents", "the files contain no text")
         return
     _check_documents(options, findings, text)
+    if not options.dynamic_masking:
+        try:
+            start.vocabulary.check_has_mask()
+        except ValueError as error:
+            findings.failure("vocabulary", error)
     text_checks.check_casing(
         findings, text.sample, start.vocabulary, do_lower_case=start.do_lower_case
     )

@@ -104,6 +104,8 @@ def create_data(
         inputs={"input_file": inputs, "vocab_file": [options.vocab_file]},
     )
     vocabulary = vocabulary_module.Vocabulary.load(options.vocab_file)
+    if not options.dynamic_masking:
+        vocabulary.check_has_mask()
     shards = _shards(inputs, options)
     if not shards:
         raise ValueError(f"Found no text in {', '.join(inputs)}.")

@@ -89,8 +89,9 @@ def export_encoder(
 
     encoder = encoders.Encoder(options, progress=progress)
     progress("export", 1, 3, unit="stages")
+    task = companion_files.with_fingerprint(encoder.task.to_dict(), encoder.vocabulary)
     kept = {
-        companion_files.TASK_FILE: json.dumps(encoder.task.to_dict(), indent=2) + "\n",
+        companion_files.TASK_FILE: json.dumps(task, indent=2) + "\n",
         companion_files.VOCAB_FILE: "".join(
             f"{token}\n" for token in encoder.vocabulary.tokens
         ),

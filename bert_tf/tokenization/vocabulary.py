@@ -11,6 +11,9 @@ from bert_tf import files
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
+# What every text needs. Only masked words need [MASK], and the release pads with the
+# id 0, whatever its piece.
+_REQUIRED = (UNK, CLS, SEP)
 
 
 class Vocabulary:
@@ -25,22 +28,23 @@ class Vocabulary:
         ids: dict of token to id, ordered by id.
 
     Raises:
-        ValueError: a token is empty, contains a line break or occurs twice, or a
-            special token is missing.
+        ValueError: a token is empty, contains a line break or occurs twice, or [UNK],
+            [CLS] or [SEP] is missing.
     """
 
     def __init__(self, tokens: Iterable[str], *, source: str = "vocabulary"):
         self.tokens = tuple(tokens)
+        self._source = source
         self.ids: dict[str, int] = collections.OrderedDict()
         for index, token in enumerate(self.tokens):
             if not token or token in self.ids or "\n" in token or "\r" in token:
                 raise ValueError(f"{source}:{index + 1}: {self._fault(token)}")
             self.ids[token] = index
-        missing = [token for token in SPECIAL_TOKENS if token not in self.ids]
+        missing = [token for token in _REQUIRED if token not in self.ids]
         if missing:
             raise ValueError(
                 f"{source}: {', '.join(missing)} missing among {len(self)} tokens; a "
-                f"vocabulary needs all of {', '.join(SPECIAL_TOKENS)}, one per line."
+                f"vocabulary needs all of {', '.join(_REQUIRED)}, one per line."
             )
 
     @classmethod
@@ -103,11 +107,27 @@ class Vocabulary:
         """SHA-256 of all tokens in order, in hexadecimal."""
         return hashlib.sha256("\n".join(self.tokens).encode("utf-8")).hexdigest()
 
-    pad_id = property(lambda self: self.ids[PAD], doc="Id of [PAD].")
+    pad_id = property(
+        lambda self: self.ids.get(PAD, 0), doc="Id of [PAD]; 0 if there is none."
+    )
     unk_id = property(lambda self: self.ids[UNK], doc="Id of [UNK].")
     cls_id = property(lambda self: self.ids[CLS], doc="Id of [CLS].")
     sep_id = property(lambda self: self.ids[SEP], doc="Id of [SEP].")
-    mask_id = property(lambda self: self.ids[MASK], doc="Id of [MASK].")
+
+    @property
+    def mask_id(self) -> int:
+        """Id of [MASK]; a ValueError if there is none."""
+        self.check_has_mask()
+        return self.ids[MASK]
+
+    def check_has_mask(self) -> None:
+        """Raises a ValueError if the vocabulary has no [MASK]."""
+        if MASK not in self.ids:
+            raise ValueError(
+                f"{self._source}: {MASK} is missing among {len(self)} tokens, and "
+                "masked words need it; use the vocabulary of a model that was trained "
+                "on masked words."
+            )
 
     def _fault(self, token):
         if not token:

@@ -91,7 +91,10 @@ class RunFolder:
         """
         if not self._is_written:
             return
-        self._write_json(companion_files.TASK_FILE, task)
+        self._write_json(
+            companion_files.TASK_FILE,
+            companion_files.with_fingerprint(task, vocabulary),
+        )
         self._write_text(companion_files.CONFIG_FILE, config.to_json_string())
         if vocabulary is not None:
             vocabulary_file = self._file(companion_files.VOCAB_FILE)
@@ -157,6 +160,24 @@ class RunFolder:
                     "(--bert_config_file and other flags), or another --output_dir."
                 )
         return differing
+
+    def check_same_vocabulary(self, fingerprint: str | None) -> None:
+        """Checks that a vocabulary is that of the run in the folder, if both are known.
+
+        Args:
+            fingerprint: `Vocabulary.fingerprint`.
+
+        Raises:
+            ValueError: the run has another one.
+        """
+        own = companion_files.read_vocabulary(self.path)
+        if own is None or fingerprint in (None, own.fingerprint):
+            return
+        raise ValueError(
+            f"{self.path} contains a run with a different vocabulary; use "
+            f"--vocab_file={self._file(companion_files.VOCAB_FILE)}, or choose another "
+            "--output_dir."
+        )
 
     def copy_settings_to(self, folder: str) -> None:
         """Copies `SETTINGS_FILES` into the folder of another checkpoint."""

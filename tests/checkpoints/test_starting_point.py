@@ -9,11 +9,12 @@ from bert_tf.checkpoints import starting_point
 
 @pytest.fixture
 def other_files(released_folder, tmp_path):
-    """A configuration and a vocabulary of the same sizes, but not the checkpoint's."""
+    """Another activation, and a vocabulary with a word in an unused place."""
     settings = json.loads((released_folder / "bert_config.json").read_text())
     (tmp_path / "c.json").write_text(json.dumps(settings | {"hidden_act": "relu"}))
     tokens = (released_folder / "vocab.txt").read_text().splitlines()
-    (tmp_path / "v.txt").write_text("\n".join([*tokens[:-1], "other"]) + "\n")
+    assert tokens[1] == "[unused1]"
+    (tmp_path / "v.txt").write_text("\n".join([tokens[0], "other", *tokens[2:]]) + "\n")
     return {"bert_config_file": tmp_path / "c.json", "vocab_file": tmp_path / "v.txt"}
 
 
@@ -28,7 +29,7 @@ def test_everything_comes_from_the_checkpoint(released_folder):
 def test_what_is_given_comes_first(released_folder, other_files):
     start = starting_point.find(released_folder, **other_files, do_lower_case=True)
     assert start.config.hidden_act == "relu"
-    assert start.vocabulary.tokens[-1] == "other"
+    assert start.vocabulary.tokens[1] == "other"
 
 
 def test_without_a_checkpoint_files_are_enough(other_files):
@@ -119,7 +120,7 @@ def test_a_vocabulary_without_its_special_tokens_is_refused(released_folder):
     tokens = (released_folder / "vocab.txt").read_text().splitlines()
     tokens = [token.lower() for token in tokens]
     (released_folder / "vocab.txt").write_text("\n".join(tokens) + "\n")
-    with pytest.raises(ValueError, match=r"\[PAD\], \[UNK\], .* missing among 288"):
+    with pytest.raises(ValueError, match=r"\[CLS\], \[SEP\] missing among 288"):
         starting_point.find(released_folder)
 
 

@@ -71,8 +71,8 @@ def test_files_that_load(tmp_path, content, last):
         (HEAD.replace(b"\n", b"\r\n"), "vocab.txt:1: the line ends with CRLF"),
         (HEAD + b"a\r\n", "vocab.txt:6: the line ends with CRLF"),
         (HEAD + b"caf\xe9\n", r"vocab.txt:6: not UTF-8 \(byte 4 of the line\)"),
-        (b"a\n" + HEAD[:-7], r"vocab.txt: \[MASK\] missing among 5 tokens"),
-        (b"the\nof\n", r"\[PAD\], \[UNK\], \[CLS\], \[SEP\], \[MASK\] missing among 2"),
+        (HEAD.replace(b"[SEP]\n", b""), r"vocab.txt: \[SEP\] missing among 4 tokens"),
+        (b"the\nof\n", r"\[UNK\], \[CLS\], \[SEP\] missing among 2"),
     ],
 )
 def test_files_that_are_no_vocabulary_are_refused(tmp_path, content, sentence):
@@ -80,6 +80,15 @@ def test_files_that_are_no_vocabulary_are_refused(tmp_path, content, sentence):
     path.write_bytes(content)
     with pytest.raises(ValueError, match=sentence):
         vocabulary_module.Vocabulary.load(path)
+
+
+def test_without_pad_the_id_0_pads_and_without_mask_only_masked_words_are_refused():
+    vocabulary = vocabulary_module.Vocabulary(
+        ["a", "[UNK]", "[CLS]", "[SEP]"], source="own.txt"
+    )
+    assert vocabulary.pad_id == 0
+    with pytest.raises(ValueError, match=r"own\.txt: \[MASK\] is missing among 4"):
+        vocabulary.mask_id  # noqa: B018
 
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path):

@@ -43,6 +43,7 @@ def write(
         OSError: a file cannot be written.
     """
     vocabulary.save(os.path.join(folder, tokenizer.VOCABULARY_NAME))
+    special = _special(vocabulary)
     options = {
         # transformers 5 rebuilds a BertTokenizer with a limit of 100 characters per
         # word. This class uses tokenizer.json as it is, in versions 4 and 5.
@@ -52,10 +53,10 @@ def write(
         "strip_accents": None,
         "tokenize_chinese_chars": True,
         "model_max_length": max_length,
-        **_SPECIAL,
+        **special,
     }
     companion_files.write_json(os.path.join(folder, tokenizer.OPTIONS_NAME), options)
-    companion_files.write_json(os.path.join(folder, _SPECIAL_NAME), _SPECIAL)
+    companion_files.write_json(os.path.join(folder, _SPECIAL_NAME), special)
     whole = tokenizer_json(vocabulary, do_lower_case)
     companion_files.write_json(os.path.join(folder, tokenizer.NAME), whole)
 
@@ -69,7 +70,7 @@ def tokenizer_json(
         vocabulary: `Vocabulary`.
         do_lower_case: whether to lowercase and to strip accents, as in 2018.
     """
-    special = sorted(_SPECIAL.values(), key=vocabulary.id_of)
+    special = sorted(_special(vocabulary).values(), key=vocabulary.id_of)
     return {
         "version": "1.0",
         "truncation": None,
@@ -93,6 +94,11 @@ def tokenizer_json(
             "vocab": dict(vocabulary.ids),
         },
     }
+
+
+def _special(vocabulary: vocabulary_module.Vocabulary) -> dict[str, str]:
+    """Returns the special tokens that exist. Others would get ids beyond the table."""
+    return {name: token for name, token in _SPECIAL.items() if token in vocabulary}
 
 
 def _added_token(

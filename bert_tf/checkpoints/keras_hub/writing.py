@@ -14,6 +14,7 @@ from bert_tf.checkpoints.keras_hub import library
 from bert_tf.checkpoints.keras_hub import reading
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import numerics
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
 
 def placement(source: source_module.Source) -> source_module.Placement:
@@ -46,6 +47,7 @@ def write(source: source_module.Source, folder: str) -> None:
     config, head = source.required_config(), _head(source)
     tokenizer = None
     if source.vocabulary is not None:
+        _check_special_tokens(source.vocabulary)
         # Unknown casing means the release's default.
         is_lower = source.do_lower_case is not False
         tokenizer = keras_hub.models.BertTokenizer(
@@ -64,6 +66,15 @@ def write(source: source_module.Source, folder: str) -> None:
     model.save_to_preset(folder)
     if head.kind == "encoder" and tokenizer is not None:
         tokenizer.save_to_preset(folder)
+
+
+def _check_special_tokens(vocabulary: vocabulary_module.Vocabulary) -> None:
+    for token in vocabulary_module.SPECIAL_TOKENS:
+        if token not in vocabulary:
+            raise ValueError(
+                f"The vocabulary has no {token}, which KerasHub's BertTokenizer needs; "
+                "use another --target_format."
+            )
 
 
 def library_outputs(

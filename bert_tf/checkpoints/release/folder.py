@@ -112,7 +112,8 @@ def write(source: source_module.Source, folder: str, *, name: str = PREFIX) -> N
     if source.vocabulary is not None:
         source.vocabulary.save(os.path.join(folder, companion_files.VOCAB_FILE))
     task_file = os.path.join(folder, companion_files.TASK_FILE)
-    companion_files.write_json(task_file, _task(source))
+    task = companion_files.with_fingerprint(_task(source), source.vocabulary)
+    companion_files.write_json(task_file, task)
     bundle.save(os.path.join(folder, name), tensors)
 
 

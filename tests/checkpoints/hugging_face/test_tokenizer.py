@@ -182,12 +182,12 @@ def test_another_kind_of_tokenizer_is_told_and_not_taken(tmp_path):
     "texts, message",
     [
         (
-            {"vocab__txt": vocab_txt("[PAD] [UNK] [CLS] [SEP] a")},
-            r"vocab\.txt: \[MASK\] missing among 5 tokens",
+            {"vocab__txt": vocab_txt("[PAD] [UNK] [CLS] [MASK] a")},
+            r"vocab\.txt: \[SEP\] missing among 5 tokens",
         ),
         (
-            {"tokenizer__json": json_of("[PAD] [UNK] [CLS] [SEP] a")},
-            r"tokenizer\.json: \[MASK\] missing",
+            {"tokenizer__json": json_of("[PAD] [UNK] [CLS] [MASK] a")},
+            r"tokenizer\.json: \[SEP\] missing",
         ),
         (
             {
