@@ -61,12 +61,14 @@ def decoded_lines(lines: Iterable[bytes | str], name: object) -> Iterator[str]:
         name: source of the lines, for the error message.
 
     Raises:
-        ValueError: a line is not UTF-8. The message has `name` and the line's number.
+        ValueError: the text is UTF-16, or a line is not UTF-8. The message has `name`
+            and the line's number.
     """
     for number, line in enumerate(lines, start=1):
         if isinstance(line, str):
             line = line.encode("utf-8", "surrogateescape")
         if number == 1:
+            _check_not_utf_16(line, name)
             line = line.removeprefix(b"\xef\xbb\xbf")
         line = line.removesuffix(b"\n").removesuffix(b"\r")
         try:
@@ -74,8 +76,25 @@ def decoded_lines(lines: Iterable[bytes | str], name: object) -> Iterator[str]:
         except UnicodeDecodeError as error:
             raise ValueError(
                 f"{name}:{number}: not UTF-8 (byte {error.start + 1} of the line "
-                f"is 0x{line[error.start]:02x}); convert the text to UTF-8."
+                f"is 0x{line[error.start]:02x}); convert the text to UTF-8, for "
+                f"example with iconv -f WINDOWS-1252 -t UTF-8 {name}"
             ) from None
+
+
+def _check_not_utf_16(line: bytes, name: object) -> None:
+    """Raises ValueError if the first line of a text is UTF-16 or UTF-32.
+
+    Such texts begin with a byte order mark, or have zeros between their letters.
+    """
+    has_mark = line.startswith((b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff"))
+    if not has_mark and line.count(0) * 3 < len(line.rstrip(b"\n")) + 1:
+        return
+    is_32 = line.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff"))
+    encoding = "UTF-32" if is_32 else "UTF-16"
+    raise ValueError(
+        f"{name}:1: the text is {encoding}; expected UTF-8. Save it as UTF-8 (in "
+        f"Excel: 'CSV UTF-8'), or convert it: iconv -f {encoding} -t UTF-8 {name}"
+    )
 
 
 @contextlib.contextmanager

@@ -281,6 +281,8 @@ OBSERVED = {
         "eval_language": XNLI_STORY,
         "tfds_name": TFDS + "test_a_dataset_is_trained_on_scored_and_predicted",
         "tfds_splits": TFDS + "test_splits_are_those_that_are_named",
+        "merge_labels": CLASSIFY_TOOL
+        + "test_labels_are_merged_on_request_and_stay_merged",
         "label_separator": KINDS
         + "test_any_number_of_classes_is_learned_scored_and_written",
         "threshold": KINDS + "test_the_threshold_decides_which_classes_count",
@@ -532,6 +534,7 @@ OBSERVED = {
                 "text_b_column",
                 "label_column",
                 "labels",
+                "merge_labels",
                 "label_separator",
                 "regression",
                 "train_language",

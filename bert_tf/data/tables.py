@@ -4,11 +4,13 @@ import contextlib
 import csv
 import dataclasses
 import json
+import math
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
 from bert_tf import files
+from bert_tf.data import table_headers
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -37,6 +39,11 @@ def read_table(
     and CSV quoting. `.jsonl` and `.json` have one JSON object per line. Blank lines at
     the end are ignored.
 
+    White space around the names of columns is removed. A column without a name is
+    called "column N", counted from 1. In JSON lines, equal numbers have the same text,
+    however they are written: 1 and 1.0 are "1". The texts of true and false are "true"
+    and "false", and lists and objects have their JSON text.
+
     Args:
         path: the file; UTF-8, with or without a byte order mark.
         columns: names of the required columns. The rows contain all other columns too.
@@ -50,9 +57,10 @@ def read_table(
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: the extension is unknown, there are no rows, a column is missing, a
-            row has too many or too few cells, or the text is not UTF-8. The message
-            has file and line.
+        ValueError: the extension is unknown, there are no rows, a column is missing or
+            occurs twice, a row has too many or too few cells, another character
+            separates the cells, or the text is not UTF-8. The message has file and
+            line.
     """
     suffix = path.rsplit(".", 1)[-1].lower()
     if suffix not in _READERS:
@@ -98,12 +106,13 @@ def _read_tsv(path, columns, header, list_columns, broken_rows):
         (number, line.split("\t"))
         for number, line in _without_blank_end(files.read_lines(path))
     )
-    return _named(path, records, columns, header, broken_rows)
+    return _named(path, records, columns, header, broken_rows, delimiter="\t")
 
 
 def _read_csv(path, columns, header, list_columns, broken_rows):
     del list_columns  # CSV has none.
-    return _named(path, _csv_records(path), columns, header, broken_rows)
+    records = _csv_records(path)
+    return _named(path, records, columns, header, broken_rows, delimiter=",")
 
 
 def _csv_records(path):
@@ -130,67 +139,90 @@ def _read_json_lines(
     for number, line in _without_blank_end(files.read_lines(path)):
         row = None
         with row_faults(broken_rows):
-            place = f"{path}:{number}"
-            row = _json_row(place, line, columns, list_columns, optional_lists)
+            record = _json_record(path, number, line, [*columns, *list_columns])
+            row = _json_row(
+                f"{path}:{number}", record, columns, list_columns, optional_lists
+            )
         if row is not None:
             yield row
 
 
-def _json_row(place, line, columns, list_columns, optional_lists):
+def _json_record(path, number, line, columns):
+    """Returns a line's values by column."""
+    place = f"{path}:{number}"
     try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        record = json.loads(line, object_pairs_hook=_unique_names)
+    except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{place}: not JSON ({error}).") from None
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from None
     if not isinstance(record, dict):
         raise ValueError(
             f"{place}: expected a JSON object with the columns "
-            f"{', '.join([*columns, *list_columns])}, got {line[:40]!r}."
+            f"{table_headers.quoted(columns)}, got {line[:40]!r}."
         )
-    _check_columns(place, [*columns, *list_columns], record)
-    cells = {name: _json_text(value) for name, value in record.items()}
+    names = table_headers.names_of(place, record)
+    table_headers.check_columns(path, number, columns, names)
+    return dict(zip(names, record.values(), strict=True))
+
+
+def _unique_names(pairs):
+    """Returns a JSON object. Python's reader keeps the last of two equal names."""
+    table_headers.check_unique([name for name, _ in pairs])
+    return dict(pairs)
+
+
+def _json_row(place, record, columns, list_columns, optional_lists):
     for name in columns:
-        if cells[name] is None:
+        if _json_text(record[name]) is None:
             raise ValueError(
-                f"{place}: column {name} is {json.dumps(record[name])[:40]}; "
+                f"{place}: column {name!r} is {json.dumps(record[name])[:40]}; "
                 "expected text or a number."
             )
+    cells = {name: _json_cell(value) for name, value in record.items()}
     there = [*list_columns, *(name for name in optional_lists if name in record)]
     lists = {name: _json_texts(place, name, record[name]) for name in there}
     return Row(place=place, cells=cells, lists=lists)
 
 
-def _named(path, records, columns, header, broken_rows):
+def _named(path, records, columns, header, broken_rows, *, delimiter):
     """Yields a Row for each (line number, cells), checked against the header."""
+    if header is not None:
+        header = table_headers.names_of(path, header)
     for number, cells in records:
         place = f"{path}:{number}"
         if header is None:
-            header = cells
-            _check_columns(place, columns, header)
+            header = table_headers.names_of(place, cells)
+            table_headers.check_columns(
+                path, number, columns, header, delimiter=delimiter
+            )
             continue
         if len(cells) != len(header):
             with row_faults(broken_rows):
                 raise ValueError(
-                    f"{place}: expected {len(header)} columns ({', '.join(header)}), "
-                    f"got {len(cells)}."
+                    f"{place}: expected {len(header)} columns "
+                    f"({table_headers.quoted(header)}), got {len(cells)}."
                 )
             continue
         yield Row(place=place, cells=dict(zip(header, cells, strict=True)))
 
 
-def _check_columns(place, columns, names):
-    missing = [name for name in columns if name not in names]
-    if missing:
-        raise ValueError(
-            f"{place}: there is no column {', '.join(missing)}; the columns are "
-            f"{', '.join(names)}."
-        )
-
-
 def _json_text(value):
-    """Returns a cell as text, numbers and booleans as JSON writes them, else None."""
+    """Returns text, a finite number or a boolean as text, and None for other values."""
     if isinstance(value, str):
         return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return None  # NaN is how Python writes a missing value.
+        value = int(value) if value.is_integer() else value
     return json.dumps(value) if isinstance(value, int | float) else None
+
+
+def _json_cell(value):
+    """Returns any value as text, and None for null."""
+    text = _json_text(value)
+    is_container = isinstance(value, dict | list)
+    return json.dumps(value, ensure_ascii=False) if is_container else text
 
 
 def _json_texts(place, name, value):
@@ -198,8 +230,8 @@ def _json_texts(place, name, value):
     texts = [_json_text(item) for item in value] if isinstance(value, list) else [None]
     if None in texts:
         raise ValueError(
-            f"{place}: column {name} is {json.dumps(value)[:40]}; expected a list of "
-            "texts."
+            f"{place}: column {name!r} is {json.dumps(value)[:40]}; expected a list "
+            "of texts."
         )
     return tuple(texts)
 

@@ -103,6 +103,11 @@ class CheckDataOptions(options_module.Options):
         help="classification: separator between class names, if a text can have "
         "several.",
     )
+    merge_labels: bool | None = option(
+        None,
+        help="classification: count labels that differ only in case or spaces as one "
+        "class.",
+    )
     regression: bool | None = option(
         None, help="classification: the labels are numbers."
     )

@@ -1,6 +1,12 @@
+import pathlib
+import subprocess
+
 import pytest
 
 from bert_tf.data import tables
+
+# Written by pandas; see make_tables.py there.
+OF_PANDAS = pathlib.Path(__file__).resolve().parent / "tables_of_pandas"
 
 
 @pytest.fixture
@@ -48,6 +54,109 @@ def test_columns_that_are_not_asked_for_are_read_too(write):
     assert cells(path) == [{"id": "7", "text": "x", "label": "true", "other": None}]
 
 
+def test_names_of_columns_have_no_surrounding_white_space(write):
+    path = write("a.csv", " text,label \u00a0\nx,1\n")
+    assert cells(path) == [{"text": "x", "label": "1"}]
+    path = write("a.jsonl", '{"text ": "x", " label": 1}\n')
+    assert cells(path) == [{"text": "x", "label": "1"}]
+    path = write("a.tsv", "x\t1\n")
+    assert cells(path, header=["text ", "label"]) == [{"text": "x", "label": "1"}]
+
+
+def test_columns_without_a_name_have_numbers(write):
+    path = write("a.csv", "text,label,,\nx,1,y,z\n")
+    [row] = cells(path)
+    assert row == {"text": "x", "label": "1", "column 3": "y", "column 4": "z"}
+
+
+@pytest.mark.parametrize(
+    "name, content",
+    [
+        ("a.tsv", "text\tlabel\tlabel \nx\t1\t0\n"),
+        ("a.csv", "text,label,label\nx,1,0\n"),
+        ("a.jsonl", '{"text": "x", "label": 1, "label": 0}\n'),
+        ("a.jsonl", '{"text": "x", "label": 1, "label ": 0}\n'),
+    ],
+)
+def test_a_repeated_column_is_refused(write, name, content):
+    with pytest.raises(ValueError, match=r"a\.\w+:1: the column 'label' occurs twice"):
+        cells(write(name, content))
+
+
+@pytest.mark.parametrize(
+    "header, similar",
+    [
+        ("text,Label", "'Label'"),
+        ("text,lable", "'lable'"),
+        ("Text,LABELS", "'Text', 'LABELS'"),
+    ],
+)
+def test_a_column_with_a_similar_name_is_suggested(write, header, similar):
+    with pytest.raises(ValueError, match=rf"Did you mean {similar}\?"):
+        cells(write("a.csv", f"{header}\nx,1\n"))
+
+
+@pytest.mark.parametrize("name", ["plain.csv", "with_mark.csv", "with_index.csv"])
+def test_tables_of_pandas_are_read(name):
+    rows = cells(str(OF_PANDAS / name))
+    assert [(row["text"], row["label"]) for row in rows] == [
+        ("très bien, merci", "1"),
+        ("so, so", "0"),
+        ("no; never", "0"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "name, labels",
+    [
+        ("ints.jsonl", ["1", "0", "0"]),
+        ("floats.jsonl", ["1", "0", "0"]),
+        ("strings.jsonl", ["1", "0", "0"]),
+        ("booleans.jsonl", ["true", "false", "false"]),
+    ],
+)
+def test_equal_values_of_json_have_the_same_text(name, labels):
+    assert [row["label"] for row in cells(str(OF_PANDAS / name))] == labels
+
+
+@pytest.mark.parametrize(
+    "value, text",
+    [("-0.0", "0"), ("1e3", "1000"), ("1.5", "1.5"), ('{"a": ["é"]}', '{"a": ["é"]}')],
+)
+def test_other_values_of_json_have_a_text(write, value, text):
+    path = write("a.jsonl", f'{{"text": "x", "label": "y", "other": {value}}}\n')
+    assert cells(path)[0]["other"] == text
+
+
+@pytest.mark.parametrize(
+    "name, message",
+    [
+        ("semicolons.csv", "separated by semicolons; expected commas .*delimiter=';'"),
+        ("tabs.csv", r"separated by tabs; expected commas .*delimiter='\\t'"),
+        ("commas.tsv", r"separated by commas; expected tabs .* rename .* \.csv"),
+        ("utf_16.csv", r"utf_16\.csv:1: the text is UTF-16; .*iconv -f UTF-16 "),
+        ("utf_16_le.csv", "the text is UTF-16; expected UTF-8"),
+        ("utf_16_be.csv", "the text is UTF-16; expected UTF-8"),
+        ("utf_32.csv", "the text is UTF-32; expected UTF-8"),
+        ("windows.csv", r"windows\.csv:2: not UTF-8 .*iconv -f WINDOWS-1252 "),
+        ("null_label.jsonl", r":2: column 'label' is null; expected text or a number"),
+    ],
+)
+def test_a_table_in_another_form_is_recognized(name, message):
+    with pytest.raises(ValueError, match=message):
+        cells(str(OF_PANDAS / name))
+
+
+def test_the_command_in_the_message_converts_semicolons(tmp_path):
+    source = OF_PANDAS / "semicolons.csv"
+    with pytest.raises(ValueError, match="or convert it: ") as caught:
+        cells(str(source))
+    command = str(caught.value).partition("convert it: ")[2]
+    subprocess.run(command, shell=True, check=True, cwd=tmp_path)
+    converted = tmp_path / "converted.csv"
+    assert cells(str(converted)) == cells(str(OF_PANDAS / "plain.csv"))
+
+
 def test_a_column_of_lists_is_read_from_json_lines(write):
     path = write("a.jsonl", '{"text": "x", "endings": ["a", 2]}\n')
     [row] = tables.read_table(path, ["text"], list_columns=["endings"])
@@ -62,8 +171,8 @@ def test_a_column_of_lists_is_read_from_json_lines(write):
             "text\tendings\nx\ty\n",
             "a .tsv file cannot contain lists in the column endings",
         ),
-        ("a.jsonl", '{"text": "x"}\n', "a.jsonl:1: there is no column endings"),
-        ("a.jsonl", '{"text": "x", "endings": "y"}\n', ':1: column endings is "y"'),
+        ("a.jsonl", '{"text": "x"}\n', "a.jsonl:1: there is no column 'endings'"),
+        ("a.jsonl", '{"text": "x", "endings": "y"}\n', ":1: column 'endings' is \"y\""),
         ("a.jsonl", '{"text": "x", "endings": [[]]}\n', "expected a list of texts"),
     ],
 )
@@ -96,12 +205,17 @@ def test_a_blank_line_is_a_row_of_a_table_with_one_column(write):
         ("a.csv", "text,label\nx,1,2\n", r"a\.csv:2: expected 2 columns .*, got 3"),
         ("a.csv", 'text,label\n"x"y,1\n', r"a\.csv:2: wrong CSV quoting"),
         ("a.csv", 'text,label\n"x,1\n', r"a\.csv:\d: wrong CSV quoting"),
-        ("a.tsv", "words\tlabel\nx\t1\n", "no column text; the columns are words, lab"),
-        ("a.jsonl", '{"text": "x"}\n', r"a\.jsonl:1: .* column label; .* are text"),
+        (
+            "a.tsv",
+            "words\tlabel\nx\t1\n",
+            "no column 'text'; the columns are 'words', 'lab",
+        ),
+        ("a.jsonl", '{"text": "x"}\n', r"a\.jsonl:1: .* column 'label'; .* are 'text'"),
         ("a.jsonl", '{"text": "x"\n', r"a\.jsonl:1: not JSON"),
         ("a.jsonl", "[1]\n", r"a\.jsonl:1: expected a JSON object"),
-        ("a.jsonl", '{"text": "x", "label": null}\n', r":1: column label is null"),
-        ("a.jsonl", '{"text": ["x"], "label": 1}\n', r":1: column text is \["),
+        ("a.jsonl", '{"text": "x", "label": null}\n', r":1: column 'label' is null"),
+        ("a.jsonl", '{"text": "x", "label": NaN}\n', r":1: column 'label' is NaN"),
+        ("a.jsonl", '{"text": ["x"], "label": 1}\n', r":1: column 'text' is \["),
         ("a.tsv", "", r"a\.tsv has no rows"),
         ("a.tsv", "text\tlabel\n", r"a\.tsv has no rows"),
         ("a.csv", "", r"a\.csv has no rows"),

@@ -125,12 +125,25 @@ def test_queries_passages_and_their_corpus(check, tmp_path):
     (tmp_path / "corpus.txt").write_text("")
     (tmp_path / "dev.jsonl").write_text('{"query": "who"}\n{"query"')
     assert lines_of(check("retrieval", **files), "error") == [
-        f"reading dev: {dev}:1: there is no column passage; the columns are query.",
+        f"reading dev: {dev}:1: there is no column 'passage'; the columns are 'query'.",
         f"reading dev: {dev}:2: not JSON (Expecting ':' delimiter: line 1 column 9 "
         "(char 8)).",
         f"reading corpus: {files['corpus_file']} has no passages; expected at least "
         "one.",
     ]
+
+
+def test_labels_are_read_as_in_training(check, table):
+    rows = [("a", "Home"), ("b", "town"), ("c", "home "), ("d", "home")]
+    train = table("train.tsv", (" text", "label"), *rows)
+    dev = table("dev.tsv", HEAD, ("e", "TOWN"), ("f", "NaN"))
+    flags = {"train_file": train, "eval_file": dev}
+    [error] = lines_of(check("classification", **flags), "error")
+    assert "differ only in their spelling: 'home' (2) and 'Home' (1)" in error
+    findings = check("classification", merge_labels=True, **flags)
+    assert "label balance: train: home 75.0%, town 25.0%" in lines_of(findings, "ok")
+    [error] = lines_of(findings, "error")
+    assert error.startswith(f"reading dev: {dev}:3: the label 'NaN' stands for")
 
 
 def test_every_invalid_row_is_named_and_the_rest_is_checked(check, table):
@@ -143,10 +156,10 @@ def test_every_invalid_row_is_named_and_the_rest_is_checked(check, table):
         "classification", train_file=train, eval_file=dev, predict_file=test
     )
     assert lines_of(findings, "error") == [
-        f"reading train: {train}:4: expected 2 columns (text, label), got 1.",
+        f"reading train: {train}:4: expected 2 columns ('text', 'label'), got 1.",
         f"reading dev: {dev}:2: the label 'sea' is not one of home, town.",
         f"reading dev: {dev}:4: the label 'air' is not one of home, town.",
-        f"reading dev: {dev}:5: expected 2 columns (text, label), got 3.",
+        f"reading dev: {dev}:5: expected 2 columns ('text', 'label'), got 3.",
     ]
     assert "examples: 2 in train, 1 in dev, 1 in test" in lines_of(findings, "ok")
     warnings = " ".join(lines_of(findings, "warning"))

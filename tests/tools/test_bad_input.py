@@ -64,7 +64,7 @@ MISSING, UNSEEN, EMPTY, TWICE = "column missing", "label unseen", "empty", "id t
             "run_retrieval",
             MISSING,
             QUERY + '{"query": "who"}\n',
-            "dev.jsonl:2: there is no column passage",
+            "dev.jsonl:2: there is no column 'passage'",
         ),
         (
             "run_classifier",

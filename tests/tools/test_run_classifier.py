@@ -61,7 +61,11 @@ def refusal(result):
     "name, content, message",
     [
         ("a.tsv", "text\tlabel\nwet\train\nx\n", "a.tsv:3: expected 2 columns"),
-        ("a.tsv", "words\tlabel\nwet\train\n", "no column text; the columns are words"),
+        (
+            "a.tsv",
+            "words\tlabel\nwet\train\n",
+            "no column 'text'; the columns are 'words",
+        ),
         ("a.tsv", "", "a.tsv has no rows"),
         ("a.tsv", b"text\tlabel\n\xff\train\n", "a.tsv:2: not UTF-8"),
         ("a.csv", 'text,label\n"wet,rain\n', "wrong CSV quoting"),
@@ -164,3 +168,16 @@ def test_of_several_restarts_the_best_is_the_run(classify, tmp_path):
     assert "# run\n" in card
     [line] = [x for x in card.splitlines() if x.startswith("| eval_accuracy |")]
     assert " over 2 runs (" in line  # The restarts with the best one's settings.
+
+
+def test_labels_are_merged_on_request_and_stay_merged(classify, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("text,label\nwet,rain\nvery wet,Rain\nfog,rain \ndry,sun\n")
+    assert "'rain' (2) and 'Rain' (1)" in refusal(classify(train_file=path))
+    result = classify(train_file=path, merge_labels="true")
+    assert result.exit_code == 0, result.stderr
+    task = json.loads((tmp_path / "run" / "task.json").read_text())
+    assert task["labels"] == ["rain", "sun"]
+    again = {"do_train": None, "bert_config_file": None, "vocab_file": None}
+    result = classify(**again, do_eval="true", eval_file=path)
+    assert result.exit_code == 0, result.stderr

@@ -3,6 +3,7 @@
 import dataclasses
 
 from bert_tf import options as options_module
+from bert_tf.data import label_names
 from bert_tf.fine_tuning import trial_options
 from bert_tf.options import option
 
@@ -23,7 +24,7 @@ WITHOUT_TRAINING = ("ax",)
 SPLITS = ("train", "validation", "test")
 _FILES = ("train_file", "eval_file", "predict_file")
 _COLUMNS = ("text_column", "text_b_column", "label_column")
-_LABELS = ("labels", "label_separator", "regression")
+_LABELS = ("labels", "merge_labels", "label_separator", "regression")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -83,6 +84,12 @@ class DataOptions(trial_options.TrialOptions):
         help="Class names of your own data, in the order of the model's outputs. "
         "Default: the classes in train_file, sorted.",
     )
+    merge_labels: bool = option(
+        False,
+        help="Count labels that differ only in case, spaces or the form of a number, "
+        "such as Praise and praise, as one class: the most frequent in train_file. "
+        "Default: they are an error.",
+    )
     label_separator: str | None = option(
         None,
         help="Separator between class names in the label column. If given, a text can "
@@ -122,13 +129,22 @@ class DataOptions(trial_options.TrialOptions):
                 f"--labels={','.join(self.labels)}: expected two or more different "
                 "names."
             )
+        keys = {label_names.key(name) for name in self.labels}
+        if self.merge_labels and len(keys) < len(self.labels):
+            raise options_module.OptionError(
+                f"--labels={','.join(self.labels)} contains two spellings of a class "
+                "and cannot be combined with --merge_labels."
+            )
         if self.label_separator == "":
             raise options_module.OptionError(
                 "--label_separator is empty; expected the text between two class names."
             )
         if self.regression:
             self._refuse(
-                ("labels", "label_separator", "threshold", "class_weights"),
+                (
+                    *("labels", "merge_labels", "label_separator"),
+                    *("threshold", "class_weights"),
+                ),
                 "is for classes and cannot be combined with --regression",
             )
 

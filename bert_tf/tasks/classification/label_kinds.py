@@ -3,6 +3,8 @@
 import math
 from collections.abc import Sequence
 
+from bert_tf.data import label_names
+
 SINGLE_LABEL = "single_label"
 MULTI_LABEL = "multi_label"
 REGRESSION = "regression"
@@ -10,7 +12,7 @@ KINDS = (SINGLE_LABEL, MULTI_LABEL, REGRESSION)
 
 
 def names_in(text: str, separator: str | None) -> tuple[str, ...]:
-    """Returns the class names in a cell, without surrounding spaces.
+    """Returns the class names in a cell, without surrounding white space.
 
     Args:
         text: contents of the cell. It may be empty: the example has no class.
@@ -21,7 +23,7 @@ def names_in(text: str, separator: str | None) -> tuple[str, ...]:
         ('rain', 'wind')
     """
     if separator is None:
-        return (text,)
+        return (text.strip(),)
     names = (name.strip() for name in text.split(separator))
     return tuple(name for name in names if name)
 
@@ -41,6 +43,23 @@ def number_in(text: str) -> float:
     return value
 
 
+def respelled(text: str, known: Sequence[str], separator: str | None) -> str:
+    """Returns a cell in which each class name is spelled as the known class.
+
+    Args:
+        text: contents of the cell.
+        known: class names.
+        separator: as in `names_in`.
+
+    Example:
+        >>> respelled("Rain; WIND", ["rain", "wind"], ";")
+        'rain;wind'
+    """
+    names = names_in(text, separator)
+    found = [label_names.same_name(name, known) or name for name in names]
+    return (separator or "").join(found)
+
+
 def check(text: str, known: Sequence[str], *, kind: str, separator: str | None) -> None:
     """Checks one label.
 
@@ -51,19 +70,35 @@ def check(text: str, known: Sequence[str], *, kind: str, separator: str | None) 
         separator: as in `names_in`.
 
     Raises:
-        ValueError: the label is empty, not a number, an unknown class, or contains a
-            class twice. The caller adds file and line to the message.
+        ValueError: the label is empty or another sign of a missing value, not a
+            number, an unknown class, or contains a class twice. The caller adds file
+            and line to the message.
     """
     if kind == REGRESSION:
         number_in(text)
         return
-    if kind == SINGLE_LABEL and not text:
+    if kind == SINGLE_LABEL and not text.strip():
         raise ValueError("the label is empty.")
     names = names_in(text, separator)
-    unknown = [name for name in names if known and name not in known]
-    if unknown:
-        raise ValueError(
-            f"the label {unknown[0]!r:.60} is not one of {', '.join(known)}."
-        )
+    for name in names:
+        if name not in known:
+            _check_new(name, known)
     if len(set(names)) != len(names):
         raise ValueError(f"the label {text!r:.60} contains a class twice.")
+
+
+def _check_new(name, known):
+    """Raises ValueError if a name that is not known cannot be that of a class."""
+    if label_names.is_missing(name):
+        raise ValueError(
+            f"the label {name!r} stands for a missing value; correct or remove the "
+            "row. If it is the name of a class, list all classes in --labels."
+        )
+    same = label_names.same_name(name, known)
+    if same is not None:
+        raise ValueError(
+            f"the label {name!r:.60} is another spelling of {same!r:.60}; correct it, "
+            "or pass --merge_labels."
+        )
+    if known:
+        raise ValueError(f"the label {name!r:.60} is not one of {', '.join(known)}.")

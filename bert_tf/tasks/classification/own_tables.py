@@ -1,8 +1,11 @@
 """The user's own tables."""
 
+import collections
+import dataclasses
 import functools
 from collections.abc import Sequence
 
+from bert_tf.data import label_names
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import label_kinds
 
@@ -88,17 +91,24 @@ class TableProcessor(examples_module.DataProcessor):
     @functools.cached_property
     def _train_examples(self):
         path = _given(self._train_file, "train_file")
-        return self._read(path, self._columns, "train", labels=self._given_labels)
+        columns, labels = self._columns, self._given_labels
+        examples = self._read(path, columns, "train", labels=labels)
+        if labels or columns.kind == label_kinds.REGRESSION:
+            return examples
+        counts = _label_counts(examples, columns.separator)
+        if columns.merge_labels:
+            return _respelled(examples, counts, columns.separator)
+        label_names.check_spellings(
+            path,
+            counts,
+            "Correct them, pass --merge_labels to count them as one class (the first), "
+            "or list all classes in --labels.",
+        )
+        return examples
 
     @functools.cached_property
     def _collected_labels(self):
-        labels = sorted(
-            {
-                name
-                for example in self._train_examples
-                for name in label_kinds.names_in(example.label, self._columns.separator)
-            }
-        )
+        labels = sorted(_label_counts(self._train_examples, self._columns.separator))
         if len(labels) < 2:
             if self._columns.kind == label_kinds.MULTI_LABEL or not labels:
                 found = f"the labels contain {len(labels)} different classes"
@@ -108,6 +118,27 @@ class TableProcessor(examples_module.DataProcessor):
                 f"{self._train_file}: {found}; expected at least two classes."
             )
         return labels
+
+
+def _label_counts(examples, separator):
+    """Returns the number of examples of each class name."""
+    return collections.Counter(
+        name
+        for example in examples
+        for name in label_kinds.names_in(example.label, separator)
+    )
+
+
+def _respelled(examples, counts, separator):
+    """Returns the examples with the most frequent spelling of each class."""
+    known = sorted(counts, key=lambda name: (-counts[name], name))
+    known = list({label_names.key(name): name for name in reversed(known)}.values())
+    return [
+        dataclasses.replace(
+            example, label=label_kinds.respelled(example.label, known, separator)
+        )
+        for example in examples
+    ]
 
 
 def _given(path, flag):

@@ -85,4 +85,5 @@ def columns_of(
         label=options.label_column or known.label,
         kind=kind,
         separator=separator,
+        merge_labels=options.merge_labels or known.merge_labels,
     )

@@ -76,6 +76,7 @@ def _task_of_options(options, data, *, do_lower_case):
         label_column=columns.label,
         label_kind=columns.kind,
         label_separator=columns.separator,
+        merge_labels=columns.merge_labels,
         threshold=threshold,
         doc_stride=options.doc_stride,
         bilstm_on_top=options.bilstm_on_top,

@@ -27,6 +27,7 @@ class Task(task_record.TaskRecord):
     label_separator: str | None = (
         None  # Between class names, if a text can have several.
     )
+    merge_labels: bool = False  # See `examples.Columns`.
     threshold: float | None = None  # Minimum probability of a class, if several.
     doc_stride: int = 0  # Word pieces between the starts of windows. 0: truncate.
     bilstm_on_top: bool = False  # Whether a BiLSTM replaces the pooler.
@@ -50,6 +51,7 @@ class Task(task_record.TaskRecord):
             label=self.label_column,
             kind=self.label_kind,
             separator=self.label_separator,
+            merge_labels=self.merge_labels,
         )
 
     def create_model(

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 from collections.abc import Sequence
 
+from bert_tf.data import table_headers
 from bert_tf.data import tables
 
 ID_COLUMN = "id"
@@ -106,7 +107,7 @@ def _example(row, columns, default_guid):
         _check_text(ending, f"{row.place}: ending {index}")
     label = None
     if columns.label is not None:
-        label = _label(row.cells[columns.label], len(endings), row.place)
+        label = _label(row.cells[columns.label].strip(), len(endings), row.place)
     return ChoiceExample(
         guid=row.cells.get(ID_COLUMN) or default_guid,
         start=start,
@@ -126,7 +127,7 @@ def _endings(row, columns):
         raise ValueError(
             f"{row.place}: there are {len(endings)} endings; expected {MIN_ENDINGS} or "
             "more, in columns ending0, ending1 and so on, or in the columns named by "
-            f"--ending_columns; the columns are {', '.join(row.cells)}."
+            f"--ending_columns; the columns are {table_headers.quoted(row.cells)}."
         )
     return endings
 

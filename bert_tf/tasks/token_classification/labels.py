@@ -1,9 +1,11 @@
 """Determines the tags of a model, in the order of its outputs."""
 
+import collections
 from collections.abc import Iterable
 from collections.abc import Sequence
 
 from bert_tf import files
+from bert_tf.data import label_names
 from bert_tf.tasks.token_classification import options as token_classification_options
 from bert_tf.tasks.token_classification import schemes
 
@@ -40,9 +42,19 @@ def labels_of_training(
         scheme: one of `schemes.SCHEMES`.
 
     Raises:
-        ValueError: every word has the same tag.
+        ValueError: every word has the same tag, two tags differ only in case, or a tag
+            stands for a missing value.
     """
-    seen = {tag for sentence in tags for tag in sentence}
+    seen = collections.Counter(tag for sentence in tags for tag in sentence)
+    missing = list(filter(label_names.is_missing, seen))
+    if missing:
+        raise ValueError(
+            f"{path}: {seen[missing[0]]:,} words have the tag {missing[0]!r}, which "
+            "stands for a missing value; correct it, or list all tags in --labels."
+        )
+    label_names.check_spellings(
+        path, seen, "Correct them, or list all tags in --labels."
+    )
     if len(seen) == 1:
         raise ValueError(
             f"{path}: every word has the tag {min(seen)!r}; expected at least two "

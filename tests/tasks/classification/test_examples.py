@@ -106,7 +106,7 @@ def test_empty_texts_are_logged_and_kept(write, caplog):
 def test_a_missing_label_column_is_refused(write):
     path = write("a.tsv", "text\nx\n")
     with pytest.raises(
-        ValueError, match="there is no column label; the columns are te"
+        ValueError, match="there is no column 'label'; the columns are 'te"
     ):
         examples_module.read_examples(path, COLUMNS, "dev")
 
@@ -132,3 +132,57 @@ def test_numbers_have_no_names(write):
         ValueError, match=r"b\.tsv:2: the label 'a lot' is not a finite n"
     ):
         own_tables.TableProcessor(train_file=path, columns=columns).get_train_examples()
+
+
+SPELLINGS = "text\tlabel\na\tpraise\nb\tPraise\nc\tpraise \nd\tblame\n"
+
+
+def test_white_space_around_labels_does_not_count(write):
+    path = write("a.csv", "text,label\nx,pos \ny, neg\nz,pos\n")
+    processor = own_tables.TableProcessor(train_file=path)
+    assert processor.get_labels() == ["neg", "pos"]
+    assert [e.label for e in processor.get_train_examples()] == ["pos", "neg", "pos"]
+
+
+def test_labels_that_differ_only_in_spelling_are_refused(write):
+    processor = own_tables.TableProcessor(train_file=write("a.tsv", SPELLINGS))
+    message = r"spelling: 'praise' \(2\) and 'Praise' \(1\)\. .* --merge_labels"
+    with pytest.raises(ValueError, match=message):
+        processor.get_labels()
+
+
+def test_merged_labels_have_the_most_frequent_spelling(write):
+    processor = own_tables.TableProcessor(
+        train_file=write("a.tsv", SPELLINGS),
+        eval_file=write("b.tsv", "text\tlabel\nx\tPRAISE\ny\tBlame\n"),
+        columns=examples_module.Columns(merge_labels=True),
+    )
+    assert processor.get_labels() == ["blame", "praise"]
+    train, dev = processor.get_train_examples(), processor.get_dev_examples()
+    assert [e.label for e in train] == ["praise", "praise", "praise", "blame"]
+    assert [e.label for e in dev] == ["praise", "blame"]
+
+
+def test_names_of_many_classes_are_merged_too(write):
+    columns = examples_module.Columns(
+        kind="multi_label", separator="|", merge_labels=True
+    )
+    path = write("a.tsv", "text\tlabel\nx\tsun|Wind\ny\tSun | rain\nz\tsun\n")
+    processor = own_tables.TableProcessor(train_file=path, columns=columns)
+    assert processor.get_labels() == ["Wind", "rain", "sun"]
+    assert processor.get_train_examples()[1].label == "sun|rain"
+
+
+def test_given_labels_may_differ_only_in_spelling(write):
+    labels = ("praise", "Praise", "blame")
+    path = write("a.tsv", SPELLINGS)
+    processor = own_tables.TableProcessor(train_file=path, labels=labels)
+    assert len(processor.get_train_examples()) == 4
+
+
+def test_a_missing_label_is_refused_unless_it_is_named_as_a_class(write):
+    path = write("a.tsv", "text\tlabel\nx\tNone\ny\tsome\n")
+    with pytest.raises(ValueError, match=r":2: the label 'None' stands for a missing"):
+        own_tables.TableProcessor(train_file=path).get_labels()
+    processor = own_tables.TableProcessor(train_file=path, labels=("None", "some"))
+    assert len(processor.get_train_examples()) == 2

@@ -11,6 +11,7 @@ KNOWN = ("rain", "wind")
     "text, separator, names",
     [
         ("rain", None, ("rain",)),
+        ("rain ", None, ("rain",)),
         ("rain,wind", None, ("rain,wind",)),  # One class with a comma in its name.
         ("rain, wind", ",", ("rain", "wind")),
         ("rain ; ;wind", ";", ("rain", "wind")),
@@ -27,6 +28,13 @@ def test_a_cell_names_its_classes(text, separator, names):
         ("single_label", "", "the label is empty"),
         ("single_label", "snow", "the label 'snow' is not one of rain, wind"),
         ("multi_label", "rain,snow", "the label 'snow' is not one of rain, wind"),
+        (
+            "single_label",
+            "Rain",
+            "'Rain' is another spelling of 'rain'; correct",
+        ),
+        ("single_label", "NaN", "the label 'NaN' stands for a missing value"),
+        ("multi_label", "rain,null", "the label 'null' stands for a missing value"),
         ("multi_label", "rain,rain", "contains a class twice"),
         ("regression", "much", "the label 'much' is not a finite number"),
         ("regression", "nan", "is not a finite number"),

@@ -295,7 +295,10 @@ def test_a_glue_task_reads_its_folder_and_has_its_scores(tmp_path, weather_optio
             "of this run: eval_accuracy, eval_loss.",
         ),
         ({"labels": "rain,snow"}, r"train\.tsv:3: the label 'sun' is not one of"),
-        ({"text_column": "words"}, "no column words; the columns are text, label"),
+        (
+            {"text_column": "words"},
+            "no column 'words'; the columns are 'text', 'label'",
+        ),
         ({"init_checkpoint": "nowhere/model.ckpt"}, "nowhere/model.ckpt"),
         (
             {"init_checkpoint": "nowhere/model.ckpt", "vocab_file": None},

@@ -80,9 +80,9 @@ def test_a_file_to_predict_needs_no_labels(write):
         (OWN + "He\tsits\t \t0\n", r"a\.tsv:2: ending 1 is empty"),
         (OWN + "He\tsits\t0\n", r"a\.tsv:2: expected 4 columns .*, got 3"),
         (OWN + "He\tsits\truns\teats\t0\n", r"a\.tsv:2: expected 4 columns .*, got 5"),
-        ("startphrase\tending0\nHe\tsits\n", r":1: there is no column label"),
+        ("startphrase\tending0\nHe\tsits\n", r":1: there is no column 'label'"),
         ("startphrase\tending0\tlabel\nHe\tsits\t0\n", r":2: there are 1 endings"),
-        ("start\tending0\tending1\tlabel\n", r":1: there is no column startphrase"),
+        ("start\tending0\tending1\tlabel\n", r":1: there is no column 'startphrase'"),
         (OWN, r"a\.tsv has no rows"),
         (
             "id\t" + OWN + "x\tHe\ta\tb\t0\ny\tHe\ta\tb\t0\nx\tShe\ta\tb\t0\n",
@@ -100,9 +100,9 @@ def test_a_bad_row_is_refused_with_file_and_line(write, content, message):
     [
         ({"endings": ["a", "b", "c"]}, r":2: there are 3 endings, but expected 2"),
         ({"endings": ["a"]}, r":2: there are 1 endings"),
-        ({"endings": "a"}, r':2: column endings is "a"; expected a list of texts'),
+        ({"endings": "a"}, r":2: column 'endings' is \"a\"; expected a list"),
         ({"endings": ["a", ""]}, r":2: ending 1 is empty"),
-        ({}, r":2: there is no column endings"),
+        ({}, r":2: there is no column 'endings'"),
     ],
 )
 def test_lists_of_endings_must_be_of_one_length(write, record, message):

@@ -301,7 +301,7 @@ def test_a_dry_run_counts_every_endings_sequence_and_writes_nothing(
             "--best_metric=eval_f2 is not among the scores of this run: eval_accuracy, "
             "eval_loss.",
         ),
-        ({"start_column": "words"}, "no column words; the columns are startphrase"),
+        ({"start_column": "words"}, "no column 'words'; the columns are 'startphrase"),
         (
             {"ending_columns": "endings"},
             "a .tsv file cannot contain lists in the column",

@@ -102,7 +102,7 @@ def test_articles_without_a_unique_title_are_numbered(write):
 @pytest.mark.parametrize(
     "name, content, message",
     [
-        ("a.jsonl", '{"query": "who"}\n', r"a\.jsonl:1: there is no column passage"),
+        ("a.jsonl", '{"query": "who"}\n', r"a\.jsonl:1: there is no column 'passage'"),
         ("a.jsonl", '{"query": "a", "passage": "b"}\n{"que', r"a\.jsonl:2: not JSON"),
         (
             "a.jsonl",
@@ -122,13 +122,13 @@ def test_articles_without_a_unique_title_are_numbered(write):
         (
             "a.jsonl",
             '{"query": "a", "passage": "b", "negatives": "c"}\n',
-            r"a\.jsonl:1: column negatives is \"c\"; expected a list",
+            r"a\.jsonl:1: column 'negatives' is \"c\"; expected a list",
         ),
         (
             "a.jsonl",
             '{"query": "a", "passage": "b"}\n'
             '{"query": "c", "passage": "d", "negatives": "c"}\n',
-            r"a\.jsonl:2: column negatives is \"c\"; expected a list",
+            r"a\.jsonl:2: column 'negatives' is \"c\"; expected a list",
         ),
         (
             "a.jsonl",
@@ -182,7 +182,7 @@ def test_equal_texts_share_a_number_and_different_corpora_differ_in_fingerprint(
     [
         ("a.txt", "\n\n", r"a\.txt has no passages"),
         ("a.jsonl", '{"passage": ""}\n', r"a\.jsonl:1: the passage is empty"),
-        ("a.jsonl", '{"text": "a"}\n', r"a\.jsonl:1: there is no column passage"),
+        ("a.jsonl", '{"text": "a"}\n', r"a\.jsonl:1: there is no column 'passage'"),
         (
             "a.jsonl",
             '{"id": 7, "passage": "a"}\n{"id": "7", "passage": "b"}\n',

@@ -1,0 +1,75 @@
+"""Names of classes as tables spell them: missing values, and spellings of one class."""
+
+import math
+import unicodedata
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+# What pandas, Excel, R, SQL and Python write for a value that is not there. "none" is
+# not among them, because it is a usual name of a class.
+MISSING = frozenset(
+    (
+        *("", "#N/A", "#NA", "<NA>", "N/A", "n/a", "NA", "NaN", "nan", "NAN", "NaT"),
+        *("NULL", "Null", "null", "None"),
+    )
+)
+
+
+def is_missing(name: str) -> bool:
+    """Returns whether a label stands for a missing value."""
+    return name.strip() in MISSING
+
+
+def key(name: str) -> str:
+    """Returns a key that is equal for two spellings of one name.
+
+    It ignores case, white space, the form of Unicode and the form of a number.
+
+    Example:
+        >>> key("Very  Good") == key("very good"), key("1.0") == key("1")
+        (True, True)
+    """
+    text = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return repr(number) if math.isfinite(number) else text
+
+
+def spellings(counts: Mapping[str, int]) -> list[list[str]]:
+    """Returns the names of each class that has several spellings, by frequency.
+
+    Args:
+        counts: number of occurrences of each name.
+    """
+    by_key: dict[str, list[str]] = {}
+    for name in sorted(counts, key=lambda name: (-counts[name], name)):
+        by_key.setdefault(key(name), []).append(name)
+    return [names for names in by_key.values() if len(names) > 1]
+
+
+def check_spellings(path: str, counts: Mapping[str, int], advice: str) -> None:
+    """Raises ValueError if two names differ only in their spelling.
+
+    Args:
+        path: the file, for the message.
+        counts: number of occurrences of each name.
+        advice: what to do, the end of the message.
+    """
+    groups = [
+        " and ".join(f"{name!r} ({counts[name]:,})" for name in names)
+        for names in spellings(counts)
+    ]
+    if groups:
+        raise ValueError(
+            f"{path}: labels differ only in their spelling: {'; '.join(groups)}. "
+            f"{advice}"
+        )
+
+
+def same_name(name: str, known: Sequence[str]) -> str | None:
+    """Returns the known name that `name` is a spelling of, or None."""
+    if name in known:
+        return name
+    return next((other for other in known if key(other) == key(name)), None)

@@ -1,0 +1,32 @@
+import pytest
+
+from bert_tf.data import label_names
+
+
+@pytest.mark.parametrize(
+    "one, other, is_same",
+    [
+        ("Praise", "praise", True),
+        ("very  good", "Very good", True),
+        ("1", "1.0", True),
+        ("caf\u00e9", "cafe\u0301", True),  # Composed and decomposed Unicode.
+        ("positive", "pos", False),
+        ("1", "10", False),
+        ("no", "No.", False),
+    ],
+)
+def test_spellings_of_one_name_have_one_key(one, other, is_same):
+    assert (label_names.key(one) == label_names.key(other)) == is_same
+
+
+@pytest.mark.parametrize(
+    "name, is_missing",
+    [("NaN", True), (" ", True), ("null", True), ("None", True), ("none", False)],
+)
+def test_signs_of_missing_values_are_known(name, is_missing):
+    assert label_names.is_missing(name) == is_missing
+
+
+def test_spellings_are_listed_by_frequency():
+    counts = {"pos": 3, "Pos": 5, "neg": 1, "POS": 3}
+    assert label_names.spellings(counts) == [["Pos", "POS", "pos"]]
