@@ -11,7 +11,7 @@ import tensorflow as tf
 from bert_tf.checkpoints import loading
 from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
 from bert_tf.fine_tuning import task_record
-from bert_tf.modeling import heads
+from bert_tf.modeling import input_names
 from bert_tf.tokenization import in_graph
 
 # Rows per call of the model. Limits the memory for long inputs.
@@ -54,16 +54,14 @@ class Predictor:
         self.config = fine_tuning_run_setup.read_config(run_dir)
         self.vocabulary = fine_tuning_run_setup.read_vocabulary(run_dir)
         self.config.check_vocabulary_size(len(self.vocabulary))
-        self.tokenizer = create_tokenizer(
-            self.vocabulary, do_lower_case=task.do_lower_case
-        )
+        self.tokenizer = create_tokenizer(self.vocabulary, **task.tokenizer_arguments())
         self.model = task.create_model(self.config)
         self.model.build()
         self.checkpoint = loading.load_run(self.model, run_dir)
 
 
 def compiled(
-    function: Callable, columns: Sequence[str] = heads.ENCODER_FEATURES
+    function: Callable, columns: Sequence[str] = input_names.SEQUENCE
 ) -> Callable:
     """Compiles a function of features into one graph for all shapes [B, S].
 

@@ -12,6 +12,7 @@ from keras import ops
 
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import embeddings
+from bert_tf.modeling import input_names
 from bert_tf.modeling import numerics
 
 
@@ -28,9 +29,12 @@ def dense(
 
 
 def input_mask_of(features: numerics.Features) -> numerics.Tensor:
-    """Returns `input_mask`, integer [..., S]; all 1 if the features lack it."""
+    """Returns `input_mask`, int32 [..., S]; all 1 if the features lack it."""
+    features = input_names.renamed(features)
     input_mask = features.get("input_mask")
-    return ops.ones_like(features["input_ids"]) if input_mask is None else input_mask
+    if input_mask is None:
+        return ops.ones_like(features["input_ids"])
+    return ops.cast(input_mask, "int32")
 
 
 def visible_positions(
@@ -78,6 +82,7 @@ class SelfAttention(keras.layers.Layer):
         dtype: Any = None,
     ):
         super().__init__(name=name, dtype=dtype)
+        config.check_heads()
         self.config = config
         self.dropout_site = dropout_site
         policy = self.dtype_policy

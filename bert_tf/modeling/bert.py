@@ -12,6 +12,7 @@ from bert_tf.modeling import attention
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import embeddings
 from bert_tf.modeling import encoder
+from bert_tf.modeling import input_names
 from bert_tf.modeling import numerics
 
 
@@ -109,7 +110,8 @@ class BertModel(keras.Model):
 
         Args:
             features: `input_ids`, and optionally `input_mask` (1: a real piece; default
-                all 1) and `segment_ids` (default all 0), int32 [B, S]. If rows hold
+                all 1) and `segment_ids` (default all 0), int32 [B, S]. The names in
+                `input_names.ALIASES` are understood too. If rows hold
                 several sequences, also `sequence_ids` int32 [B, S] (the number of each
                 piece's sequence; a piece sees its own sequence only), `position_ids`
                 int32 [B, S] (the position within the sequence) and `cls_positions`
@@ -128,9 +130,10 @@ class BertModel(keras.Model):
             sum to 1.
 
         Raises:
-            ValueError: training without `dropout_keys`, or a sequence longer than
-                the position table.
+            ValueError: training without `dropout_keys`, a sequence longer than the
+                position table, or an unknown feature.
         """
+        features = input_names.checked(features, input_names.ENCODER, "BertModel")
         rates = (
             self.config.hidden_dropout_prob,
             self.config.attention_probs_dropout_prob,

@@ -81,6 +81,7 @@ class BertClassifier(heads.TaskModel):
         dropout_keys: numerics.Tensor | None = None,
     ) -> numerics.Outputs:
         """Returns `logits`, float32 [B, C], and what `answers` makes of them."""
+        features = self.checked_features(features)
         keys = self.dropout_keys_in_use(features, training, dropout_keys)
         encoded = self.bert(features, training=training, dropout_keys=keys)
         vectors = encoded["pooled_output"]

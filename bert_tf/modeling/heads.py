@@ -14,10 +14,9 @@ from keras import ops
 from bert_tf.modeling import attention
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import embeddings
+from bert_tf.modeling import input_names
 from bert_tf.modeling import numerics
 
-# The features that the encoder reads of every sequence.
-ENCODER_FEATURES = ("input_ids", "input_mask", "segment_ids")
 # Seed of the dropout masks in `model.fit`; the training tools pass their own keys.
 _FIT_DROPOUT_SEED = 12345
 # Dropout site of a task's own dropout, beyond the sites of any number of layers.
@@ -184,9 +183,10 @@ class TaskModel(keras.Model):
 
     `call(features, training=False, dropout_keys=None)` of every model takes the
     features that its class documents; `input_mask` (default: all 1) and `segment_ids`
-    (default: all 0) are optional. `dropout_keys`, uint32 [B], come from
-    `numerics.dropout_keys`; `fit` makes its own. A ValueError is raised if training
-    needs keys and there are none, or if S exceeds the position table.
+    (default: all 0) are optional, and the names in `input_names.ALIASES` are understood
+    too. `dropout_keys`, uint32 [B], come from `numerics.dropout_keys`; `fit` makes its
+    own. A ValueError is raised if a feature is unknown, if training needs keys and
+    there are none, or if S exceeds the position table.
 
     The features may contain `is_real_example`, float32 [B]: 0 excludes an example from
     all sums and weights (the padding of a last batch).
@@ -202,6 +202,8 @@ class TaskModel(keras.Model):
     # Outputs [B, ...] that a loss compares across all examples of the global batch.
     # With several replicas, `loss_sums` finds those of all replicas as `all_NAME`.
     gathered_outputs: tuple[str, ...] = ()
+    # What `call` reads of every sequence; labels are known to all models.
+    sequence_features: tuple[str, ...] = input_names.ENCODER
     # Dropout that the task adds to that of the configuration.
     task_dropout_rate = 0.0
     # The logit of a position that does not exist, such as one that a length bucket
@@ -223,6 +225,12 @@ class TaskModel(keras.Model):
     def loss_names(self) -> tuple[str, ...]:
         """Names of the loss terms, in the order in which they are reported."""
         return ()
+
+    def checked_features(self, features: numerics.Features) -> numerics.Outputs:
+        """Returns the features of a call under our names; see `input_names.checked`."""
+        return input_names.checked(
+            features, self.sequence_features, type(self).__name__
+        )
 
     def loss_weights(self, features: numerics.Features) -> numerics.Outputs:
         """Returns each loss term's weight, a float32 scalar: the number of examples.
@@ -259,6 +267,7 @@ class TaskModel(keras.Model):
         self, features: numerics.Features, outputs: numerics.Outputs
     ) -> numerics.Tensor:
         """Returns the loss of a whole batch, a float32 scalar."""
+        features = self.checked_features(features)
         weights = self.loss_weights(features)
         sums = self.loss_sums(features, outputs)
         return sum(

@@ -85,6 +85,7 @@ class BertLeftToRight(heads.TaskModel):
             `sequence_output` [B, S, H] and `pooled_output` [B, H], in the compute
             dtype.
         """
+        features = self.checked_features(features)
         keys = self.dropout_keys_in_use(features, training, dropout_keys)
         ids = original_ids(features)
         encoded = self.bert(

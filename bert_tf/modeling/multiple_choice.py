@@ -11,6 +11,7 @@ from keras import ops
 from bert_tf.modeling import bert
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import heads
+from bert_tf.modeling import input_names
 from bert_tf.modeling import numerics
 
 
@@ -32,6 +33,7 @@ class BertMultipleChoice(heads.TaskModel):
     """
 
     loss_names: tuple[str, ...] = ("choice_loss",)
+    sequence_features = input_names.SEQUENCE
     task_dropout_rate = numerics.TASK_DROPOUT_RATE
 
     def __init__(
@@ -64,6 +66,7 @@ class BertMultipleChoice(heads.TaskModel):
         Raises:
             ValueError: `input_ids` does not have three axes; see also `TaskModel`.
         """
+        features = self.checked_features(features)
         shape = ops.shape(features["input_ids"])
         if len(shape) != 3:
             raise ValueError(
@@ -76,7 +79,7 @@ class BertMultipleChoice(heads.TaskModel):
             keys = numerics.dropout_keys_of_parts(keys, num_endings)  # [B * C]
         flat = {
             name: ops.reshape(features[name], (-1, length))  # [B * C, S]
-            for name in heads.ENCODER_FEATURES
+            for name in self.sequence_features
             if name in features
         }
         scores = self.score_endings(flat, training=training, dropout_keys=keys)

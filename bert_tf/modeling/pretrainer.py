@@ -108,6 +108,7 @@ class BertPretrainer(heads.TaskModel):
             [B, H], in the compute dtype. If rows hold several sequences, the second is
             [B, K, 2] and the last [B, K, H].
         """
+        features = self.checked_features(features)
         keys = self.dropout_keys_in_use(features, training, dropout_keys)
         encoded = self.bert(features, training=training, dropout_keys=keys)
         outputs = {

@@ -9,9 +9,11 @@ from typing import Any
 import keras
 from keras import ops
 
+from bert_tf.modeling import attention
 from bert_tf.modeling import bert
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import heads
+from bert_tf.modeling import input_names
 from bert_tf.modeling import numerics
 from bert_tf.modeling import pooling as pooling_module
 
@@ -48,6 +50,10 @@ class BertBiEncoder(heads.TaskModel):
     """
 
     loss_names: tuple[str, ...] = ("ranking_loss",)
+    sequence_features = (
+        *input_names.SEQUENCE,
+        *(f"{input_names.QUERY_PREFIX}{name}" for name in input_names.SEQUENCE),
+    )
     # The wrong passages of a query are those of all other queries, so a larger batch
     # makes a harder and better task. With several replicas, each would see only its own
     # part; gathering the passages makes the loss that of the global batch.
@@ -94,6 +100,7 @@ class BertBiEncoder(heads.TaskModel):
             [B, C, H]; also, for the loss, `passage_ids` from the features and
             `passage_weights`, float32 [B], 0 for padding.
         """
+        features = self.checked_features(features)
         keys = self.dropout_keys_in_use(features, training, dropout_keys)
         if "query_input_ids" not in features:
             return {"embeddings": self.embed(features, training, keys)}
@@ -105,11 +112,14 @@ class BertBiEncoder(heads.TaskModel):
             query_keys = keys[:, 0]
             passage_keys = ops.reshape(keys[:, 1:], (-1,))  # [B * C]
         queries = {
-            name: features[f"query_{name}"] for name in ("input_ids", "input_mask")
+            name: features[f"query_{name}"]
+            for name in input_names.SEQUENCE
+            if f"query_{name}" in features
         }
         passages = {
             name: ops.reshape(features[name], (-1, length))  # [B * C, S]
-            for name in ("input_ids", "input_mask")
+            for name in input_names.SEQUENCE
+            if name in features
         }
         vectors = self.embed(passages, training, passage_keys)  # [B * C, H]
         shape = (-1, num_candidates, self.config.hidden_size)
@@ -134,7 +144,8 @@ class BertBiEncoder(heads.TaskModel):
             dropout_keys: uint32 [rows], or None for no dropout.
         """
         outputs = self.bert(features, training=training, dropout_keys=dropout_keys)
-        vectors = pooling_module.pool(outputs, features["input_mask"], self.pooling)
+        input_mask = attention.input_mask_of(features)
+        vectors = pooling_module.pool(outputs, input_mask, self.pooling)
         return pooling_module.normalize(vectors)
 
     def loss_sums(
@@ -199,6 +210,7 @@ class BertCrossEncoder(heads.TaskModel):
     """
 
     loss_names: tuple[str, ...] = ("ranking_loss",)
+    sequence_features = input_names.SEQUENCE
     task_dropout_rate = numerics.TASK_DROPOUT_RATE
 
     def __init__(
@@ -227,13 +239,14 @@ class BertCrossEncoder(heads.TaskModel):
         dropout_keys: numerics.Tensor | None = None,
     ) -> numerics.Outputs:
         """Returns `logits`: float32 [B] for pairs, [B, C] for queries and passages."""
+        features = self.checked_features(features)
         keys = self.dropout_keys_in_use(features, training, dropout_keys)
         shape = ops.shape(features["input_ids"])
         if len(shape) == 3 and keys is not None:
             keys = numerics.dropout_keys_of_parts(keys, shape[1])  # [B * C]
         flat = {
             name: ops.reshape(features[name], (-1, shape[-1]))  # [rows, S]
-            for name in heads.ENCODER_FEATURES
+            for name in self.sequence_features
             if name in features
         }
         encoded = self.bert(flat, training=training, dropout_keys=keys)

@@ -120,6 +120,7 @@ class BertSpanPredictor(heads.TaskModel):
 
         As in 2018, padding has scores too.
         """
+        features = self.checked_features(features)
         keys = self.dropout_keys_in_use(features, training, dropout_keys)
         encoded = self.bert(features, training=training, dropout_keys=keys)
         vectors = encoded["sequence_output"]
@@ -138,9 +139,8 @@ class BertSpanPredictor(heads.TaskModel):
         took part; the loss then depends on the length to which rows are padded, and
         rows cut to a length bucket would train differently from full ones.
         """
-        bias = 0.0
-        if "input_mask" in features:
-            bias = numerics.attention_bias(features["input_mask"])[:, 0, 0]  # [B, S]
+        input_mask = attention.input_mask_of(features)
+        bias = numerics.attention_bias(input_mask)[:, 0, 0]  # [B, S]
         start_losses = numerics.cross_entropy(
             outputs["start_logits"] + bias, features["start_positions"]
         )

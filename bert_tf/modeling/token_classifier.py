@@ -99,6 +99,7 @@ class BertTokenClassifier(heads.TaskModel):
         dropout_keys: numerics.Tensor | None = None,
     ) -> numerics.Outputs:
         """Returns `logits` and `probabilities`, float32 [B, S, C]."""
+        features = self.checked_features(features)
         keys = self.dropout_keys_in_use(features, training, dropout_keys)
         if self.feature_based is None:
             encoded = self.bert(features, training=training, dropout_keys=keys)

@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.modeling import heads
+from bert_tf.modeling import input_names
 from bert_tf.tokenization import in_graph
 
 
@@ -44,7 +44,7 @@ class TaskSignatures(tf.Module):
         self._tokenizer = tokenizer
         ids = {
             name: tf.TensorSpec([None, None], tf.int32, name=name)
-            for name in heads.ENCODER_FEATURES
+            for name in input_names.SEQUENCE
         }
         self.functions = {"ids": signature(self._of_ids, ids), **functions}
 

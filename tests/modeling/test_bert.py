@@ -12,6 +12,7 @@ from bert_tf.checkpoints import loading
 from bert_tf.modeling import bert
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import embeddings
+from bert_tf.modeling import input_names
 from bert_tf.modeling import numerics
 
 SMALL = config_module.BertConfig(
@@ -266,3 +267,43 @@ def test_sequences_that_share_a_row_do_not_see_one_another():
             ("pooled_output", shared_row["pooled_output"][:, number]),
         ]:
             np.testing.assert_allclose(found, alone[number][name], atol=1e-5)
+
+
+HUGGING_FACE_NAMES = {
+    "input_ids": np.array([[2, 7, 3, 0]], "int64"),
+    "attention_mask": np.array([[1, 1, 1, 0]], "int64"),
+    "token_type_ids": np.array([[0, 1, 1, 0]], "int64"),
+}
+
+
+def test_predict_and_a_functional_model_understand_names_of_other_libraries():
+    encoder = bert.BertModel(SMALL)
+    ours = dict(zip(input_names.SEQUENCE, HUGGING_FACE_NAMES.values(), strict=True))
+    expected = encoder(ours)["sequence_output"]
+    vectors = encoder.predict(HUGGING_FACE_NAMES, verbose=0)["sequence_output"]
+    np.testing.assert_allclose(vectors, expected, atol=1e-6)
+    inputs = {
+        name: keras.Input((None,), dtype="int32", name=name)
+        for name in HUGGING_FACE_NAMES
+    }
+    around = keras.Model(inputs, encoder(inputs)["sequence_output"])
+    vectors = around.predict(HUGGING_FACE_NAMES, verbose=0)
+    np.testing.assert_allclose(vectors, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "features, message",
+    [
+        ({"ids": 1}, "BertModel does not know the input ids; expected .*input_ids"),
+        ({"attention_mask": 1}, "BertModel needs input_ids, got input_mask"),
+    ],
+)
+def test_predict_refuses_what_a_call_refuses(features, message):
+    column = np.ones((1, 4), "int32")
+    with pytest.raises(ValueError, match=message):
+        bert.BertModel(SMALL).predict(dict.fromkeys(features, column), verbose=0)
+
+
+def test_a_call_without_names_is_refused():
+    with pytest.raises(ValueError, match="Expected a dict of features"):
+        bert.BertModel(SMALL)(np.ones((1, 4), "int32"))

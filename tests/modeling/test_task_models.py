@@ -320,6 +320,60 @@ def test_training_a_task_without_keys_or_optimizer_is_refused(create_model, feat
         create_model()(features, training=True)
 
 
+# Our name -> the name in another library.
+NAMES_ELSEWHERE = {
+    "hugging_face": {
+        "input_mask": "attention_mask",
+        "segment_ids": "token_type_ids",
+        "query_input_mask": "query_attention_mask",
+    },
+    "keras_hub": {"input_ids": "token_ids", "input_mask": "padding_mask"},
+}
+
+
+@pytest.mark.parametrize("library", NAMES_ELSEWHERE)
+def test_names_of_other_libraries_give_the_same_outputs_and_loss(
+    create_model, features, library
+):
+    names = NAMES_ELSEWHERE[library]
+    model = create_model()
+    theirs = {names.get(name, name): column for name, column in features.items()}
+    outputs, expected = model(theirs), model(features)
+    for name in expected:
+        np.testing.assert_array_equal(outputs[name], expected[name])
+    loss = model.total_loss(theirs, outputs)
+    np.testing.assert_array_equal(loss, model.total_loss(features, expected))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "float32", "int64"])
+def test_masks_of_any_dtype_are_the_same_masks(create_model, features, dtype):
+    model = create_model()
+    masks = [name for name in features if name.endswith("input_mask")]
+    converted = {name: features[name].astype(dtype) for name in masks}
+    outputs, expected = model({**features, **converted}), model(features)
+    for name in expected:
+        np.testing.assert_array_equal(outputs[name], expected[name])
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"atention_mask": 1}, "does not know the input atention_mask; .* input_mask"),
+        ({"attention_mask": 1}, "attention_mask are two names of the input input_mask"),
+        ({"input_ids": 0.0}, "input_ids must be integers, got float32"),
+    ],
+    ids=["misspelled", "given twice", "ids are floats"],
+)
+def test_inputs_that_would_be_misread_are_refused(
+    create_model, features, change, message
+):
+    model = create_model()
+    ids = features["input_ids"]
+    wrong = {name: np.full_like(ids, v, type(v)) for name, v in change.items()}
+    with pytest.raises(ValueError, match=message):
+        model({**features, **wrong})
+
+
 def test_a_configuration_survives_get_config(create_model):
     original = create_model(dtype="mixed_bfloat16", name="other")
     copy = type(original).from_config(original.get_config())

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
-from bert_tf.modeling import heads
+from bert_tf.modeling import input_names
 from bert_tf.tasks.token_classification import examples
 from bert_tf.tasks.token_classification import features as features_module
 from bert_tf.tasks.token_classification import predictions
@@ -67,7 +67,7 @@ class TokenClassificationPredictor(fine_tuning_predictor.Predictor):
         )
         logits = []
         for part in features.parts(fine_tuning_predictor.ROWS_PER_CALL):
-            rows = {name: part.columns[name] for name in heads.ENCODER_FEATURES}
+            rows = {name: part.columns[name] for name in input_names.SEQUENCE}
             rows = fine_tuning_predictor.without_padding(rows)
             logits.append(part.first_pieces(self._logits(rows).numpy()))
         return predictions.best_tags(np.concatenate(logits), self.task.labels)
