@@ -63,11 +63,6 @@ class BertConfig:
             _check_range(field, getattr(self, field), may_be_zero=True)
         for field in ("initializer_range", "layer_norm_epsilon"):
             _check_range(field, getattr(self, field), may_be_zero=False)
-        if self.hidden_size % self.num_attention_heads:
-            raise ValueError(
-                f"hidden_size {self.hidden_size} is not a multiple of "
-                f"num_attention_heads {self.num_attention_heads}; change one of them."
-            )
         numerics.activation(self.hidden_act)
         _check_choice("attention", self.attention, ATTENTION)
         _check_choice(
@@ -103,7 +98,9 @@ class BertConfig:
                 "The model configuration has no vocab_size. Add it: it is the number "
                 "of lines in vocab.txt."
             )
-        return cls(**{key: values[key] for key in values if key in known})
+        config = cls(**{key: values[key] for key in values if key in known})
+        config.check_heads()
+        return config
 
     @classmethod
     def from_json_file(cls, path: str | os.PathLike[str]) -> "BertConfig":
@@ -154,7 +151,7 @@ class BertConfig:
             ValueError: the size is unknown, or a value is wrong.
         """
         size = released.size(name)
-        return cls(
+        config = cls(
             vocab_size=vocab_size,
             hidden_size=size.hidden_size,
             num_hidden_layers=size.num_layers,
@@ -162,6 +159,8 @@ class BertConfig:
             intermediate_size=4 * size.hidden_size,
             **changes,
         )
+        config.check_heads()
+        return config
 
     def to_dict(self) -> dict[str, Any]:
         """Returns every field by name."""
@@ -179,6 +178,18 @@ class BertConfig:
             if values[name] == getattr(BertConfig, name):
                 del values[name]
         return json.dumps(values, indent=2, sort_keys=True) + "\n"
+
+    def check_heads(self) -> None:
+        """Raises a ValueError if the heads cannot share the hidden size equally.
+
+        A model needs that, a configuration does not: as in 2018, `BertConfig(99,
+        hidden_size=37)` can be written to a file.
+        """
+        if self.hidden_size % self.num_attention_heads:
+            raise ValueError(
+                f"hidden_size {self.hidden_size} is not a multiple of "
+                f"num_attention_heads {self.num_attention_heads}; change one of them."
+            )
 
     def check_vocabulary_size(self, num_pieces: int) -> None:
         """Raises a ValueError if a vocabulary has more pieces than the model.

@@ -82,7 +82,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         self._m, self._v = self.add_optimizer_variables(
             variables, list(self.slot_names)
         )
-        self._decays = [self._is_decayed(variable.path) for variable in variables]
+        self._decays = [self._is_decayed(_path(variable)) for variable in variables]
 
     def slots(self) -> dict[str, list[Any]]:
         """Returns {slot name: variables}, in the order of `build`."""
@@ -153,3 +153,8 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             exclude_from_weight_decay=self.excluded_patterns,
         )
         return config
+
+
+def _path(variable):
+    """Returns the path of a Keras variable, or the name of a `tf.Variable`."""
+    return getattr(variable, "path", None) or variable.name.partition(":")[0]

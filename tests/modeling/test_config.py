@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from bert_tf.modeling import bert
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import released
 from bert_tf.training import estimates
@@ -197,6 +198,15 @@ def test_a_size_may_have_any_heads_that_divide_it():
         assert (size.num_hidden_layers, size.num_attention_heads) == (6, heads)
     with pytest.raises(ValueError, match="not a multiple of num_attention_heads 5"):
         config_module.BertConfig.of_size("L-6_H-768_A-5", vocab_size=9)
+
+
+def test_a_model_needs_heads_that_divide_its_size_and_a_configuration_does_not():
+    config = config_module.BertConfig(vocab_size=99, hidden_size=37)
+    values = json.loads(config.to_json_string())
+    assert (values["vocab_size"], values["hidden_size"]) == (99, 37)
+    for create in (lambda: bert.BertModel(config), lambda: config.from_dict(values)):
+        with pytest.raises(ValueError, match="37 is not a multiple of num_attention_h"):
+            create()
 
 
 @pytest.mark.parametrize("name", ["huge", "L-0_H-128", "L-2_H-128_A-", "l-2_h-128"])

@@ -75,7 +75,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     head, notes = _head(path)
     _check_files(path, head)
     shapes = library.shapes(config, head)
-    do_lower_case, tokenizer_notes = _casing(path)
+    do_lower_case, strip_accents = _casing(path)
     return source_module.Source(
         path=path,
         format=NAME,
@@ -84,10 +84,12 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         head=head,
         config=config,
         text=text_encoding.TextEncoding(
-            vocabulary=_vocabulary(path), do_lower_case=do_lower_case
+            vocabulary=_vocabulary(path),
+            do_lower_case=do_lower_case,
+            strip_accents=strip_accents,
         ),
         own_names=library.places(config.num_hidden_layers, head.kind),
-        notes=(*notes, *tokenizer_notes),
+        notes=tuple(notes),
     )
 
 
@@ -117,10 +119,12 @@ def _config(described: Mapping[str, Any], path: str) -> config_module.BertConfig
         )
     fields = {ours: values[theirs] for ours, theirs in _FIELDS.items()}
     try:
-        return config_module.BertConfig(
-            **fields,
-            hidden_act=library.ACTIVATION,
-            layer_norm_epsilon=library.EPSILON,
+        return config_module.BertConfig.from_dict(
+            {
+                **fields,
+                "hidden_act": library.ACTIVATION,
+                "layer_norm_epsilon": library.EPSILON,
+            }
         )
     except ValueError as error:
         raise ValueError(f"{os.path.join(path, CONFIG_FILE)}: {error}") from error
@@ -194,17 +198,15 @@ def _vocabulary(path: str) -> vocabulary_module.Vocabulary | None:
     return vocabulary_module.Vocabulary.load(path) if files.exists(path) else None
 
 
-def _casing(path: str) -> tuple[bool | None, tuple[str, ...]]:
-    """Returns do_lower_case, None if unknown, and notes."""
+def _casing(path: str) -> tuple[bool | None, bool | None]:
+    """Returns do_lower_case, None if unknown, and strip_accents, None if the same."""
     path = os.path.join(path, TOKENIZER_FILE)
     values = None
     if files.exists(path):
         values = files.read_json(path).get("config")
     if not isinstance(values, dict) or not isinstance(values.get("lowercase"), bool):
-        return None, ()
-    if values["lowercase"] and not values.get("strip_accents"):
-        return True, (
-            "its tokenizer lowercases text and keeps accents; bert_tf strips them, as "
-            "in 2018",
-        )
-    return values["lowercase"], ()
+        return None, None
+    strip_accents = bool(values.get("strip_accents"))
+    return values["lowercase"], (
+        None if strip_accents == values["lowercase"] else strip_accents
+    )
