@@ -1,9 +1,9 @@
 """Hugging Face folders: config.json, model.safetensors and the tokenizer's files.
 
 `reading` and `writing` put the parts together. Each part has a module: `config`;
-`names` and `shards` for the weights; `tokenizer` reads and `tokenizer_files` writes the
-tokenizer; `sentence_layout` serves sentence-transformers. torch and transformers are
-not needed.
+`names`, `shards` and `h5_weights` for the weights; `tokenizer` reads and
+`tokenizer_files` writes the tokenizer; `sentence_layout` serves sentence-transformers.
+torch and transformers are not needed.
 """
 
 from bert_tf.checkpoints.hugging_face import reading

@@ -5,6 +5,7 @@ are transposed, [out, in]; the heads' output weights are [classes, H] in both.
 """
 
 import re
+from collections.abc import Iterable
 from collections.abc import Sequence
 
 from bert_tf.checkpoints import heads as checkpoint_heads
@@ -27,6 +28,11 @@ _LAST_PARTS = {
 _OUTPUT_SCOPES = {"": "classifier", "cls/squad": "qa_outputs"}
 # Constant ranges that old folders store with the weights.
 _BUFFERS = re.compile(r"(^|\.)embeddings\.(position_ids|token_type_ids)$")
+# Prefixes of all names in a wrapped model of PyTorch -> the wrapper.
+_WRAPPERS = {
+    "module.": "torch.nn.DataParallel",
+    "_orig_mod.": "torch.compile",
+}
 # Aliases of weights: the masked-word output table is the word embedding table.
 TIED = {
     "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
@@ -60,6 +66,35 @@ def normal_name(name: str) -> str:
     name = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", name)
     name = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", name)
     return f"{ENCODER_PREFIX}{name}" if name.startswith(_ENCODER_PARTS) else name
+
+
+def wrapper_prefix(names: Iterable[str]) -> tuple[str, str | None]:
+    """Returns the prefix that a wrapper of PyTorch gave all names, and a note on it.
+
+    Raises:
+        ValueError: only some of the names have such a prefix.
+    """
+    names, found, wrappers = list(names), "", []
+    while True:
+        rest = [name[len(found) :] for name in names]
+        parts = [part for part in _WRAPPERS if any(n.startswith(part) for n in rest)]
+        if not parts:
+            break
+        strangers = [name for name in rest if not name.startswith(parts[0])]
+        if strangers:
+            raise ValueError(
+                f"some names of weights start with {parts[0]}, which "
+                f"{_WRAPPERS[parts[0]]} adds, and others do not, such as "
+                f"{strangers[0]}; save the model without the wrapper."
+            )
+        found += parts[0]
+        wrappers.append(_WRAPPERS[parts[0]])
+    if not found:
+        return "", None
+    return found, (
+        f"The weights were saved from {' of '.join(wrappers)}: their names start with "
+        f"{found}, which is left out."
+    )
 
 
 def is_buffer(name: str) -> bool:

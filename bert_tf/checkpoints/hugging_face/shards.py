@@ -1,6 +1,7 @@
 """Reads and writes model.safetensors, or several such files with an index.
 
-Names and layouts in this module are Hugging Face's own.
+A folder without them may have tf_model.h5, which is read too. Names and layouts in this
+module are Hugging Face's own, those of model.safetensors.
 """
 
 import contextlib
@@ -22,6 +23,7 @@ import numpy as np
 import safetensors
 
 from bert_tf import files
+from bert_tf.checkpoints.hugging_face import h5_weights
 
 NAME = "model.safetensors"
 INDEX_NAME = f"{NAME}.index.json"
@@ -33,7 +35,7 @@ _SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
 _FOREIGN = {
     "pytorch_model.bin": "",
     "pytorch_model.bin.index.json": "",
-    "tf_model.h5": ", from_tf=True",
+    "tf_model.h5.index.json": ", from_tf=True",
     "flax_model.msgpack": ", from_flax=True",
 }
 _ADAPTERS = ("adapter_model.safetensors", "adapter_model.bin")
@@ -53,6 +55,7 @@ class StoredTensor:
     path: str
     dtype: str  # As safetensors calls it, such as "BF16".
     shape: tuple[int, ...]
+    h5: h5_weights.StoredWeight | None = None  # Where it is in a tf_model.h5.
 
     @property
     def is_float(self) -> bool:
@@ -62,7 +65,7 @@ class StoredTensor:
 
 def holds_weights(names: Iterable[str]) -> bool:
     """Returns whether a folder's file names include a model's weights."""
-    known = {NAME, INDEX_NAME, *_FOREIGN, *_ADAPTERS}
+    known = {NAME, INDEX_NAME, h5_weights.NAME, *_FOREIGN, *_ADAPTERS}
     return any(name in known or _SHARD.fullmatch(name) for name in names)
 
 
@@ -76,13 +79,15 @@ def stored_tensors(folder: str, class_name: str) -> dict[str, StoredTensor]:
 
     Raises:
         FileNotFoundError: there are no weights, or a shard is missing.
-        ValueError: the weights are not in safetensors format, or a file is damaged.
+        ValueError: the weights are pickled, or a file is damaged.
     """
     names = files.list_folder(folder)
     if NAME in names:
         return _tensors_of(os.path.join(folder, NAME))
     if INDEX_NAME in names:
         return _tensors_of_shards(folder, names)
+    if h5_weights.NAME in names:
+        return _tensors_of_h5(os.path.join(folder, h5_weights.NAME))
     _check_not_foreign(folder, names, class_name)
     if any(_SHARD.fullmatch(name) for name in names):
         raise FileNotFoundError(
@@ -112,8 +117,12 @@ def read_each(
         open_files: dict[str, Any] = {}
         for key, (name, tensor) in tensors.items():
             if tensor.path not in open_files:
-                file = stack.enter_context(_opened(tensor.path))
+                opened = _opened if tensor.h5 is None else h5_weights.opened
+                file = stack.enter_context(opened(tensor.path))
                 open_files[tensor.path] = file
+            if tensor.h5 is not None:
+                yield key, h5_weights.read(open_files[tensor.path], tensor.h5)
+                continue
             if tensor.dtype == "BF16":
                 import ml_dtypes  # noqa: F401 (registers bfloat16 with NumPy)
             yield key, open_files[tensor.path].get_tensor(name)
@@ -228,6 +237,13 @@ def _weight_map(path: str) -> dict[str, str]:
                 f"{path} names the shard {shard!r}; expected a file beside it."
             )
     return weight_map
+
+
+def _tensors_of_h5(path: str) -> dict[str, StoredTensor]:
+    return {
+        name: StoredTensor(path=path, dtype=weight.dtype, shape=weight.shape, h5=weight)
+        for name, weight in h5_weights.read_weights(path).items()
+    }
 
 
 def _tensors_of(path: str) -> dict[str, StoredTensor]:

@@ -2,17 +2,20 @@
 
     python -m venv venv
     venv/bin/pip install transformers==5.23.0 torch==2.13.0 safetensors
-    venv/bin/python tests/checkpoints/foreign/make_hugging_face.py
+    venv/bin/python tests/checkpoints/foreign/make_hugging_face.py [FOLDER ...]
 
 Every folder has an expected.npz: a batch with padding and two segments, and what the
 model of transformers gives for it. The folder gamma_beta is written by
 make_hugging_face_of_2018.py.
 """
 
+import json
 import pathlib
 import shutil
+import sys
 
 import numpy as np
+import safetensors.torch
 import torch
 import transformers
 
@@ -47,6 +50,10 @@ BATCH = {
         [0, 0, 0, 0, 0, 0, 0, 0, 0],
     ],
 }
+TEXTS = (
+    "The CAFÉ, the café and the cafe\u0301: É.",
+    "a<e1>cat</e1> sat on <e1> The dog </e1>",
+)
 TAGS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
 # Folder -> class, what its configuration has of its own, how it is saved.
 MODELS = {
@@ -81,12 +88,34 @@ MODELS = {
         {"dtype": torch.bfloat16},
     ),
     "float16": (transformers.BertModel, {}, {"dtype": torch.float16}),
+    # A tokenizer that keeps accents and has two more tokens. ids.json has the ids that
+    # it gives some texts.
+    "own_tokenizer": (
+        transformers.BertModel,
+        {"vocab_size": len(TOKENS) + 2},
+        {"strip_accents": False, "added_tokens": ["<e1>", "</e1>"]},
+    ),
+    # Masked words have an output table of their own.
+    "untied": (transformers.BertForMaskedLM, {"tie_word_embeddings": False}, {}),
+    # Names of weights start with "module.", and those of the next one also with
+    # "_orig_mod.".
+    "data_parallel": (
+        transformers.BertForSequenceClassification,
+        {},
+        {"wrappers": [torch.nn.DataParallel]},
+    ),
+    "compiled": (
+        transformers.BertModel,
+        {},
+        {"wrappers": [torch.compile, torch.nn.DataParallel]},
+    ),
 }
 
 
-def main():
+def main(*wanted):
     transformers.logging.set_verbosity_error()
-    for name, (model_class, changes, saving) in MODELS.items():
+    for name in wanted or MODELS:
+        model_class, changes, saving = MODELS[name]
         torch.manual_seed(len(name))
         config = transformers.BertConfig(**SIZES | changes)
         model = randomized(model_class(config)).eval()
@@ -106,15 +135,35 @@ def randomized(model):
     return model
 
 
-def save(model, folder, *, dtype=None, max_shard_size="5GB", do_lower_case=True):
+def save(
+    model,
+    folder,
+    *,
+    dtype=None,
+    max_shard_size="5GB",
+    do_lower_case=True,
+    strip_accents=None,
+    added_tokens=(),
+    wrappers=(),
+):
     if dtype is not None:
         model.to(dtype)
     model.save_pretrained(folder, max_shard_size=max_shard_size)
+    wrapped = model
+    for wrapper in wrappers:
+        wrapped = wrapper(wrapped)
+    if wrappers:
+        safetensors.torch.save_file(wrapped.state_dict(), folder / "model.safetensors")
     tokenizer = transformers.BertTokenizer(
         vocab={token: index for index, token in enumerate(TOKENS)},
         do_lower_case=do_lower_case,
+        strip_accents=strip_accents,
     )
+    tokenizer.add_tokens(list(added_tokens), special_tokens=True)
     tokenizer.save_pretrained(folder)
+    if added_tokens:
+        ids = {text: tokenizer(text)["input_ids"] for text in TEXTS}
+        (folder / "ids.json").write_text(json.dumps(ids, indent=2) + "\n")
 
 
 def answers(model):
@@ -133,4 +182,4 @@ def answers(model):
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -1,6 +1,7 @@
 """A Hugging Face folder, opened: what a model computes with it, and bad folders."""
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -9,6 +10,7 @@ import safetensors.numpy
 
 from bert_tf.checkpoints import hugging_face
 from bert_tf.checkpoints import loading
+from bert_tf.modeling import bert
 
 # Outputs of transformers -> ours; hidden states and the pooled vector apart.
 NAMES = {
@@ -57,6 +59,8 @@ def features_and_expected(folder, kind):
         ("bfloat16", "classification"),
         ("float16", "encoder"),
         ("gamma_beta", "pretraining"),  # The library of 2018.
+        ("data_parallel", "classification"),  # module.bert. ...
+        ("compiled", "encoder"),  # module._orig_mod. ...
     ],
 )
 def test_a_folder_computes_what_it_did_in_its_own_library(foreign, name, kind):
@@ -203,6 +207,37 @@ def test_the_masked_word_table_is_the_word_embeddings_or_left_over(
     assert source.unmapped == unmapped
     said = any("differs from bert.embeddings" in note for note in source.notes)
     assert said is bool(unmapped)
+
+
+def test_an_output_table_of_its_own_is_refused_and_the_encoder_is_not(foreign):
+    folder = foreign / "untied"
+    with pytest.raises(
+        ValueError, match=r"own table, cls.predictions.decoder.* --head"
+    ):
+        loading.load_model(folder)
+    _, _, recorded = features_and_expected(folder, "masked_lm")
+    batch = ("input_ids", "attention_mask", "token_type_ids")
+    encoder = bert.BertModel(hugging_face.open_source(folder).config)
+    report = loading.load_checkpoint(encoder, folder)
+    assert "cls.predictions.decoder.weight" in report.left_over
+    outputs = encoder({name: recorded[f"input/{name}"] for name in batch})
+    np.testing.assert_allclose(
+        outputs["sequence_output"], recorded["hidden_states"][-1], atol=1e-5
+    )
+
+
+def test_prefixes_of_wrappers_are_noted_and_refused_if_some_names_lack_them(copied):
+    source = hugging_face.open_source(copied("compiled"))
+    note = "saved from torch.nn.DataParallel of torch.compile: .* module._orig_mod., wh"
+    assert any(re.search(note, sentence) for sentence in source.notes), source.notes
+    assert source.own_names["bert/pooler/dense/bias"].startswith("module._orig_mod.")
+
+    def change(arrays):
+        arrays["classifier.bias"] = arrays.pop("module.classifier.bias")
+
+    folder = rewritten(copied("data_parallel"), change)
+    with pytest.raises(ValueError, match=r"start with module\., .* such as classifier"):
+        hugging_face.open_source(folder)
 
 
 def test_a_second_name_stands_in_for_a_bias_that_is_not_there(copied):

@@ -196,7 +196,7 @@ def test_an_index_that_lies_is_refused(copied, index, message):
     [
         ("pytorch_model.bin", "transformers", ""),
         ("pytorch_model.bin.index.json", "transformers", ""),
-        ("tf_model.h5", "transformers<5", ", from_tf=True"),
+        ("tf_model.h5.index.json", "transformers<5", ", from_tf=True"),
         ("flax_model.msgpack", "transformers<5", ", from_flax=True"),
     ],
 )
