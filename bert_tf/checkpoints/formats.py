@@ -6,6 +6,7 @@ and, if the format is also written, `placement(source)` and `write(source, folde
 
 import dataclasses
 import importlib
+import logging
 import os
 from typing import Any
 
@@ -13,7 +14,10 @@ from bert_tf import files
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints.catalogue import fetching
+from bert_tf.checkpoints.catalogue import hub_names
 from bert_tf.checkpoints.catalogue import models
+
+logger = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,7 +37,7 @@ FORMATS = {
     ),
     "hugging_face": Format(
         module="bert_tf.checkpoints.hugging_face",
-        shown_by="config.json with model.safetensors",
+        shown_by="config.json with model.safetensors or tf_model.h5",
     ),
     "keras_hub": Format(
         module="bert_tf.checkpoints.keras_hub",
@@ -71,9 +75,8 @@ def module_of(name: str) -> Any:
 
 def is_catalogue_name(path: str | os.PathLike[str]) -> bool:
     """Returns whether a path names a released model and no such file exists."""
-    path = os.fspath(path)
-    is_name = models.is_name(path)
-    return is_name and not files.exists(path) and not files.exists(f"{path}.index")
+    path = without_trailing_slash(path)
+    return models.is_name(path) and not _exists(path)
 
 
 def detect(path: str | os.PathLike[str]) -> str:
@@ -86,7 +89,7 @@ def detect(path: str | os.PathLike[str]) -> str:
         FileNotFoundError: nothing exists at the path.
         ValueError: the format is unknown.
     """
-    path = os.fspath(path)
+    path = without_trailing_slash(path)
     for name in FORMATS:
         if module_of(name).is_at(path):
             return name
@@ -95,6 +98,13 @@ def detect(path: str | os.PathLike[str]) -> str:
         kind = "folder" if files.is_folder(path) else "file"
         raise ValueError(
             f"{path} is a {kind} of an unknown format; expected one of: {expected}."
+        )
+    if hub_names.is_full_name(path):
+        raise FileNotFoundError(
+            f"There is no checkpoint {path}. If it is a model on Hugging Face's hub: "
+            "bert_tf does not download from there, and the cache "
+            f"{hub_names.cache_dir()} has no copy; run `hf download {path} --local-dir "
+            "FOLDER` and pass FOLDER."
         )
     raise FileNotFoundError(
         f"There is no checkpoint {path}, and no released model has that name (such as "
@@ -113,7 +123,8 @@ def open_source(
     Args:
         path: a checkpoint's prefix, a file, a folder, or the name of a released model
             such as "bert-base-uncased", which is downloaded unless a file of that name
-            exists.
+            exists. The name of a model on Hugging Face's hub, such as
+            "google-bert/bert-base-uncased", means its copy in the hub's local cache.
         format_name: a key of `FORMATS`; None detects the format.
         progress: reports a download.
 
@@ -123,11 +134,51 @@ def open_source(
             BERT.
         ImportError: the format needs a package that is not installed.
     """
-    path = os.fspath(path)
+    path = without_trailing_slash(path)
     if is_catalogue_name(path):
-        folder = fetching.fetch(path, progress=progress)
-        source = open_source(folder, "bert")
-        do_lower_case = models.find(path).model.do_lower_case
-        text = dataclasses.replace(source.text, do_lower_case=do_lower_case)
-        return dataclasses.replace(source, text=text)
+        return _open_released(path, progress)
+    if not _exists(path):
+        cached = hub_names.cached_folder(path)
+        if cached is not None:
+            logger.info("%s is read from %s.", path, cached)
+            return open_source(cached)
+        released_name = hub_names.released_name(path)
+        if released_name is not None:
+            logger.warning(
+                "%s is not in Hugging Face's cache, so the release's own files are "
+                "used. Their activation is the tanh form of GELU.",
+                path,
+            )
+            return _open_released(released_name, progress)
     return module_of(format_name or detect(path)).open_source(path)
+
+
+def _open_released(
+    name: str, progress: progress_module.Progress
+) -> source_module.Source:
+    try:
+        folder = fetching.fetch(name, progress=progress)
+    except OSError as error:
+        cached = hub_names.cached_folder(name)
+        if cached is None:
+            raise
+        logger.warning(
+            "%s Hugging Face's copy is used: %s. Its activation is the exact GELU.",
+            error,
+            cached,
+        )
+        return open_source(cached)
+    source = open_source(folder, "bert")
+    do_lower_case = models.find(name).model.do_lower_case
+    text = dataclasses.replace(source.text, do_lower_case=do_lower_case)
+    return dataclasses.replace(source, text=text)
+
+
+def without_trailing_slash(path: str | os.PathLike[str]) -> str:
+    """Returns a path as text without slashes at its end."""
+    path = os.fspath(path)
+    return path.rstrip("/") or path
+
+
+def _exists(path: str) -> bool:
+    return files.exists(path) or files.exists(f"{path}.index")
