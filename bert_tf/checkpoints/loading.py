@@ -35,7 +35,7 @@ class LoadReport:
     missing: tuple[str, ...]  # Weights not in the checkpoint; they keep their values.
     left_over: tuple[str, ...]  # Tensors of the checkpoint that the model lacks.
     optimizer: tuple[str, ...]  # Slots and counters, which are never loaded here.
-    # Sentences about what this model computes differently from the checkpoint's own.
+    # Sentences about what is computed differently here: from texts or from ids.
     differences: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -167,6 +167,8 @@ def load_source(model: Any, source: source_module.Source) -> LoadReport:
     """
     report = assign(model, source)
     logger.info("%s", report)
+    for sentence in source.notes:
+        logger.info("%s: %s", report.path, sentence)
     for sentence in report.differences:
         logger.warning("%s: %s", report.path, sentence)
     return report
@@ -192,7 +194,7 @@ def assign(model: Any, source: source_module.Source) -> LoadReport:
         missing=tuple(sorted(set(variables) - set(found))),
         left_over=tuple(sorted(left_over)),
         optimizer=source.optimizer,
-        differences=tuple(_differences(model.config, source)),
+        differences=(*source.warnings, *_differences(model.config, source)),
     )
 
 

@@ -43,6 +43,9 @@ class Source:
     own_names: collections.abc.Mapping[str, str] = dataclasses.field(
         default_factory=dict
     )
+    # Sentences about settings of the checkpoint that give other results here. They are
+    # shown wherever it is opened.
+    warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()  # Sentences to show when the checkpoint is converted.
 
     @property

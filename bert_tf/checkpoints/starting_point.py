@@ -15,6 +15,7 @@ from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import source as source_module
+from bert_tf.checkpoints import text_encoding
 from bert_tf.checkpoints import vocabulary_checks
 from bert_tf.modeling import config as config_module
 from bert_tf.tokenization import full
@@ -32,6 +33,12 @@ class StartingPoint:
     source: source_module.Source | None = None  # None: no checkpoint was given.
     # Sentences about what cannot be checked; also logged.
     warnings: tuple[str, ...] = ()
+
+    def tokenizer_arguments(self) -> dict[str, Any]:
+        """Returns the keyword arguments of a tokenizer, besides the vocabulary."""
+        text = text_encoding.TextEncoding() if self.source is None else self.source.text
+        text = dataclasses.replace(text, do_lower_case=self.do_lower_case)
+        return text.tokenizer_arguments()
 
 
 def find(

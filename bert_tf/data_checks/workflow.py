@@ -36,6 +36,9 @@ def run(
     findings = findings_module.Findings()
     for warning in start.warnings:
         findings.warning("vocabulary", warning)
+    if start.source is not None:
+        for sentence in start.source.warnings:
+            findings.warning("checkpoint", f"{start.source.path}: {sentence}")
     workload = task.check(record, start, findings, progress=progress)
     if workload is not None:
         _estimate(findings, start, record, workload)

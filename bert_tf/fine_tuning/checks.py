@@ -91,6 +91,4 @@ def checked_tokenizer(
     text_checks.check_casing(
         findings, texts, start.vocabulary, do_lower_case=start.do_lower_case
     )
-    return in_graph.InGraphTokenizer(
-        start.vocabulary, do_lower_case=start.do_lower_case
-    )
+    return in_graph.InGraphTokenizer(start.vocabulary, **start.tokenizer_arguments())

@@ -195,11 +195,13 @@ def _check_same_run(setup, run_dir, may_change):
     """Checks that a run to be resumed has the same task and vocabulary."""
     if rotation.latest(run_dir) is None:
         return
-    found = type(setup.task).read(run_dir).to_dict()
-    for name, value in setup.task.to_dict().items():
-        if name not in may_change and found[name] != value:
+    recorded = type(setup.task).read(run_dir).to_dict()
+    wanted = setup.task.to_dict()
+    for name in {**recorded, **wanted}:
+        found, value = recorded.get(name), wanted.get(name)
+        if name not in may_change and found != value:
             raise ValueError(
-                f"{run_dir} contains a run with {name} {found[name]!r:.200}, but this "
+                f"{run_dir} contains a run with {name} {found!r:.200}, but this "
                 f"one has {value!r:.200}; choose another --output_dir."
             )
     run_folder.RunFolder(run_dir).check_same_vocabulary(setup.vocabulary.fingerprint)

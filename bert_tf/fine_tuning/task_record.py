@@ -23,6 +23,10 @@ class TaskRecord:
 
     max_seq_length: int  # Of the training, in word pieces.
     do_lower_case: bool
+    # Of a tokenizer that differs from the release's; see `TextEncoding`. Only then are
+    # they in the file.
+    strip_accents: bool | None = None
+    never_split: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, run_dir: str) -> Self:
@@ -73,7 +77,18 @@ class TaskRecord:
             name: list(value) if isinstance(value, tuple) else value
             for name, value in dataclasses.asdict(self).items()
         }
+        for name in ("strip_accents", "never_split"):
+            if values[name] in (None, []):
+                del values[name]
         return {"task": self.KIND} | values
+
+    def tokenizer_arguments(self) -> dict[str, Any]:
+        """Returns the keyword arguments of a tokenizer, besides the vocabulary."""
+        return {
+            "do_lower_case": self.do_lower_case,
+            "strip_accents": self.strip_accents,
+            "never_split": self.never_split,
+        }
 
     def create_model(
         self, config: config_module.BertConfig, *, dtype: Any = None

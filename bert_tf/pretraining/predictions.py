@@ -231,9 +231,9 @@ def load(
     vocabulary = cast(vocabulary_module.Vocabulary, start.vocabulary)
     vocabulary.check_has_mask()
     source = cast(source_module.Source, start.source)
-    tokenizer = full.FullTokenizer(
-        vocabulary, do_lower_case=start.do_lower_case, never_split=(MASK,)
-    )
+    arguments = start.tokenizer_arguments()
+    never_split = (MASK, *arguments.pop("never_split"))
+    tokenizer = full.FullTokenizer(vocabulary, never_split=never_split, **arguments)
     model = pretrainer.BertPretrainer(start.config, next_sentence=False)
     report = loading.load_source(model, source)
     unread = [name for name in report.missing if name.startswith("cls/predictions")]

@@ -271,6 +271,13 @@ def _check_casing(records, source):
             f"{records.paths[0]} was created with --do_lower_case={recorded}, but "
             f"{source.path} was trained with {expected}; create the examples again."
         )
+    if source is not None and source.text.strip_accents is not None:
+        logger.warning(
+            "%s was trained on text with strip_accents=%s, but create_pretraining_data "
+            "strips accents if it lowercases and keeps them otherwise.",
+            source.path,
+            source.text.strip_accents,
+        )
 
 
 def _recorded_vocabulary(records, source):

@@ -88,7 +88,7 @@ def check(
         findings, text.sample, start.vocabulary, do_lower_case=start.do_lower_case
     )
     tokenizer = in_graph.InGraphTokenizer(
-        start.vocabulary, do_lower_case=start.do_lower_case
+        start.vocabulary, **start.tokenizer_arguments()
     )
     lengths, unknown = text_checks.count_pieces(
         tokenizer, text.sample, progress=progress

@@ -58,12 +58,12 @@ class Encoder:
             model=retrieval_options.BI_ENCODER,
             max_query_length=options.max_seq_length,
             max_seq_length=options.max_seq_length,
-            do_lower_case=start.do_lower_case,
+            **start.tokenizer_arguments(),
             pooling=options.pooling,
             temperature=_TEMPERATURE,
         )
         self.tokenizer = in_graph.InGraphTokenizer(
-            self.vocabulary, do_lower_case=start.do_lower_case
+            self.vocabulary, **start.tokenizer_arguments()
         )
         self.model = self.task.create_model(self.config)
         self.model.build()

@@ -39,7 +39,7 @@ class SpanSignatures(signatures.TaskSignatures):
 
     def __init__(self, predictor: Any):
         tokenizer = in_graph.InGraphTokenizer(
-            predictor.vocabulary, do_lower_case=predictor.task.do_lower_case
+            predictor.vocabulary, **predictor.task.tokenizer_arguments()
         )
         texts = signatures.texts("question", "context")
         super().__init__(

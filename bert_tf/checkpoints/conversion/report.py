@@ -144,6 +144,7 @@ def _notes(conversion: Conversion) -> Iterator[str]:
     kept, written = conversion.kept, conversion.written
     for sentence in conversion.placement.changes:
         yield f"the target computes something else: {sentence}"
+    yield from conversion.source.warnings
     yield from conversion.source.notes
     if conversion.target_format == "bert":
         yield from _unknown_in_2018(written.required_config())

@@ -86,6 +86,10 @@ class Description:
     kind: str | None  # Kind of head of that class; None: unknown class.
     labels: tuple[str, ...] | None  # None: none, or only LABEL_0, LABEL_1, ...
     label_kind: str | None = None  # Of a classifier; None: not stated.
+    # "AutoModel: modeling_x.XModel" if there is code that belongs to the model.
+    custom_code: str | None = None
+    # Whether masked words are predicted with the table of the word embeddings.
+    ties_word_embeddings: bool = True
 
 
 def read(folder: str) -> Description:
@@ -117,6 +121,8 @@ def read(folder: str) -> Description:
         kind=kinds.get(class_name),
         labels=_labels(values, path),
         label_kind=_label_kind(values, path),
+        custom_code=_custom_code(values),
+        ties_word_embeddings=values.get("tie_word_embeddings", True) is not False,
     )
 
 
@@ -148,6 +154,15 @@ def to_dict(
     if head.label_kind != checkpoint_heads.SINGLE_LABEL:
         values["problem_type"] = _PROBLEM_TYPES[head.label_kind]
     return values
+
+
+def _custom_code(values: Mapping[str, Any]) -> str | None:
+    auto_map = values.get("auto_map")
+    if not auto_map:
+        return None
+    if not isinstance(auto_map, dict):
+        return str(auto_map)
+    return ", ".join(f"{name}: {code}" for name, code in auto_map.items())
 
 
 def _class_name(values: Mapping[str, Any]) -> str | None:

@@ -14,6 +14,7 @@ from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import text_encoding
 from bert_tf.checkpoints.hugging_face import config as hugging_face_config
+from bert_tf.checkpoints.hugging_face import h5_weights
 from bert_tf.checkpoints.hugging_face import names
 from bert_tf.checkpoints.hugging_face import sentence_layout
 from bert_tf.checkpoints.hugging_face import shards
@@ -34,13 +35,16 @@ class _Weights:
     by_name: _Tensors
     unmapped: tuple[str, ...]  # Own names.
     notes: tuple[str, ...]
+    # Own name of an output table that is not that of the word embeddings, as
+    # `tie_word_embeddings` false allows. BERT's masked-word head cannot store it.
+    untied: str | None = None
 
 
 def is_at(path: str | os.PathLike[str]) -> bool:
     """Returns whether a path is a Hugging Face folder, of BERT or of another model.
 
     Args:
-        path: a folder, or its model.safetensors or shard index.
+        path: a folder, or its model.safetensors, shard index or tf_model.h5.
     """
     folder = _folder(path)
     if not files.is_folder(folder):
@@ -61,7 +65,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     """Returns the `Source` of a folder.
 
     Args:
-        path: a folder, or its model.safetensors or shard index.
+        path: a folder, or its model.safetensors, shard index or tf_model.h5.
 
     Raises:
         FileNotFoundError: the folder, its configuration, its weights or a shard is
@@ -80,7 +84,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
             f"there are only {len(stored)} tensors; it belongs to another model, or a "
             "file is missing."
         )
-    weights = _assigned(stored, num_layers)
+    weights = _assigned(folder, stored, described)
     head, head_notes = _head(weights.by_name, described)
     _check_weights(folder, weights.by_name, described.config, head)
     text = tokenizer.read(folder)
@@ -93,16 +97,19 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
             name: names.transposed_shape(name, tensor.shape)
             for name, (_, tensor) in by_name.items()
         },
-        read_each=lambda wanted: _read_each(by_name, wanted),
+        read_each=lambda wanted: _read_each(folder, weights, wanted),
         head=head,
         config=described.config,
         text=text_encoding.TextEncoding(
             vocabulary=text.vocabulary,
             do_lower_case=text.do_lower_case,
+            strip_accents=text.strip_accents,
+            never_split=text.never_split,
             pooling=sentence_layout.pooling(folder),
         ),
         unmapped=weights.unmapped,
         own_names={name: own_name for name, (own_name, _) in by_name.items()},
+        warnings=tuple(_warnings(described, text)),
         notes=(
             *weights.notes,
             *head_notes,
@@ -113,22 +120,42 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     )
 
 
+def _warnings(
+    described: hugging_face_config.Description, text: tokenizer.Description
+) -> Iterator[str]:
+    if described.custom_code is not None:
+        yield (
+            f"{hugging_face_config.NAME} names custom code ({described.custom_code}), "
+            "which bert_tf does not run: it computes what BERT computes."
+        )
+    yield from text.warnings
+
+
 def _folder(path: str | os.PathLike[str]) -> str:
     path = os.fspath(path)
     folder, name = os.path.split(path)
-    if name in (shards.NAME, shards.INDEX_NAME):
+    if name in (shards.NAME, shards.INDEX_NAME, h5_weights.NAME):
         return folder or "."
     return path
 
 
-def _assigned(stored: Mapping[str, shards.StoredTensor], num_layers: int) -> _Weights:
+def _assigned(
+    folder: str,
+    stored: Mapping[str, shards.StoredTensor],
+    described: hugging_face_config.Description,
+) -> _Weights:
+    num_layers = described.config.num_hidden_layers
     known = {
         names.hugging_face_name(name): name for name in names.known_names(num_layers)
     }
+    try:
+        prefix, wrapper_note = names.wrapper_prefix(stored)
+    except ValueError as error:
+        raise ValueError(f"{folder}: {error}") from error
     by_normal_name: _Tensors = {}
     unmapped = []
     for own_name, tensor in stored.items():
-        normal_name = names.normal_name(own_name)
+        normal_name = names.normal_name(own_name.removeprefix(prefix))
         if normal_name in by_normal_name:
             raise ValueError(
                 f"{tensor.path} has {own_name} and {by_normal_name[normal_name][0]}, "
@@ -136,7 +163,17 @@ def _assigned(stored: Mapping[str, shards.StoredTensor], num_layers: int) -> _We
             )
         if not names.is_buffer(normal_name):
             by_normal_name[normal_name] = (own_name, tensor)
-    by_normal_name, notes = _without_tied(by_normal_name)
+    by_normal_name, differing = _without_tied(by_normal_name)
+    notes = [] if wrapper_note is None else [wrapper_note]
+    untied = None
+    if not described.ties_word_embeddings:
+        untied = next(iter(differing), None)
+    else:
+        notes += [
+            f"{name} differs from {names.TIED[name]}, although BERT shares them: it is "
+            "left over, and masked words are predicted with the latter."
+            for name in differing
+        ]
     by_name = {}
     for normal_name, (own_name, tensor) in by_normal_name.items():
         if normal_name in known:
@@ -147,15 +184,16 @@ def _assigned(stored: Mapping[str, shards.StoredTensor], num_layers: int) -> _We
         by_name=by_name,
         unmapped=tuple(sorted(unmapped)),
         notes=(*notes, *_dtype_notes(by_name)),
+        untied=untied,
     )
 
 
 def _without_tied(by_normal_name: _Tensors) -> tuple[_Tensors, list[str]]:
-    """Returns the tensors without aliases of other tensors, and notes.
+    """Returns the tensors without aliases of other tensors, and differing aliases.
 
     An alias whose values differ from the original's stays and is left over.
     """
-    tensors, notes = dict(by_normal_name), []
+    tensors, differing = dict(by_normal_name), []
     for name, original in names.TIED.items():
         if name not in tensors:
             continue
@@ -167,11 +205,8 @@ def _without_tied(by_normal_name: _Tensors) -> tuple[_Tensors, list[str]]:
         if np.array_equal(arrays[name], arrays[original]):
             del tensors[name]
         else:
-            notes.append(
-                f"{name} differs from {original}, although BERT shares them: it is "
-                "left over, and masked words are predicted with the latter."
-            )
-    return tensors, notes
+            differing.append(name)
+    return tensors, differing
 
 
 def _dtype_notes(by_name: _Tensors) -> Iterator[str]:
@@ -300,9 +335,16 @@ def _check_vocabulary(
 
 
 def _read_each(
-    by_name: _Tensors, wanted: Iterable[str]
+    folder: str, weights: _Weights, wanted: Iterable[str]
 ) -> Iterator[tuple[str, np.ndarray]]:
-    wanted = list(wanted)
+    wanted, by_name = list(wanted), weights.by_name
+    if weights.untied and _MASKED_LM_BIAS in wanted:
+        raise ValueError(
+            f"{folder}: {hugging_face_config.NAME} has tie_word_embeddings false, and "
+            f"the masked-word head has its own table, {weights.untied}; bert_tf's head "
+            "shares the word embeddings and would predict other words. Use the encoder "
+            "alone: convert it with --head=encoder, or load it into a BertModel."
+        )
     unknown = [name for name in wanted if name not in by_name]
     if unknown:
         raise ValueError(f"There is no tensor {unknown[0]} in this checkpoint.")

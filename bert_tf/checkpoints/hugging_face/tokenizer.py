@@ -1,7 +1,7 @@
 """Reads the tokenizer of a Hugging Face folder.
 
-Vocabulary and casing are read. Every other setting that would give a text different ids
-from `FullTokenizer` becomes a note.
+Vocabulary, casing, accents and tokens that are never split are read. Every other
+setting that would give a text different ids from `FullTokenizer` becomes a warning.
 """
 
 import dataclasses
@@ -37,7 +37,10 @@ class Description:
 
     vocabulary: vocabulary_module.Vocabulary | None
     do_lower_case: bool | None  # None: not stated.
-    notes: tuple[str, ...]  # Sentences about settings that change ids.
+    strip_accents: bool | None  # None: as `do_lower_case`.
+    never_split: tuple[str, ...]  # Tokens of the vocabulary.
+    warnings: tuple[str, ...]  # Sentences about settings that change ids.
+    notes: tuple[str, ...]  # Sentences about what hardly any text shows.
 
 
 def read(folder: str) -> Description:
@@ -55,10 +58,10 @@ def read(folder: str) -> Description:
         return files.read_json(path, advice=hugging_face_config.COPY_AGAIN)
 
     options, whole = read_json(OPTIONS_NAME), read_json(NAME)
-    tokens, notes = _tokens(folder, names, whole)
+    tokens, warnings = _tokens(folder, names, whole)
     added = _added(whole, os.path.join(folder, NAME)) | read_json(ADDED_NAME)
     tokens, more = _with_added(tokens, added)
-    notes += more
+    warnings += more
     for name, kind in _TYPES.items():
         if not isinstance(options.get(name), kind | None):
             raise ValueError(
@@ -67,7 +70,14 @@ def read(folder: str) -> Description:
             )
     normalizer = _part(whole, "normalizer")
     do_lower_case = options.get("do_lower_case", normalizer.get("lowercase"))
-    notes += _differences(options, whole, do_lower_case)
+    strip = options.get("strip_accents", normalizer.get("strip_accents"))
+    special = vocabulary_module.SPECIAL_TOKENS
+    wanted = [
+        t for t in (*added, *(options.get("never_split") or ())) if t not in special
+    ]
+    never_split = tuple(dict.fromkeys(t for t in wanted if t in set(tokens)))
+    warnings += _differences(options, whole, do_lower_case)
+    warnings += _differences_of_kept(options, whole, never_split, do_lower_case)
     vocabulary = None
     if tokens:
         source = VOCABULARY_NAME if VOCABULARY_NAME in names else NAME
@@ -77,14 +87,17 @@ def read(folder: str) -> Description:
     return Description(
         vocabulary=vocabulary,
         do_lower_case=None if do_lower_case is None else bool(do_lower_case),
-        notes=tuple(notes),
+        strip_accents=None if strip in (None, do_lower_case) else bool(strip),
+        never_split=never_split,
+        warnings=tuple(warnings),
+        notes=tuple(_notes(whole)),
     )
 
 
 def _tokens(
     folder: str, names: Sequence[str], whole: Mapping[str, Any]
 ) -> tuple[tuple[str, ...], list[str]]:
-    """Returns the tokens in order of their ids, and notes."""
+    """Returns the tokens in order of their ids, and warnings."""
     path = os.path.join(folder, NAME)
     model = _part(whole, "model")
     in_json = None
@@ -138,27 +151,20 @@ def _added(whole: Mapping[str, Any], path: str) -> dict[str, int]:
 def _with_added(
     tokens: tuple[str, ...], added: Mapping[str, int]
 ) -> tuple[tuple[str, ...], list[str]]:
-    """Returns the tokens with added ones appended, and notes."""
+    """Returns the tokens with added ones appended, and warnings."""
     known = set(tokens)
     new = sorted((i, token) for token, i in added.items() if token not in known)
     appended = [token for i, token in new if i >= len(tokens)]
-    notes = []
+    warnings = []
     expected = list(range(len(tokens), len(tokens) + len(new)))
     if tokens and [i for i, _ in new] == expected:
         tokens = (*tokens, *appended)
     elif tokens:
-        notes.append(
+        warnings.append(
             f"The ids of some added tokens do not follow the vocabulary's, so these "
             f"tokens are left out: {_named([token for _, token in new])}."
         )
-    special = vocabulary_module.SPECIAL_TOKENS
-    kept_whole = [token for token in added if token not in special and token in tokens]
-    if kept_whole:
-        notes.append(
-            f"Hugging Face never splits added tokens: {_named(kept_whole)}; pass them "
-            "to FullTokenizer as never_split."
-        )
-    return tokens, notes
+    return tokens, warnings
 
 
 def _differences(
@@ -166,18 +172,11 @@ def _differences(
 ) -> Iterator[str]:
     """Yields a sentence per option that gives different ids from `FullTokenizer`."""
     normalizer = _part(whole, "normalizer")
-    model = _part(whole, "model")
     stated = normalizer.get("lowercase")
     if None not in (stated, do_lower_case) and stated != do_lower_case:
         yield (
             f"{OPTIONS_NAME} has do_lower_case {do_lower_case}, {NAME} the opposite; "
             "the former is used."
-        )
-    strip = options.get("strip_accents", normalizer.get("strip_accents"))
-    if strip is not None and strip != do_lower_case:
-        yield (
-            f"strip_accents is {strip} and do_lower_case {do_lower_case}: pass "
-            f"FullTokenizer strip_accents={strip} for the same ids."
         )
     chinese = options.get(
         "tokenize_chinese_chars", normalizer.get("handle_chinese_chars", True)
@@ -189,18 +188,51 @@ def _differences(
         )
     if normalizer.get("clean_text") is False:
         yield "clean_text is false; bert_tf deletes control characters."
+    yield from _other_parts(options, whole)
+
+
+def _differences_of_kept(
+    options: Mapping[str, Any],
+    whole: Mapping[str, Any],
+    never_split: Sequence[str],
+    do_lower_case: bool | None,
+) -> Iterator[str]:
+    """Yields sentences on tokens that are never split, and matched differently here."""
+    lost = [t for t in options.get("never_split") or () if t not in never_split]
+    lost = [t for t in lost if t not in vocabulary_module.SPECIAL_TOKENS]
+    if lost:
+        yield (
+            f"never_split has {_named(lost)}, which the vocabulary lacks: Hugging Face "
+            "makes [UNK] of them, bert_tf splits them."
+        )
+    flags = {token["content"]: token for token in whole.get("added_tokens") or ()}
+    kept = {token: flags.get(token, {}) for token in never_split}
+    words = [token for token, found in kept.items() if found.get("single_word")]
+    if words:
+        yield (
+            f"Hugging Face keeps {_named(words)} whole only as separate words, bert_tf "
+            "also within words."
+        )
+    cased = [
+        token
+        for token, found in kept.items()
+        if found.get("normalized") and token.lower() != token.upper()
+    ]
+    if cased and do_lower_case is not False:
+        yield (
+            f"Hugging Face keeps {_named(cased)} whole in upper and lower case, "
+            "bert_tf only as written."
+        )
+
+
+def _notes(whole: Mapping[str, Any]) -> Iterator[str]:
+    model = _part(whole, "model")
     limit = model.get("max_input_chars_per_word", wordpiece.MAX_INPUT_CHARS_PER_WORD)
     if limit != wordpiece.MAX_INPUT_CHARS_PER_WORD:
         yield (
             f"Hugging Face's tokenizer maps words of more than {limit} characters to "
             f"[UNK], bert_tf those of more than {wordpiece.MAX_INPUT_CHARS_PER_WORD}."
         )
-    if options.get("never_split"):
-        yield (
-            f"never_split has {_named(options['never_split'])}: pass these tokens to "
-            "FullTokenizer for the same ids."
-        )
-    yield from _other_parts(options, whole)
 
 
 def _other_parts(options: Mapping[str, Any], whole: Mapping[str, Any]) -> Iterator[str]:
@@ -212,6 +244,11 @@ def _other_parts(options: Mapping[str, Any], whole: Mapping[str, Any]) -> Iterat
         found = _part(whole, name).get("type")
         if whole and found != kind:
             yield f"The {name} is {found} and not {kind}: a text may get different ids."
+    if "auto_map" in options:
+        yield (
+            f"{OPTIONS_NAME} names custom code (auto_map), which bert_tf does not run: "
+            "a text may get different ids."
+        )
     if options.get("do_basic_tokenize") is False:
         yield "do_basic_tokenize is false; bert_tf splits text at punctuation."
 

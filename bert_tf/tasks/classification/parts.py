@@ -107,5 +107,5 @@ class Parts:
     @functools.cached_property
     def _tokenizer(self):
         return in_graph.InGraphTokenizer(
-            self._setup.vocabulary, do_lower_case=self._setup.task.do_lower_case
+            self._setup.vocabulary, **self._setup.task.tokenizer_arguments()
         )

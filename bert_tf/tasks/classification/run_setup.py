@@ -42,7 +42,7 @@ def prepare(
     data = processors.data_of(options, trained)
     _check_threshold(options, data.columns.kind)
     if trained is None:
-        task = _task_of_options(options, data, do_lower_case=start.do_lower_case)
+        task = _task_of_options(options, data, start)
     else:
         _check_same_kind(data, trained, options.output_dir)
         task = trained
@@ -59,7 +59,7 @@ def prepare(
     return setup
 
 
-def _task_of_options(options, data, *, do_lower_case):
+def _task_of_options(options, data, start):
     columns = data.columns
     threshold = None
     if columns.kind == label_kinds.MULTI_LABEL:
@@ -69,7 +69,7 @@ def _task_of_options(options, data, *, do_lower_case):
     return task_module.Task(
         labels=tuple(data.processor.get_labels()),
         max_seq_length=options.max_seq_length,
-        do_lower_case=do_lower_case,
+        **start.tokenizer_arguments(),
         task_name=data.task_name,
         text_column=columns.text,
         text_b_column=columns.text_b,

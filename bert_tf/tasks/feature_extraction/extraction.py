@@ -83,7 +83,7 @@ class Extractor:
         if options.pooling != "none":
             pooling_module.check(options.pooling, self.config)
         self._tokenizer = in_graph.InGraphTokenizer(
-            self.vocabulary, do_lower_case=start.do_lower_case
+            self.vocabulary, **start.tokenizer_arguments()
         )
         self.model = bert.BertModel(self.config)
         report = loading.load_source(self.model, source)

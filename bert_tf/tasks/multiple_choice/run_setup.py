@@ -49,7 +49,7 @@ def prepare(
     task = trained or task_module.Task(
         num_endings=len(next(iter(examples.values()))[0].endings),
         max_seq_length=options.max_seq_length,
-        do_lower_case=start.do_lower_case,
+        **start.tokenizer_arguments(),
         start_column=columns.start,
         ending_columns=columns.endings,
         label_column=columns.label,

@@ -168,7 +168,7 @@ class MultipleChoice:
     @functools.cached_property
     def _tokenizer(self):
         return in_graph.InGraphTokenizer(
-            self.setup.vocabulary, do_lower_case=self.setup.task.do_lower_case
+            self.setup.vocabulary, **self.setup.task.tokenizer_arguments()
         )
 
     def _source(self, set_type):

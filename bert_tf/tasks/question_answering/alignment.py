@@ -11,6 +11,7 @@ the original words. If the letters cannot be matched, the answer is the whole wo
 import dataclasses
 import logging
 from collections.abc import Iterable
+from typing import Any
 
 from bert_tf.tasks.question_answering import windows as question_answering_windows
 from bert_tf.tokenization import basic
@@ -34,8 +35,9 @@ class Aligner:
 
     Args:
         vocabulary: vocabulary of the pieces.
-        do_lower_case: as for the tokenizer that produced the pieces.
         verbose: whether to log answers that cannot be located in the original text.
+        **tokenizer_arguments: as for the tokenizer that produced the pieces, such as
+            `do_lower_case`.
 
     Source: get_final_text of run_squad.py, 2018.
     """
@@ -44,11 +46,11 @@ class Aligner:
         self,
         vocabulary: vocabulary_module.Vocabulary,
         *,
-        do_lower_case: bool,
         verbose: bool = False,
+        **tokenizer_arguments: Any,
     ):
         self._tokens = vocabulary.tokens
-        self._words = _BasicTokens(basic.BasicTokenizer(do_lower_case))
+        self._words = _BasicTokens(basic.BasicTokenizer(**tokenizer_arguments))
         self._verbose = verbose
 
     def span(

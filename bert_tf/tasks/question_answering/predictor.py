@@ -67,7 +67,7 @@ class QuestionAnsweringPredictor(fine_tuning_predictor.Predictor):
             windows,
             self._window_logits(windows),
             self.task.rules,
-            alignment.Aligner(self.vocabulary, do_lower_case=self.task.do_lower_case),
+            alignment.Aligner(self.vocabulary, **self.task.tokenizer_arguments()),
         )
         threshold = self.task.threshold
         if threshold is not None and null_score_diff_threshold is not None:

@@ -46,7 +46,7 @@ def prepare(
     trained = fine_tuning_run_setup.trained_task(options, task_module.Task)
     start = fine_tuning_run_setup.find_start(options, trained, progress=progress)
     if trained is None:
-        task = _task_of_options(options, do_lower_case=start.do_lower_case)
+        task = _task_of_options(options, start)
     else:
         task = _task_of_run(options, trained)
     train_examples = []
@@ -92,17 +92,18 @@ def _read_predict_file(options):
     return squad_file
 
 
-def _task_of_options(options, *, do_lower_case):
+def _task_of_options(options, start):
+    of_tokenizer = start.tokenizer_arguments()
     names = [field.name for field in dataclasses.fields(task_module.Task)]
-    values = {name: getattr(options, name) for name in names}
-    return task_module.Task(**values | {"do_lower_case": do_lower_case})
+    values = {n: getattr(options, n) for n in names if n not in of_tokenizer}
+    return task_module.Task(**values, **of_tokenizer)
 
 
 def _task_of_run(options, trained):
     """Returns the task of the run, with the options for choosing answers replaced."""
     defaults = {field.name: field.default for field in dataclasses.fields(options)}
     for field in dataclasses.fields(task_module.Task):
-        if field.name in task_module.FOR_PREDICTING:
+        if field.name in task_module.FOR_PREDICTING or field.name not in defaults:
             continue
         given, found = getattr(options, field.name), getattr(trained, field.name)
         if given not in (defaults[field.name], found):

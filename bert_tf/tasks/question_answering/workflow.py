@@ -156,7 +156,7 @@ class QuestionAnswering:
             progress=progress,
         )
         self._tokenizer = full.FullTokenizer(
-            self.setup.vocabulary, do_lower_case=self.setup.task.do_lower_case
+            self.setup.vocabulary, **self.setup.task.tokenizer_arguments()
         )
         self._windows: question_answering_windows.Windows | None = None
 
@@ -206,7 +206,7 @@ class QuestionAnswering:
             task.rules,
             alignment.Aligner(
                 self.setup.vocabulary,
-                do_lower_case=task.do_lower_case,
+                **task.tokenizer_arguments(),
                 verbose=self.options.verbose_logging,
             ),
             progress=self.progress,

@@ -130,7 +130,7 @@ def _task_of_options(
         model=options.model,
         max_query_length=options.max_query_length,
         max_seq_length=options.max_seq_length,
-        do_lower_case=start.do_lower_case,
+        **start.tokenizer_arguments(),
         pooling=pooling if is_bi_encoder else None,
         temperature=options.temperature if is_bi_encoder else None,
     )

@@ -231,5 +231,5 @@ class Retrieval:
     @functools.cached_property
     def _tokenizer(self) -> in_graph.InGraphTokenizer:
         return in_graph.InGraphTokenizer(
-            self.setup.vocabulary, do_lower_case=self.task.do_lower_case
+            self.setup.vocabulary, **self.task.tokenizer_arguments()
         )

@@ -103,7 +103,7 @@ def _task_of_options(options, start, *, columns, sentences):
         tag_scheme=scheme,
         max_seq_length=options.max_seq_length,
         doc_stride=options.stride,
-        do_lower_case=start.do_lower_case,
+        **start.tokenizer_arguments(),
         document_context=options.document_context,
         feature_based=options.feature_based,
         word_column=columns.word,

@@ -236,7 +236,7 @@ class Tagging:
     @functools.cached_property
     def _tokenizer(self):
         return in_graph.InGraphTokenizer(
-            self.setup.vocabulary, do_lower_case=self.setup.task.do_lower_case
+            self.setup.vocabulary, **self.setup.task.tokenizer_arguments()
         )
 
     def _has_tags(self, set_type):

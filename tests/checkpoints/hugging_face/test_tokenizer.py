@@ -5,7 +5,10 @@ import json
 import pytest
 
 from bert_tf.checkpoints import hugging_face
+from bert_tf.checkpoints import starting_point
 from bert_tf.checkpoints.hugging_face import tokenizer
+from bert_tf.tokenization import full
+from bert_tf.tokenization import in_graph
 
 VOCABULARY = "[PAD] [UNK] [CLS] [SEP] [MASK] a ##b"
 
@@ -106,22 +109,20 @@ def test_vocabulary_and_casing_are_found(tmp_path, texts, tokens, do_lower_case)
 def test_a_folder_without_a_tokenizer_has_none(tmp_path):
     described = tokenizer.read(tmp_path)
     assert described.vocabulary is described.do_lower_case is None
-    assert described.notes == ()
+    assert described.notes == described.warnings == ()
 
 
 @pytest.mark.parametrize(
-    "options, changes, note",
+    "options, changes, warning",
     [
         ({}, {}, None),
         ({"strip_accents": None, "tokenize_chinese_chars": True}, {}, None),
         ({"strip_accents": True}, {}, None),  # As do_lower_case has it anyway.
         ({"tokenizer_class": "BertTokenizerFast"}, {}, None),
-        (
-            {"strip_accents": False},
-            {},
-            "strip_accents is False and do_lower_case True: pass FullTokenizer strip_",
-        ),
-        ({}, {"normalizer__strip_accents": False}, "strip_accents is False"),
+        # Settings that our tokenizers have.
+        ({"strip_accents": False}, {}, None),
+        ({"never_split": ["a"]}, {}, None),
+        ({}, {"added_tokens": [{"id": 5, "content": "a"}]}, None),
         (
             {"do_lower_case": False},
             {},
@@ -139,7 +140,16 @@ def test_a_folder_without_a_tokenizer_has_none(tmp_path):
             {"model__max_input_chars_per_word": 100},
             "of more than 100 characters to [UNK], bert_tf those of more than 200",
         ),
-        ({"never_split": ["<x>"]}, {}, "never_split has '<x>'"),
+        (
+            {"never_split": ["[MASK]", "<x>"]},
+            {},
+            "never_split has '<x>', which the vocabulary lacks",
+        ),
+        (
+            {"auto_map": {"AutoTokenizer": ["own.Tokenizer", None]}},
+            {},
+            "tokenizer_config.json names custom code (auto_map), which bert_tf does no",
+        ),
         ({"do_basic_tokenize": False}, {}, "bert_tf splits text at punctuation"),
         (
             {"tokenizer_class": "BertJapaneseTokenizer"},
@@ -150,8 +160,18 @@ def test_a_folder_without_a_tokenizer_has_none(tmp_path):
         ({}, {"pre_tokenizer": None}, "The pre_tokenizer is None and not BertPreToken"),
         (
             {},
-            {"added_tokens": [{"id": 5, "content": "a"}]},
-            "never splits added tokens: 'a'; pass them",
+            {"added_tokens": [{"id": 5, "content": "a", "normalized": True}]},
+            "keeps 'a' whole in upper and lower case, bert_tf only as written",
+        ),
+        (
+            {"do_lower_case": False},
+            {
+                "normalizer__lowercase": False,
+                "added_tokens": [
+                    {"id": 5, "content": "a", "normalized": True, "single_word": True}
+                ],
+            },
+            "keeps 'a' whole only as separate words, bert_tf also within words",
         ),
         (
             {},
@@ -160,22 +180,66 @@ def test_a_folder_without_a_tokenizer_has_none(tmp_path):
         ),
     ],
 )
-def test_options_that_change_ids_become_notes(tmp_path, options, changes, note):
+def test_options_that_change_ids_become_warnings(tmp_path, options, changes, warning):
     folder = folder_of(
         tmp_path,
         tokenizer__json=json_of(VOCABULARY, **changes),
         tokenizer_config__json=json.dumps(options),
     )
-    notes = tokenizer.read(folder).notes
-    assert len(notes) == (note is not None), notes
-    assert note is None or note in notes[0]
+    described = tokenizer.read(folder)
+    found = (*described.warnings, *described.notes)
+    assert len(found) == (warning is not None), found
+    assert warning is None or warning in found[0]
+
+
+@pytest.mark.parametrize(
+    "options, changes, strip_accents, never_split",
+    [
+        ({}, {}, None, ()),
+        ({"strip_accents": True}, {}, None, ()),  # As do_lower_case has it anyway.
+        ({"strip_accents": False}, {}, False, ()),
+        ({}, {"normalizer__strip_accents": False}, False, ()),
+        ({"never_split": ["a", "[MASK]"]}, {}, None, ("a",)),
+        (
+            {"never_split": ["a"]},
+            {"added_tokens": [{"id": 7, "content": "<e>"}]},
+            None,
+            ("<e>", "a"),
+        ),
+    ],
+)
+def test_accents_and_tokens_that_stay_whole_are_read(
+    tmp_path, options, changes, strip_accents, never_split
+):
+    folder = folder_of(
+        tmp_path,
+        tokenizer__json=json_of(VOCABULARY, **changes),
+        tokenizer_config__json=json.dumps(options),
+    )
+    described = tokenizer.read(folder)
+    assert described.strip_accents is strip_accents
+    assert described.never_split == never_split
+
+
+def test_texts_get_the_ids_that_transformers_gives_them(foreign):
+    folder = foreign / "own_tokenizer"
+    start = starting_point.find(folder)
+    arguments = start.tokenizer_arguments()
+    assert arguments["never_split"] == ("<e1>", "</e1>")
+    in_python = full.FullTokenizer(start.vocabulary, **arguments)
+    in_graph_too = in_graph.InGraphTokenizer(start.vocabulary, **arguments)
+    for text, ids in json.loads((folder / "ids.json").read_text()).items():
+        expected = ids[1:-1]  # Without [CLS] and [SEP].
+        pieces = in_python.tokenize(text)
+        assert in_python.convert_tokens_to_ids(pieces) == expected
+        assert in_graph_too.tokenize([text]).to_list() == [expected]
 
 
 def test_another_kind_of_tokenizer_is_told_and_not_taken(tmp_path):
     text = json_of(VOCABULARY, model={"type": "Unigram", "vocab": [["a", -1.5]]})
     described = tokenizer.read(folder_of(tmp_path, tokenizer__json=text))
     assert described.vocabulary is None
-    assert "is Unigram and not WordPiece" in described.notes[0]
+    assert "is Unigram and not WordPiece" in described.warnings[0]
 
 
 @pytest.mark.parametrize(

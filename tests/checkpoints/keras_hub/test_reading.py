@@ -76,9 +76,11 @@ def test_what_is_beside_the_weights_is_found():
 
 
 def test_what_our_configuration_cannot_say_is_noted():
-    notes = keras_hub.open_source(FOREIGN / "masked_lm").notes
-    assert "the head of its BertMaskedLM is not read, only the encoder" in notes[0]
-    assert "keeps accents" in notes[1]
+    source = keras_hub.open_source(FOREIGN / "masked_lm")
+    (note,) = source.notes
+    assert "the head of its BertMaskedLM is not read, only the encoder" in note
+    assert source.text.strip_accents is False  # KerasHub's default.
+    assert keras_hub.open_source(FOREIGN / "encoder").text.strip_accents is None
     assert keras_hub.open_source(FOREIGN / "encoder").notes == ()
 
 

@@ -1,4 +1,5 @@
 import contextlib
+import dataclasses
 import json
 import shutil
 
@@ -8,6 +9,7 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.checkpoints import names as checkpoint_names
+from bert_tf.checkpoints import starting_point
 from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import rotation
 from bert_tf.serving import export
@@ -467,3 +469,38 @@ def test_init_checkpoint_is_opened_once(
     )
     classification_workflow.run(options)
     assert opened_checkpoints == [prefix]
+
+
+def test_a_run_and_its_export_tokenize_as_the_checkpoint_s_library_does(
+    tmp_path, project_root, weather_options
+):
+    # A folder of transformers whose tokenizer keeps accents and has two more tokens.
+    foreign = project_root / "tests/checkpoints/foreign/hugging_face/own_tokenizer"
+    run = tmp_path / "run"
+    options = weather_options(
+        run,
+        init_checkpoint=str(foreign),
+        bert_config_file=None,
+        vocab_file=None,
+        max_seq_length=16,
+        num_train_epochs=0.4,
+    )
+    classification_workflow.run(options)
+    task = json.loads((run / "task.json").read_text())
+    assert task["strip_accents"] is False
+    assert task["never_split"] == ["<e1>", "</e1>"]
+    predictor = bert_tf.load(str(run))
+    expected = json.loads((foreign / "ids.json").read_text())
+    for text, ids in expected.items():
+        assert predictor.tokenizer.tokenize([text]).to_list() == [ids[1:-1]]
+    export.export_saved_model(str(run), str(tmp_path / "export"))
+    serve = tf.saved_model.load(str(tmp_path / "export")).signatures["serving_default"]
+    served = serve(text=tf.constant(list(expected)))["probabilities"]
+    answers = [answer["probabilities"] for answer in predictor.predict(list(expected))]
+    np.testing.assert_allclose(
+        served, [[row[name] for name in ("rain", "sun")] for row in answers], atol=1e-6
+    )
+    # It goes on, and it can be the start of another run.
+    classification_workflow.run(dataclasses.replace(options, num_train_epochs=0.7))
+    start = starting_point.find(str(run))
+    assert start.tokenizer_arguments() == predictor.task.tokenizer_arguments()

@@ -1,0 +1,31 @@
+"""What task.json says of a run's tokenizer."""
+
+import pytest
+
+from bert_tf.fine_tuning import task_record
+
+
+class Task(task_record.TaskRecord):
+    KIND = "some_task"
+
+
+COMMON = {"max_seq_length": 16, "do_lower_case": True}
+
+
+@pytest.mark.parametrize(
+    "settings, written",
+    [
+        ({}, {}),  # As in runs of before: nothing but the casing.
+        ({"strip_accents": False}, {"strip_accents": False}),
+        ({"never_split": ("<e>", "a")}, {"never_split": ["<e>", "a"]}),
+    ],
+)
+def test_a_tokenizer_that_differs_from_the_release_s_is_recorded(settings, written):
+    record = Task(**COMMON, **settings)
+    assert record.to_dict() == {"task": "some_task", **COMMON, **written}
+    assert Task.from_dict(record.to_dict(), "task.json") == record
+    assert record.tokenizer_arguments() == {
+        "do_lower_case": True,
+        "strip_accents": settings.get("strip_accents"),
+        "never_split": settings.get("never_split", ()),
+    }
