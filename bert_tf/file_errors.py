@@ -8,6 +8,7 @@ from typing import IO
 from typing import Any
 
 _BUFFER_BYTES = 1 << 16
+_CONVERTED = "converted"  # Name of a file in error messages.
 
 
 class NamedFile(io.FileIO):
@@ -77,7 +78,7 @@ def decoded_lines(lines: Iterable[bytes | str], name: object) -> Iterator[str]:
             raise ValueError(
                 f"{name}:{number}: not UTF-8 (byte {error.start + 1} of the line "
                 f"is 0x{line[error.start]:02x}); convert the text to UTF-8, for "
-                f"example with iconv -f WINDOWS-1252 -t UTF-8 {name}"
+                f"example: iconv -f WINDOWS-1252 -t UTF-8 {name} > {_CONVERTED}"
             ) from None
 
 
@@ -93,7 +94,8 @@ def _check_not_utf_16(line: bytes, name: object) -> None:
     encoding = "UTF-32" if is_32 else "UTF-16"
     raise ValueError(
         f"{name}:1: the text is {encoding}; expected UTF-8. Save it as UTF-8 (in "
-        f"Excel: 'CSV UTF-8'), or convert it: iconv -f {encoding} -t UTF-8 {name}"
+        f"Excel: 'CSV UTF-8'), or convert it: iconv -f {encoding} -t UTF-8 {name} > "
+        f"{_CONVERTED}"
     )
 
 

@@ -66,6 +66,7 @@ QUESTIONS = "serving/test_query.py::"
 NOT_EXPORTED = (
     "tools/test_export_saved_model.py::test_what_cannot_be_exported_ends_in_one_line"
 )
+HELD_OUT = CLASSIFY_TOOL + "test_one_table_is_divided_into_training_and_evaluation"
 KINDS = "tasks/classification/test_kinds_of_labels.py::"
 TRIALS = "fine_tuning/test_trials.py::"
 XNLI_STORY = (
@@ -283,6 +284,8 @@ OBSERVED = {
         "tfds_splits": TFDS + "test_splits_are_those_that_are_named",
         "merge_labels": CLASSIFY_TOOL
         + "test_labels_are_merged_on_request_and_stay_merged",
+        "validation_split": HELD_OUT,
+        "validation_seed": HELD_OUT,
         "label_separator": KINDS
         + "test_any_number_of_classes_is_learned_scored_and_written",
         "threshold": KINDS + "test_the_threshold_decides_which_classes_count",
@@ -534,6 +537,8 @@ OBSERVED = {
                 "text_b_column",
                 "label_column",
                 "labels",
+                "validation_split",
+                "validation_seed",
                 "merge_labels",
                 "label_separator",
                 "regression",

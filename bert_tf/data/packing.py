@@ -113,6 +113,7 @@ def pack(
     *,
     max_seq_length: int,
     texts_b: Sequence[str] | None = None,
+    lengths: list[int] | None = None,
 ) -> dict[str, np.ndarray]:
     """Returns the encoder's features of some texts, or pairs of texts.
 
@@ -121,6 +122,8 @@ def pack(
         texts: B texts.
         max_seq_length: length of the rows, S; longer texts are cut at the end.
         texts_b: B second segments, or None.
+        lengths: a list that collects the number of pieces of each text or pair before
+            it is cut, without special tokens.
 
     Returns:
         `input_ids`, `input_mask`, `segment_ids`: int32 [B, S].
@@ -142,6 +145,8 @@ def pack(
     ids_b: Sequence[list[int] | None] = [None] * len(texts)
     if texts_b is not None:
         ids_b = token_ids(tokenizer, texts_b)
+    if lengths is not None:
+        lengths += [len(a) + len(b or ()) for a, b in zip(ids_a, ids_b, strict=True)]
     rows = [
         pack_pair(
             a,

@@ -11,6 +11,10 @@ _CONVERT = (
 )
 
 
+class MissingColumnError(ValueError):
+    """A table lacks a required column."""
+
+
 def names_of(place: str, cells: Iterable[str]) -> list[str]:
     """Returns the names of the columns in a header, without surrounding white space.
 
@@ -56,8 +60,9 @@ def check_columns(
         delimiter: between the cells. None: the table has JSON lines.
 
     Raises:
-        ValueError: a column is missing. The message has a similar name if there is one,
-            or the character that separates the cells if it is another one.
+        MissingColumnError: a column is missing. The message has a similar name if there
+            is one.
+        ValueError: another character seems to separate the cells.
     """
     missing = [name for name in columns if name not in names]
     if not missing:
@@ -65,7 +70,7 @@ def check_columns(
     place = f"{path}:{line}"
     if delimiter is not None:
         _check_delimiter(path, place, missing, names, delimiter)
-    raise ValueError(
+    raise MissingColumnError(
         f"{place}: there is no column {quoted(missing)}; the columns are "
         f"{quoted(names)}.{_suggestion(missing, names)}"
     )

@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import types
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -25,6 +26,7 @@ UNKNOWN_SHARE = 0.01
 CASED_SHARE = 0.01
 _MIN_TEXTS_FOR_CASE = 20
 TEXTS_PER_CALL = 2048
+MAX_LABELS_SHOWN = 20
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -70,14 +72,10 @@ def check_labels(
     counts = {part: collections.Counter(labels) for part, labels in parts.items()}
     for part, found in counts.items():
         total = sum(found.values())
-        shares = ", ".join(
-            f"{label} {count / total:.1%}" for label, count in found.most_common(10)
-        )
-        more = f" and {len(found) - 10} more" if len(found) > 10 else ""
         (_, most), *_ = found.most_common(1)
         findings.judge(
             "label balance",
-            f"{part}: {shares}{more}",
+            f"{part}: {balance(found)}",
             is_good=most / total <= MAJORITY_SHARE or part != "train",
         )
     if "train" in counts:
@@ -104,15 +102,46 @@ def check_lengths(
         room: maximum number of pieces that are kept.
         limit: the flag that determines it, such as "--max_seq_length=128".
     """
-    pieces = np.asarray(lengths)
-    truncated = float(np.mean(pieces > room))
-    median, high = np.percentile(pieces, [50, 95]).astype(int)
     findings.judge(
         "length",
-        f"{part}: {truncated:.1%} are longer than {limit} and are truncated; half have "
-        f"at most {median} pieces, 95 % at most {high}",
-        is_good=truncated <= TRUNCATED_SHARE,
+        f"{part}: {truncation(lengths, room=room, limit=limit)}",
+        is_good=float(np.mean(np.asarray(lengths) > room)) <= TRUNCATED_SHARE,
     )
+
+
+def balance(labels: Iterable[str] | Mapping[str, int]) -> str:
+    """Returns the share and number of each label: "rain 75.0% (6), sun 25.0% (2)".
+
+    Args:
+        labels: the labels, or the number of each one.
+    """
+    counts = collections.Counter(labels)
+    total = sum(counts.values())
+    shares = ", ".join(
+        f"{label} {count / total:.1%} ({count:,})"
+        for label, count in counts.most_common(MAX_LABELS_SHOWN)
+    )
+    rest = len(counts) - MAX_LABELS_SHOWN
+    return shares + (f" and {rest} more" if rest > 0 else "")
+
+
+def truncation(lengths: npt.ArrayLike, *, room: int, limit: str) -> str:
+    """Returns how many inputs are truncated, by how much, and how long they are.
+
+    Args:
+        lengths: as in `check_lengths`.
+        room: as in `check_lengths`.
+        limit: as in `check_lengths`.
+    """
+    pieces = np.asarray(lengths)
+    median, high, longest = np.percentile(pieces, [50, 95, 100]).astype(int)
+    lost = np.sum(np.maximum(pieces - room, 0)) / max(np.sum(pieces), 1)
+    text = (
+        f"{np.mean(pieces > room):.1%} are longer than {limit} and are truncated; half "
+        f"have at most {median:,} pieces, 95 % at most {high:,}, the longest "
+        f"{longest:,}"
+    )
+    return text + (f"; {lost:.1%} of the pieces are cut off" if lost else "")
 
 
 def check_unknown(
@@ -204,6 +233,11 @@ def check_casing(
         or with_capitals > 0.01
         or len(texts) < _MIN_TEXTS_FOR_CASE,
     )
+
+
+def text_key(text: str) -> str:
+    """Returns a key that ignores case and white space."""
+    return " ".join(text.lower().split())
 
 
 def _check_empty(findings, parts):
@@ -298,7 +332,7 @@ def _check_seen(findings, counts, places):
 
 def _key(item):
     """Returns a key that ignores case and white space."""
-    return tuple(" ".join(text.lower().split()) for text in item.texts)
+    return tuple(map(text_key, item.texts))
 
 
 def _has_capital(text):

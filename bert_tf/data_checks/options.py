@@ -88,6 +88,15 @@ class CheckDataOptions(options_module.Options):
         help="Your own file to predict. For question_answering: the file to evaluate "
         "on.",
     )
+    validation_split: float | None = option(
+        None,
+        minimum=0.0,
+        maximum=0.5,
+        help="classification: share of train_file to hold out for evaluation.",
+    )
+    validation_seed: int | None = option(
+        None, help="classification: seed that chooses the held-out examples."
+    )
     text_column: str | None = option(None, help="classification: column of the text.")
     text_b_column: str | None = option(
         None, help="classification: column of the second text of each pair."

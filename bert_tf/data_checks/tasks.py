@@ -30,7 +30,7 @@ class Task:
 _OF_A_RUN = {"output_dir": "."}
 _FILES = {
     "do_train": ("data_dir", "train_file", "tfds_name"),
-    "do_eval": ("eval_file",),
+    "do_eval": ("eval_file", "validation_split"),
     "do_predict": ("predict_file",),
 }
 

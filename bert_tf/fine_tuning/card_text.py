@@ -74,6 +74,7 @@ def text_of(name: str, facts: Mapping[str, Any]) -> str:
         _overview(facts),
         "## Data",
         _data(facts),
+        *map(_escaped, facts.get("training_data") or ()),
         "## Training",
         _table(("setting", "value"), facts["settings"].items()),
         "## Scores",
@@ -199,6 +200,10 @@ def _cell(value):
     text = " ".join(str(value).split())
     if len(text) > MAX_CHARACTERS:
         text = text[: MAX_CHARACTERS - 1] + "…"
+    return _escaped(text)
+
+
+def _escaped(text):
     return text.replace("|", "\\|").replace("<", "&lt;")
 
 

@@ -78,6 +78,7 @@ class Card:
     languages: tuple[str, ...] = ()  # ISO codes.
     data: tuple[DataFile, ...] = ()
     training: training_facts.TrainingFacts | None = None
+    training_data: tuple[str, ...] = ()  # Sentences about labels and lengths.
     evaluated: Evaluated | None = None
 
 

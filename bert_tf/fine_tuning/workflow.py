@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 from typing import Protocol
 from typing import TypeVar
@@ -39,8 +40,19 @@ class TaskRun(Protocol):
         """Writes the predictions; returns lines about them for the report."""
 
 
-def run(task_run: TaskRun, options: fine_tuning_options.TaskOptions) -> str:
-    """Trains, evaluates and predicts as the options say; returns a report."""
+def run(
+    task_run: TaskRun,
+    options: fine_tuning_options.TaskOptions,
+    *,
+    more_scores: Callable[[], Sequence[str]] = tuple,
+) -> str:
+    """Trains, evaluates and predicts as the options say; returns a report.
+
+    Args:
+        task_run: data and model.
+        options: of the run.
+        more_scores: called after the evaluation; returns lines that follow the scores.
+    """
     if options.dry_run:
         return task_run.dry_run_report()
     lines = []
@@ -48,6 +60,7 @@ def run(task_run: TaskRun, options: fine_tuning_options.TaskOptions) -> str:
         lines.append(trained_line(task_run.train()))
     if options.do_eval:
         lines += score_lines(task_run.evaluate())
+        lines += more_scores()
     if options.do_predict:
         lines += task_run.predict()
     return "\n".join([*lines, place_line(options)])

@@ -141,9 +141,22 @@ def test_labels_are_read_as_in_training(check, table):
     [error] = lines_of(check("classification", **flags), "error")
     assert "differ only in their spelling: 'home' (2) and 'Home' (1)" in error
     findings = check("classification", merge_labels=True, **flags)
-    assert "label balance: train: home 75.0%, town 25.0%" in lines_of(findings, "ok")
+    balance = "label balance: train: home 75.0% (3), town 25.0% (1)"
+    assert balance in lines_of(findings, "ok")
     [error] = lines_of(findings, "error")
     assert error.startswith(f"reading dev: {dev}:3: the label 'NaN' stands for")
+
+
+def test_the_held_out_share_is_checked_as_dev(check, table):
+    rows = [(f"a {number}", ("home", "town")[number % 2]) for number in range(20)]
+    train = table("train.tsv", HEAD, *rows, *rows[:4])
+    flags = {"train_file": train, "validation_split": 0.25}
+    findings = check("classification", validation_seed=3, **flags)
+    passed = lines_of(findings, "ok")
+    assert "overlap: no text of dev is in train" in passed
+    assert "label sets: train and dev have the same labels" in passed
+    [counts] = [line for line in passed if line.startswith("examples: ")]
+    assert counts in [f"examples: {24 - n} in train, {n} in dev" for n in (5, 6, 7)]
 
 
 def test_every_invalid_row_is_named_and_the_rest_is_checked(check, table):
@@ -333,7 +346,7 @@ def test_any_number_of_classes_and_windows(check, table):
         "unique id, or remove the column."
     ]
     passed = lines_of(findings, "ok")
-    assert "label balance: train: y 66.7%, x 33.3%" in passed
+    assert "label balance: train: y 66.7% (2), x 33.3% (1)" in passed
     assert "length: train: 33.3% are read in several windows" in passed
     # Eight pieces in windows of four, two apart, are three rows.
     [estimate] = [line for line in lines_of(findings, "note") if "estimate" in line]
@@ -380,7 +393,8 @@ def test_tags_that_break_their_scheme_have_file_and_line(check, tmp_path):
     assert errors[0].startswith(f"tags: {tmp_path}/dev.txt:1: ")
     assert errors[1].startswith(f"tags: {tmp_path}/dev.txt:5: ")
     assert all(error.endswith("so the tags are not IOB2") for error in errors)
-    assert "label balance: train: PER 50.0%, LOC 50.0%" in lines_of(findings, "ok")
+    balance = "label balance: train: PER 50.0% (4), LOC 50.0% (4)"
+    assert balance in lines_of(findings, "ok")
 
 
 @pytest.mark.parametrize(

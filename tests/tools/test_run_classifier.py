@@ -1,3 +1,4 @@
+import csv
 import json
 
 import pytest
@@ -47,6 +48,88 @@ def test_csv_in_scores_and_predictions_out(classify, tmp_path):
     lines = (tmp_path / "run" / "predictions.jsonl").read_text().splitlines()
     assert [json.loads(line)["id"] for line in lines] == ["c", "d"]
     assert "Traceback" not in result.stderr
+
+
+def write_reviews(path, num_rows=60):
+    """Writes a table of reviews, a third of them negative, some of them twice."""
+    rows = [
+        f"{n},review number {n % (num_rows - 6)},{'bad' if n % 3 == 0 else 'good'}"
+        for n in range(num_rows)
+    ]
+    path.write_text("\n".join(["Nr,text,label", *rows]) + "\n")
+    return path
+
+
+def test_one_table_is_divided_into_training_and_evaluation(classify, tmp_path):
+    split = {"train_file": write_reviews(tmp_path / "a.csv"), "validation_split": 0.25}
+    result = classify(do_eval="true", validation_seed=7, eval_every_steps=10, **split)
+    assert result.exit_code == 0, result.stderr
+    task = json.loads((tmp_path / "run" / "task.json").read_text())
+    assert (task["validation_split"], task["validation_seed"]) == (0.25, 7)
+    classes = (tmp_path / "run" / "eval_classes.txt").read_text()
+    assert classes in result.stdout
+    rows = [line.split() for line in classes.splitlines()[1:4]]
+    num_bad, num_good, num_held_out = (int(row[-1]) for row in rows)
+    assert num_bad + num_good == num_held_out == 60 - num_trained(result) == 15
+    assert num_bad in (5, 6)  # A third, as in the table, up to texts that occur twice.
+    again = {"do_train": None, "bert_config_file": None, "vocab_file": None}
+    evaluated = classify(do_eval="true", **again, **split)
+    assert classes in evaluated.stdout
+    split["validation_split"] = 0.5
+    message = refusal(classify(do_eval="true", **again, **split))
+    assert "trained with --validation_split=0.25 and --validation_seed=7" in message
+
+
+def num_trained(result):
+    [line] = [x for x in result.stderr.splitlines() if "Num examples = " in x]
+    return int(line.rpartition(" ")[2])
+
+
+def test_training_shows_its_classes_and_what_is_cut(classify, tmp_path):
+    (tmp_path / "a.csv").write_text(
+        "text,label\nwet,rain\ndry,sun\nfog,rain\n" + "so " * 17 + ",sun\n"
+    )
+    result = classify(train_file=tmp_path / "a.csv")
+    card = (tmp_path / "run" / "README.md").read_text()
+    for text in (
+        "Classes of the training texts: rain 50.0% (2), sun 50.0% (2).",
+        "25.0% are longer than --max_seq_length=16 and are truncated; half have",
+        "the longest 17; ",
+    ):
+        assert text in result.stderr
+        assert text in card
+
+
+@pytest.mark.parametrize(
+    "flags, answer",
+    [
+        ({}, ["predicted_label", "probability"]),
+        ({"regression": "true", "label_column": "Nr"}, ["predicted_value"]),
+        (
+            {"label_separator": "|"},
+            ["predicted_labels", "probability bad", "probability good"],
+        ),
+    ],
+)
+def test_predictions_stand_beside_the_columns_of_the_input(
+    classify, tmp_path, flags, answer
+):
+    train_file = write_reviews(tmp_path / "a.csv", 12)
+    (tmp_path / "b.jsonl").write_text(
+        '{"text": "so, so", "stars": 4.0}\n{"text": "bad", "user": "Zoë"}\n'
+    )
+    result = classify(
+        train_file=train_file,
+        predict_file=tmp_path / "b.jsonl",
+        do_predict="true",
+        **flags,
+    )
+    assert result.exit_code == 0, result.stderr
+    path = tmp_path / "run" / "predictions.csv"
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["text", "stars", "user", *answer]
+    assert [row[:3] for row in rows] == [["so, so", "4", ""], ["bad", "", "Zoë"]]
 
 
 def refusal(result):

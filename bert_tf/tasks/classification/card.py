@@ -22,6 +22,7 @@ def card_of(
     examples: Mapping[str, Sequence[examples_module.InputExample]],
     *,
     training: training_facts.TrainingFacts | None = None,
+    training_data: Sequence[str] = (),
     results: Mapping[str, float] | None = None,
     evaluated: Mapping[str, evaluation_module.Evaluated] | None = None,
 ) -> model_card.Card:
@@ -32,6 +33,7 @@ def card_of(
         setup: of the run.
         examples: the examples read, by set ("train", "dev", "test").
         training: facts about the training, if the run trained.
+        training_data: sentences about the labels and lengths of the training texts.
         results: contents of eval_results.txt, if the run was evaluated.
         evaluated: results of each development set, if the run was evaluated.
 
@@ -46,6 +48,7 @@ def card_of(
         options=options,
         data=_data(options, setup, examples),
         training=training,
+        training_data=tuple(training_data),
         evaluated=_evaluated(examples, results, evaluated),
     )
 

@@ -1,6 +1,8 @@
 """Options for the data of a classifier: a task, a TensorFlow dataset, or own tables."""
 
 import dataclasses
+from typing import Any
+from typing import Self
 
 from bert_tf import options as options_module
 from bert_tf.data import label_names
@@ -23,6 +25,7 @@ TASK_NAMES = (
 WITHOUT_TRAINING = ("ax",)
 SPLITS = ("train", "validation", "test")
 _FILES = ("train_file", "eval_file", "predict_file")
+_HOLD_OUT = ("validation_split", "validation_seed")
 _COLUMNS = ("text_column", "text_b_column", "label_column")
 _LABELS = ("labels", "merge_labels", "label_separator", "regression")
 
@@ -66,6 +69,20 @@ class DataOptions(trial_options.TrialOptions):
     eval_file: str | None = option(None, help="Your own table to evaluate on.")
     predict_file: str | None = option(
         None, help="Your own table to predict. It needs no labels."
+    )
+    validation_split: float = option(
+        0.0,
+        minimum=0.0,
+        maximum=0.5,
+        help="Share of train_file to hold out for evaluation, instead of eval_file. "
+        "The classes have the same shares on both sides, and no text is on both. "
+        "0: no hold-out.",
+    )
+    validation_seed: int | None = option(
+        None,
+        help="Seed that chooses the held-out examples. Default: random_seed; runs of "
+        "a search all have that of the search.",
+        group="advanced",
     )
     text_column: str | None = option(
         None, help="Column of the text. Default: the column used in training, or text."
@@ -123,6 +140,15 @@ class DataOptions(trial_options.TrialOptions):
         else:
             self._check_own_data()
 
+    def alone(self, **values: Any) -> Self:
+        """Returns the options of a single run; see `TrialOptions.alone`.
+
+        All runs of a search are evaluated on the same examples, whatever their seed.
+        """
+        if self.validation_split and self.validation_seed is None:
+            values.setdefault("validation_seed", self.random_seed)
+        return super().alone(**values)
+
     def _check_labels(self) -> None:
         if len(set(self.labels)) != len(self.labels) or len(self.labels) == 1:
             raise options_module.OptionError(
@@ -156,7 +182,7 @@ class DataOptions(trial_options.TrialOptions):
                 "--eval_file, --predict_file for your own data."
             )
         self._refuse(
-            (*_FILES, *_COLUMNS, *_LABELS),
+            (*_FILES, *_COLUMNS, *_LABELS, *_HOLD_OUT),
             "is for your own data and cannot be combined with --task_name",
         )
         self._refuse(("tfds_name",), "cannot be combined with --task_name")
@@ -177,7 +203,7 @@ class DataOptions(trial_options.TrialOptions):
 
     def _check_tfds(self) -> None:
         self._refuse(
-            (*_FILES, *_LABELS),
+            (*_FILES, *_LABELS, *_HOLD_OUT),
             "is for your own tables and cannot be combined with --tfds_name",
         )
         self._refuse_languages()
@@ -197,7 +223,14 @@ class DataOptions(trial_options.TrialOptions):
         self._check_tfds_splits()
         if self.do_train or self.dry_run:
             self._require("train_file", "Training without --task_name")
-        if self.do_eval or self.eval_every_steps:
+        if self.validation_split:
+            self._require("train_file", "--validation_split")
+            self._refuse(("eval_file",), "cannot be combined with --validation_split")
+        elif self.validation_seed is not None:
+            raise options_module.OptionError(
+                "--validation_seed requires --validation_split."
+            )
+        elif self.do_eval or self.eval_every_steps:
             self._require("eval_file", "Evaluating without --task_name")
         if self.do_predict:
             self._require("predict_file", "Predicting without --task_name")

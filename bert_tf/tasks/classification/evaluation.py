@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bert_tf.modeling import classifier
+from bert_tf.tasks.classification import class_scores
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import features as features_module
 from bert_tf.tasks.classification import label_kinds
@@ -25,6 +26,7 @@ class Evaluated:
     predicted: tuple[str, ...]  # In the format of the labels.
     # A predicted number counts as correct within one standard deviation of the labels.
     is_correct: tuple[bool, ...]
+    class_table: str | None  # See `class_scores.table`. None for regression.
 
 
 def evaluated(
@@ -53,6 +55,9 @@ def evaluated(
         scores=found | {"loss": loss},
         predicted=tuple(classification_predictions.said(answer) for answer in answers),
         is_correct=tuple(_is_correct(truth, predicted, task.label_kind).tolist()),
+        class_table=None
+        if task.label_kind == label_kinds.REGRESSION
+        else class_scores.table(truth, predicted, task.labels),
     )
 
 

@@ -29,6 +29,9 @@ class Rows:
     columns: Mapping[str, np.ndarray]
     # int64 [rows]: index of each row's example. Long texts can have several rows.
     example_numbers: np.ndarray
+    # int64 [N]: pieces of each example before truncation, without [CLS] and [SEP].
+    # None for windows, which keep the whole text.
+    lengths: np.ndarray | None = None
 
     @property
     def num_rows(self) -> int:
@@ -56,10 +59,13 @@ def rows_of(
         weights: weight of each class in the loss. None: all weights are 1.
         progress: reports the number of tokenized examples.
     """
+    lengths: list[int] = []
     if task.doc_stride:
         columns, numbers = _windows(examples, task, tokenizer, progress)
     else:
-        columns = _packed(examples, task.max_seq_length, tokenizer, progress)
+        columns = _packed(
+            examples, task.max_seq_length, tokenizer, progress, lengths=lengths
+        )
         numbers = np.arange(len(examples))
     labels = label_columns(examples, task, weights)
     if len(numbers) > len(examples):
@@ -67,7 +73,11 @@ def rows_of(
         share = share.astype(np.float32) * labels.get("example_weights", np.float32(1))
         labels["example_weights"] = share
     columns |= {name: column[numbers] for name, column in labels.items()}
-    return Rows(columns=columns, example_numbers=numbers)
+    return Rows(
+        columns=columns,
+        example_numbers=numbers,
+        lengths=np.array(lengths, np.int64) if lengths else None,
+    )
 
 
 def _windows(examples, task, tokenizer, progress):
@@ -162,7 +172,7 @@ def convert_examples_to_features(
     return columns | {"label_ids": _label_ids(examples, labels)}
 
 
-def _packed(examples, max_seq_length, tokenizer, progress):
+def _packed(examples, max_seq_length, tokenizer, progress, *, lengths=None):
     """Returns the encoder's columns, one row per example.
 
     A pair is one sequence, [CLS] A [SEP] B [SEP], rather than two encoded separately:
@@ -183,6 +193,7 @@ def _packed(examples, max_seq_length, tokenizer, progress):
             [example.text_a for example in part],
             texts_b=_second_texts(part),
             max_seq_length=max_seq_length,
+            lengths=lengths,
         )
         for name, column in columns.items():
             column[start : start + len(part)] = packed[name]

@@ -3,9 +3,14 @@
 import collections
 import dataclasses
 import functools
+import itertools
 from collections.abc import Sequence
 
+import numpy as np
+
+from bert_tf.data import hold_out
 from bert_tf.data import label_names
+from bert_tf.data import table_headers
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import label_kinds
 
@@ -19,6 +24,9 @@ class TableProcessor(examples_module.DataProcessor):
         predict_file: to predict. It needs no label column.
         columns: names of the columns. Default: those of `examples.Columns`.
         labels: class names. Default: the classes in the training file, sorted.
+        validation_split: share of the training file that is the evaluation set,
+            instead of `eval_file`. 0: none.
+        validation_seed: chooses that share; see `hold_out`.
     """
 
     def __init__(
@@ -29,23 +37,31 @@ class TableProcessor(examples_module.DataProcessor):
         predict_file: str | None = None,
         columns: examples_module.Columns | None = None,
         labels: Sequence[str] = (),
+        validation_split: float = 0.0,
+        validation_seed: int = 0,
     ):
         self._train_file = train_file
         self._eval_file = eval_file
         self._predict_file = predict_file
         self._columns = columns or examples_module.Columns()
         self._given_labels = list(labels)
+        self._validation_split = validation_split
+        self._validation_seed = validation_seed
 
     def get_train_examples(
         self, data_dir: str | None = None
     ) -> list[examples_module.InputExample]:
-        """Returns the examples of the training file."""
-        return list(self._train_examples)
+        """Returns the examples of the training file that are not held out."""
+        if not self._validation_split:
+            return list(self._train_examples)
+        return list(itertools.compress(self._train_examples, ~self._is_held_out))
 
     def get_dev_examples(
         self, data_dir: str | None = None
     ) -> list[examples_module.InputExample]:
-        """Returns the examples of the evaluation file."""
+        """Returns the examples of the evaluation file, or those that are held out."""
+        if self._validation_split:
+            return list(itertools.compress(self._train_examples, self._is_held_out))
         path = _given(self._eval_file, "eval_file")
         return self._read(path, self._columns, "dev", labels=self.get_labels())
 
@@ -78,15 +94,27 @@ class TableProcessor(examples_module.DataProcessor):
         """Returns the given paths, by set name."""
         paths = {
             "train": self._train_file,
-            "dev": self._eval_file,
+            "dev": self._train_file if self._validation_split else self._eval_file,
             "test": self._predict_file,
         }
         return {part: path for part, path in paths.items() if path is not None}
 
+    def get_held_out_fingerprint(self) -> str | None:
+        """Returns the checksum of the texts that are held out; None if none are."""
+        if not self._validation_split:
+            return None
+        return hold_out.fingerprint([e.texts for e in self.get_dev_examples()])
+
     def _read(self, path, columns, set_type, *, labels=()):
-        return examples_module.read_examples(
-            path, columns, set_type, labels=labels, broken_rows=self.broken_rows
-        )
+        try:
+            return examples_module.read_examples(
+                path, columns, set_type, labels=labels, broken_rows=self.broken_rows
+            )
+        except table_headers.MissingColumnError as error:
+            raise ValueError(
+                f"{error} Choose columns with --text_column, --text_b_column and "
+                "--label_column."
+            ) from None
 
     @functools.cached_property
     def _train_examples(self):
@@ -107,6 +135,17 @@ class TableProcessor(examples_module.DataProcessor):
         return examples
 
     @functools.cached_property
+    def _is_held_out(self):
+        examples = self._train_examples
+        labels = [example.label for example in examples]
+        return hold_out.held_out(
+            [example.texts for example in examples],
+            _strata(labels, self._columns.kind),
+            share=self._validation_split,
+            seed=self._validation_seed,
+        )
+
+    @functools.cached_property
     def _collected_labels(self):
         labels = sorted(_label_counts(self._train_examples, self._columns.separator))
         if len(labels) < 2:
@@ -118,6 +157,15 @@ class TableProcessor(examples_module.DataProcessor):
                 f"{self._train_file}: {found}; expected at least two classes."
             )
         return labels
+
+
+def _strata(labels, kind):
+    """Returns the number of each label, or the decile of each number."""
+    if kind != label_kinds.REGRESSION:
+        number_of = {label: number for number, label in enumerate(sorted(set(labels)))}
+        return [number_of[label] for label in labels]
+    ranks = np.argsort(np.argsort([label_kinds.number_in(label) for label in labels]))
+    return (ranks * 10 // len(labels)).tolist()
 
 
 def _label_counts(examples, separator):

@@ -8,15 +8,19 @@ import numpy as np
 
 from bert_tf import progress as progress_module
 from bert_tf.data import batching
+from bert_tf.data import text_checks
 from bert_tf.tasks.classification import class_weights
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import features as features_module
+from bert_tf.tasks.classification import label_kinds
 from bert_tf.tasks.classification import options as classification_options
 from bert_tf.tasks.classification import run_setup
 from bert_tf.tasks.classification import windows
 from bert_tf.tokenization import in_graph
 
 logger = logging.getLogger(__name__)
+
+_NAMES = {"train": "training"}
 
 
 class Parts:
@@ -98,6 +102,25 @@ class Parts:
         return windows.mean_over_windows(
             logits, self.rows(part).example_numbers, len(self.examples[part])
         )
+
+    def facts(self, part: str) -> tuple[str, ...]:
+        """Returns sentences about the labels of a set and the lengths of its texts."""
+        task, texts = self._setup.task, f"{_NAMES.get(part, part)} texts"
+        labels = [e.label for e in self.examples[part] if e.label is not None]
+        found = []
+        if task.label_kind != label_kinds.REGRESSION:
+            separator = task.label_separator
+            names = [n for x in labels for n in label_kinds.names_in(x, separator)]
+            found.append(f"Classes of the {texts}: {text_checks.balance(names)}.")
+        lengths = self.rows(part).lengths
+        if lengths is not None:
+            lengths_text = text_checks.truncation(
+                lengths,
+                room=task.max_seq_length - (3 if task.is_pair else 2),
+                limit=f"--max_seq_length={task.max_seq_length}",
+            )
+            found.append(f"Of the {texts}, {lengths_text}.")
+        return tuple(found)
 
     def log_weights(self) -> None:
         """Logs the class weights, if there are any."""

@@ -15,6 +15,7 @@ from bert_tf.tasks.classification import task as task_module
 
 RELEASE_FILE = "test_results.tsv"
 JSON_LINES_FILE = "predictions.jsonl"
+TABLE_FILE = "predictions.csv"
 DEFAULT_THRESHOLD = 0.5
 # The GLUE server accepts answers for STS-B in this range only.
 _SUBMITTED_RANGE = (0.0, 5.0)
@@ -120,6 +121,25 @@ def write_predictions(
             record = {"id": guid} | dict(answer)
             file.write(json.dumps(record, ensure_ascii=False) + "\n")
     return [release_path, json_path]
+
+
+def cells_of(answer: Mapping, task: task_module.Task) -> dict[str, str]:
+    """Returns an answer as cells of a table, by column.
+
+    For one class: `predicted_label` and its `probability`. For several classes:
+    `predicted_labels`, joined as in the training table, and `probability NAME` of each
+    class. For regression: `predicted_value`.
+    """
+    if "value" in answer:
+        return {"predicted_value": f"{answer['value']:.6g}"}
+    probabilities = answer["probabilities"]
+    if "label" in answer:
+        label = answer["label"]
+        return {"predicted_label": label, "probability": f"{probabilities[label]:.4f}"}
+    joined = (task.label_separator or ",").join(answer["labels"])
+    return {"predicted_labels": joined} | {
+        f"probability {name}": f"{value:.4f}" for name, value in probabilities.items()
+    }
 
 
 def write_submission(

@@ -62,12 +62,28 @@ def data_of(
         predict_file=options.predict_file,
         columns=columns,
         labels=trained.labels if trained else options.labels,
+        validation_split=options.validation_split,
+        validation_seed=validation_seed_of(options, trained),
     )
     return Data(
         processor=processor,
         columns=columns,
         task_name=trained.task_name if trained else None,
     )
+
+
+def validation_seed_of(
+    options: data_options.DataOptions, trained: task_module.Task | None = None
+) -> int:
+    """Returns the seed that chooses the held-out examples. Arguments as in `data_of`.
+
+    It is the flag, else the seed of the trained model, else that of the run.
+    """
+    if options.validation_seed is not None:
+        return options.validation_seed
+    if trained is not None and trained.validation_seed is not None:
+        return trained.validation_seed
+    return options.random_seed
 
 
 def columns_of(

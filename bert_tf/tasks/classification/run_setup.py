@@ -7,6 +7,7 @@ from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import label_kinds
 from bert_tf.tasks.classification import options as classification_options
+from bert_tf.tasks.classification import own_tables
 from bert_tf.tasks.classification import predictions as classification_predictions
 from bert_tf.tasks.classification import processors
 from bert_tf.tasks.classification import task as task_module
@@ -45,6 +46,7 @@ def prepare(
         task = _task_of_options(options, data, start)
     else:
         _check_same_kind(data, trained, options.output_dir)
+        _check_same_hold_out(options, data, trained)
         task = trained
         if options.threshold is not None:
             task = dataclasses.replace(task, threshold=options.threshold)
@@ -66,6 +68,9 @@ def _task_of_options(options, data, start):
         threshold = options.threshold
         if threshold is None:
             threshold = classification_predictions.DEFAULT_THRESHOLD
+    sha256 = None
+    if isinstance(data.processor, own_tables.TableProcessor):
+        sha256 = data.processor.get_held_out_fingerprint()
     return task_module.Task(
         labels=tuple(data.processor.get_labels()),
         max_seq_length=options.max_seq_length,
@@ -77,6 +82,9 @@ def _task_of_options(options, data, start):
         label_kind=columns.kind,
         label_separator=columns.separator,
         merge_labels=columns.merge_labels,
+        validation_split=options.validation_split,
+        validation_seed=processors.validation_seed_of(options) if sha256 else None,
+        validation_sha256=sha256,
         threshold=threshold,
         doc_stride=options.doc_stride,
         bilstm_on_top=options.bilstm_on_top,
@@ -118,6 +126,25 @@ def _check_same_kind(data, task, run_dir):
         raise ValueError(
             f"The model in {run_dir} has the classes {', '.join(task.labels)}, but the "
             f"data has {', '.join(labels)}; choose data with the same classes."
+        )
+
+
+def _check_same_hold_out(options, data, task):
+    """Checks that the held-out examples are those that the model did not see."""
+    if not options.validation_split:
+        return
+    if data.processor.get_held_out_fingerprint() != task.validation_sha256:
+        trained_with = (
+            f"with --validation_split={task.validation_split:g} and "
+            f"--validation_seed={task.validation_seed}"
+            if task.validation_split
+            else "without --validation_split"
+        )
+        raise ValueError(
+            f"The model in {options.output_dir} was trained {trained_with}, but "
+            f"--validation_split={options.validation_split:g} of {options.train_file} "
+            "holds out other examples, or the file has changed; evaluate a file that "
+            "was not used in training (--eval_file)."
         )
 
 

@@ -28,6 +28,10 @@ class Task(task_record.TaskRecord):
         None  # Between class names, if a text can have several.
     )
     merge_labels: bool = False  # See `examples.Columns`.
+    # The examples of the training file that were held out, and their checksum.
+    validation_split: float = 0.0
+    validation_seed: int | None = None
+    validation_sha256: str | None = None
     threshold: float | None = None  # Minimum probability of a class, if several.
     doc_stride: int = 0  # Word pieces between the starts of windows. 0: truncate.
     bilstm_on_top: bool = False  # Whether a BiLSTM replaces the pooler.

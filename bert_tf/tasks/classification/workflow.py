@@ -1,15 +1,18 @@
 """The workflow of classification: train, evaluate, predict, report."""
 
 import dataclasses
+import logging
 import os
 
 from bert_tf import progress as progress_module
+from bert_tf.data import answer_tables
 from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import trial_estimates
 from bert_tf.fine_tuning import trials
 from bert_tf.fine_tuning import workflow as fine_tuning_workflow
 from bert_tf.modeling import distilled_classifier
 from bert_tf.tasks.classification import card
+from bert_tf.tasks.classification import class_scores
 from bert_tf.tasks.classification import distillation
 from bert_tf.tasks.classification import evaluation as evaluation_module
 from bert_tf.tasks.classification import options as classification_options
@@ -19,6 +22,8 @@ from bert_tf.tasks.classification import run_setup
 from bert_tf.tasks.classification import scores
 from bert_tf.training import estimates
 from bert_tf.training import selection
+
+logger = logging.getLogger(__name__)
 
 
 def run(
@@ -45,7 +50,8 @@ def run(
         # The files of the best run are now in output_dir, like those of a single run.
         options = options.alone(do_train=False, do_eval=False)
     one = Classification(options, progress=progress)
-    return "\n".join([*lines, fine_tuning_workflow.run(one, options)])
+    report = fine_tuning_workflow.run(one, options, more_scores=lambda: one.class_lines)
+    return "\n".join([*lines, report])
 
 
 def train(
@@ -104,6 +110,7 @@ class Classification:
         examples: the examples of each set.
         setup: of the run.
         trainer: of the run.
+        class_lines: the scores of each class in your own data, after an evaluation.
     """
 
     def __init__(
@@ -117,6 +124,8 @@ class Classification:
         self.setup = run_setup.prepare(options, progress=progress)
         self._parts = parts.Parts(options, self.setup, progress=progress)
         self.examples = self._parts.examples
+        self.class_lines: list[str] = []
+        self._train_facts: tuple[str, ...] = ()
         self.teacher = None
         if options.teacher and options.do_train:
             self.teacher = distillation.Teacher(options.teacher, self.setup.task)
@@ -160,7 +169,7 @@ class Classification:
             counts={"Num examples": len(self.examples["train"])},
             evaluate=self._eval_scores,
         )
-        self._write_card(training=self.trainer.facts())
+        self._write_card(training=self.trainer.facts(), training_data=self._train_facts)
         return reached
 
     def evaluate(self) -> dict[str, float]:
@@ -171,7 +180,17 @@ class Classification:
         """
         results = fine_tuning_workflow.write_results(self.trainer, self._eval_scores())
         self._write_card(results=results, evaluated=self._evaluated)
+        self._write_class_tables()
         return results
+
+    def _write_class_tables(self):
+        """Writes the scores of each class of your own data."""
+        found = [evaluated.class_table for evaluated in self._evaluated.values()]
+        tables = [table for table in found if table is not None]
+        if self.options.task_name is None and tables:
+            text = "\n\n".join(tables)
+            class_scores.write(self.options.output_dir, class_scores.FILE, text)
+            self.class_lines = text.split("\n")
 
     def predict(self) -> list[str]:
         """Writes the predictions; returns lines about them for the report."""
@@ -191,6 +210,8 @@ class Classification:
             paths += classification_predictions.write_predictions(
                 folder, guids, answers, part=part
             )
+            if self.options.predict_file is not None:
+                paths.append(self._write_table(self.options.predict_file, answers))
             if part in submission_files:
                 path = os.path.join(folder, submission_files[part])
                 indices = [example.index for example in examples]
@@ -198,6 +219,21 @@ class Classification:
                     classification_predictions.write_submission(path, indices, answers)
                 )
         return [f"Predictions are in {' and '.join(paths)}."]
+
+    def _write_table(self, predict_file, answers):
+        """Writes the predictions beside the columns of the input; returns the path."""
+        cells = [
+            classification_predictions.cells_of(answer, self.setup.task)
+            for answer in answers
+        ]
+        return answer_tables.write(
+            os.path.join(
+                self.options.output_dir, classification_predictions.TABLE_FILE
+            ),
+            predict_file,
+            cells,
+            names=list(cells[0]),
+        )
 
     def dry_run_report(self) -> str:
         """Returns an estimate of the size and time of the training."""
@@ -254,6 +290,9 @@ class Classification:
         )
 
     def _training_source(self):
+        self._train_facts = self._parts.facts("train")
+        for fact in self._train_facts:
+            logger.info("  %s", fact)
         if self.teacher is None:
             return self._parts.source("train")
         logits = self.teacher.logits(

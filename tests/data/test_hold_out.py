@@ -1,0 +1,77 @@
+import collections
+
+import numpy as np
+import pytest
+
+from bert_tf.data import hold_out
+
+
+def texts_of(count):
+    return [(f"text {number}",) for number in range(count)]
+
+
+def test_the_share_holds_for_every_stratum():
+    strata = [0] * 100 + [1] * 40 + [2] * 10
+    chosen = hold_out.held_out(texts_of(150), strata, share=0.2, seed=1)
+    counts = collections.Counter(np.array(strata)[chosen].tolist())
+    assert counts == {0: 20, 1: 8, 2: 2}
+
+
+def test_the_choice_depends_on_the_seed_alone():
+    def choose(seed):
+        return hold_out.held_out(texts_of(60), [0] * 60, share=0.25, seed=seed).tolist()
+
+    assert choose(1) == choose(1)
+    assert choose(1) != choose(2)
+    assert sum(choose(2)) == 15
+
+
+def sides_of(texts, chosen):
+    """The texts that are held out, and those that are not, as sets."""
+    held, kept = set(), set()
+    for example, is_held in zip(texts, chosen, strict=True):
+        (held if is_held else kept).update(text.casefold() for text in example)
+    return held, kept
+
+
+def test_a_text_is_never_on_both_sides():
+    lower = [(f"text {number % 30}",) for number in range(30)]
+    upper = [(text.upper(),) for (text,) in lower]
+    texts = lower + upper
+    held, kept = sides_of(texts, hold_out.held_out(texts, [0] * 60, share=0.2, seed=1))
+    assert len(held) == 6
+    assert not held & kept
+
+
+def test_pairs_that_share_a_text_stay_together():
+    texts = [(f"premise {number // 3}", f"hypothesis {number}") for number in range(90)]
+    texts += [(f"premise {number}", f"hypothesis {number}") for number in range(20)]
+    held, kept = sides_of(texts, hold_out.held_out(texts, [0] * 110, share=0.2, seed=1))
+    assert held
+    assert not held & kept
+
+
+def test_a_large_group_stays_in_training():
+    texts = [*texts_of(50), *[("the same text",)] * 50]
+    chosen = hold_out.held_out(texts, [0] * 100, share=0.1, seed=1)
+    assert np.sum(chosen) == 10
+    assert not np.any(chosen[50:])
+
+
+def test_the_only_text_of_a_stratum_is_trained_on():
+    strata = [*range(10), *[10] * 40]
+    chosen = hold_out.held_out(texts_of(50), strata, share=0.5, seed=1)
+    assert not np.any(chosen[:10])
+    assert np.any(chosen[10:])
+
+
+@pytest.mark.parametrize(
+    "texts, share",
+    [
+        (texts_of(3), 0.1),  # Too few.
+        ([("question", f"answer {n}") for n in range(20)], 0.2),  # All share a text.
+    ],
+)
+def test_an_empty_hold_out_is_refused(texts, share):
+    with pytest.raises(ValueError, match=r"holds out none: .* --eval_file"):
+        hold_out.held_out(texts, [0] * len(texts), share=share, seed=1)
