@@ -19,6 +19,11 @@ _MEGABYTE = 1_000_000
 _BLOCK_BYTES = 1 << 22  # Read at a time.
 # A shard may end before its maximum size once it has this many documents to draw from.
 _ENOUGH_DOCUMENTS = 16
+# A small corpus is cut into 16, 8, 4 or 2 shards, so that all cores have work, as long
+# as each shard has at least 1.5 MB. Shards above 8 MB would only need more memory.
+_SHARDS_OF_A_SMALL_CORPUS = 16
+_MIN_SHARD_MB = 1.5
+_MAX_SHARD_MB = 8.0
 _CUT = (
     "%s:%d: this document is larger than half a shard. It is cut here and at later "
     "lines, and its parts count as documents. Raise shard_mb, or separate documents by "
@@ -133,6 +138,21 @@ def shards(
     if result and num_documents == 1:
         spans = [*result.pop().spans, *spans]
     return [*result, _shard(spans)] if spans else []
+
+
+def balanced_shards(paths: Sequence[str], shard_mb: float = 64.0) -> list[Shard]:
+    """Returns shards of at most 8 MB; at least 16 of a corpus of more than 24 MB.
+
+    Their number depends only on the text and on `shard_mb`, so that records do not
+    depend on the number of workers. The arguments are those of `shards`.
+    """
+    megabytes = sum(files.size(path) for path in paths) / _MEGABYTE
+    num_shards = _SHARDS_OF_A_SMALL_CORPUS
+    while num_shards > 1 and megabytes / num_shards < _MIN_SHARD_MB:
+        num_shards //= 2
+    # 2 % more, so that a small remainder does not become a separate shard.
+    target_mb = min(shard_mb, _MAX_SHARD_MB, 1.02 * megabytes / num_shards)
+    return shards(paths, shard_mb, target_mb=target_mb)
 
 
 def _shard(spans):

@@ -7,4 +7,18 @@ records at a time with `vectorized_pairs` and `vectorized_masks`.
 
 How the work is divided: `workflow` cuts the text into shards, `one_shard` samples one
 of them, and `all_shards` distributes the shards to processes or machines.
+
+`graph_sampling` does all of it with TensorFlow ops: `text_dataset` turns text files
+into a `tf.data.Dataset` of examples, without files of records.
 """
+
+import importlib
+
+__all__ = ["text_dataset"]
+
+
+def __getattr__(name):
+    if name == "text_dataset":  # Imported on first use, because it needs TensorFlow.
+        module = importlib.import_module("bert_tf.pretraining_data.graph_sampling")
+        return module.text_dataset
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from multiprocessing import synchronize
 from typing import Any
+from typing import Protocol
 
 import numpy as np
 
@@ -28,7 +29,19 @@ from bert_tf.pretraining_data import release_sampling
 from bert_tf.pretraining_data import vectorized_sampling
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
-Sampler = release_sampling.ReleaseSampler | vectorized_sampling.VectorizedSampler
+
+class Sampler(Protocol):
+    """Creates the records of shards."""
+
+    def columns(
+        self,
+        shard: data_corpus.Shard,
+        shard_index: int,
+        counts: counts_module.Counts,
+        on_progress: Callable[[float], None],
+    ) -> Iterator[dict[str, np.ndarray]]:
+        """See `VectorizedSampler.columns`."""
+        ...
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -153,6 +166,11 @@ def create_sampler(
     """Returns the sampler that the options name."""
     if options.sampler == "release":
         return release_sampling.ReleaseSampler(options, vocabulary)
+    if options.sampler == "tf_data":
+        # Imports TensorFlow, which no other sampler needs.
+        from bert_tf.pretraining_data import graph_sampling
+
+        return graph_sampling.GraphSampler(options, vocabulary)
     return vectorized_sampling.VectorizedSampler(options, vocabulary)
 
 

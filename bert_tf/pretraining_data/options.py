@@ -21,7 +21,7 @@ MASKING_OPTIONS = (
     "same_share",
     "random_share",
 )
-# Options that --sampler=release does not support.
+# Options that only --sampler=vectorized supports.
 _VECTORIZED_ONLY = (
     "dynamic_masking",
     "masking",
@@ -139,10 +139,11 @@ class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
     )
     sampler: str = option(
         "vectorized",
-        choices=("vectorized", "release"),
+        choices=("vectorized", "release", "tf_data"),
         help="vectorized: draws thousands of sequences at a time from the "
         "distributions of the release. release: repeats the draws of the release one "
-        "by one and creates the same records.",
+        "by one and creates the same records. tf_data: draws like vectorized, but with "
+        "TensorFlow ops, as `text_dataset` does.",
         group="advanced",
     )
     next_sentence: bool = option(
@@ -197,10 +198,10 @@ class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
                     f"--{name} cannot be combined with --dynamic_masking; pass it to "
                     "run_pretraining, which draws the masks."
                 )
-        for name in _VECTORIZED_ONLY if self.sampler == "release" else ():
+        for name in _VECTORIZED_ONLY if self.sampler != "vectorized" else ():
             if not self._is_default(name):
                 raise options_module.OptionError(
-                    f"--{name} is not supported by --sampler=release; use "
+                    f"--{name} is not supported by --sampler={self.sampler}; use "
                     "--sampler=vectorized."
                 )
         uses_words = (

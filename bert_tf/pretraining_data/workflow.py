@@ -16,14 +16,6 @@ from bert_tf.pretraining_data import journal as journal_module
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
-# A small corpus is cut into 16, 8, 4 or 2 shards, so that all cores have work, as long
-# as each shard has at least 1.5 MB. Shards above 8 MB would only need more memory. The
-# number of shards depends on the text alone, never on the number of workers, and so do
-# the records.
-_SHARDS_OF_A_SMALL_CORPUS = 16
-_MIN_SHARD_MB = 1.5
-_MAX_SHARD_MB = 8.0
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CreationReport:
@@ -147,16 +139,9 @@ def create_data(
 
 
 def _shards(paths, options):
-    """Returns the shards; their number depends only on the text and on --shard_mb."""
     if options.sampler == "release":  # The release samples a corpus as a whole.
         return data_corpus.shards(paths, options.shard_mb)
-    megabytes = sum(files.size(path) for path in paths) / 1e6
-    num_shards = _SHARDS_OF_A_SMALL_CORPUS
-    while num_shards > 1 and megabytes / num_shards < _MIN_SHARD_MB:
-        num_shards //= 2
-    # 2 % more, so that a small remainder does not become a separate shard.
-    target_mb = min(options.shard_mb, _MAX_SHARD_MB, 1.02 * megabytes / num_shards)
-    return data_corpus.shards(paths, options.shard_mb, target_mb=target_mb)
+    return data_corpus.balanced_shards(paths, options.shard_mb)
 
 
 def _writer(path, options, vocabulary):

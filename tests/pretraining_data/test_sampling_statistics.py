@@ -1,4 +1,4 @@
-"""The vectorized sampler against the release's, on the same text.
+"""The samplers against that of the release, on the same text.
 
 Every word of the text identifies its document, so the ids of a record show its
 origin. What must hold for every record is counted; what is random is compared
@@ -232,16 +232,18 @@ def release(inputs):
     return sampled(inputs, "release")
 
 
-def test_the_vectorized_sampler_draws_the_distributions_of_the_release(inputs, release):
-    runs = sampled(inputs, "vectorized")
+@pytest.mark.parametrize("sampler", ["vectorized", "tf_data"])
+def test_a_sampler_draws_the_distributions_of_the_release(inputs, release, sampler):
+    runs = sampled(inputs, sampler)
     assert sum(len(run["input_ids"]) for run in runs) >= 20_000
     assert sum(len(run["input_ids"]) for run in release) >= 20_000
     assert violations(runs, release, make_vocabulary()) == set()
 
 
-def test_whole_words_are_drawn_as_in_the_release(inputs):
+@pytest.mark.parametrize("sampler", ["vectorized", "tf_data"])
+def test_whole_words_are_drawn_as_in_the_release(inputs, sampler):
     changes = {"do_whole_word_mask": True, "dupe_factor": 3}
-    runs = sampled(inputs, "vectorized", **changes)
+    runs = sampled(inputs, sampler, **changes)
     reference = sampled(inputs, "release", **changes)
     assert violations(runs, reference, make_vocabulary(), whole_words=True) == set()
 
@@ -337,7 +339,7 @@ def test_other_shares_are_found(inputs, release, shares, found):
 
 
 # The rows of Table 8 of the paper: [MASK], same, random.
-@pytest.mark.parametrize("sampler", ["vectorized", "release"])
+@pytest.mark.parametrize("sampler", ["vectorized", "release", "tf_data"])
 @pytest.mark.parametrize(
     "mask, same, random",
     [

@@ -1,0 +1,174 @@
+"""Records as TensorFlow ops: sequences laid out as rows and masked.
+
+The layout is that of `features`, the distributions of the masks are those of
+`vectorized_masks`; both give the reasons.
+
+Shape letters: B batch, S sequence, M masked positions.
+"""
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.pretraining_data import graph_draws
+from bert_tf.pretraining_data import graph_pairs
+from bert_tf.pretraining_data import mask_shares
+from bert_tf.pretraining_data import vectorized_masks
+from bert_tf.tokenization import vocabulary as vocabulary_module
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RowSettings:
+    """How sequences become records."""
+
+    vocabulary: vocabulary_module.Vocabulary
+    max_seq_length: int  # S
+    max_predictions: int  # M
+    masked_lm_prob: float
+    whole_words: bool
+    next_sentence: bool
+    shares: mask_shares.MaskShares
+
+
+class RowMaker:
+    """Lays out and masks sequences.
+
+    Args:
+        settings: how.
+    """
+
+    def __init__(self, settings: RowSettings):
+        self._settings = settings
+        is_inside = vectorized_masks.is_inside_word(settings.vocabulary)
+        with tf.init_scope():
+            self._is_inside_word = tf.constant(is_inside)
+
+    def rows(
+        self,
+        ids: tf.Tensor,
+        pairs: graph_pairs.Pairs,
+        draws: graph_draws.GraphDraws,
+    ) -> dict[str, tf.Tensor]:
+        """Returns pairs as columns [B, length] of `schema.pretraining`.
+
+        Args:
+            ids: int32 [P], the pieces of the text that the pairs point into.
+            pairs: B pairs, or B sequences without a second segment.
+            draws: source of all draws.
+        """
+        settings = self._settings
+        place = tf.range(settings.max_seq_length, dtype=tf.int64)  # [S]
+        end_a = pairs.length_a[:, None] + 1  # [B, 1], place of the first [SEP].
+        end = end_a
+        if settings.next_sentence:
+            end = end_a + pairs.length_b[:, None] + 1
+        source = tf.where(
+            place <= end_a,
+            pairs.start_a[:, None] + place - 1,
+            pairs.start_b[:, None] + place - end_a - 1,
+        )
+        is_candidate = (place > 0) & (place != end_a) & (place < end)
+        pieces = tf.gather(ids, tf.where(is_candidate, source, 0))
+        is_separator = (place == end_a) | (place == end)
+        special = tf.where(
+            is_separator, settings.vocabulary.sep_id, tf.zeros_like(pieces)
+        )
+        special = tf.where(place == 0, settings.vocabulary.cls_id, special)
+        pieces = tf.where(is_candidate, pieces, special)  # [B, S]
+        columns = {
+            "input_ids": pieces,
+            "input_mask": tf.cast(place <= end, tf.int32),
+            "segment_ids": tf.cast((place > end_a) & (place <= end), tf.int32),
+        }
+        columns |= self._masked(pieces, is_candidate, end[:, 0] + 1, draws)
+        if settings.next_sentence:
+            label = tf.cast(pairs.is_random_next, tf.int32)
+            columns["next_sentence_labels"] = label[:, None]
+        return columns
+
+    def _masked(self, ids, is_candidate, lengths, draws):
+        settings = self._settings
+        wanted = tf.cast(lengths, tf.float64) * settings.masked_lm_prob
+        wanted = tf.clip_by_value(
+            tf.cast(tf.round(wanted), tf.int64), 1, settings.max_predictions
+        )
+        keys = draws.uniform(tf.shape(ids))
+        if settings.whole_words:
+            starts_word = ~tf.gather(self._is_inside_word, ids)
+            is_chosen = _choose_words(keys, starts_word, is_candidate, wanted)
+        else:
+            is_chosen = _ranks(keys, is_candidate) < wanted[:, None]
+        is_chosen &= is_candidate
+        chosen = tf.where(is_chosen)  # [chosen places, (row, place)], ascending.
+        rows, places = chosen[:, 0], tf.cast(chosen[:, 1], tf.int32)
+        return {
+            "input_ids": self._replaced(ids, is_chosen, draws),
+            "masked_lm_positions": self._padded(rows, places, ids),
+            "masked_lm_ids": self._padded(rows, ids[is_chosen], ids),
+            "masked_lm_weights": self._padded(
+                rows, tf.ones_like(places, tf.float32), ids
+            ),
+        }
+
+    def _replaced(self, ids, is_chosen, draws):
+        """Returns the rows with masks; each chosen piece draws its own replacement."""
+        shares = self._settings.shares
+        chance = draws.uniform(tf.shape(ids))
+        random_ids = draws.below(tf.fill(tf.shape(ids), len(self._settings.vocabulary)))
+        replaced = tf.where(
+            chance < 1 - shares.random, ids, tf.cast(random_ids, tf.int32)
+        )
+        mask_id = self._settings.vocabulary.mask_id
+        replaced = tf.where(chance < shares.mask, mask_id, replaced)
+        return tf.where(is_chosen, replaced, ids)
+
+    def _padded(self, rows, values, ids):
+        """Returns [B, M]: the values of each row's chosen places, then zeros."""
+        ragged = tf.RaggedTensor.from_value_rowids(
+            values, rows, nrows=tf.shape(ids, tf.int64)[0], validate=False
+        )
+        return ragged.to_tensor(shape=[None, self._settings.max_predictions])
+
+
+def _ranks(keys, is_item):
+    """Returns each item's rank among its row's items by key, int64 [B, S]."""
+    order = tf.argsort(tf.where(is_item, keys, np.inf), axis=1, stable=True)
+    return tf.cast(tf.argsort(order, axis=1, stable=True), tf.int64)
+
+
+def _choose_words(keys, starts_word, is_candidate, wanted):
+    """Returns bool [B, S]: whole words, taken in random order as long as they fit.
+
+    Args:
+        keys: float64 [B, S], random.
+        starts_word: bool [B, S].
+        is_candidate: bool [B, S].
+        wanted: int64 [B], the number of pieces to choose.
+    """
+    length = tf.shape(keys)[1]
+    # A sequence may begin inside a word; the rest of that word counts as a word.
+    first = tf.argmax(is_candidate, axis=1, output_type=tf.int32)
+    is_first = tf.one_hot(first, length, on_value=True, off_value=False)
+    is_start = is_candidate & (starts_word | is_first)
+    word = tf.maximum(tf.cumsum(tf.cast(is_start, tf.int32), axis=1) - 1, 0)
+    sizes = tf.math.bincount(
+        tf.where(is_candidate, word, length),
+        minlength=length + 1,
+        axis=-1,
+        dtype=tf.int64,
+    )[:, :length]
+    order = tf.argsort(tf.where(sizes > 0, keys, np.inf), axis=1, stable=True)
+    sizes = tf.gather(sizes, order, batch_dims=1)
+
+    def take(state, size):
+        room, _ = state
+        # A word that would exceed the number is skipped, as in the release.
+        fits = (size > 0) & (size <= room)
+        return room - tf.where(fits, size, 0), fits
+
+    initial = (wanted, tf.zeros_like(wanted, tf.bool))
+    _, taken = tf.scan(take, tf.transpose(sizes), initial)  # [S, B], by rank.
+    rank = tf.argsort(order, axis=1, stable=True)  # Of each word, [B, S].
+    by_word = tf.gather(tf.transpose(taken), rank, batch_dims=1)
+    return tf.gather(by_word, word, batch_dims=1)

@@ -1,0 +1,151 @@
+"""Examples from raw text in one dataset: which text, which draws, where it may run."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf import pretraining_data
+from bert_tf.data import corpus as data_corpus
+from bert_tf.pretraining_data import graph_sampling
+from bert_tf.tokenization import vocabulary as vocabulary_module
+
+TEXT = "the cat sat\non the mat\n\nit rained\n\nthe dog ran\nit barked\nthe end\n"
+WORDS = (
+    *("the", "cat", "sat", "on", "mat"),
+    *("it", "rained", "dog", "ran", "barked", "end"),
+)
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("text_dataset")
+    (folder / "text.txt").write_text(TEXT * 40, encoding="utf-8")
+    tokens = [*vocabulary_module.SPECIAL_TOKENS, *WORDS]
+    vocabulary_module.Vocabulary(tokens).save(folder / "vocab.txt")
+    return folder
+
+
+def make_dataset(inputs, **changes):
+    arguments = {"max_seq_length": 12, "max_predictions_per_seq": 2, "num_epochs": 1}
+    return pretraining_data.text_dataset(
+        str(inputs / "text.txt"), inputs / "vocab.txt", **arguments | changes
+    )
+
+
+def ids_of(dataset):
+    return np.array([row["input_ids"].numpy() for row in dataset])
+
+
+def test_examples_have_the_columns_of_the_releases_records(inputs):
+    dataset = make_dataset(inputs)
+    assert {name: tuple(spec.shape) for name, spec in dataset.element_spec.items()} == {
+        "input_ids": (12,),
+        "input_mask": (12,),
+        "segment_ids": (12,),
+        "masked_lm_positions": (2,),
+        "masked_lm_ids": (2,),
+        "masked_lm_weights": (2,),
+        "next_sentence_labels": (1,),
+    }
+    row = next(iter(dataset))
+    real = int(row["input_mask"].numpy().sum())
+    assert row["input_ids"][0] == 2
+    assert row["input_ids"][real - 1] == 3
+
+
+def test_every_epoch_draws_anew_and_can_be_the_first(inputs):
+    both = ids_of(make_dataset(inputs, num_epochs=2))
+    first = ids_of(make_dataset(inputs))
+    second = ids_of(make_dataset(inputs, first_epoch=1))
+    np.testing.assert_array_equal(both, np.concatenate([first, second]))
+    assert not np.array_equal(first[: len(second)], second[: len(first)])
+    other = ids_of(make_dataset(inputs, random_seed=1))
+    assert not np.array_equal(first[: len(other)], other[: len(first)])
+
+
+def test_it_goes_on_in_the_middle_with_the_same_examples(inputs):
+    whole = ids_of(make_dataset(inputs, num_epochs=3))
+    rest = ids_of(make_dataset(inputs, num_epochs=3).skip(150))
+    np.testing.assert_array_equal(whole[150:], rest)
+
+
+def test_sequences_without_pairs_hold_every_piece_once(inputs):
+    dataset = make_dataset(inputs, next_sentence=False, masked_lm_prob=0.0)
+    original = dataset.batch(10_000).get_single_element()
+    ids = original["input_ids"].numpy()
+    # One position is masked even with probability 0, as in the release.
+    rows = np.arange(len(ids))
+    ids[rows, original["masked_lm_positions"][:, 0]] = original["masked_lm_ids"][:, 0]
+    pieces = ids[ids >= len(vocabulary_module.SPECIAL_TOKENS)]
+    words = TEXT.split() * 40
+    assert len(pieces) == len(words)
+    for number, word in enumerate(WORDS, start=len(vocabulary_module.SPECIAL_TOKENS)):
+        assert (pieces == number).sum() == words.count(word)
+
+
+# Blank lines of every kind, CR LF, no line end at the end of a file, and a document
+# that goes on in the next file.
+NASTY = [
+    "one\r\ntwo\n\u2003\t\nthree\x0cthree\n\n\n",
+    "four\n\u3000\nfive",
+    "six\n\nseven",
+]
+
+
+def test_the_graph_reads_the_documents_that_python_reads(tmp_path):
+    paths = []
+    for number, text in enumerate(NASTY):
+        paths.append(str(tmp_path / f"{number}.txt"))
+        (tmp_path / f"{number}.txt").write_text(text, encoding="utf-8", newline="")
+    shards = data_corpus.shards(paths, 0.0001, target_mb=0.00001)
+    table = graph_sampling._SpanTable(shards)
+    for number, shard in enumerate(shards):
+        documents, sentences = [], []
+        for line in table.lines(tf.constant(number, tf.int64)).numpy():
+            sentence = line.decode().strip()
+            if sentence:
+                sentences.append(sentence)
+            elif sentences:
+                documents.append(sentences)
+                sentences = []
+        documents += [sentences] if sentences else []
+        assert documents == list(data_corpus.read_shard(shard))
+
+
+def test_text_that_is_not_utf_8_ends_with_the_name_of_the_file(tmp_path):
+    (tmp_path / "latin.txt").write_bytes(b"one\n\ncaf\xe9\n")
+    shards = data_corpus.shards([str(tmp_path / "latin.txt")], 1.0)
+    table = graph_sampling._SpanTable(shards)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"UTF-8.*latin\.txt"):
+        table.lines(tf.constant(0, tf.int64))
+
+
+def test_pairs_need_two_documents(inputs, tmp_path):
+    (tmp_path / "one.txt").write_text("the cat\nsat\n")
+    arguments = (str(tmp_path / "one.txt"), inputs / "vocab.txt")
+    with pytest.raises(ValueError, match="found one document"):
+        pretraining_data.text_dataset(*arguments)
+    dataset = pretraining_data.text_dataset(*arguments, next_sentence=False)
+    assert int(next(iter(dataset))["input_mask"].numpy().sum()) == 5
+
+
+@pytest.mark.parametrize("text", ["", "\n \n"])
+def test_files_without_text_are_refused(inputs, tmp_path, text):
+    (tmp_path / "empty.txt").write_text(text)
+    with pytest.raises(ValueError, match=r"Found no text in .*empty\.txt"):
+        pretraining_data.text_dataset(str(tmp_path / "empty.txt"), inputs / "vocab.txt")
+
+
+def test_it_runs_on_tf_data_service(inputs):
+    dispatcher = tf.data.experimental.service.DispatchServer()
+    address = dispatcher.target.split("://")[1]
+    config = tf.data.experimental.service.WorkerConfig(dispatcher_address=address)
+    worker = tf.data.experimental.service.WorkerServer(config)
+    served = make_dataset(inputs).apply(
+        tf.data.experimental.service.distribute(
+            processing_mode=tf.data.experimental.service.ShardingPolicy.OFF,
+            service=dispatcher.target,
+        )
+    )
+    np.testing.assert_array_equal(ids_of(served), ids_of(make_dataset(inputs)))
+    del worker
