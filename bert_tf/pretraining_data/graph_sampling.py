@@ -20,7 +20,7 @@ from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import graph_draws
 from bert_tf.pretraining_data import graph_pairs
 from bert_tf.pretraining_data import graph_rows
-from bert_tf.pretraining_data import mask_shares as mask_shares_module
+from bert_tf.pretraining_data import mask_shares
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.tokenization import full
 from bert_tf.tokenization import in_graph
@@ -43,7 +43,7 @@ def text_dataset(
     short_seq_prob: float = 0.1,
     do_whole_word_mask: bool = False,
     next_sentence: bool = True,
-    shares: mask_shares_module.MaskShares | None = None,
+    shares: mask_shares.MaskShares | None = None,
     random_seed: int = 12345,
     first_epoch: int = 0,
     num_epochs: int | None = None,
@@ -100,7 +100,7 @@ def text_dataset(
             masked_lm_prob=masked_lm_prob,
             whole_words=do_whole_word_mask,
             next_sentence=next_sentence,
-            shares=shares or mask_shares_module.MaskShares(),
+            shares=shares or mask_shares.MaskShares(),
         ),
         do_lower_case=do_lower_case,
         short_seq_prob=short_seq_prob,

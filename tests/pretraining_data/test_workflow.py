@@ -500,7 +500,7 @@ def test_ctrl_c_while_workers_start_ends_in_one_line(golden, tmp_path):
         ({"input_file": "{tmp}/control.txt"}, "Found no word pieces in", 1),
         ({"input_file": "{tmp}/one.txt"}, "one.txt: found one document, but random", 1),
         ({"input_file": "{tmp}/latin.txt"}, "latin.txt:3: not UTF-8", 1),
-        ({"vocab_file": "{tmp}/no_mask.txt"}, "no_mask.txt: [MASK] missing", 1),
+        ({"vocab_file": "{tmp}/no_mask.txt"}, "no_mask.txt: [MASK] is missing", 1),
         ({"vocab_file": "{tmp}/no.txt"}, "There is no file {tmp}/no.txt", 1),
         ({"output_file": "{tmp}/one.txt/out"}, "{tmp}/one.txt: expected a folder", 1),
         ({"output_file": "/proc/none/out"}, "/proc/none", 1),

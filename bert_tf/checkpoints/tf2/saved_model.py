@@ -165,7 +165,7 @@ def _head(
 
 def _text(assets: str, do_lower_case: bool | None) -> text_encoding.TextEncoding:
     path = os.path.join(assets, saved_model_writing.TEXT_FILE)
-    values = companion_files.read_json(path) if files.exists(path) else {}
+    values = files.read_json(path) if files.exists(path) else {}
     return text_encoding.TextEncoding.from_dict(
         {"do_lower_case": do_lower_case} | values,
         path=path,
