@@ -21,6 +21,7 @@ from absl import flags
 from bert_tf import help_text
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
+from bert_tf import startup_lines
 from bert_tf import terminal
 
 DONE = 0
@@ -30,14 +31,46 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells count.
 TERMINATED = 143  # 128 + SIGTERM.
 
 HELP_FLAGS = ("-h", "--help", "-help", "--helpfull", "--helpshort")
-# Flags of the 2018 release that no longer exist, and what to do instead.
-REPLACEMENTS = {
-    "use_tpu": "use --device=tpu",
-    "tpu_zone": "add the zone to --tpu_name, or let TensorFlow's resolver find it",
-    "gcp_project": "TensorFlow's resolver finds the project",
-    "master": "use --device and --tpu_name",
-    "num_tpu_cores": "leave it out; all cores of the TPU are used",
-    "use_one_hot_embeddings": "leave it out; one lookup works on every device",
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _ReplacedFlag:
+    """A flag of the 2018 release that no longer exists."""
+
+    without_effect: bool | str | None  # The value that asks for what we do anyway.
+    advice: str  # For all other values: what to type instead.
+
+
+_REPLACED_FLAGS = {
+    "use_tpu": _ReplacedFlag(
+        without_effect=False,
+        advice="use --device=tpu, with --tpu_name unless this is a TPU VM",
+    ),
+    "tpu_zone": _ReplacedFlag(
+        without_effect="",
+        advice="add the zone to --tpu_name, or let TensorFlow's resolver find it",
+    ),
+    "gcp_project": _ReplacedFlag(
+        without_effect="",
+        advice="leave it out; TensorFlow's resolver finds the project",
+    ),
+    "master": _ReplacedFlag(
+        without_effect="",
+        advice="use --device=tpu with the address as --tpu_name",
+    ),
+    "num_tpu_cores": _ReplacedFlag(
+        without_effect="8",
+        advice="leave it out; all cores of the TPU are used",
+    ),
+    "use_one_hot_embeddings": _ReplacedFlag(
+        without_effect=False,
+        advice="leave it out; one lookup works on every device",
+    ),
+    "bert_hub_module_handle": _ReplacedFlag(
+        without_effect=None,
+        advice="use --init_checkpoint with the module's folder, or with the name of a "
+        "released model",
+    ),
 }
 
 
@@ -76,6 +109,7 @@ def run(
         a training run received SIGTERM and was saved; the same command resumes it.
     """
     typed = typed or tool_name
+    _open_closed_streams()
     argv = sys.argv[1:] if argv is None else list(argv)
     if any(argument in HELP_FLAGS for argument in argv):
         return print_report(help_text.tool(typed, options_class))
@@ -88,7 +122,10 @@ def run(
     except options_module.OptionError as error:
         return complain(typed, error, WRONG_USAGE)
     try:
-        with terminal.progress_and_logging(sys.stderr) as shown:
+        with (
+            startup_lines.hidden(),
+            terminal.progress_and_logging(sys.stderr) as shown,
+        ):
             report = work(record, shown)
     except options_module.OptionError as error:
         return complain(typed, error, WRONG_USAGE)
@@ -106,6 +143,18 @@ def run(
         print_report(report.report)
         return FAILED
     return print_report(report) if report else DONE
+
+
+def _open_closed_streams() -> None:
+    """Opens a standard stream that the caller closed (`2>&-`), to write nowhere.
+
+    Otherwise the next file that is opened, such as a checkpoint, gets its descriptor,
+    and what C++ code writes to standard error.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, os.O_WRONLY)
+            setattr(sys, name, os.fdopen(descriptor, "w"))
 
 
 def complain(typed: str, failure: object, code: int) -> int:
@@ -146,6 +195,7 @@ def _parse(
         raise options_module.OptionError(_wrong_boolean(str(error))) from None
     except flags.Error as error:
         raise options_module.OptionError(str(error).rstrip(".") + ".") from None
+    _check_replaced_flags(flag_values, declared)
     if left_over:
         sentence = f"Unexpected {left_over[0]!r}; write every option as --flag=value."
         raise options_module.OptionError(sentence)
@@ -178,14 +228,32 @@ def _define(declared: Iterable[options_module.Declaration]) -> flags.FlagValues:
         elif declaration.is_repeated:
             define = flags.DEFINE_multi_string
         define(declaration.name, None, declaration.help, flag_values=flag_values)
+    for name in _REPLACED_FLAGS.keys() - flag_values:
+        is_boolean = _REPLACED_FLAGS[name].without_effect is False
+        define = flags.DEFINE_boolean if is_boolean else flags.DEFINE_string
+        define(name, None, "", flag_values=flag_values)
     return flag_values
 
 
+def _check_replaced_flags(
+    flag_values: flags.FlagValues, declared: Mapping[str, options_module.Declaration]
+) -> None:
+    """Refuses flags of 2018 that ask for something that other flags do now."""
+    for name, replaced in _REPLACED_FLAGS.items():
+        flag = flag_values[name]
+        if (
+            name in declared
+            or not flag.present
+            or flag.value == replaced.without_effect
+        ):
+            continue
+        value = str(flag.value).lower() if isinstance(flag.value, bool) else flag.value
+        raise options_module.OptionError(
+            f"--{name}={value} is no longer supported: {replaced.advice}."
+        )
+
+
 def _unknown_flag(name: str, declared: Mapping[str, options_module.Declaration]) -> str:
-    stem = name.removeprefix("no")
-    for known in (name, stem):
-        if known in REPLACEMENTS:
-            return f"--{known} is no longer supported: {REPLACEMENTS[known]}."
     names = [*declared, *(f"no{n}" for n, d in declared.items() if d.kind is bool)]
     underscored = name.replace("-", "_")
     nearest = difflib.get_close_matches(underscored, names, n=1, cutoff=0.6)

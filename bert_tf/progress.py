@@ -25,7 +25,8 @@ class Progress(Protocol):
             stage: name of the stage, such as "train".
             done: amount done so far, in `unit`. It never decreases within a stage.
             total: amount of the whole stage, or None if it is unknown.
-            unit: what is counted, in the plural: "steps", "examples", "MB".
+            unit: what is counted, in the plural: "steps", "examples", "MB". Empty for
+                parts of different sizes, whose number per second says nothing.
             values: latest numbers to show, such as the loss.
         """
 

@@ -12,9 +12,14 @@ from typing import TextIO
 from bert_tf import progress as progress_module
 
 SECONDS_BETWEEN_LINES = 10.0
-_LINE_FORMAT = (
-    "{desc}: {n_fmt}/{total_fmt}{unit} [{elapsed}<{remaining}, {rate_fmt}{postfix}]"
-)
+# A rate over less time says nothing.
+_SECONDS_FOR_RATE = 1.0
+_COUNT = "{n_fmt}/{total_fmt}{unit} "
+_BAR = "{l_bar}{bar}| "  # On a terminal.
+_LINE = "{desc}: "  # Elsewhere.
+_IN_PROGRESS = _COUNT + "[{elapsed}<{remaining}, {rate_noinv_fmt}{postfix}]"
+_DONE = _COUNT + "[{elapsed}, {rate_noinv_fmt}{postfix}]"
+_WITHOUT_RATE = _COUNT + "[{elapsed}{postfix}]"
 
 
 @contextlib.contextmanager
@@ -41,6 +46,9 @@ def progress_and_logging(stream: TextIO) -> Iterator["TerminalProgress"]:
 class TerminalProgress:
     """A `progress.Progress` that draws bars on a terminal and prints lines elsewhere.
 
+    A stage within another one, such as an evaluation during training, leaves nothing
+    behind when it ends.
+
     Args:
         stream: if it is not a terminal, a line is written every ten seconds and at the
             end of a stage.
@@ -53,7 +61,9 @@ class TerminalProgress:
         self._stream = stream
         self._clock = clock
         self._is_terminal = stream.isatty()
+        self._start = _BAR if self._is_terminal else _LINE
         self._bars: dict[str, Any] = {}
+        self._started: dict[str, float] = {}
         self._last_line: dict[str, float] = {}
 
     def __call__(
@@ -68,16 +78,22 @@ class TerminalProgress:
         """Shows how much of a stage is done."""
         if stage not in self._bars:
             self._bars[stage] = self._new_bar(stage, done, total, unit)
-            self._last_line[stage] = self._clock()
+            self._started[stage] = self._last_line[stage] = self._clock()
         bar = self._bars[stage]
         bar.total = _rounded(total)
         bar.set_postfix({k: f"{v:.4g}" for k, v in values.items()}, refresh=False)
         bar.update((_rounded(done) or 0) - bar.n)
         is_done = total is not None and done >= total
+        if is_done:
+            is_short = self._clock() - self._started[stage] < _SECONDS_FOR_RATE
+            has_rate = unit and not is_short
+            bar.bar_format = self._start + (_DONE if has_rate else _WITHOUT_RATE)
         is_due = self._clock() - self._last_line[stage] >= SECONDS_BETWEEN_LINES
-        if not self._is_terminal and (is_done or is_due):
+        if not self._is_terminal and (is_due or (is_done and bar.leave)):
             self._last_line[stage] = self._clock()
-            self.print_line(bar.format_meter(**{**bar.format_dict, "ncols": None}))
+            line = bar.format_meter(**{**bar.format_dict, "ncols": None})
+            # tqdm pads the rate.
+            self.print_line(line.replace(",  ", ", "))
         if is_done:
             bar.refresh()
             bar.close()
@@ -99,9 +115,11 @@ class TerminalProgress:
             total=_rounded(total),
             # The speed of a resumed stage counts only the steps of this process.
             initial=0 if total is not None and done >= total else _rounded(done),
-            unit=f" {unit}",
+            unit=f" {unit}" if unit else "",
             file=self._stream if self._is_terminal else _NullStream(),
-            bar_format=None if self._is_terminal else _LINE_FORMAT,
+            bar_format=self._start + (_IN_PROGRESS if unit else _WITHOUT_RATE),
+            leave=not self._bars,
+            smoothing=0,  # The rate is the mean, so it agrees with the other numbers.
             dynamic_ncols=True,
         )
 

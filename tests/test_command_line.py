@@ -10,6 +10,8 @@ import pytest
 from bert_tf import command_line
 from bert_tf import options as options_module
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PackOptions(options_module.Options):
@@ -72,14 +74,21 @@ def test_booleans_are_written_as_in_2018(argument, value):
         ),
         (["--xyzzy=3"], "There is no flag --xyzzy; --help lists all flags."),
         (
-            ["--use_tpu=False"],
-            "--use_tpu is no longer supported: use --device=tpu.",
+            ["--use_tpu"],
+            "--use_tpu=true is no longer supported: use --device=tpu, with --tpu_name "
+            "unless this is a TPU VM.",
         ),
-        (["--nouse_tpu"], "--use_tpu is no longer supported: use --device=tpu."),
         (
             ["--master=grpc://x"],
-            "--master is no longer supported: use --device and --tpu_name.",
+            "--master=grpc://x is no longer supported: use --device=tpu with the "
+            "address as --tpu_name.",
         ),
+        (
+            ["--num_tpu_cores=32"],
+            "--num_tpu_cores=32 is no longer supported: leave it out; all cores of the "
+            "TPU are used.",
+        ),
+        (["--use_tpu=maybe"], "--use_tpu: expected true or false, got 'maybe'."),
         (["a.txt"], "Unexpected 'a.txt'; write every option as --flag=value."),
         (
             ["--input_file=a", "--do_train=maybe"],
@@ -99,6 +108,17 @@ def test_wrong_usage_is_one_line_and_exit_code_2(capsys, argv, sentence):
     code, seen = _run(*argv)
     assert (code, seen) == (2, [])
     assert capsys.readouterr().err == f"pack: {sentence}\n"
+
+
+def test_flags_of_2018_that_ask_for_what_happens_anyway_are_accepted(capsys):
+    scripts = (
+        ("--use_tpu=False", "--tpu_zone=", "--gcp_project=", "--master="),
+        ("--nouse_tpu", "--num_tpu_cores=8", "--use_one_hot_embeddings=false"),
+    )
+    for arguments in scripts:
+        code, seen = _run("--input_file=a", *arguments)
+        assert (code, seen) == (0, [PackOptions(input_file=("a",))])
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(
@@ -186,7 +206,32 @@ def test_a_reader_that_closes_early_is_not_a_failure(tmp_path):
         executable="/bin/bash",
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parent.parent)},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "line\n", "")
+
+
+def test_a_tool_runs_with_closed_standard_streams(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import dataclasses, sys\n"
+        "from bert_tf import command_line\n"
+        "from bert_tf import options\n"
+        "@dataclasses.dataclass(frozen=True, kw_only=True)\n"
+        "class NoOptions(options.Options):\n"
+        "    'None.'\n"
+        "def work(record, progress):\n"
+        "    progress('work', 1, 1, unit='steps')\n"
+        "    return 'report'\n"
+        "sys.exit(command_line.run('pack', NoOptions, work, []))\n"
+    )
+    for redirection, stdout in (("2>&-", b"report\n"), (">&- 2>&-", b"")):
+        done = subprocess.run(
+            ["sh", "-c", f'exec "$0" "$1" {redirection}', sys.executable, str(script)],
+            capture_output=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            timeout=60,
+            check=False,
+        )
+        assert (done.returncode, done.stdout) == (0, stdout)

@@ -6,9 +6,11 @@ schedule, so old Adam moments would push its first steps in a meaningless direct
 run that resumes after an interruption does restore them; see `training`.)
 """
 
+import collections
 import dataclasses
 import logging
 import os
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
@@ -44,10 +46,18 @@ class LoadReport:
             missing = ", ".join(self.missing)
             text += f"; missing from it, so newly initialized: {missing}"
         if self.left_over:
-            text += f"; in it, but not in the model: {', '.join(self.left_over)}"
+            text += f"; in it, but not in the model: {_summary(self.left_over)}"
         if self.differences:
             text += f"; {'; '.join(self.differences)}"
         return text
+
+
+def _summary(names: Iterable[str]) -> str:
+    """Returns the scopes of weights, such as "cls/predictions (5)"."""
+    scopes = collections.Counter("/".join(name.split("/")[:2]) for name in names)
+    return ", ".join(
+        scope if count == 1 else f"{scope} ({count})" for scope, count in scopes.items()
+    )
 
 
 def load_checkpoint(
@@ -73,8 +83,8 @@ def load_checkpoint(
 
     Raises:
         OSError: there is no such checkpoint, or it cannot be read.
-        ValueError: the checkpoint has no encoder weights, a shape differs, or a file
-            is damaged.
+        ValueError: the checkpoint has no encoder weights, a shape differs, a weight is
+            not finite, or a file is damaged.
         ImportError: the format needs a package that is not installed.
 
     Example:
@@ -185,6 +195,7 @@ def assign(model: Any, source: source_module.Source) -> LoadReport:
     found = {name: variables[name] for name in offered if name in variables}
     _check(found, source)
     for name, array in source.read_each(found):
+        source_module.check_finite(source.path, name, array)
         found[name].assign(array)
     left_over = {*source.shapes, *source.unmapped} - set(found)
     return LoadReport(

@@ -88,6 +88,29 @@ class Source:
             )
 
 
+def check_finite(path: str, name: str, weight: np.ndarray) -> None:
+    """Refuses a weight with NaN or infinite values.
+
+    The largest of several NaNs is the first one, so a model with such weights would
+    give every text the same answer, without an error.
+
+    Args:
+        path: the checkpoint, for the message.
+        name: of the weight.
+        weight: its values.
+
+    Raises:
+        ValueError: a value is not finite.
+    """
+    num_bad = weight.size - int(np.count_nonzero(np.isfinite(weight)))
+    if num_bad:
+        raise ValueError(
+            f"{name} in the checkpoint {path} has {num_bad:,} of {weight.size:,} "
+            "values that are NaN or infinite, so the model cannot be used; take an "
+            "earlier checkpoint, or train again with a lower --learning_rate."
+        )
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Placement:
     """Where a `Source`'s weights go in another format; known before writing."""

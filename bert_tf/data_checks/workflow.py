@@ -123,8 +123,8 @@ def _estimate(
         return
     findings.note(
         "estimate",
-        f"{found.num_train_steps:,} steps of {options.train_batch_size} take "
-        f"{found.memory_bytes / 2**30:.1f} GiB and at least "
-        f"{estimates.format_seconds(found.seconds)}, the time at this machine's peak "
-        "speed of matrix multiplication",
+        f"{found.num_train_steps:,} steps of {options.train_batch_size} need about "
+        f"{found.memory_bytes / 2**30:.1f} GiB and "
+        f"{estimates.format_seconds(found.seconds)} at this machine's peak speed of "
+        "matrix multiplication; real training is slower",
     )

@@ -16,7 +16,6 @@ import dataclasses
 import gc
 import json
 import logging
-import math
 import os
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -127,12 +126,10 @@ def _settings(trial):
 
 
 def _best(metric, results):
-    """Returns the name of the trial with the best score; the first if several tie."""
+    """Returns the name of the best trial: the first if several tie or all are NaN."""
     chosen, best = selection.Selection(metric, 0), None
     for name, scores in results.items():
-        score = scores.get(metric)
-        is_number = score is None or not math.isnan(score)
-        if (is_number and chosen.is_best(scores)) or best is None:
+        if chosen.is_best(scores) or best is None:
             best = name
     return best
 
@@ -228,7 +225,10 @@ def _deviation(values):
 
 def _report(options, results, best, spread):
     metric = options.best_metric
-    lines = [f"{name}: {metric} = {found[metric]}" for name, found in results.items()]
+    lines = [
+        f"{name}: {metric} = {run_folder.format_score(found[metric])}"
+        for name, found in results.items()
+    ]
     lines.append(f"Kept the best of {len(results)} runs: {best.name}.")
     for name, values in sorted(spread.items()):
         if len(values) > 1:
@@ -237,7 +237,7 @@ def _report(options, results, best, spread):
                 f"{len(values)} runs"
             )
         else:
-            lines.append(f"{name} = {values[0]}")
+            lines.append(f"{name} = {run_folder.format_score(values[0])}")
     return "\n".join(lines)
 
 

@@ -17,6 +17,7 @@ from bert_tf.training import distribution
 from bert_tf.training import evaluation as training_evaluation
 from bert_tf.training import loop
 from bert_tf.training import protocols
+from bert_tf.training import run_folder
 from bert_tf.training import selection
 
 logger = logging.getLogger(__name__)
@@ -59,7 +60,7 @@ def run(
     if options.do_train:
         lines.append(trained_line(task_run.train()))
     if options.do_eval:
-        lines += score_lines(task_run.evaluate())
+        lines += run_folder.score_lines(task_run.evaluate())
         lines += more_scores()
     if options.do_predict:
         lines += task_run.predict()
@@ -69,11 +70,6 @@ def run(
 def trained_line(reached: Mapping[str, float]) -> str:
     """Returns the line of the report about the result of `loop.Trainer.train`."""
     return f"Trained to step {reached['global_step']}, loss {reached['loss']:.4f}."
-
-
-def score_lines(results: Mapping[str, float]) -> list[str]:
-    """Returns one line per score, sorted by name."""
-    return [f"{name} = {results[name]}" for name in sorted(results)]
 
 
 def place_line(options: fine_tuning_options.TaskOptions) -> str:
@@ -247,5 +243,6 @@ def prediction(
         trainer.strategy,
         dataclasses.replace(options, eval_batch_size=batch_size),
         length_buckets=options.length_buckets,
+        stage="predict",
         progress=progress,
     )

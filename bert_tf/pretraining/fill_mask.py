@@ -89,7 +89,7 @@ def _records(
         except ValueError as error:
             raise ValueError(f"{at.place}{error}") from None
         yield {"text": texts[index][1]} | as_record(result)
-        progress("fill_mask", index + 1, len(texts), unit="text")
+        progress("fill masks", index + 1, len(texts), unit="texts")
 
 
 class _Place:

@@ -19,6 +19,7 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import distribution
 from bert_tf.training import estimates
 from bert_tf.training import loop
+from bert_tf.training import run_folder
 from bert_tf.training import selection
 from bert_tf.training import timing
 
@@ -62,7 +63,7 @@ def run(
         )
     if options.do_eval:
         results = pretraining.evaluate()
-        lines += [f"{name} = {results[name]}" for name in sorted(results)]
+        lines += run_folder.score_lines(results)
     return "\n".join([*lines, f"The run is in {options.output_dir}."])
 
 

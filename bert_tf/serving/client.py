@@ -1,6 +1,7 @@
 """Queries an exported model: a SavedModel on disk, or one in TensorFlow Serving."""
 
 import json
+import math
 import os
 import urllib.error
 import urllib.request
@@ -44,7 +45,7 @@ class Client:
 
         Raises:
             OSError: the server cannot be reached.
-            ValueError: the model does not take these inputs.
+            ValueError: the model does not take these inputs, or answers with NaN.
         """
         lengths = {name: len(values) for name, values in inputs.items()}
         if len(set(lengths.values())) > 1:
@@ -78,6 +79,12 @@ class Client:
             padded = [[*own, *[""] * (most - len(own))] for own in endings]
             inputs = inputs | {"endings": padded}
         outputs = self._call("serving_default", inputs)
+        for name, values in outputs.items():
+            if _has_nan(values):
+                raise ValueError(
+                    f"The model answers with NaN ({name}), so its weights are broken; "
+                    "export an earlier checkpoint."
+                )
         rows = [
             dict(zip(outputs, values, strict=True))
             for values in zip(*outputs.values(), strict=True)
@@ -158,6 +165,12 @@ def open_server(url: str) -> Client:
         return outputs if isinstance(outputs, dict) else {name: outputs}
 
     return Client(call)
+
+
+def _has_nan(values):
+    if isinstance(values, list):
+        return any(map(_has_nan, values))
+    return isinstance(values, float) and math.isnan(values)
 
 
 def _named(row, labels):

@@ -56,7 +56,7 @@ def export_saved_model(
     _check_absent(export_dir)
     files.check_can_be_made(export_dir)
     model = predictors.load(output_dir)
-    progress("export", 1, 3, unit="stages")
+    progress("export", 1, 3)
     kept = {}
     for name in RUN_FILES:
         with files.open_file(os.path.join(output_dir, name), "rb") as file:
@@ -88,7 +88,7 @@ def export_encoder(
     from bert_tf.serving import encoders
 
     encoder = encoders.Encoder(options, progress=progress)
-    progress("export", 1, 3, unit="stages")
+    progress("export", 1, 3)
     task = companion_files.with_fingerprint(encoder.task.to_dict(), encoder.vocabulary)
     kept = {
         companion_files.TASK_FILE: json.dumps(task, indent=2) + "\n",
@@ -107,12 +107,12 @@ def _write(model, kept, export_dir, progress):
     module = signatures.create(model)
     with _complete_or_absent_folder(export_dir) as folder:
         _save(module, folder, export_dir)
-        progress("export", 2, 3, unit="stages")
+        progress("export", 2, 3)
         for name, content in kept.items():
             target = os.path.join(folder, EXTRA_FOLDER, name)
             with files.complete_or_absent(target, "wb") as file:
                 file.write(content)
-    progress("export", 3, 3, unit="stages")
+    progress("export", 3, 3)
     return export_dir
 
 

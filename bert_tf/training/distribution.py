@@ -1,5 +1,6 @@
 """Devices: one tf.distribute strategy for every --device, and batches for it."""
 
+import logging
 import socket
 import weakref
 from collections.abc import Callable
@@ -9,6 +10,8 @@ import tensorflow as tf
 
 from bert_tf.training import options as training_options
 from bert_tf.training import workers
+
+logger = logging.getLogger(__name__)
 
 
 def create_strategy(options: training_options.DeviceOptions) -> tf.distribute.Strategy:
@@ -49,6 +52,11 @@ def _mirrored_strategy(num_replicas, gpus):
             )
         return tf.distribute.MirroredStrategy([f"/gpu:{i}" for i in range(count)])
     count = num_replicas or 1
+    logger.warning(
+        "--device=mirrored: TensorFlow finds no GPU on this machine, so the run uses "
+        "the CPU (%s).",
+        "1 replica" if count == 1 else f"{count} replicas",
+    )
     _divide_cpu(count)
     # Collective ops would tie the process to the first number of replicas it used.
     return tf.distribute.MirroredStrategy(

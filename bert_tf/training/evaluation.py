@@ -1,5 +1,6 @@
 """Scores and predictions of a model over all examples of a source."""
 
+import functools
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -24,6 +25,7 @@ class Evaluation:
         strategy: the devices.
         options: the batch size.
         length_buckets: lengths that batches are padded to; empty: the full length.
+        stage: name of the work in `progress`.
         progress: see `bert_tf.progress`.
     """
 
@@ -34,13 +36,14 @@ class Evaluation:
         options: training_options.EvaluationOptions,
         *,
         length_buckets: Sequence[int] = (),
+        stage: str = "evaluate",
         progress: progress_module.Progress = progress_module.silent,
     ):
         self._model = model
         self._strategy = strategy
         self._batch_size = options.eval_batch_size
         self._length_buckets = tuple(length_buckets)
-        self._progress = progress
+        self._progress = functools.partial(progress, stage)
         self._step_functions: dict[Any, Callable] = {}
         self._workers = workers.Workers(strategy)
 
@@ -82,6 +85,9 @@ class Evaluation:
             Arrays [number of examples, ...]. Outputs per position have the full length
             of the examples. Positions that a length bucket cut off have the model's
             `padding_logit` as logit, and 0 in other outputs.
+
+        Raises:
+            ValueError: an output is NaN. Taking the largest would hide that.
         """
         predict_step = self._traced_once(
             tuple(keys),
@@ -96,7 +102,10 @@ class Evaluation:
             is_real = values["is_real_example"].numpy() > 0
             for key in keys:
                 rows[key].append(values[key].numpy()[is_real])
-        return {key: np.concatenate(parts) for key, parts in rows.items()}
+        found = {key: np.concatenate(parts) for key, parts in rows.items()}
+        for key, output in found.items():
+            _check_numbers(key, output)
+        return found
 
     def _traced_once(self, key, build):
         """Returns a step function that all calls with the same key share."""
@@ -123,7 +132,7 @@ class Evaluation:
             with self._workers.clear_errors(), examples.clear_errors():
                 values = step_function(iterator)
             yield values
-            self._progress("evaluate", index + 1, num_steps, unit="batch")
+            self._progress(index + 1, num_steps, unit="batches")
 
 
 def build_evaluate_step(
@@ -197,6 +206,16 @@ def build_predict_step(
         }
 
     return predict_step
+
+
+def _check_numbers(key, values):
+    is_nan = np.isnan(values).reshape(len(values), -1).any(axis=1)
+    if is_nan.any():
+        raise ValueError(
+            f"The model's {key} are NaN for {is_nan.sum():,} of {len(values):,} "
+            f"examples, the first of them number {np.argmax(is_nan)} (from 0); use "
+            "--dtype=float32 or an earlier checkpoint."
+        )
 
 
 def _gather_from_workers(rows):

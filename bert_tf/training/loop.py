@@ -148,6 +148,7 @@ class Trainer:
             self.strategy,
             micro_batches=options.gradient_accumulation_steps,
         )
+        self._warn_about_schedule(num_warmup_steps)
         schedule = None
         if self.time_limit is not None:
             schedule = schedules.WarmupLinearDecayOfTime(
@@ -166,6 +167,20 @@ class Trainer:
             scale_loss=options.dtype == training_options.MIXED_FLOAT16,
             schedule=schedule,
         )
+
+    def _warn_about_schedule(self, num_warmup_steps: int) -> None:
+        rate, num_steps = self.options.learning_rate, self.num_train_steps
+        if rate == 0:
+            logger.warning("--learning_rate=0: training does not change the weights.")
+        elif self.time_limit is None and num_warmup_steps > num_steps:
+            logger.warning(
+                "The warm-up (%d steps) is longer than the run (%d steps), so the "
+                "learning rate reaches only %.2g instead of %.2g.",
+                num_warmup_steps,
+                num_steps,
+                rate * num_steps / num_warmup_steps,
+                rate,
+            )
 
     def _load(self, source: source_module.Source | None) -> int:
         step = saving.restore(self.options.output_dir, self.model, self.optimizer)
@@ -291,7 +306,7 @@ class Trainer:
             self._stop_at_non_finite_step(history, num_finite)
         loss = float(history["loss"][-1])
         done, total, unit = self._budget.amount_done(self.step, self.num_train_steps)
-        values = {"loss": loss, "examples_per_second": examples_per_second}
+        values = {"loss": loss, "examples/s": examples_per_second}
         self.progress("train", done, total, unit=unit, values=values)
         return loss
 
@@ -337,8 +352,17 @@ class Trainer:
         if evaluate and every and (self.step % every == 0 or done):
             scores = evaluate()
             self.folder.log(self.step, scores, tag="eval")
-            if self._selection.is_best(scores):
+            is_best = self._selection.is_best(scores)
+            line = self._selection.line(scores)
+            logger.info("Evaluation at step %d: %s", self.step, line)
+            if is_best:
                 self.folder.copy_settings_to(self._writer.save_best(self.step))
+            if self._selection.should_stop and not done:
+                logger.info(
+                    "Stopping early: %s has not improved in %d evaluations.",
+                    self._selection.metric,
+                    self._selection.patience,
+                )
         period = self.options.save_checkpoints_steps
         if self.step % period == 0 or done or self._selection.should_stop:
             self._save()

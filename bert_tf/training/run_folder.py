@@ -255,13 +255,10 @@ class RunFolder:
                     _write_scalar(name, value, int(step))
 
     def write_eval_results(self, results: Mapping[str, float]) -> None:
-        """Writes eval_results.txt, and logs it as the release did."""
-        lines = [f"{key} = {results[key]}" for key in sorted(results)]
+        """Writes eval_results.txt, as the release did."""
+        lines = [f"{key} = {results[key]}\n" for key in sorted(results)]
         if self._is_written:
-            self._write_text(EVAL_RESULTS_FILE, "\n".join(lines) + "\n")
-        logger.info("***** Eval results *****")
-        for line in lines:
-            logger.info("  %s", line)
+            self._write_text(EVAL_RESULTS_FILE, "".join(lines))
 
     def close(self) -> None:
         """Flushes the TensorBoard files."""
@@ -304,6 +301,20 @@ class RunFolder:
     def _write_text(self, name, text):
         with files.complete_or_absent(self._file(name)) as file:
             file.write(text)
+
+
+def score_lines(results: Mapping[str, float]) -> list[str]:
+    """Returns one line per score for a report, sorted by name, with four digits.
+
+    Leaves out `loss` if there is `eval_loss`, which is the same number.
+    """
+    names = sorted(results.keys() - ({"loss"} if "eval_loss" in results else ()))
+    return [f"{name} = {format_score(results[name])}" for name in names]
+
+
+def format_score(value: float) -> str:
+    """Returns a score with four digits after the point, and a count as it is."""
+    return str(value) if isinstance(value, int) else f"{value:.4f}"
 
 
 def _defaults(options):

@@ -1,5 +1,6 @@
 """Which checkpoint is the best one, and when to stop early."""
 
+import math
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -56,7 +57,7 @@ class Selection:
         """Records the next evaluation; returns whether it beats all before it.
 
         An equal score is not better: the earlier checkpoint stays in best/, and the
-        evaluation uses up patience.
+        evaluation uses up patience. NaN is worse than every number.
 
         Raises:
             ValueError: the scores lack the metric.
@@ -64,11 +65,32 @@ class Selection:
         check_metric(self.metric, scores)
         score = scores[self.metric]
         sign = -1 if self.metric.endswith(LOWER_IS_BETTER) else 1
-        if self.best is None or sign * score > sign * self.best:
+        is_better = not math.isnan(score) and (
+            self.best is None or sign * score > sign * self.best
+        )
+        if is_better:
             self.best, self.num_since_best = score, 0
             return True
         self.num_since_best += 1
         return False
+
+    def line(self, scores: Mapping[str, float]) -> str:
+        """Returns the last evaluation as a line: the deciding score, then the others.
+
+        Example:
+            >>> selection = Selection("eval_loss", 0)
+            >>> selection.is_best({"eval_accuracy": 0.5, "eval_loss": 0.25})
+            True
+            >>> selection.line({"eval_accuracy": 0.5, "eval_loss": 0.25})
+            'loss 0.2500 (best so far), accuracy 0.5000'
+        """
+        comparison = "best so far"
+        if self.num_since_best:
+            known = "none" if self.best is None else f"{self.best:.4f}"
+            comparison = f"best: {known}"
+        names = [self.metric, *sorted(scores.keys() - {self.metric})]
+        texts = [f"{n.removeprefix('eval_')} {scores[n]:.4f}" for n in names]
+        return ", ".join([f"{texts[0]} ({comparison})", *texts[1:]])
 
     @property
     def should_stop(self) -> bool:

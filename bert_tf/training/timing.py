@@ -107,7 +107,7 @@ class TimeBudget:
         """Returns what a progress bar shows: amount done, total amount, unit."""
         used = self.used_seconds
         if used is None or self.seconds is None:
-            return step, num_train_steps, "step"
+            return step, num_train_steps, "steps"
         return min(used, self.seconds), self.seconds, "s"
 
 

@@ -270,3 +270,19 @@ def test_a_checkpoint_without_a_weight_is_no_whole_model(released_folder):
     bundle.save(prefix, tensors)
     with pytest.raises(ValueError, match=r"lacks 1 .* bert/encoder/layer_1/output/de"):
         loading.load_model(prefix)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_weight_that_is_not_finite_is_refused(tmp_path, released, model, value):
+    prefix = released / "bert_model.ckpt"
+    everything = bundle.read(prefix, bundle.read_names_and_shapes(prefix))
+    everything["bert/pooler/dense/kernel"][3, :2] = value
+    bundle.save(tmp_path / "broken.ckpt", everything)
+    sentence = r"^bert/pooler/dense/kernel in the checkpoint .*broken.ckpt has 2 of "
+    with pytest.raises(ValueError, match=sentence):
+        loading.load_checkpoint(model, tmp_path / "broken.ckpt")
+    model.build()
+    with pytest.raises(ValueError, match=sentence):  # As runs restore their weights.
+        bundle.assign(
+            tmp_path / "broken.ckpt", checkpoint_names.checkpoint_variables(model)
+        )

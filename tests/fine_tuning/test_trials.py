@@ -226,3 +226,10 @@ def test_a_run_that_was_trained_alone_is_not_replaced(create, tmp_path):
 def test_what_is_no_search_is_refused(create, values, message):
     with pytest.raises(options_module.OptionError, match=message):
         create(**values)
+
+
+def test_if_no_run_has_a_number_the_first_is_kept(create, tmp_path):
+    runner = Runner(lambda options: float("nan"))
+    report = trials.run(create(num_restarts=2, random_seed=1), runner)
+    assert "Kept the best of 2 runs: random_seed=1." in report
+    assert "random_seed=2: eval_loss = nan" in report

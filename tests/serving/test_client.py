@@ -202,3 +202,12 @@ def test_a_saved_model_of_something_else_is_refused(tmp_path):
     tf.saved_model.save(tf.Module(), str(tmp_path / "other"))
     with pytest.raises(ValueError, match="no signature serving_default"):
         client.open_saved_model(str(tmp_path / "other")).predict(["a"])
+
+
+def test_an_answer_that_is_nan_is_refused():
+    def call(name, inputs):
+        outputs = {"label": ["rain", "rain"], "probabilities": [[0.5], [float("nan")]]}
+        return {"labels": [["rain"]]} if name == "labels" else outputs
+
+    with pytest.raises(ValueError, match=r"answers with NaN \(probabilities\)"):
+        client.Client(call).predict(["one", "two"])

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.conversion import options as conversion_options
 from bert_tf.checkpoints.conversion import workflow as conversion_workflow
+from bert_tf.checkpoints.release import bundle
 
 # NumPy 2 about TensorFlow's variables, while Keras writes its own files.
 pytestmark = pytest.mark.filterwarnings(
@@ -148,3 +149,70 @@ def test_without_a_size_nothing_is_pretrained(run_tool, golden, tmp_path):
     )
     assert done.exit_code == 2
     assert "A new run needs --bert_config_file, --model_size or" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def broken(golden, tmp_path_factory):
+    """Folder of the released checkpoint with one NaN among its weights."""
+    folder = tmp_path_factory.mktemp("broken")
+    prefix = golden / "model" / "bert_model.ckpt"
+    weights = bundle.read(prefix, bundle.read_names_and_shapes(prefix))
+    weights["bert/embeddings/LayerNorm/beta"][0] = np.nan
+    bundle.save(folder / "bert_model.ckpt", weights)
+    shutil.copy(golden / "model" / "bert_config.json", folder)
+    shutil.copy(golden / "vocab.txt", folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "tool, flags",
+    [
+        ("fill_mask", {"text": "the [MASK]"}),
+        (
+            "extract_features",
+            {"input_file": "{vocab}", "output_file": "{out}", "max_seq_length": 16},
+        ),
+        ("export_saved_model", {"pooling": "mean", "export_dir": "{out}"}),
+        (
+            "run_pretraining",
+            {
+                "do_eval": True,
+                "input_file": "{records}",
+                "output_dir": "{out}",
+                "max_seq_length": 64,
+                "max_predictions_per_seq": 10,
+            },
+        ),
+        (
+            "run_classifier",
+            {
+                "do_train": True,
+                "train_file": "{table}",
+                "max_seq_length": 16,
+                "train_batch_size": 2,
+                "output_dir": "{out}",
+            },
+        ),
+    ],
+)
+def test_weights_with_nan_end_every_use_in_one_line(
+    broken, golden, tmp_path, run_tool, tool, flags
+):
+    table = tmp_path / "train.tsv"
+    table.write_text("text\tlabel\nrain\twet\nsun\tdry\n")
+    places = {
+        "vocab": golden / "vocab.txt",
+        "records": golden / "model" / "examples.tfrecord",
+        "table": table,
+        "out": tmp_path / "out",
+    }
+    given = {name: str(value).format(**places) for name, value in flags.items()}
+    done = run_tool(
+        tool,
+        f"--init_checkpoint={broken}",
+        *(f"--{name}={value}" for name, value in given.items()),
+    )
+    assert done.exit_code == 1
+    last_line = done.stderr.splitlines()[-1]
+    assert last_line.startswith(f"{tool}: bert/embeddings/LayerNorm/beta in the check")
+    assert not (tmp_path / "out").exists()

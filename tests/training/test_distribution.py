@@ -253,3 +253,22 @@ def test_every_host_of_a_pod_slice_takes_its_share(reads, monkeypatch):
             for step in range(3)
             for first in (4 * host, 4 * host + 2)
         ]
+
+
+@pytest.mark.parametrize(
+    "num_replicas, said", [(None, "(1 replica)"), (2, "(2 replicas)")]
+)
+def test_mirrored_without_gpus_says_that_the_cpu_computes(
+    monkeypatch, caplog, num_replicas, said
+):
+    list_devices = tf.config.list_physical_devices
+    monkeypatch.setattr(
+        tf.config,
+        "list_physical_devices",
+        lambda kind: [] if kind == "GPU" else list_devices(kind),
+    )
+    create_strategy(device="mirrored", num_replicas=num_replicas)
+    [record] = caplog.records
+    assert record.levelname == "WARNING"
+    assert "no GPU" in record.getMessage()
+    assert said in record.getMessage()

@@ -1,6 +1,7 @@
 """What the flags of a training run change."""
 
 import json
+import re
 import types
 
 import numpy as np
@@ -189,3 +190,77 @@ def test_a_run_can_start_from_an_opened_checkpoint(tmp_path, monkeypatch):
     assert (second.step, second.resumed) == (0, False)
     for one, other in zip(first.model.weights, second.model.weights, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    "learning_rate, num_warmup_steps, warnings",
+    [
+        (1e-4, 9, []),  # As long as the run: the rate comes close to its peak.
+        (
+            1e-4,
+            90,
+            [
+                "The warm-up (90 steps) is longer than the run (9 steps), so the "
+                "learning rate reaches only 1e-05 instead of 0.0001."
+            ],
+        ),
+        (0.0, 90, ["--learning_rate=0: training does not change the weights."]),
+    ],
+)
+def test_a_schedule_that_hardly_trains_is_said_before_training(
+    golden, tmp_path, caplog, learning_rate, num_warmup_steps, warnings
+):
+    small = config_module.BertConfig.from_json_file(
+        golden / "model" / "bert_config.json"
+    )
+    loop.Trainer(
+        lambda: pretrainer.BertPretrainer(small, next_sentence=False),
+        training_options.TrainerOptions(
+            output_dir=str(tmp_path), device="cpu", learning_rate=learning_rate
+        ),
+        num_train_steps=9,
+        num_warmup_steps=num_warmup_steps,
+    )
+    found = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
+    assert found == warnings
+
+
+def test_an_evaluation_during_training_is_one_line_with_its_scores(
+    golden, tmp_path, monkeypatch, caplog
+):
+    caplog.set_level("INFO", logger="bert_tf")
+    Watched(
+        golden,
+        tmp_path,
+        monkeypatch,
+        num_train_steps=4,
+        eval_every_steps=2,
+        learning_rate=0.0,
+        early_stopping_evals=1,
+        num_warmup_steps=0,
+    )
+    lines = [r.getMessage() for r in caplog.records if "Evaluation" in r.getMessage()]
+    first, second = lines
+    assert re.match(r"Evaluation at step 2: loss \d+\.\d{4} \(best so far\), m", first)
+    # At rate 0 nothing improves, and an equal score is not better.
+    assert re.match(
+        r".* at step 4: loss (\d+\.\d{4}) \(best: \1\), masked_lm_a", second
+    )
+
+
+def test_predictions_that_are_nan_are_refused(golden, tmp_path):
+    small = config_module.BertConfig.from_json_file(
+        golden / "model" / "bert_config.json"
+    )
+    trainer = loop.Trainer(
+        lambda: classifier.BertClassifier(small, num_labels=2),
+        training_options.TrainerOptions(output_dir=str(tmp_path), device="cpu"),
+    )
+    kernel = trainer.model.bert.pooler.dense.kernel
+    kernel.assign(np.full(kernel.shape, np.nan))
+    columns = {
+        name: np.ones([3, 8], np.int32)
+        for name in ("input_ids", "input_mask", "segment_ids")
+    }
+    with pytest.raises(ValueError, match="logits are NaN for 3 of 3 examples"):
+        trainer.predict(batching.ArraySource(columns), keys=("logits",))

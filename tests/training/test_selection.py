@@ -3,6 +3,8 @@ import pytest
 from bert_tf.training import options as training_options
 from bert_tf.training import selection
 
+NAN = float("nan")
+
 
 @pytest.mark.parametrize(
     "metric, scores, is_best",
@@ -17,6 +19,9 @@ from bert_tf.training import selection
         ("eval_accuracy", (0.0, 0.0), (True, False)),  # The first is best, even at 0.
         # A worse score in between does not lower the bar.
         ("eval_accuracy", (0.6, 0.4, 0.5), (True, False, False)),
+        # NaN is worse than every number, also if it comes first.
+        ("eval_loss", (NAN, 2.0, NAN, 1.0), (False, True, False, True)),
+        ("eval_accuracy", (NAN, 0.0, NAN), (False, True, False)),
     ],
 )
 def test_a_score_is_best_if_it_beats_all_before_it(metric, scores, is_best):
@@ -32,6 +37,7 @@ def test_a_score_is_best_if_it_beats_all_before_it(metric, scores, is_best):
         (2, (1.0, 1.0, 1.0), (False, False, True)),  # A tie uses up patience.
         (2, (1.0, 1.1, 0.9, 1.0, 0.9), (False, False, False, False, True)),
         (1, (1.0, 0.9, 0.9), (False, False, True)),
+        (2, (NAN, NAN, 1.0), (False, True, False)),  # NaN uses up patience.
     ],
 )
 def test_stops_after_patience_evaluations_without_a_better_score(
@@ -57,6 +63,22 @@ def test_state_is_replayed_from_the_log():
     replayed = selection.Selection.replay(options, lines)
     assert (replayed.best, replayed.num_since_best) == (2.0, 1)
     assert replayed.patience == 3
+
+
+@pytest.mark.parametrize(
+    "losses, line",
+    [
+        ((0.25,), "loss 0.2500 (best so far), f1 0.5000, recall 1.0000"),
+        ((0.1, 0.25), "loss 0.2500 (best: 0.1000), f1 0.5000, recall 1.0000"),
+        ((NAN,), "loss nan (best: none), f1 0.5000, recall 1.0000"),
+    ],
+)
+def test_an_evaluation_is_one_line_that_says_whether_it_is_the_best(losses, line):
+    chosen = selection.Selection("eval_loss", 0)
+    for loss in losses:
+        scores = {"eval_recall": 1, "eval_f1": 0.5, "eval_loss": loss}
+        chosen.is_best(scores)
+    assert chosen.line(scores) == line
 
 
 def test_an_unknown_metric_is_refused_with_the_known_ones():

@@ -58,17 +58,17 @@ def convert(
     target_module.check(target, source.path)
     chosen, left_out = conversion_source.with_head(source, options.head)
     kept, dropped, placement = _placed(chosen, writer, options)
-    progress("convert", 1, 4, unit="stages")
+    progress("convert", 1, 4)
     with target_module.complete_or_absent(target) as folder:
         path = target.inside(folder)
         _write(writer, kept, folder, target)
-        progress("convert", 2, 4, unit="stages")
+        progress("convert", 2, 4)
         written = _read_back(writer, path, target)
         comparison.check_same_bits(kept, written, placement)
-        progress("convert", 3, 4, unit="stages")
+        progress("convert", 3, 4)
         outputs = comparison.compare_outputs(kept, written, writer, path)
         _check_outputs(outputs, placement)
-    progress("convert", 4, 4, unit="stages")
+    progress("convert", 4, 4)
     return report.Conversion(
         source=source,
         target_path=target.path,

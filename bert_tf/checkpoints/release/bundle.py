@@ -17,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf import files
+from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints.release import state_file
 
 _PART = re.compile(r"\.(index|data-\d{5}-of-\d{5})$")
@@ -131,8 +132,8 @@ def assign(path: str | os.PathLike[str], variables: Mapping[str, Any]) -> None:
 
     Raises:
         FileNotFoundError: there is no such checkpoint.
-        ValueError: a tensor is missing or has a different shape, or the files are
-        damaged.
+        ValueError: a tensor is missing, has a different shape or non-finite values, or
+            the files are damaged.
     """
     prefix = resolve(path)
     shapes = read_names_and_shapes(prefix)
@@ -144,6 +145,7 @@ def assign(path: str | os.PathLike[str], variables: Mapping[str, Any]) -> None:
                 f"{expected}; pass the bert_config.json that belongs to the checkpoint."
             )
     for name, tensor in read_each(prefix, variables):
+        source_module.check_finite(prefix, name, tensor)
         variables[name].assign(tensor)
 
 

@@ -22,6 +22,7 @@ from bert_tf.tasks.question_answering import spans
 from bert_tf.tasks.question_answering import windows as question_answering_windows
 from bert_tf.tokenization import full
 from bert_tf.training import estimates
+from bert_tf.training import run_folder
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +60,7 @@ def run(
             results = answers.write_scores(options.output_dir)
         else:
             results = answering.evaluate(answers)
-        lines += fine_tuning_workflow.score_lines(results)
+        lines += run_folder.score_lines(results)
     return "\n".join([*lines, fine_tuning_workflow.place_line(options)])
 
 

@@ -22,6 +22,7 @@ from bert_tf.tasks.token_classification import scores
 from bert_tf.tasks.token_classification import true_casing
 from bert_tf.tokenization import in_graph
 from bert_tf.training import estimates
+from bert_tf.training import run_folder
 
 logger = logging.getLogger(__name__)
 
@@ -135,6 +136,7 @@ class Tagging:
         release's name.
         """
         results = fine_tuning_workflow.write_results(self.trainer, self._eval_scores())
+        self._log_types("dev", self._predicted)
         self._write_card(results=results, predicted=self._predicted)
         return results
 
@@ -162,9 +164,11 @@ class Tagging:
         lines = [f"Predictions are in {path}."]
         if not self._has_tags("test"):
             return lines
-        found = self._scores("test", self._by_sentence("test", tags))
+        predicted = self._by_sentence("test", tags)
+        self._log_types("test", predicted)
+        found = self._scores("test", predicted)
         found = {f"test_{name}": value for name, value in found.items()}
-        return fine_tuning_workflow.score_lines(found) + lines
+        return run_folder.score_lines(found) + lines
 
     def dry_run_report(self) -> str:
         """Returns an estimate of the time and memory that training needs."""
@@ -199,13 +203,20 @@ class Tagging:
         ]
 
     def _scores(self, set_type, predicted):
-        """Returns the scores of predicted tags and logs them by entity type."""
-        true = [list(sentence.tags or ()) for sentence in self.sentences[set_type]]
+        """Returns the scores of predicted tags."""
+        scheme = self.setup.task.tag_scheme
+        return scores.tag_scores(self._true_tags(set_type), predicted, scheme)
+
+    def _log_types(self, set_type, predicted):
+        """Logs the scores of predicted tags by entity type."""
         scheme = self.setup.task.tag_scheme
         if scheme != schemes.NONE:
+            true = self._true_tags(set_type)
             report = scores.report_by_type(true, predicted, scheme)
-            logger.info("Entities of %s by type:\n%s", set_type, report)
-        return scores.tag_scores(true, predicted, scheme)
+            logger.info("Entities of %s by type:\n%s", set_type, report.rstrip())
+
+    def _true_tags(self, set_type):
+        return [list(sentence.tags or ()) for sentence in self.sentences[set_type]]
 
     def _word_logits(self, set_type, predict_rows):
         """Returns the logits of all words, float32 [W, C]."""

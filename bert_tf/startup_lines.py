@@ -1,0 +1,152 @@
+"""Hides the lines that TensorFlow writes to standard error while it is imported.
+
+TF_CPP_MIN_LOG_LEVEL says which of its messages TensorFlow shows, but its libraries log
+a few lines (oneDNN, CUDA) before they read it. `hidden` applies the level to these
+lines, too. Only the command line uses it: the library changes nothing in the process.
+
+While TensorFlow is imported, file descriptor 2 is a pipe to a small process that passes
+everything else on at once: warnings of Python, of other threads and of other libraries.
+If the import fails, the process writes the hidden lines as well. It is a process of its
+own, because TensorFlow aborts on a processor that it was not built for, and the reason
+is in these lines.
+"""
+
+import contextlib
+import importlib.abc
+import importlib.machinery
+import os
+import re
+import subprocess
+import sys
+import types
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import BinaryIO
+
+LEVEL_VARIABLE = "TF_CPP_MIN_LOG_LEVEL"
+# Written to the pipe after a successful import.
+_IMPORTED = b"\0"
+# "I0000 00:00:1795362536.705823   26460 port.cc:153] oneDNN custom operations are on."
+# "2026-11-22 15:50:14.001201: I tensorflow/core/util/port.cc:153] oneDNN custom ..."
+_LOG_LINE = re.compile(rb"(?:([IWEF])\d{4} |\d{4}-\d\d-\d\d [\d:.]+: ([IWEF]) )")
+_SEVERITIES = b"IWEF"  # TF_CPP_MIN_LOG_LEVEL=1 hides the first of them, and so on.
+_ABOUT_LOGGING = b"WARNING: All log messages before absl::InitializeLog()"
+_SECONDS_TO_END = 5
+
+
+@contextlib.contextmanager
+def hidden(package: str = "tensorflow") -> Iterator[None]:
+    """While the block runs, importing TensorFlow shows no start-up lines.
+
+    Args:
+        package: name of TensorFlow's package.
+    """
+    finder = _Finder(package)
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds one package as Python does, and filters what its import writes."""
+
+    def __init__(self, package: str):
+        self._package = package
+
+    def find_spec(
+        self,
+        name: str,
+        path: Sequence[str] | None,
+        target: types.ModuleType | None = None,
+    ) -> importlib.machinery.ModuleSpec | None:
+        if name != self._package:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is None or spec.loader is None:
+            return None
+        execute = spec.loader.exec_module
+
+        def exec_module(module: types.ModuleType) -> None:
+            with _filtered():
+                execute(module)
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+@contextlib.contextmanager
+def _filtered() -> Iterator[None]:
+    """Connects descriptor 2 to a filter while the block runs."""
+    if sys.__stderr__ is None:  # Descriptor 2 was closed; it may be another file now.
+        yield
+        return
+    try:
+        shown = os.dup(2)
+    except OSError:
+        yield
+        return
+    # -I and -S start Python faster.
+    command = [sys.executable, "-I", "-S", __file__, os.environ.get(LEVEL_VARIABLE, "")]
+    try:
+        relay = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+    except OSError:
+        os.close(shown)
+        yield
+        return
+    assert relay.stdin is not None  # Because of PIPE.
+    os.dup2(relay.stdin.fileno(), 2)
+    try:
+        yield
+        with contextlib.suppress(OSError):  # The filter was killed.
+            os.write(2, _IMPORTED)
+    finally:
+        os.dup2(shown, 2)
+        os.close(shown)
+        relay.stdin.close()
+        # A process that was started meanwhile may keep the pipe open. Then the filter
+        # lives as long as that process.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            relay.wait(_SECONDS_TO_END)
+
+
+def filter_lines(lines: Iterable[bytes], level: int, shown: BinaryIO) -> None:
+    """Passes lines on, without the log lines below a level.
+
+    If `_IMPORTED` is not among the lines, those below the level follow at the end.
+
+    Args:
+        lines: what is written while TensorFlow is imported.
+        level: of TF_CPP_MIN_LOG_LEVEL.
+        shown: receives the lines.
+    """
+    held_back: list[bytes] = []
+    for line in lines:
+        if line.endswith(_IMPORTED):
+            held_back.clear()
+            line = line.removesuffix(_IMPORTED)
+        if _is_below(line, level):
+            held_back.append(line)
+        else:
+            shown.write(line)
+            shown.flush()
+    shown.writelines(held_back)
+    shown.flush()
+
+
+def _is_below(line: bytes, level: int) -> bool:
+    if line.startswith(_ABOUT_LOGGING):
+        return level > 0
+    found = _LOG_LINE.match(line)
+    if found is None:
+        return False
+    return _SEVERITIES.index(found[1] or found[2]) < level
+
+
+if __name__ == "__main__":
+    given = sys.argv[1]
+    filter_lines(
+        sys.stdin.buffer, int(given) if given.isdecimal() else 0, sys.stderr.buffer
+    )
