@@ -170,9 +170,17 @@ def broken(golden, tmp_path_factory):
         ("fill_mask", {"text": "the [MASK]"}),
         (
             "extract_features",
-            {"input_file": "{vocab}", "output_file": "{out}", "max_seq_length": 16},
+            {
+                "input_file": "{vocab}",
+                "output_file": "{out}",
+                "max_seq_length": 16,
+                "layers": -1,
+            },
         ),
-        ("export_saved_model", {"pooling": "mean", "export_dir": "{out}"}),
+        (
+            "export_saved_model",
+            {"pooling": "mean", "export_dir": "{out}", "max_seq_length": 16},
+        ),
         (
             "run_pretraining",
             {
