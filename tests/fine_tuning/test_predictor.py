@@ -1,0 +1,29 @@
+"""Long inputs are applied in parts, each only as long as its longest text."""
+
+import numpy as np
+
+from bert_tf.fine_tuning import predictor as fine_tuning_predictor
+
+
+def test_rows_come_back_in_order_and_no_part_has_needless_padding(monkeypatch):
+    monkeypatch.setattr(fine_tuning_predictor, "ROWS_PER_CALL", 2)
+    mask = np.array(
+        [
+            [1, 1, 0, 0],
+            [1, 0, 0, 0],
+            [1, 1, 1, 0],
+            [1, 0, 0, 0],
+            [1, 0, 0, 0],
+        ]
+    )
+    features = {"input_ids": np.arange(20).reshape(5, 4), "input_mask": mask}
+    shapes = []
+
+    def first_ids(part):
+        assert part["input_mask"].shape == part["input_ids"].shape
+        shapes.append(part["input_ids"].shape)
+        return part["input_ids"][:, 0]
+
+    found = fine_tuning_predictor.apply_in_parts(first_ids, features)
+    assert found.tolist() == [0, 4, 8, 12, 16]
+    assert shapes == [(2, 2), (2, 3), (1, 1)]
