@@ -176,7 +176,7 @@ def load_source(model: Any, source: source_module.Source) -> LoadReport:
     Logs the report and warns about differences.
     """
     report = assign(model, source)
-    logger.info("%s", report)
+    logger.info("%s", dataclasses.replace(report, differences=()))
     for sentence in source.notes:
         logger.info("%s: %s", report.path, sentence)
     for sentence in report.differences:

@@ -10,12 +10,14 @@ a run that is killed and resumed sees the same masks, on any number of replicas.
 of several packed sequences is masked as a whole: 15 % of the row, not of each sequence.
 """
 
+import logging
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.data import batching
+from bert_tf.data import packing
 from bert_tf.data import schema as schema_module
 from bert_tf.data import tfrecord
 from bert_tf.pretraining import options as pretraining_options
@@ -23,6 +25,8 @@ from bert_tf.pretraining_data import draws as draws_module
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import vectorized_masks
 from bert_tf.tokenization import vocabulary as vocabulary_module
+
+logger = logging.getLogger(__name__)
 
 _BATCHES_AT_A_TIME = 2
 _BATCHES_AHEAD = 4
@@ -48,10 +52,11 @@ def create_source(
         options: how to mask, and the seed.
 
     Raises:
-        ValueError: the records are unmasked and the vocabulary is unknown.
+        ValueError: a column is missing, or the records are unmasked and the vocabulary
+            is unknown.
     """
     if is_masked(record_files.schema):
-        return batching.TFRecordSource(record_files)
+        return batching.TFRecordSource(record_files, columns_read(record_files))
     if vocabulary is None:
         raise ValueError(
             f"{record_files.paths[0]} was created with --dynamic_masking; masking it "
@@ -66,6 +71,33 @@ def create_source(
         shares=options.shares,
     )
     return MaskingSource(record_files, masks, vocabulary, seed=options.random_seed)
+
+
+def columns_read(record_files: tfrecord.RecordFiles) -> schema_module.Schema:
+    """Returns the columns that training reads. As in 2018, further ones are left out.
+
+    Raises:
+        ValueError: a column is missing, such as a mask that has a different name.
+    """
+    schema = record_files.schema
+    masked = is_masked(schema)
+    missing = [name for name in packing.ENCODER_COLUMNS if name not in schema]
+    if missing:
+        raise ValueError(
+            f"{record_files.paths[0]} has no column {', '.join(missing)}, only "
+            f"{', '.join(schema.names)}; create the examples again."
+        )
+    known = schema_module.pretraining(1, 1, is_masked=masked, sequences_per_row=1).names
+    further = [name for name in schema.names if name not in known]
+    if further:
+        logger.warning(
+            "%s has columns that training does not read: %s.",
+            record_files.paths[0],
+            ", ".join(further),
+        )
+    return schema_module.Schema(
+        columns=tuple(column for column in schema.columns if column.name in known)
+    )
 
 
 def check_masking(
@@ -138,7 +170,7 @@ class MaskingSource(batching.Source):
         *,
         seed: int,
     ):
-        self._source = batching.TFRecordSource(record_files)
+        self._source = batching.TFRecordSource(record_files, columns_read(record_files))
         self.num_examples = self._source.num_examples
         self.columns = self._source.columns
         self._masks = masks

@@ -230,3 +230,38 @@ def test_masks_need_the_vocabulary(unmasked, pretrain, tmp_path):
     done = pretrain(input_file=moved)
     assert done.exit_code == 1
     assert "masking it needs --vocab_file" in done.stderr
+
+
+def rewritten(path, target, change):
+    """Writes records again, without a side file, after `change` of their columns."""
+    with tf.io.TFRecordWriter(str(target)) as writer:
+        for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
+            example = tf.train.Example.FromString(record)
+            change(example.features.feature)
+            writer.write(example.SerializeToString())
+    return target
+
+
+def test_further_columns_of_other_programs_are_left_out_as_in_2018(
+    golden, tmp_path, vocabulary, caplog
+):
+    def add(columns):
+        columns["doc_id"].int64_list.value.append(7)
+
+    path = rewritten(golden / "default.tfrecord", tmp_path / "a.tfrecord", add)
+    expected = source_of(golden / "default.tfrecord", vocabulary)
+    source = source_of(path, vocabulary)
+    assert set(source.columns) == set(expected.columns)
+    assert "columns that training does not read: doc_id" in caplog.text
+
+
+def test_a_mask_under_another_name_is_not_left_out(golden, tmp_path, vocabulary):
+    def rename(columns):
+        columns["attention_mask"].CopyFrom(columns["input_mask"])
+        del columns["input_mask"]
+
+    path = rewritten(golden / "default.tfrecord", tmp_path / "a.tfrecord", rename)
+    with pytest.raises(
+        ValueError, match=r"no column input_mask, only .*attention_mask"
+    ):
+        source_of(path, vocabulary)
