@@ -77,6 +77,13 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     folder = _folder(path)
     described = hugging_face_config.read(folder)
     stored = shards.stored_tensors(folder, described.class_name)
+    of_tensorflow = [name for name in stored if name.endswith(":0")]
+    if of_tensorflow:
+        raise ValueError(
+            f"{folder}: {shards.NAME} was saved by a TensorFlow class of transformers "
+            f"(it has names such as {of_tensorflow[0]}); save the model there without "
+            "safe_serialization, as tf_model.h5."
+        )
     num_layers = described.config.num_hidden_layers
     if num_layers > len(stored):  # Checked before names are listed for each layer.
         raise ValueError(

@@ -85,6 +85,13 @@ def main():
         found = {f"input/{key}": rows.numpy() for key, rows in batch.items()}
         found |= {key: value.numpy() for key, value in outputs.items()}
         np.savez(folder / "expected.npz", **found)
+    # With names of TensorFlow, which no PyTorch model has.
+    folder = FOLDER / "safe_serialization"
+    shutil.rmtree(folder, ignore_errors=True)
+    config = transformers.BertConfig(**SIZES)
+    model = transformers.TFBertModel(config)
+    model({key: tf.constant(rows) for key, rows in BATCH.items()})
+    model.save_pretrained(folder, safe_serialization=True)
 
 
 if __name__ == "__main__":
