@@ -116,5 +116,5 @@ def test_a_damaged_file_is_refused_in_one_line(tmp_path, damage, message):
 
 
 def test_safetensors_with_names_of_tensorflow_are_refused_with_the_way_out():
-    with pytest.raises(ValueError, match="saved by a TensorFlow class .* as tf_model"):
+    with pytest.raises(ValueError, match=r"saved by a TensorFlow class .* as tf_model"):
         formats.open_source(FOREIGN / "safe_serialization")
