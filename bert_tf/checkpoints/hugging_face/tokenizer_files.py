@@ -8,6 +8,7 @@ punctuation that are newer than their Unicode tables as letters.
 """
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from bert_tf.checkpoints import companion_files
@@ -30,6 +31,9 @@ def write(
     vocabulary: vocabulary_module.Vocabulary,
     do_lower_case: bool,
     max_length: int,
+    *,
+    strip_accents: bool | None = None,
+    never_split: Sequence[str] = (),
 ) -> None:
     """Writes vocab.txt, tokenizer.json, tokenizer_config.json and the special tokens.
 
@@ -38,6 +42,8 @@ def write(
         vocabulary: `Vocabulary`.
         do_lower_case: whether text is lowercased.
         max_length: the longest sequence that the model accepts, in word pieces.
+        strip_accents: as for `FullTokenizer`.
+        never_split: as for `FullTokenizer`.
 
     Raises:
         OSError: a file cannot be written.
@@ -50,37 +56,49 @@ def write(
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
         "do_lower_case": do_lower_case,
-        "strip_accents": None,
+        "strip_accents": strip_accents,
         "tokenize_chinese_chars": True,
         "model_max_length": max_length,
         **special,
     }
     companion_files.write_json(os.path.join(folder, tokenizer.OPTIONS_NAME), options)
     companion_files.write_json(os.path.join(folder, _SPECIAL_NAME), special)
-    whole = tokenizer_json(vocabulary, do_lower_case)
+    whole = tokenizer_json(
+        vocabulary, do_lower_case, strip_accents=strip_accents, never_split=never_split
+    )
     companion_files.write_json(os.path.join(folder, tokenizer.NAME), whole)
 
 
 def tokenizer_json(
-    vocabulary: vocabulary_module.Vocabulary, do_lower_case: bool
+    vocabulary: vocabulary_module.Vocabulary,
+    do_lower_case: bool,
+    *,
+    strip_accents: bool | None = None,
+    never_split: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Returns the content of a tokenizer.json: how text becomes ids, step by step.
 
     Args:
         vocabulary: `Vocabulary`.
-        do_lower_case: whether to lowercase and to strip accents, as in 2018.
+        do_lower_case: whether to lowercase.
+        strip_accents: whether to strip accents; None: if it lowercases, as in 2018.
+        never_split: tokens that are kept whole wherever they occur in a text.
     """
-    special = sorted(_special(vocabulary).values(), key=vocabulary.id_of)
+    special = _special(vocabulary).values()
+    added = sorted({*special, *never_split}, key=vocabulary.id_of)
     return {
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": [_added_token(vocabulary, token) for token in special],
+        "added_tokens": [
+            _added_token(vocabulary, token, is_special=token in special)
+            for token in added
+        ],
         "normalizer": {
             "type": "BertNormalizer",
             "clean_text": True,
             "handle_chinese_chars": True,
-            "strip_accents": None,
+            "strip_accents": strip_accents,
             "lowercase": do_lower_case,
         },
         "pre_tokenizer": {"type": "BertPreTokenizer"},
@@ -102,7 +120,7 @@ def _special(vocabulary: vocabulary_module.Vocabulary) -> dict[str, str]:
 
 
 def _added_token(
-    vocabulary: vocabulary_module.Vocabulary, token: str
+    vocabulary: vocabulary_module.Vocabulary, token: str, *, is_special: bool
 ) -> dict[str, Any]:
     return {
         "id": vocabulary.id_of(token),
@@ -111,7 +129,7 @@ def _added_token(
         "lstrip": False,
         "rstrip": False,
         "normalized": False,
-        "special": True,
+        "special": is_special,
     }
 
 

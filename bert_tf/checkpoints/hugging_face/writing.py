@@ -95,6 +95,8 @@ def write(
             vocabulary,
             bool(source.do_lower_case),
             config.max_position_embeddings,
+            strip_accents=source.text.strip_accents,
+            never_split=source.text.never_split,
         )
         if source.head.kind == "encoder":
             sentence_layout.write(folder, config, source.text.pooling)

@@ -50,10 +50,11 @@ def write(source: source_module.Source, folder: str) -> None:
         _check_special_tokens(source.vocabulary)
         # Unknown casing means the release's default.
         is_lower = source.do_lower_case is not False
+        strip_accents = source.text.strip_accents
         tokenizer = keras_hub.models.BertTokenizer(
             vocabulary=list(source.vocabulary.tokens),
             lowercase=is_lower,
-            strip_accents=is_lower,
+            strip_accents=is_lower if strip_accents is None else strip_accents,
         )
     model = library.create(config, head, tokenizer=tokenizer)
     variables = library.variables(model, config, head)

@@ -43,9 +43,23 @@ def words(sample_data):
 LETTERS = vocabulary_module.Vocabulary([*vocabulary_module.SPECIAL_TOKENS, "a"])
 
 
-def theirs(words, do_lower_case):
-    whole = tokenizer_files.tokenizer_json(words, do_lower_case)
+def theirs(words, do_lower_case, **settings):
+    whole = tokenizer_files.tokenizer_json(words, do_lower_case, **settings)
     return tokenizers.Tokenizer.from_str(json.dumps(whole))
+
+
+@pytest.mark.parametrize("do_lower_case", [True, False])
+@pytest.mark.parametrize(
+    "settings",
+    [{"strip_accents": False}, {"strip_accents": True}, {"never_split": ("and", "é")}],
+)
+def test_accents_and_whole_tokens_are_the_same_there(words, do_lower_case, settings):
+    ours = full.FullTokenizer(words, do_lower_case, **settings)
+    found = theirs(words, do_lower_case, **settings).encode_batch(
+        [*EDGES, "sandy band"], add_special_tokens=False
+    )
+    for text, encoding in zip([*EDGES, "sandy band"], found, strict=True):
+        assert encoding.tokens == ours.tokenize(text), text
 
 
 @pytest.mark.parametrize("do_lower_case", [True, False])

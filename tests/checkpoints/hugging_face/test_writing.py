@@ -6,7 +6,9 @@ import json
 import numpy as np
 import pytest
 import safetensors
+import tokenizers
 
+from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import hugging_face
 from bert_tf.checkpoints import loading
@@ -266,3 +268,19 @@ def test_a_remote_folder_is_written_through_tensorflow(native_source):
     assert {k: v.tobytes() for k, v in before.items()} == {
         k: v.tobytes() for k, v in after.items()
     }
+
+
+def test_a_tokenizer_of_its_own_survives_the_way_to_native_and_back(foreign, tmp_path):
+    source = formats.open_source(foreign / "own_tokenizer")
+    for target_format in ("bert", "hugging_face"):
+        folder = tmp_path / target_format
+        folder.mkdir()
+        formats.module_of(target_format).write(source, str(folder))
+        source = formats.open_source(folder)
+        assert source.text.strip_accents is False
+        assert source.text.never_split == ("<e1>", "</e1>")
+    written = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    for text, ids in json.loads(
+        (foreign / "own_tokenizer/ids.json").read_text()
+    ).items():
+        assert written.encode(text).ids == ids
