@@ -106,7 +106,8 @@ def run(
     Returns:
         0: done. 1: the job failed (ValueError, OSError, or a missing package), with
         one line on standard error. 2: wrong usage, likewise. 130: interrupted. 143:
-        a training run received SIGTERM and was saved; the same command resumes it.
+        a training run received SIGTERM and was saved; the same command resumes it. In
+        both cases the line says what is saved and how to continue.
     """
     typed = typed or tool_name
     _open_closed_streams()
@@ -136,9 +137,7 @@ def run(
             raise
         return complain(typed, error, FAILED)
     except KeyboardInterrupt as interrupt:
-        if signal.SIGTERM in interrupt.args:
-            return complain(typed, "terminated; the run is saved.", TERMINATED)
-        return complain(typed, "interrupted.", INTERRUPTED)
+        return _complain_of_interrupt(typed, interrupt, options_class.after_interrupt)
     if isinstance(report, FailureReport):
         print_report(report.report)
         return FAILED
@@ -168,6 +167,23 @@ def complain(typed: str, failure: object, code: int) -> int:
     sentence = " ".join(str(failure).split())
     sys.stderr.write(f"{typed}: {sentence}\n")
     return code
+
+
+def _complain_of_interrupt(
+    typed: str, interrupt: KeyboardInterrupt, after_interrupt: str
+) -> int:
+    """Writes how a tool was interrupted, what is saved, and how to continue."""
+    number, saved = signal.SIGINT, ""
+    if len(interrupt.args) == 2:  # From `training.interrupts`.
+        number, saved = interrupt.args
+    is_terminated = number == signal.SIGTERM
+    sentence = "terminated" if is_terminated else "interrupted"
+    sentence += f"; {saved}." if saved else "."
+    return complain(
+        typed,
+        f"{sentence} {after_interrupt}",
+        TERMINATED if is_terminated else INTERRUPTED,
+    )
 
 
 def print_report(report: str) -> int:

@@ -9,6 +9,8 @@ import contextlib
 import glob
 import json
 import os
+import re
+import shutil
 import sys
 import uuid
 from collections.abc import Iterator
@@ -21,6 +23,8 @@ from bert_tf import file_errors
 AnyPath = str | os.PathLike[str]
 # Suffix of the files beside TFRecord files. Globs such as `tf_examples*` skip them.
 SIDE_FILE_SUFFIX = ".index.npz"
+# A file that `complete_or_absent` has not finished.
+_TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}\.partial", re.DOTALL)
 
 
 def is_remote(path: AnyPath) -> bool:
@@ -127,32 +131,13 @@ def complete_or_absent(path: AnyPath, mode: str = "w") -> Iterator[IO[Any]]:
                     os.fsync(file.fileno())
 
 
-def check_can_be_made(path: AnyPath) -> None:
-    """Raises an OSError, before long work starts, if a path cannot be written.
-
-    Args:
-        path: file or folder. Missing parent folders are created. Remote paths are not
-            tried, because object stores may keep versions of removed files.
-    """
-    path = os.fspath(path)
-    if is_remote(path):
-        return
-    path = os.path.realpath(path)
-    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
-        return
-    make_folders(os.path.dirname(path))
-    probe = _temporary_beside(path)
-    with file_errors.clear_errors(path):
-        file_errors.open_local(probe, "wb", path).close()
-        os.remove(probe)
-
-
 @contextlib.contextmanager
 def complete_or_absent_path(path: AnyPath) -> Iterator[str]:
     """Yields a temporary path in the same folder, for libraries that expect a path.
 
     The temporary file is renamed if the block succeeds and removed if it fails. Its
-    name starts with a dot, so globs do not match it.
+    name starts with a dot, so globs do not match it. If the process is killed,
+    `remove_leftovers_in` and `remove_leftovers_of` remove it later.
 
     Args:
         path: the final name. Missing folders are created. A device or a pipe, such as
@@ -169,12 +154,93 @@ def complete_or_absent_path(path: AnyPath) -> Iterator[str]:
     make_folders(os.path.dirname(path))
     temporary = _temporary_beside(path)
     try:
-        yield temporary
-        rename(temporary, path)
+        with _kept_from_removal(temporary, path):
+            yield temporary
+            rename(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
             remove(temporary)
         raise
+
+
+@contextlib.contextmanager
+def _kept_from_removal(temporary: str, path: str) -> Iterator[None]:
+    """Locks a temporary file, so that it is not taken for a leftover."""
+    if is_remote(temporary) or sys.platform == "win32":
+        yield
+        return
+    with file_errors.clear_errors(path):
+        file = file_errors.open_local(temporary, "wb", path)
+    with file:
+        try_lock(file)
+        yield
+
+
+def remove_leftovers_in(folder: AnyPath) -> None:
+    """Removes all temporary files in a folder that killed processes left.
+
+    Files that another process is writing at the moment are kept: they are locked.
+    Remote folders are left alone, because their files cannot be locked.
+    """
+    folder = os.fspath(folder)
+    if is_remote(folder) or not os.path.isdir(folder):
+        return
+    for name in list_folder(folder):
+        path = os.path.join(folder, name)
+        if _TEMPORARY.fullmatch(name) and os.path.isfile(path):
+            _remove_unless_locked(path)
+
+
+def remove_leftovers_of(path: AnyPath) -> None:
+    """Removes temporary files and folders that killed writers of a path left.
+
+    Call it only while no other process writes a folder of this name.
+    """
+    path = os.fspath(path)
+    if is_remote(path):
+        return
+    folder, own_name = os.path.split(os.path.realpath(path))
+    for name in list_folder(folder) if os.path.isdir(folder) else ():
+        match = _TEMPORARY.fullmatch(name)
+        if match and match["name"] == own_name:
+            leftover = os.path.join(folder, name)
+            if os.path.isdir(leftover):
+                shutil.rmtree(leftover, ignore_errors=True)
+            else:
+                _remove_unless_locked(leftover)
+
+
+def _remove_unless_locked(path: str) -> None:
+    with contextlib.suppress(OSError), open(path, "ab") as file:
+        if try_lock(file):
+            os.remove(path)
+
+
+def try_lock(file: IO[Any]) -> bool | None:
+    """Locks a local file that is open for writing, until it is closed.
+
+    The kernel holds the lock (flock), so it ends with the process in any case. On NFS,
+    the client passes it to the server, where other machines see it.
+
+    Returns:
+        True: locked. False: another process has locked it. None: the file system has
+        no locks.
+    """
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            file.seek(0)
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    except OSError:
+        return None
+    return True
 
 
 def expand(patterns: str | Sequence[str]) -> list[str]:

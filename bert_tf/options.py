@@ -71,6 +71,8 @@ class Options:
     """
 
     flag_group: ClassVar[str] = TASK_AND_DATA
+    # What a user should know and do after Ctrl-C; the command line prints it.
+    after_interrupt: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         validate(self)

@@ -129,8 +129,9 @@ def test_flags_of_2018_that_ask_for_what_happens_anyway_are_accepted(capsys):
         (ImportError("pip install 'bert_tf[plots]'"), 1, None),
         (options_module.OptionError("--a: needs --b."), 2, "pack: --a: needs --b.\n"),
         (KeyboardInterrupt(), 130, "pack: interrupted.\n"),
-        (KeyboardInterrupt(2), 130, "pack: interrupted.\n"),  # SIGINT.
-        (KeyboardInterrupt(15), 143, "pack: terminated; the run is saved.\n"),
+        # The numbers of SIGINT and SIGTERM.
+        (KeyboardInterrupt(2, "x is saved"), 130, "pack: interrupted; x is saved.\n"),
+        (KeyboardInterrupt(15, "x is saved"), 143, "pack: terminated; x is saved.\n"),
     ],
 )
 def test_a_failed_job_is_one_line(capsys, failure, code, line):

@@ -97,8 +97,6 @@ def test_an_error_of_the_block_keeps_its_own_words(tmp_path):
     "make, sentence",
     [
         (files.make_folders, "^/proc/no/x: the folder cannot be created: No such"),
-        (files.check_can_be_made, "^/proc/no: the folder cannot be created: No such"),
-        (lambda path: files.check_can_be_made("/proc/x"), "^/proc/x: cannot be writ"),
         (lambda path: files.open_file(path, "w"), "^/proc/no/x: cannot be written"),
     ],
 )
@@ -108,14 +106,33 @@ def test_what_cannot_be_made_is_not_called_absent(make, sentence):
     assert not isinstance(raised.value, FileNotFoundError)
 
 
-def test_whether_a_file_can_be_made_is_found_out_without_a_trace(tmp_path):
-    (tmp_path / "old").write_text("old")
-    for name in ("old", "new/file", "new"):
-        files.check_can_be_made(tmp_path / name)
-    files.check_can_be_made("/dev/null")
-    assert (tmp_path / "old").read_text() == "old"
-    assert sorted(os.listdir(tmp_path)) == ["new", "old"]
-    assert os.listdir(tmp_path / "new") == []
+LEFTOVER = f".out.txt.{'0' * 32}.partial"
+
+
+@pytest.mark.parametrize(
+    "remove",
+    [files.remove_leftovers_in, lambda at: files.remove_leftovers_of(at / "out.txt")],
+)
+def test_leftovers_are_removed_and_files_in_progress_are_not(tmp_path, remove):
+    (tmp_path / LEFTOVER).write_text("of a killed process")
+    kept = [".out.txt.partial", "out.txt.partial", f"out.txt.{'0' * 32}.partial"]
+    for name in kept:
+        (tmp_path / name).write_text("of somebody")
+    with files.complete_or_absent(tmp_path / "out.txt") as file:
+        file.write("all of it")
+        remove(tmp_path)
+    assert (tmp_path / "out.txt").read_text() == "all of it"
+    assert sorted(os.listdir(tmp_path)) == sorted([*kept, "out.txt"])
+
+
+def test_only_the_leftovers_of_one_file_are_removed(tmp_path):
+    (tmp_path / LEFTOVER).mkdir()
+    (tmp_path / LEFTOVER / "part").touch()
+    other = LEFTOVER.replace("out", "other")
+    (tmp_path / other).touch()
+    files.remove_leftovers_of(tmp_path / "out.txt")
+    files.remove_leftovers_in(tmp_path / "absent")
+    assert os.listdir(tmp_path) == [other]
 
 
 def test_expand_keeps_the_order_of_patterns_and_sorts_each(tmp_path):

@@ -18,7 +18,7 @@ MAX_LINE_LENGTH = 88
 MAX_POSITIONAL = 5
 
 # What any module may import, and what only tools may.
-LEAVES = {"files", "options", "progress"}
+LEAVES = {"files", "locks", "options", "progress"}
 TASKS = {
     "classification",
     "question_answering",
@@ -40,6 +40,7 @@ MAY_IMPORT = {
     "__init__": set(),
     "file_errors": set(),
     "files": {"file_errors"},
+    "locks": set(),
     "options": set(),
     "progress": set(),
     "startup_lines": set(),

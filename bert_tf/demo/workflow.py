@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from bert_tf import files
+from bert_tf import locks
 from bert_tf.demo import options as demo_options
 from bert_tf.demo import recipe
 from bert_tf.demo import report
@@ -33,8 +34,13 @@ def run(options: demo_options.RunDemoOptions, *, show: Callable[[str], None]) ->
         ValueError: the text is not suitable, a stage failed, or the output folder
             contains files that are not from an earlier demo.
     """
+    with locks.output_folder(options.output_dir):
+        _replace_folder(options.output_dir)
+        return _run_all(options, show)
+
+
+def _run_all(options, show):
     started = time.monotonic()
-    _replace_folder(options.output_dir)
     demo = Demo(options, show=show)
     demo.learn_vocabulary()
     demo.create_examples()
@@ -261,14 +267,15 @@ def _majority_accuracy(
 
 
 def _replace_folder(folder: str) -> None:
-    marker = os.path.join(folder, MARKER_FILE)
-    if files.exists(folder) and files.list_folder(folder):
-        if not files.exists(marker):
-            raise ValueError(
-                f"{folder} contains files that are not from an earlier demo; choose "
-                "another --output_dir."
-            )
-        shutil.rmtree(folder)
-    files.make_folders(folder)
-    with files.open_file(marker, "w"):
+    found = [name for name in files.list_folder(folder) if name != locks.LOCK_FILE]
+    if found and MARKER_FILE not in found:
+        raise ValueError(
+            f"{folder} contains files that are not from an earlier demo; choose "
+            "another --output_dir."
+        )
+    # The marker is removed last: a killed demo leaves a folder that the next replaces.
+    for name in sorted(found, key=lambda name: name == MARKER_FILE):
+        path = os.path.join(folder, name)
+        shutil.rmtree(path) if os.path.isdir(path) else files.remove(path)
+    with files.open_file(os.path.join(folder, MARKER_FILE), "w"):
         pass

@@ -62,6 +62,8 @@ def run(
     """
     trials = options.trials()
     _check_no_single_run(options.output_dir)
+    for name in ("", trial_options.FOLDER):
+        files.remove_leftovers_in(os.path.join(options.output_dir, name))
     results: dict[str, Mapping[str, float]] = {}
     for number, trial in enumerate(trials, start=1):
         found = _finished(trial)
@@ -91,7 +93,8 @@ def _check_no_single_run(output_dir):
 
 
 def _run(trial, run_one):
-    found = dict(run_one(trial.options))
+    with run_folder.locked(trial.options):
+        found = dict(run_one(trial.options))
     gc.collect()  # Frees the model and its optimizer before the next run starts.
     record = {"settings": _effective(trial.options), "results": found}
     _write_json(os.path.join(trial.options.output_dir, RECORD_FILE), record)

@@ -1,6 +1,7 @@
 """Options of prepare_corpus."""
 
 import dataclasses
+from typing import ClassVar
 
 from bert_tf import options as options_module
 from bert_tf.data.parallel import execution
@@ -15,6 +16,10 @@ class PrepareCorpusOptions(execution.RunnerOptions):
     of TensorFlow Datasets. The output is the input of build_vocabulary and
     create_pretraining_data.
     """
+
+    after_interrupt: ClassVar[str] = (
+        "Finished parts are kept; run the same command again to continue."
+    )
 
     input_file: tuple[str, ...] = option(
         (),

@@ -3,6 +3,7 @@
 import os
 
 from bert_tf import files
+from bert_tf import locks
 from bert_tf import progress as progress_module
 from bert_tf.data.parallel import execution
 from bert_tf.preparation import extraction
@@ -41,6 +42,11 @@ def prepare_corpus(
         ValueError: the input is damaged or malformed, or it contains no text.
     """
     units, skipped = sources_module.units(options)
+    with locks.output_folder(options.output_dir):
+        return _prepare_corpus(options, units, skipped, progress)
+
+
+def _prepare_corpus(options, units, skipped, progress):
     job = job_folder.JobFolder(options, units)
     reading = [
         extraction.Task(unit=unit, options=options, folder=job.path) for unit in units

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bert_tf import files
+from bert_tf import locks
 from bert_tf import progress as progress_module
 from bert_tf.pretraining import likelihood
 from bert_tf.pretraining import options as pretraining_options
@@ -32,15 +33,15 @@ def run(
         ValueError: a text or the checkpoint is unsuitable.
     """
     texts = _read_texts(options)
-    if options.output_file is not None:
-        files.check_can_be_made(options.output_file)
-    filler = predictions.load(options, progress=progress)
-    records = _records(options, filler, texts, progress)
     if options.output_file is None:
+        filler = predictions.load(options, progress=progress)
+        records = _records(options, filler, texts, progress)
         return "\n".join(line for record in records for line in _lines(record))
-    with files.complete_or_absent(options.output_file) as file:
-        for record in records:
-            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+    with locks.output_file(options.output_file):
+        filler = predictions.load(options, progress=progress)
+        with files.complete_or_absent(options.output_file) as file:
+            for record in _records(options, filler, texts, progress):
+                file.write(json.dumps(record, ensure_ascii=False) + "\n")
     return f"The results for {len(texts)} texts are in {options.output_file}."
 
 

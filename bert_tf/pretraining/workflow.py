@@ -48,10 +48,15 @@ def run(
         raise options_module.OptionError(
             "Nothing to do: pass --do_train, --do_eval or --dry_run."
         )
-    if options.phase:
-        return "\n".join(
-            run(phase, progress=progress) for phase in phases.options_of(options)
-        )
+    with run_folder.locked(options):
+        if options.phase:
+            return "\n".join(
+                run(phase, progress=progress) for phase in phases.options_of(options)
+            )
+        return _run(options, progress)
+
+
+def _run(options, progress):
     pretraining = Pretraining(options, progress=progress)
     if options.dry_run:
         return pretraining.dry_run_report()
@@ -74,8 +79,9 @@ def train(
 ) -> dict[str, Any]:
     """Trains; returns {"loss", "global_step"} of the last phase. See `run`."""
     options = dataclasses.replace(options, do_train=True, dry_run=False)
-    for phase in phases.options_of(options) or [options]:
-        reached = Pretraining(phase, progress=progress).train()
+    with run_folder.locked(options):
+        for phase in phases.options_of(options) or [options]:
+            reached = Pretraining(phase, progress=progress).train()
     return reached
 
 

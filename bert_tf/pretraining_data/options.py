@@ -78,6 +78,10 @@ class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
     The text has one sentence per line and a blank line between documents.
     """
 
+    after_interrupt: ClassVar[str] = (
+        "Finished parts are kept; run the same command again to continue."
+    )
+
     input_file: tuple[str, ...] = option(
         help="Text files: names and globs, separated by commas."
     )

@@ -5,9 +5,11 @@ import dataclasses
 import os
 
 from bert_tf import files
+from bert_tf import locks
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
 from bert_tf.data import corpus as data_corpus
+from bert_tf.data import record_index
 from bert_tf.data import tfrecord
 from bert_tf.pretraining_data import all_shards
 from bert_tf.pretraining_data import counts as counts_module
@@ -103,6 +105,9 @@ def create_data(
         raise ValueError(f"Found no text in {', '.join(inputs)}.")
     counts = counts_module.Counts()
     with contextlib.ExitStack() as stack:
+        for path in options.output_file:
+            stack.enter_context(locks.output_file(path))
+            files.remove_leftovers_of(record_index.side_path(path))
         journal = None
         if len(shards) > 1:
             digest = journal_module.fingerprint(options, vocabulary, inputs, shards)

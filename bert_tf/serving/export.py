@@ -11,6 +11,7 @@ import uuid
 import tensorflow as tf
 
 from bert_tf import files
+from bert_tf import locks
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.serving import options as serving_options
@@ -53,15 +54,14 @@ def export_saved_model(
         ValueError: `output_dir` contains no trained model, or `export_dir` is not
             empty.
     """
-    _check_absent(export_dir)
-    files.check_can_be_made(export_dir)
-    model = predictors.load(output_dir)
-    progress("export", 1, 3)
-    kept = {}
-    for name in RUN_FILES:
-        with files.open_file(os.path.join(output_dir, name), "rb") as file:
-            kept[name] = file.read()
-    return _write(model, kept, export_dir, progress)
+    with _locked(export_dir):
+        model = predictors.load(output_dir)
+        progress("export", 1, 3)
+        kept = {}
+        for name in RUN_FILES:
+            with files.open_file(os.path.join(output_dir, name), "rb") as file:
+                kept[name] = file.read()
+        return _write(model, kept, export_dir, progress)
 
 
 def export_encoder(
@@ -82,8 +82,11 @@ def export_encoder(
         OSError: a file cannot be read or written.
         ValueError: the checkpoint has no encoder, or the folder is not empty.
     """
-    _check_absent(options.export_dir)
-    files.check_can_be_made(options.export_dir)
+    with _locked(options.export_dir):
+        return _export_encoder(options, progress)
+
+
+def _export_encoder(options, progress):
     # Needs the folder of retrieval, which runs of other tasks do without.
     from bert_tf.serving import encoders
 
@@ -135,6 +138,15 @@ def _save(module, folder, export_dir):
         tf.saved_model.save(module, folder, signatures=module.functions)
     except tf.errors.OpError as error:
         raise OSError(f"{export_dir} cannot be written: {error.message}.") from error
+
+
+@contextlib.contextmanager
+def _locked(export_dir):
+    """Locks the folder to write, and removes leftovers of killed exports to it."""
+    _check_absent(export_dir)
+    with locks.output_file(export_dir.rstrip("/"), flag="export_dir"):
+        _check_absent(export_dir)  # Another export may have ended meanwhile.
+        yield
 
 
 def _check_absent(export_dir):

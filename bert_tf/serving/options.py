@@ -1,6 +1,7 @@
 """Options of export_saved_model and query_saved_model."""
 
 import dataclasses
+from typing import ClassVar
 
 from bert_tf import options as options_module
 from bert_tf.fine_tuning import options as fine_tuning_options
@@ -16,6 +17,8 @@ class ExportSavedModelOptions(options_module.Options):
     --output_dir exports the model of any task's training run. --init_checkpoint exports
     an encoder that returns vectors of length 1.
     """
+
+    after_interrupt: ClassVar[str] = "Nothing was written; run the same command again."
 
     export_dir: str = option(
         help="New folder for the SavedModel. TensorFlow Serving expects a version "

@@ -3,6 +3,7 @@
 import dataclasses
 
 from bert_tf import files
+from bert_tf import locks
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
 from bert_tf.tokenization import coverage
@@ -52,9 +53,15 @@ def build_vocabulary(
         ValueError: the text has no words, a new word is not a single word, or the
             vocabulary is not valid.
     """
-    counts = None
     inputs = files.expand(options.input_file) if options.input_file else []
     _check_output(options, inputs)
+    flag = "output_file" if options.output_file else "vocab_file"
+    with locks.output_file(options.written_file, flag=flag):
+        return _build_vocabulary(options, inputs, progress)
+
+
+def _build_vocabulary(options, inputs, progress):
+    counts = None
     if inputs:
         counts = learning.count_words(
             inputs,
@@ -107,4 +114,3 @@ def _check_output(options, inputs):
         raise IsADirectoryError(
             f"{options.written_file} is a folder; expected a file name."
         )
-    files.check_can_be_made(options.written_file)

@@ -23,7 +23,7 @@ class Interrupts:
                 step()
                 if interrupts.pending:
                     save()
-                    interrupts.interrupt()
+                    interrupts.interrupt("the weights are saved")
     """
 
     def __init__(self) -> None:
@@ -45,13 +45,16 @@ class Interrupts:
         """Whether a signal was received."""
         return self._received is not None
 
-    def interrupt(self) -> NoReturn:
-        """Raises KeyboardInterrupt with the number of the signal as its argument.
+    def interrupt(self, saved: str) -> NoReturn:
+        """Raises KeyboardInterrupt(number of the signal, `saved`).
 
         The command line turns the number into the exit code, 130 or 143. If this
         process received no signal, another worker did; that counts as a SIGTERM.
+
+        Args:
+            saved: says what is saved, for the user. Without a full stop.
         """
-        raise KeyboardInterrupt(self._received or signal.SIGTERM)
+        raise KeyboardInterrupt(self._received or signal.SIGTERM, saved)
 
     def _receive(self, number: int, unused_frame: FrameType | None) -> None:
         if self.pending and number == signal.SIGINT:

@@ -218,6 +218,8 @@ class Trainer:
             OSError: the run's files cannot be written, or a worker was lost.
             KeyboardInterrupt: Ctrl-C or SIGTERM; the state is saved.
         """
+        if self.workers.is_chief:
+            saving.remove_leftovers(self.options.output_dir)
         last_loss = self.folder.last_loss()
         self._budget.start(saving.read_train_seconds(self.options.output_dir))
         if self._is_done():
@@ -249,7 +251,9 @@ class Trainer:
                 if self.workers.any_worker(interrupted.pending):
                     self._save()
                     self._writer.finish()
-                    interrupted.interrupt()
+                    interrupted.interrupt(
+                        f"step {self.step} is saved in {self.options.output_dir}"
+                    )
         return {"loss": last_loss, "global_step": self.step}
 
     def _is_done(self) -> bool:

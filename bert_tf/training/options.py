@@ -288,6 +288,10 @@ class TrainerOptions(
 class TrainingOptions(TrainerOptions):
     """Options that all training tools share: the trainer's, and what to do."""
 
+    after_interrupt: ClassVar[str] = (
+        "Run the same command again; training continues from its last checkpoint."
+    )
+
     do_train: bool = option(False, help="Train the model.")
     do_eval: bool = option(False, help="Evaluate the latest checkpoint in output_dir.")
     dry_run: bool = option(

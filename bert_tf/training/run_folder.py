@@ -15,8 +15,10 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf import files
+from bert_tf import locks
 from bert_tf.checkpoints import companion_files
 from bert_tf.training import training_facts
+from bert_tf.training import workers
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +56,33 @@ _FREE_VALUES = (
 )
 
 
+@contextlib.contextmanager
+def locked(options: Any) -> Iterator[None]:
+    """Locks the output_dir of a run that trains, from before its state is read.
+
+    Two training processes in one folder would mix their metrics and checkpoints. With
+    several workers the chief holds the lock, because it alone writes. Evaluating,
+    predicting and exporting need no lock: they read complete checkpoints, and their
+    files appear complete.
+
+    Args:
+        options: `options.DeviceOptions` with `output_dir`, `do_train` and `dry_run`.
+
+    Raises:
+        OSError: another process trains in the folder, or it cannot be written.
+    """
+    is_written = options.do_train and not options.dry_run
+    if is_written and options.device == "multi_worker":
+        index = workers.index_of_this_process(
+            options.worker_hosts, options.worker_index
+        )
+        is_written = index == 0
+    with contextlib.ExitStack() as stack:
+        if is_written:
+            stack.enter_context(locks.output_folder(options.output_dir))
+        yield
+
+
 class RunFolder:
     """Writes the files that predicting, exporting and plotting read later.
 
@@ -77,6 +106,7 @@ class RunFolder:
             # Object stores do not create empty files.
             file.write("\n")
         files.remove(probe)
+        files.remove_leftovers_in(self.path)
 
     def write_settings(
         self, *, task: Mapping[str, Any], config: Any, vocabulary: Any, options: Any
@@ -97,9 +127,7 @@ class RunFolder:
         )
         self._write_text(companion_files.CONFIG_FILE, config.to_json_string())
         if vocabulary is not None:
-            vocabulary_file = self._file(companion_files.VOCAB_FILE)
-            with files.complete_or_absent_path(vocabulary_file) as path:
-                vocabulary.save(path)
+            vocabulary.save(self._file(companion_files.VOCAB_FILE))
         self._write_json(
             RUN_FILE,
             {

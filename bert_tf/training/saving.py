@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf import files
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import rotation
@@ -219,6 +220,17 @@ def copy_state(
     if train_seconds is not None:
         arrays[checkpoint_names.TRAIN_SECONDS] = np.float64(train_seconds)
     return arrays
+
+
+def remove_leftovers(output_dir: str) -> None:
+    """Removes unfinished files of killed runs; call it before the first step.
+
+    Raises:
+        OSError: a file cannot be removed.
+    """
+    for folder in (output_dir, os.path.join(output_dir, BEST_FOLDER)):
+        files.remove_leftovers_in(folder)
+        rotation.remove_leftovers(folder)
 
 
 def restore(output_dir: str, model: protocols.TaskModel, optimizer: Any) -> int | None:

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 WAIT_SECONDS = 600.0
 # The jobs in TF_CONFIG that train; the chief comes first.
 _JOBS = ("chief", "worker")
-_PROBE = ".shared-{token}"
+_PROBE = ".shared-"  # Followed by a number.
 _GREETING = b"bert_tf worker %d\n"
 _ANSWER = b"all here\n"
 _RETRY_SECONDS = 0.5
@@ -99,8 +99,11 @@ class Workers:
             return
         # A float64 represents integers of up to 52 bits exactly.
         token = int(self.broadcast_from_chief(float(uuid.uuid4().int >> 76)))
-        probe = os.path.join(folder, _PROBE.format(token=token))
+        probe = os.path.join(folder, f"{_PROBE}{token}")
         if self.is_chief:
+            for name in files.list_folder(folder):
+                if name.startswith(_PROBE):  # Of a killed run.
+                    files.remove(os.path.join(folder, name))
             with files.complete_or_absent(probe) as file:
                 file.write("All workers see this file.\n")
         self.barrier()
@@ -163,19 +166,25 @@ def create_strategy(
         ValueError: neither lists the workers.
         OSError: not all of them came.
     """
-    cluster = tf.distribute.cluster_resolver
-    if worker_hosts:
-        resolver = cluster.SimpleClusterResolver(
-            tf.train.ClusterSpec({"worker": list(worker_hosts)}),
-            task_type="worker",
-            task_id=worker_index,
-            rpc_layer="grpc",
-        )
-    else:
-        resolver = cluster.TFConfigClusterResolver()
+    resolver = _resolver(worker_hosts, worker_index)
     hosts, index = _hosts_and_index(resolver)
     wait_for_all(hosts, index)
     return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver)
+
+
+def index_of_this_process(
+    worker_hosts: Sequence[str] = (), worker_index: int | None = None
+) -> int:
+    """Returns the position of this process among the workers, without waiting.
+
+    Args:
+        worker_hosts: as for `create_strategy`.
+        worker_index: as for `create_strategy`.
+
+    Raises:
+        ValueError: neither they nor TF_CONFIG list the workers.
+    """
+    return _hosts_and_index(_resolver(worker_hosts, worker_index))[1]
 
 
 def wait_for_all(
@@ -281,6 +290,18 @@ def _split_address(host):
             "10.0.0.1:12345."
         )
     return name.strip("[]"), int(port)
+
+
+def _resolver(worker_hosts, worker_index):
+    cluster = tf.distribute.cluster_resolver
+    if not worker_hosts:
+        return cluster.TFConfigClusterResolver()
+    return cluster.SimpleClusterResolver(
+        tf.train.ClusterSpec({"worker": list(worker_hosts)}),
+        task_type="worker",
+        task_id=worker_index,
+        rpc_layer="grpc",
+    )
 
 
 def _hosts_and_index(resolver):

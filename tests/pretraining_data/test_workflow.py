@@ -484,7 +484,10 @@ def test_ctrl_c_while_workers_start_ends_in_one_line(golden, tmp_path):
         assert running.stdout.readline() == "a worker starts\n"
         os.killpg(running.pid, signal.SIGINT)
         _, stderr = running.communicate(timeout=60)
-    assert stderr.splitlines()[-1] == "create_pretraining_data: interrupted."
+    assert stderr.splitlines()[-1] == (
+        "create_pretraining_data: interrupted. Finished parts are kept; run the same "
+        "command again to continue."
+    )
     assert "Traceback" not in stderr
     assert running.returncode == 130
     assert list((tmp_path / "output").iterdir()) == []

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.checkpoints.release import rotation
 from bert_tf.training import interrupts
 from bert_tf.training import run_folder
 
@@ -32,16 +33,17 @@ def test_sigterm_waits_however_often_it_comes():
         send(signal.SIGTERM)
         assert interrupted.pending
         with pytest.raises(KeyboardInterrupt) as raised:
-            interrupted.interrupt()
-    assert raised.value.args == (signal.SIGTERM,)
+            interrupted.interrupt("step 3 is saved")
+    assert raised.value.args == (signal.SIGTERM, "step 3 is saved")
     assert signal.getsignal(signal.SIGTERM) is before
 
 
 @pytest.mark.parametrize(
-    "number, exit_code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
+    "number, word, exit_code",
+    [(signal.SIGINT, "interrupted", 130), (signal.SIGTERM, "terminated", 143)],
 )
 def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
-    golden, tmp_path, run_tool, monkeypatch, number, exit_code
+    golden, tmp_path, run_tool, monkeypatch, number, word, exit_code
 ):
     model = golden / "model"
 
@@ -84,6 +86,12 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
         patch.setattr(run_folder.RunFolder, "log", log_and_send)
         done = train("interrupted")
     assert done.exit_code == exit_code
+    folder = tmp_path / "interrupted"
+    step = int(rotation.latest(folder).rpartition("-")[2])
+    assert done.stderr.splitlines()[-1] == (
+        f"run_pretraining: {word}; step {step} is saved in {folder}. Run the same "
+        "command again; training continues from its last checkpoint."
+    )
     assert len(record("interrupted")) < len(record("undisturbed"))
     assert train("interrupted").exit_code == 0
     assert record("interrupted") == record("undisturbed")

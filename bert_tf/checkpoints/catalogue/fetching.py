@@ -1,15 +1,12 @@
 """Provides released models by name: downloaded, unpacked and cached."""
 
-import contextlib
 import hashlib
 import logging
 import os
 import sys
-import time
-from collections.abc import Iterator
-from typing import Any
 
 from bert_tf import files
+from bert_tf import locks
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints.catalogue import downloading
 from bert_tf.checkpoints.catalogue import models
@@ -66,7 +63,7 @@ def fetch(
     if unpacking.is_unpacked(folder):
         return folder
     files.make_folders(os.path.dirname(folder))
-    with _lock(f"{folder}.lock", entry):
+    with locks.output_file(folder, waits=True):
         # Another process may have fetched it meanwhile.
         if not unpacking.is_unpacked(folder):
             _fetch(entry, folder, progress)
@@ -152,36 +149,3 @@ def _check_sha256(path: str, entry: models.Entry) -> None:
             f"{path} has the SHA-256 {digest.hexdigest()}, expected {entry.sha256}; it "
             "is damaged or not the released file: download it again."
         )
-
-
-@contextlib.contextmanager
-def _lock(path: str, entry: models.Entry) -> Iterator[None]:
-    """Holds a lock that the system releases whenever and however the process ends."""
-    with files.open_file(path, "ab") as file:
-        is_logged = False
-        while not _try_lock(file):
-            if not is_logged:
-                logger.info(
-                    "Another process is fetching %s; waiting.", entry.model.name
-                )
-                is_logged = True
-            time.sleep(_SECONDS_BETWEEN_ATTEMPTS)
-        # Closing the file releases the lock. The file stays: if it were removed, two
-        # waiting processes could lock two different files of that name.
-        yield
-
-
-def _try_lock(file: Any) -> bool:
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            file.seek(0)
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        return False
-    return True

@@ -94,7 +94,6 @@ def check(target: Target, source_path: str) -> None:
             _check_overwrite(target)
     elif files.exists(target.path) or files.exists(f"{target.path}.index"):
         _check_overwrite(target)
-    files.check_can_be_made(target.path)
 
 
 @contextlib.contextmanager

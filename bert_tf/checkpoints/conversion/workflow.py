@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from bert_tf import locks
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import formats
@@ -52,6 +53,15 @@ def convert(
     target = target_module.target_of(
         options.target, options.target_format, overwrite=options.overwrite
     )
+    with locks.output_file(target.path, flag="target"):
+        return _convert(options, target, progress)
+
+
+def _convert(
+    options: conversion_options.ConvertCheckpointOptions,
+    target: target_module.Target,
+    progress: progress_module.Progress,
+) -> report.Conversion:
     writer = formats.module_of(options.target_format)
     source = conversion_source.open_source(options, progress=progress)
     _check_attention(source, options.target_format)

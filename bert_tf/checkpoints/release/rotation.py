@@ -58,7 +58,7 @@ def write_parts(
     """
     output_dir = os.fspath(output_dir)
     state_file.read(output_dir)
-    _remove_leftovers(output_dir)
+    _remove_unfinished(output_dir)
     bundle.save(_prefix(output_dir, step), tensors)
 
 
@@ -92,6 +92,26 @@ def commit(output_dir: str | os.PathLike[str], step: int, keep_max: int = 5) -> 
     return prefix
 
 
+def remove_leftovers(output_dir: str | os.PathLike[str]) -> None:
+    """Removes what a killed run left: unfinished files, half-removed checkpoints.
+
+    Call it only while no other process writes to the folder.
+
+    Raises:
+        OSError: a file cannot be removed.
+        ValueError: the folder's `checkpoint` file is damaged.
+    """
+    output_dir = os.fspath(output_dir)
+    _remove_unfinished(output_dir)
+    state = state_file.read(output_dir)
+    prefixes = [p for p in state.prefixes if _is_beside(output_dir, p)] if state else []
+    broken = [p for p in _ours(prefixes[:-1]) if not state_file.is_complete(p)]
+    for path in broken:
+        _remove(path)
+    if broken:
+        state_file.write(output_dir, [path for path in prefixes if path not in broken])
+
+
 def latest(output_dir: str | os.PathLike[str]) -> str | None:
     """Returns the prefix of a folder's newest complete checkpoint, or None.
 
@@ -122,9 +142,12 @@ def _beyond(prefixes: Sequence[str], keep_max: int) -> list[str]:
     """Returns the checkpoints to remove: written by our runs and not the newest."""
     if not keep_max:
         return []
+    return _ours(prefixes)[:-keep_max]
+
+
+def _ours(prefixes: Sequence[str]) -> list[str]:
     # Any other checkpoint in the file was put there by the user.
-    ours = [p for p in prefixes if _STEP_NAME.fullmatch(os.path.basename(p))]
-    return ours[:-keep_max]
+    return [p for p in prefixes if _STEP_NAME.fullmatch(os.path.basename(p))]
 
 
 def _is_beside(folder: str, prefix: str) -> bool:
@@ -138,8 +161,7 @@ def _remove(prefix: str) -> None:
             files.remove(path)
 
 
-def _remove_leftovers(folder: str) -> None:
-    """Removes the unfinished files of a killed run."""
+def _remove_unfinished(folder: str) -> None:
     if files.is_folder(folder):
         bundle.remove_partial(folder, f".{_NAME}-")
         bundle.remove_partial(folder, f".{state_file.NAME}.")

@@ -21,6 +21,7 @@ from bert_tf.tasks.classification import predictions as classification_predictio
 from bert_tf.tasks.classification import run_setup
 from bert_tf.tasks.classification import scores
 from bert_tf.training import estimates
+from bert_tf.training import run_folder
 from bert_tf.training import selection
 
 logger = logging.getLogger(__name__)
@@ -40,9 +41,14 @@ def run(
     Raises:
         ValueError, OSError: options, data or checkpoint are invalid.
     """
-    lines = []
     if options.has_trials() and options.dry_run:
         return _trials_report(options, progress)
+    with run_folder.locked(options):
+        return _run(options, progress)
+
+
+def _run(options, progress):
+    lines = []
     if options.has_trials():
         lines.append(_run_trials(options, progress))
         if not options.do_predict:
@@ -61,7 +67,8 @@ def train(
 ) -> dict[str, float]:
     """Trains; returns {"loss", "global_step"}. See `run`."""
     options = fine_tuning_workflow.only_training(options.alone())
-    return Classification(options, progress=progress).train()
+    with run_folder.locked(options):
+        return Classification(options, progress=progress).train()
 
 
 def evaluate(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf import files
+from bert_tf import locks
 from bert_tf import progress as progress_module
 from bert_tf.tasks.feature_extraction import examples
 from bert_tf.tasks.feature_extraction import extraction
@@ -29,13 +30,13 @@ def run(
     num_lines = sum(1 for _ in files.read_lines(options.input_file))
     if not num_lines:
         raise ValueError(f"{options.input_file} is empty; expected one text per line.")
-    files.check_can_be_made(options.output_file)
-    extractor = extraction.Extractor(options, progress=progress)
-    lines = examples.read_examples(options.input_file)
-    with formats.open_writer(options, extractor.vocabulary) as write:
-        for index, extracted in enumerate(extractor.extract_each(lines), start=1):
-            write(extracted)
-            progress("extract", index, num_lines, unit="lines")
+    with locks.output_file(options.output_file):
+        extractor = extraction.Extractor(options, progress=progress)
+        lines = examples.read_examples(options.input_file)
+        with formats.open_writer(options, extractor.vocabulary) as write:
+            for index, extracted in enumerate(extractor.extract_each(lines), start=1):
+                write(extracted)
+                progress("extract", index, num_lines, unit="lines")
     return f"Vectors of {num_lines} lines are in {options.output_file}."
 
 

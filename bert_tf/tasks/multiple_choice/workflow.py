@@ -17,6 +17,7 @@ from bert_tf.tasks.multiple_choice import run_setup
 from bert_tf.tasks.multiple_choice import scores
 from bert_tf.tokenization import in_graph
 from bert_tf.training import estimates
+from bert_tf.training import run_folder
 
 SCORE_NAMES = ("eval_accuracy", "eval_loss")
 
@@ -35,7 +36,9 @@ def run(
     Raises:
         ValueError, OSError: options, data or checkpoint are invalid.
     """
-    return fine_tuning_workflow.run(MultipleChoice(options, progress=progress), options)
+    with run_folder.locked(options):
+        task_run = MultipleChoice(options, progress=progress)
+        return fine_tuning_workflow.run(task_run, options)
 
 
 def train(
@@ -45,7 +48,8 @@ def train(
 ) -> dict[str, float]:
     """Trains; returns {"loss", "global_step"}. See `run`."""
     options = fine_tuning_workflow.only_training(options)
-    return MultipleChoice(options, progress=progress).train()
+    with run_folder.locked(options):
+        return MultipleChoice(options, progress=progress).train()
 
 
 def evaluate(

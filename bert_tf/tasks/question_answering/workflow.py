@@ -43,6 +43,13 @@ def run(
     """
     if options.dry_run:
         return dry_run_report(options, progress=progress)
+    with run_folder.locked(options):
+        lines = _run(options, progress)
+    return "\n".join([*lines, fine_tuning_workflow.place_line(options)])
+
+
+def _run(options, progress):
+    """Does what the options say; returns the lines of the report."""
     lines = []
     if options.ensemble:
         answers = ensemble_answers(options, progress=progress)
@@ -61,7 +68,7 @@ def run(
         else:
             results = answering.evaluate(answers)
         lines += run_folder.score_lines(results)
-    return "\n".join([*lines, fine_tuning_workflow.place_line(options)])
+    return lines
 
 
 def train(
@@ -70,7 +77,9 @@ def train(
     progress: progress_module.Progress = progress_module.silent,
 ) -> dict[str, float]:
     """Trains; returns {"loss", "global_step"} of the last stage. See `run`."""
-    return _last_stage(fine_tuning_workflow.only_training(options), progress).train()
+    options = fine_tuning_workflow.only_training(options)
+    with run_folder.locked(options):
+        return _last_stage(options, progress).train()
 
 
 def evaluate(

@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import struct
+import weakref
 from collections.abc import Iterable
 from collections.abc import Iterator
 
@@ -31,6 +32,9 @@ _BYTES_PER_FLOAT = 4
 class PassageIndex:
     """Passage vectors in a file, read in blocks.
 
+    The file stays open, so the vectors remain the same even if another process replaces
+    the file.
+
     Args:
         path: the file.
 
@@ -48,10 +52,11 @@ class PassageIndex:
 
     def __init__(self, path: str):
         self._path = path
+        self._file = files.open_file(path, "rb")
+        weakref.finalize(self, self._file.close)
         try:
-            with files.open_file(path, "rb") as file:
-                (length,) = _LENGTH.unpack(file.read(_LENGTH.size))
-                header = json.loads(file.read(length))
+            (length,) = _LENGTH.unpack(self._file.read(_LENGTH.size))
+            header = json.loads(self._file.read(length))
             self.shape = tuple(header[TENSOR]["shape"])
             self.made_by = header["__metadata__"]
         except (struct.error, ValueError, KeyError, TypeError, MemoryError):
@@ -66,12 +71,11 @@ class PassageIndex:
     def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
         """Yields (index of the first row, float32 [at most 8192, H])."""
         num_rows, width = self.shape
-        with files.open_file(self._path, "rb") as file:
-            file.seek(self._start)
-            for first in range(0, num_rows, ROWS_PER_BLOCK):
-                count = min(ROWS_PER_BLOCK, num_rows - first)
-                data = file.read(count * width * _BYTES_PER_FLOAT)
-                yield first, np.frombuffer(data, "<f4").reshape(count, width)
+        for first in range(0, num_rows, ROWS_PER_BLOCK):
+            count = min(ROWS_PER_BLOCK, num_rows - first)
+            self._file.seek(self._start + first * width * _BYTES_PER_FLOAT)
+            data = self._file.read(count * width * _BYTES_PER_FLOAT)
+            yield first, np.frombuffer(data, "<f4").reshape(count, width)
 
     def _damaged(self) -> ValueError:
         return ValueError(
@@ -110,8 +114,8 @@ def fingerprint(
     }
 
 
-def is_made_by(folder: str, made_by: dict[str, str]) -> bool:
-    """Returns whether a folder has the vectors of a model and a corpus.
+def find(folder: str, made_by: dict[str, str]) -> PassageIndex | None:
+    """Returns the vectors of a model and a corpus, if a folder has them.
 
     Args:
         folder: path of the folder.
@@ -119,13 +123,19 @@ def is_made_by(folder: str, made_by: dict[str, str]) -> bool:
     """
     path = os.path.join(folder, VECTORS_FILE)
     if not files.exists(path) or not files.exists(os.path.join(folder, PASSAGES_FILE)):
-        return False
+        return None
     try:
-        found = PassageIndex(path).made_by
-    except ValueError:
-        return False  # A damaged file is recomputed.
+        index = PassageIndex(path)
+    except (FileNotFoundError, ValueError):
+        return None  # A damaged file is recomputed. Another process removes old ones.
     names = ("weights_sha256", "corpus_sha256", "vocabulary", "task")
-    return all(found.get(name) == made_by[name] for name in names)
+    is_right = all(index.made_by.get(name) == made_by[name] for name in names)
+    return index if is_right else None
+
+
+def is_made_by(folder: str, made_by: dict[str, str]) -> bool:
+    """Returns whether a folder has the vectors of a model and a corpus; see `find`."""
+    return find(folder, made_by) is not None
 
 
 def write(

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bert_tf import locks
 from bert_tf import progress as progress_module
 from bert_tf.modeling import heads
 from bert_tf.tasks.retrieval import corpus as corpus_module
@@ -65,16 +66,21 @@ class Retriever:
             checkpoint=self._checkpoint,
             corpus=corpus,
         )
-        if not passage_index.is_made_by(folder, made_by):
-            passage_index.write(
-                folder,
-                corpus,
-                self._encoder.passages(corpus.passages, progress=progress),
-                width=self._model.config.hidden_size,
-                made_by=made_by,
-            )
+        index = passage_index.find(folder, made_by)
+        if index is not None:
+            return index
         path = os.path.join(folder, passage_index.VECTORS_FILE)
-        return passage_index.PassageIndex(path)
+        with locks.output_file(path, waits=True):
+            # Another process may have written it meanwhile.
+            if not passage_index.is_made_by(folder, made_by):
+                passage_index.write(
+                    folder,
+                    corpus,
+                    self._encoder.passages(corpus.passages, progress=progress),
+                    width=self._model.config.hidden_size,
+                    made_by=made_by,
+                )
+            return passage_index.PassageIndex(path)
 
     def rank(
         self,

@@ -19,6 +19,7 @@ from bert_tf.tasks.retrieval import search as search_module
 from bert_tf.tasks.retrieval import source as retrieval_source
 from bert_tf.tokenization import in_graph
 from bert_tf.training import estimates
+from bert_tf.training import run_folder
 
 # Prefix of the bi-encoder's scores, which show what the cross-encoder gained.
 RETRIEVED = "eval_retrieved_"
@@ -43,7 +44,9 @@ def run(
             checkpoint contradict each other.
         ImportError: `options.search` needs a package that is not installed.
     """
-    return fine_tuning_workflow.run(Retrieval(options, progress=progress), options)
+    with run_folder.locked(options):
+        task_run = Retrieval(options, progress=progress)
+        return fine_tuning_workflow.run(task_run, options)
 
 
 def train(
@@ -53,7 +56,8 @@ def train(
 ) -> dict[str, float]:
     """Trains; returns {"loss", "global_step"}. See `run`."""
     options = fine_tuning_workflow.only_training(options)
-    return Retrieval(options, progress=progress).train()
+    with run_folder.locked(options):
+        return Retrieval(options, progress=progress).train()
 
 
 def evaluate(

@@ -45,7 +45,9 @@ def run(
             checkpoint contradict each other.
         ImportError: scoring entities needs seqeval, which is not installed.
     """
-    return fine_tuning_workflow.run(Tagging(options, progress=progress), options)
+    with run_folder.locked(options):
+        task_run = Tagging(options, progress=progress)
+        return fine_tuning_workflow.run(task_run, options)
 
 
 def train(
@@ -55,7 +57,8 @@ def train(
 ) -> dict[str, float]:
     """Trains; returns {"loss", "global_step"}. See `run`."""
     options = fine_tuning_workflow.only_training(options)
-    return Tagging(options, progress=progress).train()
+    with run_folder.locked(options):
+        return Tagging(options, progress=progress).train()
 
 
 def evaluate(
