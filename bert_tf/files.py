@@ -6,6 +6,7 @@ process is killed half-way.
 """
 
 import contextlib
+import errno
 import glob
 import json
 import os
@@ -23,6 +24,15 @@ from bert_tf import file_errors
 AnyPath = str | os.PathLike[str]
 # Suffix of the files beside TFRecord files. Globs such as `tf_examples*` skip them.
 SIDE_FILE_SUFFIX = ".index.npz"
+# What can be wrong with a disk.
+_WRITE_ERRORS = (
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EROFS,
+    errno.EACCES,
+    errno.EIO,
+)
 # A file that `complete_or_absent` has not finished.
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}\.partial", re.DOTALL)
 
@@ -214,6 +224,18 @@ def _remove_unless_locked(path: str) -> None:
     with contextlib.suppress(OSError), open(path, "ab") as file:
         if try_lock(file):
             os.remove(path)
+
+
+def reason_of(error: BaseException) -> str:
+    """Returns why a write failed, in the system's words if a library quotes them.
+
+    TensorFlow, HDF5 and others wrap "No space left on device" into their internals.
+    """
+    text = str(getattr(error, "message", None) or error)
+    for number in _WRITE_ERRORS:
+        if os.strerror(number).lower() in text.lower():
+            return os.strerror(number)
+    return text.split("\n")[0].split(" [Op:")[0].rstrip(".")[:200]
 
 
 def try_lock(file: IO[Any]) -> bool | None:

@@ -174,9 +174,8 @@ def _describe_this_process(file: IO[Any]) -> None:
         "since": time.strftime("%Y-%m-%d %H:%M:%S %z"),
     }
     with contextlib.suppress(OSError):  # On a full disk the lock holds all the same.
-        file.truncate(0)
-        file.write(json.dumps(holder).encode())
-        file.flush()
+        os.truncate(file.fileno(), 0)
+        os.write(file.fileno(), json.dumps(holder).encode())
 
 
 def _holder(lock_file: str) -> str:

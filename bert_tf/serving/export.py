@@ -137,7 +137,8 @@ def _save(module, folder, export_dir):
     try:
         tf.saved_model.save(module, folder, signatures=module.functions)
     except tf.errors.OpError as error:
-        raise OSError(f"{export_dir} cannot be written: {error.message}.") from error
+        reason = files.reason_of(error)
+        raise OSError(f"{export_dir} cannot be written: {reason}.") from error
 
 
 @contextlib.contextmanager

@@ -300,10 +300,9 @@ class RunFolder:
         try:
             yield
         except (OSError, tf.errors.OpError) as error:
-            reason = getattr(error, "strerror", None) or "disk full or unreachable"
             raise OSError(
-                f"{self.path}: cannot write the run's log: {reason}. The checkpoints "
-                "are unaffected."
+                f"{self.path}: cannot write the run's log: {files.reason_of(error)}. "
+                "The checkpoints are unaffected."
             ) from error
 
     def _writer(self, tag):

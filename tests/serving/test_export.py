@@ -227,7 +227,7 @@ def test_a_failed_export_leaves_nothing(single_run, tmp_path, monkeypatch, place
         monkeypatch.setattr(export, "RUN_FILES", ("task.json", "gone.txt"))
     with pytest.raises(OSError, match=r"disk full|gone\.txt"):
         export.export_saved_model(single_run, str(tmp_path / "new" / "1"))
-    assert list((tmp_path / "new").iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_interrupted_export_leaves_nothing(single_run, tmp_path, monkeypatch):

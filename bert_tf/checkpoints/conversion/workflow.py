@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from bert_tf import files
 from bert_tf import locks
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
@@ -159,8 +160,7 @@ def _clear_errors(target: target_module.Target) -> Iterator[None]:
     try:
         yield
     except (tf.errors.OpError, OSError) as error:
-        reason = getattr(error, "message", None) or str(error)
-        reason = reason.split("\n")[0].rstrip(".")
+        reason = files.reason_of(error)
         raise OSError(f"{target.path} cannot be written: {reason}.") from error
 
 

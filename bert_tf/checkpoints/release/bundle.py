@@ -225,7 +225,7 @@ def _clear_read_errors(prefix: str) -> Iterator[None]:
     try:
         yield
     except (tf.errors.OpError, IndexError, RuntimeError, ValueError) as error:
-        reason = _first_line(error)
+        reason = files.reason_of(error)
         raise ValueError(
             f"The checkpoint {prefix} cannot be read: it is damaged or truncated "
             f"({reason}); copy it again{_older(prefix)}."
@@ -249,18 +249,8 @@ def _older(prefix: str) -> str:
 def _clear_write_errors(prefix: str) -> Iterator[None]:
     try:
         yield
-    except tf.errors.ResourceExhaustedError as error:
-        raise OSError(
-            f"The checkpoint {prefix} cannot be written: the disk or the memory is "
-            f"full ({_first_line(error)}); earlier checkpoints are unchanged."
-        ) from error
     except tf.errors.OpError as error:
         raise OSError(
-            f"The checkpoint {prefix} cannot be written ({_first_line(error)}); "
-            "check the folder and its permissions."
+            f"The checkpoint {prefix} cannot be written: {files.reason_of(error)}. "
+            "Earlier checkpoints are unchanged."
         ) from error
-
-
-def _first_line(error: Exception) -> str:
-    message = getattr(error, "message", None) or str(error)
-    return message.split("\n")[0].split(" [Op:")[0].rstrip(".")[:200]

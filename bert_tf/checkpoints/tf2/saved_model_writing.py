@@ -69,7 +69,8 @@ def write(source: source_module.Source, folder: str) -> None:
         try:
             tf.saved_model.save(module, folder, signatures={"ids": module.signature})
         except tf.errors.OpError as error:
-            raise OSError(f"{folder} cannot be written: {error.message}.") from error
+            reason = files.reason_of(error)
+            raise OSError(f"{folder} cannot be written: {reason}.") from error
 
 
 def library_outputs(

@@ -672,7 +672,7 @@ def test_what_a_killed_conversion_left_goes_with_the_next_one(
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert not target.exists()
-    assert len(os.listdir(tmp_path)) == 2
+    assert len(os.listdir(tmp_path)) == 3  # Source, unfinished target, lock.
     conversion_workflow.convert(options(released_folder, target))
     assert sorted(os.listdir(tmp_path)) == ["new", released_folder.name]
 

@@ -135,7 +135,7 @@ def test_a_failing_write_leaves_nothing_behind(tmp_path, monkeypatch):
         raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
 
     monkeypatch.setattr(tf.raw_ops, "SaveV2", fail)
-    with pytest.raises(OSError, match=r"disk or the memory is full \(No space left"):
+    with pytest.raises(OSError, match="cannot be written: No space left on device"):
         bundle.save(tmp_path / "model.ckpt", {"a": np.zeros(3, "float32")})
     assert len(os.listdir(tmp_path)) == 2
     np.testing.assert_array_equal(
@@ -165,9 +165,12 @@ def full_disk(tmp_path):
 def test_a_full_disk_is_named_and_the_last_checkpoint_stays(full_disk):
     bundle.save(full_disk / "model.ckpt-1", TENSORS)
     big = {"big": np.zeros(1 << 20, "float32")}
-    with pytest.raises(OSError, match=r"model\.ckpt-2 cannot be written") as error:
+    with pytest.raises(OSError, match="cannot be written") as error:
         bundle.save(full_disk / "model.ckpt-2", big)
-    assert "full" in str(error.value)
+    assert str(error.value) == (
+        f"The checkpoint {full_disk / 'model.ckpt-2'} cannot be written: No space left "
+        "on device. Earlier checkpoints are unchanged."
+    )
     assert sorted(os.listdir(full_disk)) == [
         "model.ckpt-1.data-00000-of-00001",
         "model.ckpt-1.index",
