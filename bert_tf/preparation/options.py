@@ -18,7 +18,7 @@ class PrepareCorpusOptions(execution.RunnerOptions):
     """
 
     after_interrupt: ClassVar[str] = (
-        "Finished parts are kept; run the same command again to continue."
+        "Any finished parts are kept; run the same command again to continue."
     )
 
     input_file: tuple[str, ...] = option(

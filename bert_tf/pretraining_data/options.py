@@ -79,7 +79,7 @@ class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
     """
 
     after_interrupt: ClassVar[str] = (
-        "Finished parts are kept; run the same command again to continue."
+        "Any finished parts are kept; run the same command again to continue."
     )
 
     input_file: tuple[str, ...] = option(

@@ -485,8 +485,8 @@ def test_ctrl_c_while_workers_start_ends_in_one_line(golden, tmp_path):
         os.killpg(running.pid, signal.SIGINT)
         _, stderr = running.communicate(timeout=60)
     assert stderr.splitlines()[-1] == (
-        "create_pretraining_data: interrupted. Finished parts are kept; run the same "
-        "command again to continue."
+        "create_pretraining_data: interrupted. Any finished parts are kept; run the "
+        "same command again to continue."
     )
     assert "Traceback" not in stderr
     assert running.returncode == 130
