@@ -1,5 +1,6 @@
 """Writes `.keras` and `.weights.h5` files, with Keras."""
 
+import errno
 import json
 import os
 import shutil
@@ -21,6 +22,7 @@ from bert_tf.checkpoints.keras_files import settings as settings_module
 # A pooler that other formats leave out is initialized, the same way in every file.
 _POOLER_SEED = 12345
 _CHUNK_BYTES = 1 << 20
+_OVERHEAD_BYTES = 1 << 18  # At most, of HDF5 and of the settings.
 
 
 def placement(source: source_module.Source) -> source_module.Placement:
@@ -65,6 +67,7 @@ def write(source: source_module.Source, path: str | os.PathLike[str]) -> None:
     if beside is not None:
         files.make_folders(beside)
     with tempfile.TemporaryDirectory(dir=beside, prefix=".keras.") as folder:
+        _check_room(model, folder, path)
         saved = os.path.join(folder, f"saved{suffix}")
         if suffix == archive.ARCHIVE_SUFFIX:
             model.save(saved)
@@ -74,6 +77,16 @@ def write(source: source_module.Source, path: str | os.PathLike[str]) -> None:
             _add_settings(saved, source)
             with open(saved, "rb") as old, files.complete_or_absent(path, "wb") as new:
                 shutil.copyfileobj(old, new)
+
+
+def _check_room(model: Any, folder: str, path: str) -> None:
+    """Raises an OSError if the disk is too small for a file and its copy.
+
+    Where the disk becomes full, HDF5 crashes the process instead of raising an error.
+    """
+    num_bytes = sum(weight.numpy().nbytes for weight in model.weights)
+    if shutil.disk_usage(folder).free < 2 * (num_bytes + _OVERHEAD_BYTES):
+        raise OSError(f"{path}: cannot be written: {os.strerror(errno.ENOSPC)}.")
 
 
 def _model_of(source: source_module.Source) -> Any:

@@ -702,7 +702,12 @@ def small_disk(tmp_path):
 
 @pytest.mark.parametrize(
     "target_format, name",
-    [("bert", "new"), ("hugging_face", "new"), ("keras", "new.keras")],
+    [
+        ("bert", "new"),
+        ("hugging_face", "new"),
+        ("keras", "new.keras"),
+        ("keras", "new.weights.h5"),
+    ],
 )
 def test_a_full_disk_is_named_and_nothing_stays(
     released_folder, small_disk, target_format, name
