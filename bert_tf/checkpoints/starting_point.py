@@ -129,8 +129,12 @@ def complete_source(
     warning = None
     if vocabulary is not None:
         config.check_vocabulary_size(len(vocabulary))
-    if vocabulary is not None and vocab_file is not None and source is not None:
-        warning = vocabulary_checks.check_given(vocabulary, vocab_file, source)
+    if vocabulary is not None and vocab_file is not None:
+        warning = (
+            vocabulary_checks.check_new(vocabulary, vocab_file, config)
+            if source is None
+            else vocabulary_checks.check_given(vocabulary, vocab_file, source)
+        )
     return StartingPoint(
         config=config,
         vocabulary=vocabulary,

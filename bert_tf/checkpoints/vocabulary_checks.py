@@ -14,6 +14,7 @@ from bert_tf import files
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
+from bert_tf.modeling import config as config_module
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 logger = logging.getLogger(__name__)
@@ -60,10 +61,7 @@ def check_given(
     own = source.vocabulary
     if own is None or _own_fault(source) is not None:
         _check_fingerprint(vocabulary, path, source)
-        warning = _size_warning(vocabulary, path, source)
-        if warning is not None:
-            logger.warning("%s", warning)
-        return warning
+        return _size_warning(vocabulary, path, source)
     wrong = [
         index
         for index, token in enumerate(own.tokens)
@@ -82,6 +80,30 @@ def check_given(
         f"{path} is not the vocabulary of {source.path}: {found} ({len(wrong):,} of "
         f"{len(own):,} ids differ); omit --vocab_file to use the one beside the "
         "checkpoint. Only [unused] pieces may be replaced."
+    )
+
+
+def check_new(
+    vocabulary: vocabulary_module.Vocabulary,
+    path: str,
+    config: config_module.BertConfig,
+) -> str | None:
+    """Compares a vocabulary with the configuration of a model without weights.
+
+    Args:
+        vocabulary: the given vocabulary.
+        path: its file, for messages.
+        config: the configuration.
+
+    Returns:
+        A warning, which is also logged, or None.
+    """
+    num_pieces, num_rows = len(vocabulary), config.vocab_size
+    if num_pieces >= num_rows or _is_padded(num_pieces, num_rows):
+        return None
+    return _logged(
+        f"{path} has {num_pieces:,} pieces, but vocab_size of the configuration is "
+        f"{num_rows:,}; the other rows of the embedding table will never be used."
     )
 
 
@@ -131,7 +153,7 @@ def _size_warning(
             "matching one as --vocab_file. If the last rows are unused, add a line "
             "such as [unused1] to the vocabulary for each of them."
         )
-    return (
+    return _logged(
         f"{found}. That is right only if the table was padded; there is no vocabulary "
         "beside the checkpoint to compare it with."
     )
@@ -144,6 +166,11 @@ def _is_run(source: source_module.Source) -> bool:
     """
     task_file = os.path.join(_folder(source), companion_files.TASK_FILE)
     return source.format == "bert" and files.exists(task_file)
+
+
+def _logged(warning: str) -> str:
+    logger.warning("%s", warning)
+    return warning
 
 
 def _folder(source: source_module.Source) -> str:

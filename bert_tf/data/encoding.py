@@ -24,6 +24,7 @@ _VALUE_TAG = 0x12
 _FLOAT_LIST_TAG = 0x12
 _INT64_LIST_TAG = 0x1A
 _PACKED_TAG = 0x0A
+_MAX_VARINT_BYTES = 10  # Of 64 bits.
 # Varints of smaller numbers, such as the ids of usual vocabularies, come from a table.
 _MAX_TABLE_BITS = 18
 _TABLE_WIDTH = 4
@@ -134,11 +135,19 @@ def _decode_feature(feature):
 
 
 def _decode_varints(data):
-    numbers, place = [], 0
-    while place < len(data):
-        number, place = _read_varint(data, place)
-        numbers.append(number)
-    return numbers
+    """Returns the numbers of a packed list. A byte holds 7 bits, the lowest first."""
+    values = np.frombuffer(data, np.uint8).astype(np.uint64)
+    if not len(values):
+        return []
+    if values[-1] >= 0x80:
+        raise IndexError("the last number is cut off")
+    ends = np.flatnonzero(values < 0x80)
+    starts = np.concatenate([[0], ends + 1])[:-1]
+    place = np.arange(len(values)) - np.repeat(starts, ends - starts + 1)
+    if place.max() >= _MAX_VARINT_BYTES:
+        raise IndexError("a number has too many bytes")
+    bits = (values & np.uint64(0x7F)) << (np.uint64(7) * place.astype(np.uint64))
+    return np.add.reduceat(bits, starts).tolist()
 
 
 def _read_varint(data, place):

@@ -3,11 +3,14 @@
 import logging
 from typing import Any
 
+import numpy as np
+
 from bert_tf import files
 
 logger = logging.getLogger(__name__)
 
-# Records to check if no side file records the vocabulary.
+_Range = tuple[float, float]  # The smallest and the largest allowed value.
+# Records whose values are checked, spread over all files.
 _RECORDS_SAMPLED = 1000
 # The column whose length an option of `create_pretraining_data` determines.
 _COLUMN_OF = {
@@ -76,26 +79,87 @@ def check_vocabulary(record_files: Any, vocabulary: Any) -> None:
 
 
 def check_ids(record_files: Any, vocab_size: int | None) -> None:
-    """Checks that all ids are below `vocab_size`; None accepts any.
+    """Checks the size of the vocabulary, if a side file records it.
 
-    Without a side file that records the size of the vocabulary, this checks the ids of
-    a sample of records.
+    Args:
+        record_files: `tfrecord.RecordFiles`.
+        vocab_size: the size that all ids must be below; None accepts any.
 
     Raises:
-        ValueError: an id is too large.
+        ValueError: the records were written with a larger vocabulary.
     """
-    if vocab_size is None:
-        return
     got = record_files.metadata.get("vocab_size")
-    if got is None:
-        step = max(1, record_files.num_records // _RECORDS_SAMPLED)
-        got = 1 + max(
-            int(record_files.decoded(index)["input_ids"].max(initial=0))
-            for index in range(0, record_files.num_records, step)
-        )
-    if got > vocab_size:
+    if None not in (vocab_size, got) and got > vocab_size:
         raise ValueError(
-            f"{record_files.paths[0]} was written with a vocabulary of at least {got} "
-            f"pieces, expected at most {vocab_size} (vocab_size of the config); use "
-            "the configuration for that vocabulary, or create the records again."
+            f"{record_files.paths[0]} was written with a vocabulary of {got} pieces, "
+            f"expected at most {vocab_size} (vocab_size of the config); use the "
+            "configuration for that vocabulary, or create the records again."
         )
+
+
+def check_values(
+    record_files: Any,
+    *,
+    vocab_size: int | None,
+    type_vocab_size: int | None,
+    max_position_embeddings: int | None,
+) -> None:
+    """Checks the smallest and largest value of each column in a sample of records.
+
+    On accelerators, ids beyond a table give wrong vectors or NaN, and no error.
+
+    Args:
+        record_files: `tfrecord.RecordFiles`.
+        vocab_size: rows of the embedding table; None accepts any ids.
+        type_vocab_size: number of segments; None accepts any.
+        max_position_embeddings: number of positions; None accepts any.
+
+    Raises:
+        ValueError: a value is out of range, or a mask is empty.
+    """
+    limits = _limits(record_files.schema, vocab_size) | {
+        "segment_ids": _below(type_vocab_size),
+        "position_ids": _below(max_position_embeddings),
+    }
+    total = record_files.num_records
+    sample = np.linspace(0, total - 1, min(total, _RECORDS_SAMPLED)).astype(np.int64)
+    for index in sample.tolist():
+        for name, values in record_files.decoded(index).items():
+            low, high = limits.get(name, (-np.inf, np.inf))
+            wrong = values[~((values >= low) & (values <= high))]
+            fault = None
+            if wrong.size:
+                end = "or more" if high == np.inf else f"to {high:g}"
+                fault = f"has {name} {wrong[0]}, expected {low:g} {end}"
+            elif name == "input_mask" and not values.any():
+                fault = "has an empty input_mask, expected a 1 for each piece"
+            if fault is not None:
+                raise ValueError(
+                    f"{record_files.place(index)} {fault}; create the records again, "
+                    "or use the configuration and vocabulary that they were created "
+                    "for."
+                )
+
+
+def _limits(schema: Any, vocab_size: int | None) -> dict[str, _Range]:
+    """Returns {column: (smallest value, largest value)}."""
+    ids, flags = _below(vocab_size), (0, 1)
+    positions = _below(schema["input_ids"].length if "input_ids" in schema else None)
+    sequences = (0, np.inf)
+    if "cls_positions" in schema:
+        sequences = (0, schema["cls_positions"].length)
+    return {
+        "input_ids": ids,
+        "input_mask": flags,
+        "masked_lm_positions": positions,
+        "masked_lm_ids": ids,
+        "masked_lm_weights": flags,
+        "next_sentence_labels": flags,
+        "word_starts": flags,
+        "sequence_ids": sequences,
+        "cls_positions": positions,
+    }
+
+
+def _below(size: int | None) -> _Range:
+    return (0, np.inf if size is None else size - 1)

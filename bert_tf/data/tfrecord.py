@@ -190,17 +190,24 @@ class RecordFiles:
         max_predictions_per_seq: int | None = None,
         vocab_size: int | None = None,
         vocabulary: Any = None,
+        type_vocab_size: int | None = None,
+        max_position_embeddings: int | None = None,
     ) -> None:
         """Checks that the records suit a run. None accepts any value.
+
+        The values of the columns are checked in a sample of 1,000 records.
 
         Args:
             max_seq_length: the expected length of `input_ids`.
             max_predictions_per_seq: the expected length of `masked_lm_positions`.
             vocab_size: the size that all ids must be below.
             vocabulary: the expected `Vocabulary`.
+            type_vocab_size: the number that all segment ids must be below.
+            max_position_embeddings: the same for positions.
 
         Raises:
-            ValueError: the records were written with a different value.
+            ValueError: the records were written with a different value, or a column has
+                a value out of range.
         """
         record_checks.check_length(self, "max_seq_length", max_seq_length)
         record_checks.check_length(
@@ -210,6 +217,19 @@ class RecordFiles:
         if vocabulary is not None:
             vocab_size = min(vocab_size or len(vocabulary), len(vocabulary))
         record_checks.check_ids(self, vocab_size)
+        record_checks.check_values(
+            self,
+            vocab_size=vocab_size,
+            type_vocab_size=type_vocab_size,
+            max_position_embeddings=max_position_embeddings,
+        )
+
+    def place(self, index: int) -> str:
+        """Returns "file: record 3 (at byte 200)" for messages; records count from 1."""
+        path, offset = self._place(index)
+        file = self.paths.index(path)
+        number = index + 1 - (int(self._ends[file - 1]) if file else 0)
+        return f"{path}: record {number:,} (at byte {offset:,})"
 
     def _agreed(self, indices):
         """Returns schema and metadata after checking that all files agree."""

@@ -8,6 +8,7 @@ from bert_tf import files
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import vocabulary_checks
+from bert_tf.data import record_checks
 from bert_tf.data import tfrecord
 from bert_tf.pretraining import dynamic_masking
 from bert_tf.pretraining import model_setup
@@ -215,6 +216,8 @@ class Pretraining:
             max_predictions_per_seq=max_predictions,
             vocab_size=self.config.vocab_size,
             vocabulary=self.vocabulary,
+            type_vocab_size=self.config.type_vocab_size,
+            max_position_embeddings=self.config.max_position_embeddings,
         )
         return records
 
@@ -298,7 +301,7 @@ def _recorded_vocabulary(records, source):
         )
         return None
     recorded = vocabulary_module.Vocabulary.load(path)
-    records.check(vocabulary=recorded)
+    record_checks.check_vocabulary(records, recorded)
     if source is not None:
         vocabulary_checks.check_given(recorded, path, source)
     return recorded

@@ -11,6 +11,7 @@ from bert_tf.data import crc32c
 from bert_tf.data import record_index
 from bert_tf.data import schema as schema_module
 from bert_tf.data import tfrecord
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
 SCHEMA = schema_module.pretraining(8, 2)
 METADATA = {
@@ -37,7 +38,7 @@ def columns(num_rows, first=0):
         "input_mask": zeros + 1,
         "segment_ids": zeros,
         "masked_lm_positions": np.tile([1, 2], (num_rows, 1)),
-        "masked_lm_ids": np.tile([5, 200], (num_rows, 1)),
+        "masked_lm_ids": np.tile([5, 20], (num_rows, 1)),
         "masked_lm_weights": np.ones((num_rows, 2), np.float32),
         "next_sentence_labels": rows % 2,
     }
@@ -285,7 +286,7 @@ def test_files_of_two_vocabularies_are_refused(tmp_path):
     [
         ({"max_seq_length": 16}, "max_seq_length 8, expected 16; pass --max_seq_len"),
         ({"max_predictions_per_seq": 3}, "max_predictions_per_seq 2, expected 3"),
-        ({"vocab_size": 29}, "at least 30 pieces, expected at most 29"),
+        ({"vocab_size": 29}, "a vocabulary of 30 pieces, expected at most 29"),
         (
             {"vocabulary": FakeVocabulary(fingerprint="ba2")},
             r"a different vocabulary \(v.txt, 30 pieces\)",
@@ -312,8 +313,81 @@ def test_check_accepts_what_fits(tmp_path):
 def test_check_looks_at_the_ids_where_no_vocabulary_is_known(tmp_path, golden):
     records = tfrecord.RecordFiles([golden / "default.tfrecord"])
     records.check(vocab_size=288)
-    with pytest.raises(ValueError, match="expected at most 100"):
+    with pytest.raises(ValueError, match=r"has input_ids \d+, expected 0 to 99; cre"):
         records.check(vocab_size=100)
+
+
+def example(**changes):
+    """An Example as the release writes them, of 4 positions and 1 masked one."""
+    columns = {
+        "input_ids": [7, 20, 8, 0],
+        "input_mask": [1, 1, 1, 0],
+        "segment_ids": [0, 0, 1, 0],
+        "masked_lm_positions": [1],
+        "masked_lm_ids": [20],
+        "masked_lm_weights": [1.0],
+        "next_sentence_labels": [1],
+    } | changes
+    features = {
+        name: tf.train.Feature(float_list=tf.train.FloatList(value=values))
+        if name == "masked_lm_weights"
+        else tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+        for name, values in columns.items()
+    }
+    return tf.train.Example(features=tf.train.Features(feature=features))
+
+
+@pytest.mark.parametrize(
+    "column, values, message",
+    [
+        ("input_ids", [7, -1, 8, 0], "has input_ids -1, expected 0 to 29"),
+        ("input_ids", [7, 2**32, 8, 0], "has input_ids 4294967296, expected 0 to 29"),
+        ("input_ids", [7, 30, 8, 0], "has input_ids 30, expected 0 to 29"),
+        ("input_mask", [1, 1, 2, 0], "has input_mask 2, expected 0 to 1"),
+        ("input_mask", [0, 0, 0, 0], "has an empty input_mask"),
+        ("segment_ids", [0, 0, 9, 0], "has segment_ids 9, expected 0 to 1"),
+        ("masked_lm_positions", [4], "has masked_lm_positions 4, expected 0 to 3"),
+        ("masked_lm_ids", [30], "has masked_lm_ids 30, expected 0 to 29"),
+        ("masked_lm_weights", [-1.0], r"has masked_lm_weights -1\.0, expected 0 to 1"),
+        ("masked_lm_weights", [np.nan], "has masked_lm_weights nan, expected 0 to 1"),
+        ("next_sentence_labels", [2], "has next_sentence_labels 2, expected 0 to 1"),
+    ],
+)
+def test_a_value_out_of_range_is_named_with_its_record(
+    tmp_path, column, values, message
+):
+    paths = [str(tmp_path / "a"), str(tmp_path / "b")]
+    written = {paths[0]: [example()] * 3, paths[1]: [example()] * 2}
+    written[paths[1]].append(example(**{column: values}))
+    for path, examples in written.items():
+        with tf.io.TFRecordWriter(path) as writer:
+            for one in examples:
+                writer.write(one.SerializeToString())
+    model = {"vocab_size": 30, "type_vocab_size": 2, "max_position_embeddings": 4}
+    tfrecord.RecordFiles(paths[:1]).check(**model)
+    place = rf"/b: record 3 \(at byte \d+\) {message}"
+    with pytest.raises(ValueError, match=place):
+        tfrecord.RecordFiles(paths).check(**model)
+
+
+def test_packed_rows_have_their_own_limits(tmp_path):
+    packed = {"sequence_ids": [1, 1, 2, 0], "cls_positions": [0, 2]}
+    path = str(tmp_path / "a")
+    with tf.io.TFRecordWriter(path) as writer:
+        one = example(**packed, position_ids=[0, 1, 2, 0], next_sentence_labels=[0, 1])
+        writer.write(one.SerializeToString())
+    records = tfrecord.RecordFiles([path])
+    records.check(max_position_embeddings=3)
+    with pytest.raises(ValueError, match="has position_ids 2, expected 0 to 1"):
+        records.check(max_position_embeddings=2)
+
+
+def test_records_without_a_side_file_do_not_know_their_vocabulary(golden, caplog):
+    records = tfrecord.RecordFiles([golden / "default.tfrecord"])
+    records.check(vocabulary=vocabulary_module.Vocabulary.load(golden / "vocab.txt"))
+    [warning] = caplog.messages
+    assert "has no side file" in warning
+    assert "not known whether it was written with this vocabulary" in warning
 
 
 def test_a_file_that_is_no_side_file_is_refused(tmp_path):

@@ -418,6 +418,13 @@ def test_another_vocabulary_is_refused(pretrain, golden, tmp_path, run_tool):
     done = pretrain(do_train=True, input_file=records, vocab_file=other)
     assert done.exit_code == 1
     assert "a different vocabulary" in done.stderr.strip().splitlines()[-1]
+    # Neither are records of another vocabulary than that of a run to resume.
+    done = pretrain(do_train=True, vocab_file=other, num_train_steps=2)
+    assert done.exit_code == 0, done.stderr
+    assert "not known whether it was written with this vocabulary" in done.stderr
+    done = pretrain(do_train=True, input_file=records, num_train_steps=4)
+    assert done.exit_code == 1
+    assert "contains a run with a different vocabulary" in done.stderr
 
 
 def test_a_vocabulary_larger_than_the_model_is_refused(pretrain, golden, tmp_path):

@@ -47,6 +47,27 @@ def test_the_evaluation_has_the_releases_keys(weather_run):
     assert results["global_step"] == 60  # int(24 / 8 * 20)
 
 
+def test_a_run_is_applied_only_with_its_own_vocabulary(
+    weather_run, tmp_path, weather_options
+):
+    run = tmp_path / "run"
+    shutil.copytree(weather_run, run)
+    tokens = (run / "vocab.txt").read_text().splitlines()
+    swapped = [*tokens[:-2], tokens[-1], tokens[-2]]
+    (tmp_path / "own.txt").write_text("\n".join(swapped) + "\n")
+    options = weather_options(
+        run, do_train=False, do_eval=True, vocab_file=str(tmp_path / "own.txt")
+    )
+    with pytest.raises(ValueError, match="contains a run with a different vocabulary"):
+        classification_workflow.run(options)
+    shutil.copy(tmp_path / "own.txt", run / "vocab.txt")
+    options = dataclasses.replace(options, vocab_file=None)
+    with pytest.raises(ValueError, match="a line was changed, lost or added"):
+        classification_workflow.run(options)
+    with pytest.raises(ValueError, match="a line was changed, lost or added"):
+        bert_tf.load(run)
+
+
 def test_evaluation_while_training_is_logged(weather_run):
     text = (weather_run / "metrics.jsonl").read_text()
     lines = [json.loads(line) for line in text.splitlines()]
