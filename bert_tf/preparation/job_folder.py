@@ -14,7 +14,14 @@ from bert_tf.preparation import options as preparation_options
 REPORT = "report.json"
 _FOLDER = ".prepare_corpus"
 _JOB = "job.json"
-_SHARD = re.compile(r"corpus-\d{5}-of-\d{5}\.txt$")
+_SHARD = re.compile(r"corpus-\d{5}-of-\d{5}\.txt")
+# What this tool writes into the folder: the job, parts, masks, statistics, and the
+# unfinished files of all of these.
+_OWN = re.compile(
+    r"(?P<dot>\.)?(?:job\.json|shard-\d{5}\.npz"
+    r"|\d{6}\.(?:txt|paragraphs|documents|signatures|json|kept))"
+    r"(?(dot)\.[0-9a-f]{32}\.partial)"
+)
 _UNFINISHED = re.compile(r"\.(?:corpus-\d{5}-of-\d{5}\.txt|report\.json)\..*\.partial$")
 # Options that do not affect the corpus.
 _FREE = ("num_workers", "output_dir", "runner", "pipeline_options")
@@ -42,7 +49,7 @@ class JobFolder:
         self.path = os.path.join(options.output_dir, _FOLDER)
         self.fingerprint = _fingerprint(options, units)
         self._check_not_foreign()
-        if self._job().get("fingerprint") != self.fingerprint:
+        if self._job()["fingerprint"] != self.fingerprint:
             self.remove()
             self._save({"fingerprint": self.fingerprint, "files": self._written()})
 
@@ -53,23 +60,24 @@ class JobFolder:
             names: the names of the files that will be written.
         """
         job = self._job()
-        if job.get("writes") == names:
+        if job["writes"] == names:
             return
-        for name in [REPORT, *sorted({*job["files"], *job.get("writes", [])})]:
+        for name in [REPORT, *sorted({*job["files"], *job["writes"]})]:
             path = os.path.join(self.output_dir, name)
             if files.exists(path):
                 files.remove(path)
         self._save({**job, "writes": names})
 
     def remove(self) -> None:
-        """Removes the folder with its contents."""
+        """Removes the folder with the files that this tool wrote into it."""
         if not files.exists(self.path):
             return
         self._remove_unfinished()
         # The job file is removed first: the next run discards a folder without it.
         names = files.list_folder(self.path)
         for name in sorted(names, key=lambda name: name != _JOB):
-            files.remove(os.path.join(self.path, name))
+            if _OWN.fullmatch(name):
+                files.remove(os.path.join(self.path, name))
         if not files.is_remote(self.path):
             with contextlib.suppress(OSError):
                 os.rmdir(self.path)
@@ -83,9 +91,9 @@ class JobFolder:
     def _check_not_foreign(self):
         if not files.exists(self.output_dir):
             return
-        known = {*self._written(), *self._job().get("writes", [])}
+        known = self._written()
         for name in files.list_folder(self.output_dir):
-            if _SHARD.match(name) and name not in known:
+            if _SHARD.fullmatch(name) and name not in known:
                 raise ValueError(
                     f"--output_dir: {self.output_dir} contains {name}, which is not "
                     f"listed in a {REPORT} there; choose another folder, or remove "
@@ -93,31 +101,40 @@ class JobFolder:
                 )
 
     def _written(self):
-        """Returns the names of the files that the last run here wrote or began.
-
-        Only names of a corpus file are returned, even if other names are listed,
-        because these files are going to be removed.
-        """
+        """Returns the names of the files that the last run here wrote or began."""
         job = self._job()
-        names = [*job.get("files", []), *job.get("writes", [])]
-        path = os.path.join(self.output_dir, REPORT)
-        if files.exists(path):
-            with files.open_file(path) as file:
-                with contextlib.suppress(ValueError, KeyError, TypeError):
-                    names += json.load(file)["output_files"]
-        return sorted({name for name in names if _SHARD.fullmatch(str(name))})
+        report = _read(os.path.join(self.output_dir, REPORT))
+        listed = _corpus_names(report.get("output_files"))
+        return sorted({*job["files"], *job["writes"], *listed})
 
     def _job(self):
-        path = os.path.join(self.path, _JOB)
-        if not files.exists(path):
-            return {}
-        with files.open_file(path) as file:
-            return json.load(file)
+        job = _read(os.path.join(self.path, _JOB))
+        return {
+            "fingerprint": job.get("fingerprint"),
+            "files": _corpus_names(job.get("files")),
+            "writes": _corpus_names(job.get("writes")),
+        }
 
     def _save(self, job):
         files.make_folders(self.path)
         with files.complete_or_absent(os.path.join(self.path, _JOB)) as file:
             json.dump(job, file)
+
+
+def _read(path):
+    """Returns the object in a JSON file, empty if it is missing or damaged."""
+    with contextlib.suppress(ValueError, FileNotFoundError):
+        return files.read_json(path)
+    return {}
+
+
+def _corpus_names(names):
+    """Returns the names of corpus files in a list that was read from a file.
+
+    Anything else in the list is dropped, because these files are going to be removed.
+    """
+    names = names if isinstance(names, list) else []
+    return [n for n in names if isinstance(n, str) and _SHARD.fullmatch(n)]
 
 
 def _fingerprint(options, units):

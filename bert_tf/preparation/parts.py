@@ -66,15 +66,24 @@ class Part:
 
 
 def load(stem: str) -> Part | None:
-    """Returns a part, or None if it is not complete."""
-    if not files.exists(stem + ".json"):
+    """Returns a part, or None if it is not complete.
+
+    Raises:
+        ValueError: the file of its counts is damaged.
+    """
+    path = stem + ".json"
+    if not files.exists(path):
         return None
-    saved = files.read_json(stem + ".json")
-    return Part(
-        stem=stem,
-        languages=tuple(saved["languages"]),
-        counts=counts_module.ReadCounts(**saved["counts"]),
-    )
+    advice = f"remove the folder {os.path.dirname(path)} to start again"
+    saved = files.read_json(path, advice=advice)
+    try:
+        return Part(
+            stem=stem,
+            languages=tuple(saved["languages"]),
+            counts=counts_module.ReadCounts(**saved["counts"]),
+        )
+    except (KeyError, TypeError):
+        raise ValueError(f"{path} has no counts of a part; {advice}.") from None
 
 
 class Writer:

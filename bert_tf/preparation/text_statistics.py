@@ -3,6 +3,7 @@
 import io
 import typing
 import unicodedata
+import zipfile
 
 import numpy as np
 
@@ -67,10 +68,17 @@ class Statistics:
             total += np.bincount(values, minlength=_LONGEST + 1)
 
     def add_saved(self, file: typing.IO[bytes]) -> None:
-        """Adds statistics that `save` wrote."""
-        with np.load(io.BytesIO(file.read())) as saved:
-            for name in _NAMES:
-                getattr(self, name)[:] += saved[name]
+        """Adds statistics that `save` wrote.
+
+        Raises:
+            ValueError: the file is damaged.
+        """
+        try:
+            with np.load(io.BytesIO(file.read())) as saved:
+                for name in _NAMES:
+                    getattr(self, name)[:] += saved[name]
+        except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
+            raise ValueError("not the statistics of a corpus file") from None
 
     def scripts(self) -> dict[str, int]:
         """Returns {script: number of its letters}, the most frequent script first."""

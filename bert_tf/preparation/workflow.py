@@ -78,7 +78,13 @@ def _prepare_corpus(options, units, skipped, progress):
     statistics = text_statistics.Statistics()
     for task in writing:
         with files.open_file(task.statistics_path, "rb") as file:
-            statistics.add_saved(file)
+            try:
+                statistics.add_saved(file)
+            except ValueError as error:
+                raise ValueError(
+                    f"{task.statistics_path}: {error}; remove the folder {job.path} to "
+                    "start again."
+                ) from None
     report = report_module.make(
         plan,
         statistics,

@@ -13,7 +13,9 @@ import io
 import json
 import logging
 import os
+import re
 import tempfile
+import zipfile
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,6 +30,13 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 
 _LOG = logging.getLogger(__name__)
 _FINGERPRINT = "fingerprint"
+_PART = re.compile(r"\d+-\d+-[0-9a-f]{32}\.part")
+# What this tool writes into the folder: the fingerprint, notes, parts, and the
+# unfinished files of all of these.
+_OWN = re.compile(
+    rf"(?P<dot>\.)?(?:{_FINGERPRINT}|\d+\.npz|{_PART.pattern})"
+    r"(?(dot)\.[0-9a-f]{32}\.partial)"
+)
 # Increase it whenever a new version of the code produces different records.
 _RECORDS_VERSION = 2
 # Options whose values do not affect the records. Of files, only the contents do.
@@ -136,25 +145,38 @@ def finish(folder: str, shard_index: int, result: Result) -> None:
 
 
 def finished(folder: str, shard_index: int) -> Result | None:
-    """Returns the note about a shard, or None if there is none or a part is damaged."""
+    """Returns the note about a shard, or None if it or a part is missing or damaged."""
     path = _path(folder, shard_index)
     if not files.exists(path):
         return None
-    with files.open_file(path, "rb") as file, np.load(file) as noted:
-        parts = tuple(
-            Part(
-                file=int(number),
-                path=os.path.join(folder, str(name)),
-                sizes=noted[f"sizes_{number}"],
-            )
-            for number, name in zip(noted["files"], noted["paths"], strict=True)
-        )
-        counts = counts_module.Counts(**json.loads(str(noted["counts"])))
+    try:
+        with files.open_file(path, "rb") as file:
+            parts, counts = _noted(folder, file.read())
+    except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
+        _LOG.warning("%s is damaged; the shard is created again.", path)
+        return None
     for part in parts:
         size = files.size(part.path) if files.exists(part.path) else -1
         if size != part.sizes.sum():
             return None
     return Result(parts=parts, counts=counts, process_id=0, peak_memory_mb=0.0)
+
+
+def _noted(folder, content):
+    """Returns the parts and counts in a note, whose part files are in its folder."""
+    with np.load(io.BytesIO(content)) as noted:
+        parts = tuple(
+            Part(
+                file=int(number),
+                path=os.path.join(folder, str(name)),
+                sizes=noted[f"sizes_{number}"].astype(np.int64),
+            )
+            for number, name in zip(noted["files"], noted["paths"], strict=True)
+        )
+        if not all(_PART.fullmatch(str(name)) for name in noted["paths"]):
+            raise ValueError("the note lists files that are not parts")
+        counts = files.parse_json(str(noted["counts"]), folder)
+    return parts, counts_module.Counts(**counts)
 
 
 def fingerprint(
@@ -193,14 +215,15 @@ def fingerprint(
 
 
 def _remove(folder):
-    """Removes a journal's folder and everything in it."""
+    """Removes a journal's folder with the files that this tool wrote into it."""
     if not files.exists(folder):
         return
     with contextlib.suppress(OSError):
         # The fingerprint first: a folder without it is never used again.
         names = files.list_folder(folder)
         for name in sorted(names, key=lambda name: name != _FINGERPRINT):
-            files.remove(os.path.join(folder, name))
+            if _OWN.fullmatch(name):
+                files.remove(os.path.join(folder, name))
         if not files.is_remote(folder):
             os.rmdir(folder)
 

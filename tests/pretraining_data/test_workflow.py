@@ -1,6 +1,7 @@
 import multiprocessing
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -331,15 +332,51 @@ def test_finished_shards_are_used_by_the_same_command_alone(
     assert (tmp_path / "out.tfrecord").read_bytes() == expected
 
 
-def test_a_shard_whose_records_are_gone_is_done_again(make, tmp_path):
+def _cut_part(folder):
+    [part] = folder.glob("0-*.part")
+    part.write_bytes(part.read_bytes()[:-1])
+
+
+def _lead_outside(folder):
+    """Lets the note name a file of the same size outside the journal's folder."""
+    [part] = folder.glob("0-*.part")
+    shutil.copy(part, folder.parent / part.name)
+    with np.load(folder / "0.npz") as note:
+        arrays = dict(note) | {"paths": [f"../{part.name}"]}
+    np.savez(folder / "0.npz", **arrays)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        _cut_part,
+        _lead_outside,
+        lambda folder: (folder / "0.npz").write_bytes(b"not a zip"),
+        lambda folder: np.savez(folder / "0.npz", files=[0], paths=["a"]),
+    ],
+)
+def test_a_shard_whose_records_are_damaged_is_done_again(make, tmp_path, damage):
     with pytest.raises(KeyboardInterrupt):
         make(progress=interrupt_after_a_shard(tmp_path), num_workers=1, **THREE_SHARDS)
-    [part] = tmp_path.glob(".out.tfrecord.shards/0-*.part")
-    part.write_bytes(part.read_bytes()[:-1])
+    folder = tmp_path / ".out.tfrecord.shards"
+    damage(folder)
+    (folder / "mine.txt").write_text("keep me")
     make(**THREE_SHARDS)
     make("undisturbed", **THREE_SHARDS)
     expected = (tmp_path / "undisturbed").read_bytes()
     assert (tmp_path / "out.tfrecord").read_bytes() == expected
+    assert [path.name for path in folder.iterdir()] == ["mine.txt"]
+
+
+def test_only_masking_needs_a_mask(make, golden, tmp_path):
+    tokens = (golden / "vocab.txt").read_text().splitlines()
+    tokens[tokens.index("[MASK]")] = "[unused99]"
+    vocab_file = tmp_path / "own.txt"
+    vocab_file.write_text("\n".join(tokens) + "\n")
+    with pytest.raises(ValueError, match=r"own\.txt: \[MASK\] is missing among 288"):
+        make(vocab_file=str(vocab_file))
+    report, _ = make(vocab_file=str(vocab_file), dynamic_masking=True)
+    assert not report.is_masked
 
 
 def test_a_run_that_was_killed_goes_on_with_its_finished_shards(make, golden, tmp_path):

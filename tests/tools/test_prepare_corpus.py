@@ -711,17 +711,77 @@ def test_a_killed_run_goes_on_with_what_is_done(
         assert made["parts"] == 0
 
 
-def test_only_corpus_files_of_the_folder_are_ever_removed(run_tool, tmp_path):
+@pytest.fixture
+def precious(tmp_path):
+    """Files that no run may remove, outside its folder and in it."""
+    out = tmp_path / "out"
+    (out / ".prepare_corpus").mkdir(parents=True)
+    paths = [
+        tmp_path / "precious.txt",
+        out / "notes.md",
+        out / ".prepare_corpus" / "000000.own.txt",
+    ]
+    for path in paths:
+        path.write_text("keep me")
+    yield {"files": ["../precious.txt", str(paths[0]), "notes.md"], "folder": out}
+    assert [path.read_text() for path in paths] == ["keep me"] * 3
+
+
+def _text(tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("One sentence here. And another one.\n")
-    precious = tmp_path / "precious.txt"
-    precious.write_text("keep me")
-    folder = tmp_path / "out"
-    folder.mkdir()
-    report = {"output_files": ["../precious.txt", str(precious), "notes.md"]}
-    (folder / "report.json").write_text(json.dumps(report))
-    (folder / "notes.md").write_text("keep me too")
-    flags = [f"--input_file={text}", f"--output_dir={folder}"]
-    assert run_tool("prepare_corpus", *flags).exit_code == 0
-    assert precious.read_text() == "keep me"
-    assert (folder / "notes.md").read_text() == "keep me too"
+    return text
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda names: json.dumps({"output_files": names}),
+        lambda names: json.dumps({"output_files": {"a": names}}),
+        lambda names: json.dumps(names),
+        lambda names: "[" * 200_000,
+        lambda names: "{",
+    ],
+)
+def test_only_corpus_files_of_a_report_are_ever_removed(
+    run_tool, precious, tmp_path, changed
+):
+    (precious["folder"] / "report.json").write_text(changed(precious["files"]))
+    flags = [f"--input_file={_text(tmp_path)}", f"--output_dir={precious['folder']}"]
+    done = run_tool("prepare_corpus", *flags)
+    assert done.exit_code == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda job, names: json.dumps(job | {"files": names}),
+        lambda job, names: json.dumps(job | {"writes": names}),
+        lambda job, names: json.dumps(job | {"files": [[names], 5, None]}),
+        lambda job, names: json.dumps(job | {"files": None, "writes": 7}),
+        lambda job, names: json.dumps({"fingerprint": job["fingerprint"]}),
+        lambda job, names: json.dumps([job]),
+        lambda job, names: "{",
+    ],
+)
+def test_only_corpus_files_of_a_job_are_ever_removed(
+    run_tool, precious, tmp_path, changed
+):
+    from bert_tf.preparation import job_folder
+    from bert_tf.preparation import options as preparation_options
+    from bert_tf.preparation import sources
+
+    text, out = _text(tmp_path), precious["folder"]
+    options = preparation_options.PrepareCorpusOptions(
+        input_file=(str(text),), output_dir=str(out)
+    )
+    units, _ = sources.units(options)
+    job = {
+        "fingerprint": job_folder.JobFolder(options, units).fingerprint,
+        "files": [],
+    }
+    content = changed(job, precious["files"])
+    (out / ".prepare_corpus" / "job.json").write_text(content)
+    done = run_tool("prepare_corpus", f"--input_file={text}", f"--output_dir={out}")
+    assert done.exit_code == 0, done.stderr
+    assert (out / "corpus-00000-of-00001.txt").exists()
