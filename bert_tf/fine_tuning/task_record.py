@@ -2,6 +2,9 @@
 
 import dataclasses
 import os
+import types
+import typing
+from collections.abc import Mapping
 from typing import Any
 from typing import ClassVar
 from typing import Self
@@ -48,7 +51,8 @@ class TaskRecord:
             source: name of the file, for error messages.
 
         Raises:
-            ValueError: the file describes a different task, or lacks a required key.
+            ValueError: the file describes a different task, lacks a required key, or
+                has a value of a wrong type.
         """
         if values.get("task") != cls.KIND:
             raise ValueError(
@@ -69,6 +73,14 @@ class TaskRecord:
             for name, value in values.items()
             if name in names
         }
+        hints = typing.get_type_hints(cls)
+        for name, value in known.items():
+            if not _has_type(value, hints[name]):
+                raise ValueError(
+                    f"{source}: {name} is {value!r:.60}, expected "
+                    f"{getattr(hints[name], '__name__', hints[name])}; restore the "
+                    "file, or train again."
+                )
         return cls(**known)
 
     def to_dict(self) -> dict[str, Any]:
@@ -100,3 +112,19 @@ class TaskRecord:
             dtype: a Keras dtype or policy. None: the global policy.
         """
         raise NotImplementedError
+
+
+def _has_type(value: Any, hint: Any) -> bool:
+    """Returns whether a value read from JSON has the type of a field."""
+    kind, parts = typing.get_origin(hint), typing.get_args(hint)
+    if kind in (typing.Union, types.UnionType):
+        return any(_has_type(value, part) for part in parts)
+    if kind is tuple:
+        return isinstance(value, tuple) and all(_has_type(v, parts[0]) for v in value)
+    if kind is Mapping:
+        return isinstance(value, dict) and all(
+            _has_type(item, parts[1]) for item in value.values()
+        )
+    if isinstance(value, bool):  # In Python, unlike JSON, a bool is an int.
+        return hint is bool
+    return isinstance(value, int | float if hint is float else hint)

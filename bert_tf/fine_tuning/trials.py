@@ -106,16 +106,22 @@ def _finished(trial):
     record = _read(os.path.join(trial.options.output_dir, RECORD_FILE))
     if record is None:
         return None
+    settings, results = record.get("settings"), record.get("results")
+    if not isinstance(settings, dict) or not isinstance(results, dict):
+        raise ValueError(
+            f"{trial.options.output_dir}/{RECORD_FILE} does not describe a finished "
+            "run; remove it to repeat the run."
+        )
     now = json.loads(json.dumps(_effective(trial.options)))
-    for name in sorted(now.keys() | record["settings"].keys()):
-        before = record["settings"].get(name)
+    for name in sorted(now.keys() | settings.keys()):
+        before = settings.get(name)
         if before != now.get(name):
             raise ValueError(
                 f"{trial.options.output_dir} contains a finished run with {name} "
                 f"{before!r}, but this one has {now.get(name)!r}; choose another "
                 "--output_dir."
             )
-    return record["results"]
+    return results
 
 
 def _effective(options):

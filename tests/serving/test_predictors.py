@@ -59,6 +59,14 @@ def test_inputs_of_the_wrong_kind_are_refused(run, inputs, message, request):
         classifier.predict(inputs)
 
 
+_CLASSES = {
+    "task": "classification",
+    "max_seq_length": 24,
+    "do_lower_case": True,
+    "labels": ["a", "b"],
+}
+
+
 @pytest.mark.parametrize(
     "files, message",
     [
@@ -68,6 +76,14 @@ def test_inputs_of_the_wrong_kind_are_refused(run, inputs, message, request):
             {"task.json": {"task": "classification"}},
             "lacks max_seq_length, do_lower_case, labels",
         ),
+        (
+            {"task.json": {**_CLASSES, "max_seq_length": "24"}},
+            "max_seq_length is '24', expected int",
+        ),
+        ({"task.json": {**_CLASSES, "labels": "ab"}}, "labels is 'ab', expected tuple"),
+        ({"task.json": {**_CLASSES, "labels": ["a", 1]}}, r"labels is \('a', 1\)"),
+        ({"task.json": {**_CLASSES, "do_lower_case": 1}}, "is 1, expected bool"),
+        ({"task.json": {**_CLASSES, "threshold": "0.5"}}, "threshold is '0.5', exp"),
         ({"task.json": []}, "contains a JSON list, expected an object"),
         ({"task.json": {"task": ["a"]}}, "does not name the run's task"),
     ],

@@ -31,11 +31,11 @@ class State:
 def read(folder: str) -> State | None:
     """Returns the `State` of a folder, or None if it has no `checkpoint` file.
 
-    Paths in the file may be relative to the folder. If the folder was moved, absolute
-    paths are looked up in the folder itself.
+    Only checkpoints in the folder count. Absolute paths, which are those of a folder
+    that was copied or moved, are looked up in the folder itself.
 
     Raises:
-        ValueError: the file is damaged.
+        ValueError: the file is damaged, or names a checkpoint elsewhere.
     """
     path = os.path.join(folder, NAME)
     if not files.exists(path):
@@ -51,8 +51,8 @@ def read(folder: str) -> State | None:
             f"{path} does not name a checkpoint; expected a line such as "
             'model_checkpoint_path: "model.ckpt-1000". Correct or remove it.'
         )
-    latest = _present(folder, state.model_checkpoint_path)
-    prefixes = [_present(folder, name) for name in state.all_model_checkpoint_paths]
+    latest = _inside(folder, state.model_checkpoint_path)
+    prefixes = [_inside(folder, name) for name in state.all_model_checkpoint_paths]
     if latest not in prefixes:
         prefixes.append(latest)
     return State(latest=latest, prefixes=tuple(prefixes))
@@ -100,8 +100,15 @@ def _unlogged() -> Iterator[None]:
         logger.removeFilter(drop)
 
 
-def _present(folder: str, prefix: str) -> str:
+def _inside(folder: str, prefix: str) -> str:
+    own = os.path.abspath(folder)
+    if os.path.commonpath([own, os.path.abspath(prefix)]) == own:
+        return prefix
     beside = os.path.join(folder, os.path.basename(prefix))
-    if not is_complete(prefix) and is_complete(beside):
-        return beside
-    return prefix
+    if is_complete(prefix) and not is_complete(beside):
+        raise ValueError(
+            f"{os.path.join(folder, NAME)} names {prefix}, which is outside the "
+            "folder; expected a checkpoint beside the file. Pass that checkpoint "
+            "itself, or correct the file."
+        )
+    return beside

@@ -145,5 +145,5 @@ def _read(path, fingerprint):
         with np.load(content) as kept:
             is_same = str(kept["fingerprint"]) == fingerprint
             return kept["logits"] if is_same else None
-    except (ValueError, KeyError, zipfile.BadZipFile):
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return None

@@ -7,6 +7,7 @@ ensure that vectors of another model or corpus are never used.
 
 import hashlib
 import json
+import operator
 import os
 import struct
 import weakref
@@ -27,6 +28,16 @@ TENSOR = "embeddings"
 ROWS_PER_BLOCK = 8192
 _LENGTH = struct.Struct("<Q")  # The file begins with the header's length in bytes.
 _BYTES_PER_FLOAT = 4
+# What reading the header of a damaged file may raise.
+_DAMAGED = (
+    struct.error,
+    ValueError,
+    KeyError,
+    TypeError,
+    MemoryError,
+    OverflowError,
+    RecursionError,
+)
 
 
 class PassageIndex:
@@ -57,9 +68,10 @@ class PassageIndex:
         try:
             (length,) = _LENGTH.unpack(self._file.read(_LENGTH.size))
             header = json.loads(self._file.read(length))
-            self.shape = tuple(header[TENSOR]["shape"])
-            self.made_by = header["__metadata__"]
-        except (struct.error, ValueError, KeyError, TypeError, MemoryError):
+            num_rows, width = header[TENSOR]["shape"]
+            self.shape = (operator.index(num_rows), operator.index(width))
+            self.made_by = dict(header["__metadata__"])
+        except _DAMAGED:
             raise self._damaged() from None
         self._start = _LENGTH.size + length
         if files.size(path) != self._start + _size(self.shape):

@@ -131,6 +131,20 @@ def test_absolute_names_of_a_folder_that_moved_are_found_beside_the_file(tmp_pat
     assert rotation.latest(tmp_path) == str(tmp_path / "model.ckpt-1")
 
 
+def test_a_copied_folder_does_not_follow_names_to_the_original(tmp_path):
+    write(tmp_path / "original", 1)
+    shutil.copytree(tmp_path / "original", tmp_path / "copy")
+    for name in (f"{tmp_path}/original/model.ckpt-1", "../original/model.ckpt-1"):
+        (tmp_path / "copy" / "checkpoint").write_text(
+            f'model_checkpoint_path: "{name}"\n', encoding="utf-8"
+        )
+        own = str(tmp_path / "copy" / "model.ckpt-1")
+        assert rotation.latest(tmp_path / "copy") == own
+    (tmp_path / "copy" / "model.ckpt-1.index").unlink()
+    with pytest.raises(ValueError, match=r"which is outside the folder; expected"):
+        rotation.latest(tmp_path / "copy")
+
+
 def test_a_run_of_2018_is_found_with_slots_and_step(tmp_path, shared):
     for path in (shared / "golden" / "model_gelu").glob("trained.ckpt*"):
         shutil.copyfile(path, tmp_path / path.name)
