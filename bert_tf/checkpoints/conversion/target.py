@@ -167,12 +167,12 @@ def _remove_leftovers(path: str) -> None:
 
 
 def _place_folder(folder: str, path: str, target: Target) -> None:
-    there = files.list_folder(path) if files.is_folder(path) else []
-    if not there:
+    there = _names_in(path)
+    if not there and not (files.is_folder(path) and files.list_folder(path)):
         files.rename(folder, path)
         return
     _check_overwrite(target)
-    foreign = sorted(set(there) - set(files.list_folder(folder)))
+    foreign = sorted(there - _names_in(folder))
     if foreign:
         raise ValueError(
             f"{target.path} contains {foreign[0]}, which the new checkpoint lacks; "
@@ -186,6 +186,15 @@ def _place_folder(folder: str, path: str, target: Target) -> None:
         files.rename(replaced, path)
         raise
     shutil.rmtree(replaced, ignore_errors=True)
+
+
+def _names_in(folder: str) -> set[str]:
+    """Returns the paths of all files below a folder, relative to it."""
+    return {
+        os.path.relpath(os.path.join(parent, name), folder)
+        for parent, _, names in os.walk(folder)
+        for name in names
+    }
 
 
 def _place_files(folder: str, parent: str, target: Target) -> None:
@@ -226,11 +235,7 @@ def _synchronize(folder: str) -> None:
 
 def _copy(folder: str, target: Target) -> None:
     """Copies to a store without renaming; what completes the checkpoint comes last."""
-    paths = [
-        os.path.relpath(os.path.join(parent, name), folder)
-        for parent, _, names in os.walk(folder)
-        for name in names
-    ]
+    paths = _names_in(folder)
     base = target.path if target.is_folder else os.path.dirname(target.path)
     last = ("config.json", "saved_model.pb", target.name)
     is_last = {path: path in last or path.endswith(".index") for path in paths}

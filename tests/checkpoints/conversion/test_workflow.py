@@ -327,6 +327,20 @@ def test_a_folder_with_other_things_in_it_is_not_replaced(released_folder, tmp_p
     assert names_in(target) == ["model.ckpt-1000.index"]
 
 
+def test_a_file_of_mine_in_a_folder_of_the_checkpoint_is_not_removed(
+    released_folder, tmp_path
+):
+    to_hugging_face = {"target_format": "hugging_face", "head": "encoder"}
+    target = tmp_path / "new"
+    conversion_workflow.convert(options(released_folder, target, **to_hugging_face))
+    (target / "1_Pooling" / "mine.txt").write_text("dear")
+    with pytest.raises(ValueError, match=r"contains 1_Pooling/mine\.txt, which the"):
+        conversion_workflow.convert(
+            options(released_folder, target, overwrite=True, **to_hugging_face)
+        )
+    assert (target / "1_Pooling" / "mine.txt").read_text() == "dear"
+
+
 def test_an_empty_folder_may_be_the_target(released_folder, tmp_path):
     (tmp_path / "new").mkdir()
     conversion_workflow.convert(options(released_folder, tmp_path / "new"))
