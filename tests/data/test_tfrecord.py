@@ -313,7 +313,7 @@ def test_check_accepts_what_fits(tmp_path):
 def test_check_looks_at_the_ids_where_no_vocabulary_is_known(tmp_path, golden):
     records = tfrecord.RecordFiles([golden / "default.tfrecord"])
     records.check(vocab_size=288)
-    with pytest.raises(ValueError, match=r"has input_ids \d+, expected 0 to 99; cre"):
+    with pytest.raises(ValueError, match=r"has input_ids \d+, expected 0 to 99 .voc"):
         records.check(vocab_size=100)
 
 

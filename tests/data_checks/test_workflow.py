@@ -195,12 +195,12 @@ def test_a_vocabulary_that_cannot_be_compared_is_a_warning(
 ):
     train = table("train.tsv", HEAD, ("the house", "home"), ("a town", "town"))
     tokens = (golden / "vocab.txt").read_text().splitlines()
-    (tmp_path / "own.txt").write_text("\n".join(tokens[:200]) + "\n")
+    (tmp_path / "own.txt").write_text("\n".join(tokens[:100]) + "\n")
     findings = check(
         "classification", train_file=(train,), vocab_file=str(tmp_path / "own.txt")
     )
     [warning] = [line for line in lines_of(findings, "warning") if "own.txt" in line]
-    assert "has 200 pieces, but vocab_size of the configuration is 288" in warning
+    assert "has 100 pieces, but vocab_size of the configuration is 288" in warning
 
 
 def test_a_missing_train_file_is_reported_once(check, table, tmp_path):
