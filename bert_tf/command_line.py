@@ -72,6 +72,8 @@ _REPLACED_FLAGS = {
         "released model",
     ),
 }
+# Spellings of the programs that a tool stands in for, here SQuAD's evaluate-v2.0.py.
+ALIASES = {"na-prob-thresh": "na_prob_thresh"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -248,6 +250,9 @@ def _define(declared: Iterable[options_module.Declaration]) -> flags.FlagValues:
         is_boolean = _REPLACED_FLAGS[name].without_effect is False
         define = flags.DEFINE_boolean if is_boolean else flags.DEFINE_string
         define(name, None, "", flag_values=flag_values)
+    for alias, name in ALIASES.items():
+        if name in flag_values:
+            flags.DEFINE_alias(alias, name, flag_values=flag_values)
     return flag_values
 
 

@@ -39,6 +39,33 @@ GROUPS = (
 )
 
 
+class Implicit:
+    """Base of defaults that differ from an equal value that a user gave."""
+
+
+class _ImplicitInt(int, Implicit):
+    pass
+
+
+class _ImplicitFloat(float, Implicit):
+    pass
+
+
+def implicit(number: Any) -> Any:
+    """Returns a default, an int or a float, that `is_given` recognizes.
+
+    Use it where a recorded value wins over the default, but not over a flag, even if
+    the flag has the value of the default.
+    """
+    kinds = {int: _ImplicitInt, float: _ImplicitFloat}
+    return kinds[type(number)](number)
+
+
+def is_given(value: Any) -> bool:
+    """Returns whether an option's value was given, and is not an `implicit` default."""
+    return not isinstance(value, Implicit)
+
+
 class OptionError(ValueError):
     """An option has an invalid value. The message names its flag."""
 

@@ -191,7 +191,8 @@ SUBCOMMANDS = (
         summary="Score predictions as SQuAD's official scripts do",
         examples=(
             "--data_file=dev-v2.0.json --predictions_file=runs/squad/predictions.json "
-            "--null_odds_file=runs/squad/null_odds.json",
+            "--null_odds_file=runs/squad/null_odds.json "
+            "--nbest_file=runs/squad/nbest_predictions.json",
         ),
     ),
     Subcommand(

@@ -460,6 +460,7 @@ OBSERVED = {
         "version_2_with_negative": SQUAD + "test_a_run_may_have_no_answer",
         "null_score_diff_threshold": SQUAD
         + "test_the_threshold_decides_how_many_have_no_answer",
+        "tune_threshold": SQUAD + "test_a_tuned_threshold_is_stored_used_and_exported",
         "bilstm_on_top": SQUAD
         + "test_a_bilstm_on_top_is_trained_and_kept_with_the_run",
         "ensemble": SQUAD + "test_an_ensemble_answers_with_the_mean_of_its_runs",
@@ -470,6 +471,10 @@ OBSERVED = {
         "predictions_file": EVALUATE_SQUAD
         + "test_what_cannot_be_scored_ends_in_one_line",
         "null_odds_file": EVALUATE_SQUAD + "test_thresholds_are_found_only_with_odds",
+        "na_prob_thresh": EVALUATE_SQUAD
+        + "test_answers_above_the_threshold_count_as_none",
+        "nbest_file": EVALUATE_SQUAD
+        + "test_thresholds_are_found_on_answers_before_a_threshold",
         "output_file": EVALUATE_SQUAD + "test_scores_are_printed_and_written_as_json",
     },
     "extract_features": {

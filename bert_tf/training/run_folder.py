@@ -138,6 +138,11 @@ class RunFolder:
             },
         )
 
+    def update_task(self, values: Mapping[str, Any]) -> None:
+        """Replaces values in task.json; raises ValueError if there is none."""
+        if self._is_written:
+            self._write_json(companion_files.TASK_FILE, {**self.read_task(), **values})
+
     def check_same_run(self, config: Any, options: Any) -> None:
         """Checks that the run in the folder can be resumed with these settings.
 

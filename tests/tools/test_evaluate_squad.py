@@ -22,6 +22,7 @@ def files(tmp_path):
         "data": {"data": [{"paragraphs": [paragraph]}]},
         "predictions": {"a": "Anna", "b": "1905"},
         "odds": {"a": -4.0, "b": 1.5},
+        "nbest": {"a": [{"text": "Anna"}], "b": [{"text": ""}, {"text": "1905"}]},
     }
     for name, content in contents.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
@@ -51,6 +52,22 @@ def test_scores_are_printed_and_written_as_json(run_tool, files):
     assert found["best_f1_thresh"] == -4.0
 
 
+@pytest.mark.parametrize(
+    "flags, f1",
+    [
+        ([], 100 / 3),  # No threshold, whereas the official script has 1.
+        (["--na_prob_thresh=1"], 250 / 3),
+        (["--na_prob_thresh=2"], 100 / 3),
+        (["--na-prob-thresh=2"], 100 / 3),  # The official script's spelling.
+        (["--na_prob_thresh=-5"], 50.0),
+    ],
+)
+def test_answers_above_the_threshold_count_as_none(run_tool, files, flags, f1):
+    result = run_tool("evaluate_squad", *arguments(files), *flags)
+    assert json.loads(result.stdout)["f1"] == pytest.approx(f1)
+    assert ("1 answers have scores above 1" in result.stderr) == (not flags)
+
+
 def test_thresholds_are_found_only_with_odds(run_tool, files):
     result = run_tool("evaluate_squad", *arguments(files, null_odds_file=None))
     assert "best_f1" not in json.loads(result.stdout)
@@ -66,6 +83,22 @@ def test_thresholds_are_found_only_with_odds(run_tool, files):
         ({"null_odds_file": "{files}/predictions.json"}, 1, "expected a number"),
         ({"data_file": "{files}/odds.json"}, 1, "odds.json: data is missing"),
         ({"output_file": "{files}/odds.json"}, 2, "--output_file"),
+        (
+            {"output_file": "{files}/nbest.json", "nbest_file": "{files}/nbest.json"},
+            2,
+            "--output_file",
+        ),
+        (
+            {"nbest_file": "x", "null_odds_file": None},
+            2,
+            "--nbest_file needs --null_odds_file",
+        ),
+        (
+            {"na_prob_thresh": "1", "null_odds_file": None},
+            2,
+            "--na_prob_thresh needs --null",
+        ),
+        ({"nbest_file": "{files}/odds.json"}, 1, "a: expected a list, got -4.0"),
     ],
 )
 def test_what_cannot_be_scored_ends_in_one_line(
@@ -76,6 +109,32 @@ def test_what_cannot_be_scored_ends_in_one_line(
     assert result.exit_code == exit_code
     assert message in result.stderr.strip().splitlines()[-1]
     assert "Traceback" not in result.stderr
+
+
+def test_thresholds_are_found_on_answers_before_a_threshold(run_tool, files):
+    # The run gave no answer to "a", although its best answer is correct.
+    (files / "predictions.json").write_text(json.dumps({"a": "", "b": ""}))
+    result = run_tool("evaluate_squad", *arguments(files))
+    assert json.loads(result.stdout)["best_exact"] == 50.0
+    assert "2 answers in" in result.stderr
+    assert "pass --nbest_file" in result.stderr
+    nbest = [{"text": ""}, {"text": "Anna Holt"}]
+    content = {"a": nbest, "b": [{"text": ""}, {"text": "1905"}]}
+    (files / "nbest.json").write_text(json.dumps(content))
+    result = run_tool(
+        "evaluate_squad", *arguments(files, nbest_file=files / "nbest.json")
+    )
+    found = json.loads(result.stdout)
+    assert (found["exact"], found["best_exact"]) == (50.0, 100.0)
+    assert found["best_exact_thresh"] == -4.0
+    assert "--nbest_file" not in result.stderr
+
+
+def test_odds_of_other_predictions_are_refused(run_tool, files):
+    (files / "odds.json").write_text(json.dumps({"a": 1.0}))
+    result = run_tool("evaluate_squad", *arguments(files))
+    assert result.exit_code == 1
+    assert "null odds lack 1 of 2 answered questions, for example b" in result.stderr
 
 
 def test_odds_do_not_go_with_version_1(run_tool, files):

@@ -1,6 +1,7 @@
 """The answers to the questions of a file: their files and their scores."""
 
 import dataclasses
+import re
 
 from bert_tf.tasks.question_answering import examples as question_answering_examples
 from bert_tf.tasks.question_answering import (
@@ -59,9 +60,19 @@ class Answers:
             null_odds = {one.qas_id: one.null_odds for one in self.predictions}
         return _eval_results(
             question_answering_scores.squad_scores(
-                self.squad_file, self.texts, null_odds
+                self.squad_file,
+                self.texts,
+                null_odds,
+                best_answers={one.qas_id: one.best.text for one in self.predictions},
             )
         )
+
+    def tuned(self) -> "Answers":
+        """Returns the answers with the threshold that gives the best F1.
+
+        Only for files of version 2.0 and models that may predict no answer.
+        """
+        return dataclasses.replace(self, threshold=self.scores()["eval_best_f1_thresh"])
 
     def write_scores(self, output_dir: str) -> dict[str, float]:
         """Writes eval_results.txt and returns its content."""
@@ -75,6 +86,12 @@ class Answers:
 
 
 def _eval_results(scores):
-    if "exact" in scores:  # SQuAD 2.0's name for the exact_match of 1.1.
-        scores["exact_match"] = scores.pop("exact")
-    return {f"eval_{name}": value for name, value in scores.items()}
+    """Returns scores under the names of eval_results.txt.
+
+    The official script of SQuAD 2.0 calls `exact` what that of 1.1 calls `exact_match`.
+    A run has one name for it: eval_exact_match, eval_HasAns_exact_match, and so on.
+    """
+    return {
+        "eval_" + re.sub("exact(?!_match)", "exact_match", name): value
+        for name, value in scores.items()
+    }

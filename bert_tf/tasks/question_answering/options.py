@@ -8,6 +8,13 @@ from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.options import option
 from bert_tf.tasks.question_answering import windows as question_answering_windows
 
+_READ_BY_EVALUATE_SQUAD = (
+    "data_file",
+    "predictions_file",
+    "null_odds_file",
+    "nbest_file",
+)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunSquadOptions(fine_tuning_options.TaskOptions):
@@ -73,25 +80,34 @@ class RunSquadOptions(fine_tuning_options.TaskOptions):
         3.0, minimum=0.0, help="Number of passes over each train_file."
     )
     n_best_size: int = option(
-        20,
+        options_module.implicit(20),
         minimum=1,
-        help="Number of answers per question in nbest_predictions.json.",
+        help="Number of answers per question in nbest_predictions.json. A trained run "
+        "uses its own number unless this flag is given.",
         group="evaluation",
     )
     max_answer_length: int = option(
-        30,
+        options_module.implicit(30),
         minimum=1,
-        help="Maximum length of an answer, in word pieces.",
+        help="Maximum length of an answer, in word pieces. A trained run uses its own "
+        "length unless this flag is given.",
         group="evaluation",
     )
     version_2_with_negative: bool = option(
         False, help="Some questions have no answer, as in SQuAD 2.0."
     )
     null_score_diff_threshold: float = option(
-        0.0,
+        options_module.implicit(0.0),
         help="Predict that there is no answer if the score in null_odds.json is above "
-        "this threshold. For SQuAD 2.0, evaluate_squad finds the best threshold, "
-        "usually between -5 and -1.",
+        "this threshold, usually between -5 and -1 for SQuAD 2.0. A trained run uses "
+        "its own threshold unless this flag is given.",
+        group="evaluation",
+    )
+    tune_threshold: bool = option(
+        False,
+        help="With --do_eval: find the null_score_diff_threshold with the best F1 on "
+        "predict_file, use it for this evaluation and prediction, and store it in "
+        "the run for later predictions and exports.",
         group="evaluation",
     )
     bilstm_on_top: bool = option(
@@ -129,6 +145,8 @@ class RunSquadOptions(fine_tuning_options.TaskOptions):
             )
         if self.ensemble:
             self._check_ensemble()
+        if self.tune_threshold:
+            self._check_tuning()
 
     @property
     def stage_dirs(self) -> tuple[str, ...]:
@@ -150,10 +168,33 @@ class RunSquadOptions(fine_tuning_options.TaskOptions):
                 f"--ensemble={','.join(self.ensemble)} names a folder twice."
             )
 
+    def _check_tuning(self):
+        if not self.do_eval:
+            raise options_module.OptionError("--tune_threshold needs --do_eval.")
+        if self.ensemble:
+            raise options_module.OptionError(
+                "--tune_threshold stores the threshold in one run and cannot be "
+                "combined with --ensemble; eval_results.txt has the best threshold of "
+                "an ensemble as eval_best_f1_thresh."
+            )
+        if options_module.is_given(self.null_score_diff_threshold):
+            raise options_module.OptionError(
+                "--tune_threshold finds the threshold; omit "
+                "--null_score_diff_threshold."
+            )
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EvaluateSquadOptions(options_module.Options):
-    """Scores predictions in the same way as the official SQuAD 1.1 and 2.0 scripts."""
+    """Scores predictions in the same way as the official SQuAD 1.1 and 2.0 scripts.
+
+    For the same files, the scores equal those of evaluate-v1.1.py and evaluate-v2.0.py,
+    with three differences. With a --null_odds_file, the official script always applies
+    a threshold, 1.0 by default; this tool only applies --na_prob_thresh. If SQuAD 2.0
+    questions are not answered, the official script stops; this tool scores the others
+    and logs a warning. The official script has no --nbest_file, so the best thresholds
+    that it finds for predictions written with a threshold are wrong.
+    """
 
     data_file: str = option(help="SQuAD JSON file with the correct answers.")
     predictions_file: str = option(
@@ -161,17 +202,33 @@ class EvaluateSquadOptions(options_module.Options):
     )
     null_odds_file: str | None = option(
         None,
-        help="JSON file {id: no-answer score} for SQuAD 2.0. Adds the best thresholds "
-        "and the scores that they would reach.",
+        help="JSON file {id: no-answer score} for SQuAD 2.0, the --na-prob-file of the "
+        "official script. Adds the best thresholds and the scores that they would "
+        "reach.",
+    )
+    na_prob_thresh: float | None = option(
+        None,
+        help="With --null_odds_file: a question whose score there is above this "
+        "threshold counts as predicted to have no answer. Default: predictions are "
+        "scored as they are.",
+    )
+    nbest_file: str | None = option(
+        None,
+        help="With --null_odds_file: nbest_predictions.json of run_squad. The best "
+        "thresholds are then found on the best answer to each question, even where "
+        "predictions_file has no answer because of a threshold.",
     )
     output_file: str | None = option(None, help="JSON file to write the scores to.")
 
     def __post_init__(self):
         super().__post_init__()
+        for name in ("nbest_file", "na_prob_thresh"):
+            if getattr(self, name) is not None and self.null_odds_file is None:
+                raise options_module.OptionError(f"--{name} needs --null_odds_file.")
         if self.output_file is not None:
             read = {
                 name: [getattr(self, name)]
-                for name in ("data_file", "predictions_file", "null_odds_file")
+                for name in _READ_BY_EVALUATE_SQUAD
                 if getattr(self, name)
             }
             options_module.check_not_overwritten(

@@ -54,9 +54,17 @@ class QuestionAnsweringPredictor(fine_tuning_predictor.Predictor):
             of the best answer; `no_answer_score`.
 
         Raises:
-            ValueError: an input is not such a pair, or its context is blank or too
-                long.
+            ValueError: an input is not such a pair, its context is blank or too long,
+                or there is a threshold although the model always answers.
         """
+        threshold = self.task.threshold
+        if null_score_diff_threshold is not None:
+            if threshold is None:
+                raise ValueError(
+                    "null_score_diff_threshold has no effect on a model that always "
+                    "answers; omit it, or train with version_2_with_negative."
+                )
+            threshold = null_score_diff_threshold
         examples = examples_of(inputs)
         if not examples:
             return []
@@ -69,9 +77,6 @@ class QuestionAnsweringPredictor(fine_tuning_predictor.Predictor):
             self.task.rules,
             alignment.Aligner(self.vocabulary, **self.task.tokenizer_arguments()),
         )
-        threshold = self.task.threshold
-        if threshold is not None and null_score_diff_threshold is not None:
-            threshold = null_score_diff_threshold
         return [
             question_answering_predictions.answer_record(one, one.answer(threshold))
             for one in found

@@ -3,7 +3,9 @@
 import dataclasses
 import typing
 
+from bert_tf import options as options_module
 from bert_tf import progress as progress_module
+from bert_tf.checkpoints.release import rotation
 from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
 from bert_tf.tasks.question_answering import examples as question_answering_examples
 from bert_tf.tasks.question_answering import options as question_answering_options
@@ -59,6 +61,7 @@ def prepare(
         squad_file=_read_predict_file(options),
     )
     _check_head(options, setup)
+    _check_threshold(options, setup, is_run=trained is not None or options.trains)
     fine_tuning_run_setup.check(
         setup,
         options,
@@ -96,11 +99,29 @@ def _task_of_options(options, start):
     of_tokenizer = start.tokenizer_arguments()
     names = [field.name for field in dataclasses.fields(task_module.Task)]
     values = {n: getattr(options, n) for n in names if n not in of_tokenizer}
-    return task_module.Task(**values, **of_tokenizer)
+    task = task_module.Task(**values, **of_tokenizer)
+    if options.trains and rotation.latest(options.output_dir) is not None:
+        # The same command again must not lose a threshold that was stored since.
+        stored = task_module.Task.read(options.output_dir)
+        task = _with_stored_rules(task, stored, options)
+    return task
+
+
+def _with_stored_rules(task, stored, options):
+    """Returns a task that chooses answers as stored, unless a flag says otherwise."""
+    values = {
+        name: getattr(options if _is_given(options, name) else stored, name)
+        for name in task_module.FOR_PREDICTING
+    }
+    return dataclasses.replace(task, **values)
+
+
+def _is_given(options, name):
+    return options_module.is_given(getattr(options, name))
 
 
 def _task_of_run(options, trained):
-    """Returns the task of the run, with the options for choosing answers replaced."""
+    """Returns the task of the run, with the given options for choosing answers."""
     defaults = {field.name: field.default for field in dataclasses.fields(options)}
     for field in dataclasses.fields(task_module.Task):
         if field.name in task_module.FOR_PREDICTING or field.name not in defaults:
@@ -111,8 +132,31 @@ def _task_of_run(options, trained):
                 f"--{field.name}={given}, but the model in {options.output_dir} was "
                 f"trained with {found}; omit --{field.name}."
             )
-    chosen = {name: getattr(options, name) for name in task_module.FOR_PREDICTING}
-    return dataclasses.replace(trained, **chosen)
+    return _with_stored_rules(trained, trained, options)
+
+
+def _check_threshold(options, setup, *, is_run):
+    """Refuses a threshold where it has no effect, and tuning without what it needs."""
+    may_have_no_answer = setup.task.threshold is not None
+    if options.null_score_diff_threshold and not may_have_no_answer:
+        raise ValueError(
+            f"--null_score_diff_threshold={options.null_score_diff_threshold:g} has no "
+            "effect on a model that always answers; omit it, or train with "
+            "--version_2_with_negative."
+        )
+    if not options.tune_threshold:
+        return
+    if not is_run:
+        raise ValueError(
+            f"--tune_threshold stores the threshold in a run, but {options.output_dir} "
+            "contains none; use the output_dir of the training."
+        )
+    if not (may_have_no_answer and setup.require_squad_file().is_version_2):
+        raise ValueError(
+            "--tune_threshold needs a model trained with --version_2_with_negative and "
+            f"a file of SQuAD 2.0; {options.predict_file} or the model is of version "
+            "1.1."
+        )
 
 
 def _check_head(options, setup):

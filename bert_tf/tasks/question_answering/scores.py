@@ -5,7 +5,6 @@ import dataclasses
 import json
 import logging
 import re
-import statistics
 import string
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -17,6 +16,8 @@ from bert_tf.tasks.question_answering import options as question_answering_optio
 
 logger = logging.getLogger(__name__)
 
+# The default of --na-prob-thresh in evaluate-v2.0.py.
+OFFICIAL_NA_PROB_THRESH = 1.0
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -34,6 +35,9 @@ def squad_scores(
     squad_file: question_answering_examples.SquadFile,
     answers: Mapping[str, str],
     null_odds: Mapping[str, float] | None = None,
+    *,
+    best_answers: Mapping[str, str] | None = None,
+    na_prob_thresh: float | None = None,
 ) -> dict[str, float]:
     """Returns the scores of the answers to a file's questions, in percent.
 
@@ -42,6 +46,11 @@ def squad_scores(
         answers: {id: answer}; "" if there is none.
         null_odds: {id: null odds}, for files of version 2.0; higher odds mean that a
             question is less likely to have an answer.
+        best_answers: {id: answer} without any threshold applied, to find the best
+            thresholds with. None: `answers`, as in the official script, which is only
+            right if no threshold was applied to them.
+        na_prob_thresh: questions with higher null odds count as answered by "". None:
+            `answers` are scored as they are.
 
     Returns:
         For version 1.1 `exact_match` and `f1`. For version 2.0 `exact`, `f1` and
@@ -51,8 +60,8 @@ def squad_scores(
         and these thresholds, `best_exact_thresh` and `best_f1_thresh`.
 
     Raises:
-        ValueError: the file lacks the answers to a question, or `answers` has none of
-            the file's ids.
+        ValueError: the file lacks the answers to a question, `answers` has none of the
+            file's ids, or `null_odds` or `best_answers` lacks the id of an answer.
 
     Source: SQuAD's evaluate-v1.1.py and evaluate-v2.0.py. As there, a question that
     `answers` lacks scores 0 in version 1.1 and is ignored in version 2.0. A warning
@@ -82,10 +91,23 @@ def squad_scores(
             "exact_match": 100 * exact / num_questions,
             "f1": 100 * f1 / num_questions,
         }
-    found = _version_2_scores(by_id.values())
-    if null_odds is not None:
-        found |= _best_scores(squad_file, answers, null_odds, by_id)
-    return found
+    if null_odds is None:
+        return _version_2_scores(by_id.values())
+    _check_ids("null odds", null_odds, by_id)
+    shown = by_id
+    if na_prob_thresh is not None:
+        shown = {
+            qas_id: _unanswered(score) if null_odds[qas_id] > na_prob_thresh else score
+            for qas_id, score in by_id.items()
+        }
+    found = _version_2_scores(shown.values())
+    if best_answers is None:
+        return found | _best_scores(squad_file, answers, null_odds, by_id)
+    _check_ids("best answers", best_answers, by_id)
+    best = question_scores(squad_file, {one: best_answers[one] for one in by_id})
+    return found | _best_scores(
+        squad_file, best_answers, null_odds, best, is_official=False
+    )
 
 
 def question_scores(
@@ -123,19 +145,56 @@ def report(options: question_answering_options.EvaluateSquadOptions) -> str:
             )
         null_odds = read_by_id(options.null_odds_file, float)
     answers = read_by_id(options.predictions_file, str)
-    text = json.dumps(squad_scores(squad_file, answers, null_odds), indent=2)
+    best_answers = None
+    if options.nbest_file is not None:
+        best_answers = read_best_answers(options.nbest_file)
+    found = squad_scores(
+        squad_file,
+        answers,
+        null_odds,
+        best_answers=best_answers,
+        na_prob_thresh=options.na_prob_thresh,
+    )
+    if null_odds is not None:
+        _log_thresholds(options, answers, null_odds)
+    text = json.dumps(found, indent=2)
     if options.output_file is not None:
         with files.complete_or_absent(options.output_file) as file:
             file.write(text + "\n")
     return text
 
 
+def read_best_answers(path: str) -> dict[str, str]:
+    """Returns the best answer to each question, by id: the first that is not "".
+
+    Args:
+        path: nbest_predictions.json, as `predictions.write_predictions` writes it.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: the file has a different format.
+    """
+    best = {}
+    for qas_id, entries in read_by_id(path, list).items():
+        try:
+            texts = [str(entry["text"]) for entry in entries]
+        except (TypeError, KeyError):
+            texts = []
+        if not texts:
+            raise ValueError(
+                f"{path}: {qas_id}: expected a list of answers, each with its text, as "
+                "in nbest_predictions.json."
+            )
+        best[qas_id] = next(filter(None, texts), "")
+    return best
+
+
 def read_by_id(path: str, kind: type) -> dict[str, Any]:
     """Returns the content of a JSON file with one value per question.
 
     Args:
-        path: JSON: {id: text} or {id: number}.
-        kind: type of the values, str or float.
+        path: JSON: {id: text}, {id: number} or {id: list}.
+        kind: type of the values: str, float or list.
 
     Raises:
         OSError: the file cannot be read.
@@ -144,13 +203,14 @@ def read_by_id(path: str, kind: type) -> dict[str, Any]:
     with files.open_file(path, "rb") as file:
         content = files.parse_json(file.read(), path)
     kinds = (int, float) if kind is float else kind
-    expected = "a number" if kind is float else "text"
+    expected = {float: "a number", str: "text", list: "a list"}[kind]
     if not isinstance(content, dict):
         raise ValueError(
             f"{path}: expected a JSON object with {expected} for each question id."
         )
     for qas_id, value in content.items():
-        if not isinstance(value, kinds):
+        # NaN, which differs from itself, has no place in an order.
+        if not isinstance(value, kinds) or value != value:
             raise ValueError(f"{path}: {qas_id}: expected {expected}, got {value!r}.")
     return content
 
@@ -204,35 +264,78 @@ def _version_2_scores(scores):
 
 def _means(scores: Sequence[QuestionScore], prefix):
     return {
-        f"{prefix}exact": 100 * statistics.fmean(score.exact for score in scores),
-        f"{prefix}f1": 100 * statistics.fmean(score.f1 for score in scores),
+        # Summed as in the official script, so that the last digits are equal too.
+        f"{prefix}exact": 100 * sum(score.exact for score in scores) / len(scores),
+        f"{prefix}f1": 100 * sum(score.f1 for score in scores) / len(scores),
         f"{prefix}total": len(scores),
     }
 
 
-def _best_scores(squad_file, answers, null_odds, by_id):
+def _unanswered(score):
+    points = float(not score.has_answer)
+    return dataclasses.replace(score, exact=points, f1=points)
+
+
+def _check_ids(what, given, expected):
+    missing = [qas_id for qas_id in expected if qas_id not in given]
+    if missing:
+        raise ValueError(
+            f"The {what} lack {len(missing)} of {len(expected)} answered questions, "
+            f"for example {missing[0]}; expected files of the same predictions."
+        )
+
+
+def _log_thresholds(options, answers, null_odds):
+    """Logs where the official script differs or thresholds may be wrong."""
+    count = sum(
+        bool(answer) and null_odds.get(one, 0.0) > OFFICIAL_NA_PROB_THRESH
+        for one, answer in answers.items()
+    )
+    if count and options.na_prob_thresh is None:
+        logger.warning(
+            "%d answers have scores above %g in %s. The official script counts them as "
+            "no answer by default; --na_prob_thresh=%g does the same.",
+            count,
+            OFFICIAL_NA_PROB_THRESH,
+            options.null_odds_file,
+            OFFICIAL_NA_PROB_THRESH,
+        )
+    count = sum(not answer for answer in answers.values())
+    if count and options.nbest_file is None:
+        logger.warning(
+            "%d answers in %s are empty. If a threshold was applied to them, the best "
+            "thresholds are wrong, as in the official script; pass --nbest_file.",
+            count,
+            options.predictions_file,
+        )
+
+
+def _best_scores(squad_file, answers, null_odds, by_id, *, is_official=True):
     """Returns the best threshold of the null odds, and the score there, per metric.
 
     Starting from "no question has an answer", the threshold rises past one question at
     a time. Its score changes by what its answer earns, or is lost if it has none.
 
+    The official script also stops between questions with equal odds, where no threshold
+    can be, and its threshold is 0 if it is best to answer nothing. With `is_official`
+    False, the score is always the one that the threshold gives.
+
     Source: find_all_best_thresh of evaluate-v2.0.py.
     """
-    ranked = sorted(null_odds, key=null_odds.get)
+    ranked = sorted(filter(by_id.__contains__, null_odds), key=null_odds.get)
     num_without = sum(not example.answers for example in squad_file.examples)
     found = {}
     for name in ("exact", "f1"):
         best = current = num_without
-        threshold = 0.0
-        for qas_id in ranked:
-            if qas_id not in by_id:
-                continue
+        threshold = 0.0 if is_official else null_odds[ranked[0]] - 1
+        for qas_id, following in zip(ranked, [*ranked[1:], None], strict=True):
             score = by_id[qas_id]
             if score.has_answer:
                 current += getattr(score, name)
             elif answers[qas_id]:
                 current -= 1
-            if current > best:
+            is_tie = following and null_odds[following] == null_odds[qas_id]
+            if current > best and (is_official or not is_tie):
                 best, threshold = current, null_odds[qas_id]
         found[f"best_{name}"] = 100 * best / len(by_id)
         found[f"best_{name}_thresh"] = threshold

@@ -4,6 +4,7 @@ import dataclasses
 import logging
 
 from bert_tf import files
+from bert_tf import options as options_module
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints.release import rotation
 from bert_tf.fine_tuning import model_card
@@ -19,6 +20,7 @@ from bert_tf.tasks.question_answering import (
 from bert_tf.tasks.question_answering import run_setup
 from bert_tf.tasks.question_answering import source
 from bert_tf.tasks.question_answering import spans
+from bert_tf.tasks.question_answering import task as task_module
 from bert_tf.tasks.question_answering import windows as question_answering_windows
 from bert_tf.tokenization import full
 from bert_tf.training import estimates
@@ -58,7 +60,9 @@ def _run(options, progress):
         if options.do_train:
             lines.append(fine_tuning_workflow.trained_line(answering.train()))
         if options.do_eval or options.do_predict:
-            answers = answering.answers()
+            answers = answering.final_answers()
+        if options.tune_threshold:
+            lines.append(f"The run now has the threshold {answers.threshold:g}.")
     if options.do_predict:
         paths = answers.write(options.output_dir)
         lines.append(f"Predictions are in {', '.join(paths)}.")
@@ -77,6 +81,7 @@ def train(
     progress: progress_module.Progress = progress_module.silent,
 ) -> dict[str, float]:
     """Trains; returns {"loss", "global_step"} of the last stage. See `run`."""
+    options = dataclasses.replace(options, tune_threshold=False)
     options = fine_tuning_workflow.only_training(options)
     with run_folder.locked(options):
         return _last_stage(options, progress).train()
@@ -90,7 +95,7 @@ def evaluate(
     """Evaluates the last checkpoint; returns the content of eval_results.txt."""
     options = fine_tuning_workflow.only_evaluation(options)
     answering = QuestionAnswering(options, progress=progress)
-    return answering.evaluate(answering.answers())
+    return answering.evaluate(answering.final_answers())
 
 
 def dry_run_report(
@@ -121,24 +126,41 @@ def ensemble_answers(
         progress: see `bert_tf.progress`.
 
     Raises:
-        ValueError: a folder contains no trained run, or only some of the runs were
-            trained with `version_2_with_negative`.
+        ValueError: a folder contains no trained run, only some of the runs were
+            trained with `version_2_with_negative`, or the runs choose answers by
+            different rules and the options do not set them.
     """
+    _check_one_kind(options)
     members = []
     for run_dir in options.ensemble:
         member = dataclasses.replace(options, output_dir=run_dir, ensemble=())
-        members.append(QuestionAnswering(member, progress=progress).answers())
-    first = members[0]
-    for run_dir, answers in zip(options.ensemble, members, strict=True):
-        if (answers.threshold is None) != (first.threshold is None):
+        one = QuestionAnswering(member, progress=progress)
+        members.append(one.answers())
+        n_best_size = one.setup.task.n_best_size  # The same for all members.
+    together = question_answering_predictions.averaged(
+        [member.predictions for member in members], n_best_size=n_best_size
+    )
+    return dataclasses.replace(members[0], predictions=together, global_step=None)
+
+
+def _check_one_kind(options):
+    first_dir, *other_dirs = options.ensemble
+    first = task_module.Task.read(first_dir)
+    for run_dir in other_dirs:
+        task = task_module.Task.read(run_dir)
+        if task.version_2_with_negative != first.version_2_with_negative:
             raise ValueError(
-                f"{run_dir} and {options.ensemble[0]} were not both trained with "
+                f"{run_dir} and {first_dir} were not both trained with "
                 "--version_2_with_negative; an ensemble needs runs of one kind."
             )
-    together = question_answering_predictions.averaged(
-        [member.predictions for member in members], n_best_size=options.n_best_size
-    )
-    return dataclasses.replace(first, predictions=together, global_step=None)
+        for name in task_module.FOR_PREDICTING:
+            values = [getattr(one, name) for one in (first, task)]
+            is_given = options_module.is_given(getattr(options, name))
+            if values[0] != values[1] and not is_given:
+                raise ValueError(
+                    f"{first_dir} has {name} {values[0]}, but {run_dir} has "
+                    f"{values[1]}; pass --{name} to use one value for all runs."
+                )
 
 
 class QuestionAnswering:
@@ -228,6 +250,16 @@ class QuestionAnswering:
             global_step=self.trainer.step,
         )
 
+    def final_answers(self) -> answers_module.Answers:
+        """Returns the answers; with `tune_threshold`, stores the best threshold."""
+        answers = self.answers()
+        if self.options.tune_threshold:
+            answers = answers.tuned()
+            self.trainer.folder.update_task(
+                {"null_score_diff_threshold": answers.threshold}
+            )
+        return answers
+
     def _write_card(self, **known):
         model_card.write(
             self.options.output_dir, card.card_of(self.options, self.setup, **known)
@@ -283,7 +315,7 @@ def _last_stage(options, progress):
     stages = zip(options.stage_dirs, options.train_file[:-1], strict=True)
     for number, (stage_dir, path) in enumerate(stages, start=1):
         values = {"output_dir": stage_dir, "train_file": (path,)}
-        values |= {"do_eval": False, "do_predict": False}
+        values |= dict.fromkeys(("do_eval", "do_predict", "tune_threshold"), False)
         stage = dataclasses.replace(options, **values)
         if rotation.latest(options.output_dir) is None:
             logger.info("Stage %d of %d: %s", number, len(options.train_file), path)

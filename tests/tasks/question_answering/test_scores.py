@@ -1,5 +1,6 @@
 import json
 import logging
+import random
 
 import pytest
 
@@ -103,6 +104,36 @@ def test_without_any_good_answer_the_best_threshold_is_none_at_all():
         given, {"0": "Ida", "1": "Ida"}, {"0": 1.0, "1": 0.0}
     )
     assert (found["best_f1"], found["best_f1_thresh"]) == (50.0, 0.0)
+
+
+def scores_at(given, best_answers, odds, threshold):
+    answers = {i: "" if odds[i] > threshold else best_answers[i] for i in odds}
+    return question_answering_scores.squad_scores(
+        given, answers, odds, best_answers=best_answers
+    )
+
+
+def test_the_best_threshold_does_not_depend_on_the_one_that_was_applied():
+    """Every best score is reached at its threshold, and at no threshold a higher one.
+
+    Many odds are equal, as in half precision: no threshold separates them.
+    """
+    generator = random.Random(3)
+    for _ in range(200):
+        count = generator.randint(1, 12)
+        texts = [generator.choice([["red house"], ["Anna"], []]) for _ in range(count)]
+        given = squad_file(*texts, is_version_2=True)
+        names = [str(number) for number in range(count)]
+        said = ("red house", "house", "Anna", "Ida", "")
+        best = {name: generator.choice(said) for name in names}
+        odds = {name: generator.randint(-3, 3) / 2 for name in names}
+        found = [scores_at(given, best, odds, number / 2) for number in range(-9, 9)]
+        for name in ("exact", "f1"):
+            kept = {(one[f"best_{name}"], one[f"best_{name}_thresh"]) for one in found}
+            [(score, threshold)] = kept
+            assert score == pytest.approx(max(one[name] for one in found))
+            again = scores_at(given, best, odds, threshold)
+            assert again[name] == pytest.approx(score)
 
 
 def test_predictions_of_another_file_are_refused():

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import logging
 import shutil
@@ -7,6 +8,8 @@ import pytest
 import bert_tf
 from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import rotation
+from bert_tf.serving import client
+from bert_tf.serving import export
 from bert_tf.tasks.question_answering import workflow as question_answering_workflow
 from bert_tf.training import distribution
 
@@ -191,6 +194,108 @@ def test_the_threshold_decides_how_many_have_no_answer(
         pairs(quiz_2)[:4], null_score_diff_threshold=null_score_diff_threshold
     )
     assert sum(bool(one["answer"]) for one in found) == min(4, num_answers)
+
+
+def test_a_tuned_threshold_is_stored_used_and_exported(
+    tmp_path, quiz_2_run, quiz_2, quiz_options
+):
+    run_dir = tmp_path / "run"
+    shutil.copytree(quiz_2_run, run_dir)
+    # As if the scores of [CLS] were too low: it always answers.
+    task = read_json(run_dir, "task.json") | {"null_score_diff_threshold": 1e6}
+    (run_dir / "task.json").write_text(json.dumps(task))
+    then = {"do_train": False, "predict_file": quiz_2}
+    options = quiz_options(run_dir, do_eval=True, do_predict=True, **then)
+    question_answering_workflow.run(options)
+    before = read_results(run_dir)
+    assert "" not in read_json(run_dir).values()
+    tuning = dataclasses.replace(options, tune_threshold=True)
+    report = question_answering_workflow.run(tuning)
+    tuned = read_results(run_dir)
+    threshold = tuned["eval_best_f1_thresh"]
+    assert f"The run now has the threshold {threshold:g}." in report
+    # What is best does not depend on the threshold of before.
+    best = {name: score for name, score in before.items() if "best" in name}
+    assert best.items() <= tuned.items()
+    assert tuned["eval_f1"] == pytest.approx(tuned["eval_best_f1"])
+    assert tuned["eval_f1"] > before["eval_f1"]
+    stored = read_json(run_dir, "task.json")
+    assert stored == task | {"null_score_diff_threshold": threshold}
+    answers = read_json(run_dir)
+    # Later predictions use it, in every way.
+    question_answering_workflow.run(quiz_options(run_dir, do_predict=True, **then))
+    assert read_json(run_dir) == answers
+    asked = pairs(quiz_2)
+    found = bert_tf.load(str(run_dir)).predict(asked)
+    assert [one["answer"] for one in found] == list(answers.values())
+    folder = export.export_saved_model(str(run_dir), str(tmp_path / "export"))
+    questions, contexts = map(list, zip(*asked, strict=True))
+    saved = client.open_saved_model(folder).ask(question=questions, context=contexts)
+    assert [one["answer"] for one in saved] == list(answers.values())
+    # A flag still counts, even with the release's default.
+    question_answering_workflow.run(
+        quiz_options(run_dir, do_predict=True, null_score_diff_threshold=0.0, **then)
+    )
+    assert read_json(run_dir) == read_json(quiz_2_run)
+    # The command of the training again, which has nothing left to do.
+    again = {"train_file": quiz_2, "predict_file": quiz_2}
+    question_answering_workflow.run(
+        quiz_options(run_dir, version_2_with_negative=True, **again)
+    )
+    assert read_json(run_dir, "task.json") == stored
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"tune_threshold": True}, "needs a model trained with --version_2"),
+        ({"null_score_diff_threshold": -1.0}, "=-1 has no effect on a model that"),
+    ],
+)
+def test_a_threshold_without_effect_is_refused(quiz_run, quiz_options, values, message):
+    with pytest.raises(ValueError, match=message):
+        options = quiz_options(quiz_run, do_train=False, do_eval=True, **values)
+        question_answering_workflow.run(options)
+    with pytest.raises(ValueError, match="has no effect on a model that always"):
+        bert_tf.load(str(quiz_run)).predict([], null_score_diff_threshold=0.0)
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"do_eval": False}, "--tune_threshold needs --do_eval"),
+        ({"ensemble": "a,b", "do_train": False}, "cannot be combined with --ensemble"),
+        ({"null_score_diff_threshold": 0.0}, "omit --null_score_diff_threshold"),
+    ],
+)
+def test_what_cannot_be_tuned_is_refused(tmp_path, quiz_options, values, message):
+    with pytest.raises(ValueError, match=message):
+        quiz_options(tmp_path, tune_threshold=True, **{"do_eval": True} | values)
+
+
+def test_a_run_keeps_its_rules_unless_flags_change_them(
+    tmp_path, quiz_run, quiz_options
+):
+    run_dir = tmp_path / "run"
+    shutil.copytree(quiz_run, run_dir)
+    task = read_json(run_dir, "task.json") | {"n_best_size": 2, "max_answer_length": 1}
+    (run_dir / "task.json").write_text(json.dumps(task))
+
+    def longest(**values):
+        options = quiz_options(run_dir, do_train=False, do_predict=True, **values)
+        question_answering_workflow.run(options)
+        nbest = read_json(run_dir, "nbest_predictions.json").values()
+        words = max(len(one["text"].split()) for entries in nbest for one in entries)
+        return max(map(len, nbest)), words > 1
+
+    assert longest() == (2, False)
+    # Flags with the release's defaults.
+    assert longest(n_best_size=20, max_answer_length=30)[1]
+    assert longest(n_best_size=20, max_answer_length=30)[0] > 2
+    ensemble = {"ensemble": (str(run_dir), str(quiz_run)), "do_train": False}
+    options = quiz_options(tmp_path / "both", do_predict=True, **ensemble)
+    with pytest.raises(ValueError, match=r"size 2, but .* has 20; pass --n_best_"):
+        question_answering_workflow.run(options)
 
 
 @pytest.fixture
@@ -477,9 +582,10 @@ def test_questions_without_answers_cannot_be_evaluated_on(
         (1, "eval_exact_match, eval_f1."),
         (
             2,
-            "eval_HasAns_exact, eval_HasAns_f1, eval_HasAns_total, eval_NoAns_exact, "
-            "eval_NoAns_f1, eval_NoAns_total, eval_best_exact, eval_best_exact_thresh, "
-            "eval_best_f1, eval_best_f1_thresh, eval_exact_match, eval_f1, eval_total.",
+            "eval_HasAns_exact_match, eval_HasAns_f1, eval_HasAns_total, "
+            "eval_NoAns_exact_match, eval_NoAns_f1, eval_NoAns_total, "
+            "eval_best_exact_match, eval_best_exact_match_thresh, eval_best_f1, "
+            "eval_best_f1_thresh, eval_exact_match, eval_f1, eval_total.",
         ),
     ],
 )
