@@ -64,7 +64,8 @@ def run(
         lines += more_scores()
     if options.do_predict:
         lines += task_run.predict()
-    return "\n".join([*lines, place_line(options)])
+    # Scores of the test set may already be among those in eval_results.txt.
+    return "\n".join([*dict.fromkeys(lines), place_line(options)])
 
 
 def trained_line(reached: Mapping[str, float]) -> str:
@@ -210,6 +211,9 @@ def train(
 def write_results(trainer: loop.Trainer, scores: dict[str, float]) -> dict[str, float]:
     """Writes eval_results.txt and returns its contents.
 
+    Scores of the development set begin with `eval_`, those of the test set with `test_`.
+    Each are kept when the others are written, if they belong to the same step.
+
     Args:
         trainer: of the run.
         scores: by name. `eval_loss` is also written as `loss`, its name in the release.
@@ -217,6 +221,11 @@ def write_results(trainer: loop.Trainer, scores: dict[str, float]) -> dict[str, 
     results = scores | {"global_step": trainer.step}
     if "eval_loss" in results:
         results["loss"] = results["eval_loss"]
+    earlier = trainer.folder.read_eval_results()
+    if earlier.get("global_step") == trainer.step:
+        prefixes = {name[:5] for name in scores}  # "eval_" or "test_".
+        kept = {k: v for k, v in earlier.items() if k[:5] not in prefixes}
+        results = kept | results
     trainer.folder.create()
     trainer.folder.write_eval_results(results)
     return results

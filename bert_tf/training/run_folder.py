@@ -293,6 +293,18 @@ class RunFolder:
         if self._is_written:
             self._write_text(EVAL_RESULTS_FILE, "".join(lines))
 
+    def read_eval_results(self) -> dict[str, float]:
+        """Returns the numbers in eval_results.txt; empty if there is no such file."""
+        path = self._file(EVAL_RESULTS_FILE)
+        if not files.exists(path):
+            return {}
+        found = {}
+        for line in files.read_lines(path):
+            name, _, value = line.partition(" = ")
+            with contextlib.suppress(ValueError):  # Not a number, or not such a line.
+                found[name] = float(value)
+        return found
+
     def close(self) -> None:
         """Flushes the TensorBoard files."""
         writers, self._writers = self._writers, {}

@@ -9,6 +9,9 @@ for rank 1, 1/2 for rank 2, and so on, because a step down costs most at the top
 from collections.abc import Collection
 from collections.abc import Sequence
 
+# `mrr` counts the first 100 passages, whatever recalls are asked for.
+MRR_DEPTH = 100
+
 
 def recall_at(
     rankings: Sequence[Sequence[int]], positives: Sequence[Collection[int]], k: int
@@ -32,7 +35,10 @@ def recall_at(
 
 
 def mean_reciprocal_rank(
-    rankings: Sequence[Sequence[int]], positives: Sequence[Collection[int]]
+    rankings: Sequence[Sequence[int]],
+    positives: Sequence[Collection[int]],
+    *,
+    depth: int | None = None,
 ) -> float:
     """Returns the mean of 1 / rank of each query's first right passage.
 
@@ -40,6 +46,7 @@ def mean_reciprocal_rank(
 
     Args:
         rankings, positives: as for `recall_at`.
+        depth: number of passages to look at. None: all of a ranking.
 
     Raises:
         ValueError: there are no queries, or a query has no right passage.
@@ -50,7 +57,10 @@ def mean_reciprocal_rank(
     """
     _check(rankings, positives)
     reciprocals = [
-        next((1 / r for r, n in enumerate(ranking, start=1) if n in positive), 0.0)
+        next(
+            (1 / rank for rank, n in enumerate(ranking[:depth], 1) if n in positive),
+            0.0,
+        )
         for ranking, positive in zip(rankings, positives, strict=True)
     ]
     return sum(reciprocals) / len(reciprocals)
@@ -67,9 +77,12 @@ def all_scores(
     ks: Sequence[int],
     prefix: str = "eval_",
 ) -> dict[str, float]:
-    """Returns `recall_at_K` for each K, and `mrr`; the prefix precedes each name."""
+    """Returns `recall_at_K` for each K, and `mrr`; the prefix precedes each name.
+
+    `mrr` looks at the first `MRR_DEPTH` passages.
+    """
     found = [recall_at(rankings, positives, k) for k in ks]
-    found.append(mean_reciprocal_rank(rankings, positives))
+    found.append(mean_reciprocal_rank(rankings, positives, depth=MRR_DEPTH))
     return dict(zip(names_of(ks, prefix), found, strict=True))
 
 

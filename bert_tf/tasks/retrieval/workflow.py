@@ -1,6 +1,7 @@
 """The whole task on one page: train, evaluate, predict, report."""
 
 import functools
+import logging
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from bert_tf.tasks.retrieval import source as retrieval_source
 from bert_tf.tokenization import in_graph
 from bert_tf.training import estimates
 from bert_tf.training import run_folder
+
+logger = logging.getLogger(__name__)
 
 # Prefix of the bi-encoder's scores, which show what the cross-encoder gained.
 RETRIEVED = "eval_retrieved_"
@@ -117,6 +120,7 @@ class Retrieval:
 
     def train(self) -> dict[str, float]:
         """Trains to the last step; returns {"loss", "global_step"}."""
+        self._log_depth()
         training_source = self.source()
         reached = fine_tuning_workflow.train(
             self.trainer,
@@ -134,6 +138,8 @@ class Retrieval:
 
     def evaluate(self) -> dict[str, float]:
         """Evaluates, writes eval_results.txt and returns its scores."""
+        if not self.options.do_train:
+            self._log_depth()
         self.trainer.folder.create()
         scores_found, firsts = self._eval_scores()
         results = fine_tuning_workflow.write_results(self.trainer, scores_found)
@@ -199,12 +205,25 @@ class Retrieval:
             right.setdefault(example.query, set()).add(number)
         queries, positives = list(right), list(right.values())
         ks = self.options.recall_at
-        found = self._ranking.rank(queries, max(ks))
+        found = self._ranking.rank(queries, max(*ks, scores.MRR_DEPTH))
         results = scores.all_scores(self._by_text(found), positives, ks)
         if not self.task.is_bi_encoder:
             retrieved = self._by_text(self._ranking.candidates(queries))
             results |= scores.all_scores(retrieved, positives, ks, prefix=RETRIEVED)
         return results, dict(zip(queries, found.numbers[:, 0].tolist(), strict=True))
+
+    def _log_depth(self) -> None:
+        """Logs which recalls are limited by the candidates of a cross-encoder."""
+        num_candidates = self.options.num_candidates
+        limited = [k for k in self.options.recall_at if k > num_candidates]
+        if limited and self.options.evaluates and not self.task.is_bi_encoder:
+            names = ", ".join(f"recall_at_{k}" for k in limited)
+            logger.warning(
+                "Only --num_candidates=%d passages per query are ranked, so %s look at "
+                "no more than these.",
+                num_candidates,
+                names,
+            )
 
     def _by_text(self, found: search_module.Neighbours) -> list[list[int]]:
         """Returns rankings in which passages with the same text have one number."""

@@ -171,6 +171,9 @@ class Tagging:
         self._log_types("test", predicted)
         found = self._scores("test", predicted)
         found = {f"test_{name}": value for name, value in found.items()}
+        results = fine_tuning_workflow.write_results(self.trainer, found)
+        shown = {name: (value,) for name, value in results.items()}
+        model_card.rewrite_scores(self.options.output_dir, shown)
         return run_folder.score_lines(found) + lines
 
     def dry_run_report(self) -> str:

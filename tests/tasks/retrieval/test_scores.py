@@ -31,6 +31,13 @@ def test_all_scores_have_the_names_of_eval_results():
     assert list(found) == ["eval_recall_at_1", "eval_recall_at_3", "eval_mrr"]
 
 
+@pytest.mark.parametrize("ks", [(1,), (1, 1000)])
+def test_the_reciprocal_rank_does_not_depend_on_the_recalls(ks):
+    rankings = [list(range(1000)), list(range(1000))]
+    found = scores.all_scores(rankings, [{99}, {100}], ks)
+    assert found["eval_mrr"] == (1 / 100 + 0) / 2
+
+
 @pytest.mark.parametrize(
     "rankings, positives, message",
     [

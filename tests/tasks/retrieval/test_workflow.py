@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import logging
 import shutil
 
 import numpy as np
@@ -68,6 +69,23 @@ def test_the_evaluation_has_recall_and_reciprocal_rank(run_dir):
         "eval_recall_at_3": 1.0,
         "global_step": 40,  # int(16 / 8 * 20)
     }
+
+
+def test_the_reciprocal_rank_is_that_of_100_passages_whatever_recall_is_asked(
+    tmp_path, retrieval_options, golden
+):
+    def evaluated(recall_at):
+        options = retrieval_options(
+            tmp_path / "run",
+            do_train=False,
+            do_eval=True,
+            init_checkpoint=str(golden / "model" / "bert_model.ckpt"),
+            recall_at=recall_at,
+        )
+        return retrieval_workflow.evaluate(options)
+
+    few, many = evaluated((1,)), evaluated((1, 7))
+    assert 0 < few["eval_recall_at_1"] < few["eval_mrr"] == many["eval_mrr"]
 
 
 def test_training_and_evaluation_are_logged_and_the_best_is_kept(
@@ -160,6 +178,23 @@ def test_vectors_of_a_corpus_are_kept_until_model_or_corpus_change(
     assert embedded == [2, 2]
     made_by = passage_index.PassageIndex(str(run / passage_index.VECTORS_FILE)).made_by
     assert made_by["checkpoint"] == f"step 40 of {run}"
+
+
+def test_recalls_beyond_the_candidates_are_announced(
+    tmp_path, cross_dir, retrieval_options, run_dir, caplog
+):
+    shutil.copytree(cross_dir, tmp_path / "run")
+    options = retrieval_options(
+        tmp_path / "run",
+        model="cross_encoder",
+        do_train=False,
+        do_eval=True,
+        retrieve_with=str(run_dir),
+        num_candidates=2,
+    )
+    with caplog.at_level(logging.WARNING):
+        retrieval_workflow.evaluate(options)
+    assert "are ranked, so recall_at_3 look" in caplog.text
 
 
 def test_a_cross_encoder_ranks_again_what_was_found(cross_dir):

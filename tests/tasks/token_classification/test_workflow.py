@@ -48,10 +48,35 @@ def test_names_are_found_again_in_new_sentences(names_run):
         "eval_recall",
         "global_step",
         "loss",
+        "test_accuracy",
+        "test_f1",
+        "test_precision",
+        "test_recall",
     ]
     assert results["eval_f1"] > 0.95
     assert results["eval_loss"] == results["loss"] < 0.1
     assert results["global_step"] == 120  # int(240 / 16 * 8)
+
+
+def test_scores_of_the_test_file_stay_beside_those_of_the_development_file(
+    tmp_path, names_run, names_options
+):
+    before = read_results(names_run)
+    card = (names_run / "README.md").read_text()
+    for name in ("eval_f1", "test_f1"):
+        assert f"| {name} | {before[name]:.4f} |" in card
+    assert card.count("\n- f1\n") == 1  # Among the metrics of the front matter.
+    run_dir = tmp_path / "run"
+    shutil.copytree(names_run, run_dir)
+    token_classification_workflow.evaluate(names_options(run_dir))
+    assert read_results(run_dir) == before
+    # Scores of another step are of another model.
+    (run_dir / "eval_results.txt").write_text("eval_f1 = 0.5\nglobal_step = 60\n")
+    token_classification_workflow.run(
+        names_options(run_dir, do_train=False, do_predict=True)
+    )
+    expected = {k: v for k, v in before.items() if k.startswith(("test_", "global"))}
+    assert read_results(run_dir) == expected
 
 
 def test_evaluation_while_training_keeps_the_best(names_run, names_options):
