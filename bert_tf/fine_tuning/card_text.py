@@ -102,10 +102,10 @@ def _front_matter(facts):
     if facts["base_model"]:
         lines += [f"base_model: {_quoted(_base_name(facts['base_model']))}"]
     lines += ["tags:", "- bert", "- tensorflow"]
-    metrics = dict.fromkeys(
+    names = [
         key.removeprefix("eval_").removeprefix("test_") for key in _shown_scores(facts)
-    )
-    metrics = [name for name in metrics if name != "loss"]
+    ]
+    metrics = [name for name in dict.fromkeys(names) if name != "loss"]
     if metrics:
         lines += ["metrics:", *(f"- {name}" for name in metrics)]
     return "\n".join(["---", *lines, "---"])

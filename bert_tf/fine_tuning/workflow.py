@@ -211,8 +211,8 @@ def train(
 def write_results(trainer: loop.Trainer, scores: dict[str, float]) -> dict[str, float]:
     """Writes eval_results.txt and returns its contents.
 
-    Scores of the development set begin with `eval_`, those of the test set with `test_`.
-    Each are kept when the others are written, if they belong to the same step.
+    Scores of the development set begin with `eval_`, those of the test set with
+    `test_`. Writing one kind keeps the other if it belongs to the same step.
 
     Args:
         trainer: of the run.

@@ -1,8 +1,6 @@
 """True-casing of all-capital sentences, in a graph.
 
-It does what `token_classification.true_casing` does in Python and explains there. One
-difference is known: the graph writes a final sigma after any letter, whereas Python
-also looks past case-ignorable marks.
+It does what `token_classification.true_casing` does in Python and explains there.
 
 Shape letters: B sentences, N words of all of them, C characters.
 """
@@ -13,6 +11,7 @@ from collections.abc import Mapping
 import tensorflow as tf
 
 from bert_tf.serving import word_splitting
+from bert_tf.tokenization import in_graph_words
 
 DOTTED_CAPITAL_I = "\u0130"  # The only letter whose lower case has two characters.
 
@@ -34,6 +33,9 @@ class TrueCasing(tf.Module):
             ),
             default_value="",
         )
+        self._words = in_graph_words.InGraphWords(
+            do_lower_case=True, strip_accents=False
+        )
         characters = list(map(chr, range(sys.maxunicode + 1)))
         self._cased = [ord(c) for c in characters if c.lower() != c.upper()]
         self._letters = [ord(c) for c in characters if c.isalpha()]
@@ -42,6 +44,13 @@ class TrueCasing(tf.Module):
             ord(c): ord(c.lower())
             for c in characters
             if c.lower() != c and len(c.lower()) == 1
+        }
+        # Capitals that other letters have as well, such as the Kelvin sign, and ẞ,
+        # which becomes SS.
+        self._other_capitals = {
+            c: c.lower()[0].upper()
+            for c in characters
+            if c == c.upper() != c.lower()[0].upper()
         }
 
     def __call__(self, words: tf.RaggedTensor) -> tf.RaggedTensor:
@@ -74,15 +83,17 @@ class TrueCasing(tf.Module):
         """Returns all-capital words [N] as they are usually written."""
         words = tf.strings.regex_replace(words, DOTTED_CAPITAL_I, "I\u0307")
         first = tf.strings.substr(words, 0, 1, unit="UTF8_CHAR")
+        for capital, usual in self._other_capitals.items():
+            first = tf.where(first == capital, usual, first)
         lower = self._lowered(words)
         rest = tf.strings.regex_replace(lower, r"(?s)^.", "")
         known = self._cases.lookup(lower)
         return tf.where(known == "", tf.strings.join([first, rest]), known)
 
     def _lowered(self, words):
-        # A sigma at the end of a word, after a letter, has its final form.
-        words = tf.strings.regex_replace(words, r"(\pL)Σ$", "\\1ς")
-        codes = tf.strings.unicode_decode(words, "UTF-8")
+        # The space separates each word from the one before it.
+        codes = tf.strings.unicode_decode(tf.strings.join([" ", words]), "UTF-8")
+        codes = codes.with_values(self._words.with_final_sigmas(codes.values))[:, 1:]
         sources = tf.constant(list(self._lower), tf.int32)
         targets = tf.constant(list(self._lower.values()), tf.int32)
         place = tf.minimum(tf.searchsorted(sources, codes.values), len(self._lower) - 1)

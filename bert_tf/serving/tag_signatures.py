@@ -11,8 +11,7 @@ from bert_tf.serving import graph_packing
 from bert_tf.serving import graph_true_casing
 from bert_tf.serving import signatures
 from bert_tf.serving import tag_windows
-from bert_tf.serving import word_splitting
-from bert_tf.tokenization import characters
+from bert_tf.serving import tag_words
 
 # Pads the positions of texts with fewer words.
 NO_WORD = -1
@@ -39,6 +38,7 @@ class TagSignatures(signatures.TaskSignatures):
                 self._of_texts, signatures.texts("text")
             ),
         )
+        self._split = tag_words.WordSplitter(predictor.task.whole_words)
         cases = predictor.task.true_cases
         self._true_casing = (
             None if cases is None else graph_true_casing.TrueCasing(cases)
@@ -49,11 +49,7 @@ class TagSignatures(signatures.TaskSignatures):
         return {"logits": self.predictor.model(features)["logits"]}
 
     def _of_texts(self, text):
-        found = word_splitting.split(
-            text,
-            separators=characters.WHITESPACE,
-            alone=characters.PUNCTUATION.union(*characters.CHINESE_BLOCKS),
-        )
+        found = self._split(text)
         tags = found.words.with_values(self._tags(found.words))
         return {
             "words": found.words.to_tensor(""),

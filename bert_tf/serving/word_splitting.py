@@ -40,7 +40,21 @@ def split(
     is_start = ~is_space & (is_alone | is_first | _shifted(breaks, 1))
     is_end = ~is_space & (is_alone | _shifted(is_first | breaks, -1))
     starts = tf.where(is_start)[:, 0]
-    lengths = tf.where(is_end)[:, 0] + 1 - starts
+    return words_at(texts, codes, starts, tf.where(is_end)[:, 0] + 1 - starts)
+
+
+def words_at(
+    texts: tf.Tensor, codes: tf.RaggedTensor, starts: tf.Tensor, lengths: tf.Tensor
+) -> TextWords:
+    """Returns the words of texts at given places.
+
+    Args:
+        texts, codes: see `TextWords`.
+        starts: int64 [words of all texts], the index of each word's first character
+            among the characters of all texts, ascending.
+        lengths: int64 [words of all texts], in characters.
+    """
+    within = tf.ragged.range(codes.row_lengths()).flat_values
     characters = tf.ragged.range(starts, starts + lengths)
     words = tf.strings.unicode_encode(
         characters.with_values(tf.gather(codes.flat_values, characters.values)), "UTF-8"

@@ -42,7 +42,7 @@ class InGraphWords(tf.Module):
         )
         codes = decoded.flat_values
         if self._do_lower_case:
-            codes = self._with_final_sigmas(codes)
+            codes = self.with_final_sigmas(codes)
         entries = _look_up(self._entry_page_starts, self._entry_values, codes)
         codes, groups, positions = self._map(codes, entries)
         # A word is a run of code points of one group.
@@ -112,8 +112,13 @@ class InGraphWords(tf.Module):
 
         return tf.cond(tf.reduce_any(is_several), expanded, lambda: (mapped, positions))
 
-    def _with_final_sigmas(self, codes):
-        """Replaces capital sigmas that end a word by the final form."""
+    def with_final_sigmas(self, codes: tf.Tensor) -> tf.Tensor:
+        """Replaces capital sigmas that end a word by the final form.
+
+        Args:
+            codes: code points, int32 [N]. White space separates words; it is the first
+                code point and separates all texts.
+        """
         is_sigma = codes == characters.CAPITAL_SIGMA
 
         def replaced():

@@ -1,12 +1,15 @@
-"""Tags from a SavedModel are those of Python, for any text."""
+"""Words and tags from a SavedModel are those of Python, for any text."""
 
 import random
 
 import pytest
+import tensorflow as tf
 
 from bert_tf.serving import client
 from bert_tf.serving import export
 from bert_tf.serving import predictors
+from bert_tf.serving import tag_words
+from bert_tf.tasks.token_classification import words as words_module
 
 WORDS = (
     *(
@@ -20,6 +23,7 @@ WORDS = (
         "crème",
         "中文字",
     ),
+    *("(U.S.)", "Port-au-Prince", "ROD'S", "LUND’S", "Corp.", "J.", "?!", "b.--", "—"),
     *("中文字", "A.B.", "x\u00a0y", "\ufffd", "\x01", "é́", "İst", "x" * 30),
 )
 
@@ -34,6 +38,29 @@ def texts(count):
     return found
 
 
+# Characters and words that are divided in different ways.
+PIECES = (
+    *"ab.'’-—…\"()“”，。「」!?$%&/,:;`~^ \t\n\u3000\u00a0",
+    *"\u200b\u0301\0éßΣσİ1２中文・·あー😀\ufffd",
+    *("U.S.", "e.g.", "John's", "Corp.", "'s", "’s", "...", "--", "''", "(a)", "J."),
+    *("Ph.D.", "?!", " ", " ", " "),
+)
+
+
+@pytest.mark.parametrize(
+    "whole_words", [(), ("'s", "Corp.", "?!", "(a)", "-1", "a.", "J.'s", "'a'", "'")]
+)
+def test_a_graph_finds_the_words_of_python(whole_words):
+    generator = random.Random(7)
+    asked = ["", *("".join(generator.choices(PIECES, k=n % 13)) for n in range(3000))]
+    found = tag_words.WordSplitter(whole_words)(tf.constant(asked))
+    columns = [found.words.to_list(), found.starts.to_list(), found.ends.to_list()]
+    for text, words, starts, ends in zip(asked, *columns, strict=True):
+        expected = words_module.split_text(text, frozenset(whole_words))
+        assert tuple(word.decode() for word in words) == expected.words, text
+        assert (tuple(starts), tuple(ends)) == (expected.starts, expected.ends), text
+
+
 @pytest.mark.parametrize(
     "task",
     [
@@ -41,6 +68,7 @@ def texts(count):
         {"doc_stride": 1},
         {"doc_stride": 14},  # Windows that touch.
         {"do_lower_case": False, "true_cases": {"rain": "rain", "the": "The"}},
+        {"whole_words": ("'S", "Corp.", "?!")},
     ],
     ids=str,
 )

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Collection
 from collections.abc import Sequence
 
 from bert_tf import files
@@ -11,12 +12,15 @@ from bert_tf.tasks.token_classification import words as words_module
 PREDICTIONS_FILE = "predictions.jsonl"
 
 
-def read_sentences(path: str) -> list[examples.Sentence]:
+def read_sentences(
+    path: str, *, whole_words: Collection[str] = frozenset()
+) -> list[examples.Sentence]:
     """Returns the sentences of a text file; each one is its own document.
 
     Args:
         path: the file, in UTF-8. Lines without words are skipped; see
             `words.split_text`.
+        whole_words: see `words.split_text`.
 
     Raises:
         OSError: the file cannot be read.
@@ -25,14 +29,20 @@ def read_sentences(path: str) -> list[examples.Sentence]:
     sentences = [
         examples.Sentence(words=found.words, document=number, lines=(number,))
         for number, line in enumerate(files.read_lines(path), start=1)
-        if (found := words_module.split_text(line)).words
+        if (found := words_module.split_text(line, whole_words)).words
     ]
     if not sentences:
         raise ValueError(f"{path} has no words; expected one sentence per line.")
     return sentences
 
 
-def write_predictions(output_dir: str, path: str, tags: Sequence[str]) -> str:
+def write_predictions(
+    output_dir: str,
+    path: str,
+    tags: Sequence[str],
+    *,
+    whole_words: Collection[str] = frozenset(),
+) -> str:
     """Writes predictions.jsonl with one object per line of a text; returns its path.
 
     An object has the number of the `line` from 1, and `words`, `tags`, `starts` and
@@ -42,6 +52,7 @@ def write_predictions(output_dir: str, path: str, tags: Sequence[str]) -> str:
         output_dir: an existing folder.
         path: the text file that was tagged.
         tags: the tags of all its words, in order.
+        whole_words: those that `read_sentences` was called with.
 
     Raises:
         OSError: a file cannot be read or written.
@@ -51,7 +62,7 @@ def write_predictions(output_dir: str, path: str, tags: Sequence[str]) -> str:
     place = 0
     with files.complete_or_absent(target) as file:
         for number, line in enumerate(files.read_lines(path), start=1):
-            found = words_module.split_text(line)
+            found = words_module.split_text(line, whole_words)
             own = list(tags[place : place + len(found.words)])
             place += len(found.words)
             record = {"line": number, "words": found.words, "tags": own}

@@ -30,8 +30,8 @@ class TokenClassificationPredictor(fine_tuning_predictor.Predictor):
         """Returns the tags of sentences.
 
         Args:
-            inputs: sentences, each a string, which is split at white space and
-                punctuation, or a list of words.
+            inputs: sentences, each a list of words or a string. `words.split_text`
+                splits strings at white space and takes outer punctuation off.
 
         Returns:
             One dict of lists per sentence, with one element per word: `words`, `tags`,
@@ -43,7 +43,10 @@ class TokenClassificationPredictor(fine_tuning_predictor.Predictor):
         """
         if isinstance(inputs, str):
             raise ValueError("Expected a list of sentences, got a string.")
-        split = [_words_of(index, item) for index, item in enumerate(inputs)]
+        whole_words = frozenset(self.task.whole_words)
+        split = [
+            _words_of(index, item, whole_words) for index, item in enumerate(inputs)
+        ]
         sentences = [
             examples.Sentence(words=item.words, document=index)
             for index, item in enumerate(split)
@@ -78,9 +81,9 @@ def load(run_dir: str) -> TokenClassificationPredictor:
     return TokenClassificationPredictor(run_dir)
 
 
-def _words_of(index, item):
+def _words_of(index, item, whole_words):
     if isinstance(item, str):
-        return words_module.split_text(item)
+        return words_module.split_text(item, whole_words)
     if not isinstance(item, Sequence) or not all(
         isinstance(word, str) and word for word in item
     ):

@@ -14,6 +14,7 @@ from bert_tf.tasks.token_classification import plain_text
 from bert_tf.tasks.token_classification import schemes
 from bert_tf.tasks.token_classification import task as task_module
 from bert_tf.tasks.token_classification import true_casing
+from bert_tf.tasks.token_classification import words as words_module
 
 FILES = {"train": "train.txt", "dev": "dev.txt", "test": "test.txt"}
 
@@ -60,10 +61,16 @@ def prepare(
         task = _task_of_options(options, start, columns=columns, sentences=sentences)
     for set_type in options.sets_to_read:
         if set_type not in sentences:
-            sentences[set_type] = _read(options, set_type, task.columns)
+            sentences[set_type] = _read(options, set_type, task)
         _check_sentences(options, task, set_type, sentences[set_type])
     setup = RunSetup(task=task, start=start, sentences=sentences)
-    fine_tuning_run_setup.check(setup, options, longest_sequence=task.max_seq_length)
+    fine_tuning_run_setup.check(
+        setup,
+        options,
+        longest_sequence=task.max_seq_length,
+        # They are not among the settings of the run, and older runs lack them.
+        may_change=("whole_words",),
+    )
     return setup
 
 
@@ -81,11 +88,12 @@ def is_plain_text(
     return set_type == "test" and options.predict_file is not None
 
 
-def _read(options, set_type, columns):
+def _read(options, set_type, task):
     path = path_of(options, set_type)
     if is_plain_text(options, set_type):
-        return plain_text.read_sentences(path)
-    return examples.read_sentences(path, columns)
+        whole_words = frozenset(task.whole_words)
+        return plain_text.read_sentences(path, whole_words=whole_words)
+    return examples.read_sentences(path, task.columns)
 
 
 def _task_of_options(options, start, *, columns, sentences):
@@ -109,6 +117,9 @@ def _task_of_options(options, start, *, columns, sentences):
         word_column=columns.word,
         tag_column=columns.word + 1 if columns.tag is None else columns.tag,
         true_cases=_true_cases(options, sentences),
+        whole_words=words_module.learned_whole_words(
+            sentence.words for sentence in sentences.get("train", ())
+        ),
     )
 
 

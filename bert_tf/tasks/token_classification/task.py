@@ -28,6 +28,8 @@ class Task(task_record.TaskRecord):
     tag_column: int = 1
     # The usual form of words, by the word in lower case. None: no true-casing.
     true_cases: Mapping[str, str] | None = None
+    # Words of the training data that plain text keeps whole; see `words.split_text`.
+    whole_words: tuple[str, ...] = ()
 
     @property
     def columns(self) -> examples.Columns:

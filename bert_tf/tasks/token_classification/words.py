@@ -1,9 +1,33 @@
-"""Splits plain text into words and keeps their positions."""
+"""Splits plain text into words and keeps their positions.
+
+Training files have words as a person would divide a text: "U.S." and "Port-au-Prince"
+are one word, and the comma after "Rome," is another. So text is divided at white space,
+and only outer punctuation is taken off. `serving.tag_words` does the same in a graph.
+"""
 
 import dataclasses
+import itertools
 import re
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Sequence
 
 from bert_tf.tokenization import characters
+from bert_tf.tokenization import unicode_14
+
+# The punctuation of Chinese and Japanese, which have no spaces between words.
+_WIDE_BLOCKS = (range(0x3000, 0x3040), range(0xFE10, 0xFE70), range(0xFF00, 0xFF65))
+_DASHES_AND_ELLIPSIS = (0x2014, 0x2015, 0x2026)
+# Every one of these is a word, also between two letters: Chinese characters, and marks
+# that are written without spaces on both sides.
+ALONE = frozenset(
+    itertools.chain(
+        _DASHES_AND_ELLIPSIS,
+        *characters.CHINESE_BLOCKS,
+        *(characters.PUNCTUATION.intersection(block) for block in _WIDE_BLOCKS),
+    )
+)
+APOSTROPHE, TYPOGRAPHIC_APOSTROPHE = "'", "\u2019"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -15,34 +39,109 @@ class Words:
     ends: tuple[int, ...]  # Index after each word's last character.
 
 
-def split_text(text: str) -> Words:
-    """Splits a text into words at white space and punctuation.
+def split_text(text: str, whole_words: Collection[str] = frozenset()) -> Words:
+    """Splits a text into words at white space and takes outer punctuation off.
 
-    Every punctuation mark and every Chinese character is a separate word.
+    * Every punctuation mark before or after a word is a word of its own, but equal
+      marks in a row are one: "Wait..." is "Wait" and "...".
+    * The full stop of an abbreviation stays: "U.S.", "e.g.", and after a single letter,
+      as in "J. Doe", unless the text ends there ("Plan B.").
+    * Chinese characters, their punctuation, dashes (—) and ellipses (…) are single
+      words.
+
+    Args:
+        text: the text.
+        whole_words: words that are not divided, such as "Corp."; see
+            `learned_whole_words`. Those that begin with an apostrophe are also taken
+            off the end of a word: with "'s", "John's" is "John" and "'s".
 
     Example:
-        >>> split_text("Rome, too.")
-        Words(words=('Rome', ',', 'too', '.'), starts=(0, 4, 6, 9), ends=(4, 5, 9, 10))
+        >>> split_text('"U.S. aid," he said.').words
+        ('"', 'U.S.', 'aid', ',', '"', 'he', 'said', '.')
     """
-    found = list(_WORD.finditer(text))
+    chunks = list(_CHUNK.finditer(text))
+    borders = []
+    for chunk in chunks:
+        is_last = chunk is chunks[-1]
+        within = _borders(chunk.group(), whole_words, is_last=is_last)
+        borders += [
+            (chunk.start() + start, chunk.start() + end)
+            for start, end in itertools.pairwise(within)
+        ]
     return Words(
-        words=tuple(match.group() for match in found),
-        starts=tuple(match.start() for match in found),
-        ends=tuple(match.end() for match in found),
+        words=tuple(text[start:end] for start, end in borders),
+        starts=tuple(start for start, _ in borders),
+        ends=tuple(end for _, end in borders),
     )
 
 
-def _character_class(codes):
-    return "".join(re.escape(chr(code)) for code in sorted(codes))
+def learned_whole_words(sentences: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """Returns the words of training sentences that `split_text` would divide, sorted.
 
+    Args:
+        sentences: the words of each sentence.
 
-def _word_pattern():
-    alone = _character_class(characters.PUNCTUATION)
-    alone += "".join(
-        f"{chr(block.start)}-{chr(block.stop - 1)}"
-        for block in characters.CHINESE_BLOCKS
+    Example:
+        >>> learned_whole_words([["Acme", "Corp.", "left", "the", "U.S.", "."]])
+        ('Corp.',)
+    """
+    words = sorted({word for words in sentences for word in words})
+    return tuple(
+        word
+        for word in words
+        # A word with white space or a Chinese character can never be found again.
+        if _CHUNK.fullmatch(word) and len(_borders(word, (), is_last=True)) > 2
     )
-    return re.compile(f"[{alone}]|[^{alone}{_character_class(characters.WHITESPACE)}]+")
 
 
-_WORD = _word_pattern()
+def character_class(codes: Iterable[int]) -> str:
+    """Returns the inside of a character class, for Python's `re` and for RE2."""
+    ordered = sorted(codes)
+    runs = itertools.groupby(enumerate(ordered), lambda pair: pair[1] - pair[0])
+    ends = [(run[0][1], run[-1][1]) for run in (list(run) for _, run in runs)]
+    return "".join(
+        f"{re.escape(chr(first))}-{re.escape(chr(last))}" for first, last in ends
+    )
+
+
+# A run of characters between white space. Chinese characters and so on are single.
+_CHUNK = re.compile(
+    f"[{character_class(ALONE)}]"
+    f"|[^{character_class(ALONE)}{character_class(characters.WHITESPACE)}]+"
+)
+_LETTER = f"[{character_class(unicode_14.CASED)}]"
+INITIAL = rf"{_LETTER}\."  # "J."
+ABBREVIATION = rf"({_LETTER}{{1,2}}\.){{2,}}"  # "U.S.", "e.g.", "Ph.D."
+
+
+def _borders(chunk, whole_words, *, is_last):
+    """Returns where the words of a chunk begin, and its length."""
+    length = len(chunk)
+    if chunk in whole_words:
+        return [0, length]
+    is_mark = [ord(character) in characters.PUNCTUATION for character in chunk]
+    if all(is_mark):
+        begin = end = divided = 0
+    else:
+        begin = is_mark.index(False)
+        end = length - is_mark[::-1].index(False)
+        if end < length and _is_whole(chunk[begin : end + 1], whole_words, is_last):
+            end += 1
+        if begin > 0 and chunk[begin - 1 : end] in whole_words:
+            begin -= 1
+        plain = chunk.replace(TYPOGRAPHIC_APOSTROPHE, APOSTROPHE)
+        divided = plain.rfind(APOSTROPHE, begin, end)
+        if divided <= begin or plain[divided:end] not in whole_words:
+            divided = begin
+    marks = [*range(1, begin), *range(end + 1, length)]
+    return sorted(
+        {0, begin, divided, end, length}
+        | {place for place in marks if chunk[place] != chunk[place - 1]}
+    )
+
+
+def _is_whole(word, whole_words, is_last):
+    """Returns whether the punctuation mark at the end of a word belongs to it."""
+    if word in whole_words or re.fullmatch(ABBREVIATION, word):
+        return True
+    return not is_last and bool(re.fullmatch(INITIAL, word))

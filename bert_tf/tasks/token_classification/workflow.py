@@ -159,7 +159,12 @@ class Tagging:
         self.trainer.folder.create()
         path = run_setup.path_of(self.options, "test")
         if run_setup.is_plain_text(self.options, "test"):
-            path = plain_text.write_predictions(self.options.output_dir, path, tags)
+            path = plain_text.write_predictions(
+                self.options.output_dir,
+                path,
+                tags,
+                whole_words=frozenset(task.whole_words),
+            )
         else:
             path = predictions.write_predictions(
                 self.options.output_dir, path, task.tag_column, tags

@@ -12,7 +12,6 @@ from bert_tf.checkpoints.release import rotation
 from bert_tf.fine_tuning import model_card
 from bert_tf.tasks.token_classification import run_setup
 from bert_tf.tasks.token_classification import true_casing
-from bert_tf.tasks.token_classification import words as words_module
 from bert_tf.tasks.token_classification import workflow as token_classification_workflow
 from bert_tf.training import distribution
 
@@ -137,21 +136,36 @@ def test_a_long_text_is_answered_to_its_last_word(names_run):
     assert hits / len(expected) > 0.9
 
 
-@pytest.mark.parametrize(
-    "text, words, starts",
-    [
-        ("Don't!", ["Don", "'", "t", "!"], [0, 3, 4, 5]),
-        ("a\u3000日本 é", ["a", "日", "本", "é"], [0, 2, 3, 5]),
-        ("  ", [], []),
-        ("a\u00a0b", ["a", "b"], [0, 2]),
-    ],
-)
-def test_a_text_is_split_at_white_space_and_punctuation(text, words, starts):
-    split = words_module.split_text(text)
-    assert list(split.words) == words
-    assert list(split.starts) == starts
-    ends = [start + len(word) for start, word in zip(starts, words, strict=True)]
-    assert list(split.ends) == ends
+def test_a_run_learns_which_words_its_texts_keep_whole(tmp_path, names_options):
+    """The words of plain text are those of a column file with the same sentences."""
+    rows = "Acme/B-LOC Corp./I-LOC of/O St./B-LOC Lô/I-LOC owns/O Ana/B-PER 's/O"
+    sentence = [row.split("/") for row in f"{rows} ship/O ./O".split()]
+    lines = "\n".join(f"{word} {tag}" for word, tag in sentence)
+    (tmp_path / "train.txt").write_text(f"{lines}\n\n" * 16)
+    text = "Acme Corp. of St. Lô owns Ana's ship."
+    (tmp_path / "news.txt").write_text(text + "\n")
+    options = names_options(
+        tmp_path / "run",
+        data_dir=str(tmp_path),
+        num_train_epochs=1.0,
+        do_predict=True,
+        predict_file=str(tmp_path / "news.txt"),
+    )
+    token_classification_workflow.run(options)
+    words = [word for word, _ in sentence]
+    path = tmp_path / "run" / "predictions.jsonl"
+    written = json.loads(path.read_text())
+    assert written["words"] == words
+    assert written["starts"] == [0, 5, 11, 14, 18, 21, 26, 29, 32, 36]
+    tagger = bert_tf.load(str(tmp_path / "run"))
+    assert tagger.task.whole_words == ("'s", "Corp.", "St.")
+    [of_text, of_words] = tagger.predict([text, words])
+    assert (of_text["words"], of_text["tags"]) == (words, of_words["tags"])
+    # A run of before is resumed although its task.json has no such words.
+    task = json.loads((tmp_path / "run" / "task.json").read_text())
+    del task["whole_words"]
+    (tmp_path / "run" / "task.json").write_text(json.dumps(task))
+    token_classification_workflow.train(options)
 
 
 @pytest.mark.parametrize(
