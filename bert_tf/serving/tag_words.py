@@ -89,14 +89,15 @@ class WordSplitter(tf.Module):
         within = tf.ragged.range(lengths).values
         rows = codes.value_rowids()
         # In a chunk of marks alone, all borders are 0.
-        begin = tf.math.segment_min(tf.where(is_mark, tf.int64.max, within), rows)
-        end = 1 + tf.math.segment_max(tf.where(is_mark, -1, within), rows)
-        begin = tf.where(end > 0, begin, 0)
+        zero, outside = tf.constant(0, tf.int64), tf.gather(lengths, rows)
+        begin = tf.math.segment_min(tf.where(is_mark, outside, within), rows)
+        end = tf.math.segment_max(tf.where(is_mark, zero, within + 1), rows)
+        begin = tf.where(end > 0, begin, zero)
         word = tf.strings.substr(texts, begin, end + 1 - begin, unit="UTF8_CHAR")
         has_mark = (end > 0) & (end < lengths) & self._is_whole(word, is_last)
         end += tf.cast(has_mark, tf.int64)
         word = tf.strings.substr(
-            texts, tf.maximum(begin - 1, 0), end + 1 - begin, unit="UTF8_CHAR"
+            texts, tf.maximum(begin - 1, zero), end + 1 - begin, unit="UTF8_CHAR"
         )
         has_mark = (begin > 0) & self._whole_words.lookup(word)
         begin -= tf.cast(has_mark, tf.int64)
@@ -104,8 +105,8 @@ class WordSplitter(tf.Module):
         divided = end - self._suffix_lengths(word)
         is_whole = self._whole_words.lookup(texts)
         return _Borders(
-            begin=tf.where(is_whole, 0, begin),
-            divided=tf.where(is_whole, 0, tf.where(divided < end, divided, begin)),
+            begin=tf.where(is_whole, zero, begin),
+            divided=tf.where(is_whole, zero, tf.where(divided < end, divided, begin)),
             end=tf.where(is_whole, lengths, end),
         )
 

@@ -53,8 +53,14 @@ PIECES = (
 def test_a_graph_finds_the_words_of_python(whole_words):
     generator = random.Random(7)
     asked = ["", *("".join(generator.choices(PIECES, k=n % 13)) for n in range(3000))]
-    found = tag_words.WordSplitter(whole_words)(tf.constant(asked))
-    columns = [found.words.to_list(), found.starts.to_list(), found.ends.to_list()]
+    splitter = tag_words.WordSplitter(whole_words)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def split(texts):
+        found = splitter(texts)
+        return found.words, found.starts, found.ends
+
+    columns = [found.to_list() for found in split(tf.constant(asked))]
     for text, words, starts, ends in zip(asked, *columns, strict=True):
         expected = words_module.split_text(text, frozenset(whole_words))
         assert tuple(word.decode() for word in words) == expected.words, text

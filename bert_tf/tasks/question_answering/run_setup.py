@@ -1,15 +1,19 @@
 """Prepares a question answering run: its task, start and questions."""
 
 import dataclasses
+import os
 import typing
 
+from bert_tf import files
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
+from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints.release import rotation
 from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
 from bert_tf.tasks.question_answering import examples as question_answering_examples
 from bert_tf.tasks.question_answering import options as question_answering_options
 from bert_tf.tasks.question_answering import task as task_module
+from bert_tf.training import run_folder
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -35,7 +39,8 @@ def prepare(
     """Reads and checks the files of a run.
 
     Training takes the task from the options. Evaluation and prediction take it from
-    task.json in `output_dir`, or from the options if there is no such file.
+    task.json in `output_dir`, or from the options if there is no such file; then the
+    rules for choosing answers are those of the run that init_checkpoint belongs to.
 
     Args:
         options: training reads the last `train_file`.
@@ -100,11 +105,33 @@ def _task_of_options(options, start):
     names = [field.name for field in dataclasses.fields(task_module.Task)]
     values = {n: getattr(options, n) for n in names if n not in of_tokenizer}
     task = task_module.Task(**values, **of_tokenizer)
-    if options.trains and rotation.latest(options.output_dir) is not None:
+    if options.trains:
+        if rotation.latest(options.output_dir) is None:
+            return task
         # The same command again must not lose a threshold that was stored since.
-        stored = task_module.Task.read(options.output_dir)
-        task = _with_stored_rules(task, stored, options)
+        own = task_module.Task.read(options.output_dir)
+        return _with_stored_rules(task, own, options)
+    stored = _task_beside(options.init_checkpoint)
+    if stored is None:
+        return task
+    task = _with_stored_rules(task, stored, options)
+    if stored.version_2_with_negative:
+        task = dataclasses.replace(task, version_2_with_negative=True)
     return task
+
+
+def _task_beside(init_checkpoint):
+    """Returns the record of the run that a checkpoint belongs to, or None.
+
+    A record of another task is left to the check of the checkpoint's head.
+    """
+    for folder in (init_checkpoint, os.path.dirname(init_checkpoint or "")):
+        path = os.path.join(folder or "", companion_files.TASK_FILE)
+        if folder and files.exists(path):
+            values = run_folder.RunFolder(folder).read_task()
+            if values.get("task") == task_module.Task.KIND:
+                return task_module.Task.from_dict(values, path)
+    return None
 
 
 def _with_stored_rules(task, stored, options):

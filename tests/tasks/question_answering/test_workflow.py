@@ -232,6 +232,10 @@ def test_a_tuned_threshold_is_stored_used_and_exported(
     questions, contexts = map(list, zip(*asked, strict=True))
     saved = client.open_saved_model(folder).ask(question=questions, context=contexts)
     assert [one["answer"] for one in saved] == list(answers.values())
+    # The checkpoint alone, in a new folder.
+    values = {"init_checkpoint": str(run_dir), "do_predict": True}
+    question_answering_workflow.run(quiz_options(tmp_path / "new", **then | values))
+    assert read_json(tmp_path / "new") == answers
     # A flag still counts, even with the release's default.
     question_answering_workflow.run(
         quiz_options(run_dir, do_predict=True, null_score_diff_threshold=0.0, **then)
