@@ -85,13 +85,16 @@ def learned_whole_words(sentences: Iterable[Sequence[str]]) -> tuple[str, ...]:
         >>> learned_whole_words([["Acme", "Corp.", "left", "the", "U.S.", "."]])
         ('Corp.',)
     """
-    words = sorted({word for words in sentences for word in words})
-    return tuple(
-        word
-        for word in words
-        # A word with white space or a Chinese character can never be found again.
-        if _CHUNK.fullmatch(word) and len(_borders(word, (), is_last=True)) > 2
-    )
+    words = {word for words in sentences for word in words}
+    # A word with white space or a Chinese character can never be found again.
+    chunks = set(filter(_CHUNK.fullmatch, words))
+    learned: set[str] = set()
+    # The second time, those with a suffix that was learned, such as "Lloyd's".
+    for _ in range(2):
+        learned |= {
+            word for word in chunks if len(_borders(word, learned, is_last=True)) > 2
+        }
+    return tuple(sorted(learned))
 
 
 def character_class(codes: Iterable[int]) -> str:
