@@ -165,7 +165,7 @@ def test_a_run_learns_which_words_its_texts_keep_whole(tmp_path, names_options):
     task = json.loads((tmp_path / "run" / "task.json").read_text())
     del task["whole_words"]
     (tmp_path / "run" / "task.json").write_text(json.dumps(task))
-    token_classification_workflow.train(options)
+    token_classification_workflow.run(options)
 
 
 @pytest.mark.parametrize(
