@@ -63,9 +63,9 @@ def run(
         lines += run_folder.score_lines(task_run.evaluate())
         lines += more_scores()
     if options.do_predict:
-        lines += task_run.predict()
-    # Scores of the test set may already be among those in eval_results.txt.
-    return "\n".join([*dict.fromkeys(lines), place_line(options)])
+        # Scores of the test set may already be among those in eval_results.txt.
+        lines += [line for line in task_run.predict() if line not in lines]
+    return "\n".join([*lines, place_line(options)])
 
 
 def trained_line(reached: Mapping[str, float]) -> str:
