@@ -59,6 +59,11 @@ def test_a_run_reports_scores_and_writes_rankings(retrieve, tmp_path):
     records = [json.loads(line) for line in lines]
     assert [record["id"] for record in records] == ["a", "b"]
     assert [len(record["passages"]) for record in records] == [2, 2]
+    card = (tmp_path / "run" / "README.md").read_text()
+    for name in ("queries", "passages"):
+        text = f"Of the training {name}, 0.0% are longer than --max_"
+        assert text in result.stderr
+        assert text in card
     assert "Traceback" not in result.stderr
 
 

@@ -1,5 +1,6 @@
 """run_swag, called as a user calls it."""
 
+import csv
 import json
 
 import pytest
@@ -48,7 +49,20 @@ def test_a_table_in_scores_and_predictions_out(choose, tmp_path):
     assert "Trained to step 2" in result.stdout
     assert "eval_accuracy = " in result.stdout
     lines = (tmp_path / "run" / "predictions.jsonl").read_text().splitlines()
-    assert [json.loads(line)["id"] for line in lines] == ["c"]
+    [answer] = [json.loads(line) for line in lines]
+    assert answer["id"] == "c"
+    with (tmp_path / "run" / "predictions.csv").open(encoding="utf-8-sig") as file:
+        [row] = csv.DictReader(file)
+    assert (row["startphrase"], row["ending1"]) == ("the bee", "ball ball")
+    assert row["predicted_label"] == answer["label"]
+    assert row["predicted_ending"] == answer["ending"]
+    card = (tmp_path / "run" / "README.md").read_text()
+    for text in (
+        "Correct endings of the training examples: 0 50.0% (1), 1 50.0% (1).",
+        "Of the training examples, 0.0% are longer than --max_seq_length=16",
+    ):
+        assert text in result.stderr
+        assert text in card
     assert "Traceback" not in result.stderr
 
 

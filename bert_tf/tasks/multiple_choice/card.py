@@ -16,6 +16,7 @@ def card_of(
     setup: run_setup.RunSetup,
     *,
     training: training_facts.TrainingFacts | None = None,
+    training_data: Sequence[str] = (),
     results: Mapping[str, float] | None = None,
     predicted: Sequence[int] | None = None,
 ) -> model_card.Card:
@@ -25,6 +26,7 @@ def card_of(
         options: of the run.
         setup: of the run.
         training: facts about the training, if the run trained.
+        training_data: sentences about the labels and lengths of the training examples.
         results: contents of eval_results.txt, if the run was evaluated.
         predicted: index of the chosen ending of each example of "dev", likewise.
 
@@ -50,6 +52,7 @@ def card_of(
             for part, rows in setup.examples.items()
         ),
         training=training,
+        training_data=tuple(training_data),
         evaluated=evaluated,
     )
 

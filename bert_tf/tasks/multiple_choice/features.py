@@ -22,6 +22,7 @@ def convert_examples_to_features(
     max_seq_length: int,
     tokenizer: Any,
     *,
+    lengths: list[int] | None = None,
     progress: progress_module.Progress = progress_module.silent,
 ) -> dict[str, np.ndarray]:
     """Returns the features of examples: one sequence per ending.
@@ -38,6 +39,8 @@ def convert_examples_to_features(
         examples: N examples with C endings each.
         max_seq_length: S.
         tokenizer: an `InGraphTokenizer` (fast) or a `FullTokenizer`.
+        lengths: a list that collects the number of pieces of each example's start and
+            longest ending before they are cut, without special tokens.
         progress: reports the number of tokenized examples.
 
     Returns:
@@ -47,6 +50,7 @@ def convert_examples_to_features(
     num_endings = len(examples[0].endings)
     shape = (len(examples), num_endings, max_seq_length)
     columns = {name: np.zeros(shape, np.int32) for name in packing.ENCODER_COLUMNS}
+    of_rows: list[int] = []
     for start in range(0, len(examples), EXAMPLES_PER_CALL):
         part = examples[start : start + EXAMPLES_PER_CALL]
         packed = pack_endings(
@@ -54,11 +58,14 @@ def convert_examples_to_features(
             [example.start for example in part],
             [example.endings for example in part],
             max_seq_length=max_seq_length,
+            lengths=of_rows,
         )
         for name, column in columns.items():
             rows = packed[name].reshape(-1, num_endings, max_seq_length)
             column[start : start + len(part)] = rows
         progress("tokenize", start + len(part), len(examples), unit="examples")
+    if lengths is not None:
+        lengths += np.max(np.reshape(of_rows, (-1, num_endings)), axis=1).tolist()
     label_ids = [example.label or 0 for example in examples]
     return columns | {"label_ids": np.array(label_ids, np.int32)}
 
@@ -69,6 +76,7 @@ def pack_endings(
     endings: Sequence[Sequence[str]],
     *,
     max_seq_length: int,
+    lengths: list[int] | None = None,
 ) -> dict[str, np.ndarray]:
     """Returns the sequences of all endings as rows of one array.
 
@@ -77,16 +85,17 @@ def pack_endings(
         starts: N texts.
         endings: N lists of texts. The lists may differ in length.
         max_seq_length: S.
+        lengths: a list that collects the number of pieces of each sequence before it
+            is cut, without special tokens.
 
     Returns:
         `input_ids`, `input_mask`, `segment_ids`: int32 [total number of endings, S].
     """
     start_ids = packing.token_ids(tokenizer, starts)
     ending_ids = packing.token_ids(tokenizer, list(itertools.chain(*endings)))
-    repeated = itertools.chain.from_iterable(
-        itertools.repeat(ids, len(own))
-        for ids, own in zip(start_ids, endings, strict=True)
-    )
+    repeated = [ids for ids, own in zip(start_ids, endings, strict=True) for _ in own]
+    if lengths is not None:
+        lengths += [len(a) + len(b) for a, b in zip(repeated, ending_ids, strict=True)]
     rows = [
         packing.pack_pair(
             start,

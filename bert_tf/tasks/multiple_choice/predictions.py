@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from bert_tf import files
+from bert_tf.data import answer_tables
 from bert_tf.tasks.multiple_choice import examples as examples_module
 
 TABLE_FILE = "test_results.tsv"
 JSON_LINES_FILE = "predictions.jsonl"
+OWN_TABLE_FILE = "predictions.csv"
 
 
 def prediction(probabilities: np.ndarray, endings: Sequence[str]) -> dict[str, Any]:
@@ -72,3 +74,42 @@ def write_predictions(
             record = {"id": example.guid} | prediction(row, example.endings)
             file.write(json.dumps(record, ensure_ascii=False) + "\n")
     return [table_path, json_path]
+
+
+def write_table(
+    output_dir: str,
+    input_path: str,
+    examples: Sequence[examples_module.ChoiceExample],
+    probabilities: np.ndarray,
+    *,
+    header: Sequence[str] = (),
+) -> str:
+    """Writes `predictions.csv`, the input with its answers; returns its path.
+
+    Args:
+        output_dir: an existing folder.
+        input_path: the table of the examples.
+        examples: N examples with C endings each.
+        probabilities: float32 [N, C].
+        header: names of the columns of a file without a header line.
+
+    Raises:
+        OSError: a file cannot be read or written.
+    """
+    answers = []
+    for example, row in zip(examples, probabilities, strict=True):
+        found = prediction(row, example.endings)
+        answers.append(
+            {
+                "predicted_label": found["label"],
+                "predicted_ending": found["ending"],
+                "probability": f"{np.max(row):.4f}",
+            }
+        )
+    return answer_tables.write(
+        os.path.join(output_dir, OWN_TABLE_FILE),
+        input_path,
+        answers,
+        names=list(answers[0]),
+        header=header or None,
+    )

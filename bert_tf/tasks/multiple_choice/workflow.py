@@ -1,15 +1,18 @@
 """The workflow of multiple choice: train, evaluate, predict, report."""
 
 import functools
+import logging
 
 import numpy as np
 
 from bert_tf import progress as progress_module
 from bert_tf.data import batching
+from bert_tf.data import text_checks
 from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import workflow as fine_tuning_workflow
 from bert_tf.modeling import numerics
 from bert_tf.tasks.multiple_choice import card
+from bert_tf.tasks.multiple_choice import checks as multiple_choice_checks
 from bert_tf.tasks.multiple_choice import features
 from bert_tf.tasks.multiple_choice import options as multiple_choice_options
 from bert_tf.tasks.multiple_choice import predictions
@@ -18,6 +21,8 @@ from bert_tf.tasks.multiple_choice import scores
 from bert_tf.tokenization import in_graph
 from bert_tf.training import estimates
 from bert_tf.training import run_folder
+
+logger = logging.getLogger(__name__)
 
 SCORE_NAMES = ("eval_accuracy", "eval_loss")
 
@@ -91,6 +96,8 @@ class MultipleChoice:
             progress=progress,
         )
         self._columns: dict[str, dict[str, np.ndarray]] = {}
+        self._lengths: dict[str, list[int]] = {}
+        self._train_facts: tuple[str, ...] = ()
 
     def train(self) -> dict[str, float]:
         """Trains to the last step; returns {"loss", "global_step"}."""
@@ -98,14 +105,14 @@ class MultipleChoice:
             self.trainer,
             self.setup,
             self.options,
-            lambda: self._source("train"),
+            self._training_source,
             counts={
                 "Num examples": len(self.examples["train"]),
                 "Num endings": self.setup.task.num_endings,
             },
             evaluate=lambda: self._eval_scores()[0],
         )
-        self._write_card(training=self.trainer.facts())
+        self._write_card(training=self.trainer.facts(), training_data=self._train_facts)
         return reached
 
     def evaluate(self) -> dict[str, float]:
@@ -125,6 +132,16 @@ class MultipleChoice:
         paths = predictions.write_predictions(
             self.options.output_dir, self.examples["test"], outputs["probabilities"]
         )
+        if self.options.predict_file is not None:
+            paths.append(
+                predictions.write_table(
+                    self.options.output_dir,
+                    self.options.predict_file,
+                    self.examples["test"],
+                    outputs["probabilities"],
+                    header=self.setup.task.header,
+                )
+            )
         return [f"Predictions are in {' and '.join(paths)}."]
 
     def dry_run_report(self) -> str:
@@ -135,6 +152,22 @@ class MultipleChoice:
             sequences_per_example=self.setup.task.num_endings,
         )
         return str(estimate)
+
+    def _training_source(self):
+        source = self._source("train")
+        labels = (str(example.label) for example in self.examples["train"])
+        lengths = text_checks.truncation(
+            self._lengths["train"],
+            room=self.setup.task.max_seq_length - multiple_choice_checks.NUM_SPECIAL,
+            limit=f"--max_seq_length={self.setup.task.max_seq_length}",
+        )
+        self._train_facts = (
+            f"Correct endings of the training examples: {text_checks.balance(labels)}.",
+            f"Of the training examples, {lengths}.",
+        )
+        for fact in self._train_facts:
+            logger.info("  %s", fact)
+        return source
 
     def _write_card(self, **known):
         model_card.write(
@@ -161,10 +194,12 @@ class MultipleChoice:
 
     def _features(self, set_type):
         if set_type not in self._columns:
+            lengths = self._lengths.setdefault(set_type, [])
             self._columns[set_type] = features.convert_examples_to_features(
                 self.examples[set_type],
                 self.setup.task.max_seq_length,
                 self._tokenizer,
+                lengths=lengths,
                 progress=self.progress,
             )
         return self._columns[set_type]

@@ -1,6 +1,7 @@
 """The content of a retrieval run's model card."""
 
 from collections.abc import Mapping
+from collections.abc import Sequence
 
 from bert_tf.fine_tuning import model_card
 from bert_tf.tasks.retrieval import options as retrieval_options
@@ -26,6 +27,7 @@ def card_of(
     setup: run_setup.RunSetup,
     *,
     training: training_facts.TrainingFacts | None = None,
+    training_data: Sequence[str] = (),
     results: Mapping[str, float] | None = None,
     firsts: Mapping[str, int] | None = None,
 ) -> model_card.Card:
@@ -35,6 +37,7 @@ def card_of(
         options: options of the run.
         setup: setup of the run.
         training: facts about the training; given after training.
+        training_data: sentences about the lengths of the training texts, likewise.
         results: content of eval_results.txt; given after evaluation.
         firsts: query -> index of the passage ranked first; given after evaluation.
 
@@ -55,6 +58,7 @@ def card_of(
         options=options,
         data=_data(setup),
         training=training,
+        training_data=tuple(training_data),
         evaluated=evaluated,
     )
 

@@ -8,8 +8,10 @@ import numpy as np
 
 from bert_tf import progress as progress_module
 from bert_tf.data import packing
+from bert_tf.data import text_checks
 from bert_tf.tasks.retrieval import corpus as corpus_module
 from bert_tf.tasks.retrieval import examples as examples_module
+from bert_tf.tasks.retrieval import task as retrieval_task
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 # Large enough for an efficient tokenizer call, small enough for smooth progress.
@@ -29,6 +31,29 @@ class TrainingData:
     passage_ids: np.ndarray  # int32 [N]: number of each example's passage.
     positives: tuple[frozenset[int], ...]  # All right passages of each query.
     negatives: tuple[tuple[int, ...], ...]  # Wrong passages that each example gives.
+
+    def length_facts(self, task: retrieval_task.Task) -> tuple[str, ...]:
+        """Returns sentences about the queries and right passages that are cut."""
+        queries = np.array([len(pieces) for pieces in self.queries])
+        passages = np.array([len(self.passages[i]) for i in self.passage_ids])
+        query_room, room = task.max_query_length - 2, task.max_seq_length - 2
+        if not task.is_bi_encoder:
+            passages += np.minimum(queries, query_room)
+            room -= 1
+        query_limit = f"--max_query_length={task.max_query_length}"
+        of_queries = text_checks.truncation(
+            queries,
+            room=query_room,
+            limit=query_limit,
+        )
+        of_passages = text_checks.truncation(
+            passages, room=room, limit=f"--max_seq_length={task.max_seq_length}"
+        )
+        suffix = "" if task.is_bi_encoder else " with their queries"
+        return (
+            f"Of the training queries, {of_queries}.",
+            f"Of the training passages{suffix}, {of_passages}.",
+        )
 
     @property
     def max_negatives(self) -> int:

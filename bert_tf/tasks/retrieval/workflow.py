@@ -103,6 +103,7 @@ class Retrieval:
             prediction_flag="eval_batch_size",
             progress=progress,
         )
+        self._train_facts: tuple[str, ...] = ()
         self._ranking = corpus_ranking.CorpusRanking(
             self.trainer,
             self.setup,
@@ -126,14 +127,14 @@ class Retrieval:
             self.trainer,
             self.setup,
             self.options,
-            lambda: training_source,
+            lambda: self._logged(training_source),
             counts={
                 "Num examples": len(self.examples["train"]),
                 "Num negatives": self._num_negatives,
             },
             evaluate=lambda: self._eval_scores()[0],
         )
-        self._write_card(training=self.trainer.facts())
+        self._write_card(training=self.trainer.facts(), training_data=self._train_facts)
         return reached
 
     def evaluate(self) -> dict[str, float]:
@@ -190,6 +191,15 @@ class Retrieval:
             num_negatives=self._num_negatives,
             seed=self.options.random_seed,
         )
+
+    def _logged(
+        self, source: retrieval_source.RankingSource
+    ) -> retrieval_source.RankingSource:
+        """Logs how long the training texts are; returns the source."""
+        self._train_facts = self._training_data.length_facts(self.task)
+        for fact in self._train_facts:
+            logger.info("  %s", fact)
+        return source
 
     def _write_card(self, **known: Any) -> None:
         model_card.write(
