@@ -1,7 +1,10 @@
 """The kinds of labels: one class, any number of classes, or a number."""
 
 import math
+from collections.abc import Iterable
 from collections.abc import Sequence
+
+import numpy as np
 
 from bert_tf.data import label_names
 
@@ -58,6 +61,12 @@ def respelled(text: str, known: Sequence[str], separator: str | None) -> str:
     names = names_in(text, separator)
     found = [label_names.same_name(name, known) or name for name in names]
     return (separator or "").join(found)
+
+
+def range_of(labels: Iterable[str]) -> str:
+    """Returns the range and mean of labels that are numbers: "0 to 5, mean 2.7"."""
+    values = np.array([number_in(text) for text in labels])
+    return f"{values.min():g} to {values.max():g}, mean {values.mean():.3g}"
 
 
 def check(text: str, known: Sequence[str], *, kind: str, separator: str | None) -> None:

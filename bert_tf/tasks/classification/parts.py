@@ -108,7 +108,10 @@ class Parts:
         task, texts = self._setup.task, f"{_NAMES.get(part, part)} texts"
         labels = [e.label for e in self.examples[part] if e.label is not None]
         found = []
-        if task.label_kind != label_kinds.REGRESSION:
+        if labels and task.label_kind == label_kinds.REGRESSION:
+            range_of_labels = label_kinds.range_of(labels)
+            found.append(f"Labels of the {texts}: {range_of_labels}.")
+        elif labels:
             separator = task.label_separator
             names = [n for x in labels for n in label_kinds.names_in(x, separator)]
             found.append(f"Classes of the {texts}: {text_checks.balance(names)}.")
