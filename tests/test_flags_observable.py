@@ -427,6 +427,8 @@ OBSERVED = {
         "target_format": NOT_CONVERTED,
         "head": CONVERTED,
         "drop_head": NOT_CONVERTED,
+        "drop_text_encoding": "checkpoints/hugging_face/test_sentence_layout.py::"
+        "test_a_format_that_cannot_say_it_needs_a_flag",
         "allow_activation_change": CONVERT
         + "test_another_activation_is_converted_only_on_request",
         "bert_config_file": CONVERTED,

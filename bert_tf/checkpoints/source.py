@@ -120,3 +120,5 @@ class Placement:
     # Sentences about what the target computes differently, such as a different
     # activation.
     changes: tuple[str, ...] = ()
+    # Known fields of the source's `TextEncoding` that the target cannot store.
+    unsaid: tuple[str, ...] = ()

@@ -11,12 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 from typing import Self
 
+from bert_tf.modeling import output_activation
 from bert_tf.modeling import pooling as pooling_module
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
-IDENTITY = "identity"
-SIGMOID = "sigmoid"
-ACTIVATIONS = (IDENTITY, SIGMOID)
 COSINE = "cosine"
 DOT = "dot"
 SIMILARITIES = (COSINE, DOT, "euclidean", "manhattan")
@@ -36,12 +34,7 @@ _TYPES: Mapping[str, type] = {
 _CHOICES = {
     "pooling": pooling_module.KINDS,
     "similarity": SIMILARITIES,
-    "output_activation": ACTIVATIONS,
-}
-# What retrieval runs that did not record it always did, by their kind of model.
-_UNRECORDED: Mapping[Any, Mapping[str, Any]] = {
-    "bi_encoder": {"normalize": True, "similarity": COSINE},
-    "cross_encoder": {"output_activation": IDENTITY},
+    "output_activation": output_activation.NAMES,
 }
 # Fields of the tokenizer; the other ones belong to sentence encoders and rankers.
 _OF_TOKENIZER = ("do_lower_case", "strip_accents", "never_split")
@@ -98,8 +91,8 @@ class TextEncoding:
         Raises:
             ValueError: a value has the wrong type or is unknown.
         """
-        values = {**_UNRECORDED.get(values.get("model"), {}), **values}
         known = {key: values[key] for key in _TYPES if values.get(key) is not None}
+        known = _of_retrieval_run(values) | known
         # Of a task with other answers: the length of its training, not of its texts.
         if not {"pooling", "output_activation"} & known.keys():
             known.pop("max_seq_length", None)
@@ -159,3 +152,13 @@ class TextEncoding:
             if name is not None and name in self.prompts:
                 return self.prompts[name]
         return ""
+
+
+def _of_retrieval_run(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what the task.json of a retrieval run implies; older ones record less."""
+    if values.get("model") == "bi_encoder":
+        is_cosine = values.get("normalize", True)
+        return {"normalize": True, "similarity": COSINE if is_cosine else DOT}
+    if values.get("model") == "cross_encoder":
+        return {"output_activation": output_activation.IDENTITY}
+    return {}

@@ -4,15 +4,19 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
+from typing import cast
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.checkpoints import loading
+from bert_tf.checkpoints import source as source_module
+from bert_tf.checkpoints import starting_point
 from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
 from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import input_names
 from bert_tf.tokenization import in_graph
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
 # Rows per call of the model. Limits the memory for long inputs.
 ROWS_PER_CALL = 32
@@ -24,9 +28,10 @@ class Predictor:
     The predictor of each task adds `predict(inputs)`.
 
     Args:
-        run_dir: `output_dir` of the training run.
+        run_dir: `output_dir` of the training run, or the path of a checkpoint.
         task: record of the task.
         create_tokenizer: class of the tokenizer.
+        start: the opened checkpoint, if `run_dir` is not a training run.
 
     Attributes:
         run_dir: the folder of the run.
@@ -48,16 +53,26 @@ class Predictor:
         task: task_record.TaskRecord,
         *,
         create_tokenizer: Callable[..., Any] = in_graph.InGraphTokenizer,
+        start: starting_point.StartingPoint | None = None,
     ):
         self.run_dir = run_dir
         self.task = task
-        self.config = fine_tuning_run_setup.read_config(run_dir)
-        self.vocabulary = fine_tuning_run_setup.read_vocabulary(run_dir)
+        if start is None:
+            self.config = fine_tuning_run_setup.read_config(run_dir)
+            self.vocabulary = fine_tuning_run_setup.read_vocabulary(run_dir)
+        else:
+            self.config = start.config
+            self.vocabulary = cast(vocabulary_module.Vocabulary, start.vocabulary)
         self.config.check_vocabulary_size(len(self.vocabulary))
         self.tokenizer = create_tokenizer(self.vocabulary, **task.tokenizer_arguments())
         self.model = task.create_model(self.config)
         self.model.build()
-        self.checkpoint = loading.load_run(self.model, run_dir)
+        if start is None:
+            self.checkpoint = loading.load_run(self.model, run_dir)
+        else:
+            source = cast(source_module.Source, start.source)
+            source.check_complete(loading.load_source(self.model, source).missing)
+            self.checkpoint = source.path
 
 
 def compiled(

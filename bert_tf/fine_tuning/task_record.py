@@ -63,7 +63,9 @@ class TaskRecord:
         missing = [
             field.name
             for field in fields
-            if field.default is dataclasses.MISSING and field.name not in values
+            if field.default is dataclasses.MISSING
+            and field.default_factory is dataclasses.MISSING
+            and field.name not in values
         ]
         if missing:
             raise ValueError(f"{source} lacks {', '.join(missing)}; train again.")

@@ -26,7 +26,9 @@ DEFAULT_POOLING = "mean"
 
 @keras.saving.register_keras_serializable("bert_tf")
 class BertBiEncoder(heads.TaskModel):
-    """One vector of length 1 per text; a passage's score is the cosine with the query.
+    """One vector per text; a passage's score is the dot product with the query's.
+
+    Vectors usually have length 1, so that the score is a cosine.
 
     One encoder serves queries and passages. Training compares each query with the
     passages of all queries in the global batch. A correct passage of a query never
@@ -35,7 +37,8 @@ class BertBiEncoder(heads.TaskModel):
     Args:
         config: BertConfig.
         pooling: "mean", "cls" or "max"; see `pooling.pool`.
-        temperature: positive; the softmax is over cosine / temperature.
+        temperature: positive; the softmax is over score / temperature.
+        normalize: whether vectors have length 1.
         name: see `heads.TaskModel`.
         dtype: see `heads.TaskModel`.
 
@@ -65,6 +68,7 @@ class BertBiEncoder(heads.TaskModel):
         *,
         pooling: str = DEFAULT_POOLING,
         temperature: float = DEFAULT_TEMPERATURE,
+        normalize: bool = True,
         name: str = "bert_bi_encoder",
         dtype: Any = None,
         **kwargs: Any,
@@ -75,6 +79,7 @@ class BertBiEncoder(heads.TaskModel):
             raise ValueError(f"temperature must be positive, got {temperature}.")
         self.pooling = pooling
         self.temperature = temperature
+        self.normalize = normalize
         self.bert = bert.BertModel(config, name="bert", dtype=self.dtype_policy)
 
     def build(self, input_shape: Any = None) -> None:
@@ -83,7 +88,11 @@ class BertBiEncoder(heads.TaskModel):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments, as plain values."""
-        own = {"pooling": self.pooling, "temperature": self.temperature}
+        own = {
+            "pooling": self.pooling,
+            "temperature": self.temperature,
+            "normalize": self.normalize,
+        }
         return super().get_config() | own
 
     def call(
@@ -136,7 +145,7 @@ class BertBiEncoder(heads.TaskModel):
         training: bool = False,
         dropout_keys: numerics.Tensor | None = None,
     ) -> numerics.Tensor:
-        """Returns vectors of length 1, float32 [rows, H].
+        """Returns the vectors of texts, float32 [rows, H].
 
         Args:
             features: `input_ids` and `input_mask`, int32 [rows, S].
@@ -146,7 +155,7 @@ class BertBiEncoder(heads.TaskModel):
         outputs = self.bert(features, training=training, dropout_keys=dropout_keys)
         input_mask = attention.input_mask_of(features)
         vectors = pooling_module.pool(outputs, input_mask, self.pooling)
-        return pooling_module.normalize(vectors)
+        return pooling_module.normalize(vectors) if self.normalize else vectors
 
     def loss_sums(
         self, features: numerics.Features, outputs: numerics.Outputs

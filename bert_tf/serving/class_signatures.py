@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from bert_tf.modeling import output_activation
 from bert_tf.serving import graph_packing
 from bert_tf.serving import signatures
 from bert_tf.tasks.classification import label_kinds
@@ -47,7 +48,8 @@ class ClassSignatures(signatures.TaskSignatures):
         task = self.predictor.task
         answers = self.predictor.model.answers(self._logits(text, text_b))
         if task.label_kind == label_kinds.REGRESSION:
-            return {"value": answers["values"]}
+            values = answers["values"]
+            return {"value": output_activation.apply(values, task.output_activation)}
         probabilities = answers["probabilities"]
         if task.label_kind == label_kinds.MULTI_LABEL:
             chosen = self._chosen(probabilities)
@@ -68,9 +70,10 @@ class ClassSignatures(signatures.TaskSignatures):
             "sep_id": vocabulary.sep_id,
         }
         if not task.doc_stride:
-            return self.outputs(graph_packing.pack_ragged(ids_a, ids_b, **known))[
-                "logits"
-            ]
+            packed = graph_packing.pack_ragged(
+                ids_a, ids_b, longer_keeps_more=task.longer_keeps_more, **known
+            )
+            return self.outputs(packed)["logits"]
         features, number = graph_packing.pack_windows(
             ids_a, ids_b, doc_stride=task.doc_stride, **known
         )

@@ -69,7 +69,7 @@ def export_encoder(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> str:
-    """Writes an encoder as the SavedModel of a bi-encoder: text to `embedding`.
+    """Writes an encoder as the SavedModel of a bi-encoder, or a ranker as its own.
 
     Args:
         options: options with an init_checkpoint.
@@ -90,7 +90,7 @@ def _export_encoder(options, progress):
     # Needs the folder of retrieval, which runs of other tasks do without.
     from bert_tf.serving import encoders
 
-    encoder = encoders.Encoder(options, progress=progress)
+    encoder = encoders.load(options, progress=progress)
     progress("export", 1, 3)
     task = companion_files.with_fingerprint(encoder.task.to_dict(), encoder.vocabulary)
     kept = {

@@ -21,6 +21,7 @@ def pack_ragged(
     max_seq_length: int,
     cls_id: int,
     sep_id: int,
+    longer_keeps_more: bool = False,
 ) -> dict[str, tf.Tensor]:
     """Returns the encoder's features; does what `data.packing.pack` does in Python.
 
@@ -32,6 +33,7 @@ def pack_ragged(
         max_seq_length: longer rows are truncated; of a pair, the longer text first.
         cls_id: id of [CLS].
         sep_id: id of [SEP].
+        longer_keeps_more: whether a pair is truncated by `packing.truncate_longer`.
 
     Returns:
         `input_ids`, `input_mask`, `segment_ids`: int32 [B, S], where S is at most
@@ -43,7 +45,8 @@ def pack_ragged(
     if ids_b is None:
         keep_a = tf.minimum(lengths_a, limit)
     else:
-        keep_a, keep_b = _kept_of_pair(lengths_a, ids_b.row_lengths(), limit)
+        kept = _kept_if_longer_keeps_more if longer_keeps_more else _kept_of_pair
+        keep_a, keep_b = kept(lengths_a, ids_b.row_lengths(), limit)
         ids_b = cut(ids_b, keep_b)
     return framed(cut(ids_a, keep_a), ids_b, cls_id=cls_id, sep_id=sep_id)
 
@@ -209,6 +212,14 @@ def _part(ids, text, start, length):
     first = tf.gather(ids.row_starts(), text) + start
     indices = tf.ragged.range(first, first + length)
     return indices.with_values(tf.gather(ids.values, indices.values))
+
+
+def _kept_if_longer_keeps_more(lengths_a, lengths_b, limit):
+    """Returns the lengths that `packing.truncate_longer` leaves."""
+    first = _kept_of_pair(lengths_a, lengths_b, limit)
+    second = _kept_of_pair(lengths_b, lengths_a, limit)[::-1]
+    is_first = lengths_a > lengths_b
+    return [tf.where(is_first, *kept) for kept in zip(first, second, strict=True)]
 
 
 def _kept_of_pair(lengths_a, lengths_b, limit):

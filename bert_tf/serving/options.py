@@ -15,7 +15,9 @@ class ExportSavedModelOptions(options_module.Options):
     """Exports a model as a SavedModel that takes text and returns answers.
 
     --output_dir exports the model of any task's training run. --init_checkpoint exports
-    an encoder that returns vectors of length 1.
+    an encoder that returns one vector per text: as the checkpoint says, or else the
+    mean over the pieces, scaled to length 1. A cross-encoder of sentence-transformers
+    returns the score of a pair of texts.
     """
 
     after_interrupt: ClassVar[str] = "Nothing was written; run the same command again."
@@ -30,18 +32,19 @@ class ExportSavedModelOptions(options_module.Options):
         help="Checkpoint in any format, or the name of a released model; exports its "
         "encoder instead of a run.",
     )
-    pooling: str = option(
-        "mean",
+    pooling: str | None = option(
+        None,
         choices=fine_tuning_options.POOLINGS,
         help="With --init_checkpoint, the vector of a text: that of [CLS], or the mean "
-        "or the maximum over its pieces.",
+        "or the maximum over its pieces. Default: the checkpoint's setting, or mean.",
         group="model",
     )
-    max_seq_length: int = option(
-        128,
+    max_seq_length: int | None = option(
+        None,
         minimum=3,
         help="With --init_checkpoint, the maximum number of word pieces in a text, "
-        "including [CLS] and [SEP]; longer texts are truncated.",
+        "including [CLS] and [SEP]; longer texts are truncated. Default: the "
+        "checkpoint's setting, or 128.",
         group="model",
     )
     bert_config_file: str | None = option(

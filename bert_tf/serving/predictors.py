@@ -1,4 +1,4 @@
-"""Loads the predictor of any training run from its output_dir."""
+"""Loads the predictor of any training run, or of a sentence encoder or ranker."""
 
 import importlib
 import os
@@ -6,14 +6,16 @@ from typing import Any
 
 from bert_tf import files
 from bert_tf.checkpoints import companion_files
+from bert_tf.checkpoints import formats
 from bert_tf.serving import tasks
 
 
 def load(run_dir: str) -> Any:
-    """Returns the predictor of a run folder.
+    """Returns the predictor of a run folder, or of a folder of sentence-transformers.
 
     Args:
-        run_dir: `output_dir` of a training run.
+        run_dir: `output_dir` of a training run, or a sentence encoder or cross-encoder
+            in the layout of sentence-transformers.
 
     Returns:
         An object whose `predict` takes a list and returns one dictionary per item:
@@ -55,6 +57,8 @@ def load(run_dir: str) -> Any:
 def _kind(run_dir):
     path = os.path.join(run_dir, companion_files.TASK_FILE)
     if not files.exists(path):
+        if formats.module_of("hugging_face").is_at(run_dir):
+            return "retrieval"
         raise ValueError(
             f"{run_dir} contains no task.json; expected the output_dir of a training "
             "run."

@@ -3,10 +3,12 @@
 Shape letters: B batch, H hidden.
 """
 
+import functools
 from typing import Any
 
 import tensorflow as tf
 
+from bert_tf.modeling import output_activation
 from bert_tf.serving import graph_packing
 from bert_tf.serving import signatures
 from bert_tf.tasks.retrieval import source as retrieval_source
@@ -19,13 +21,13 @@ class VectorSignatures(signatures.TaskSignatures):
     length.
 
     Args:
-        predictor: `BiEncoderPredictor`, or `encoders.Encoder`.
+        predictor: `BiEncoderPredictor`.
 
     Attributes:
         functions: `serving_default` takes `text`, passages, string [B], and returns
-            `embedding`, float32 [B, H], vectors of length 1. `query` does the same for
-            queries, whose maximum length may differ. `ids` returns `embedding` and
-            ignores `segment_ids`.
+            `embedding`, float32 [B, H], usually vectors of length 1. `query` does the
+            same for queries, whose maximum length and prompt may differ. `ids` returns
+            `embedding` and ignores `segment_ids`.
     """
 
     def __init__(self, predictor: Any):
@@ -43,16 +45,18 @@ class VectorSignatures(signatures.TaskSignatures):
         return {"embedding": self.predictor.model(used)["embeddings"]}
 
     def _of_passages(self, text):
-        return self._of_texts(text, self.predictor.task.max_seq_length)
+        task = self.predictor.task
+        return self._of_texts(text, task.max_seq_length, task.passage_prompt)
 
     def _of_queries(self, text):
-        return self._of_texts(text, self.predictor.task.max_query_length)
+        task = self.predictor.task
+        return self._of_texts(text, task.max_query_length, task.query_prompt)
 
-    def _of_texts(self, text, max_seq_length):
+    def _of_texts(self, text, max_seq_length, prompt):
         vocabulary = self.predictor.vocabulary
         return self.outputs(
             graph_packing.pack_ragged(
-                self._tokenizer.tokenize(text),
+                self._tokenizer.tokenize(_with_prompt(text, prompt)),
                 max_seq_length=max_seq_length,
                 cls_id=vocabulary.cls_id,
                 sep_id=vocabulary.sep_id,
@@ -81,12 +85,23 @@ class ScoreSignatures(signatures.TaskSignatures):
 
     def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns `score`."""
-        return {"score": self.predictor.model(features)["logits"]}
+        logits = self.predictor.model(features)["logits"]
+        activation = self.predictor.task.output_activation
+        return {"score": output_activation.apply(logits, activation)}
 
     def _of_pairs(self, text, text_b):
         task, vocabulary = self.predictor.task, self.predictor.vocabulary
-        queries = self._tokenizer.tokenize(text)[:, : task.max_query_length - 2]
+        queries = self._tokenizer.tokenize(_with_prompt(text, task.query_prompt))
         passages = self._tokenizer.tokenize(text_b)
+        packed = functools.partial(
+            graph_packing.pack_ragged,
+            max_seq_length=task.max_seq_length,
+            cls_id=vocabulary.cls_id,
+            sep_id=vocabulary.sep_id,
+        )
+        if task.longer_keeps_more:
+            return self.outputs(packed(queries, passages, longer_keeps_more=True))
+        queries = queries[:, : task.max_query_length - 2]
         # Only the passage is truncated, even if it is shorter than the query.
         room = (
             task.max_seq_length
@@ -94,15 +109,11 @@ class ScoreSignatures(signatures.TaskSignatures):
             - queries.row_lengths()
         )
         passages = graph_packing.cut(passages, tf.minimum(passages.row_lengths(), room))
-        return self.outputs(
-            graph_packing.pack_ragged(
-                queries,
-                passages,
-                max_seq_length=task.max_seq_length,
-                cls_id=vocabulary.cls_id,
-                sep_id=vocabulary.sep_id,
-            )
-        )
+        return self.outputs(packed(queries, passages))
+
+
+def _with_prompt(text: tf.Tensor, prompt: str) -> tf.Tensor:
+    return tf.strings.join([prompt, text]) if prompt else text
 
 
 def create(predictor: Any) -> VectorSignatures | ScoreSignatures:

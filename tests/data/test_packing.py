@@ -110,3 +110,22 @@ def test_pack_reads_both_tokenizers_alike(tokenizer):
 def test_pack_refuses_what_is_no_list_of_texts(tokenizer, texts, texts_b, message):
     with pytest.raises(ValueError, match=message):
         packing.pack(tokenizer, texts, texts_b=texts_b, max_seq_length=8)
+
+
+@pytest.mark.parametrize(
+    "length_a, length_b, limit, kept",
+    [
+        (3, 3, 9, (3, 3)),  # Already fits.
+        (5, 2, 6, (4, 2)),  # The longer segment gives way.
+        (2, 5, 6, (2, 4)),
+        (5, 5, 8, (4, 4)),
+        (6, 5, 9, (5, 4)),  # The longer segment keeps the odd piece.
+        (5, 6, 9, (4, 5)),
+        (5, 5, 9, (4, 5)),  # Equal lengths: B keeps it.
+    ],
+)
+def test_truncate_longer_cuts_as_hugging_face_does(length_a, length_b, limit, kept):
+    tokens_a, tokens_b = packing.truncate_longer(
+        ["a"] * length_a, ["b"] * length_b, limit
+    )
+    assert (len(tokens_a), len(tokens_b)) == kept

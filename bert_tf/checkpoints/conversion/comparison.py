@@ -36,8 +36,8 @@ def check_same_bits(
         placement: `Placement` of the source in the target.
 
     Raises:
-        ValueError: a weight is missing or has other bits, or vocabulary or casing
-            differ.
+        ValueError: a weight is missing or has other bits, or the vocabulary or the
+            encoding of text differ.
     """
     lost = sorted(set(placement.places) & set(source.shapes) - set(written.shapes))
     if lost:
@@ -47,14 +47,29 @@ def check_same_bits(
         )
     shared = [name for name in source.shapes if name in written.shapes]
     pairs = zip(source.read_each(shared), written.read_each(shared), strict=True)
-    for (name, before), (other_name, after) in pairs:
-        if name != other_name or not _are_same_bits(before, after):
+    for (name, array), (other_name, again) in pairs:
+        if name != other_name or not _are_same_bits(array, again):
             raise _changed(name)
-    for name in ("vocabulary", "do_lower_case"):
-        before, after = getattr(source, name), getattr(written, name)
-        before, after = (getattr(value, "tokens", value) for value in (before, after))
-        if None not in (before, after) and before != after:
-            raise _changed(f"The {name}")
+    before, after = source.vocabulary, written.vocabulary
+    if before is not None and after is not None and before.tokens != after.tokens:
+        raise _changed("The vocabulary")
+    _check_same_text(source, written, placement)
+
+
+def _check_same_text(
+    source: source_module.Source,
+    written: source_module.Source,
+    placement: source_module.Placement,
+) -> None:
+    """Checks that the target says of the text's encoding what the source says."""
+    before, after = source.text.to_dict(), written.text.to_dict()
+    if written.do_lower_case is None:
+        before.pop("do_lower_case", None)  # The report says so.
+    for name in source.text.stated():
+        if name not in placement.unsaid and before[name] != after.get(name):
+            raise _changed(name)
+    if before.get("do_lower_case") not in (None, after.get("do_lower_case")):
+        raise _changed("The do_lower_case")
 
 
 def compare_outputs(

@@ -54,6 +54,11 @@ class ConvertCheckpointOptions(options_module.Options):
     drop_head: bool = option(
         False, help="Leave out heads, or parts of them, that the target cannot store."
     )
+    drop_text_encoding: bool = option(
+        False,
+        help="Leave out what the target cannot store of how text is encoded: pooling, "
+        "normalization, prompts, maximum length, or the activation of a score.",
+    )
     allow_activation_change: bool = option(
         False,
         help="Convert even if the target uses a different activation from the "

@@ -158,6 +158,8 @@ def _notes(conversion: Conversion) -> Iterator[str]:
             "the target does not record that a label is "
             f"{_LABELS[kept.head.label_kind]}"
         )
+    for name in conversion.placement.unsaid:
+        yield f"the target does not record {name}, as allowed"
     if kept.vocabulary is not None and written.vocabulary is None:
         yield "the target cannot store the vocabulary"
     if kept.do_lower_case is not None and written.do_lower_case is None:

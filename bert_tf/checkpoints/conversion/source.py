@@ -84,7 +84,7 @@ def with_head(
         labels=source.head.labels if source.head.num_labels else None,
         label_kind=source.head.label_kind,
     )
-    return dataclasses.replace(kept, head=head), tuple(removed)
+    return _with_head_of(kept, head), tuple(removed)
 
 
 def without_heads(
@@ -100,4 +100,14 @@ def without_heads(
     head = source.head
     if removed & set(head.row.weights):
         head = checkpoint_heads.head_of(shapes)
-    return dataclasses.replace(source, shapes=shapes, head=head)
+    return _with_head_of(dataclasses.replace(source, shapes=shapes), head)
+
+
+def _with_head_of(
+    source: source_module.Source, head: checkpoint_heads.Head
+) -> source_module.Source:
+    """Returns a source with a head; a score's activation goes with its classifier."""
+    text = source.text
+    if head.kind != "classification" and text.output_activation is not None:
+        text = dataclasses.replace(text, output_activation=None, max_seq_length=None)
+    return dataclasses.replace(source, head=head, text=text)

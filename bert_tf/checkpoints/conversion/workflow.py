@@ -124,6 +124,16 @@ def _placed(
     if heads:
         source = conversion_source.without_heads(source, heads)
         placement = writer.placement(source)
+    if placement.unsaid and not options.drop_text_encoding:
+        raise ValueError(
+            f"{options.target_format} cannot store {', '.join(placement.unsaid)} of "
+            f"{source.path}; pass --drop_text_encoding to leave it out."
+        )
+    if options.drop_text_encoding and not placement.unsaid:
+        raise options_module.OptionError(
+            f"--drop_text_encoding: {options.target_format} can store everything of "
+            f"{source.path}; omit the flag."
+        )
     if source.format == options.target_format:
         placement = dataclasses.replace(placement, changes=())
     if placement.changes and not options.allow_activation_change:

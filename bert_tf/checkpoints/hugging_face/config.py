@@ -90,6 +90,14 @@ class Description:
     custom_code: str | None = None
     # Whether masked words are predicted with the table of the word embeddings.
     ties_word_embeddings: bool = True
+    num_labels: int | None = None  # None: not stated.
+    # Of a ranker that sentence-transformers 3 to 5 wrote.
+    activation_class: str | None = None
+
+    @property
+    def is_classifier(self) -> bool:
+        """Whether the class is one for whole texts."""
+        return self.kind == "classification"
 
 
 def read(folder: str) -> Description:
@@ -123,6 +131,8 @@ def read(folder: str) -> Description:
         label_kind=_label_kind(values, path),
         custom_code=_custom_code(values),
         ties_word_embeddings=values.get("tie_word_embeddings", True) is not False,
+        num_labels=_num_labels(values),
+        activation_class=_activation_class(values),
     )
 
 
@@ -243,6 +253,19 @@ def _label_kind(values: Mapping[str, Any], path: str) -> str | None:
             f"{', '.join(kinds)}; correct or remove it."
         )
     return kinds[problem_type]
+
+
+def _num_labels(values: Mapping[str, Any]) -> int | None:
+    """Returns the number of outputs, which files state by the names of the labels."""
+    id2label = values.get("id2label")
+    return len(id2label) if isinstance(id2label, dict) else values.get("num_labels")
+
+
+def _activation_class(values: Mapping[str, Any]) -> Any:
+    own = values.get("sentence_transformers")
+    if isinstance(own, dict) and own.get("activation_fn") is not None:
+        return own["activation_fn"]
+    return values.get("sbert_ce_default_activation_function")
 
 
 def _labels(values: Mapping[str, Any], path: str) -> tuple[str, ...] | None:

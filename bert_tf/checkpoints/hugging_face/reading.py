@@ -20,6 +20,7 @@ from bert_tf.checkpoints.hugging_face import sentence_layout
 from bert_tf.checkpoints.hugging_face import shards
 from bert_tf.checkpoints.hugging_face import tokenizer
 from bert_tf.modeling import config as config_module
+from bert_tf.modeling import output_activation
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 FORMAT = "hugging_face"
@@ -95,6 +96,9 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     head, head_notes = _head(weights.by_name, described)
     _check_weights(folder, weights.by_name, described.config, head)
     text = tokenizer.read(folder)
+    encoding = _text(folder, text, described)
+    if described.label_kind is None:
+        head = _with_activation(head, encoding)
     size_notes = _check_vocabulary(folder, text.vocabulary, described.config)
     by_name = weights.by_name
     return source_module.Source(
@@ -107,13 +111,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         read_each=lambda wanted: _read_each(folder, weights, wanted),
         head=head,
         config=described.config,
-        text=text_encoding.TextEncoding(
-            vocabulary=text.vocabulary,
-            do_lower_case=text.do_lower_case,
-            strip_accents=text.strip_accents,
-            never_split=text.never_split,
-            pooling=sentence_layout.pooling(folder),
-        ),
+        text=encoding,
         unmapped=weights.unmapped,
         own_names={name: own_name for name, (own_name, _) in by_name.items()},
         warnings=tuple(_warnings(described, text)),
@@ -122,7 +120,6 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
             *head_notes,
             *size_notes,
             *text.notes,
-            *sentence_layout.notes(folder),
         ),
     )
 
@@ -136,6 +133,25 @@ def _warnings(
             "which bert_tf does not run: it computes what BERT computes."
         )
     yield from text.warnings
+
+
+def _text(
+    folder: str,
+    described_text: tokenizer.Description,
+    described: hugging_face_config.Description,
+) -> text_encoding.TextEncoding:
+    text = text_encoding.TextEncoding(
+        vocabulary=described_text.vocabulary,
+        do_lower_case=described_text.do_lower_case,
+        strip_accents=described_text.strip_accents,
+        never_split=described_text.never_split,
+    )
+    more = sentence_layout.read(
+        folder, text, described=described, max_length=described_text.max_length
+    )
+    return text_encoding.TextEncoding.from_dict(
+        {**text.to_dict(), **more}, path=folder, vocabulary=text.vocabulary
+    )
 
 
 def _folder(path: str | os.PathLike[str]) -> str:
@@ -274,7 +290,12 @@ def _head(
 def _with_label_kind(
     head: checkpoint_heads.Head, label_kind: str | None, notes: list[str]
 ) -> tuple[checkpoint_heads.Head, list[str]]:
-    if head.kind != "classification" or label_kind is None:
+    if head.kind != "classification":
+        return head, notes
+    if head.num_labels == 1 and label_kind in (None, checkpoint_heads.SINGLE_LABEL):
+        # The rule of transformers; a softmax over one output would always be 1.
+        label_kind = checkpoint_heads.REGRESSION
+    if label_kind is None:
         return head, notes
     if label_kind == checkpoint_heads.REGRESSION and head.num_labels != 1:
         sentence = (
@@ -284,6 +305,16 @@ def _with_label_kind(
         )
         return head, [*notes, sentence]
     return dataclasses.replace(head, label_kind=label_kind), notes
+
+
+def _with_activation(
+    head: checkpoint_heads.Head, text: text_encoding.TextEncoding
+) -> checkpoint_heads.Head:
+    """Returns a ranker's head: with a sigmoid for each output it has several labels."""
+    has_sigmoid = text.output_activation == output_activation.SIGMOID
+    if not has_sigmoid or head.num_labels in (None, 1):
+        return head
+    return dataclasses.replace(head, label_kind="multi_label")
 
 
 def _check_weights(

@@ -1,7 +1,8 @@
 """The files that sentence-transformers and text-embeddings-inference read.
 
-They say how the vectors of a text's pieces become one vector: by their mean, unless the
-checkpoint records that it was trained otherwise.
+They say how the vectors of a text's pieces become one vector, or the output of a
+classifier one score. What `TextEncoding` has no field for is refused: any vector or
+score computed without it would be a different one.
 """
 
 import os
@@ -11,96 +12,298 @@ from typing import Any
 
 from bert_tf import files
 from bert_tf.checkpoints import companion_files
+from bert_tf.checkpoints import text_encoding
 from bert_tf.checkpoints.hugging_face import config as hugging_face_config
 from bert_tf.modeling import config as config_module
+from bert_tf.modeling import output_activation
 
+_MODULES = "modules.json"
+_OPTIONS = "sentence_bert_config.json"
+_SETTINGS = "config_sentence_transformers.json"
 _POOLING = "1_Pooling"
-_POOLING_CONFIG = os.path.join(_POOLING, "config.json")
-_MODES = {
+_NORMALIZE = "2_Normalize"
+_POOLING_CONFIG = "config.json"
+# The flags of folders before version 6, which have one per kind of pooling.
+_FLAGS = {
     "cls": "pooling_mode_cls_token",
     "mean": "pooling_mode_mean_tokens",
     "max": "pooling_mode_max_tokens",
 }
-# Each further module has a folder, such as 2_Normalize or 2_Dense.
-_MODULE = re.compile(r"[2-9]_[A-Za-z]+")
+_FLAG_START = "pooling_mode_"
+# Module folders, such as 1_Pooling or 2_Dense.
+_MODULE_FOLDER = re.compile(r"[1-9]_[A-Za-z]+")
+_PACKAGE = "sentence_transformers."
 _CLASSES = "sentence_transformers.models"
+_SUPPORTED_MODULES = (
+    ["Transformer", "Pooling", "Normalize"],
+    ["Transformer", "Pooling"],
+    ["Transformer"],
+)
+_MODEL_TYPES = ("SentenceTransformer", "CrossEncoder")
+_BI_ENCODER_TASK = "feature-extraction"
+_RANKER_TASK = "sequence-classification"
+# Options of the module Transformer that do not change a vector, or are read here.
+_HARMLESS_OPTIONS = (
+    "max_seq_length",
+    "do_lower_case",
+    "transformer_task",
+    "modality_config",
+    "module_output_name",
+    "unpad_inputs",
+    "model_args",
+    "model_kwargs",
+)
+_VECTOR_NAME = "sentence_embedding"
+# Activation -> class of torch.
+_ACTIVATION_CLASSES = {
+    output_activation.IDENTITY: "torch.nn.modules.linear.Identity",
+    output_activation.SIGMOID: "torch.nn.modules.activation.Sigmoid",
+}
+_ENCODER_ALONE = f"without {_MODULES} and module folders, it is the encoder alone"
+
+
+def read(
+    folder: str,
+    text: text_encoding.TextEncoding,
+    *,
+    described: hugging_face_config.Description,
+    max_length: float | None,
+) -> dict[str, Any]:
+    """Returns the fields of `TextEncoding` that a folder states besides the tokenizer.
+
+    Args:
+        folder: the Hugging Face folder.
+        text: what its tokenizer says.
+        described: the content of its config.json.
+        max_length: the tokenizer's maximum length; None: not stated.
+
+    Raises:
+        OSError: a file of a module is missing.
+        ValueError: a file is damaged, or a module is not supported.
+    """
+    modules = _modules(folder)
+    settings = _read_json(folder, _SETTINGS)
+    model_type = settings.get("model_type") or _MODEL_TYPES[0]
+    if model_type not in _MODEL_TYPES:
+        raise _unsupported(folder, _SETTINGS, f"the model_type {model_type!r}")
+    options = _options(folder)
+    task = options.get("transformer_task") or _BI_ENCODER_TASK
+    positions = described.config.max_position_embeddings
+    longest = options.get("max_seq_length") or max_length or positions
+    found: dict[str, Any] = {"max_seq_length": int(min(longest, positions))}
+    found |= _casing(text, lowers_first=bool(options.get("do_lower_case")))
+    if "Pooling" in modules:
+        found |= _pooling(folder, modules["Pooling"], described.config)
+        found["normalize"] = "Normalize" in modules
+        found["similarity"] = settings.get("similarity_fn_name")
+        if found["normalize"]:
+            _check_normalize(folder, modules["Normalize"])
+    elif described.is_classifier:
+        activation = _activation(folder, settings, described)
+        if activation is None:
+            return {}
+        found["output_activation"] = activation
+    elif modules:
+        raise _unsupported(folder, _MODULES, "no module Pooling")
+    else:
+        return {}
+    expected = _BI_ENCODER_TASK if "Pooling" in modules else _RANKER_TASK
+    if modules and task != expected:
+        raise _unsupported(folder, _OPTIONS, f"the transformer_task {task!r}")
+    return found | _prompts(folder, settings)
 
 
 def write(
-    folder: str, config: config_module.BertConfig, pooling: str | None = None
+    folder: str,
+    config: config_module.BertConfig,
+    text: text_encoding.TextEncoding,
+    *,
+    is_ranker: bool = False,
 ) -> None:
-    """Writes modules.json, sentence_bert_config.json and 1_Pooling/config.json.
+    """Writes the files of a sentence encoder or of a ranker.
+
+    The older form of the pooling's configuration is written, because every version of
+    sentence-transformers and text-embeddings-inference reads it.
 
     Args:
         folder: an existing folder.
         config: BertConfig.
-        pooling: "cls", "mean" or "max"; None: unknown, so the mean.
+        text: `TextEncoding`; the mean is the pooling if none is known.
+        is_ranker: whether the head is a classifier that scores pairs of texts.
 
     Raises:
         OSError: a file cannot be written.
     """
-    modules = [
-        {"idx": 0, "name": "0", "path": "", "type": f"{_CLASSES}.Transformer"},
-        {"idx": 1, "name": "1", "path": _POOLING, "type": f"{_CLASSES}.Pooling"},
-    ]
+    length = text.max_seq_length or config.max_position_embeddings
     # The tokenizer lowercases; this option would lowercase the text before it.
-    options = {"max_seq_length": config.max_position_embeddings, "do_lower_case": False}
-    modes: dict[str, Any] = {
-        mode: kind == (pooling or "mean") for kind, mode in _MODES.items()
+    options: dict[str, Any] = {"max_seq_length": length, "do_lower_case": False}
+    settings: dict[str, Any] = {
+        "prompts": dict(text.prompts),
+        "default_prompt_name": text.default_prompt_name,
     }
-    modes |= {"pooling_mode_mean_sqrt_len_tokens": False}
-    sizes = {"word_embedding_dimension": config.hidden_size}
-    contents: tuple[tuple[str, Any], ...] = (
-        ("modules.json", modules),
-        ("sentence_bert_config.json", options),
-        (_POOLING_CONFIG, sizes | modes),
-    )
-    for name, values in contents:
+    classes = {"": "Transformer"}
+    if is_ranker:
+        options["transformer_task"] = _RANKER_TASK
+        settings["model_type"] = "CrossEncoder"
+        settings["activation_fn"] = activation_class(text)
+    else:
+        classes[_POOLING] = "Pooling"
+        settings["similarity_fn_name"] = text.similarity or text_encoding.COSINE
+        modes = {
+            flag: kind == (text.pooling or "mean") for kind, flag in _FLAGS.items()
+        }
+        companion_files.write_json(
+            os.path.join(folder, _POOLING, _POOLING_CONFIG),
+            {"word_embedding_dimension": config.hidden_size, **modes},
+        )
+    if text.normalize and not is_ranker:
+        classes[_NORMALIZE] = "Normalize"
+        files.make_folders(os.path.join(folder, _NORMALIZE))
+    modules = [
+        {"idx": i, "name": str(i), "path": path, "type": f"{_CLASSES}.{name}"}
+        for i, (path, name) in enumerate(classes.items())
+    ]
+    contents = {_MODULES: modules, _OPTIONS: options, _SETTINGS: settings}
+    for name, values in contents.items():
         companion_files.write_json(os.path.join(folder, name), values)
 
 
-def pooling(folder: str) -> str | None:
-    """Returns how a folder's encoder is pooled: "cls", "mean" or "max".
+def activation_class(text: text_encoding.TextEncoding) -> str:
+    """Returns the name of torch's class for an output activation."""
+    return _ACTIVATION_CLASSES[text.output_activation or output_activation.IDENTITY]
 
-    None if nothing is stated, or something that is not supported.
+
+def _modules(folder: str) -> dict[str, str]:
+    """Returns {class: folder} of a sentence encoder's modules; empty if there are none.
 
     Raises:
-        ValueError: the pooling's configuration is not a JSON object.
+        ValueError: a module is not supported.
     """
-    path = os.path.join(folder, _POOLING_CONFIG)
+    path = os.path.join(folder, _MODULES)
     if not files.exists(path):
-        return None
-    chosen = _chosen(files.read_json(path, advice=hugging_face_config.COPY_AGAIN))
-    kinds = [kind for kind, mode in _MODES.items() if chosen == (mode,)]
-    return kinds[0] if kinds else None
-
-
-def notes(folder: str) -> list[str]:
-    """Returns sentences on pooling and modules that a conversion does not keep.
-
-    Raises:
-        ValueError: the pooling's configuration is not a JSON object.
-    """
-    found = []
-    path = os.path.join(folder, _POOLING_CONFIG)
-    if files.exists(path):
-        chosen = _chosen(files.read_json(path, advice=hugging_face_config.COPY_AGAIN))
-        if chosen and pooling(folder) is None:
-            found.append(
-                f"It is pooled with {', '.join(chosen)} in sentence-transformers; "
-                "bert_tf does not support that, and writes the mean."
+        found = list(filter(_MODULE_FOLDER.fullmatch, files.list_folder(folder)))
+        if found:
+            raise ValueError(
+                f"{folder} has the module {sorted(found)[0]}, but no {_MODULES}, which "
+                f"says how it is used; {hugging_face_config.COPY_AGAIN}, or without "
+                "the modules to use the encoder alone."
             )
-    others = files.list_folder(folder)
-    others = [name for name in others if _MODULE.fullmatch(name)]
-    if others:
-        found.append(
-            f"It has additional sentence-transformers modules: {', '.join(others)}; "
-            "they are not kept (bert_tf.modeling.pooling.normalize does what "
-            "Normalize does)."
+        return {}
+    with files.open_file(path, "rb") as file:
+        listed = files.parse_json(
+            file.read(), path, advice=hugging_face_config.COPY_AGAIN
         )
-    return found
+    try:
+        types = [str(module["type"]) for module in listed]
+        paths = [str(module["path"]) for module in listed]
+    except (KeyError, TypeError) as error:
+        raise ValueError(
+            f"{path}: expected objects with type and path; "
+            f"{hugging_face_config.COPY_AGAIN}."
+        ) from error
+    names = [one.rpartition(".")[2] for one in types]
+    is_own = all(one.startswith(_PACKAGE) for one in types)
+    if not is_own or names not in _SUPPORTED_MODULES or paths[0]:
+        raise _unsupported(folder, _MODULES, f"the modules {', '.join(types)}")
+    return dict(zip(names, paths, strict=True))
 
 
-def _chosen(modes: Mapping[str, Any]) -> tuple[str, ...]:
-    chosen = [key for key, value in modes.items() if value is True]
-    return tuple(key for key in chosen if key.startswith("pooling_mode_"))
+def _options(folder: str) -> dict[str, Any]:
+    options = _read_json(folder, _OPTIONS)
+    for name, value in options.items():
+        if value and name not in _HARMLESS_OPTIONS:
+            raise _unsupported(folder, _OPTIONS, f"{name} {value!r:.60}")
+    length = options.get("max_seq_length")
+    if length is not None and (not isinstance(length, int) or length < 3):
+        raise _unsupported(folder, _OPTIONS, f"max_seq_length {length!r:.60}")
+    return options
+
+
+def _casing(text: text_encoding.TextEncoding, *, lowers_first: bool) -> dict[str, Any]:
+    """Returns the casing if the text is lowercased before the tokenizer sees it."""
+    if not lowers_first or text.do_lower_case:
+        return {}
+    return {"do_lower_case": True, "strip_accents": bool(text.strip_accents)}
+
+
+def _pooling(
+    folder: str, module: str, config: config_module.BertConfig
+) -> dict[str, Any]:
+    name = os.path.join(module, _POOLING_CONFIG)
+    path = os.path.join(folder, name)
+    values = files.read_json(path, advice=hugging_face_config.COPY_AGAIN)
+    chosen = values.get("pooling_mode")
+    if chosen is None:
+        flags = [key for key, value in values.items() if value is True]
+        kinds = {flag: kind for kind, flag in _FLAGS.items()}
+        flags = [flag for flag in flags if flag.startswith(_FLAG_START)]
+        # As the library does if no flag is set.
+        chosen = [kinds.get(flag, flag) for flag in flags] or ["mean"]
+    chosen = [chosen] if isinstance(chosen, str) else chosen
+    if not isinstance(chosen, list) or len(chosen) != 1 or chosen[0] not in _FLAGS:
+        raise _unsupported(folder, name, f"the pooling {chosen!r:.90}")
+    if values.get("include_prompt") is False:
+        raise _unsupported(folder, name, "a pooling that leaves out the prompt")
+    sizes = (values.get("embedding_dimension"), values.get("word_embedding_dimension"))
+    if config.hidden_size not in sizes:
+        raise ValueError(
+            f"{path} is for vectors of {sizes[0] or sizes[1]} numbers, but the encoder "
+            f"computes {config.hidden_size}; {hugging_face_config.COPY_AGAIN}."
+        )
+    return {"pooling": chosen[0]}
+
+
+def _check_normalize(folder: str, module: str) -> None:
+    """Checks that Normalize is applied to the vector; its file is new in version 6."""
+    name = os.path.join(module, _POOLING_CONFIG)
+    values = _read_json(folder, name)
+    for key in ("module_input_name", "module_output_name"):
+        if values.get(key, _VECTOR_NAME) not in (_VECTOR_NAME, None):
+            raise _unsupported(folder, name, f"{key} {values[key]!r:.60}")
+
+
+def _activation(
+    folder: str,
+    settings: Mapping[str, Any],
+    described: hugging_face_config.Description,
+) -> str | None:
+    """Returns the activation of a ranker; None for a classifier of another program."""
+    stated = settings.get("activation_fn") or described.activation_class
+    if stated is None:
+        # The default of transformers and sentence-transformers for one output.
+        is_ranker = described.num_labels == 1 and described.label_kind is None
+        return output_activation.SIGMOID if is_ranker else None
+    is_torch = isinstance(stated, str) and stated.startswith("torch.")
+    name = stated.rpartition(".")[2].lower() if is_torch else None
+    if name not in output_activation.NAMES:
+        raise _unsupported(folder, _SETTINGS, f"the activation {stated!r:.90}")
+    return name
+
+
+def _prompts(folder: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    prompts = settings.get("prompts") or {}
+    is_valid = isinstance(prompts, dict) and all(
+        isinstance(prompt, str | None) for prompt in prompts.values()
+    )
+    if not is_valid:
+        raise _unsupported(folder, _SETTINGS, f"prompts {prompts!r:.90}")
+    return {
+        "prompts": {name: prompt or "" for name, prompt in prompts.items()},
+        "default_prompt_name": settings.get("default_prompt_name"),
+    }
+
+
+def _read_json(folder: str, name: str) -> dict[str, Any]:
+    path = os.path.join(folder, name)
+    if not files.exists(path):
+        return {}
+    return files.read_json(path, advice=hugging_face_config.COPY_AGAIN)
+
+
+def _unsupported(folder: str, name: str, what: str) -> ValueError:
+    return ValueError(
+        f"{os.path.join(folder, name)} has {what}, which bert_tf does not support: "
+        "vectors or scores would be different. Supported are Transformer, Pooling "
+        f"({', '.join(_FLAGS)}; with the prompt), Normalize, and rankers with the "
+        f"activation Identity or Sigmoid; {_ENCODER_ALONE}."
+    )

@@ -24,8 +24,9 @@ ADDED_NAME = "added_tokens.json"
 _CLASSES = ("BertTokenizer", "PreTrainedTokenizer", "TokenizersBackend")
 _MAX_NAMED = 5
 # Types of the options that are read.
-_TYPES: dict[str, type] = {
+_TYPES: dict[str, Any] = {
     "do_lower_case": bool,
+    "model_max_length": int | float,  # 1e30 means that there is none.
     "tokenizer_class": str,
     "never_split": list,
 }
@@ -39,6 +40,7 @@ class Description:
     do_lower_case: bool | None  # None: not stated.
     strip_accents: bool | None  # None: as `do_lower_case`.
     never_split: tuple[str, ...]  # Tokens of the vocabulary.
+    max_length: float | None  # In pieces, as the file states it.
     warnings: tuple[str, ...]  # Sentences about settings that change ids.
     notes: tuple[str, ...]  # Sentences about what hardly any text shows.
 
@@ -66,7 +68,7 @@ def read(folder: str) -> Description:
         if not isinstance(options.get(name), kind | None):
             raise ValueError(
                 f"{os.path.join(folder, OPTIONS_NAME)}: {name} is {options[name]!r}, "
-                f"expected a {kind.__name__}; copy it again."
+                f"expected a {getattr(kind, '__name__', 'number')}; copy it again."
             )
     normalizer = _part(whole, "normalizer")
     do_lower_case = options.get("do_lower_case", normalizer.get("lowercase"))
@@ -89,6 +91,7 @@ def read(folder: str) -> Description:
         do_lower_case=None if do_lower_case is None else bool(do_lower_case),
         strip_accents=None if strip in (None, do_lower_case) else bool(strip),
         never_split=never_split,
+        max_length=options.get("model_max_length"),
         warnings=tuple(warnings),
         notes=tuple(_notes(whole)),
     )

@@ -65,7 +65,8 @@ def write(
 ) -> None:
     """Writes config.json, model.safetensors and the tokenizer's files.
 
-    An encoder also gets the files with which sentence-transformers pools it.
+    An encoder also gets the files with which sentence-transformers pools it, and a
+    classifier with one output those with which it ranks.
 
     Args:
         source: `Source`. Weights without a place are left out.
@@ -94,17 +95,32 @@ def write(
             folder,
             vocabulary,
             bool(source.do_lower_case),
-            config.max_position_embeddings,
+            source.text.max_seq_length or config.max_position_embeddings,
             strip_accents=source.text.strip_accents,
             never_split=source.text.never_split,
         )
-        if source.head.kind == "encoder":
-            sentence_layout.write(folder, config, source.text.pooling)
+        if source.head.kind == "encoder" or _is_ranker(source):
+            sentence_layout.write(
+                folder, config, source.text, is_ranker=_is_ranker(source)
+            )
     pad_id = 0 if vocabulary is None else vocabulary.pad_id
-    companion_files.write_json(
-        os.path.join(folder, hugging_face_config.NAME),
-        hugging_face_config.to_dict(config, source.head, pad_id),
-    )
+    values = hugging_face_config.to_dict(config, source.head, pad_id)
+    if _is_ranker(source):
+        # For sentence-transformers before version 6, which reads no other file: first
+        # 4 and 5, then 2 and 3.
+        activation = sentence_layout.activation_class(source.text)
+        values["sentence_transformers"] = {"activation_fn": activation}
+        values["sbert_ce_default_activation_function"] = activation
+    companion_files.write_json(os.path.join(folder, hugging_face_config.NAME), values)
+
+
+def _is_ranker(source: source_module.Source) -> bool:
+    """Returns whether the head gives pairs of texts a score.
+
+    sentence-transformers applies a sigmoid to every score unless told otherwise.
+    """
+    is_regression = source.head.label_kind == checkpoint_heads.REGRESSION
+    return is_regression or source.text.output_activation is not None
 
 
 def _checked_config(source: source_module.Source) -> config_module.BertConfig:

@@ -16,6 +16,9 @@ from bert_tf.modeling import config as config_module
 from bert_tf.modeling import numerics
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
+# The part of a `TextEncoding` that a preset stores, besides vocabulary and casing.
+_SAID_OF_TEXT = ("strip_accents",)
+
 
 def placement(source: source_module.Source) -> source_module.Placement:
     """Returns the `Placement` of a `Source`; KerasHub need not be installed."""
@@ -25,6 +28,9 @@ def placement(source: source_module.Source) -> source_module.Placement:
         places={name: places[name] for name in source.shapes if name in places},
         without_place=tuple(name for name in source.shapes if name not in places),
         changes=() if source.config is None else tuple(_changes(source.config)),
+        unsaid=tuple(
+            name for name in source.text.stated() if name not in _SAID_OF_TEXT
+        ),
     )
 
 

@@ -64,7 +64,12 @@ def rows_of(
         columns, numbers = _windows(examples, task, tokenizer, progress)
     else:
         columns = _packed(
-            examples, task.max_seq_length, tokenizer, progress, lengths=lengths
+            examples,
+            task.max_seq_length,
+            tokenizer,
+            progress,
+            lengths=lengths,
+            truncate_pair=task.truncate_pair,
         )
         numbers = np.arange(len(examples))
     labels = label_columns(examples, task, weights)
@@ -172,7 +177,15 @@ def convert_examples_to_features(
     return columns | {"label_ids": _label_ids(examples, labels)}
 
 
-def _packed(examples, max_seq_length, tokenizer, progress, *, lengths=None):
+def _packed(
+    examples,
+    max_seq_length,
+    tokenizer,
+    progress,
+    *,
+    lengths=None,
+    truncate_pair=packing.truncate_pair,
+):
     """Returns the encoder's columns, one row per example.
 
     A pair is one sequence, [CLS] A [SEP] B [SEP], rather than two encoded separately:
@@ -194,6 +207,7 @@ def _packed(examples, max_seq_length, tokenizer, progress, *, lengths=None):
             texts_b=_second_texts(part),
             max_seq_length=max_seq_length,
             lengths=lengths,
+            truncate_pair=truncate_pair,
         )
         for name, column in columns.items():
             column[start : start + len(part)] = packed[name]

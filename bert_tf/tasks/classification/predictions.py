@@ -10,6 +10,7 @@ import numpy as np
 
 from bert_tf import files
 from bert_tf.modeling import classifier
+from bert_tf.modeling import output_activation
 from bert_tf.tasks.classification import label_kinds
 from bert_tf.tasks.classification import task as task_module
 
@@ -35,7 +36,7 @@ def answers_of(logits: np.ndarray, task: task_module.Task) -> list[dict[str, Any
     """
     found = classifier.MODELS[task.label_kind].answers(logits)
     if task.label_kind == label_kinds.REGRESSION:
-        return [{"value": float(value)} for value in found["values"]]
+        return [{"value": float(value)} for value in predicted_of(logits, task)]
     rows = np.asarray(found["probabilities"])
     if task.label_kind == label_kinds.SINGLE_LABEL:
         return [prediction(row, task.labels) for row in rows]
@@ -56,7 +57,8 @@ def predicted_of(logits: np.ndarray, task: task_module.Task) -> np.ndarray:
         For one class int [N], for several int32 [N, C], for regression float32 [N].
     """
     if task.label_kind == label_kinds.REGRESSION:
-        return np.asarray(logits)[:, 0]
+        values = np.asarray(logits)[:, 0]
+        return np.asarray(output_activation.apply(values, task.output_activation))
     if task.label_kind == label_kinds.SINGLE_LABEL:
         return np.argmax(logits, axis=-1)
     threshold = DEFAULT_THRESHOLD if task.threshold is None else task.threshold

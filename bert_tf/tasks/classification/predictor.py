@@ -41,6 +41,7 @@ class ClassificationPredictor(fine_tuning_predictor.Predictor):
             texts_b=texts_b,
             max_seq_length=self.task.max_seq_length,
             doc_stride=self.task.doc_stride,
+            truncate_pair=self.task.truncate_pair,
         )
         logits = fine_tuning_predictor.apply_in_parts(self._logits, packed)
         mean = windows.mean_over_windows(logits, numbers, len(texts))

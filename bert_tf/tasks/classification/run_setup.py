@@ -44,6 +44,8 @@ def prepare(
     _check_threshold(options, data.columns.kind)
     if trained is None:
         task = _task_of_options(options, data, start)
+        if not options.trains and start.source is not None:
+            task = _task_of_ranker(options, task, start.source.text)
     else:
         _check_same_kind(data, trained, options.output_dir)
         _check_same_hold_out(options, data, trained)
@@ -88,6 +90,26 @@ def _task_of_options(options, data, start):
         threshold=threshold,
         doc_stride=options.doc_stride,
         bilstm_on_top=options.bilstm_on_top,
+    )
+
+
+def _task_of_ranker(options, task, text):
+    """Returns the task with which a ranker from elsewhere computes its own scores."""
+    if text.output_activation is None:
+        return task
+    if options.max_seq_length != text.max_seq_length:
+        raise ValueError(
+            f"{options.init_checkpoint} reads up to {text.max_seq_length} word pieces, "
+            f"but --max_seq_length={options.max_seq_length}; pass "
+            f"--max_seq_length={text.max_seq_length} for its own scores."
+        )
+    if text.prompt():
+        raise ValueError(
+            f"{options.init_checkpoint} has the prompt {text.prompt()!r:.60}, which "
+            "run_classifier does not support; use run_retrieval --model=cross_encoder."
+        )
+    return dataclasses.replace(
+        task, output_activation=text.output_activation, longer_keeps_more=True
     )
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+from bert_tf.data import packing
 from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import classifier
 from bert_tf.modeling import config as config_module
@@ -35,11 +36,22 @@ class Task(task_record.TaskRecord):
     threshold: float | None = None  # Minimum probability of a class, if several.
     doc_stride: int = 0  # Word pieces between the starts of windows. 0: truncate.
     bilstm_on_top: bool = False  # Whether a BiLSTM replaces the pooler.
+    # Of a ranker from elsewhere that is applied without training; see `TextEncoding`
+    # and `packing.truncate_longer`.
+    output_activation: str | None = None
+    longer_keeps_more: bool = False
 
     @property
     def num_outputs(self) -> int:
         """The number of logits."""
         return 1 if self.label_kind == label_kinds.REGRESSION else len(self.labels)
+
+    @property
+    def truncate_pair(self) -> packing.TruncatePair:
+        """What makes room for a pair of texts that is too long."""
+        if self.longer_keeps_more:
+            return packing.truncate_longer
+        return packing.truncate_pair
 
     @property
     def is_pair(self) -> bool:

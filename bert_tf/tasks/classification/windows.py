@@ -18,6 +18,7 @@ def pack(
     texts_b: Sequence[str] | None = None,
     max_seq_length: int,
     doc_stride: int = 0,
+    truncate_pair: packing.TruncatePair = packing.truncate_pair,
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Returns the encoder's features, and the number of the text of each row.
 
@@ -32,6 +33,7 @@ def pack(
         texts_b: N second texts, or None.
         max_seq_length: length of the rows, S.
         doc_stride: word pieces between the starts of windows. 0: no windows.
+        truncate_pair: without windows, makes room for pairs that are too long.
 
     Returns:
         `input_ids`, `input_mask`, `segment_ids`: int32 [rows, S]. And int64 [rows], the
@@ -39,7 +41,11 @@ def pack(
     """
     if not doc_stride:
         packed = packing.pack(
-            tokenizer, texts, texts_b=texts_b, max_seq_length=max_seq_length
+            tokenizer,
+            texts,
+            texts_b=texts_b,
+            max_seq_length=max_seq_length,
+            truncate_pair=truncate_pair,
         )
         return packed, np.arange(len(texts))
     ids_a = packing.token_ids(tokenizer, texts)

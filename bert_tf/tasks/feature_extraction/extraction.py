@@ -50,6 +50,7 @@ class Extractor:
         progress: called during a download; see `bert_tf.progress`.
 
     Attributes:
+        options: the options, with the settings of the checkpoint.
         config: `BertConfig`.
         vocabulary: `Vocabulary`.
         model: `BertModel`.
@@ -57,7 +58,7 @@ class Extractor:
     Raises:
         OSError: a file cannot be read.
         ValueError: the checkpoint lacks weights, a file that describes it, a requested
-            layer, or positions for max_seq_length.
+            layer, a pooling, or positions for max_seq_length.
     """
 
     def __init__(
@@ -66,7 +67,6 @@ class Extractor:
         *,
         progress: progress_module.Progress = progress_module.silent,
     ):
-        self.options = options
         start = starting_point.find(
             options.init_checkpoint,
             bert_config_file=options.bert_config_file,
@@ -78,7 +78,11 @@ class Extractor:
         # `find` was given a checkpoint, so it returns a vocabulary and a source.
         self.vocabulary = cast(vocabulary_module.Vocabulary, start.vocabulary)
         source = cast(source_module.Source, start.source)
-        self.config.check_sequence_length(options.max_seq_length)
+        self._prompt = ""
+        if options.pooling == feature_extraction_options.OF_CHECKPOINT:
+            self._prompt = source.text.prompt()
+        self.options = options = _with_settings(options, source)
+        self.config.check_sequence_length(options.sequence_limit)
         self._check_layers()
         if options.pooling != "none":
             pooling_module.check(options.pooling, self.config)
@@ -181,12 +185,14 @@ class Extractor:
 
     def _windows(self, lines):
         """Yields the windows of each text."""
-        ids_a = packing.token_ids(self._tokenizer, [line.text_a for line in lines])
+        ids_a = packing.token_ids(
+            self._tokenizer, [f"{self._prompt}{line.text_a}" for line in lines]
+        )
         ids_b = packing.token_ids(
             self._tokenizer, [line.text_b or "" for line in lines]
         )
         lengths = features_module.Lengths(
-            max_seq_length=self.options.max_seq_length,
+            max_seq_length=self.options.sequence_limit,
             doc_stride=self.options.doc_stride,
         )
         for line, first, second in zip(lines, ids_a, ids_b, strict=True):
@@ -232,6 +238,25 @@ class Extractor:
             weights = parts[0][1]["attention_weights"]
             values["attention_weights"] = weights[:size, :, :, :size].copy()
         return Extracted(input_ids=ids, **values)
+
+
+def _with_settings(
+    options: feature_extraction_options.ExtractionOptions, source: source_module.Source
+) -> feature_extraction_options.ExtractionOptions:
+    """Returns options with what a sentence encoder's checkpoint says."""
+    text = source.text
+    length = options.max_seq_length or text.max_seq_length
+    options = dataclasses.replace(options, max_seq_length=length)
+    if options.pooling != feature_extraction_options.OF_CHECKPOINT:
+        return options
+    if text.pooling is None:
+        raise ValueError(
+            f"--pooling={options.pooling}, but {source.path} does not say how its "
+            "vectors are pooled; pass --pooling=cls, mean or max."
+        )
+    return dataclasses.replace(
+        options, pooling=text.pooling, normalize=bool(text.normalize), layers=(-1,)
+    )
 
 
 def _pooled(vectors, weights, kind):

@@ -6,7 +6,10 @@ from typing import ClassVar
 from bert_tf import options as options_module
 from bert_tf.options import option
 
-POOLINGS = ("none", "cls", "mean", "max")
+OF_CHECKPOINT = "checkpoint"
+POOLINGS = ("none", "cls", "mean", "max", OF_CHECKPOINT)
+LAYERS = (-1, -2, -3, -4)
+DEFAULT_MAX_SEQ_LENGTH = 128
 COMBINATIONS = ("concatenation", "sum")
 FORMATS = ("jsonl", "npz")
 
@@ -38,14 +41,15 @@ class ExtractionOptions(options_module.Options):
         group="model",
     )
     layers: tuple[int, ...] = option(
-        (-1, -2, -3, -4),
+        LAYERS,
         help="Layers to extract, counted from 0 (lowest) or from -1 (highest).",
     )
-    max_seq_length: int = option(
-        128,
+    max_seq_length: int | None = option(
+        None,
         minimum=3,
         help="Maximum number of word pieces per sequence, including [CLS] and [SEP]. "
-        "Longer texts are truncated, or divided into windows (see doc_stride).",
+        "Longer texts are truncated, or divided into windows (see doc_stride). "
+        "Default: the setting of init_checkpoint if it is a sentence encoder, or 128.",
         group="model",
     )
     batch_size: int = option(
@@ -66,7 +70,9 @@ class ExtractionOptions(options_module.Options):
         "none",
         choices=POOLINGS,
         help="One vector per text: that of [CLS], or the mean or maximum over its word "
-        "pieces. none: one vector per word piece and layer.",
+        "pieces. none: one vector per word piece and layer. checkpoint: the vector "
+        "of a sentence encoder, with the pooling, normalization and default prompt of "
+        "init_checkpoint.",
     )
     layer_combination: str | None = option(
         None,
@@ -94,6 +100,14 @@ class ExtractionOptions(options_module.Options):
                     raise options_module.OptionError(
                         f"--{name} needs --pooling=cls, mean or max."
                     )
+        if self.pooling == OF_CHECKPOINT:
+            fixed = {"layers": LAYERS, "layer_combination": None, "normalize": False}
+            for name, default in fixed.items():
+                if getattr(self, name) != default:
+                    raise options_module.OptionError(
+                        f"--{name} cannot be used with --pooling={OF_CHECKPOINT}, "
+                        "which takes it from init_checkpoint."
+                    )
         if self.doc_stride is None:
             return
         if self.attention_weights:
@@ -101,12 +115,18 @@ class ExtractionOptions(options_module.Options):
                 "--attention_weights and --doc_stride cannot be combined: pieces in "
                 "different windows do not see each other."
             )
-        if self.doc_stride > self.max_seq_length - 2:
+        limit = self.sequence_limit - 2
+        if self.doc_stride > limit:
             raise options_module.OptionError(
                 f"--doc_stride={self.doc_stride}: expected at most max_seq_length - 2 "
-                f"({self.max_seq_length - 2}); otherwise pieces between the windows "
+                f"({limit}); otherwise pieces between the windows "
                 "would be lost."
             )
+
+    @property
+    def sequence_limit(self) -> int:
+        """The maximum length of a sequence, in word pieces."""
+        return self.max_seq_length or DEFAULT_MAX_SEQ_LENGTH
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

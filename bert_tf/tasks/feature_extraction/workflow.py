@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -33,7 +34,10 @@ def run(
     with locks.output_file(options.output_file):
         extractor = extraction.Extractor(options, progress=progress)
         lines = examples.read_examples(options.input_file)
-        with formats.open_writer(options, extractor.vocabulary) as write:
+        known = cast(
+            feature_extraction_options.ExtractFeaturesOptions, extractor.options
+        )
+        with formats.open_writer(known, extractor.vocabulary) as write:
             for index, extracted in enumerate(extractor.extract_each(lines), start=1):
                 write(extracted)
                 progress("extract", index, num_lines, unit="lines")

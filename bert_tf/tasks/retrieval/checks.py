@@ -32,6 +32,8 @@ def check(
     progress: progress_module.Progress = progress_module.silent,
 ) -> estimates.Workload | None:
     """Adds the findings about queries and passages; see `fine_tuning.checks.Check`."""
+    if start.source is not None:
+        options = run_setup.with_lengths(options, start.source.text)
     parts, corpus = _read(options, findings)
     items = {part: list(map(_item, examples)) for part, examples in parts.items()}
     if items:
@@ -154,8 +156,8 @@ def _check_lengths(
                 findings,
                 name,
                 found,
-                room=options.max_query_length - NUM_SPECIAL,
-                limit=f"--max_query_length={options.max_query_length}",
+                room=options.query_limit - NUM_SPECIAL,
+                limit=f"--max_query_length={options.query_limit}",
             )
     sequences = _sequences(options, lengths)
     suffix = "" if options.model == retrieval_options.BI_ENCODER else " with a query"
@@ -164,8 +166,8 @@ def _check_lengths(
             findings,
             name + suffix,
             found,
-            room=options.max_seq_length - _num_special(options),
-            limit=f"--max_seq_length={options.max_seq_length}",
+            room=options.sequence_limit - _num_special(options),
+            limit=f"--max_seq_length={options.sequence_limit}",
         )
     return sequences
 
@@ -183,7 +185,7 @@ def _sequences(
         return passages
     queries = {
         name.replace("queries", "passages"): np.minimum(
-            found, options.max_query_length - NUM_SPECIAL
+            found, options.query_limit - NUM_SPECIAL
         )
         for name, found in lengths.items()
         if name not in passages
@@ -211,7 +213,7 @@ def _workload(
     )
     return estimates.Workload(
         num_examples=len(examples),
-        sequence_length=options.max_seq_length,
+        sequence_length=options.sequence_limit,
         sequences_per_example=options.sequences_per_example(num_negatives),
         padded_length=estimates.padded_length(sequence_lengths, options),
     )

@@ -85,7 +85,8 @@ class CorpusRanking:
         """
         queries = tuple(queries)
         if queries not in self._candidates:
-            found = retrieval_predictor.load(self._options.retrieve_with or "")
+            path = self._options.retrieve_with or ""
+            found = retrieval_predictor.load(path, searches=True)
             if not isinstance(found, retrieval_predictor.BiEncoderPredictor):
                 raise ValueError(
                     f"--retrieve_with={self._options.retrieve_with} is the run of a "

@@ -10,6 +10,7 @@ import numpy as np
 
 from bert_tf import progress as progress_module
 from bert_tf.data import packing
+from bert_tf.modeling import output_activation
 from bert_tf.tasks.retrieval import features
 from bert_tf.tasks.retrieval import source as retrieval_source
 from bert_tf.tasks.retrieval import task as retrieval_task
@@ -22,7 +23,7 @@ Apply = Callable[[Mapping[str, np.ndarray]], np.ndarray]
 
 
 class TextEncoder:
-    """Embeds texts as vectors of length 1 with a bi-encoder.
+    """Embeds texts as vectors with a bi-encoder, usually as vectors of length 1.
 
     At length 1 the dot product of two vectors is their cosine. So search needs only a
     matrix product, and a passage cannot rank high merely because its vector is long.
@@ -47,6 +48,7 @@ class TextEncoder:
         progress: progress_module.Progress = progress_module.silent,
     ) -> np.ndarray:
         """Returns float32 [N, H] for N queries, at least one."""
+        texts = with_prompt(texts, self._task.query_prompt)
         blocks = self._blocks(texts, self._task.max_query_length, "queries", progress)
         return np.concatenate(list(blocks))
 
@@ -57,6 +59,7 @@ class TextEncoder:
         progress: progress_module.Progress = progress_module.silent,
     ) -> Iterator[np.ndarray]:
         """Yields the vectors of passages in order, float32 [at most 1024, H]."""
+        texts = with_prompt(texts, self._task.passage_prompt)
         yield from self._blocks(texts, self._task.max_seq_length, "passages", progress)
 
     def _blocks(
@@ -101,6 +104,7 @@ class PairScorer:
     ) -> np.ndarray:
         """Returns float32 [N], the scores of N queries with one passage each."""
         found = [np.zeros(0, np.float32)]
+        queries = with_prompt(queries, self._task.query_prompt)
         for start in range(0, len(queries), ROWS_PER_BLOCK):
             part = slice(start, start + ROWS_PER_BLOCK)
             packed = retrieval_source.pack_pairs(
@@ -112,7 +116,13 @@ class PairScorer:
             found.append(_apply_sorted(self._apply, packed))
             done = min(start + ROWS_PER_BLOCK, len(queries))
             progress("score pairs", done, len(queries), unit="pairs")
-        return np.concatenate(found)
+        activation = self._task.output_activation
+        return np.asarray(output_activation.apply(np.concatenate(found), activation))
+
+
+def with_prompt(texts: Sequence[str], prompt: str) -> Sequence[str]:
+    """Returns the texts with a prompt before each of them."""
+    return [f"{prompt}{text}" for text in texts] if prompt else texts
 
 
 def _apply_sorted(apply: Apply, packed: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -66,6 +66,8 @@ def convert_examples_to_features(
     tokenizer: Any,
     *,
     corpus: corpus_module.Corpus | None = None,
+    query_prompt: str = "",
+    passage_prompt: str = "",
     progress: progress_module.Progress = progress_module.silent,
 ) -> TrainingData:
     """Returns the training data of examples.
@@ -78,6 +80,8 @@ def convert_examples_to_features(
         examples: N examples with passages.
         tokenizer: an `InGraphTokenizer` (fast) or a `FullTokenizer`.
         corpus: further passages to draw negatives from.
+        query_prompt: text that is put before every query.
+        passage_prompt: text that is put before every passage.
         progress: called with the number of texts tokenized.
     """
     numbers: dict[str, int] = {}
@@ -98,7 +102,12 @@ def convert_examples_to_features(
         right.setdefault(corpus_module.key(example.query), set()).add(number)
     positives = [right[corpus_module.key(example.query)] for example in examples]
     pieces = token_ids(
-        tokenizer, [*(example.query for example in examples), *texts], progress=progress
+        tokenizer,
+        [
+            *(f"{query_prompt}{example.query}" for example in examples),
+            *(f"{passage_prompt}{text}" for text in texts),
+        ],
+        progress=progress,
     )
     return TrainingData(
         queries=tuple(pieces[: len(examples)]),

@@ -12,6 +12,8 @@ from bert_tf.training import options as training_options
 BI_ENCODER = "bi_encoder"
 CROSS_ENCODER = "cross_encoder"
 MODELS = (BI_ENCODER, CROSS_ENCODER)
+DEFAULT_MAX_QUERY_LENGTH = 64
+DEFAULT_MAX_SEQ_LENGTH = 256
 _OF_BI_ENCODER = ("pooling", "temperature")
 _OF_CROSS_ENCODER = ("retrieve_with", "num_candidates")
 _NEGATIVES_OF_CROSS_ENCODER = 4
@@ -83,17 +85,20 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
         "Default: the setting of init_checkpoint, or true.",
         group="model",
     )
-    max_query_length: int = option(
-        64,
+    max_query_length: int | None = option(
+        None,
         minimum=3,
-        help="Maximum number of word pieces of a query, including [CLS] and [SEP].",
+        help="Maximum number of word pieces of a query, including [CLS] and [SEP]. "
+        "Default: 64. Without training, the setting of init_checkpoint; a "
+        "cross_encoder then truncates the longer text of a pair.",
         group="model",
     )
-    max_seq_length: int = option(
-        256,
+    max_seq_length: int | None = option(
+        None,
         minimum=4,
         help="Maximum number of word pieces of a passage, including [CLS] and [SEP]. "
-        "With --model=cross_encoder: of query and passage together.",
+        "With --model=cross_encoder: of query and passage together. Default: the "
+        "setting of init_checkpoint, or 256.",
         group="model",
     )
     pooling: str | None = option(
@@ -144,7 +149,8 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
     )
     retrieve_with: str | None = option(
         None,
-        help="Run folder of the bi_encoder whose best passages a cross_encoder ranks.",
+        help="Run folder of the bi_encoder whose best passages a cross_encoder ranks, "
+        "or a sentence encoder of sentence-transformers.",
         group="evaluation",
     )
     num_candidates: int = option(
@@ -206,8 +212,18 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
         """
         sequences: float = 1 + num_negatives
         if self.model == BI_ENCODER:
-            sequences += self.max_query_length / self.max_seq_length
+            sequences += self.query_limit / self.sequence_limit
         return sequences
+
+    @property
+    def query_limit(self) -> int:
+        """The maximum length of a query, in word pieces."""
+        return self.max_query_length or DEFAULT_MAX_QUERY_LENGTH
+
+    @property
+    def sequence_limit(self) -> int:
+        """The maximum length of a passage, or of a pair, in word pieces."""
+        return self.max_seq_length or DEFAULT_MAX_SEQ_LENGTH
 
     def _check_files(self) -> None:
         if self.do_train or self.dry_run:

@@ -1,39 +1,115 @@
 """Loads a trained retrieval model from its run folder and predicts with it."""
 
+import dataclasses
 import functools
 import os
 from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
+from typing import cast
 
 import numpy as np
 
 from bert_tf import files
+from bert_tf.checkpoints import companion_files
+from bert_tf.checkpoints import source as source_module
+from bert_tf.checkpoints import starting_point
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
+from bert_tf.modeling import rankers
 from bert_tf.tasks.retrieval import corpus as corpus_module
 from bert_tf.tasks.retrieval import encoding
+from bert_tf.tasks.retrieval import options as retrieval_options
 from bert_tf.tasks.retrieval import passage_index
 from bert_tf.tasks.retrieval import predictions
 from bert_tf.tasks.retrieval import ranking
 from bert_tf.tasks.retrieval import task as retrieval_task
 
 TOP_K = 10
+_ENCODER = "encoder"  # Of a task.json that a conversion wrote.
+_MAX_SEQ_LENGTH = 128  # If neither the caller nor the checkpoint has one.
 
 
-def load(run_dir: str) -> "BiEncoderPredictor | CrossEncoderPredictor":
-    """Returns the predictor for the kind of model in a run folder.
+def load(
+    run_dir: str, *, searches: bool = False
+) -> "BiEncoderPredictor | CrossEncoderPredictor":
+    """Returns the predictor for the kind of model in a folder.
 
     Args:
-        run_dir: `output_dir` of a training run.
+        run_dir: `output_dir` of a training run, or a folder of sentence-transformers.
+        searches: see `load_checkpoint`.
 
     Raises:
         OSError: a file of the folder cannot be read.
         ValueError: the folder has no trained retrieval model.
     """
+    if companion_files.read_task(run_dir).get("task", _ENCODER) == _ENCODER:
+        start = starting_point.find(run_dir)
+        return load_checkpoint(run_dir, start, searches=searches)
     task = retrieval_task.Task.read(run_dir)
     if task.is_bi_encoder:
         return BiEncoderPredictor(run_dir, task)
     return CrossEncoderPredictor(run_dir, task)
+
+
+def load_checkpoint(
+    path: str,
+    start: starting_point.StartingPoint,
+    *,
+    pooling: str | None = None,
+    max_seq_length: int | None = None,
+    searches: bool = False,
+) -> "BiEncoderPredictor | CrossEncoderPredictor":
+    """Returns the predictor of a sentence encoder or ranker that is not a run.
+
+    Args:
+        path: the checkpoint, for messages.
+        start: the opened checkpoint.
+        pooling: of an encoder; None: as the checkpoint says.
+        max_seq_length: None: as the checkpoint says, or 128.
+        searches: whether vectors are compared by their dot product. False: they have
+            the length that the checkpoint says, or 1.
+
+    Raises:
+        ValueError: the checkpoint lacks weights, does not say how it is pooled, or is a
+            ranker and `pooling` is given.
+    """
+    text = cast(source_module.Source, start.source).text
+    is_ranker = text.output_activation is not None
+    if is_ranker and pooling is not None:
+        raise ValueError(
+            f"--pooling={pooling}, but {path} scores pairs of texts; omit the flag."
+        )
+    if not is_ranker and not pooling and not text.pooling:
+        raise ValueError(
+            f"{path} does not say how the vectors of a text are pooled; expected the "
+            "output_dir of a training run, or a folder of sentence-transformers."
+        )
+    length = max_seq_length or text.max_seq_length or _MAX_SEQ_LENGTH
+    start.config.check_sequence_length(length)
+    task = retrieval_task.Task(
+        model=retrieval_options.BI_ENCODER,
+        max_query_length=length,
+        max_seq_length=length,
+        **start.tokenizer_arguments(),
+        prompts=dict(text.prompts),
+        default_prompt_name=text.default_prompt_name,
+    )
+    if is_ranker:
+        task = dataclasses.replace(
+            task,
+            model=retrieval_options.CROSS_ENCODER,
+            output_activation=text.output_activation,
+            longer_keeps_more=True,
+        )
+        return CrossEncoderPredictor(path, task, start=start)
+    is_unit = text.normalize is not False
+    task = dataclasses.replace(
+        task,
+        pooling=pooling or text.pooling,
+        temperature=rankers.DEFAULT_TEMPERATURE,
+        normalize=retrieval_task.is_cosine(text, path) if searches else is_unit,
+    )
+    return BiEncoderPredictor(path, task, start=start)
 
 
 class BiEncoderPredictor(fine_tuning_predictor.Predictor):
@@ -48,8 +124,14 @@ class BiEncoderPredictor(fine_tuning_predictor.Predictor):
 
     task: retrieval_task.Task
 
-    def __init__(self, run_dir: str, task: retrieval_task.Task):
-        super().__init__(run_dir, task)
+    def __init__(
+        self,
+        run_dir: str,
+        task: retrieval_task.Task,
+        *,
+        start: starting_point.StartingPoint | None = None,
+    ):
+        super().__init__(run_dir, task, start=start)
         embeddings = fine_tuning_predictor.compiled(
             lambda features: self.model(features)["embeddings"],
             ("input_ids", "input_mask"),
@@ -68,9 +150,10 @@ class BiEncoderPredictor(fine_tuning_predictor.Predictor):
         )
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
-        """Returns a vector of length 1 for each text, float32 [N, H].
+        """Returns a vector for each text, float32 [N, H].
 
-        The dot product of two vectors is their cosine.
+        Vectors have length 1, so that their dot product is their cosine, unless the
+        run applies an encoder from elsewhere that compares by dot product.
 
         Args:
             texts: list of N passages.
@@ -92,7 +175,7 @@ class BiEncoderPredictor(fine_tuning_predictor.Predictor):
 
         Returns:
             A dict for each query: `query`, and `passages`: a list of dicts with `id`,
-            `score` (the cosine) and `text`, best first.
+            `score` (see `embed`) and `text`, best first.
 
         Raises:
             OSError: the run's passages cannot be read.
@@ -137,8 +220,14 @@ class CrossEncoderPredictor(fine_tuning_predictor.Predictor):
 
     task: retrieval_task.Task
 
-    def __init__(self, run_dir: str, task: retrieval_task.Task):
-        super().__init__(run_dir, task)
+    def __init__(
+        self,
+        run_dir: str,
+        task: retrieval_task.Task,
+        *,
+        start: starting_point.StartingPoint | None = None,
+    ):
+        super().__init__(run_dir, task, start=start)
         logits = fine_tuning_predictor.compiled(
             lambda features: self.model(features)["logits"]
         )

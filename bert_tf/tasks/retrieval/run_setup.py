@@ -3,9 +3,11 @@
 import dataclasses
 import typing
 from collections.abc import Iterable
+from typing import Any
 
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import starting_point
+from bert_tf.checkpoints import text_encoding
 from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import rankers
@@ -119,21 +121,75 @@ def _check_same_model(
         )
 
 
+def with_lengths(
+    options: retrieval_options.RunRetrievalOptions, text: text_encoding.TextEncoding
+) -> retrieval_options.RunRetrievalOptions:
+    """Returns options in which flags that are not given have a checkpoint's lengths.
+
+    Training pads every query to its maximum length, so there it stays short.
+    """
+    query_length = None if options.trains else text.max_seq_length
+    return dataclasses.replace(
+        options,
+        max_query_length=options.max_query_length or query_length,
+        max_seq_length=options.max_seq_length or text.max_seq_length,
+    )
+
+
 def _task_of_options(
     options: retrieval_options.RunRetrievalOptions,
     start: starting_point.StartingPoint,
 ) -> retrieval_task.Task:
+    text = start.source.text if start.source else text_encoding.TextEncoding()
+    known = with_lengths(options, text)
     is_bi_encoder = options.model == retrieval_options.BI_ENCODER
-    recorded = start.source.text.pooling if start.source else None
-    pooling = options.pooling or recorded or rankers.DEFAULT_POOLING
-    return retrieval_task.Task(
+    of_model = _bi_encoder_fields if is_bi_encoder else _cross_encoder_fields
+    task = retrieval_task.Task(
         model=options.model,
-        max_query_length=options.max_query_length,
-        max_seq_length=options.max_seq_length,
+        max_query_length=known.query_limit,
+        max_seq_length=known.sequence_limit,
         **start.tokenizer_arguments(),
-        pooling=pooling if is_bi_encoder else None,
-        temperature=options.temperature if is_bi_encoder else None,
+        prompts=dict(text.prompts),
+        default_prompt_name=text.default_prompt_name,
     )
+    return dataclasses.replace(task, **of_model(options, text))
+
+
+def _bi_encoder_fields(
+    options: retrieval_options.RunRetrievalOptions,
+    text: text_encoding.TextEncoding,
+) -> dict[str, Any]:
+    """Returns the fields of a bi-encoder's task.
+
+    Training always learns cosines. A finished encoder keeps its own similarity.
+    """
+    if text.output_activation is not None and not options.trains:
+        raise ValueError(
+            f"{options.init_checkpoint} scores pairs of texts and has no vectors; use "
+            "--model=cross_encoder, or train first (--do_train)."
+        )
+    path = str(options.init_checkpoint)
+    return {
+        "pooling": options.pooling or text.pooling or rankers.DEFAULT_POOLING,
+        "temperature": options.temperature,
+        "normalize": options.trains or retrieval_task.is_cosine(text, path),
+    }
+
+
+def _cross_encoder_fields(
+    options: retrieval_options.RunRetrievalOptions,
+    text: text_encoding.TextEncoding,
+) -> dict[str, Any]:
+    """Returns the fields of a cross-encoder's task.
+
+    A ranker from elsewhere truncates the longer text of a pair, whichever it is.
+    """
+    fields: dict[str, Any] = {"output_activation": text.output_activation}
+    is_new = options.trains or text.output_activation is None
+    if not is_new and options.max_query_length is None:
+        fields["max_query_length"] = with_lengths(options, text).sequence_limit
+        fields["longer_keeps_more"] = True
+    return fields
 
 
 def _check_head(

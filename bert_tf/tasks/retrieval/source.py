@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.data import batching
+from bert_tf.data import packing
 from bert_tf.data import schema as schema_module
 from bert_tf.tasks.retrieval import features
 from bert_tf.tasks.retrieval import task as retrieval_task
@@ -188,6 +189,14 @@ def pack_pairs(
         passages: word piece ids of B passages.
         task: its max_query_length and max_seq_length limit query and pair.
     """
+    if task.longer_keeps_more:
+        room = task.max_seq_length - NUM_SPECIAL_OF_PAIR
+        pairs = [
+            packing.truncate_longer(query, passage, room)
+            for query, passage in zip(queries, passages, strict=True)
+        ]
+        queries, passages = [a for a, _ in pairs], [b for _, b in pairs]
+        return features.pack_rows(vocabulary, queries, task.max_seq_length, passages)
     room = task.max_query_length - 2  # For [CLS] and [SEP].
     queries = [pieces[:room] for pieces in queries]
     # Truncate the passage to the room that the query leaves. Truncating the longer text

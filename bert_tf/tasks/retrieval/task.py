@@ -2,13 +2,47 @@
 
 import dataclasses
 import typing
+from collections.abc import Mapping
 from typing import Any
 
+from bert_tf.checkpoints import text_encoding
 from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import heads
 from bert_tf.modeling import rankers
 from bert_tf.tasks.retrieval import options as retrieval_options
+
+_FROM_ELSEWHERE = (
+    "prompts",
+    "default_prompt_name",
+    "output_activation",
+    "longer_keeps_more",
+)
+# Names of prompts, in the order in which sentence-transformers looks for them.
+_QUERY_PROMPTS = ("query",)
+_PASSAGE_PROMPTS = ("document", "passage", "corpus")
+
+
+def is_cosine(text: text_encoding.TextEncoding, path: str) -> bool:
+    """Returns whether a search has to scale an encoder's vectors to length 1.
+
+    A search computes dot products. At length 1 they are cosines, whatever length the
+    encoder's own vectors have.
+
+    Args:
+        text: of the encoder.
+        path: of its checkpoint, for the message.
+
+    Raises:
+        ValueError: the encoder compares vectors by a distance.
+    """
+    similarity = text.similarity or text_encoding.COSINE
+    if similarity not in (text_encoding.COSINE, text_encoding.DOT):
+        raise ValueError(
+            f"{path} compares vectors by their {similarity} distance, but a search "
+            "here uses the cosine or the dot product; train it first (--do_train)."
+        )
+    return similarity == text_encoding.COSINE or bool(text.normalize)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -16,6 +50,8 @@ class Task(task_record.TaskRecord):
     """How to apply a retrieval model to new texts.
 
     `max_seq_length` limits a passage or, for a cross-encoder, a query with a passage.
+    The fields that `TextEncoding` has too have its names, so that they are read when
+    the run's folder is opened as a checkpoint.
     """
 
     KIND = "retrieval"
@@ -25,6 +61,44 @@ class Task(task_record.TaskRecord):
     # None for a cross-encoder.
     pooling: str | None = None
     temperature: float | None = None
+    normalize: bool = True  # Whether a bi-encoder's vectors have length 1.
+    # See `TextEncoding`.
+    prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    default_prompt_name: str | None = None
+    output_activation: str | None = None  # Of a cross-encoder's score.
+    # Whether the longer text of a pair is truncated (`packing.truncate_longer`), and
+    # not always the passage.
+    longer_keeps_more: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """See `TaskRecord.to_dict`; leaves out what only models from elsewhere have.
+
+        So the vectors that older runs have stored are still those of the same task.
+        """
+        values = super().to_dict()
+        for name in _FROM_ELSEWHERE:
+            if not values[name]:
+                del values[name]
+        if self.normalize:
+            del values["normalize"]
+        return values
+
+    @property
+    def query_prompt(self) -> str:
+        """The text that is put before a query."""
+        names = _QUERY_PROMPTS if self.is_bi_encoder else ()
+        return self._prompts.prompt(names)
+
+    @property
+    def passage_prompt(self) -> str:
+        """The text that is put before a passage; a pair only has the query's."""
+        return self._prompts.prompt(_PASSAGE_PROMPTS) if self.is_bi_encoder else ""
+
+    @property
+    def _prompts(self) -> text_encoding.TextEncoding:
+        return text_encoding.TextEncoding(
+            prompts=self.prompts, default_prompt_name=self.default_prompt_name
+        )
 
     @property
     def is_bi_encoder(self) -> bool:
@@ -41,5 +115,6 @@ class Task(task_record.TaskRecord):
             config,
             pooling=typing.cast(str, self.pooling),
             temperature=typing.cast(float, self.temperature),
+            normalize=self.normalize,
             dtype=dtype,
         )

@@ -1,5 +1,6 @@
 """The whole task on one page: train, evaluate, predict, report."""
 
+import dataclasses
 import functools
 import logging
 from typing import Any
@@ -90,10 +91,15 @@ class Retrieval:
         *,
         progress: progress_module.Progress = progress_module.silent,
     ):
-        self.options = options
         self.progress = progress
         self.setup = run_setup.prepare(options, progress=progress)
         self.task = self.setup.task
+        options = dataclasses.replace(
+            options,
+            max_query_length=self.task.max_query_length,
+            max_seq_length=self.task.max_seq_length,
+        )
+        self.options = options
         self.examples = self.setup.examples
         self.trainer = fine_tuning_workflow.create_trainer(
             self.setup,
@@ -258,6 +264,8 @@ class Retrieval:
             self.examples["train"],
             self._tokenizer,
             corpus=self.setup.corpus,
+            query_prompt=self.task.query_prompt,
+            passage_prompt=self.task.passage_prompt,
             progress=self.progress,
         )
 

@@ -405,41 +405,6 @@ def test_weights_without_a_configuration_are_refused(copied):
         hugging_face.open_source(folder)
 
 
-@pytest.mark.parametrize(
-    "mode, module, pooling, expected",
-    [
-        ("mean_tokens", "3_nothing.txt", "mean", None),
-        ("cls_token", "3_nothing.txt", "cls", None),
-        ("max_tokens", "3_nothing.txt", "max", None),
-        ("lasttoken", "3_nothing.txt", None, "pooled with pooling_mode_lasttoken in"),
-        (
-            "mean_tokens",
-            "2_Normalize",
-            "mean",
-            "has additional sentence-transformers modules: 2_Normalize;",
-        ),
-    ],
-)
-def test_how_vectors_of_texts_are_made_is_kept_or_told(
-    copied, tmp_path, mode, module, pooling, expected
-):
-    folder = copied("encoder")
-    (folder / "1_Pooling").mkdir()
-    modes = {"word_embedding_dimension": 16, f"pooling_mode_{mode}": True}
-    (folder / "1_Pooling" / "config.json").write_text(json.dumps(modes))
-    (folder / module).mkdir()
-    source = hugging_face.open_source(folder)
-    assert source.text.pooling == pooling
-    written = tmp_path / "written"
-    written.mkdir()
-    hugging_face.write(source, written)
-    assert hugging_face.open_source(written).text.pooling == (pooling or "mean")
-    notes = source.notes
-    told = [note for note in notes if "sentence-transformers" in note]
-    assert len(told) == (expected is not None)
-    assert expected is None or expected in told[0]
-
-
 def test_a_remote_folder_is_read_through_tensorflow(foreign):
     import tensorflow as tf
 

@@ -29,7 +29,12 @@ CONFIG = config_module.BertConfig(
     max_position_embeddings=10,
 )
 TOKENS = vocabulary_module.Vocabulary([*vocabulary_module.SPECIAL_TOKENS, *"abcdefg"])
-ENCODER_FILES = ["1_Pooling", "modules.json", "sentence_bert_config.json"]
+ENCODER_FILES = [
+    "1_Pooling",
+    "config_sentence_transformers.json",
+    "modules.json",
+    "sentence_bert_config.json",
+]
 FILES = [
     "config.json",
     "model.safetensors",

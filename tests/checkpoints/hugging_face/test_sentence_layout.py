@@ -1,0 +1,314 @@
+"""Folders of sentence-transformers, as two of its versions wrote them."""
+
+import dataclasses
+import importlib.util
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+from bert_tf.checkpoints import formats
+from bert_tf.checkpoints import hugging_face
+from bert_tf.checkpoints.conversion import options as conversion_options
+from bert_tf.checkpoints.conversion import workflow as conversion_workflow
+from bert_tf.tasks import feature_extraction
+from tests.checkpoints.foreign import sentence_transformers_folders as folders
+
+# Keras hands its variables to NumPy 2 in NumPy 1's way.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:__array__ implementation:DeprecationWarning"
+)
+
+CHECK = "tests/checkpoints/foreign/check_sentence_transformers.py"
+VERSIONS = (folders.NEW, folders.OLD)
+BI_ENCODERS = [
+    (version, name)
+    for version in VERSIONS
+    for name in folders.variants(version)
+    if name.split("_")[0] in ("cls", "mean", "max") and name != "mean_sqrt"
+]
+
+
+def opened(tmp_path, name, version=folders.NEW):
+    return hugging_face.open_source(folders.create(tmp_path / name, name, version))
+
+
+@pytest.mark.parametrize("version, name", BI_ENCODERS)
+def test_pooling_normalization_and_length_are_read(tmp_path, version, name):
+    text = opened(tmp_path, name, version).text
+    pooling, *unit, length = name.split("_")
+    found = (text.pooling, text.normalize, text.max_seq_length, text.do_lower_case)
+    assert found == (pooling, unit == ["unit"], int(length), True)
+    assert text.similarity == "cosine"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_prompts_and_similarity_are_read(tmp_path, version):
+    text = opened(tmp_path, "default_prompt", version).text
+    assert text.prompts["query"] == "query: "
+    assert text.prompts["passage"] == "passage: "
+    assert (text.default_prompt_name, text.similarity) == ("query", "dot")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "name, activation, length",
+    [
+        ("ranker_sigmoid", "sigmoid", 24),
+        ("ranker_identity", "identity", 24),
+        ("ranker_default", "sigmoid", 24),  # Of one output.
+        ("ranker_short", "identity", 12),
+    ],
+)
+def test_one_output_is_a_score_with_its_activation(
+    tmp_path, version, name, activation, length
+):
+    source = opened(tmp_path, name, version)
+    assert (source.head.label_kind, source.head.num_labels) == ("regression", 1)
+    assert source.text.output_activation == activation
+    assert source.text.max_seq_length == length
+
+
+@pytest.mark.parametrize(
+    "changes, label_kind, activation",
+    [
+        ({}, "regression", "sigmoid"),  # The default of transformers, too.
+        ({"problem_type": "regression"}, "regression", None),  # The number itself.
+        (
+            {"sbert_ce_default_activation_function": "torch.nn.Identity"},
+            "regression",
+            "identity",  # As version 3 and older wrote it.
+        ),
+    ],
+)
+def test_without_files_of_the_library_the_configuration_decides(
+    tmp_path, change, changes, label_kind, activation
+):
+    folder = folders.create(tmp_path / "ranker", "ranker_identity", folders.OLD)
+    change(pathlib.Path(folder) / "config.json", sentence_transformers=None, **changes)
+    source = hugging_face.open_source(folder)
+    assert source.head.label_kind == label_kind
+    assert source.text.output_activation == activation
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "name, message",
+    [
+        ("dense", "modules.json has the modules .*Pooling, .*Dense, which bert_tf"),
+        ("layer_norm", "modules.json has the modules .*LayerNorm, which"),
+        ("layer_weights", "modules.json has the modules .*WeightedLayerPooling, .*"),
+        ("last_token", "1_Pooling/config.json has the pooling .*lasttoken.*, which"),
+        ("mean_sqrt", "1_Pooling/config.json has the pooling .*mean_sqrt_len_tokens"),
+        ("two_poolings", r"has the pooling \['mean', 'max'\], which"),
+        ("without_prompt", "has a pooling that leaves out the prompt, which"),
+    ],
+)
+def test_what_is_not_understood_is_refused(tmp_path, version, name, message):
+    with pytest.raises(ValueError, match=message) as raised:
+        opened(tmp_path, name, version)
+    assert "without modules.json and module folders, it is" in str(raised.value)
+
+
+def remove_pooling(folder):
+    shutil.rmtree(folder / "1_Pooling")
+
+
+def remove_modules(folder):
+    (folder / "modules.json").unlink()
+
+
+def change_file(name, **values):
+    def change(folder):
+        path = folder / name
+        old = json.loads(path.read_text()) if path.exists() else {}
+        path.write_text(json.dumps({**old, **values}))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "spoil, error, message",
+    [
+        (remove_pooling, FileNotFoundError, "1_Pooling/config.json"),
+        (remove_modules, ValueError, "has the module 1_Pooling, but no modules.json"),
+        (
+            change_file("1_Pooling/config.json", embedding_dimension=9),
+            ValueError,
+            "for vectors of 9 numbers, but the encoder computes 8",
+        ),
+        (
+            change_file("2_Normalize/config.json", module_input_name="tokens"),
+            ValueError,
+            "2_Normalize/config.json has module_input_name 'tokens'",
+        ),
+        (
+            change_file("sentence_bert_config.json", query_length=7),
+            ValueError,
+            "sentence_bert_config.json has query_length 7",
+        ),
+        (
+            change_file("sentence_bert_config.json", transformer_task="fill-mask"),
+            ValueError,
+            "has the transformer_task 'fill-mask'",
+        ),
+        (
+            change_file("config_sentence_transformers.json", model_type="Sparse"),
+            ValueError,
+            "has the model_type 'Sparse'",
+        ),
+        (
+            change_file("config_sentence_transformers.json", default_prompt_name="x"),
+            ValueError,
+            "default_prompt_name is 'x'; expected one of the prompts",
+        ),
+        (
+            change_file("config_sentence_transformers.json", similarity_fn_name="l2"),
+            ValueError,
+            "similarity is 'l2'; expected one of cosine",
+        ),
+    ],
+)
+def test_a_damaged_or_unknown_folder_is_refused(tmp_path, spoil, error, message):
+    folder = folders.create(tmp_path / "folder", "cls_unit_9")
+    spoil(pathlib.Path(folder))
+    with pytest.raises(error, match=message):
+        hugging_face.open_source(folder)
+
+
+def test_another_activation_is_refused(tmp_path):
+    folder = folders.create(tmp_path / "ranker", "ranker_identity")
+    name = "torch.nn.modules.activation.Tanh"
+    change = change_file("config_sentence_transformers.json", activation_fn=name)
+    change(pathlib.Path(folder))
+    with pytest.raises(ValueError, match=f"has the activation '{name}'"):
+        hugging_face.open_source(folder)
+
+
+def test_normalize_is_known_without_its_folder_which_copies_often_lack(tmp_path):
+    folder = folders.create(tmp_path / "folder", "mean_unit_9")
+    shutil.rmtree(os.path.join(folder, "2_Normalize"))
+    assert hugging_face.open_source(folder).text.normalize is True
+
+
+@pytest.mark.parametrize(
+    "cased, casing",
+    [(False, (True, None)), (True, (True, False))],  # A cased one keeps the accents.
+)
+def test_text_that_is_lowercased_before_the_tokenizer_is_lowercased_here(
+    tmp_path, cased, casing
+):
+    folder = folders.create(tmp_path / "folder", "mean_9", folders.OLD)
+    change_file("sentence_bert_config.json", do_lower_case=True)(pathlib.Path(folder))
+    if cased:
+        change_file("tokenizer_config.json", do_lower_case=False)(pathlib.Path(folder))
+    text = hugging_face.open_source(folder).text
+    assert (text.do_lower_case, text.strip_accents) == casing
+
+
+@pytest.mark.parametrize(
+    "version, name",
+    [
+        (folders.NEW, "cls_unit_9"),
+        (folders.NEW, "mean_24"),
+        (folders.NEW, "max_unit_24"),
+        (folders.NEW, "default_prompt"),
+        (folders.OLD, "max_9"),
+    ],
+)
+def test_the_vectors_are_those_of_the_library(tmp_path, version, name):
+    folder = folders.create(tmp_path / name, name, version)
+    texts = folders.texts(version)["texts"]
+    vectors = feature_extraction.extract(folder, texts, pooling="checkpoint")
+    expected = folders.expected(name, version)
+    assert folders.least_cosine(vectors, expected) > 0.999999
+    assert abs(vectors - expected).max() < 1e-5 * abs(expected).max()
+
+
+def test_the_library_computes_the_same_with_what_is_written(
+    tmp_path, transformers_python, project_root
+):
+    spec = importlib.util.spec_from_file_location("check", project_root / CHECK)
+    check = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(check)
+    check.write(tmp_path)
+    done = subprocess.run(
+        [transformers_python, project_root / CHECK, "check", tmp_path],
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+        env={**os.environ, "PYTHONPATH": "", "HF_HUB_OFFLINE": "1"},
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr[-2000:]}"
+    assert len(done.stdout.splitlines()) == 32
+
+
+@pytest.mark.parametrize("name", ["default_prompt", "max_unit_9", "ranker_shorter"])
+@pytest.mark.parametrize(
+    "format_name, target",
+    [
+        ("bert", "folder"),
+        ("hugging_face", "folder"),
+        ("keras", "model.keras"),
+        ("keras", "model.weights.h5"),
+        ("saved_model", "folder"),
+    ],
+)
+def test_every_format_that_can_say_it_says_it(tmp_path, name, format_name, target):
+    source = opened(tmp_path, name)
+    target = tmp_path / "written" / target
+    target.parent.mkdir()
+    if target.name == "folder":
+        target.mkdir()
+    module = formats.module_of(format_name)
+    module.write(source, str(target))
+    again = module.open_source(str(target))
+    assert (again.head, again.config) == (source.head, source.config)
+    vocabulary = None if target.suffix == ".h5" else again.vocabulary
+    assert vocabulary is None or vocabulary.tokens == source.vocabulary.tokens
+    assert dataclasses.replace(again.text, vocabulary=None) == dataclasses.replace(
+        source.text, vocabulary=None
+    )
+
+
+def test_a_format_that_cannot_say_it_needs_a_flag(tmp_path):
+    pytest.importorskip("keras_hub")
+    options = conversion_options.ConvertCheckpointOptions(
+        source=folders.create(tmp_path / "source", "max_unit_9"),
+        target=str(tmp_path / "target"),
+        target_format="keras_hub",
+        allow_activation_change=True,
+    )
+    with pytest.raises(ValueError, match=r"keras_hub cannot store .*pooling, norm"):
+        conversion_workflow.convert(options)
+    assert not (tmp_path / "target").exists()
+    report = conversion_workflow.run(
+        dataclasses.replace(options, drop_text_encoding=True)
+    )
+    assert "the target does not record pooling, as allowed" in report
+
+
+def test_the_flag_is_refused_where_everything_can_be_said(tmp_path):
+    options = conversion_options.ConvertCheckpointOptions(
+        source=folders.create(tmp_path / "source", "max_unit_9"),
+        target=str(tmp_path / "target"),
+        target_format="bert",
+        drop_text_encoding=True,
+    )
+    with pytest.raises(ValueError, match="can store everything"):
+        conversion_workflow.convert(options)
+
+
+def test_the_encoder_of_a_ranker_has_no_activation(tmp_path):
+    options = conversion_options.ConvertCheckpointOptions(
+        source=folders.create(tmp_path / "source", "ranker_short"),
+        target=str(tmp_path / "target"),
+        target_format="hugging_face",
+        head="encoder",
+    )
+    written = conversion_workflow.convert(options).written
+    assert (written.head.kind, written.text.output_activation) == ("encoder", None)

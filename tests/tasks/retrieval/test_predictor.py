@@ -1,0 +1,145 @@
+"""Sentence encoders and rankers of sentence-transformers, applied without training."""
+
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf.serving import export
+from bert_tf.serving import options as serving_options
+from bert_tf.tasks.retrieval import options as retrieval_options
+from bert_tf.tasks.retrieval import workflow as retrieval_workflow
+from tests.checkpoints.foreign import sentence_transformers_folders as folders
+
+# Pairs that are cut in every way: see PAIRS in make_sentence_transformers.py.
+RANKERS = ("ranker_sigmoid", "ranker_identity", "ranker_short", "ranker_shorter")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Returns the path of a folder that sentence-transformers wrote."""
+
+    def create(name, version=folders.NEW):
+        parent = tmp_path_factory.mktemp("sentence_transformers")
+        return folders.create(parent / name, name, version)
+
+    return create
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write_lines(name, lines):
+        path = tmp_path / name
+        path.write_text("".join(f"{line}\n" for line in lines))
+        return str(path)
+
+    return write_lines
+
+
+@pytest.mark.parametrize("name", RANKERS)
+def test_the_scores_of_a_ranker_are_those_of_the_library(folder, name):
+    model = bert_tf.load(folder(name))
+    for (query, passage), expected in zip(
+        folders.texts()["pairs"], folders.expected(name), strict=True
+    ):
+        (answer,) = model.predict([(query, [passage])])
+        score = answer["passages"][0]["score"]
+        assert score == pytest.approx(float(expected), rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["ranker_short", "ranker_shorter"])
+def test_an_exported_ranker_gives_the_scores_of_the_library(folder, tmp_path, name):
+    tf = pytest.importorskip("tensorflow")
+    options = serving_options.ExportSavedModelOptions(
+        init_checkpoint=folder(name), export_dir=str(tmp_path / "1")
+    )
+    export.run(options)
+    function = tf.saved_model.load(options.export_dir).signatures["serving_default"]
+    queries, passages = zip(*folders.texts()["pairs"], strict=True)
+    scores = function(text=tf.constant(queries), text_b=tf.constant(passages))["score"]
+    np.testing.assert_allclose(scores, folders.expected(name), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["cls_9", "prompts", "default_prompt"])
+def test_an_exported_encoder_gives_the_vectors_of_the_library(folder, tmp_path, name):
+    tf = pytest.importorskip("tensorflow")
+    # Version 6 adds the prompt `document`, which comes before `passage`.
+    version = folders.OLD
+    options = serving_options.ExportSavedModelOptions(
+        init_checkpoint=folder(name, version), export_dir=str(tmp_path / "1")
+    )
+    export.run(options)
+    signatures = tf.saved_model.load(options.export_dir).signatures
+    texts = tf.constant(folders.texts(version)["texts"])
+    places = {"serving_default": name, "query": name}
+    if name == "prompts":
+        places = {"serving_default": f"{name}/passage", "query": f"{name}/query"}
+    if name == "default_prompt":
+        del places["serving_default"]  # Passages have their own prompt.
+    for signature, place in places.items():
+        vectors = signatures[signature](text=texts)["embedding"].numpy()
+        expected = folders.expected(place, version)
+        assert folders.least_cosine(vectors, expected) > 0.999999
+        assert abs(vectors - expected).max() < 1e-5 * abs(expected).max()
+
+
+def test_an_encoder_and_a_ranker_of_the_library_search_together(
+    folder, write, tmp_path
+):
+    queries, passages = zip(*folders.texts()["pairs"], strict=True)
+    options = retrieval_options.RunRetrievalOptions(
+        model="cross_encoder",
+        init_checkpoint=folder("ranker_shorter"),
+        retrieve_with=folder("mean_unit_24"),
+        do_predict=True,
+        predict_file=write("queries.txt", queries[:1]),
+        corpus_file=write("corpus.txt", passages),
+        output_dir=str(tmp_path / "run"),
+    )
+    retrieval_workflow.run(options)
+    with open(tmp_path / "run" / "predictions.jsonl") as file:
+        found = json.loads(file.readline())["passages"]
+    scores = {one["text"]: one["score"] for one in found}
+    expected = float(folders.expected("ranker_shorter")[0])
+    assert scores[passages[0]] == pytest.approx(expected, rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "name, normalize, length", [("max_24", True, 24), ("default_prompt", False, 16)]
+)
+def test_a_search_compares_as_the_encoder_says(
+    folder, write, tmp_path, name, normalize, length
+):
+    options = retrieval_options.RunRetrievalOptions(
+        init_checkpoint=folder(name),
+        do_predict=True,
+        predict_file=write("queries.txt", ["the cat"]),
+        corpus_file=write("corpus.txt", ["a dog ran far", "the cat sat"]),
+        output_dir=str(tmp_path / "run"),
+    )
+    task = retrieval_workflow.Retrieval(options).task
+    assert task.normalize is normalize
+    assert (task.max_seq_length, task.max_query_length) == (length, length)
+
+
+def test_a_ranker_is_not_an_encoder(folder, write, tmp_path):
+    options = retrieval_options.RunRetrievalOptions(
+        init_checkpoint=folder("ranker_short"),
+        do_predict=True,
+        predict_file=write("queries.txt", ["the cat"]),
+        corpus_file=write("corpus.txt", ["a dog ran far"]),
+        output_dir=str(tmp_path / "run"),
+    )
+    with pytest.raises(ValueError, match="scores pairs of texts and has no vectors"):
+        retrieval_workflow.run(options)
+
+
+def test_a_plain_encoder_has_no_vectors_of_texts(folder):
+    path = folder("mean_9")
+    os.remove(os.path.join(path, "modules.json"))
+    shutil.rmtree(os.path.join(path, "1_Pooling"))
+    with pytest.raises(ValueError, match="does not say how the vectors of a text"):
+        bert_tf.load(path)
