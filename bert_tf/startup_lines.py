@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from typing import BinaryIO
 
 LEVEL_VARIABLE = "TF_CPP_MIN_LOG_LEVEL"
-# Written to the pipe after a successful import.
+# Written to the pipe after an import that did not fail.
 _IMPORTED = b"\0"
 # "I0000 00:00:1795362536.705823   26460 port.cc:153] oneDNN custom operations are on."
 # "2026-11-22 15:50:14.001201: I tensorflow/core/util/port.cc:153] oneDNN custom ..."
@@ -98,11 +98,16 @@ def _filtered() -> Iterator[None]:
         return
     assert relay.stdin is not None  # Because of PIPE.
     os.dup2(relay.stdin.fileno(), 2)
+    has_failed = False
     try:
         yield
-        with contextlib.suppress(OSError):  # The filter was killed.
-            os.write(2, _IMPORTED)
+    except Exception:  # Not Ctrl-C, which says nothing about TensorFlow.
+        has_failed = True
+        raise
     finally:
+        if not has_failed:
+            with contextlib.suppress(OSError):  # The filter was killed.
+                os.write(2, _IMPORTED)
         os.dup2(shown, 2)
         os.close(shown)
         relay.stdin.close()

@@ -82,6 +82,13 @@ def test_a_failed_import_gives_the_lines_back(package, capfd):
     assert len([f for f in sys.meta_path if isinstance(f, startup_lines._Finder)]) == 0
 
 
+def test_ctrl_c_during_the_import_does_not_show_them(package, capfd):
+    name = package("is_interrupted", "raise KeyboardInterrupt")
+    with startup_lines.hidden(name), pytest.raises(KeyboardInterrupt):
+        importlib.import_module(name)
+    assert capfd.readouterr().err.encode() == OTHER
+
+
 @pytest.mark.parametrize(
     "last_line, redirection, code, stderr",
     [
