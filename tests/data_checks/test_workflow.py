@@ -77,7 +77,7 @@ def test_tables_of_a_classifier(check, table):
     )
     assert warnings[1].startswith(f"contradictions: {train}:4: train: same text as")
     [estimate] = [line for line in lines_of(findings, "note") if "estimate" in line]
-    assert estimate.startswith("estimate: 6 steps of 2 take ")
+    assert estimate.startswith("estimate: 6 steps of 2 need about ")
 
 
 def test_queries_passages_and_their_corpus(check, tmp_path):
@@ -121,7 +121,7 @@ def test_queries_passages_and_their_corpus(check, tmp_path):
     assert "corpus: 1 of 3 passages occurred before" in warnings
     assert "length: passages of train: 100.0% are longer" in " ".join(warnings)
     [estimate] = [line for line in lines_of(findings, "note") if "estimate" in line]
-    assert estimate.startswith("estimate: 3 steps of 2 take ")
+    assert estimate.startswith("estimate: 3 steps of 2 need about ")
     (tmp_path / "corpus.txt").write_text("")
     (tmp_path / "dev.jsonl").write_text('{"query": "who"}\n{"query"')
     assert lines_of(check("retrieval", **files), "error") == [
@@ -363,7 +363,7 @@ def test_any_number_of_classes_and_windows(check, table):
     assert "length: train: 33.3% are read in several windows" in passed
     # Eight pieces in windows of four, two apart, are three rows.
     [estimate] = [line for line in lines_of(findings, "note") if "estimate" in line]
-    assert estimate.startswith("estimate: 5 steps of 1 take ")
+    assert estimate.startswith("estimate: 5 steps of 1 need about ")
 
 
 def test_endings_of_multiple_choice(check, table):
@@ -463,10 +463,10 @@ def test_rows_of_words_are_windows_as_training_has_them(check, tmp_path):
         return " ".join(lines_of(findings))
 
     # Forty pieces in windows of ten, and two sentences of one piece.
-    assert "estimate: 6 steps of 1 take " in rows()
+    assert "estimate: 6 steps of 1 need about " in rows()
     assert "6 rows in all" in rows()
     # Forty-two pieces of one document.
-    assert "estimate: 5 steps of 1 take " in rows(document_context=True)
+    assert "estimate: 5 steps of 1 need about " in rows(document_context=True)
     (tmp_path / "train.txt").write_text(sentence)
     assert (
         f"documents: {tmp_path}/train.txt: there is no line that starts with "
