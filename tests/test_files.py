@@ -135,6 +135,32 @@ def test_only_the_leftovers_of_one_file_are_removed(tmp_path):
     assert os.listdir(tmp_path) == [other]
 
 
+@pytest.mark.parametrize(
+    "error, reason",
+    [
+        (OSError(28, "No space left on device"), "No space left on device"),
+        # HDF5, safetensors, TensorFlow.
+        (
+            OSError(
+                "Can't write data (errno = 28, error message = 'No space left on d"
+                "evice', buf = 0x7f)"
+            ),
+            "No space left on device",
+        ),
+        (OSError("I/O error: File too large (os error 27)"), "File too large"),
+        (
+            OSError(
+                "{{node SaveV2}} run/.m.tempstate1; Disk quota exceeded [Op:SaveV2]"
+            ),
+            "Disk quota exceeded",
+        ),
+        (ValueError("What else. [Op:X]\nmore"), "What else"),
+    ],
+)
+def test_the_reason_of_a_failed_write_is_in_the_words_of_the_system(error, reason):
+    assert files.reason_of(error) == reason
+
+
 def test_expand_keeps_the_order_of_patterns_and_sorts_each(tmp_path):
     for name in (
         "b.tfrecord",

@@ -115,3 +115,31 @@ def test_a_run_can_be_evaluated_predicted_and_exported_while_it_is_trained(
     assert locks.LOCK_FILE not in names
     assert [path.name for path in (tmp_path / "export").iterdir()] == ["1"]
     assert json.loads((run / "run.json").read_text())["flags"]["do_train"]
+
+
+def test_leftovers_of_a_killed_run_are_removed_although_it_is_finished(
+    run_tool, golden, tmp_path
+):
+    run = tmp_path / "run"
+    flags = [
+        f"--input_file={golden / 'model' / 'examples.tfrecord'}",
+        f"--bert_config_file={golden / 'model' / 'bert_config.json'}",
+        f"--output_dir={run}",
+        "--max_seq_length=64",
+        "--max_predictions_per_seq=10",
+        "--train_batch_size=2",
+        "--num_train_steps=1",
+        "--num_warmup_steps=0",
+        "--do_train",
+    ]
+    assert run_tool("run_pretraining", *flags).exit_code == 0
+    before = sorted(path.name for path in run.iterdir())
+    (run / "best").mkdir()
+    for name in ("checkpoint", "best/task.json", "README.md"):
+        path = run / name
+        (path.parent / f".{path.name}.{'0' * 32}.partial").touch()
+    (run / f".model.ckpt-2.{'0' * 32}.partial.index").touch()
+    (run / locks.LOCK_FILE).touch()
+    assert run_tool("run_pretraining", *flags).exit_code == 0
+    assert list((run / "best").iterdir()) == []
+    assert sorted(path.name for path in run.iterdir()) == ["best", *before]

@@ -88,6 +88,19 @@ def test_all_stay_where_no_limit_is_set(tmp_path):
     assert steps_in(tmp_path) == list(range(1, 9))
 
 
+def test_a_checkpoint_whose_removal_was_interrupted_goes(tmp_path):
+    write(tmp_path, 1, 2, 3)
+    (tmp_path / "model.ckpt-1.index").unlink()  # `_remove` begins with the index.
+    (tmp_path / f".model.ckpt-4.{'0' * 32}.partial.index").touch()
+    rotation.remove_leftovers(tmp_path)
+    assert steps_in(tmp_path) == [2, 3]
+    assert [os.path.basename(p) for p in state_file.read(str(tmp_path)).prefixes] == [
+        "model.ckpt-2",
+        "model.ckpt-3",
+    ]
+    assert len(os.listdir(tmp_path)) == 5
+
+
 def test_checkpoints_of_others_stay(tmp_path):
     bundle.save(tmp_path / "model.ckpt-0", tensors(0))  # Not in the file `checkpoint`.
     bundle.save(tmp_path / "bert_model.ckpt", tensors(0))
