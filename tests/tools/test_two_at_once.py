@@ -133,7 +133,7 @@ def test_leftovers_of_a_killed_run_are_removed_although_it_is_finished(
         "--do_train",
     ]
     assert run_tool("run_pretraining", *flags).exit_code == 0
-    before = sorted(path.name for path in run.iterdir())
+    before = {path.name for path in run.iterdir()}
     (run / "best").mkdir()
     for name in ("checkpoint", "best/task.json", "README.md"):
         path = run / name
@@ -142,4 +142,4 @@ def test_leftovers_of_a_killed_run_are_removed_although_it_is_finished(
     (run / locks.LOCK_FILE).touch()
     assert run_tool("run_pretraining", *flags).exit_code == 0
     assert list((run / "best").iterdir()) == []
-    assert sorted(path.name for path in run.iterdir()) == ["best", *before]
+    assert {path.name for path in run.iterdir()} == {"best", *before}
