@@ -78,7 +78,11 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     folder = _folder(path)
     described = hugging_face_config.read(folder)
     stored = shards.stored_tensors(folder, described.class_name)
-    of_tensorflow = [name for name in stored if name.endswith(":0")]
+    of_tensorflow = [
+        name
+        for name, tensor in stored.items()
+        if tensor.h5 is None and name.endswith(":0")
+    ]
     if of_tensorflow:
         raise ValueError(
             f"{folder}: {shards.NAME} was saved by a TensorFlow class of transformers "
