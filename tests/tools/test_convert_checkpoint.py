@@ -71,7 +71,7 @@ def test_the_head_the_vocabulary_the_size_and_the_casing_follow_their_flags(
     changed.write_text(json.dumps(settings | {"hidden_dropout_prob": 0.3}))
     tokens = (released / "vocab.txt").read_text().splitlines()
     vocab_file = tmp_path / "other.txt"
-    vocab_file.write_text("\n".join([*tokens[:-1], "lastpiece"]) + "\n")
+    vocab_file.write_text("\n".join([tokens[0], "newpiece", *tokens[2:]]) + "\n")
     done = convert(
         head="masked_lm",
         bert_config_file=changed,
@@ -82,7 +82,7 @@ def test_the_head_the_vocabulary_the_size_and_the_casing_follow_their_flags(
     source = formats.open_source(tmp_path / "new")
     assert source.head.kind == "masked_lm"
     assert source.config.hidden_dropout_prob == 0.3
-    assert source.vocabulary.tokens[-1] == "lastpiece"
+    assert source.vocabulary.tokens[1] == "newpiece"
     assert source.do_lower_case is True
 
     mine = released.rename(tmp_path / "mine")  # A name that does not state the casing.
