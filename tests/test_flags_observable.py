@@ -154,6 +154,8 @@ FINE_TUNING = {
     "test_losses_are_those_of_padded_batches",
     "group_by_length": "training/test_length_buckets.py::"
     "test_grouping_by_length_is_another_composition",
+    "card_examples": "fine_tuning/test_model_card.py::"
+    "test_wrong_examples_are_in_a_file_of_their_own",
     "frozen_layers": "training/test_building.py::"
     "test_what_is_frozen_does_not_change_and_has_no_slots",
 }

@@ -8,9 +8,11 @@ import json
 import math
 import os
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 from bert_tf import options as options_module
+from bert_tf.training import run_settings
 
 # Settings that are always shown. Other settings are shown if they are not the default.
 ALWAYS_SHOWN = (
@@ -26,9 +28,7 @@ ALWAYS_SHOWN = (
 NEVER_SHOWN = (
     "output_dir",
     "init_checkpoint",
-    "bert_config_file",
-    "vocab_file",
-    "data_dir",
+    "card_examples",
     "do_train",
     "do_eval",
     "do_predict",
@@ -47,16 +47,31 @@ _COUNTS = ("global_step", "loss")
 _NO_BASE = "none; the weights were initialized randomly"
 
 
-def settings(options: options_module.Options) -> dict[str, Any]:
-    """Returns the options that a card shows as training settings, by name."""
+def settings(
+    options: options_module.Options, earlier: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
+    """Returns the options that a card shows as training settings, by name.
+
+    Args:
+        options: of the last steps.
+        earlier: other flags of earlier steps; see `RunFolder.earlier_settings`.
+    """
+    values = run_settings.flags_of(options)
+    changes: dict[str, list[str]] = {}
+    for part in earlier:
+        for name, value in part["flags"].items():
+            text = f"{_text(value)} until step {part['until_step']}"
+            changes.setdefault(name, []).append(text)
     shown: dict[str, Any] = {}
     for field in dataclasses.fields(options):
-        value = getattr(options, field.name)
-        is_file = field.name.endswith(("_file", "_dir"))
-        if field.name in NEVER_SHOWN or is_file:
+        name = field.name
+        is_default = getattr(options, name) == field.default
+        if name in NEVER_SHOWN or name.endswith(("_file", "_dir")):
             continue
-        if field.name in ALWAYS_SHOWN or value != field.default:
-            shown[field.name] = value
+        if name in ALWAYS_SHOWN or name in changes or not is_default:
+            shown[name] = values[name]
+        if name in changes:
+            shown[name] = f"{_text(values[name])} ({'; '.join(changes[name])})"
     return shown
 
 
@@ -99,8 +114,8 @@ def _front_matter(facts):
     lines += [f"- {_quoted(language)}" for language in languages]
     lines += ["license:  # To fill in: its name, such as apache-2.0."]
     lines += ["library_name: bert_tf", f"pipeline_tag: {facts['pipeline_tag']}"]
-    if facts["base_model"]:
-        lines += [f"base_model: {_quoted(_base_name(facts['base_model']))}"]
+    if base_model := _base_name(facts["base_model"]):
+        lines += [f"base_model: {_quoted(base_model)}"]
     lines += ["tags:", "- bert", "- tensorflow"]
     names = [
         key.removeprefix("eval_").removeprefix("test_") for key in _shown_scores(facts)
@@ -118,7 +133,7 @@ def _overview(facts):
         count += f", {training['num_trained_parameters']:,} of them trained"
     rows = [
         ("task", facts["pipeline_tag"]),
-        ("base checkpoint", facts["base_model"] or _NO_BASE),
+        ("base checkpoint", _base_name(facts["base_model"]) or _NO_BASE),
         ("parameters", count),
     ]
     if facts["labels"]:
@@ -197,9 +212,7 @@ def _table(head, rows):
 
 def _cell(value):
     """Returns a value as one line of text, with Markdown characters escaped."""
-    if isinstance(value, list | tuple):
-        value = ",".join(map(str, value))
-    text = " ".join(str(value).split())
+    text = " ".join(_text(value).split())
     if len(text) > MAX_CHARACTERS:
         text = text[: MAX_CHARACTERS - 1] + "…"
     return _escaped(text)
@@ -209,12 +222,15 @@ def _escaped(text):
     return text.replace("|", "\\|").replace("<", "&lt;")
 
 
+def _text(value):
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
 def _base_name(path):
     """Returns the name of a checkpoint: that of its folder, or its own."""
-    path = path.rstrip("/")
-    folder, name = os.path.split(path)
+    folder, name = os.path.split(run_settings.short_name(path or ""))
     is_prefix = name.endswith(".ckpt") or "model.ckpt" in name
-    return os.path.basename(folder) or name if is_prefix else name
+    return (folder or name) if is_prefix else os.path.join(folder, name)
 
 
 def _quoted(text):

@@ -16,14 +16,17 @@ from typing import Any
 from bert_tf import files
 from bert_tf.fine_tuning import card_text
 from bert_tf.training import options as training_options
+from bert_tf.training import result_files
+from bert_tf.training import run_folder
+from bert_tf.training import run_settings
 from bert_tf.training import training_facts
 
 logger = logging.getLogger(__name__)
 
 FACTS_FILE = "model_card.json"
 CARD_FILE = "README.md"
+WRONG_EXAMPLES_FILE = "wrong_examples.jsonl"
 MAX_WRONG_EXAMPLES = 10
-_BYTES_PER_READ = 1 << 20
 # In the order of the card. "corpus" is the corpus of a retrieval model.
 _PARTS = ("train", "dev", "test", "corpus")
 # The last line of a card contains its checksum, which reveals manual edits.
@@ -55,8 +58,10 @@ class Evaluated:
     """The results of an evaluation."""
 
     results: Mapping[str, float]  # Contents of eval_results.txt.
-    wrong: Sequence[WrongExample]  # The card shows the first ten.
+    wrong: Sequence[WrongExample]
     num_examples: int
+    # What was evaluated. None: the run's own data.
+    data_set: result_files.DataSet | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -73,7 +78,7 @@ class Card:
 
     pipeline_tag: str  # Task name on the Hub, such as "text-classification".
     summary: str  # One sentence that says what the model does.
-    options: training_options.TrainingOptions
+    options: training_options.FineTuningOptions
     labels: tuple[str, ...] = ()  # Names of the classes.
     languages: tuple[str, ...] = ()  # ISO codes.
     data: tuple[DataFile, ...] = ()
@@ -82,21 +87,29 @@ class Card:
     evaluated: Evaluated | None = None
 
 
-def data_file(part: str, path: str, num_examples: int) -> DataFile:
+def data_file(
+    part: str,
+    path: str,
+    num_examples: int,
+    data_set: result_files.DataSet | None = None,
+) -> DataFile:
     """Returns the record of a file, with its checksum.
+
+    Args:
+        part: see `DataFile`.
+        path: of the file.
+        num_examples: that were read from the file.
+        data_set: contains the file, and knows its checksum from when it was read.
 
     Raises:
         OSError: the file cannot be read.
     """
-    digest = hashlib.sha256()
-    with files.open_file(path, "rb") as file:
-        while block := file.read(_BYTES_PER_READ):
-            digest.update(block)
+    data_set = data_set or result_files.of_file(path)
     return DataFile(
         part=part,
         name=os.path.basename(path),
         num_examples=num_examples,
-        sha256=digest.hexdigest(),
+        sha256=data_set.sha256(path),
     )
 
 
@@ -119,25 +132,33 @@ def recorded(run_dir: str) -> Recorded | None:
 
 
 def write(output_dir: str, card: Card) -> str | None:
-    """Writes or completes README.md of a run.
+    """Writes or completes README.md of a run, and lists the wrong examples.
+
+    The card has the data and settings of the steps that were trained, and the scores
+    on the run's own data. Wrong examples are in wrong_examples.jsonl, because they may
+    be private. The card shows some of them if `options.card_examples` is set.
 
     Args:
         output_dir: folder of the run.
-        card: facts of this call. Facts of earlier calls are kept, except scores of
-            a different number of steps.
+        card: facts of this call. Only a call that trained replaces what is known about
+            the training.
 
     Returns:
-        The path of the card. None if nothing was written, because the model in the
-        folder was trained without a card, or because the card was edited manually.
+        The path of the card. None if it was not written: the model in the folder was
+        trained without a card, other data was evaluated, or the card was edited
+        manually.
 
     Raises:
         OSError: a file cannot be written.
     """
-    facts_path = os.path.join(output_dir, FACTS_FILE)
-    earlier = _read(facts_path)
+    earlier = _read(os.path.join(output_dir, FACTS_FILE))
     if earlier is None and card.training is None:
         return None
-    return _write(output_dir, _merged(earlier or {}, _facts(card)))
+    folder = run_folder.RunFolder(output_dir)
+    if card.evaluated is not None and _write_wrong_examples(folder, card.evaluated):
+        return None
+    facts = _facts(card, folder.earlier_settings())
+    return _write(output_dir, _merged(earlier or {}, facts))
 
 
 def rewrite_scores(
@@ -178,13 +199,29 @@ def _write(output_dir, facts):
     return path
 
 
-def _facts(card: Card) -> dict[str, Any]:
+def _write_wrong_examples(folder, evaluated):
+    """Writes the wrong examples. Returns the suffix of the file; see `result_files`."""
+    suffix = ""
+    if evaluated.data_set is not None:
+        suffix = folder.suffix_of(run_folder.EVAL_RESULTS_FILE, evaluated.data_set)
+    name = result_files.with_suffix(WRONG_EXAMPLES_FILE, suffix)
+    with files.complete_or_absent(os.path.join(folder.path, name)) as file:
+        for wrong in evaluated.wrong:
+            record = dataclasses.asdict(wrong)
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+    return suffix
+
+
+def _facts(card: Card, earlier_settings: list[dict[str, Any]]) -> dict[str, Any]:
     """Returns the contents of model_card.json."""
     facts = dataclasses.asdict(dataclasses.replace(card, evaluated=None))
     del facts["options"], facts["evaluated"]
     facts |= _evaluation_facts(card.evaluated)
-    facts["settings"] = card_text.settings(card.options)
-    facts["base_model"] = card.options.init_checkpoint
+    if not card.options.card_examples:
+        facts["wrong_examples"] = []
+    facts["settings"] = card_text.settings(card.options, earlier_settings)
+    start = card.options.init_checkpoint
+    facts["base_model"] = start and run_settings.short_name(start)
     return json.loads(json.dumps(facts))
 
 
@@ -206,25 +243,25 @@ def _evaluation_facts(evaluated):
 def _merged(earlier, facts):
     """Returns the facts of now, completed by earlier facts."""
     training, before = facts["training"], earlier.get("training")
-    if training is None:
-        # The card shows the settings of the training, not those of an evaluation.
-        kept = ("training", "settings", "base_model", "data", "languages")
-        merged = earlier | {key: value for key, value in facts.items() if value}
-        merged |= {key: earlier[key] for key in kept}
-        merged["data"] = _merged_data(earlier["data"], facts["data"])
-        merged["scores"] = _merged_scores(earlier, facts)
-    else:
-        if before and before["num_steps"] != training["num_steps"]:
-            for key in ("scores", "wrong_examples", "num_wrong", "num_evaluated"):
-                earlier.pop(key, None)
-        if before and training["examples_per_second"] is None:
-            training["examples_per_second"] = before["examples_per_second"]
-        merged = earlier | {key: value for key, value in facts.items() if value}
-        merged["data"] = _merged_data(earlier.get("data", []), facts["data"])
-        merged["base_model"] = facts["base_model"]
-    if facts["num_evaluated"]:  # An empty list of wrong examples is a result too.
-        merged |= {key: facts[key] for key in ("wrong_examples", "num_wrong")}
-    return {key: merged.get(key) for key in facts}
+    is_measured = training is not None and training["examples_per_second"] is not None
+    if before and not is_measured:
+        if training is None or training["num_steps"] == before["num_steps"]:
+            return _with_evaluation(earlier, facts)
+        training["examples_per_second"] = before["examples_per_second"]
+    return facts
+
+
+def _with_evaluation(earlier, facts):
+    """Returns earlier facts and the evaluation of a call that took no step."""
+    merged = {key: earlier.get(key) for key in facts}
+    if facts["num_evaluated"] is None:
+        return merged
+    merged["scores"] = _merged_scores(earlier, facts)
+    evaluated = [file for file in facts["data"] if file["part"] != "train"]
+    merged["data"] = _merged_data(earlier["data"], evaluated)
+    for key in ("wrong_examples", "num_wrong", "num_evaluated"):
+        merged[key] = facts[key]
+    return merged
 
 
 def _merged_scores(earlier, facts):

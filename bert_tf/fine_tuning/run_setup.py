@@ -4,6 +4,7 @@ import dataclasses
 import os
 import typing
 from collections.abc import Collection
+from collections.abc import Mapping
 
 from bert_tf import files
 from bert_tf import progress as progress_module
@@ -14,10 +15,12 @@ from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.checkpoints import vocabulary_checks
 from bert_tf.checkpoints.release import rotation
+from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import config as config_module
 from bert_tf.tokenization import vocabulary as vocabulary_module
+from bert_tf.training import result_files
 from bert_tf.training import run_folder
 
 RecordT = typing.TypeVar("RecordT", bound=task_record.TaskRecord)
@@ -29,6 +32,27 @@ class RunSetup:
 
     task: task_record.TaskRecord  # The contents of task.json.
     start: starting_point.StartingPoint  # Returned by `find_start`.
+    # The data that the options name, by set: "train", "dev", "test". Also sets that
+    # this run does not read.
+    data_sets: Mapping[str, result_files.DataSet]
+    predictions_file: str = "predictions.jsonl"  # The main file of predictions.
+
+    def data_file(self, part: str, path: str, num_examples: int) -> model_card.DataFile:
+        """Returns the record of a file of the run; see `model_card.data_file`."""
+        sets = (one for one in self.data_sets.values() if path in one.paths)
+        return model_card.data_file(part, path, num_examples, next(sets, None))
+
+    def own_results(self) -> dict[str, result_files.DataSet]:
+        """Returns the data sets whose results get the plain names, by main file."""
+        main_files = {
+            "dev": run_folder.EVAL_RESULTS_FILE,
+            "test": self.predictions_file,
+        }
+        return {
+            main_files[name]: data_set
+            for name, data_set in self.data_sets.items()
+            if name in main_files
+        }
 
     @property
     def config(self) -> config_module.BertConfig:

@@ -12,7 +12,6 @@ has weights, which are moved to the output_dir at the end. Runs are compared by 
 scores of their last checkpoints. The folder `best/` of a run is copied, not compared.
 """
 
-import dataclasses
 import gc
 import json
 import logging
@@ -26,6 +25,7 @@ from bert_tf import files
 from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import trial_options
 from bert_tf.training import run_folder
+from bert_tf.training import run_settings
 from bert_tf.training import selection
 
 logger = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ _WEIGHTS = "model.ckpt-"
 # Results that are not scores.
 _COUNTS = ("global_step", "loss")
 # Options that select a run do not change the runs themselves.
-_WITHOUT_EFFECT = (*run_folder.WITHOUT_EFFECT, "best_metric", "num_restarts", "sweep")
+_WITHOUT_EFFECT = (*run_settings.WITHOUT_EFFECT, "best_metric", "num_restarts", "sweep")
 
 
 def run(
@@ -112,20 +112,18 @@ def _finished(trial):
             f"{trial.options.output_dir}/{RECORD_FILE} does not describe a finished "
             "run; remove it to repeat the run."
         )
-    now = json.loads(json.dumps(_effective(trial.options)))
-    for name in sorted(now.keys() | settings.keys()):
-        before = settings.get(name)
-        if before != now.get(name):
+    found = run_settings.differences(settings, trial.options)
+    for name, (before, now) in found.items():
+        if name not in _WITHOUT_EFFECT:
             raise ValueError(
                 f"{trial.options.output_dir} contains a finished run with {name} "
-                f"{before!r}, but this one has {now.get(name)!r}; choose another "
-                "--output_dir."
+                f"{before!r}, but this one has {now!r}; choose another --output_dir."
             )
     return results
 
 
 def _effective(options):
-    values = dataclasses.asdict(options)
+    values = run_settings.flags_of(options)
     return {name: v for name, v in values.items() if name not in _WITHOUT_EFFECT}
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import logging
+import os
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from bert_tf.training import distribution
 from bert_tf.training import evaluation as training_evaluation
 from bert_tf.training import loop
 from bert_tf.training import protocols
+from bert_tf.training import result_files
 from bert_tf.training import run_folder
 from bert_tf.training import selection
 
@@ -27,6 +29,10 @@ OptionsT = TypeVar("OptionsT", bound=fine_tuning_options.TaskOptions)
 
 class TaskRun(Protocol):
     """Data and model of one run. Each task has a class with these methods."""
+
+    @property
+    def setup(self) -> fine_tuning_run_setup.RunSetup:
+        """The setup of the run."""
 
     def dry_run_report(self) -> str:
         """Returns an estimate of the size and time of the training."""
@@ -62,6 +68,7 @@ def run(
     if options.do_eval:
         lines += run_folder.score_lines(task_run.evaluate())
         lines += more_scores()
+        lines += other_data_lines(options.output_dir, task_run.setup.data_sets["dev"])
     if options.do_predict:
         # Scores of the test set may already be among those in eval_results.txt.
         lines += [line for line in task_run.predict() if line not in lines]
@@ -71,6 +78,16 @@ def run(
 def trained_line(reached: Mapping[str, float]) -> str:
     """Returns the line of the report about the result of `loop.Trainer.train`."""
     return f"Trained to step {reached['global_step']}, loss {reached['loss']:.4f}."
+
+
+def other_data_lines(run_dir: str, data_set: result_files.DataSet) -> list[str]:
+    """Returns a line that says where scores are, if not in eval_results.txt."""
+    name = run_folder.EVAL_RESULTS_FILE
+    suffix = result_files.suffix_of(run_dir, name, data_set, is_written=False)
+    if not suffix:
+        return []
+    path = os.path.join(run_dir, result_files.with_suffix(name, suffix))
+    return [f"These are scores on other data than the run's own; they are in {path}."]
 
 
 def place_line(options: fine_tuning_options.TaskOptions) -> str:
@@ -141,6 +158,9 @@ def create_trainer(
         ValueError: a batch cannot be divided among the replicas, or there is no score
             `best_metric`.
     """
+    for name in options.sets_to_read:
+        # Now, because the file may change before the end of the training.
+        _ = setup.data_sets[name].checksum
     if options.do_train and options.eval_every_steps:
         selection.check_metric(options.best_metric, score_names())
     trainer = loop.Trainer(
@@ -187,28 +207,48 @@ def train(
         {"loss", "global_step"}.
 
     Raises:
-        ValueError: output_dir contains a run with other settings.
+        ValueError: output_dir contains a run with other settings or data.
     """
     if trainer.resumed:
-        trainer.folder.check_same_run(setup.config, options)
+        has_steps_left = trainer.has_steps_left()
+        trainer.folder.check_same_run(
+            setup.config,
+            options,
+            training_data=setup.data_sets["train"],
+            step=trainer.step,
+            has_steps_left=has_steps_left,
+        )
+        if not has_steps_left:
+            return trainer.nothing_left()
     trainer.folder.create()
+    trainer.folder.claim_results(setup.own_results(), is_new=not trainer.resumed)
+    if options.eval_every_steps:
+        trainer.folder.check_own_evaluation(setup.data_sets["dev"])
     trainer.folder.write_settings(
         task=setup.task.to_dict(),
         config=setup.config,
         vocabulary=setup.vocabulary,
         options=options,
+        training_data=setup.data_sets["train"],
+        step=trainer.step,
     )
     logger.info("***** Running training *****")
     for name, value in counts.items():
         logger.info("  %s = %d", name, value)
     logger.info("  Batch size = %d", options.train_batch_size)
     logger.info("  Num steps = %d", trainer.num_train_steps)
-    return trainer.train(
+    reached = trainer.train(
         examples(), evaluate=evaluate, group_by_length=options.group_by_length
     )
+    trainer.folder.mark_finished(trainer.step)
+    return reached
 
 
-def write_results(trainer: loop.Trainer, scores: dict[str, float]) -> dict[str, float]:
+def write_results(
+    trainer: loop.Trainer,
+    scores: dict[str, float],
+    data_set: result_files.DataSet | None,
+) -> dict[str, float]:
     """Writes eval_results.txt and returns its contents.
 
     Scores of the development set begin with `eval_`, those of the test set with
@@ -217,17 +257,21 @@ def write_results(trainer: loop.Trainer, scores: dict[str, float]) -> dict[str, 
     Args:
         trainer: of the run.
         scores: by name. `eval_loss` is also written as `loss`, its name in the release.
+        data_set: what was evaluated; see `result_files`. None: the run's own data.
     """
     results = scores | {"global_step": trainer.step}
     if "eval_loss" in results:
         results["loss"] = results["eval_loss"]
-    earlier = trainer.folder.read_eval_results()
+    suffix = ""
+    if data_set is not None:
+        suffix = trainer.folder.suffix_of(run_folder.EVAL_RESULTS_FILE, data_set)
+    earlier = trainer.folder.read_eval_results(suffix)
     if earlier.get("global_step") == trainer.step:
         prefixes = {name[:5] for name in scores}  # "eval_" or "test_".
         kept = {k: v for k, v in earlier.items() if k[:5] not in prefixes}
         results = kept | results
     trainer.folder.create()
-    trainer.folder.write_eval_results(results)
+    trainer.folder.write_eval_results(results, data_set)
     return results
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from bert_tf import files
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
+from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import vocabulary_checks
 from bert_tf.data import record_checks
 from bert_tf.data import tfrecord
@@ -20,6 +21,7 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import distribution
 from bert_tf.training import estimates
 from bert_tf.training import loop
+from bert_tf.training import result_files
 from bert_tf.training import run_folder
 from bert_tf.training import selection
 from bert_tf.training import timing
@@ -167,17 +169,55 @@ class Pretraining:
 
     def train(self) -> dict[str, Any]:
         """Trains to num_train_steps; returns {"loss", "global_step"}."""
-        if self.trainer.resumed:
-            self.trainer.folder.check_same_run(self.config, self.options)
-        self.trainer.folder.create()
-        self.trainer.folder.write_settings(
+        trainer, folder = self.trainer, self.trainer.folder
+        training_data = _data_set(self.options.input_file, self.records)
+        if trainer.resumed:
+            has_steps_left = trainer.has_steps_left()
+            self._check_same_casing()
+            folder.check_same_run(
+                self.config,
+                self.options,
+                training_data=training_data,
+                step=trainer.step,
+                has_steps_left=has_steps_left,
+            )
+            if not has_steps_left:
+                return trainer.nothing_left()
+        folder.create()
+        self._claim_results()
+        folder.write_settings(
             task=self._task(),
             config=self.config,
             vocabulary=self.vocabulary,
             options=self.options,
+            training_data=training_data,
+            step=trainer.step,
         )
         source = self._source(self.records)
-        return self.trainer.train(source, evaluate=self._evaluation_scores)
+        reached = trainer.train(source, evaluate=self._evaluation_scores)
+        folder.mark_finished(trainer.step)
+        return reached
+
+    def _check_same_casing(self):
+        """Refuses to resume a run with text of another casing."""
+        folder = self.trainer.folder
+        recorded = companion_files.read_task(folder.path).get("do_lower_case")
+        now = self._task()["do_lower_case"]
+        if None not in (recorded, now) and recorded != now:
+            raise ValueError(
+                f"{folder.path} contains a run with do_lower_case={recorded}, but "
+                f"{self.records.paths[0]} was created with {now}; use the same casing, "
+                "or another --output_dir."
+            )
+
+    def _claim_results(self):
+        """Records the evaluation data of this command as the run's own."""
+        folder, data_set = self.trainer.folder, self._evaluation_data()
+        if self.options.do_eval or self.options.eval_every_steps:
+            own = {run_folder.EVAL_RESULTS_FILE: data_set}
+            folder.claim_results(own, is_new=not self.trainer.resumed)
+        if self.options.eval_every_steps:
+            folder.check_own_evaluation(data_set)
 
     def evaluate(self) -> dict[str, float]:
         """Evaluates, writes eval_results.txt and returns its numbers."""
@@ -191,7 +231,7 @@ class Pretraining:
             self.trainer.folder.check_same_model(self.config)
         results = scores.release_scores(self._evaluate(), self.trainer.step)
         self.trainer.folder.create()
-        self.trainer.folder.write_eval_results(results)
+        self.trainer.folder.write_eval_results(results, self._evaluation_data())
         return results
 
     def dry_run_report(self) -> str:
@@ -261,6 +301,10 @@ class Pretraining:
         source = self._source(self.eval_records)
         return self.trainer.evaluate(source, max_examples=limit)
 
+    def _evaluation_data(self):
+        patterns = self.options.eval_input_file or self.options.input_file
+        return _data_set(patterns, self.eval_records)
+
     def _task(self):
         return {
             "task": "pretraining",
@@ -270,6 +314,15 @@ class Pretraining:
             "max_seq_length": self.options.max_seq_length,
             "max_predictions_per_seq": self.options.max_predictions_per_seq,
         }
+
+
+def _data_set(patterns, records):
+    """Returns the data set of records, which are too large to read for a checksum."""
+    return result_files.DataSet(
+        name=result_files.stem(patterns.split(",")[0]),
+        paths=tuple(records.paths),
+        by_size=True,
+    )
 
 
 def _check_casing(records, source):

@@ -218,20 +218,15 @@ class Trainer:
             OSError: the run's files cannot be written, or a worker was lost.
             KeyboardInterrupt: Ctrl-C or SIGTERM; the state is saved.
         """
-        if self.workers.is_chief:
-            saving.remove_leftovers(self.options.output_dir)
+        if not self.has_steps_left():
+            return self.nothing_left()
+        self._remove_leftovers()
         last_loss = self.folder.last_loss()
-        self._budget.start(saving.read_train_seconds(self.options.output_dir))
-        if self._is_done():
-            logger.info("Step %d: nothing left to train.", self.step)
-            return {"loss": last_loss, "global_step": self.step}
         self.folder.create()
         self.folder.cut_metrics(self.step)
         # Also a barrier: after it, all workers read the same metrics.
         self.workers.check_shared(self.options.output_dir)
-        self._selection = selection.Selection.replay(
-            self.options, self.folder.read_metrics()
-        )
+        self._selection = self._replayed_selection()
         train_steps = self._build_train_steps()
         iterator = self._training_iterator(examples, group_by_length)
         with (
@@ -255,6 +250,27 @@ class Trainer:
                         f"step {self.step} is saved in {self.options.output_dir}"
                     )
         return {"loss": last_loss, "global_step": self.step}
+
+    def has_steps_left(self) -> bool:
+        """Returns whether `train` would take a step; starts the clock of the run."""
+        self._budget.start(saving.read_train_seconds(self.options.output_dir))
+        return not (self._is_done() or self._replayed_selection().should_stop)
+
+    def _replayed_selection(self) -> selection.Selection:
+        logged = self.folder.read_metrics()
+        return selection.Selection.replay(
+            self.options, (line for line in logged if line["step"] <= self.step)
+        )
+
+    def nothing_left(self) -> dict[str, float]:
+        """Returns what `train` returns for a run without steps left, and logs it."""
+        self._remove_leftovers()
+        logger.info("Step %d: nothing left to train.", self.step)
+        return {"loss": self.folder.last_loss(), "global_step": self.step}
+
+    def _remove_leftovers(self) -> None:
+        if self.workers.is_chief:
+            saving.remove_leftovers(self.options.output_dir)
 
     def _is_done(self) -> bool:
         return self.step >= self.num_train_steps or self._budget.is_spent

@@ -321,6 +321,12 @@ class FineTuningOptions(TrainingOptions):
         "embeddings. all: freeze the whole encoder with its pooler. Default: train "
         "everything.",
     )
+    card_examples: bool = option(
+        False,
+        group="evaluation",
+        help="Show some wrongly answered texts in the model card. Without this flag "
+        "they are only in wrong_examples.jsonl, because they may be private.",
+    )
 
     def __post_init__(self):
         super().__post_init__()

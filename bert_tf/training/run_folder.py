@@ -4,7 +4,6 @@ These are the settings, the metrics and the scores.
 """
 
 import contextlib
-import dataclasses
 import json
 import logging
 import os
@@ -17,6 +16,8 @@ import tensorflow as tf
 from bert_tf import files
 from bert_tf import locks
 from bert_tf.checkpoints import companion_files
+from bert_tf.training import result_files
+from bert_tf.training import run_settings
 from bert_tf.training import training_facts
 from bert_tf.training import workers
 
@@ -30,22 +31,6 @@ SETTINGS_FILES = (
     companion_files.TASK_FILE,
     companion_files.CONFIG_FILE,
     companion_files.VOCAB_FILE,
-)
-# Flags that can change when a run resumes without changing what it computes.
-WITHOUT_EFFECT = (
-    "do_train",
-    "do_eval",
-    "do_predict",
-    "dry_run",
-    "eval_batch_size",
-    "iterations_per_loop",
-    "keep_checkpoint_max",
-    "log_every_steps",
-    "output_dir",
-    "predict_batch_size",
-    "save_checkpoints_steps",
-    "worker_hosts",
-    "worker_index",
 )
 # Values of a model's configuration that do not change what trained weights compute.
 _FREE_VALUES = (
@@ -109,7 +94,14 @@ class RunFolder:
         files.remove_leftovers_in(self.path)
 
     def write_settings(
-        self, *, task: Mapping[str, Any], config: Any, vocabulary: Any, options: Any
+        self,
+        *,
+        task: Mapping[str, Any],
+        config: Any,
+        vocabulary: Any,
+        options: Any,
+        training_data: result_files.DataSet | None = None,
+        step: int = 0,
     ) -> None:
         """Writes task.json, bert_config.json, vocab.txt and run.json.
 
@@ -118,9 +110,17 @@ class RunFolder:
             config: `BertConfig`.
             vocabulary: `Vocabulary`, or None if it is not known.
             options: the tool's options record, with a `random_seed`.
+            training_data: what the run trains on.
+            step: finished optimizer steps.
         """
         if not self._is_written:
             return
+        run = self._read_run() if step else {}
+        earlier = run.get("earlier", [])
+        found = run_settings.differences(run.get("flags", {}), options)
+        if found:
+            before = {name: pair[0] for name, pair in found.items()}
+            earlier = [*earlier, {"until_step": step, "flags": before}]
         self._write_json(
             companion_files.TASK_FILE,
             companion_files.with_fingerprint(task, vocabulary),
@@ -131,7 +131,9 @@ class RunFolder:
         self._write_json(
             RUN_FILE,
             {
-                "flags": dataclasses.asdict(options),
+                "flags": run_settings.flags_of(options),
+                "earlier": earlier,
+                "training_data": training_data and result_files.entry(training_data),
                 "seed": options.random_seed,
                 "versions": training_facts.package_versions(),
                 "commit": training_facts.git_commit(),
@@ -143,29 +145,72 @@ class RunFolder:
         if self._is_written:
             self._write_json(companion_files.TASK_FILE, {**self.read_task(), **values})
 
-    def check_same_run(self, config: Any, options: Any) -> None:
+    def mark_finished(self, step: int) -> None:
+        """Records in run.json that the training is finished."""
+        if self._is_written:
+            self._write_json(RUN_FILE, self._read_run() | {"finished_step": step})
+
+    def earlier_settings(self) -> list[dict[str, Any]]:
+        """Returns the other flags of earlier steps: `until_step` and `flags`."""
+        return self._read_run().get("earlier", [])
+
+    def check_same_run(
+        self,
+        config: Any,
+        options: Any,
+        *,
+        training_data: result_files.DataSet | None = None,
+        step: int = 0,
+        has_steps_left: bool = True,
+    ) -> None:
         """Checks that the run in the folder can be resumed with these settings.
 
-        Differences that are allowed are logged. Call it before training.
+        A finished run can only be made longer. A run that is not finished may get
+        other settings; they are logged. Call it before training.
 
         Args:
             config: `BertConfig` of the model that resumes the run.
             options: the tool's options record.
+            training_data: what the run trains on.
+            step: finished optimizer steps.
+            has_steps_left: whether the command has steps to train.
 
         Raises:
-            ValueError: see `check_same_model`.
+            ValueError: see `check_same_model`; or the run is finished and was trained
+                with other settings; or the training data or the score that selects
+                best/ differ.
         """
-        differing = self.check_same_model(config)
-        flags = (self._read_json(RUN_FILE) or {}).get("flags", {})
-        # Through JSON, so that tuples become lists on both sides.
-        now = json.loads(json.dumps(dataclasses.asdict(options)))
-        if flags:
-            # A flag that an older version did not have counts as having its default
-            # value.
-            flags = json.loads(json.dumps(_defaults(options))) | flags
-            differing |= _differing(flags, now, ignored=WITHOUT_EFFECT)
-        for name, (before, after) in differing.items():
-            logger.warning("%s: %s was %s, now %s.", self.path, name, before, after)
+        changed = self.check_same_model(config)
+        run = self._read_run()
+        found = run_settings.differences(run.get("flags", {}), options)
+        recorded_data = run.get("training_data")
+        data = run_settings.differing_data(recorded_data, training_data)
+        is_finished = step and run.get("finished_step") == step
+        if not has_steps_left or (is_finished and not run_settings.is_longer(found)):
+            contradictory = run_settings.contradictions(
+                found, options, has_data=recorded_data is not None
+            )
+            if contradictory or data:
+                run_settings.refuse(self.path, step, contradictory | data)
+        elif data and not (training_data and training_data.by_size):
+            [(before, now)] = data.values()
+            raise ValueError(
+                f"{self.path} contains a run that was trained on {before}, but this "
+                f"command trains on {now}; use the same data, or another --output_dir."
+            )
+        if has_steps_left:
+            run_settings.check_best(self.path, found, options)
+            changed |= found
+        for name, (before, now) in changed.items():
+            logger.warning("%s: %s was %s, now %s.", self.path, name, before, now)
+
+    def check_own_evaluation(self, data_set: result_files.DataSet) -> None:
+        """Raises a ValueError if a training would be evaluated on other data.
+
+        Its scores are compared with those in metrics.jsonl to select best/.
+        """
+        if self.suffix_of(EVAL_RESULTS_FILE, data_set):
+            result_files.refuse_other(self.path, EVAL_RESULTS_FILE, data_set)
 
     def check_same_model(self, config: Any) -> dict[str, tuple[Any, Any]]:
         """Checks that a configuration computes the same as that of the run.
@@ -184,7 +229,7 @@ class RunFolder:
         if recorded is None:
             return {}
         recorded_config = type(config).from_dict(recorded)
-        differing = _differing(recorded_config.to_dict(), config.to_dict())
+        differing = run_settings.differing(recorded_config.to_dict(), config.to_dict())
         for name, (before, now) in differing.items():
             if name not in _FREE_VALUES:
                 raise ValueError(
@@ -213,10 +258,13 @@ class RunFolder:
         )
 
     def copy_settings_to(self, folder: str) -> None:
-        """Copies `SETTINGS_FILES` into the folder of another checkpoint."""
+        """Copies `SETTINGS_FILES` into the folder of another checkpoint.
+
+        The run's own data is also that of the other checkpoint.
+        """
         if not self._is_written:
             return
-        for name in SETTINGS_FILES:
+        for name in (*SETTINGS_FILES, result_files.RECORD_FILE):
             if files.exists(self._file(name)):
                 with files.open_file(self._file(name)) as source:
                     text = source.read()
@@ -287,15 +335,44 @@ class RunFolder:
                 for name, value in values.items():
                     _write_scalar(name, value, int(step))
 
-    def write_eval_results(self, results: Mapping[str, float]) -> None:
-        """Writes eval_results.txt, as the release did."""
-        lines = [f"{key} = {results[key]}\n" for key in sorted(results)]
+    def claim_results(
+        self, data_sets: Mapping[str, result_files.DataSet], *, is_new: bool
+    ) -> None:
+        """Records the run's own data sets; see `result_files.claim`."""
         if self._is_written:
-            self._write_text(EVAL_RESULTS_FILE, "".join(lines))
+            result_files.claim(self.path, data_sets, is_new=is_new)
 
-    def read_eval_results(self) -> dict[str, float]:
+    def suffix_of(self, file_name: str, data_set: result_files.DataSet) -> str:
+        """Returns what result names on a data set end with; see `result_files`."""
+        return result_files.suffix_of(
+            self.path, file_name, data_set, is_written=self._is_written
+        )
+
+    def write_eval_results(
+        self,
+        results: Mapping[str, float],
+        data_set: result_files.DataSet | None = None,
+    ) -> None:
+        """Writes eval_results.txt, as the release did.
+
+        Args:
+            results: numbers by name.
+            data_set: what was evaluated. If it is not the run's own, its name is in
+                the name of the file and in the file. None: the run's own.
+        """
+        lines = [f"{key} = {results[key]}" for key in sorted(results)]
+        suffix = ""
+        if data_set is not None:
+            suffix = self.suffix_of(EVAL_RESULTS_FILE, data_set)
+            if suffix:
+                lines = [f"data_set = {data_set.name}", *lines]
+        if self._is_written:
+            name = result_files.with_suffix(EVAL_RESULTS_FILE, suffix)
+            self._write_text(name, "\n".join(lines) + "\n")
+
+    def read_eval_results(self, suffix: str = "") -> dict[str, float]:
         """Returns the numbers in eval_results.txt; empty if there is no such file."""
-        path = self._file(EVAL_RESULTS_FILE)
+        path = self._file(result_files.with_suffix(EVAL_RESULTS_FILE, suffix))
         if not files.exists(path):
             return {}
         found = {}
@@ -328,6 +405,9 @@ class RunFolder:
             self._writers[tag] = tf.summary.create_file_writer(folder)
         return self._writers[tag]
 
+    def _read_run(self):
+        return self._read_json(RUN_FILE) or {}
+
     def _read_json(self, name):
         """Returns the content of a file in the folder, or None if there is none."""
         if not files.exists(self._file(name)):
@@ -359,22 +439,6 @@ def score_lines(results: Mapping[str, float]) -> list[str]:
 def format_score(value: float) -> str:
     """Returns a score with four digits after the point, and a count as it is."""
     return str(value) if isinstance(value, int) else f"{value:.4f}"
-
-
-def _defaults(options):
-    """Returns {name: default} of a record's fields that have a default."""
-    return {
-        field.name: field.default
-        for field in dataclasses.fields(options)
-        if field.default is not dataclasses.MISSING
-    }
-
-
-def _differing(before, after, ignored=()):
-    """Returns {name: (before, after)} of the values in which two dicts differ."""
-    names = sorted((before.keys() | after.keys()) - set(ignored))
-    pairs = {name: (before.get(name), after.get(name)) for name in names}
-    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def _write_scalar(name, value, step):

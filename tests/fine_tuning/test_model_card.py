@@ -11,6 +11,7 @@ import yaml
 from bert_tf.fine_tuning import model_card
 from bert_tf.options import option
 from bert_tf.training import options as training_options
+from bert_tf.training import result_files
 from bert_tf.training import training_facts
 
 
@@ -43,6 +44,7 @@ def card(**values):
             output_dir="run",
             init_checkpoint="/models/uncased_L-2_H-128_A-2/bert_model.ckpt",
             train_file="secret/train.tsv",
+            card_examples=True,
             frozen_layers="all",
             group_by_length=True,
         ),
@@ -50,6 +52,7 @@ def card(**values):
     return model_card.Card(**defaults | values)
 
 
+NAMES = ("README.md", "model_card.json", "wrong_examples.jsonl")
 RESULTS = {"eval_accuracy": 0.9, "eval_loss": 0.5, "global_step": 60}
 
 
@@ -94,7 +97,7 @@ def test_a_card_says_all_that_the_run_knows(run_dir, data):
     for line in (
         "# weather",
         "| classes | rain, sun |",
-        "| base checkpoint | /models/uncased_L-2_H-128_A-2/bert_model.ckpt |",
+        "| base checkpoint | uncased_L-2_H-128_A-2 |",
         "| parameters | 4,385,920, 258 of them trained |",
         f"| train | train.tsv | 1 | {digest} |",
         "| learning_rate | 5e-05 |",
@@ -112,7 +115,9 @@ def test_a_card_says_all_that_the_run_knows(run_dir, data):
     ):
         assert line in text.splitlines(), line
     assert text.count("| rain | sun |") == 10
-    assert "secret" not in text
+    facts = (run_dir / "model_card.json").read_text()
+    for private in ("secret", "/models"):
+        assert private not in text + facts
     assert "None" not in text
     # Only the five fields that a run cannot fill in are open.
     assert len(re.findall("(?i)to fill in", text)) == 5
@@ -137,8 +142,12 @@ def test_a_later_evaluation_completes_the_card(run_dir, data):
     text = (run_dir / "README.md").read_text()
     assert "Not evaluated yet" in text
     other = NoteOptions(output_dir="run", train_batch_size=7)
-    model_card.write(str(run_dir), evaluated(options=other))
+    [train] = data
+    more = {"data": (dataclasses.replace(train, name="other.tsv"),), "labels": ()}
+    model_card.write(str(run_dir), evaluated(options=other, **more))
     text = (run_dir / "README.md").read_text()
+    assert "other.tsv" not in text
+    assert "| classes | rain, sun |" in text
     assert "| eval_accuracy | 0.9000 |" in text
     assert "| train | train.tsv | 1 |" in text
     assert "123.5 examples/s" in text
@@ -182,6 +191,62 @@ def test_scores_of_restarts_are_not_those_of_another_step(run_dir):
     later = RESULTS | {"global_step": 90}
     model_card.write(str(run_dir), evaluated(results=later))
     assert "| eval_accuracy | 0.9000 |" in (run_dir / "README.md").read_text()
+
+
+def test_wrong_examples_are_in_a_file_of_their_own(run_dir):
+    private = NoteOptions(output_dir="run")
+    model_card.write(str(run_dir), evaluated(training=TRAINING, options=private))
+    for name in ("README.md", "model_card.json"):
+        assert "<c>" not in (run_dir / name).read_text()
+    text = (run_dir / "README.md").read_text()
+    assert "12 of 120 evaluated examples are wrong." in text
+    lines = (run_dir / "wrong_examples.jsonl").read_text().splitlines()
+    assert len(lines) == 12
+    assert json.loads(lines[0]) == {
+        "text": "a | b\n<c>",
+        "expected": "rain",
+        "predicted": "sun",
+    }
+
+
+def test_an_evaluation_on_other_data_leaves_the_card_as_it_is(run_dir):
+    own = result_files.DataSet(name="weather")
+    result_files.claim(str(run_dir), {"eval_results.txt": own}, is_new=True)
+    model_card.write(str(run_dir), evaluated(training=TRAINING))
+    before = [(run_dir / name).read_bytes() for name in NAMES]
+    found = model_card.Evaluated(
+        results={"eval_accuracy": 0.1},
+        wrong=(WRONG,),
+        num_examples=3,
+        data_set=result_files.DataSet(name="moods"),
+    )
+    assert model_card.write(str(run_dir), card(evaluated=found)) is None
+    assert [(run_dir / name).read_bytes() for name in NAMES] == before
+    others = (run_dir / "wrong_examples-moods.jsonl").read_text()
+    assert len(others.splitlines()) == 1
+
+
+def test_other_settings_of_earlier_steps_are_shown(run_dir):
+    earlier = [
+        {"until_step": 20, "flags": {"learning_rate": 1e-4}},
+        {"until_step": 40, "flags": {"learning_rate": 2e-4, "group_by_length": False}},
+    ]
+    (run_dir / "run.json").write_text(json.dumps({"earlier": earlier}))
+    model_card.write(str(run_dir), card(training=TRAINING))
+    text = (run_dir / "README.md").read_text()
+    rates = "5e-05 (0.0001 until step 20; 0.0002 until step 40)"
+    assert f"| learning_rate | {rates} |" in text
+    assert "| group_by_length | True (False until step 40) |" in text
+
+
+def test_training_anew_drops_the_scores_of_the_earlier_training(run_dir, data):
+    [train] = data
+    dev = dataclasses.replace(train, part="dev", name="dev.tsv")
+    model_card.write(str(run_dir), evaluated(training=TRAINING, data=(train, dev)))
+    model_card.write(str(run_dir), card(training=TRAINING, data=data))
+    text = (run_dir / "README.md").read_text()
+    assert "0.9000" not in text
+    assert "dev.tsv" not in text
 
 
 def test_no_wrong_examples_any_more_is_news_too(run_dir):

@@ -1,9 +1,12 @@
 """What all tasks share: the number of steps, and the order of the work."""
 
+import types
+
 import pytest
 
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.fine_tuning import workflow as fine_tuning_workflow
+from bert_tf.training import result_files
 
 
 def create(**values):
@@ -40,6 +43,8 @@ class RecordedRun:
 
     def __init__(self):
         self.done = []
+        data_sets = {"dev": result_files.DataSet(name="dev")}
+        self.setup = types.SimpleNamespace(data_sets=data_sets)
 
     def dry_run_report(self):
         self.done.append("dry run")

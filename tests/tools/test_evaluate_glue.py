@@ -127,3 +127,26 @@ def test_answers_to_a_task_that_has_a_run_are_refused(run_tool, folder, data_dir
 def test_a_folder_with_nothing_of_glue_is_said(run_tool, tmp_path):
     result = run_tool("evaluate_glue", f"--input_dir={tmp_path}")
     assert "contains no evaluated run of a GLUE task" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "record, results, found",
+    [
+        # AX has one development set, MNLI has two.
+        (None, "eval_accuracy = 0.4\n", "has no eval_accuracy_mismatched"),
+        ("ax", "eval_accuracy = 0.4\neval_accuracy_mismatched = 0.3\n", "on ax"),
+    ],
+)
+def test_scores_of_other_data_are_not_taken_for_those_of_the_task(
+    run_tool, folder, record, results, found
+):
+    (folder / "a" / "eval_results.txt").write_text(results)
+    if record is not None:
+        entry = {"name": record, "checksum": None}
+        (folder / "a" / "data_sets.json").write_text(
+            json.dumps({"eval_results.txt": entry})
+        )
+    result = run_tool("evaluate_glue", f"--input_dir={folder}")
+    assert result.exit_code == 1
+    assert found in result.stderr
+    assert "evaluate the run on the development data of its task" in result.stderr

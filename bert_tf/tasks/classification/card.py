@@ -49,15 +49,16 @@ def card_of(
         data=_data(options, setup, examples),
         training=training,
         training_data=tuple(training_data),
-        evaluated=_evaluated(examples, results, evaluated),
+        evaluated=_evaluated(setup, examples, results, evaluated),
     )
 
 
-def _evaluated(examples, results, evaluated):
+def _evaluated(setup, examples, results, evaluated):
     if results is None or not evaluated:
         return None
     return model_card.Evaluated(
         results=results,
+        data_set=setup.data_sets["dev"],
         wrong=[
             example
             for part, found in evaluated.items()
@@ -95,7 +96,7 @@ def _data(options, setup, examples):
         name = part if part in paths else part.split("_")[0]
         counts[name] = counts.get(name, 0) + len(rows)
     data = [
-        model_card.data_file(part, paths[part], count)
+        setup.data_file(part, paths[part], count)
         for part, count in counts.items()
         if part in paths
     ]
@@ -109,9 +110,9 @@ def _training_data(options, setup, rows):
         return []
     paths = setup.processor.get_train_files(options.data_dir)
     if len(paths) < 2:
-        return [model_card.data_file("train", path, len(rows)) for path in paths]
+        return [setup.data_file("train", path, len(rows)) for path in paths]
     counts = collections.Counter(row.place.rpartition(":")[0] for row in rows)
-    return [model_card.data_file("train", path, counts[path]) for path in paths]
+    return [setup.data_file("train", path, counts[path]) for path in paths]
 
 
 def _named_data(setup, examples):

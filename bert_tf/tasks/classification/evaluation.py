@@ -67,13 +67,22 @@ def _is_correct(truth, predicted, kind):
     return np.all((truth == predicted).reshape(len(truth), -1), axis=1)
 
 
-def named(by_set: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+def named(
+    by_set: Mapping[str, Mapping[str, float]], languages: Sequence[str] = ()
+) -> dict[str, float]:
     """Returns the scores of all sets in one dictionary, under different names.
 
     A score of the set "dev" is called `eval_NAME`, and a score of "dev_mismatched"
     `eval_NAME_mismatched`. If there is no set "dev", as for XNLI in several languages,
     `eval_NAME` is the mean over the sets.
+
+    Args:
+        by_set: scores by name, by set.
+        languages: of the sets. One language: the set "dev" is in this language, so
+            its scores are also called `eval_NAME_LANGUAGE`.
     """
+    if len(languages) == 1 and "dev" in by_set:
+        by_set = {f"dev_{languages[0]}": by_set["dev"]}
     results = {
         f"eval_{name}{part.removeprefix('dev')}": value
         for part, found in by_set.items()

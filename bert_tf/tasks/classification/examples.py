@@ -112,6 +112,10 @@ class DataProcessor:
         """Returns the ISO codes of the training languages, if they are known."""
         return []
 
+    def get_eval_languages(self) -> list[str]:
+        """Returns the languages that the task is evaluated in, if it has several."""
+        return []
+
     def get_set_name(self, part: str) -> str | None:
         """Returns the published name of a set that is not read from a file."""
         return None

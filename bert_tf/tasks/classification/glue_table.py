@@ -13,6 +13,8 @@ from bert_tf.tasks.classification import glue
 from bert_tf.tasks.classification import label_kinds
 from bert_tf.tasks.classification import options as classification_options
 from bert_tf.tasks.classification import scores
+from bert_tf.training import result_files
+from bert_tf.training import run_folder
 
 # A folder with both files is a finished run.
 _FILES_OF_RUN = ("task.json", "eval_results.txt")
@@ -181,7 +183,24 @@ def _runs(input_dir):
             continue
         task_name = files.read_json(paths[0]).get("task_name")
         pairs = (line.split(" = ") for line in files.read_lines(paths[1]))
-        yield folder, task_name, {name: float(value) for name, value in pairs}
+        results = {name: float(value) for name, value in pairs}
+        _check_data(folder, task_name, results)
+        yield folder, task_name, results
+
+
+def _check_data(folder, task_name, results):
+    """Checks that the results of a run are those of its task's development sets."""
+    columns = [column for column in COLUMNS if column.task_name == task_name]
+    evaluated = result_files.own_name(folder, run_folder.EVAL_RESULTS_FILE)
+    is_of_task = evaluated in (None, task_name) or evaluated.startswith("glue/")
+    lacking = [column.key for column in columns if column.key not in results]
+    if columns and (lacking or not is_of_task):
+        found = f"no {lacking[0]}" if lacking else f"the scores on {evaluated}"
+        raise ValueError(
+            f"{folder} was trained on {task_name}, but its "
+            f"{run_folder.EVAL_RESULTS_FILE} has {found}; evaluate the run on the "
+            f"development data of its task again (--task_name={task_name} --do_eval)."
+        )
 
 
 def _score_of_file(path, column, data_dir):

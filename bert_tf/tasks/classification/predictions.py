@@ -13,6 +13,7 @@ from bert_tf.modeling import classifier
 from bert_tf.modeling import output_activation
 from bert_tf.tasks.classification import label_kinds
 from bert_tf.tasks.classification import task as task_module
+from bert_tf.training import result_files
 
 RELEASE_FILE = "test_results.tsv"
 JSON_LINES_FILE = "predictions.jsonl"
@@ -93,6 +94,7 @@ def write_predictions(
     answers: Sequence[Mapping],
     *,
     part: str = "test",
+    suffix: str = "",
 ) -> list[str]:
     """Writes `test_results.tsv` and `predictions.jsonl`; returns their paths.
 
@@ -106,18 +108,21 @@ def write_predictions(
         guids: names of the N examples.
         answers: returned by `answers_of`.
         part: name of the set. Its suffix after "test" is added to the file names.
+        suffix: also added to the file names; see `result_files.suffix_of`.
 
     Raises:
         OSError: a file cannot be written.
     """
-    suffix = part.removeprefix("test")
-    release_path = os.path.join(output_dir, RELEASE_FILE.replace(".", f"{suffix}."))
+    suffix = part.removeprefix("test") + suffix
+    release_file = result_files.with_suffix(RELEASE_FILE, suffix)
+    release_path = os.path.join(output_dir, release_file)
     with files.complete_or_absent(release_path) as file:
         for answer in answers:
             values = answer.get("probabilities", {"": answer.get("value")}).values()
             # The release wrote the shortest digits that identify a float32.
             file.write("\t".join(str(np.float32(value)) for value in values) + "\n")
-    json_path = os.path.join(output_dir, JSON_LINES_FILE.replace(".", f"{suffix}."))
+    json_lines_file = result_files.with_suffix(JSON_LINES_FILE, suffix)
+    json_path = os.path.join(output_dir, json_lines_file)
     with files.complete_or_absent(json_path) as file:
         for guid, answer in zip(guids, answers, strict=True):
             record = {"id": guid} | dict(answer)

@@ -11,6 +11,7 @@ from bert_tf.tasks.classification import own_tables
 from bert_tf.tasks.classification import predictions as classification_predictions
 from bert_tf.tasks.classification import processors
 from bert_tf.tasks.classification import task as task_module
+from bert_tf.training import result_files
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -57,10 +58,37 @@ def prepare(
         start=start,
         processor=data.processor,
         task_name=data.task_name,
+        data_sets=_data_sets(options, data.processor),
     )
     _check_head(options, setup)
     fine_tuning_run_setup.check(setup, options, longest_sequence=task.max_seq_length)
     return setup
+
+
+def _data_sets(options, processor):
+    """Returns the data that the options name, by set."""
+    paths = processor.get_files(options.data_dir)
+    trained = processor.get_train_files(options.data_dir)
+    found = {}
+    for number, part in enumerate(("train", "dev", "test")):
+        own = trained
+        if part != "train":
+            own = [path for name, path in paths.items() if name.startswith(part)]
+        if options.task_name is not None:
+            languages = processor.get_eval_languages() if part != "train" else ()
+            if languages and part not in options.sets_to_read:
+                continue  # A later command chooses the languages.
+            name = "_".join([options.task_name.lower(), *sorted(languages)])
+        elif options.tfds_name is not None:
+            name = f"{options.tfds_name} {options.tfds_splits[number]}"
+        elif own:
+            name = result_files.stem(own[0])
+            if part == "dev" and options.validation_split:
+                name += "_held_out"
+        else:
+            continue
+        found[part] = result_files.DataSet(name=name, paths=tuple(own))
+    return found
 
 
 def _task_of_options(options, data, start):

@@ -21,6 +21,7 @@ from bert_tf.tasks.classification import predictions as classification_predictio
 from bert_tf.tasks.classification import run_setup
 from bert_tf.tasks.classification import scores
 from bert_tf.training import estimates
+from bert_tf.training import result_files
 from bert_tf.training import run_folder
 from bert_tf.training import selection
 
@@ -161,7 +162,8 @@ class Classification:
         names = (*scores.names_of(self.setup.task_name, kind), "loss")
         return list(
             evaluation_module.named(
-                {part: dict.fromkeys(names, 0.0) for part in self._parts.dev}
+                {part: dict.fromkeys(names, 0.0) for part in self._parts.dev},
+                self.setup.processor.get_eval_languages(),
             )
         )
 
@@ -185,7 +187,9 @@ class Classification:
         The key `loss` is the mean over examples, as `eval_loss`. In the release it was
         the mean over batches.
         """
-        results = fine_tuning_workflow.write_results(self.trainer, self._eval_scores())
+        results = fine_tuning_workflow.write_results(
+            self.trainer, self._eval_scores(), self.setup.data_sets["dev"]
+        )
         self._write_card(results=results, evaluated=self._evaluated)
         self._write_class_tables()
         return results
@@ -196,7 +200,11 @@ class Classification:
         tables = [table for table in found if table is not None]
         if self.options.task_name is None and tables:
             text = "\n\n".join(tables)
-            class_scores.write(self.options.output_dir, class_scores.FILE, text)
+            suffix = self.trainer.folder.suffix_of(
+                run_folder.EVAL_RESULTS_FILE, self.setup.data_sets["dev"]
+            )
+            name = result_files.with_suffix(class_scores.FILE, suffix)
+            class_scores.write(self.options.output_dir, name, text)
             self.class_lines = text.split("\n")
 
     def predict(self) -> list[str]:
@@ -206,7 +214,10 @@ class Classification:
         )
         self.trainer.folder.create()
         folder = self.options.output_dir
-        submission_files = self.setup.processor.get_submission_files()
+        suffix = self.trainer.folder.suffix_of(
+            self.setup.predictions_file, self.setup.data_sets["test"]
+        )
+        submission_files = self._submission_files(suffix)
         paths = []
         for part in self._parts.test:
             examples = self.examples[part]
@@ -215,10 +226,12 @@ class Classification:
             )
             guids = [example.guid for example in examples]
             paths += classification_predictions.write_predictions(
-                folder, guids, answers, part=part
+                folder, guids, answers, part=part, suffix=suffix
             )
             if self.options.predict_file is not None:
-                paths.append(self._write_table(self.options.predict_file, answers))
+                paths.append(
+                    self._write_table(self.options.predict_file, suffix, answers)
+                )
             if part in submission_files:
                 path = os.path.join(folder, submission_files[part])
                 indices = [example.index for example in examples]
@@ -227,20 +240,29 @@ class Classification:
                 )
         return [f"Predictions are in {' and '.join(paths)}."]
 
-    def _write_table(self, predict_file, answers):
+    def _write_table(self, predict_file, suffix, answers):
         """Writes the predictions beside the columns of the input; returns the path."""
         cells = [
             classification_predictions.cells_of(answer, self.setup.task)
             for answer in answers
         ]
+        name = result_files.with_suffix(classification_predictions.TABLE_FILE, suffix)
         return answer_tables.write(
-            os.path.join(
-                self.options.output_dir, classification_predictions.TABLE_FILE
-            ),
+            os.path.join(self.options.output_dir, name),
             predict_file,
             cells,
             names=list(cells[0]),
         )
+
+    def _submission_files(self, suffix):
+        """Returns the names of the files for the GLUE server, by set."""
+        names = self.setup.processor.get_submission_files()
+        # The server's names already say the task: AX.tsv needs no suffix.
+        if suffix == f"-{self.setup.data_sets['test'].name}":
+            return names
+        return {
+            part: result_files.with_suffix(name, suffix) for part, name in names.items()
+        }
 
     def dry_run_report(self) -> str:
         """Returns an estimate of the size and time of the training."""
@@ -280,7 +302,8 @@ class Classification:
             for part in self._parts.dev
         }
         return evaluation_module.named(
-            {part: found.scores for part, found in self._evaluated.items()}
+            {part: found.scores for part, found in self._evaluated.items()},
+            self.setup.processor.get_eval_languages(),
         )
 
     def _write_card(self, **known):

@@ -109,6 +109,10 @@ class XnliProcessor(examples_module.DataProcessor):
         """Returns the training languages."""
         return list(self._train_languages)
 
+    def get_eval_languages(self) -> list[str]:
+        """Returns the languages to evaluate and to predict; "all" for every one."""
+        return list(self._eval_languages)
+
     def _sets(
         self,
         path: str,

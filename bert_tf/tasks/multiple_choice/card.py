@@ -37,6 +37,7 @@ def card_of(
     if results is not None and predicted is not None:
         evaluated = model_card.Evaluated(
             results=results,
+            data_set=setup.data_sets["dev"],
             wrong=_wrong_examples(setup.examples["dev"], predicted),
             num_examples=len(predicted),
         )
@@ -48,7 +49,7 @@ def card_of(
         ),
         options=options,
         data=tuple(
-            model_card.data_file(part, setup.paths[part], len(rows))
+            setup.data_file(part, setup.paths[part], len(rows))
             for part, rows in setup.examples.items()
         ),
         training=training,

@@ -10,6 +10,7 @@ import numpy as np
 from bert_tf import files
 from bert_tf.data import answer_tables
 from bert_tf.tasks.multiple_choice import examples as examples_module
+from bert_tf.training import result_files
 
 TABLE_FILE = "test_results.tsv"
 JSON_LINES_FILE = "predictions.jsonl"
@@ -48,6 +49,8 @@ def write_predictions(
     output_dir: str,
     examples: Sequence[examples_module.ChoiceExample],
     probabilities: np.ndarray,
+    *,
+    suffix: str = "",
 ) -> list[str]:
     """Writes `test_results.tsv` and `predictions.jsonl`; returns their paths.
 
@@ -60,15 +63,18 @@ def write_predictions(
         output_dir: an existing folder.
         examples: N examples with C endings each.
         probabilities: float32 [N, C].
+        suffix: added to the file names; see `result_files.suffix_of`.
 
     Raises:
         OSError: a file cannot be written.
     """
-    table_path = os.path.join(output_dir, TABLE_FILE)
+    table_path = os.path.join(output_dir, result_files.with_suffix(TABLE_FILE, suffix))
     with files.complete_or_absent(table_path) as file:
         for row in probabilities:
             file.write("\t".join(str(value) for value in row) + "\n")
-    json_path = os.path.join(output_dir, JSON_LINES_FILE)
+    json_path = os.path.join(
+        output_dir, result_files.with_suffix(JSON_LINES_FILE, suffix)
+    )
     with files.complete_or_absent(json_path) as file:
         for example, row in zip(examples, probabilities, strict=True):
             record = {"id": example.guid} | prediction(row, example.endings)

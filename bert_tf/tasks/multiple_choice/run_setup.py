@@ -9,6 +9,7 @@ from bert_tf.tasks.multiple_choice import data_sets
 from bert_tf.tasks.multiple_choice import examples as examples_module
 from bert_tf.tasks.multiple_choice import options as multiple_choice_options
 from bert_tf.tasks.multiple_choice import task as task_module
+from bert_tf.training import result_files
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -60,6 +61,7 @@ def prepare(
         start=start,
         examples=examples,
         paths=paths,
+        data_sets=_data_sets(options),
     )
     _check_head(options, setup)
     fine_tuning_run_setup.check(setup, options, longest_sequence=task.max_seq_length)
@@ -95,6 +97,17 @@ def paths_of(
         "train": os.path.join(options.data_dir, layout.train_file),
         "dev": os.path.join(options.data_dir, layout.eval_file),
         "test": os.path.join(options.data_dir, layout.predict_file),
+    }
+
+
+def _data_sets(options):
+    """Returns the data that the options name, by set."""
+    return {
+        name: result_files.of_file(path)
+        if options.data_dir is None
+        else result_files.of_folder(options.data_dir, path)
+        for name, path in paths_of(options).items()
+        if path is not None
     }
 
 

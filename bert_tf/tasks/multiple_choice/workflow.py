@@ -118,7 +118,9 @@ class MultipleChoice:
     def evaluate(self) -> dict[str, float]:
         """Evaluates, writes eval_results.txt and returns its contents."""
         scores_found, chosen = self._eval_scores()
-        results = fine_tuning_workflow.write_results(self.trainer, scores_found)
+        results = fine_tuning_workflow.write_results(
+            self.trainer, scores_found, self.setup.data_sets["dev"]
+        )
         self._write_card(results=results, predicted=chosen)
         return results
 
@@ -130,7 +132,12 @@ class MultipleChoice:
         outputs = evaluation.predict(self._source("test"), keys=("probabilities",))
         self.trainer.folder.create()
         paths = predictions.write_predictions(
-            self.options.output_dir, self.examples["test"], outputs["probabilities"]
+            self.options.output_dir,
+            self.examples["test"],
+            outputs["probabilities"],
+            suffix=self.trainer.folder.suffix_of(
+                self.setup.predictions_file, self.setup.data_sets["test"]
+            ),
         )
         if self.options.predict_file is not None:
             paths.append(

@@ -8,6 +8,7 @@ from bert_tf.tasks.question_answering import (
     predictions as question_answering_predictions,
 )
 from bert_tf.tasks.question_answering import scores as question_answering_scores
+from bert_tf.training import result_files
 from bert_tf.training import run_folder
 
 
@@ -43,9 +44,14 @@ class Answers:
 
     def write(self, output_dir: str) -> list[str]:
         """Writes the release's files and predictions.jsonl; returns their paths."""
-        run_folder.RunFolder(output_dir).create()
+        folder = run_folder.RunFolder(output_dir)
+        folder.create()
+        suffix = folder.suffix_of(
+            question_answering_predictions.JSON_LINES_FILE,
+            result_files.of_file(self.squad_file.path),
+        )
         return question_answering_predictions.write_predictions(
-            output_dir, self.predictions, self.threshold
+            output_dir, self.predictions, self.threshold, suffix=suffix
         )
 
     @property
@@ -81,7 +87,7 @@ class Answers:
             results["global_step"] = self.global_step
         folder = run_folder.RunFolder(output_dir)
         folder.create()
-        folder.write_eval_results(results)
+        folder.write_eval_results(results, result_files.of_file(self.squad_file.path))
         return results
 
 

@@ -43,14 +43,15 @@ def card_of(
             start = stages[0].base_model
             options = dataclasses.replace(options, init_checkpoint=start)
         path = options.train_file[-1]
-        data.append(model_card.data_file("train", path, len(setup.train_examples)))
+        data.append(setup.data_file("train", path, len(setup.train_examples)))
     if answers is not None:
         path, examples = answers.squad_file.path, answers.squad_file.examples
-        data.append(model_card.data_file("dev", path, len(examples)))
+        data.append(setup.data_file("dev", path, len(examples)))
     evaluated = None
     if results is not None and answers is not None:
         evaluated = model_card.Evaluated(
             results=results,
+            data_set=setup.data_sets["dev"],
             wrong=_wrong_examples(answers),
             num_examples=len(answers.predictions),
         )

@@ -30,6 +30,7 @@ from bert_tf.tasks.question_answering import alignment
 from bert_tf.tasks.question_answering import features as features_module
 from bert_tf.tasks.question_answering import spans
 from bert_tf.tasks.question_answering import windows as question_answering_windows
+from bert_tf.training import result_files
 
 PREDICTIONS_FILE = "predictions.json"
 NBEST_FILE = "nbest_predictions.json"
@@ -167,6 +168,8 @@ def write_predictions(
     output_dir: str,
     predictions: Sequence[Prediction],
     null_score_diff_threshold: float | None,
+    *,
+    suffix: str = "",
 ) -> list[str]:
     """Writes the release's files and `predictions.jsonl`; returns their paths.
 
@@ -181,6 +184,7 @@ def write_predictions(
         output_dir: an existing folder.
         predictions: one per question.
         null_score_diff_threshold: see `Prediction.answer`.
+        suffix: added to the file names; see `result_files.suffix_of`.
 
     Raises:
         OSError: a file cannot be written.
@@ -196,14 +200,18 @@ def write_predictions(
     }
     if null_score_diff_threshold is not None:
         contents[NULL_ODDS_FILE] = {one.qas_id: one.null_odds for one in predictions}
-    for name, content in contents.items():
-        with files.complete_or_absent(os.path.join(output_dir, name)) as file:
+    paths = [
+        os.path.join(output_dir, result_files.with_suffix(name, suffix))
+        for name in (*contents, JSON_LINES_FILE)
+    ]
+    for path, content in zip(paths, contents.values(), strict=False):
+        with files.complete_or_absent(path) as file:
             file.write(json.dumps(content, indent=4) + "\n")
-    with files.complete_or_absent(os.path.join(output_dir, JSON_LINES_FILE)) as file:
+    with files.complete_or_absent(paths[-1]) as file:
         for one, answer in both:
             record = {"id": one.qas_id} | answer_record(one, answer)
             file.write(json.dumps(record, ensure_ascii=False) + "\n")
-    return [os.path.join(output_dir, name) for name in (*contents, JSON_LINES_FILE)]
+    return paths
 
 
 def answer_record(prediction: Prediction, answer: Candidate) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
 from bert_tf.tasks.question_answering import examples as question_answering_examples
 from bert_tf.tasks.question_answering import options as question_answering_options
 from bert_tf.tasks.question_answering import task as task_module
+from bert_tf.training import result_files
 from bert_tf.training import run_folder
 
 
@@ -64,6 +65,7 @@ def prepare(
         start=start,
         train_examples=train_examples,
         squad_file=_read_predict_file(options),
+        data_sets=_data_sets(options),
     )
     _check_head(options, setup)
     _check_threshold(options, setup, is_run=trained is not None or options.trains)
@@ -98,6 +100,14 @@ def _read_predict_file(options):
             "--eval_every_steps."
         )
     return squad_file
+
+
+def _data_sets(options):
+    """Returns the data that the options name, by set."""
+    paths = {"dev": options.predict_file, "test": options.predict_file}
+    if options.train_file:
+        paths["train"] = options.train_file[-1]
+    return {name: result_files.of_file(path) for name, path in paths.items() if path}
 
 
 def _task_of_options(options, start):

@@ -24,6 +24,7 @@ from bert_tf.tasks.question_answering import task as task_module
 from bert_tf.tasks.question_answering import windows as question_answering_windows
 from bert_tf.tokenization import full
 from bert_tf.training import estimates
+from bert_tf.training import result_files
 from bert_tf.training import run_folder
 
 logger = logging.getLogger(__name__)
@@ -72,6 +73,9 @@ def _run(options, progress):
         else:
             results = answering.evaluate(answers)
         lines += run_folder.score_lines(results)
+        lines += fine_tuning_workflow.other_data_lines(
+            options.output_dir, result_files.of_file(answers.squad_file.path)
+        )
     return lines
 
 
@@ -127,10 +131,16 @@ def ensemble_answers(
 
     Raises:
         ValueError: a folder contains no trained run, only some of the runs were
-            trained with `version_2_with_negative`, or the runs choose answers by
-            different rules and the options do not set them.
+            trained with `version_2_with_negative`; the runs choose answers by
+            different rules and the options do not set them; or output_dir contains a
+            run.
     """
     _check_one_kind(options)
+    if rotation.latest(options.output_dir) is not None:
+        raise ValueError(
+            f"{options.output_dir} contains a run, whose results those of the ensemble "
+            "would replace; choose another --output_dir."
+        )
     members = []
     for run_dir in options.ensemble:
         member = dataclasses.replace(options, output_dir=run_dir, ensemble=())

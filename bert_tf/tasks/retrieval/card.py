@@ -49,6 +49,7 @@ def card_of(
     if results is not None and firsts is not None:
         evaluated = model_card.Evaluated(
             results=results,
+            data_set=setup.data_sets["dev"],
             wrong=_wrong_examples(setup, firsts),
             num_examples=len(firsts),
         )
@@ -65,12 +66,12 @@ def card_of(
 
 def _data(setup: run_setup.RunSetup) -> tuple[model_card.DataFile, ...]:
     data = [
-        model_card.data_file(part, setup.paths[part], len(rows))
+        setup.data_file(part, setup.paths[part], len(rows))
         for part, rows in setup.examples.items()
     ]
     if setup.corpus is not None:
         path, count = setup.corpus.path, len(setup.corpus)
-        data.append(model_card.data_file("corpus", path, count))
+        data.append(setup.data_file("corpus", path, count))
     return tuple(data)
 
 

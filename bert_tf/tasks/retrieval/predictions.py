@@ -9,6 +9,7 @@ import numpy as np
 
 from bert_tf import files
 from bert_tf.tasks.retrieval import examples as examples_module
+from bert_tf.training import result_files
 
 JSON_LINES_FILE = "predictions.jsonl"
 
@@ -45,6 +46,8 @@ def write_predictions(
     output_dir: str,
     examples: Sequence[examples_module.RankingExample],
     rankings: Sequence[dict[str, Any]],
+    *,
+    suffix: str = "",
 ) -> str:
     """Writes `predictions.jsonl` and returns its path.
 
@@ -55,11 +58,13 @@ def write_predictions(
         output_dir: an existing folder.
         examples: N examples.
         rankings: N results of `ranking`.
+        suffix: added to the file's name; see `result_files.suffix_of`.
 
     Raises:
         OSError: the file cannot be written.
     """
-    path = os.path.join(output_dir, JSON_LINES_FILE)
+    name = result_files.with_suffix(JSON_LINES_FILE, suffix)
+    path = os.path.join(output_dir, name)
     with files.complete_or_absent(path) as file:
         for example, found in zip(examples, rankings, strict=True):
             record = {"id": example.guid} | found

@@ -16,6 +16,7 @@ from bert_tf.tasks.retrieval import examples as examples_module
 from bert_tf.tasks.retrieval import options as retrieval_options
 from bert_tf.tasks.retrieval import search as search_module
 from bert_tf.tasks.retrieval import task as retrieval_task
+from bert_tf.training import result_files
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -71,6 +72,7 @@ def prepare(
         },
         paths=paths,
         corpus=corpus,
+        data_sets=_data_sets(options),
     )
     _check_head(options, setup)
     fine_tuning_run_setup.check(
@@ -92,6 +94,18 @@ def paths_of(
         "train": options.train_file,
         "dev": options.eval_file,
         "test": options.predict_file,
+    }
+
+
+def _data_sets(
+    options: retrieval_options.RunRetrievalOptions,
+) -> dict[str, result_files.DataSet]:
+    """Returns the data that the options name, by set, with the corpus to search."""
+    corpus = () if options.corpus_file is None else (options.corpus_file,)
+    return {
+        name: result_files.of_file(path, *corpus)
+        for name, path in paths_of(options).items()
+        if path is not None
     }
 
 

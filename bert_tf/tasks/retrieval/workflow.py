@@ -149,7 +149,9 @@ class Retrieval:
             self._log_depth()
         self.trainer.folder.create()
         scores_found, firsts = self._eval_scores()
-        results = fine_tuning_workflow.write_results(self.trainer, scores_found)
+        results = fine_tuning_workflow.write_results(
+            self.trainer, scores_found, self.setup.data_sets["dev"]
+        )
         self._write_card(results=results, firsts=firsts)
         return results
 
@@ -173,7 +175,12 @@ class Retrieval:
             )
         ]
         path = predictions.write_predictions(
-            self.options.output_dir, self.examples["test"], rankings
+            self.options.output_dir,
+            self.examples["test"],
+            rankings,
+            suffix=self.trainer.folder.suffix_of(
+                self.setup.predictions_file, self.setup.data_sets["test"]
+            ),
         )
         return [f"Predictions are in {path}."]
 

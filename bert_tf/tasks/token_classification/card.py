@@ -39,6 +39,7 @@ def card_of(
     if results is not None and predicted is not None:
         evaluated = model_card.Evaluated(
             results=results,
+            data_set=setup.data_sets["dev"],
             wrong=_wrong_examples(setup.sentences["dev"], predicted),
             num_examples=len(predicted),
         )
@@ -52,7 +53,7 @@ def card_of(
         labels=task.labels,
         options=options,
         data=tuple(
-            model_card.data_file(part, run_setup.path_of(options, part), len(sentences))
+            setup.data_file(part, run_setup.path_of(options, part), len(sentences))
             for part, sentences in setup.sentences.items()
         ),
         training=training,

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from bert_tf import files
 from bert_tf.tasks.token_classification import examples
 from bert_tf.tasks.token_classification import words as words_module
+from bert_tf.training import result_files
 
 PREDICTIONS_FILE = "predictions.jsonl"
 
@@ -42,6 +43,7 @@ def write_predictions(
     tags: Sequence[str],
     *,
     whole_words: Collection[str] = frozenset(),
+    suffix: str = "",
 ) -> str:
     """Writes predictions.jsonl with one object per line of a text; returns its path.
 
@@ -53,12 +55,14 @@ def write_predictions(
         path: the text file that was tagged.
         tags: the tags of all its words, in order.
         whole_words: those that `read_sentences` was called with.
+        suffix: added to the file's name; see `result_files.suffix_of`.
 
     Raises:
         OSError: a file cannot be read or written.
         ValueError: the number of words in the file has changed.
     """
-    target = os.path.join(output_dir, PREDICTIONS_FILE)
+    name = result_files.with_suffix(PREDICTIONS_FILE, suffix)
+    target = os.path.join(output_dir, name)
     place = 0
     with files.complete_or_absent(target) as file:
         for number, line in enumerate(files.read_lines(path), start=1):

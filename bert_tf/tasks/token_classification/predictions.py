@@ -7,6 +7,7 @@ import numpy as np
 
 from bert_tf import files
 from bert_tf.tasks.token_classification import column_files
+from bert_tf.training import result_files
 
 PREDICTIONS_FILE = "test_predictions.txt"
 
@@ -22,7 +23,12 @@ def best_tags(logits: np.ndarray, labels: Sequence[str]) -> list[str]:
 
 
 def write_predictions(
-    output_dir: str, test_file: str, tag_column: int, tags: Sequence[str]
+    output_dir: str,
+    test_file: str,
+    tag_column: int,
+    tags: Sequence[str],
+    *,
+    suffix: str = "",
 ) -> str:
     """Writes `test_predictions.txt` and returns its path.
 
@@ -34,12 +40,14 @@ def write_predictions(
         test_file: the column file that was tagged.
         tag_column: index of the tag column, counted from 0.
         tags: the tags of all words, in order.
+        suffix: added to the file's name; see `result_files.suffix_of`.
 
     Raises:
         OSError: a file cannot be read or written.
         ValueError: the file has more words than there are tags.
     """
-    path = os.path.join(output_dir, PREDICTIONS_FILE)
+    name = result_files.with_suffix(PREDICTIONS_FILE, suffix)
+    path = os.path.join(output_dir, name)
     rest = iter(tags)
     with files.complete_or_absent(path) as file:
         for line in column_files.read_lines(test_file):

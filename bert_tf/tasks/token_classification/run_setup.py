@@ -11,10 +11,12 @@ from bert_tf.tasks.token_classification import examples
 from bert_tf.tasks.token_classification import labels as labels_module
 from bert_tf.tasks.token_classification import options as token_classification_options
 from bert_tf.tasks.token_classification import plain_text
+from bert_tf.tasks.token_classification import predictions
 from bert_tf.tasks.token_classification import schemes
 from bert_tf.tasks.token_classification import task as task_module
 from bert_tf.tasks.token_classification import true_casing
 from bert_tf.tasks.token_classification import words as words_module
+from bert_tf.training import result_files
 
 FILES = {"train": "train.txt", "dev": "dev.txt", "test": "test.txt"}
 
@@ -63,7 +65,15 @@ def prepare(
         if set_type not in sentences:
             sentences[set_type] = _read(options, set_type, task)
         _check_sentences(options, task, set_type, sentences[set_type])
-    setup = RunSetup(task=task, start=start, sentences=sentences)
+    setup = RunSetup(
+        task=task,
+        start=start,
+        sentences=sentences,
+        data_sets=_data_sets(options),
+        predictions_file=predictions.PREDICTIONS_FILE
+        if not is_plain_text(options, "test")
+        else plain_text.PREDICTIONS_FILE,
+    )
     fine_tuning_run_setup.check(
         setup,
         options,
@@ -86,6 +96,19 @@ def is_plain_text(
 ) -> bool:
     """Returns whether a set is plain text rather than a column file."""
     return set_type == "test" and options.predict_file is not None
+
+
+def _data_sets(options):
+    """Returns the data that the options name, by set."""
+    found = {}
+    if options.data_dir:
+        found = {
+            name: result_files.of_folder(options.data_dir, path_of(options, name))
+            for name in FILES
+        }
+    if options.predict_file is not None:
+        found["test"] = result_files.of_file(options.predict_file)
+    return found
 
 
 def _read(options, set_type, task):

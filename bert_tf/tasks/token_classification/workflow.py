@@ -138,7 +138,9 @@ class Tagging:
         `eval_loss` is the mean over words. `loss` is the same number under the
         release's name.
         """
-        results = fine_tuning_workflow.write_results(self.trainer, self._eval_scores())
+        results = fine_tuning_workflow.write_results(
+            self.trainer, self._eval_scores(), self.setup.data_sets["dev"]
+        )
         self._log_types("dev", self._predicted)
         self._write_card(results=results, predicted=self._predicted)
         return results
@@ -157,17 +159,21 @@ class Tagging:
         logits = self._word_logits("test", evaluation.predict)
         tags = predictions.best_tags(logits, task.labels)
         self.trainer.folder.create()
-        path = run_setup.path_of(self.options, "test")
+        suffix = self.trainer.folder.suffix_of(
+            self.setup.predictions_file, self.setup.data_sets["test"]
+        )
+        folder, path = self.options.output_dir, run_setup.path_of(self.options, "test")
         if run_setup.is_plain_text(self.options, "test"):
             path = plain_text.write_predictions(
-                self.options.output_dir,
+                folder,
                 path,
                 tags,
                 whole_words=frozenset(task.whole_words),
+                suffix=suffix,
             )
         else:
             path = predictions.write_predictions(
-                self.options.output_dir, path, task.tag_column, tags
+                folder, path, task.tag_column, tags, suffix=suffix
             )
         lines = [f"Predictions are in {path}."]
         if not self._has_tags("test"):
@@ -176,9 +182,11 @@ class Tagging:
         self._log_types("test", predicted)
         found = self._scores("test", predicted)
         found = {f"test_{name}": value for name, value in found.items()}
-        results = fine_tuning_workflow.write_results(self.trainer, found)
-        shown = {name: (value,) for name, value in results.items()}
-        model_card.rewrite_scores(self.options.output_dir, shown)
+        other_data = self.setup.data_sets["test"] if suffix else None
+        results = fine_tuning_workflow.write_results(self.trainer, found, other_data)
+        if not other_data:  # The card has the scores on the run's own data.
+            shown = {name: (value,) for name, value in results.items()}
+            model_card.rewrite_scores(folder, shown)
         return run_folder.score_lines(found) + lines
 
     def dry_run_report(self) -> str:

@@ -12,7 +12,11 @@ def run_dir(tmp_path_factory, weather_options):
     folder = tmp_path_factory.mktemp("runs") / "weather"
     # Too few steps to learn it all: some answers are wrong.
     options = weather_options(
-        folder, do_eval=True, num_train_epochs=1.0, learning_rate=1e-5
+        folder,
+        do_eval=True,
+        num_train_epochs=1.0,
+        learning_rate=1e-5,
+        card_examples=True,
     )
     classification_workflow.run(options)
     return folder
@@ -55,6 +59,7 @@ def test_a_glue_task_names_itself_and_shows_pairs(tmp_path, weather_options):
         task_name="MRPC",
         data_dir=str(tmp_path),
         do_eval=True,
+        card_examples=True,
         train_batch_size=2,
         num_train_epochs=1.0,
         **dict.fromkeys(own),

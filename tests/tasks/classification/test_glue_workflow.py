@@ -33,6 +33,10 @@ def mnli(tmp_path):
     return folder
 
 
+def contents_of(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
 def keys_of(folder):
     lines = (folder / "eval_results.txt").read_text().splitlines()
     return [line.split(" = ")[0] for line in lines]
@@ -67,11 +71,23 @@ def test_mnli_is_scored_on_both_sets_and_its_model_answers_ax(
     card = (run_dir / "README.md").read_text()
     assert "| dev_mismatched | dev_mismatched.tsv | 3 |" in card
 
+    of_mnli = contents_of(run_dir)
     (mnli / "diagnostic.tsv").write_text("index\tsentence1\tsentence2\n3\ta\tb\n")
-    classification_workflow.run(
-        glue_options(run_dir, "AX", mnli, do_train=False, do_predict=True)
+    (mnli / "diagnostic-full.tsv").write_text(
+        "Premise\tHypothesis\tLabel\na\tb\tneutral\n"
+    )
+    report = classification_workflow.run(
+        glue_options(run_dir, "AX", mnli, do_train=False, do_eval=True, do_predict=True)
     )
     assert (run_dir / "AX.tsv").read_text().startswith("index\tprediction\n3\t")
+    assert len((run_dir / "predictions-ax.jsonl").read_text().splitlines()) == 1
+    [first, *_] = (run_dir / "eval_results-ax.txt").read_text().splitlines()
+    assert first == "data_set = ax"
+    assert f"they are in {run_dir / 'eval_results-ax.txt'}" in report
+    # Files of MNLI, its card included, are as before.
+    now = contents_of(run_dir)
+    changed = {name for name in of_mnli if now[name] != of_mnli[name]}
+    assert changed == {"data_sets.json"}
 
     with pytest.raises(ValueError, match="has the classes contradiction, entailment"):
         classification_workflow.run(
@@ -161,6 +177,17 @@ def test_a_model_trained_in_one_language_is_asked_in_others(tmp_path, glue_optio
         )
     )
     assert len((run_dir / "test_results.tsv").read_text().splitlines()) == 2
+
+    before = (run_dir / "eval_results.txt").read_text()
+    found = classification_workflow.evaluate(
+        glue_options(
+            run_dir, "XNLI", tmp_path, do_train=False, do_eval=True, eval_language="de"
+        )
+    )
+    assert found["eval_accuracy"] == found["eval_accuracy_de"] == german
+    assert (run_dir / "eval_results.txt").read_text() == before
+    [first, *_] = (run_dir / "eval_results-xnli_de.txt").read_text().splitlines()
+    assert first == "data_set = xnli_de"
 
 
 @pytest.mark.parametrize("task_name", ["CoLA", "MRPC", "RTE", "SST-2", "STS-B", "WNLI"])

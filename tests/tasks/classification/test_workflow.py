@@ -144,6 +144,46 @@ def test_the_folder_holds_all_that_predicting_needs(weather_run, weather_options
     np.testing.assert_allclose(after, before, rtol=1e-6)
 
 
+def test_a_finished_run_keeps_its_settings_and_results(
+    tmp_path, weather, weather_run, weather_options
+):
+    def contents():
+        names = ("README.md", "model_card.json", "run.json", "task.json")
+        names += ("eval_results.txt", "predictions.jsonl", "wrong_examples.jsonl")
+        return [(weather_run / name).read_bytes() for name in names]
+
+    before = contents()
+    same = weather_options(weather_run, eval_batch_size=3)
+    assert classification_workflow.train(same)["global_step"] == 60
+    assert contents() == before
+
+    for changed in ({"learning_rate": 9e-4}, {"train_file": str(weather / "dev.tsv")}):
+        with pytest.raises(ValueError, match=r"a finished run \(60 steps\) with"):
+            classification_workflow.train(weather_options(weather_run, **changed))
+        assert contents() == before
+
+    other = tmp_path / "other.tsv"
+    other.write_text("text\tlabel\nwet and cloud\tsun\n")
+    options = weather_options(
+        weather_run,
+        do_train=False,
+        do_eval=True,
+        do_predict=True,
+        eval_file=str(other),
+        predict_file=str(other),
+        eval_batch_size=3,
+    )
+    assert "eval_results-other.txt" in classification_workflow.run(options)
+    assert contents() == before
+    [wrong] = (weather_run / "wrong_examples-other.jsonl").read_text().splitlines()
+    assert json.loads(wrong)["text"] == "wet and cloud"
+    for name in ("predictions-other.jsonl", "test_results-other.tsv"):
+        assert len((weather_run / name).read_text().splitlines()) == 1
+    run = (weather_run / "run.json").read_text()
+    for folder in (tmp_path, weather):
+        assert str(folder) not in (weather_run / "README.md").read_text() + run
+
+
 def test_train_and_evaluate_return_what_they_reached(tmp_path, weather_options):
     options = weather_options(tmp_path, num_train_epochs=1.0)
     assert classification_workflow.train(options)["global_step"] == 3

@@ -400,7 +400,7 @@ def test_several_files_are_trained_on_one_after_the_other(
     stage = run_dir / "stage_1"
     assert bundle.read(rotation.latest(str(stage)), ["global_step"])["global_step"] == 1
     recorded = json.loads((run_dir / "run.json").read_text())["flags"]
-    assert recorded["init_checkpoint"] == str(stage)
+    assert recorded["init_checkpoint"] == "stage_1"
     card = (run_dir / "README.md").read_text()
     trained_on = [line for line in card.splitlines() if line.startswith("| train |")]
     assert [line.split(" | ")[1:3] for line in trained_on] == [

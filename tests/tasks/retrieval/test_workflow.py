@@ -123,11 +123,14 @@ def test_the_run_has_a_model_card_with_what_is_wrong(
     wrong = write("wrong.jsonl", [{"query": "the bee", "passage": "cold water"}])
     run = shutil.copytree(run_dir, tmp_path / "run")
     retrieval_workflow.evaluate(retrieval_options(run, eval_file=wrong))
-    facts = json.loads((run / "model_card.json").read_text())
-    assert facts["num_wrong"] == facts["num_evaluated"] == 1
-    assert facts["wrong_examples"] == [
-        {"text": "the bee", "expected": "cold water", "predicted": "honey and wax"}
-    ]
+    # It is other data than the run's own, so the card stays as it is.
+    assert (run / "README.md").read_text() == text
+    [line] = (run / "wrong_examples-wrong.jsonl").read_text().splitlines()
+    assert json.loads(line) == {
+        "text": "the bee",
+        "expected": "cold water",
+        "predicted": "honey and wax",
+    }
 
 
 def test_the_folder_alone_is_enough_to_rank(run_dir):

@@ -209,8 +209,9 @@ def test_the_folder_holds_all_that_predicting_needs(
         )
     )
     assert "test_f1" not in report
-    tagged = (run_dir / "test_predictions.txt").read_text().split()
-    before = (names_run / "test_predictions.txt").read_text().split()
+    # It is other data than the run's own, so it has a file of its own.
+    tagged = (run_dir / f"test_predictions-{tmp_path.name}.txt").read_text().split()
+    before = (run_dir / "test_predictions.txt").read_text().split()
     tags = {"O", "B-LOC", "I-LOC", "B-PER", "I-PER"}
     kept = [tag for tag in tagged if tag in tags]
     assert kept == [

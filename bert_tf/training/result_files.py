@@ -1,0 +1,236 @@
+"""Names of result files, which say what data the results are about.
+
+A run has one development set and one test set of its own: those of the command that
+trained it or, if that command names none, the first ones that are evaluated or
+predicted. Their results are in eval_results.txt, predictions.jsonl and so on. Results
+on any other data set have its name in theirs, such as eval_results-ax.txt. So an
+evaluation replaces earlier results on the same data only.
+
+data_sets.json records which data set each file is about.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from bert_tf import files
+
+RECORD_FILE = "data_sets.json"
+_RUN_FILE = "run.json"
+_BYTES_PER_READ = 1 << 20
+_DIGITS = 8  # Of a checksum in a file name.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DataSet:
+    """A data set to evaluate or to predict, identified by its name and content."""
+
+    name: str  # Such as "mnli", or the name of a file without its extension.
+    paths: tuple[str, ...] = ()  # Its files. Empty: the name alone identifies it.
+    # Large files are identified by their names and sizes instead of their contents.
+    by_size: bool = False
+    _checksum_of: dict[str, str] = dataclasses.field(
+        default_factory=dict, repr=False, compare=False
+    )
+
+    def sha256(self, path: str) -> str:
+        """Returns the SHA-256 of one of the files, as it was at the first call.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        if path not in self._checksum_of:
+            self._checksum_of[path] = _sha256_of(path)
+        return self._checksum_of[path]
+
+    @functools.cached_property
+    def checksum(self) -> str | None:
+        """SHA-256 of the file, or of the checksums of several; None without files.
+
+        Raises:
+            OSError: a file cannot be read.
+        """
+        if not self.paths:
+            return None
+        if self.by_size:
+            found = [f"{os.path.basename(p)} {files.size(p)}" for p in self.paths]
+        else:
+            found = [self.sha256(path) for path in self.paths]
+        if len(found) == 1 and not self.by_size:
+            return found[0]
+        return hashlib.sha256("\n".join(found).encode("utf-8")).hexdigest()
+
+
+def of_file(path: str, *more_paths: str) -> DataSet:
+    """Returns the data set in a file, named after it.
+
+    Args:
+        path: of the file.
+        *more_paths: other files that the scores depend on, such as a corpus.
+    """
+    return DataSet(name=stem(path), paths=(path, *more_paths))
+
+
+def of_folder(folder: str, *paths: str) -> DataSet:
+    """Returns a data set with files of fixed names, named after its folder."""
+    return DataSet(name=os.path.basename(os.path.abspath(folder)), paths=paths)
+
+
+def stem(path: str) -> str:
+    """Returns the name of a file without its folder and extension."""
+    return os.path.splitext(os.path.basename(path))[0]
+
+
+def suffix_of(
+    run_dir: str, file_name: str, data_set: DataSet, *, is_written: bool = True
+) -> str:
+    """Returns what to add to the names of result files, and records their data set.
+
+    Args:
+        run_dir: folder of the run.
+        file_name: the main file of the results, such as "predictions.jsonl". Files
+            that belong to it get the same suffix; see `with_suffix`.
+        data_set: the data set that the results are about.
+        is_written: False: do not record it, as on all workers but the chief.
+
+    Returns:
+        "" for the run's own data. Otherwise "-NAME", or "-NAME-CHECKSUM" if another
+        data set has the same name.
+
+    Raises:
+        OSError: a file cannot be read or written.
+        ValueError: data_sets.json is damaged.
+    """
+    record = _read(run_dir)
+    own = _own_of(run_dir, file_name, record, data_set)
+    suffix = ""
+    if not _is_same(own, data_set):
+        suffix = "-" + re.sub(r"[^\w.+-]+", "_", data_set.name).strip("_")
+        is_taken = own.get("name") == data_set.name
+        known = record.get(with_suffix(file_name, suffix))
+        if is_taken or (known and not _is_same(known, data_set)):
+            suffix += "-" + _short_checksum(data_set)
+    if is_written:
+        _write(run_dir, record, {with_suffix(file_name, suffix): entry(data_set)})
+    return suffix
+
+
+def with_suffix(file_name: str, suffix: str) -> str:
+    """Returns a file name with a suffix before its extension."""
+    root, extension = os.path.splitext(file_name)
+    return f"{root}{suffix}{extension}"
+
+
+def claim(run_dir: str, data_sets: Mapping[str, DataSet], *, is_new: bool) -> None:
+    """Records the data sets of the command that trains a run as the run's own.
+
+    Args:
+        run_dir: folder of the run.
+        data_sets: by main result file. Their files are not read, and need not exist.
+        is_new: whether the training starts. Otherwise recorded data sets remain.
+
+    Raises:
+        OSError: data_sets.json cannot be read or written.
+        ValueError: data_sets.json is damaged.
+    """
+    record = _read(run_dir)
+    claimed = {
+        name: {"name": data_set.name, "checksum": None}
+        for name, data_set in data_sets.items()
+        if is_new or name not in record
+    }
+    _write(run_dir, record, claimed)
+
+
+def own_name(run_dir: str, file_name: str) -> str | None:
+    """Returns the name of the data set of a result file; None if it is not recorded.
+
+    Raises:
+        OSError: data_sets.json cannot be read.
+        ValueError: data_sets.json is damaged.
+    """
+    return _read(run_dir).get(file_name, {}).get("name")
+
+
+def refuse_other(run_dir: str, file_name: str, data_set: DataSet) -> None:
+    """Raises a ValueError about an evaluation during training on other data."""
+    own = own_name(run_dir, file_name) or "other data"
+    raise ValueError(
+        f"{run_dir} was evaluated on {own}, so evaluations during training cannot use "
+        f"{data_set.name}; use the same data, or another --output_dir."
+    )
+
+
+def _own_of(run_dir, file_name, record, data_set):
+    """Returns the entry of the run's own data; `data_set` itself if there is none."""
+    if file_name in record:
+        return record[file_name]
+    if not files.exists(os.path.join(run_dir, file_name)):
+        return entry(data_set)
+    # Runs of earlier versions have no record. Their flags may name the data.
+    flags = _read_json(os.path.join(run_dir, _RUN_FILE)).get("flags", {})
+    texts = [value for value in flags.values() if isinstance(value, str)]
+    names = {text.lower() for text in texts} | {stem(text) for text in texts}
+    names |= {os.path.basename(os.path.abspath(text)) for text in texts}
+    if data_set.name in names:
+        return entry(data_set)
+    return {"name": None, "checksum": None}
+
+
+def _is_same(entry, data_set):
+    if entry["name"] != data_set.name:
+        return False
+    checksums = {entry["checksum"], data_set.checksum}
+    return None in checksums or len(checksums) == 1
+
+
+def entry(data_set: DataSet) -> dict[str, str | None]:
+    """Returns the record of a data set in a JSON file.
+
+    Raises:
+        OSError: a file of the data set cannot be read.
+    """
+    return {"name": data_set.name, "checksum": data_set.checksum}
+
+
+def _sha256_of(path):
+    digest = hashlib.sha256()
+    with files.open_file(path, "rb") as file:
+        while block := file.read(_BYTES_PER_READ):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _short_checksum(data_set):
+    text = data_set.checksum or hashlib.sha256(data_set.name.encode()).hexdigest()
+    return text[:_DIGITS]
+
+
+def _read(run_dir) -> dict[str, Any]:
+    path = os.path.join(run_dir, RECORD_FILE)
+    record = _read_json(path)
+    for entry in record.values():
+        if not isinstance(entry, dict) or entry.keys() != {"name", "checksum"}:
+            raise ValueError(
+                f"{path} has an entry that is not a name and a checksum: {entry!r:.80}."
+            )
+    return record
+
+
+def _read_json(path):
+    if not files.exists(path):
+        return {}
+    return files.read_json(path, advice="expected the file that a run writes")
+
+
+def _write(run_dir, record, changed):
+    if all(record.get(name) == entry for name, entry in changed.items()):
+        return
+    text = json.dumps(record | changed, indent=2, ensure_ascii=False, sort_keys=True)
+    with files.complete_or_absent(os.path.join(run_dir, RECORD_FILE)) as file:
+        file.write(text + "\n")

@@ -1,0 +1,238 @@
+"""The settings of a run in run.json, and whether a later command may change them.
+
+run.json describes the steps that were trained: the flags of the last ones and, if a
+resumed run had other flags before, those too. It has names of files and folders
+without the folders above them, because a run's folder is what one publishes.
+"""
+
+import dataclasses
+import json
+import os
+import re
+from collections.abc import Collection
+from collections.abc import Mapping
+from typing import Any
+
+from bert_tf import files
+from bert_tf import options as options_module
+from bert_tf.training import result_files
+from bert_tf.training import saving
+
+# Flags that can change when a run resumes without changing what it computes.
+WITHOUT_EFFECT = (
+    "card_examples",
+    "do_train",
+    "do_eval",
+    "do_predict",
+    "dry_run",
+    "eval_batch_size",
+    "iterations_per_loop",
+    "keep_checkpoint_max",
+    "log_every_steps",
+    "output_dir",
+    "predict_batch_size",
+    "save_checkpoints_steps",
+    "worker_hosts",
+    "worker_index",
+)
+# With larger values, a finished run goes on. 0 or none: no limit.
+_LENGTHS = (
+    "early_stopping_evals",
+    "max_train_minutes",
+    "num_train_epochs",
+    "num_train_steps",
+)
+# Groups of options that do not decide which weights a finished run has.
+_GROUPS_WITHOUT_EFFECT = ("devices", "evaluation", "saving")
+# Nor do these. What they name, or what follows from it, is compared instead: the data,
+# the model's configuration, the vocabulary and task.json.
+_COMPARED_OTHERWISE = (
+    "bert_config_file",
+    "config_overrides",
+    "corpus_file",
+    "data_dir",
+    "do_lower_case",
+    "ending_columns",
+    "eval_file",
+    "eval_input_file",
+    "eval_language",
+    "gradient_accumulation_steps",
+    "header",
+    "input_file",
+    "label_column",
+    "label_list",
+    "labels",
+    "model_size",
+    "num_restarts",
+    "objective",
+    "pad_vocabulary",
+    "predict_file",
+    "recompute_layers",
+    "start_column",
+    "sweep",
+    "tag_column",
+    "tag_scheme",
+    "text_b_column",
+    "text_column",
+    "tfds_splits",
+    "train_file",
+    "verbose_logging",
+    "vocab_file",
+    "word_column",
+)
+# Compared by name with runs of earlier versions, which did not record their data.
+_NAMES_OF_TRAINING_DATA = ("data_dir", "input_file", "train_file")
+_PATHS = ("ensemble", "init_checkpoint", "label_list", "retrieve_with", "teacher")
+_HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+
+Differences = dict[str, tuple[Any, Any]]
+
+
+def flags_of(options: options_module.Options) -> dict[str, Any]:
+    """Returns the options by name, as JSON values, paths without their folders."""
+    # Through JSON, so that tuples become lists.
+    return without_folders(json.loads(json.dumps(dataclasses.asdict(options))))
+
+
+def without_folders(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns flags whose paths are replaced by `short_name`."""
+    return {name: _shortened(name, value) for name, value in flags.items()}
+
+
+def short_name(path: str) -> str:
+    """Returns the name of a file or folder without the folders above it.
+
+    The prefix of a checkpoint and the folder best/ keep the folder that contains them,
+    which says what they are. Names of models on a hub remain: they are not paths.
+
+    Example:
+        >>> short_name("/models/uncased/bert_model.ckpt"), short_name("/data/dev.tsv")
+        ('uncased/bert_model.ckpt', 'dev.tsv')
+    """
+    if _HUB_NAME.fullmatch(path) and not files.exists(path) and ".ckpt" not in path:
+        return path
+    folder, name = os.path.split(path.rstrip("/"))
+    if "model.ckpt" in name or name.endswith(".ckpt") or name == "best":
+        return "/".join(filter(None, (os.path.basename(folder), name)))
+    return name
+
+
+def differences(recorded: Mapping[str, Any], options: Any) -> Differences:
+    """Returns {flag: (recorded, now)} of the flags that change what a run computes.
+
+    Args:
+        recorded: "flags" in run.json. A flag that an older version did not have counts
+            as having its default value. Empty: the flags are not known.
+        options: of the command that resumes the run.
+    """
+    if not recorded:
+        return {}
+    before = _defaults(options) | without_folders(recorded)
+    return differing(before, flags_of(options), ignored=WITHOUT_EFFECT)
+
+
+def differing(
+    before: Mapping[str, Any], after: Mapping[str, Any], ignored: Collection[str] = ()
+) -> Differences:
+    """Returns {name: (before, after)} of the values in which two dicts differ."""
+    names = sorted((before.keys() | after.keys()) - set(ignored))
+    pairs = {name: (before.get(name), after.get(name)) for name in names}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def is_longer(found: Differences) -> bool:
+    """Returns whether flags with differences ask for a longer run."""
+    pairs = [found[name] for name in _LENGTHS if name in found]
+    return any(not before or not now or now > before for before, now in pairs)
+
+
+def contradictions(found: Differences, options: Any, *, has_data: bool) -> Differences:
+    """Returns the differences that would need other weights than a finished run's.
+
+    Args:
+        found: returned by `differences`.
+        options: of the command.
+        has_data: whether run.json records the training data, which is compared then.
+    """
+    groups = {d.name: d.group for d in options_module.declarations(type(options))}
+    ignored = set(_COMPARED_OTHERWISE)
+    if not has_data:
+        ignored -= set(_NAMES_OF_TRAINING_DATA)
+    return {
+        name: pair
+        for name, pair in found.items()
+        if name not in ignored
+        and (name == "dtype" or groups.get(name) not in _GROUPS_WITHOUT_EFFECT)
+    }
+
+
+def refuse(run_dir: str, step: int, found: Differences) -> None:
+    """Raises a ValueError about a finished run that other settings were given for."""
+    before = ", ".join(f"{name} {_shown(pair[0])}" for name, pair in found.items())
+    now = ", ".join(f"{name} {_shown(pair[1])}" for name, pair in found.items())
+    raise ValueError(
+        f"{run_dir} contains a finished run ({step} steps) with {before}; this command "
+        f"has {now}. Choose another --output_dir to train with these settings, or omit "
+        "--do_train to use the run as it is."
+    )
+
+
+def differing_data(
+    recorded: Mapping[str, Any] | None, data_set: result_files.DataSet | None
+) -> Differences:
+    """Returns {"training data": (recorded, now)} if they differ.
+
+    Args:
+        recorded: "training_data" in run.json.
+        data_set: of the command that resumes the run.
+    """
+    if recorded is None or data_set is None:
+        return {}
+    before, now = recorded["name"], data_set.name
+    if recorded["checksum"] != data_set.checksum:
+        now += " (other content)" if now == before else ""
+    elif data_set.checksum is not None or before == now:
+        return {}
+    return {"training data": (before, now)}
+
+
+def check_best(run_dir: str, found: Differences, options: Any) -> None:
+    """Raises a ValueError if another score would select best/ than before.
+
+    Args:
+        run_dir: folder of the run.
+        found: returned by `differences`.
+        options: of the command that resumes the run.
+    """
+    is_selected = files.exists(os.path.join(run_dir, saving.BEST_FOLDER))
+    if "best_metric" in found and options.eval_every_steps and is_selected:
+        before, now = found["best_metric"]
+        raise ValueError(
+            f"{run_dir}: the checkpoint in best/ was selected by {before}, not {now}; "
+            f"use --best_metric={before}, or another --output_dir."
+        )
+
+
+def _shown(value):
+    if isinstance(value, list):
+        return ",".join(map(str, value)) or "none"
+    return "none" if value is None else str(value)
+
+
+def _shortened(name, value):
+    is_path = name.endswith(("_file", "_dir")) or name in _PATHS
+    if not is_path or not value:
+        return value
+    if isinstance(value, str):
+        return ",".join(short_name(part) for part in value.split(","))
+    return [short_name(part) for part in value]
+
+
+def _defaults(options):
+    """Returns {name: default} of a record's fields that have a default."""
+    found = {
+        field.name: field.default
+        for field in dataclasses.fields(options)
+        if field.default is not dataclasses.MISSING
+    }
+    return json.loads(json.dumps(found))

@@ -1,0 +1,197 @@
+"""A finished run refuses other settings, and run.json describes what was trained."""
+
+import dataclasses
+import json
+
+import pytest
+
+from bert_tf.modeling import config as config_module
+from bert_tf.tasks.classification import options as classification_options
+from bert_tf.training import result_files
+from bert_tf.training import run_folder
+from bert_tf.training import run_settings
+
+CONFIG = config_module.BertConfig.named("bert-tiny")
+
+
+@pytest.fixture
+def options(tmp_path):
+    return classification_options.RunClassifierOptions(
+        output_dir=str(tmp_path / "run"),
+        init_checkpoint="/models/uncased/bert_model.ckpt",
+        train_file="/data/train.tsv",
+        eval_file="/data/dev.tsv",
+        do_train=True,
+    )
+
+
+@pytest.fixture
+def data(tmp_path):
+    """Writes the training data, and returns its data set."""
+
+    def data(text="text\tlabel\n", name="train.tsv"):
+        (tmp_path / name).write_text(text)
+        return result_files.of_file(str(tmp_path / name))
+
+    return data
+
+
+@pytest.fixture
+def folder(options, data):
+    """A finished run of 60 steps."""
+    folder = run_folder.RunFolder(options.output_dir)
+    write(folder, options, data())
+    folder.mark_finished(60)
+    return folder
+
+
+def write(folder, options, training_data, step=0):
+    folder.write_settings(
+        task={"task": "classification"},
+        config=CONFIG,
+        vocabulary=None,
+        options=options,
+        training_data=training_data,
+        step=step,
+    )
+
+
+def check(folder, options, training_data, **values):
+    given = {"step": 60, "has_steps_left": False} | values
+    folder.check_same_run(CONFIG, options, training_data=training_data, **given)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"eval_batch_size": 99, "do_eval": True, "eval_file": "other.tsv"},
+        {"train_file": "/moved/train.tsv"},  # The content is the same.
+        {"init_checkpoint": "/moved/uncased/bert_model.ckpt"},
+        {"device": "cpu", "save_checkpoints_steps": 7, "card_examples": True},
+    ],
+)
+def test_a_finished_run_accepts_the_same_settings(folder, options, data, changed):
+    check(folder, dataclasses.replace(options, **changed), data())
+
+
+@pytest.mark.parametrize(
+    "changed, before, now",
+    [
+        ({"learning_rate": 1e-4}, "learning_rate 5e-05", "learning_rate 0.0001"),
+        ({"random_seed": 7}, "random_seed 12345", "random_seed 7"),
+        ({"num_train_epochs": 2.0}, "num_train_epochs 3.0", "num_train_epochs 2.0"),
+        ({"train_batch_size": 64}, "train_batch_size 32", "train_batch_size 64"),
+        ({"dtype": "mixed_bfloat16"}, "dtype float32", "dtype mixed_bfloat16"),
+        ({"frozen_layers": "1"}, "frozen_layers none", "frozen_layers 1"),
+        (
+            {"init_checkpoint": "bert-base-cased"},
+            "init_checkpoint uncased/bert_model.ckpt",
+            "init_checkpoint bert-base-cased",
+        ),
+    ],
+)
+def test_a_finished_run_refuses_other_settings(
+    folder, options, data, changed, before, now
+):
+    with pytest.raises(ValueError, match="another --output_dir") as error:
+        check(folder, dataclasses.replace(options, **changed), data())
+    assert f"contains a finished run (60 steps) with {before}; " in str(error.value)
+    assert f"this command has {now}. " in str(error.value)
+
+
+def test_other_dropout_is_logged(folder, options, caplog):
+    config = dataclasses.replace(CONFIG, hidden_dropout_prob=0.0)
+    folder.check_same_run(config, options, step=60, has_steps_left=False)
+    assert "hidden_dropout_prob was 0.1, now 0.0" in caplog.text
+
+
+@pytest.mark.parametrize("has_steps_left", [False, True])
+def test_a_run_refuses_other_training_data(folder, options, data, has_steps_left):
+    step = 30 if has_steps_left else 60
+    for other in (data("text\tlabel\nwet\train\n"), data("1", name="more.tsv")):
+        with pytest.raises(ValueError, match=r"(content|more)"):
+            check(folder, options, other, step=step, has_steps_left=has_steps_left)
+
+
+@pytest.mark.parametrize(
+    "changed, is_accepted",
+    [
+        ({"num_train_epochs": 6.0}, True),
+        ({"num_train_epochs": 6.0, "learning_rate": 1e-4}, True),
+        # There are more steps, but not because a longer run was asked for.
+        ({"train_batch_size": 16}, False),
+    ],
+)
+def test_a_finished_run_can_be_made_longer(folder, options, data, changed, is_accepted):
+    longer = dataclasses.replace(options, **changed)
+    if is_accepted:
+        check(folder, longer, data(), has_steps_left=True)
+    else:
+        with pytest.raises(ValueError, match="train_batch_size 32"):
+            check(folder, longer, data(), has_steps_left=True)
+
+
+def test_a_run_without_recorded_data_compares_the_name(folder, options, data):
+    path = f"{folder.path}/run.json"
+    with open(path) as file:
+        run = json.load(file)
+    with open(path, "w") as file:
+        json.dump({"flags": run["flags"] | {"train_file": "/old/train.tsv"}}, file)
+    check(folder, options, data())
+    other = dataclasses.replace(options, train_file="/data/more.tsv")
+    with pytest.raises(ValueError, match=r"train_file train\.tsv; .* more\.tsv"):
+        check(folder, other, data())
+
+
+def test_run_json_has_no_folders_and_the_settings_of_all_steps(folder, options, data):
+    first = dataclasses.replace(options, learning_rate=1e-4)
+    write(folder, first, data())  # Trained anew, from step 0.
+    assert folder.earlier_settings() == []
+    write(folder, options, data(), step=20)
+    write(folder, options, data(), step=40)
+    assert folder.earlier_settings() == [
+        {"until_step": 20, "flags": {"learning_rate": 1e-4}}
+    ]
+    with open(f"{folder.path}/run.json") as file:
+        text = file.read()
+    assert "/data" not in text
+    assert "/models" not in text
+    assert json.loads(text)["flags"]["train_file"] == "train.tsv"
+
+
+def test_best_keeps_the_score_that_selected_it(folder, options, data, tmp_path):
+    accuracy, loss = (
+        dataclasses.replace(options, eval_every_steps=5, best_metric=f"eval_{name}")
+        for name in ("accuracy", "loss")
+    )
+    write(folder, accuracy, data())
+    check(folder, loss, data(), step=10, has_steps_left=True)  # No best/ yet.
+    (tmp_path / "run" / "best").mkdir()
+    with pytest.raises(ValueError, match="was selected by eval_accuracy, not eval_los"):
+        check(folder, loss, data(), step=10, has_steps_left=True)
+
+
+def test_evaluations_of_one_training_use_one_data_set(folder):
+    dev, other = (result_files.DataSet(name=name) for name in ("dev", "other"))
+    folder.claim_results({"eval_results.txt": dev}, is_new=True)
+    folder.check_own_evaluation(dev)
+    with pytest.raises(ValueError, match=r"evaluated on dev, so .* cannot use other"):
+        folder.check_own_evaluation(other)
+
+
+@pytest.mark.parametrize(
+    "path, name",
+    [
+        ("/data/dev.tsv", "dev.tsv"),
+        ("/models/uncased/bert_model.ckpt", "uncased/bert_model.ckpt"),
+        ("/runs/a/model.ckpt-100", "a/model.ckpt-100"),
+        ("/runs/a/best/", "a/best"),
+        ("/runs/a/", "a"),
+        ("google-bert/bert-base-uncased", "google-bert/bert-base-uncased"),
+        ("bert-base-uncased", "bert-base-uncased"),
+    ],
+)
+def test_a_short_name_has_no_folders_that_do_not_matter(path, name):
+    assert run_settings.short_name(path) == name
+    assert run_settings.short_name(name) == name
