@@ -36,6 +36,8 @@ class RunSetup:
     # this run does not read.
     data_sets: Mapping[str, result_files.DataSet]
     predictions_file: str = "predictions.jsonl"  # The main file of predictions.
+    # Whether "dev" is a part of the training file that is not trained on.
+    is_held_out: bool = False
 
     def data_file(self, part: str, path: str, num_examples: int) -> model_card.DataFile:
         """Returns the record of a file of the run; see `model_card.data_file`."""

@@ -161,6 +161,11 @@ def create_trainer(
     for name in options.sets_to_read:
         # Now, because the file may change before the end of the training.
         _ = setup.data_sets[name].checksum
+    if options.evaluates and not setup.is_held_out:
+        run_folder.RunFolder(options.output_dir).warn_if_trained_on(
+            setup.data_sets["dev"],
+            setup.data_sets["train"] if options.trains else None,
+        )
     if options.do_train and options.eval_every_steps:
         selection.check_metric(options.best_metric, score_names())
     trainer = loop.Trainer(

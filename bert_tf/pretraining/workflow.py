@@ -162,6 +162,11 @@ class Pretraining:
         )
         if self.trainer.resumed:
             self._check_same_vocabulary()
+        if options.do_eval or (options.do_train and options.eval_every_steps):
+            self.trainer.folder.warn_if_trained_on(
+                self._evaluation_data(),
+                _data_set(options.input_file, self.records) if trains else None,
+            )
         if options.do_eval:
             distribution.check_batch_size(
                 "eval_batch_size", options.eval_batch_size, self.trainer.strategy

@@ -198,6 +198,17 @@ def entry(data_set: DataSet) -> dict[str, str | None]:
     return {"name": data_set.name, "checksum": data_set.checksum}
 
 
+def has_same_content(entry: Mapping[str, Any], data_set: DataSet) -> bool:
+    """Returns whether a data set has the content that a record says.
+
+    The checksums decide, and the names if neither has one. Source of the record:
+    `entry`.
+    """
+    if entry["checksum"] is None and data_set.checksum is None:
+        return entry["name"] == data_set.name
+    return entry["checksum"] == data_set.checksum
+
+
 def _sha256_of(path):
     digest = hashlib.sha256()
     with files.open_file(path, "rb") as file:

@@ -45,6 +45,16 @@ def test_csv_in_scores_and_predictions_out(classify, tmp_path):
     )
     assert result.exit_code == 0, result.stderr
     assert "eval_accuracy = " in result.stdout
+    assert "The evaluation uses the training data" in result.stderr
+    (tmp_path / "copy.csv").write_text((tmp_path / "all.csv").read_text())
+    (tmp_path / "other.csv").write_text("text,label\nwet,rain\ndry,sun\n")
+    again = {"do_train": None, "bert_config_file": None, "vocab_file": None}
+    for name, is_seen in (("copy.csv", True), ("other.csv", False)):
+        result = classify(
+            **again, train_file=None, do_eval="true", eval_file=tmp_path / name
+        )
+        assert result.exit_code == 0, result.stderr
+        assert ("The evaluation uses the training data" in result.stderr) == is_seen
     lines = (tmp_path / "run" / "predictions.jsonl").read_text().splitlines()
     assert [json.loads(line)["id"] for line in lines] == ["c", "d"]
     assert "Traceback" not in result.stderr
@@ -66,6 +76,7 @@ def test_one_table_is_divided_into_training_and_evaluation(classify, tmp_path):
     assert result.exit_code == 0, result.stderr
     task = json.loads((tmp_path / "run" / "task.json").read_text())
     assert (task["validation_split"], task["validation_seed"]) == (0.25, 7)
+    assert "The evaluation uses the training data" not in result.stderr
     classes = (tmp_path / "run" / "eval_classes.txt").read_text()
     assert classes in result.stdout
     rows = [line.split() for line in classes.splitlines()[1:4]]

@@ -37,6 +37,7 @@ def tag(run_tool, arguments):
 
 def test_a_folder_of_tagged_words_in_scores_and_predictions_out(tag, tmp_path):
     result = tag(do_eval="true", do_predict="true")
+    assert "The evaluation uses the training data" in result.stderr
     assert result.exit_code == 0, result.stderr
     assert "eval_f1 = " in result.stdout
     assert "test_f1 = " in result.stdout

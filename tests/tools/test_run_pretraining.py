@@ -66,6 +66,7 @@ def test_training_and_evaluating_leave_a_whole_run_folder(pretrain, golden, tmp_
         vocab_file=golden / "vocab.txt",
     )
     assert done.exit_code == 0, done.stderr
+    assert "The evaluation uses the training data" in done.stderr
     run = tmp_path / "run"
     names = {path.name for path in run.iterdir()}
     assert {

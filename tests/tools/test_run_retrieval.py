@@ -55,6 +55,7 @@ def test_a_run_reports_scores_and_writes_rankings(retrieve, tmp_path):
     assert result.exit_code == 0, result.stderr
     assert "Trained to step 2" in result.stdout
     assert "eval_recall_at_2 = " in result.stdout
+    assert "The evaluation uses the training data" in result.stderr
     lines = (tmp_path / "run" / "predictions.jsonl").read_text().splitlines()
     records = [json.loads(line) for line in lines]
     assert [record["id"] for record in records] == ["a", "b"]

@@ -55,6 +55,7 @@ def test_questions_in_scores_and_answers_out(answer, tmp_path):
         do_predict="true", do_eval="true", predict_file=tmp_path / "quiz.json"
     )
     assert result.exit_code == 0, result.stderr
+    assert "The evaluation uses the training data" in result.stderr
     assert "eval_f1 = " in result.stdout
     assert "Num split examples = 1" in result.stderr
     assert list(json.loads((tmp_path / "run" / "predictions.json").read_text())) == [

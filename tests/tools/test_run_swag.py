@@ -47,6 +47,7 @@ def test_a_table_in_scores_and_predictions_out(choose, tmp_path):
     )
     assert result.exit_code == 0, result.stderr
     assert "Trained to step 2" in result.stdout
+    assert "The evaluation uses the training data" in result.stderr
     assert "eval_accuracy = " in result.stdout
     lines = (tmp_path / "run" / "predictions.jsonl").read_text().splitlines()
     [answer] = [json.loads(line) for line in lines]

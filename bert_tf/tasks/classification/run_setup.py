@@ -59,6 +59,7 @@ def prepare(
         processor=data.processor,
         task_name=data.task_name,
         data_sets=_data_sets(options, data.processor),
+        is_held_out=options.validation_split > 0,
     )
     _check_head(options, setup)
     fine_tuning_run_setup.check(setup, options, longest_sequence=task.max_seq_length)

@@ -89,6 +89,7 @@ def write_table(
     probabilities: np.ndarray,
     *,
     header: Sequence[str] = (),
+    suffix: str = "",
 ) -> str:
     """Writes `predictions.csv`, the input with its answers; returns its path.
 
@@ -98,6 +99,7 @@ def write_table(
         examples: N examples with C endings each.
         probabilities: float32 [N, C].
         header: names of the columns of a file without a header line.
+        suffix: added to the file name; see `result_files.suffix_of`.
 
     Raises:
         OSError: a file cannot be read or written.
@@ -113,7 +115,7 @@ def write_table(
             }
         )
     return answer_tables.write(
-        os.path.join(output_dir, OWN_TABLE_FILE),
+        os.path.join(output_dir, result_files.with_suffix(OWN_TABLE_FILE, suffix)),
         input_path,
         answers,
         names=list(answers[0]),

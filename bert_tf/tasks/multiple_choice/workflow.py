@@ -131,13 +131,14 @@ class MultipleChoice:
         )
         outputs = evaluation.predict(self._source("test"), keys=("probabilities",))
         self.trainer.folder.create()
+        suffix = self.trainer.folder.suffix_of(
+            self.setup.predictions_file, self.setup.data_sets["test"]
+        )
         paths = predictions.write_predictions(
             self.options.output_dir,
             self.examples["test"],
             outputs["probabilities"],
-            suffix=self.trainer.folder.suffix_of(
-                self.setup.predictions_file, self.setup.data_sets["test"]
-            ),
+            suffix=suffix,
         )
         if self.options.predict_file is not None:
             paths.append(
@@ -147,6 +148,7 @@ class MultipleChoice:
                     self.examples["test"],
                     outputs["probabilities"],
                     header=self.setup.task.header,
+                    suffix=suffix,
                 )
             )
         return [f"Predictions are in {' and '.join(paths)}."]
