@@ -162,7 +162,8 @@ def create_trainer(
         # Now, because the file may change before the end of the training.
         _ = setup.data_sets[name].checksum
     if options.evaluates and not setup.is_held_out:
-        run_folder.RunFolder(options.output_dir).warn_if_trained_on(
+        result_files.warn_if_trained_on(
+            options.output_dir,
             setup.data_sets["dev"],
             setup.data_sets["train"] if options.trains else None,
         )

@@ -163,7 +163,8 @@ class Pretraining:
         if self.trainer.resumed:
             self._check_same_vocabulary()
         if options.do_eval or (options.do_train and options.eval_every_steps):
-            self.trainer.folder.warn_if_trained_on(
+            result_files.warn_if_trained_on(
+                options.output_dir,
                 self._evaluation_data(),
                 _data_set(options.input_file, self.records) if trains else None,
             )

@@ -13,12 +13,15 @@ import dataclasses
 import functools
 import hashlib
 import json
+import logging
 import os
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from bert_tf import files
+
+logger = logging.getLogger(__name__)
 
 RECORD_FILE = "data_sets.json"
 _RUN_FILE = "run.json"
@@ -198,15 +201,35 @@ def entry(data_set: DataSet) -> dict[str, str | None]:
     return {"name": data_set.name, "checksum": data_set.checksum}
 
 
-def has_same_content(entry: Mapping[str, Any], data_set: DataSet) -> bool:
-    """Returns whether a data set has the content that a record says.
+def warn_if_trained_on(
+    run_dir: str, data_set: DataSet, training_data: DataSet | None = None
+) -> None:
+    """Logs a warning if the data to evaluate is the training data of a run.
 
-    The checksums decide, and the names if neither has one. Source of the record:
-    `entry`.
+    Checksums decide, and names if neither has one.
+
+    Args:
+        run_dir: folder of the run.
+        data_set: to evaluate.
+        training_data: of this command. None: what the run was trained on.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: run.json is damaged.
     """
-    if entry["checksum"] is None and data_set.checksum is None:
-        return entry["name"] == data_set.name
-    return entry["checksum"] == data_set.checksum
+    trained = training_data and entry(training_data)
+    trained = trained or _read_json(os.path.join(run_dir, _RUN_FILE)).get(
+        "training_data"
+    )
+    if not trained or trained["checksum"] != data_set.checksum:
+        return
+    if trained["checksum"] is None and trained["name"] != data_set.name:
+        return
+    logger.warning(
+        "The evaluation uses the training data (%s): the scores do not show how well "
+        "the model does on new inputs.",
+        ", ".join(data_set.paths) or data_set.name,
+    )
 
 
 def _sha256_of(path):

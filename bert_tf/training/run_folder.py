@@ -348,26 +348,6 @@ class RunFolder:
             self.path, file_name, data_set, is_written=self._is_written
         )
 
-    def warn_if_trained_on(
-        self,
-        data_set: result_files.DataSet,
-        training_data: result_files.DataSet | None = None,
-    ) -> None:
-        """Logs a warning if the data to evaluate was trained on.
-
-        Args:
-            data_set: to evaluate.
-            training_data: of this command. None: that of the run.
-        """
-        trained = training_data and result_files.entry(training_data)
-        trained = trained or self._read_run().get("training_data")
-        if trained and result_files.has_same_content(trained, data_set):
-            logger.warning(
-                "The evaluation uses the training data (%s): the scores do not show "
-                "how well the model does on new inputs.",
-                ", ".join(data_set.paths) or data_set.name,
-            )
-
     def write_eval_results(
         self,
         results: Mapping[str, float],
