@@ -37,7 +37,7 @@ HELP_FLAGS = ("-h", "--help", "-help", "--helpfull", "--helpshort")
 class _ReplacedFlag:
     """A flag of the 2018 release that no longer exists."""
 
-    without_effect: bool | str | None  # The value that asks for what we do anyway.
+    without_effect: bool | str | None  # Value that requests what we do anyway.
     advice: str  # For all other values: what to type instead.
 
 
@@ -72,7 +72,7 @@ _REPLACED_FLAGS = {
         "released model",
     ),
 }
-# Spellings of the programs that a tool stands in for, here SQuAD's evaluate-v2.0.py.
+# Flag spellings of programs that a tool replaces, here SQuAD's evaluate-v2.0.py.
 ALIASES = {"na-prob-thresh": "na_prob_thresh"}
 
 
@@ -147,10 +147,10 @@ def run(
 
 
 def _open_closed_streams() -> None:
-    """Opens a standard stream that the caller closed (`2>&-`), to write nowhere.
+    """Redirects standard streams that the caller closed (`2>&-`) to the null device.
 
-    Otherwise the next file that is opened, such as a checkpoint, gets its descriptor,
-    and what C++ code writes to standard error.
+    Otherwise the next file that is opened, such as a checkpoint, gets that descriptor
+    and receives what C++ code writes to standard error.
     """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
@@ -259,7 +259,7 @@ def _define(declared: Iterable[options_module.Declaration]) -> flags.FlagValues:
 def _check_replaced_flags(
     flag_values: flags.FlagValues, declared: Mapping[str, options_module.Declaration]
 ) -> None:
-    """Refuses flags of 2018 that ask for something that other flags do now."""
+    """Refuses 2018 flags that ask for something that is now done by other flags."""
     for name, replaced in _REPLACED_FLAGS.items():
         flag = flag_values[name]
         if (

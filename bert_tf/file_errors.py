@@ -62,8 +62,8 @@ def decoded_lines(lines: Iterable[bytes | str], name: object) -> Iterator[str]:
         name: source of the lines, for the error message.
 
     Raises:
-        ValueError: the text is UTF-16, or a line is not UTF-8. The message has `name`
-            and the line's number.
+        ValueError: the text is UTF-16, or a line is not UTF-8. The message contains
+            `name` and the line's number.
     """
     for number, line in enumerate(lines, start=1):
         if isinstance(line, str):
@@ -85,7 +85,7 @@ def decoded_lines(lines: Iterable[bytes | str], name: object) -> Iterator[str]:
 def _check_not_utf_16(line: bytes, name: object) -> None:
     """Raises ValueError if the first line of a text is UTF-16 or UTF-32.
 
-    Such texts begin with a byte order mark, or have zeros between their letters.
+    Such texts begin with a byte order mark, or have zero bytes between their letters.
     """
     has_mark = line.startswith((b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff"))
     if not has_mark and line.count(0) * 3 < len(line.rstrip(b"\n")) + 1:

@@ -24,7 +24,7 @@ from bert_tf import file_errors
 AnyPath = str | os.PathLike[str]
 # Suffix of the files beside TFRecord files. Globs such as `tf_examples*` skip them.
 SIDE_FILE_SUFFIX = ".index.npz"
-# What can be wrong with a disk.
+# Errors that a disk can cause.
 _WRITE_ERRORS = (
     errno.ENOSPC,
     errno.EDQUOT,
@@ -175,7 +175,7 @@ def complete_or_absent_path(path: AnyPath) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _kept_from_removal(temporary: str, path: str) -> Iterator[None]:
-    """Locks a temporary file, so that it is not taken for a leftover."""
+    """Locks a temporary file, so that it is not mistaken for a leftover."""
     if is_remote(temporary) or sys.platform == "win32":
         yield
         return
@@ -227,7 +227,7 @@ def _remove_unless_locked(path: str) -> None:
 
 
 def reason_of(error: BaseException) -> str:
-    """Returns why a write failed, in the system's words if a library quotes them.
+    """Returns why a write failed: the system's own message if a library quotes it.
 
     TensorFlow, HDF5 and others wrap "No space left on device" into their internals.
     """

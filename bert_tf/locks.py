@@ -1,4 +1,4 @@
-"""Locks on outputs: of two processes that would write the same one, the second stops.
+"""Locks on outputs: if two processes would write the same one, the second stops.
 
 A lock is a kernel lock (flock) on a small hidden file, in or beside the output. The
 kernel releases it when the process ends for any reason, and a clean end also removes
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 # The file in a locked folder.
 LOCK_FILE = ".lock"
-# A worker process may outlive a killed process for a moment, and its lock with it.
+# After a process is killed, its worker processes may hold the lock a moment longer.
 _GRACE_SECONDS = 2.0
 _POLL_SECONDS = 0.1
 
@@ -65,10 +65,10 @@ def output_folder(path: files.AnyPath, *, flag: str = "output_dir") -> Iterator[
 def output_file(
     path: files.AnyPath, *, flag: str = "output_file", waits: bool = False
 ) -> Iterator[None]:
-    """Locks a file during the block, and removes its leftovers of killed processes.
+    """Locks a file during the block, and removes what killed writers left of it.
 
-    The file of the lock is beside it. A folder that is replaced as a whole, such as an
-    export, is locked like a file.
+    The lock file is beside it. A folder that is replaced as a whole, such as an export,
+    is locked like a file.
 
     Args:
         path: the file. Missing parent folders are created. Devices and pipes are not
@@ -111,17 +111,17 @@ def _locked(
         try:
             yield
         finally:
-            # Before the lock ends: afterwards the file may be that of another process.
+            # Before the lock is released: later, the file may be another process's.
             with contextlib.suppress(OSError):
                 os.remove(lock_file)
 
 
 def _acquired(lock_file: str, path: str, flag: str, waits: bool) -> IO[Any]:
-    """Returns the open and locked file of a lock."""
+    """Returns the lock file, open and locked."""
     deadline = time.monotonic() + _GRACE_SECONDS
     is_logged = False
     while True:
-        # Not "w": this would delete what the process that has the lock wrote.
+        # Not "w": this would erase what the holder of the lock wrote.
         file = _opened(lock_file, path)
         is_locked = files.try_lock(file)
         if is_locked is None:
@@ -131,7 +131,7 @@ def _acquired(lock_file: str, path: str, flag: str, waits: bool) -> IO[Any]:
                 path,
             )
             return file
-        # The process that had the lock may have removed the file meanwhile.
+        # The previous holder may have removed the file in the meantime.
         if is_locked and _is_still_there(file, lock_file):
             _describe_this_process(file)
             return file
@@ -167,19 +167,19 @@ def _is_still_there(file: IO[Any], lock_file: str) -> bool:
 
 
 def _describe_this_process(file: IO[Any]) -> None:
-    """Writes into the file of a lock who has it, for the messages of others."""
+    """Writes into a lock file who holds it, for the messages of other processes."""
     holder = {
         "pid": os.getpid(),
         "host": socket.gethostname(),
         "since": time.strftime("%Y-%m-%d %H:%M:%S %z"),
     }
-    with contextlib.suppress(OSError):  # On a full disk the lock holds all the same.
+    with contextlib.suppress(OSError):  # The lock also works on a full disk.
         os.truncate(file.fileno(), 0)
         os.write(file.fileno(), json.dumps(holder).encode())
 
 
 def _holder(lock_file: str) -> str:
-    """Returns who has a lock, in words."""
+    """Returns a description of the process that holds a lock."""
     try:
         with files.open_file(lock_file) as file:
             holder = json.load(file)
@@ -192,7 +192,7 @@ def _holder(lock_file: str) -> str:
 
 
 def _missing_folders(path: str) -> list[str]:
-    """Returns a folder and its parents as far as they do not exist, deepest first."""
+    """Returns a folder and its parents if they do not exist, deepest first."""
     missing = []
     path = os.path.abspath(path)
     while not os.path.lexists(path):

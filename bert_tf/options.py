@@ -40,7 +40,7 @@ GROUPS = (
 
 
 class Implicit:
-    """Base of defaults that differ from an equal value that a user gave."""
+    """Base class of defaults that are distinct from an equal value given by a user."""
 
 
 class _ImplicitInt(int, Implicit):
@@ -54,8 +54,8 @@ class _ImplicitFloat(float, Implicit):
 def implicit(number: Any) -> Any:
     """Returns a default, an int or a float, that `is_given` recognizes.
 
-    Use it where a recorded value wins over the default, but not over a flag, even if
-    the flag has the value of the default.
+    Use it where a recorded value overrides the default, but not a given flag, even if
+    the flag's value equals the default.
     """
     kinds = {int: _ImplicitInt, float: _ImplicitFloat}
     return kinds[type(number)](number)

@@ -26,7 +26,7 @@ class Progress(Protocol):
             done: amount done so far, in `unit`. It never decreases within a stage.
             total: amount of the whole stage, or None if it is unknown.
             unit: what is counted, in the plural: "steps", "examples", "MB". Empty for
-                parts of different sizes, whose number per second says nothing.
+                parts of different sizes, for which a rate is meaningless.
             values: latest numbers to show, such as the loss.
         """
 

@@ -2,13 +2,14 @@
 
 TF_CPP_MIN_LOG_LEVEL says which of its messages TensorFlow shows, but its libraries log
 a few lines (oneDNN, CUDA) before they read it. `hidden` applies the level to these
-lines, too. Only the command line uses it: the library changes nothing in the process.
+lines, too. Only the command line uses it; the library itself leaves the process
+unchanged.
 
 While TensorFlow is imported, file descriptor 2 is a pipe to a small process that passes
 everything else on at once: warnings of Python, of other threads and of other libraries.
-If the import fails, the process writes the hidden lines as well. It is a process of its
-own, because TensorFlow aborts on a processor that it was not built for, and the reason
-is in these lines.
+If the import fails, the process writes the hidden lines as well. It is a separate
+process because TensorFlow aborts on a processor that it was not built for, and these
+lines contain the reason.
 """
 
 import contextlib
@@ -96,7 +97,7 @@ def _filtered() -> Iterator[None]:
         os.close(shown)
         yield
         return
-    assert relay.stdin is not None  # Because of PIPE.
+    assert relay.stdin is not None  # Because stdin is a pipe.
     os.dup2(relay.stdin.fileno(), 2)
     has_failed = False
     try:

@@ -12,7 +12,7 @@ from typing import TextIO
 from bert_tf import progress as progress_module
 
 SECONDS_BETWEEN_LINES = 10.0
-# A rate over less time says nothing.
+# A rate over less time is meaningless.
 _SECONDS_FOR_RATE = 1.0
 _COUNT = "{n_fmt}/{total_fmt}{unit} "
 _BAR = "{l_bar}{bar}| "  # On a terminal.

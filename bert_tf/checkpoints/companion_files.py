@@ -36,8 +36,8 @@ def read_vocabulary(folder: str) -> vocabulary_module.Vocabulary | None:
     """Returns the vocabulary in a folder, or None if it has none.
 
     Raises:
-        ValueError: the file is not a valid vocabulary, or not the one whose fingerprint
-            is in the folder's task.json. (Older files have none.)
+        ValueError: the file is not a valid vocabulary, or its fingerprint differs from
+            the one in the folder's task.json. (Older files have none.)
     """
     path = os.path.join(folder, VOCAB_FILE)
     if not files.exists(path):

@@ -124,7 +124,8 @@ def open_source(
         path: a checkpoint's prefix, a file, a folder, or the name of a released model
             such as "bert-base-uncased", which is downloaded unless a file of that name
             exists. The name of a model on Hugging Face's hub, such as
-            "google-bert/bert-base-uncased", means its copy in the hub's local cache.
+            "google-bert/bert-base-uncased", refers to its copy in the hub's local
+            cache.
         format_name: a key of `FORMATS`; None detects the format.
         progress: reports a download.
 
@@ -175,7 +176,7 @@ def _open_released(
 
 
 def without_trailing_slash(path: str | os.PathLike[str]) -> str:
-    """Returns a path as text without slashes at its end."""
+    """Returns a path as a string without trailing slashes."""
     path = os.fspath(path)
     return path.rstrip("/") or path
 

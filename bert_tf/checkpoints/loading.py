@@ -37,7 +37,7 @@ class LoadReport:
     missing: tuple[str, ...]  # Weights not in the checkpoint; they keep their values.
     left_over: tuple[str, ...]  # Tensors of the checkpoint that the model lacks.
     optimizer: tuple[str, ...]  # Slots and counters, which are never loaded here.
-    # Sentences about what is computed differently here: from texts or from ids.
+    # Sentences about computations that differ here, from texts or from ids.
     differences: tuple[str, ...] = ()
 
     def __str__(self) -> str:

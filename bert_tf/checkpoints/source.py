@@ -32,7 +32,7 @@ class Source:
     ]
     head: checkpoint_heads.Head
     config: config_module.BertConfig | None = None  # None: not stored with the weights.
-    # From text to ids, and from outputs to answers.
+    # How text becomes ids, and outputs become answers.
     text: text_encoding.TextEncoding = dataclasses.field(
         default_factory=text_encoding.TextEncoding
     )
@@ -43,8 +43,8 @@ class Source:
     own_names: collections.abc.Mapping[str, str] = dataclasses.field(
         default_factory=dict
     )
-    # Sentences about settings of the checkpoint that give other results here. They are
-    # shown wherever it is opened.
+    # Sentences about settings of the checkpoint that give different results here.
+    # They are shown whenever it is opened.
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()  # Sentences to show when the checkpoint is converted.
 
@@ -91,8 +91,8 @@ class Source:
 def check_finite(path: str, name: str, weight: np.ndarray) -> None:
     """Refuses a weight with NaN or infinite values.
 
-    The largest of several NaNs is the first one, so a model with such weights would
-    give every text the same answer, without an error.
+    The argmax over NaNs is the first index, so a model with such weights would give
+    every text the same answer, without an error.
 
     Args:
         path: the checkpoint, for the message.

@@ -63,7 +63,7 @@ def find(
     Raises:
         OSError: a file cannot be read.
         ValueError: something is neither given nor found, `do_lower_case` contradicts
-            the checkpoint, or the vocabulary is not the checkpoint's.
+            the checkpoint, or the vocabulary does not match the checkpoint.
         ImportError: the checkpoint's format needs a package that is not installed.
 
     Example:

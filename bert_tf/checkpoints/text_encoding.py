@@ -1,8 +1,8 @@
-"""`TextEncoding`: what a checkpoint says about the way from text to answer.
+"""`TextEncoding`: how a checkpoint turns text into ids, and outputs into answers.
 
 A checkpoint's weights do not say how a text becomes ids, or how the vectors of its
-pieces become one vector or one score. Each format records what it can; the record
-travels with the `Source` from one format to the next.
+pieces become one vector or one score. Each format records what it can. The `Source`
+carries the record from one format to the next.
 """
 
 import dataclasses
@@ -46,15 +46,15 @@ class TextEncoding:
 
     vocabulary: vocabulary_module.Vocabulary | None = None
     do_lower_case: bool | None = None
-    strip_accents: bool | None = None  # None: if `do_lower_case`, as in 2018.
-    never_split: tuple[str, ...] = ()  # Texts that are kept whole as one piece.
+    strip_accents: bool | None = None  # None: same as `do_lower_case`, as in 2018.
+    never_split: tuple[str, ...] = ()  # Texts that are kept as one piece.
     max_seq_length: int | None = None  # In pieces, including [CLS] and [SEP].
     # The vector of a text: one of `pooling.KINDS`.
     pooling: str | None = None
     normalize: bool | None = None  # Whether the vector has length 1.
-    # Name -> text that is put before a text, such as "query" -> "query: ".
+    # Name -> text to put before each text, such as "query" -> "query: ".
     prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    default_prompt_name: str | None = None  # The prompt of a text without a name.
+    default_prompt_name: str | None = None  # The prompt to use if none is named.
     similarity: str | None = None  # Of two vectors: one of `SIMILARITIES`.
     # What turns the logit of a head with one output into a score.
     output_activation: str | None = None
@@ -93,7 +93,7 @@ class TextEncoding:
         """
         known = {key: values[key] for key in _TYPES if values.get(key) is not None}
         known = _of_retrieval_run(values) | known
-        # Of a task with other answers: the length of its training, not of its texts.
+        # For other tasks this is the length used in training, not a limit on texts.
         if not {"pooling", "output_activation"} & known.keys():
             known.pop("max_seq_length", None)
         for key, value in known.items():
@@ -120,7 +120,7 @@ class TextEncoding:
             raise ValueError(f"{path}: {error}") from None
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns everything that is known but the vocabulary, for JSON."""
+        """Returns all known fields except the vocabulary, as JSON values."""
         values = {name: getattr(self, name) for name in _TYPES}
         values["never_split"] = list(self.never_split) or None
         values["prompts"] = dict(self.prompts) or None
@@ -129,7 +129,7 @@ class TextEncoding:
     def stated(self) -> tuple[str, ...]:
         """Returns the fields that vocabulary and casing alone do not describe.
 
-        Fields with the value that they have by default are not among them.
+        Fields with their default values are excluded.
         """
         defaults = {"do_lower_case"}
         if self.strip_accents == self.do_lower_case:
@@ -143,7 +143,7 @@ class TextEncoding:
         return {name: getattr(self, name) for name in _OF_TOKENIZER}
 
     def prompt(self, names: Iterable[str] = ()) -> str:
-        """Returns the prompt with the first of some names, or else the default one.
+        """Returns the prompt of the first name that has one, or the default prompt.
 
         Args:
             names: names such as "query", the preferred one first.
@@ -155,7 +155,7 @@ class TextEncoding:
 
 
 def _of_retrieval_run(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what the task.json of a retrieval run implies; older ones record less."""
+    """Returns what a retrieval run's task.json implies; older runs record less."""
     if values.get("model") == "bi_encoder":
         is_cosine = values.get("normalize", True)
         return {"normalize": True, "similarity": COSINE if is_cosine else DOT}

@@ -1,8 +1,8 @@
 """Checks that a vocabulary is the one that a checkpoint was trained with.
 
-Another vocabulary gives other ids, and nothing later notices: answers are merely wrong.
-A given vocabulary is compared with the one beside the checkpoint, where new words may
-have replaced [unused] pieces. Without one beside it, only its size can be compared.
+A different vocabulary gives different ids. No later step fails; the answers are just
+wrong. A given vocabulary is compared with the one beside the checkpoint, in which new
+words may have replaced [unused] pieces. If there is none, only the size is compared.
 A run records a fingerprint of its vocabulary in task.json.
 """
 
@@ -19,8 +19,8 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 
 logger = logging.getLogger(__name__)
 
-# The release's vocabularies have these rows for words that users add. They are
-# untrained, so replacing them changes no other id.
+# The release's vocabularies have these rows for words that users add. Their embeddings
+# are untrained, and replacing them changes no other id.
 _UNUSED = re.compile(r"\[unused[^\]]*\]")
 # Tables are often padded to a multiple of 8, 64 or 128 rows.
 _MAX_PADDING = 128
@@ -45,7 +45,7 @@ def check_own(source: source_module.Source) -> None:
 def check_given(
     vocabulary: vocabulary_module.Vocabulary, path: str, source: source_module.Source
 ) -> str | None:
-    """Compares a vocabulary from elsewhere with that of a checkpoint.
+    """Compares a given vocabulary with that of a checkpoint.
 
     Args:
         vocabulary: the given vocabulary.
@@ -56,7 +56,7 @@ def check_given(
         A warning, which is also logged, or None.
 
     Raises:
-        ValueError: it is not the checkpoint's.
+        ValueError: it does not match the checkpoint.
     """
     own = source.vocabulary
     if own is None or _own_fault(source) is not None:
@@ -183,5 +183,5 @@ def _num_rows(source: source_module.Source) -> int | None:
 
 
 def _is_padded(num_pieces: int, num_rows: int) -> bool:
-    """Returns whether the table may have been lengthened to suit an accelerator."""
+    """Returns whether the table may have been padded to suit an accelerator."""
     return num_rows % 8 == 0 and 0 < num_rows - num_pieces < _MAX_PADDING

@@ -26,8 +26,8 @@ def write(
         path: of the file to write.
         input_path: the table that the answers are about; see `tables.read_table`.
         answers: one per row, with text by column.
-        names: columns of the answers. A column of the input with the same name stays;
-            the name of the answer then ends in "_2".
+        names: columns of the answers. An input column with the same name is kept; the
+            name of the answer then ends in "_2".
         header: as for `tables.read_table`.
 
     Returns:
@@ -60,7 +60,7 @@ def write(
 
 
 def _unused(name, columns):
-    """Returns a name that is no column."""
+    """Returns a name that no column has."""
     number = 2
     unused = name
     while unused in columns:

@@ -20,7 +20,8 @@ _BLOCK_BYTES = 1 << 22  # Read at a time.
 # A shard may end before its maximum size once it has this many documents to draw from.
 _ENOUGH_DOCUMENTS = 16
 # A small corpus is cut into 16, 8, 4 or 2 shards, so that all cores have work, as long
-# as each shard has at least 1.5 MB. Shards above 8 MB would only need more memory.
+# as each shard has at least 1.5 MB. Shards larger than 8 MB would only need more
+# memory.
 _SHARDS_OF_A_SMALL_CORPUS = 16
 _MIN_SHARD_MB = 1.5
 _MAX_SHARD_MB = 8.0

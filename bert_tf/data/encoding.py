@@ -24,7 +24,7 @@ _VALUE_TAG = 0x12
 _FLOAT_LIST_TAG = 0x12
 _INT64_LIST_TAG = 0x1A
 _PACKED_TAG = 0x0A
-_MAX_VARINT_BYTES = 10  # Of 64 bits.
+_MAX_VARINT_BYTES = 10  # For 64 bits.
 # Varints of smaller numbers, such as the ids of usual vocabularies, come from a table.
 _MAX_TABLE_BITS = 18
 _TABLE_WIDTH = 4

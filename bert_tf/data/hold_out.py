@@ -23,8 +23,8 @@ def held_out(
     Args:
         texts: the texts of each of N examples.
         strata: the stratum of each example, such as the index of its class.
-        share: of the examples to hold out.
-        seed: another seed gives another choice.
+        share: share of the examples to hold out.
+        seed: a different seed gives a different choice.
 
     Raises:
         ValueError: no example can be held out.

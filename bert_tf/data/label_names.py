@@ -1,12 +1,12 @@
-"""Names of classes as tables spell them: missing values, and spellings of one class."""
+"""Class names in tables: missing values, and different spellings of one class."""
 
 import math
 import unicodedata
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-# What pandas, Excel, R, SQL and Python write for a value that is not there. "none" is
-# not among them, because it is a usual name of a class.
+# What pandas, Excel, R, SQL and Python write for a missing value. "none" is not among
+# them, because it is a common class name.
 MISSING = frozenset(
     (
         *("", "#N/A", "#NA", "<NA>", "N/A", "n/a", "NA", "NaN", "nan", "NAN", "NaT"),
@@ -23,7 +23,7 @@ def is_missing(name: str) -> bool:
 def key(name: str) -> str:
     """Returns a key that is equal for two spellings of one name.
 
-    It ignores case, white space, the form of Unicode and the form of a number.
+    It ignores case, white space, the Unicode form and the number format.
 
     Example:
         >>> key("Very  Good") == key("very good"), key("1.0") == key("1")

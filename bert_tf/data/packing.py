@@ -62,10 +62,10 @@ def truncate_pair(
 def truncate_longer(
     tokens_a: Sequence, tokens_b: Sequence, max_tokens: int
 ) -> tuple[list, list]:
-    """Returns both segments cut from the end as the library tokenizers cuts them.
+    """Returns both segments cut from the end, as in the tokenizers library.
 
-    It differs from `truncate_pair` if both are cut to half of an odd number: the longer
-    segment keeps the additional piece, and B if both are equally long.
+    It differs from `truncate_pair` if both are cut to half of an odd maximum: the
+    longer segment keeps the additional piece, or B if both are equally long.
 
     Args:
         tokens_a: word pieces, or their ids.
@@ -101,7 +101,7 @@ def pack_pair(
         max_seq_length: maximum length of the result.
         cls: piece or id at the start.
         sep: piece or id after each segment.
-        truncate_pair: makes room; `truncate_pair` or `truncate_longer`.
+        truncate_pair: shortens the pair; `truncate_pair` or `truncate_longer`.
 
     Raises:
         ValueError: `max_seq_length` has no room for [CLS] and [SEP].

@@ -55,7 +55,7 @@ def check_length(record_files: Any, option: str, expected: int | None) -> None:
 
 
 def check_vocabulary(record_files: Any, vocabulary: Any) -> None:
-    """Checks that the records were written with a vocabulary; warns if unknown.
+    """Checks that the records were written with this vocabulary; warns if unknown.
 
     Args:
         record_files: `tfrecord.RecordFiles`.
@@ -113,7 +113,7 @@ def check_values(
 ) -> None:
     """Checks the smallest and largest value of each column in a sample of records.
 
-    On accelerators, ids beyond a table give wrong vectors or NaN, and no error.
+    On accelerators, ids beyond a table give wrong vectors or NaN, without an error.
 
     Args:
         record_files: `tfrecord.RecordFiles`.

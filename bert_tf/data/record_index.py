@@ -202,7 +202,7 @@ def _load(path):
 
 
 def _checked_metadata(metadata):
-    """Returns the metadata after checking the types of what readers rely on."""
+    """Returns the metadata after checking the types of the values that readers use."""
     kinds = {"vocab_fingerprint": str, "vocab_file": str, "vocab_size": int}
     for name, kind in kinds.items():
         if not isinstance(metadata.get(name), kind | None):

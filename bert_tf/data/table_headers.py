@@ -60,8 +60,8 @@ def check_columns(
         delimiter: between the cells. None: the table has JSON lines.
 
     Raises:
-        MissingColumnError: a column is missing. The message has a similar name if there
-            is one.
+        MissingColumnError: a column is missing. The message suggests a similar name if
+            there is one.
         ValueError: another character seems to separate the cells.
     """
     missing = [name for name in columns if name not in names]

@@ -42,7 +42,7 @@ def read_table(
     White space around the names of columns is removed. A column without a name is
     called "column N", counted from 1. In JSON lines, equal numbers have the same text,
     however they are written: 1 and 1.0 are "1". The texts of true and false are "true"
-    and "false", and lists and objects have their JSON text.
+    and "false". Lists and objects become their JSON text.
 
     Args:
         path: the file; UTF-8, with or without a byte order mark.
@@ -59,8 +59,8 @@ def read_table(
         OSError: the file cannot be read.
         ValueError: the extension is unknown, there are no rows, a column is missing or
             occurs twice, a row has too many or too few cells, another character
-            separates the cells, or the text is not UTF-8. The message has file and
-            line.
+            separates the cells, or the text is not UTF-8. The message contains the file
+            and the line.
     """
     suffix = path.rsplit(".", 1)[-1].lower()
     if suffix not in _READERS:

@@ -273,7 +273,7 @@ def _replace_folder(folder: str) -> None:
             f"{folder} contains files that are not from an earlier demo; choose "
             "another --output_dir."
         )
-    # The marker is removed last: a killed demo leaves a folder that the next replaces.
+    # The marker is removed last, so the next demo can replace a killed one's folder.
     for name in sorted(found, key=lambda name: name == MARKER_FILE):
         path = os.path.join(folder, name)
         shutil.rmtree(path) if os.path.isdir(path) else files.remove(path)

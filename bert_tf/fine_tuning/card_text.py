@@ -53,8 +53,8 @@ def settings(
     """Returns the options that a card shows as training settings, by name.
 
     Args:
-        options: of the last steps.
-        earlier: other flags of earlier steps; see `RunFolder.earlier_settings`.
+        options: options of the last steps.
+        earlier: flags that differed in earlier steps; see `RunFolder.earlier_settings`.
     """
     values = run_settings.flags_of(options)
     changes: dict[str, list[str]] = {}

@@ -98,8 +98,8 @@ def data_file(
     Args:
         part: see `DataFile`.
         path: of the file.
-        num_examples: that were read from the file.
-        data_set: contains the file, and knows its checksum from when it was read.
+        num_examples: number of examples read from the file.
+        data_set: contains the file, and stores its checksum from when it was read.
 
     Raises:
         OSError: the file cannot be read.
@@ -134,13 +134,13 @@ def recorded(run_dir: str) -> Recorded | None:
 def write(output_dir: str, card: Card) -> str | None:
     """Writes or completes README.md of a run, and lists the wrong examples.
 
-    The card has the data and settings of the steps that were trained, and the scores
-    on the run's own data. Wrong examples are in wrong_examples.jsonl, because they may
-    be private. The card shows some of them if `options.card_examples` is set.
+    The card contains the data and settings of the steps that were trained, and the
+    scores on the run's own data. Wrong examples are in wrong_examples.jsonl, because
+    they may be private. The card shows some of them if `options.card_examples` is set.
 
     Args:
         output_dir: folder of the run.
-        card: facts of this call. Only a call that trained replaces what is known about
+        card: facts about this call. Only a call that trained replaces the facts about
             the training.
 
     Returns:

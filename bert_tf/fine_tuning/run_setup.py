@@ -32,8 +32,8 @@ class RunSetup:
 
     task: task_record.TaskRecord  # The contents of task.json.
     start: starting_point.StartingPoint  # Returned by `find_start`.
-    # The data that the options name, by set: "train", "dev", "test". Also sets that
-    # this run does not read.
+    # The data that the options name, by set: "train", "dev", "test". They include sets
+    # that this run does not read.
     data_sets: Mapping[str, result_files.DataSet]
     predictions_file: str = "predictions.jsonl"  # The main file of predictions.
     # Whether "dev" is a part of the training file that is not trained on.
@@ -45,7 +45,7 @@ class RunSetup:
         return model_card.data_file(part, path, num_examples, next(sets, None))
 
     def own_results(self) -> dict[str, result_files.DataSet]:
-        """Returns the data sets whose results get the plain names, by main file."""
+        """Returns the data sets whose result files get no suffix, by main file."""
         main_files = {
             "dev": run_folder.EVAL_RESULTS_FILE,
             "test": self.predictions_file,
@@ -206,7 +206,7 @@ def _is_run(output_dir):
 
 
 def _check_given_files(options):
-    """Refuses files that are not those of the run that is applied."""
+    """Refuses given files that differ from those of the run that is used."""
     folder = run_folder.RunFolder(options.output_dir)
     if options.vocab_file is not None:
         given = vocabulary_module.Vocabulary.load(options.vocab_file)

@@ -26,8 +26,8 @@ class TaskRecord:
 
     max_seq_length: int  # Of the training, in word pieces.
     do_lower_case: bool
-    # Of a tokenizer that differs from the release's; see `TextEncoding`. Only then are
-    # they in the file.
+    # Set only if the tokenizer differs from the release's; see `TextEncoding`.
+    # Otherwise they are not in the file.
     strip_accents: bool | None = None
     never_split: tuple[str, ...] = ()
 

@@ -53,7 +53,7 @@ def run(
     *,
     more_scores: Callable[[], Sequence[str]] = tuple,
 ) -> str:
-    """Trains, evaluates and predicts as the options say; returns a report.
+    """Trains, evaluates and predicts as requested; returns a report.
 
     Args:
         task_run: data and model.
@@ -159,7 +159,7 @@ def create_trainer(
             `best_metric`.
     """
     for name in options.sets_to_read:
-        # Now, because the file may change before the end of the training.
+        # Computed now, because the file may change during the training.
         _ = setup.data_sets[name].checksum
     if options.evaluates and not setup.is_held_out:
         result_files.warn_if_trained_on(

@@ -182,8 +182,8 @@ class BertConfig:
     def check_heads(self) -> None:
         """Raises a ValueError if the heads cannot share the hidden size equally.
 
-        A model needs that, a configuration does not: as in 2018, `BertConfig(99,
-        hidden_size=37)` can be written to a file.
+        Models require this, but a configuration does not: as in 2018, `BertConfig(99,
+        hidden_size=37)` can be created and written to a file.
         """
         if self.hidden_size % self.num_attention_heads:
             raise ValueError(

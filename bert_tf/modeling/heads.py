@@ -183,9 +183,9 @@ class TaskModel(keras.Model):
 
     `call(features, training=False, dropout_keys=None)` of every model takes the
     features that its class documents; `input_mask` (default: all 1) and `segment_ids`
-    (default: all 0) are optional, and the names in `input_names.ALIASES` are understood
-    too. `dropout_keys`, uint32 [B], come from `numerics.dropout_keys`; `fit` makes its
-    own. A ValueError is raised if a feature is unknown, if training needs keys and
+    (default: all 0) are optional, and the names in `input_names.ALIASES` are also
+    accepted. `dropout_keys`, uint32 [B], come from `numerics.dropout_keys`; `fit` makes
+    its own. A ValueError is raised if a feature is unknown, if training needs keys and
     there are none, or if S exceeds the position table.
 
     The features may contain `is_real_example`, float32 [B]: 0 excludes an example from
@@ -202,7 +202,7 @@ class TaskModel(keras.Model):
     # Outputs [B, ...] that a loss compares across all examples of the global batch.
     # With several replicas, `loss_sums` finds those of all replicas as `all_NAME`.
     gathered_outputs: tuple[str, ...] = ()
-    # What `call` reads of every sequence; labels are known to all models.
+    # Features of a sequence that `call` reads. All models also accept labels.
     sequence_features: tuple[str, ...] = input_names.ENCODER
     # Dropout that the task adds to that of the configuration.
     task_dropout_rate = 0.0

@@ -26,9 +26,9 @@ ALIASES = {
 }
 # The queries of a retrieval batch have the same names with this prefix.
 QUERY_PREFIX = "query_"
-# What losses, metrics and heads read. Every model knows all of them, because a record
-# serves several models: that of pretraining also the left-to-right model or the encoder
-# alone.
+# Features that losses, metrics and heads read. Every model accepts all of them,
+# because the same records serve several models: pretraining records can also be given
+# to the left-to-right model or to the encoder alone.
 OF_TASKS = (
     "masked_lm_positions",
     "masked_lm_ids",
@@ -83,8 +83,8 @@ def checked(
     Args:
         features: what the model was called with. Masks and segments may be of any
             dtype, for example bool.
-        known: our names of the sequence features that the model reads. Those of
-            `OF_TASKS` are known to all models.
+        known: our names of the sequence features that the model reads. All models
+            accept those of `OF_TASKS`.
         model: the name of the model's class, for messages.
 
     Raises:

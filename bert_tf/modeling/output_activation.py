@@ -1,4 +1,4 @@
-"""What turns the logit of a head with one output into a score."""
+"""Activations that turn the logit of a head with one output into a score."""
 
 from keras import ops
 

@@ -69,7 +69,7 @@ def load(stem: str) -> Part | None:
     """Returns a part, or None if it is not complete.
 
     Raises:
-        ValueError: the file of its counts is damaged.
+        ValueError: the file with its counts is damaged.
     """
     path = stem + ".json"
     if not files.exists(path):

@@ -74,7 +74,7 @@ def create_source(
 
 
 def columns_read(record_files: tfrecord.RecordFiles) -> schema_module.Schema:
-    """Returns the columns that training reads. As in 2018, further ones are left out.
+    """Returns the columns that training reads. As in 2018, others are ignored.
 
     Raises:
         ValueError: a column is missing, such as a mask that has a different name.

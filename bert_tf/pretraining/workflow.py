@@ -205,7 +205,7 @@ class Pretraining:
         return reached
 
     def _check_same_casing(self):
-        """Refuses to resume a run with text of another casing."""
+        """Refuses to resume a run with text that has a different casing."""
         folder = self.trainer.folder
         recorded = companion_files.read_task(folder.path).get("do_lower_case")
         now = self._task()["do_lower_case"]
@@ -279,7 +279,7 @@ class Pretraining:
             )
 
     def _check_same_vocabulary(self):
-        """Refuses examples of another vocabulary than the resumed run's."""
+        """Refuses examples whose vocabulary differs from the resumed run's."""
         fingerprint = self.records.metadata.get("vocab_fingerprint")
         if self.vocabulary is not None:
             fingerprint = self.vocabulary.fingerprint

@@ -9,7 +9,7 @@ How the work is divided: `workflow` cuts the text into shards, `one_shard` sampl
 of them, and `all_shards` distributes the shards to processes or machines.
 
 `graph_sampling` does all of it with TensorFlow ops: `text_dataset` turns text files
-into a `tf.data.Dataset` of examples, without files of records.
+into a `tf.data.Dataset` of examples, without record files.
 """
 
 import importlib

@@ -1,7 +1,7 @@
 """Random numbers as TensorFlow ops, each a function of a seed and its place in a graph.
 
-Nothing has a state, so a dataset that starts in the middle draws what it would have
-drawn from the start, on any worker.
+Nothing is stateful. A dataset that starts in the middle therefore makes the same draws
+as one that started at the beginning, on any worker.
 """
 
 from typing import Any
@@ -25,9 +25,9 @@ class GraphDraws:
         self._num_calls = 0
 
     def part(self, number: Any) -> "GraphDraws":
-        """Returns another stream for each number, such as that of a loop's iteration.
+        """Returns a separate stream for each number, such as the iteration of a loop.
 
-        Streams of the same number from different calls differ.
+        Different calls return different streams for the same number.
         """
         stream = GraphDraws()
         stream._key = tf.random.experimental.stateless_fold_in(

@@ -42,7 +42,7 @@ class _Chunks(NamedTuple):
     """Consecutive sentences of a document, as indices of sentences; all [I]."""
 
     document: tf.Tensor
-    target: tf.Tensor  # Wanted number of pieces of A and B together.
+    target: tf.Tensor  # Target number of pieces of A and B together.
     first: tf.Tensor
     middle: tf.Tensor  # A is [first, middle), the rest of the chunk [middle, last).
     last: tf.Tensor
@@ -61,7 +61,7 @@ def text_of_lines(lines: tf.Tensor, ids: tf.RaggedTensor) -> Text:
     has_pieces = lengths > 0
     document = tf.cumsum(tf.cast(is_blank, tf.int64))[has_pieces]
     lengths = lengths[has_pieces]
-    # Sentences that begin a document. Subtracting 1 makes the first of all differ.
+    # Sentences that begin a document. Subtracting 1 makes the first sentence one.
     previous = tf.concat([document[:1] - 1, document[:-1]], axis=0)
     starts = tf.where(document != previous)[:, 0]
     return Text(
@@ -166,7 +166,7 @@ def _chunks(text, draws, max_tokens, short_seq_prob, dupe_factor):
         middle = first + 1 + own_draws.below(tf.maximum(num_sentences - 1, 1))
         is_random_next = own_draws.uniform(tf.shape(first)) < _RANDOM_NEXT_PROB
         is_random_next |= num_sentences == 1
-        # If B is random, the sentences after A are unused: the next chunk has them.
+        # If B is random, the sentences after A are unused; the next chunk takes them.
         after = tf.where(is_random_next, middle, last)
         goes_on = after < end
         state = (document[goes_on], target[goes_on], after[goes_on], end[goes_on])

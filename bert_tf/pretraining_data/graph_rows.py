@@ -1,7 +1,7 @@
 """Records as TensorFlow ops: sequences laid out as rows and masked.
 
-The layout is that of `features`, the distributions of the masks are those of
-`vectorized_masks`; both give the reasons.
+The layout is that of `features`, and the distributions of the masks are those of
+`vectorized_masks`. Both modules give the reasons.
 
 Shape letters: B batch, S sequence, M masked positions.
 """
@@ -35,7 +35,7 @@ class RowMaker:
     """Lays out and masks sequences.
 
     Args:
-        settings: how.
+        settings: lengths and masking.
     """
 
     def __init__(self, settings: RowSettings):

@@ -1,8 +1,9 @@
 """Raw text to pretraining examples as one `tf.data.Dataset`, without record files.
 
 Reading, tokenization, sampling and masking are TensorFlow ops, so the dataset also runs
-on tf.data service. All draws are functions of (seed, epoch, shard), so that every epoch
-has other pairs and masks, and a dataset begins at any epoch as if it had come there.
+on tf.data service. All draws are functions of (seed, epoch, shard). Therefore every
+epoch has different pairs and masks, and a dataset that begins at a later epoch has the
+same examples there as one that reached it.
 """
 
 import itertools
@@ -51,7 +52,7 @@ def text_dataset(
     """Returns the release's pretraining examples, made from raw text on the fly.
 
     The text has one sentence per line and a blank line between documents. Every epoch
-    passes once over it, in another order and with other pairs and masks.
+    passes over it once, in a different order and with different pairs and masks.
 
     Args:
         input_file: names and globs of text files in UTF-8.
@@ -67,7 +68,7 @@ def text_dataset(
         shares: what replaces the masked pieces; default: 80 % [MASK], 10 % random.
         random_seed: determines all draws, together with the epoch and the shard.
         first_epoch: the epoch to begin with.
-        num_epochs: the number of epochs; None: without end.
+        num_epochs: the number of epochs; None: endless.
 
     Returns:
         Dataset of dictionaries, one example each: `input_ids`, `input_mask` and
@@ -76,8 +77,8 @@ def text_dataset(
 
     Raises:
         OSError: a file cannot be read.
-        ValueError: there is no text, or one document although pairs need two; or the
-            vocabulary is invalid. While the dataset is read, text that is not UTF-8
+        ValueError: there is no text, or only one document although pairs need two; or
+            the vocabulary is invalid. While the dataset is read, text that is not UTF-8
             raises a `tf.errors.InvalidArgumentError`.
 
     Example:

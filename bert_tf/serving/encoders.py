@@ -17,8 +17,8 @@ def load(
 ) -> retrieval_predictor.BiEncoderPredictor | retrieval_predictor.CrossEncoderPredictor:
     """Returns the predictor of a checkpoint in any format.
 
-    Without a ranker's head it is a bi-encoder, which treats queries and passages alike
-    unless the checkpoint has prompts for them.
+    A checkpoint without a ranker's head is a bi-encoder, which treats queries and
+    passages alike unless the checkpoint has prompts for them.
 
     Args:
         options: options with an init_checkpoint.

@@ -69,7 +69,7 @@ def export_encoder(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> str:
-    """Writes an encoder as the SavedModel of a bi-encoder, or a ranker as its own.
+    """Writes the SavedModel of an encoder, as a bi-encoder, or of a ranker.
 
     Args:
         options: options with an init_checkpoint.
@@ -146,7 +146,7 @@ def _locked(export_dir):
     """Locks the folder to write, and removes leftovers of killed exports to it."""
     _check_absent(export_dir)
     with locks.output_file(export_dir.rstrip("/"), flag="export_dir"):
-        _check_absent(export_dir)  # Another export may have ended meanwhile.
+        _check_absent(export_dir)  # Another export may have finished.
         yield
 
 

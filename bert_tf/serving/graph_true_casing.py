@@ -1,6 +1,6 @@
 """True-casing of all-capital sentences, in a graph.
 
-It does what `token_classification.true_casing` does in Python and explains there.
+It does the same as `token_classification.true_casing`, which explains the steps.
 
 Shape letters: B sentences, N words of all of them, C characters.
 """
@@ -45,8 +45,8 @@ class TrueCasing(tf.Module):
             for c in characters
             if c.lower() != c and len(c.lower()) == 1
         }
-        # Capitals that other letters have as well, such as the Kelvin sign, and ẞ,
-        # which becomes SS.
+        # Capitals that differ from the capital of their lowercase form: the Kelvin
+        # sign, for example, and ẞ, whose lowercase form has the capital SS.
         self._other_capitals = {
             c: c.lower()[0].upper()
             for c in characters

@@ -11,7 +11,7 @@ from bert_tf.serving import tasks
 
 
 def load(run_dir: str) -> Any:
-    """Returns the predictor of a run folder, or of a folder of sentence-transformers.
+    """Returns the predictor of a run folder, or of a sentence-transformers folder.
 
     Args:
         run_dir: `output_dir` of a training run, or a sentence encoder or cross-encoder

@@ -11,8 +11,8 @@ from bert_tf import files
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
-# What every text needs. Only masked words need [MASK], and the release pads with the
-# id 0, whatever its piece.
+# Every text needs these. Only masked words need [MASK], and the release pads with the
+# id 0, regardless of its piece.
 _REQUIRED = (UNK, CLS, SEP)
 
 

@@ -87,7 +87,7 @@ class Evaluation:
             `padding_logit` as logit, and 0 in other outputs.
 
         Raises:
-            ValueError: an output is NaN. Taking the largest would hide that.
+            ValueError: an output is NaN. An argmax would hide that.
         """
         predict_step = self._traced_once(
             tuple(keys),

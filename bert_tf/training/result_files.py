@@ -1,12 +1,12 @@
-"""Names of result files, which say what data the results are about.
+"""Names of result files, which identify the data set of the results.
 
 A run has one development set and one test set of its own: those of the command that
 trained it or, if that command names none, the first ones that are evaluated or
-predicted. Their results are in eval_results.txt, predictions.jsonl and so on. Results
-on any other data set have its name in theirs, such as eval_results-ax.txt. So an
-evaluation replaces earlier results on the same data only.
+predicted. Their results are in eval_results.txt, predictions.jsonl and so on. Files
+with results on any other data set contain its name, such as eval_results-ax.txt.
+Therefore an evaluation only replaces earlier results on the same data.
 
-data_sets.json records which data set each file is about.
+data_sets.json records the data set of each file.
 """
 
 import dataclasses
@@ -92,13 +92,13 @@ def stem(path: str) -> str:
 def suffix_of(
     run_dir: str, file_name: str, data_set: DataSet, *, is_written: bool = True
 ) -> str:
-    """Returns what to add to the names of result files, and records their data set.
+    """Returns the suffix for the names of result files, and records their data set.
 
     Args:
         run_dir: folder of the run.
         file_name: the main file of the results, such as "predictions.jsonl". Files
             that belong to it get the same suffix; see `with_suffix`.
-        data_set: the data set that the results are about.
+        data_set: the data set of the results.
         is_written: False: do not record it, as on all workers but the chief.
 
     Returns:
@@ -161,7 +161,7 @@ def own_name(run_dir: str, file_name: str) -> str | None:
 
 
 def refuse_other(run_dir: str, file_name: str, data_set: DataSet) -> None:
-    """Raises a ValueError about an evaluation during training on other data."""
+    """Raises a ValueError: evaluations during training would use other data."""
     own = own_name(run_dir, file_name) or "other data"
     raise ValueError(
         f"{run_dir} was evaluated on {own}, so evaluations during training cannot use "
@@ -206,12 +206,12 @@ def warn_if_trained_on(
 ) -> None:
     """Logs a warning if the data to evaluate is the training data of a run.
 
-    Checksums decide, and names if neither has one.
+    Data sets are compared by checksum, or by name if neither has one.
 
     Args:
         run_dir: folder of the run.
-        data_set: to evaluate.
-        training_data: of this command. None: what the run was trained on.
+        data_set: the data set to evaluate.
+        training_data: that of this command. None: what the run was trained on.
 
     Raises:
         OSError: a file cannot be read.

@@ -48,7 +48,7 @@ def locked(options: Any) -> Iterator[None]:
     Two training processes in one folder would mix their metrics and checkpoints. With
     several workers the chief holds the lock, because it alone writes. Evaluating,
     predicting and exporting need no lock: they read complete checkpoints, and their
-    files appear complete.
+    files only appear once complete.
 
     Args:
         options: `options.DeviceOptions` with `output_dir`, `do_train` and `dry_run`.
@@ -151,7 +151,7 @@ class RunFolder:
             self._write_json(RUN_FILE, self._read_run() | {"finished_step": step})
 
     def earlier_settings(self) -> list[dict[str, Any]]:
-        """Returns the other flags of earlier steps: `until_step` and `flags`."""
+        """Returns flags that differed in earlier steps, as `until_step` and `flags`."""
         return self._read_run().get("earlier", [])
 
     def check_same_run(
@@ -165,8 +165,8 @@ class RunFolder:
     ) -> None:
         """Checks that the run in the folder can be resumed with these settings.
 
-        A finished run can only be made longer. A run that is not finished may get
-        other settings; they are logged. Call it before training.
+        A finished run can only be made longer. An unfinished run may get different
+        settings, which are logged. Call it before training.
 
         Args:
             config: `BertConfig` of the model that resumes the run.
@@ -205,7 +205,7 @@ class RunFolder:
             logger.warning("%s: %s was %s, now %s.", self.path, name, before, now)
 
     def check_own_evaluation(self, data_set: result_files.DataSet) -> None:
-        """Raises a ValueError if a training would be evaluated on other data.
+        """Raises a ValueError if the training would be evaluated on other data.
 
         Its scores are compared with those in metrics.jsonl to select best/.
         """
@@ -343,7 +343,7 @@ class RunFolder:
             result_files.claim(self.path, data_sets, is_new=is_new)
 
     def suffix_of(self, file_name: str, data_set: result_files.DataSet) -> str:
-        """Returns what result names on a data set end with; see `result_files`."""
+        """Returns the suffix of result files for a data set; see `result_files`."""
         return result_files.suffix_of(
             self.path, file_name, data_set, is_written=self._is_written
         )
@@ -357,8 +357,8 @@ class RunFolder:
 
         Args:
             results: numbers by name.
-            data_set: what was evaluated. If it is not the run's own, its name is in
-                the name of the file and in the file. None: the run's own.
+            data_set: what was evaluated. If it is not the run's own, both the file name
+                and the file contain its name. None: the run's own.
         """
         lines = [f"{key} = {results[key]}" for key in sorted(results)]
         suffix = ""

@@ -1,8 +1,8 @@
 """The settings of a run in run.json, and whether a later command may change them.
 
-run.json describes the steps that were trained: the flags of the last ones and, if a
-resumed run had other flags before, those too. It has names of files and folders
-without the folders above them, because a run's folder is what one publishes.
+run.json describes the steps that were trained: the flags of the last steps and, if a
+resumed run had different flags before, those too. It contains file and folder names
+without their parent folders, because a run's folder may be published.
 """
 
 import dataclasses
@@ -35,7 +35,7 @@ WITHOUT_EFFECT = (
     "worker_hosts",
     "worker_index",
 )
-# With larger values, a finished run goes on. 0 or none: no limit.
+# Larger values extend a finished run. 0 or none: no limit.
 _LENGTHS = (
     "early_stopping_evals",
     "max_train_minutes",
@@ -44,7 +44,7 @@ _LENGTHS = (
 )
 # Groups of options that do not decide which weights a finished run has.
 _GROUPS_WITHOUT_EFFECT = ("devices", "evaluation", "saving")
-# Nor do these. What they name, or what follows from it, is compared instead: the data,
+# These do not decide that either. What they specify is compared instead: the data,
 # the model's configuration, the vocabulary and task.json.
 _COMPARED_OTHERWISE = (
     "bert_config_file",
@@ -141,13 +141,13 @@ def differing(
 
 
 def is_longer(found: Differences) -> bool:
-    """Returns whether flags with differences ask for a longer run."""
+    """Returns whether the flags that differ ask for a longer run."""
     pairs = [found[name] for name in _LENGTHS if name in found]
     return any(not before or not now or now > before for before, now in pairs)
 
 
 def contradictions(found: Differences, options: Any, *, has_data: bool) -> Differences:
-    """Returns the differences that would need other weights than a finished run's.
+    """Returns the differences that would give weights other than a finished run's.
 
     Args:
         found: returned by `differences`.
@@ -167,7 +167,7 @@ def contradictions(found: Differences, options: Any, *, has_data: bool) -> Diffe
 
 
 def refuse(run_dir: str, step: int, found: Differences) -> None:
-    """Raises a ValueError about a finished run that other settings were given for."""
+    """Raises a ValueError: a finished run was called with different settings."""
     before = ", ".join(f"{name} {_shown(pair[0])}" for name, pair in found.items())
     now = ", ".join(f"{name} {_shown(pair[1])}" for name, pair in found.items())
     raise ValueError(

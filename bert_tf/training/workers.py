@@ -102,7 +102,7 @@ class Workers:
         probe = os.path.join(folder, f"{_PROBE}{token}")
         if self.is_chief:
             for name in files.list_folder(folder):
-                if name.startswith(_PROBE):  # Of a killed run.
+                if name.startswith(_PROBE):  # Left by a killed run.
                     files.remove(os.path.join(folder, name))
             with files.complete_or_absent(probe) as file:
                 file.write("All workers see this file.\n")
@@ -182,7 +182,7 @@ def index_of_this_process(
         worker_index: as for `create_strategy`.
 
     Raises:
-        ValueError: neither they nor TF_CONFIG list the workers.
+        ValueError: neither the arguments nor TF_CONFIG list the workers.
     """
     return _hosts_and_index(_resolver(worker_hosts, worker_index))[1]
 

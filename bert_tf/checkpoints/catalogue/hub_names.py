@@ -1,4 +1,4 @@
-"""Names of models on Hugging Face's hub: their copies in the hub's local cache.
+"""Finds models in the local cache of the Hugging Face Hub by their hub names.
 
 Nothing is downloaded from the hub.
 """
@@ -13,7 +13,7 @@ from bert_tf.checkpoints.catalogue import models
 _NAME = re.compile(r"(\w[\w.-]*/)?\w[\w.-]*")
 # Organizations of the release's authors on the hub.
 _RELEASED_BY = ("google-bert", "google")
-# Organizations of models that are also known by their own name alone.
+# Organizations whose models may be named without the organization.
 _ORGANIZATIONS = ("google-bert", "sentence-transformers")
 _WEIGHTS = re.compile(r".*\.(safetensors|bin|h5|msgpack)(\.index\.json)?")
 
@@ -40,7 +40,7 @@ def cached_folder(name: str) -> str | None:
 
 
 def released_name(name: str) -> str | None:
-    """Returns the name in the catalogue of a model that its authors put on the hub.
+    """Returns the catalogue's name of a released model, given its name on the hub.
 
     Args:
         name: such as "google/bert_uncased_L-2_H-128_A-2".

@@ -36,8 +36,8 @@ def check_same_bits(
         placement: `Placement` of the source in the target.
 
     Raises:
-        ValueError: a weight is missing or has other bits, or the vocabulary or the
-            encoding of text differ.
+        ValueError: a weight is missing or differs in any bit, or the vocabulary or the
+            text encoding differs.
     """
     lost = sorted(set(placement.places) & set(source.shapes) - set(written.shapes))
     if lost:
@@ -61,10 +61,10 @@ def _check_same_text(
     written: source_module.Source,
     placement: source_module.Placement,
 ) -> None:
-    """Checks that the target says of the text's encoding what the source says."""
+    """Checks that the target records the same text encoding as the source."""
     before, after = source.text.to_dict(), written.text.to_dict()
     if written.do_lower_case is None:
-        before.pop("do_lower_case", None)  # The report says so.
+        before.pop("do_lower_case", None)  # The report mentions it.
     for name in source.text.stated():
         if name not in placement.unsaid and before[name] != after.get(name):
             raise _changed(name)

@@ -106,7 +106,7 @@ def without_heads(
 def _with_head_of(
     source: source_module.Source, head: checkpoint_heads.Head
 ) -> source_module.Source:
-    """Returns a source with a head; a score's activation goes with its classifier."""
+    """Returns a source with a head. Only a classifier keeps an output activation."""
     text = source.text
     if head.kind != "classification" and text.output_activation is not None:
         text = dataclasses.replace(text, output_activation=None, max_seq_length=None)

@@ -86,17 +86,17 @@ class Description:
     kind: str | None  # Kind of head of that class; None: unknown class.
     labels: tuple[str, ...] | None  # None: none, or only LABEL_0, LABEL_1, ...
     label_kind: str | None = None  # Of a classifier; None: not stated.
-    # "AutoModel: modeling_x.XModel" if there is code that belongs to the model.
+    # Custom code of the model, such as "AutoModel: modeling_x.XModel".
     custom_code: str | None = None
     # Whether masked words are predicted with the table of the word embeddings.
     ties_word_embeddings: bool = True
     num_labels: int | None = None  # None: not stated.
-    # Of a ranker that sentence-transformers 3 to 5 wrote.
+    # Only for a ranker that sentence-transformers 3 to 5 wrote.
     activation_class: str | None = None
 
     @property
     def is_classifier(self) -> bool:
-        """Whether the class is one for whole texts."""
+        """Whether the class classifies whole texts."""
         return self.kind == "classification"
 
 
@@ -256,7 +256,7 @@ def _label_kind(values: Mapping[str, Any], path: str) -> str | None:
 
 
 def _num_labels(values: Mapping[str, Any]) -> int | None:
-    """Returns the number of outputs, which files state by the names of the labels."""
+    """Returns the number of outputs, usually stated as the names of the labels."""
     id2label = values.get("id2label")
     return len(id2label) if isinstance(id2label, dict) else values.get("num_labels")
 

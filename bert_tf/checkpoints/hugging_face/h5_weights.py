@@ -1,9 +1,9 @@
 """Reads tf_model.h5: the weights that TensorFlow's classes of transformers 4 saved.
 
-A group per layer holds data sets such as "bert/encoder/layer_._0/output/dense/kernel:0"
-or, if the model was called before it was saved, "tf_bert_model/bert/encoder/...". They
-are returned under the names of model.safetensors, so that everything that follows is
-the same for both files.
+Each layer has a group with datasets such as
+"bert/encoder/layer_._0/output/dense/kernel:0" or, if the model was called before it was
+saved, "tf_bert_model/bert/encoder/...". They are returned under the names of
+model.safetensors, so that all later steps treat both files alike.
 """
 
 import contextlib
@@ -37,18 +37,18 @@ _DTYPES = {"float16": "F16", "float32": "F32", "float64": "F64"}
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StoredWeight:
-    """A data set of the file."""
+    """A dataset of the file."""
 
     data_set: str
-    dtype: str  # As safetensors calls it.
+    dtype: str  # Name of the type in safetensors.
     shape: tuple[int, ...]  # As in model.safetensors.
-    is_transposed: bool  # With respect to model.safetensors.
+    is_transposed: bool  # Relative to model.safetensors.
 
 
 def read_weights(path: str) -> dict[str, StoredWeight]:
     """Returns {name in model.safetensors: `StoredWeight`} of a file.
 
-    Weights that are no BERT's keep the names of their data sets.
+    Weights that do not belong to BERT keep the names of their datasets.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -59,7 +59,7 @@ def read_weights(path: str) -> dict[str, StoredWeight]:
     def describe(_: str, item: Any) -> None:
         if isinstance(item, h5py.Dataset):
             name, weight = _described(item)
-            # A head's group has the shared embeddings a second time.
+            # A head's group contains a second copy of the shared embeddings.
             weights.setdefault(name, weight)
 
     with opened(path) as file:
@@ -114,7 +114,7 @@ def _described(data_set: h5py.Dataset) -> tuple[str, StoredWeight]:
 
 
 def _release_name(data_set: str) -> str | None:
-    """Returns the release's name of a data set; None if it is no weight of a BERT."""
+    """Returns the release's name of a dataset; None if it is not a weight of BERT."""
     parts = data_set.strip("/").removesuffix(":0").split("/")[1:]
     start = next((i for i, part in enumerate(parts) if part in _SCOPES), None)
     if start is None:

@@ -28,7 +28,7 @@ _LAST_PARTS = {
 _OUTPUT_SCOPES = {"": "classifier", "cls/squad": "qa_outputs"}
 # Constant ranges that old folders store with the weights.
 _BUFFERS = re.compile(r"(^|\.)embeddings\.(position_ids|token_type_ids)$")
-# Prefixes of all names in a wrapped model of PyTorch -> the wrapper.
+# Prefix of all weight names in a wrapped PyTorch model -> the wrapper.
 _WRAPPERS = {
     "module.": "torch.nn.DataParallel",
     "_orig_mod.": "torch.compile",
@@ -69,7 +69,7 @@ def normal_name(name: str) -> str:
 
 
 def wrapper_prefix(names: Iterable[str]) -> tuple[str, str | None]:
-    """Returns the prefix that a wrapper of PyTorch gave all names, and a note on it.
+    """Returns the prefix that PyTorch wrappers added to all names, and a note on it.
 
     Raises:
         ValueError: only some of the names have such a prefix.

@@ -36,7 +36,7 @@ class _Weights:
     by_name: _Tensors
     unmapped: tuple[str, ...]  # Own names.
     notes: tuple[str, ...]
-    # Own name of an output table that is not that of the word embeddings, as
+    # Name of an output table that is separate from the word embeddings, which
     # `tie_word_embeddings` false allows. BERT's masked-word head cannot store it.
     untied: str | None = None
 
@@ -218,7 +218,8 @@ def _assigned(
 def _without_tied(by_normal_name: _Tensors) -> tuple[_Tensors, list[str]]:
     """Returns the tensors without aliases of other tensors, and differing aliases.
 
-    An alias whose values differ from the original's stays and is left over.
+    An alias whose values differ from the original's is kept; it is reported as left
+    over.
     """
     tensors, differing = dict(by_normal_name), []
     for name, original in names.TIED.items():
@@ -314,7 +315,7 @@ def _with_label_kind(
 def _with_activation(
     head: checkpoint_heads.Head, text: text_encoding.TextEncoding
 ) -> checkpoint_heads.Head:
-    """Returns a ranker's head: with a sigmoid for each output it has several labels."""
+    """Returns a ranker's head. A sigmoid for several outputs makes it multi-label."""
     has_sigmoid = text.output_activation == output_activation.SIGMOID
     if not has_sigmoid or head.num_labels in (None, 1):
         return head

@@ -1,8 +1,8 @@
 """The files that sentence-transformers and text-embeddings-inference read.
 
-They say how the vectors of a text's pieces become one vector, or the output of a
-classifier one score. What `TextEncoding` has no field for is refused: any vector or
-score computed without it would be a different one.
+They describe how the vectors of a text's pieces become one vector, or how the output of
+a classifier becomes a score. Settings for which `TextEncoding` has no field are
+refused, because vectors or scores computed without them would differ.
 """
 
 import os
@@ -54,7 +54,7 @@ _HARMLESS_OPTIONS = (
     "model_kwargs",
 )
 _VECTOR_NAME = "sentence_embedding"
-# Activation -> class of torch.
+# Activation -> torch class.
 _ACTIVATION_CLASSES = {
     output_activation.IDENTITY: "torch.nn.modules.linear.Identity",
     output_activation.SIGMOID: "torch.nn.modules.activation.Sigmoid",
@@ -69,11 +69,11 @@ def read(
     described: hugging_face_config.Description,
     max_length: float | None,
 ) -> dict[str, Any]:
-    """Returns the fields of `TextEncoding` that a folder states besides the tokenizer.
+    """Returns the fields of `TextEncoding` that a folder adds to its tokenizer's.
 
     Args:
         folder: the Hugging Face folder.
-        text: what its tokenizer says.
+        text: the fields from its tokenizer.
         described: the content of its config.json.
         max_length: the tokenizer's maximum length; None: not stated.
 
@@ -128,7 +128,7 @@ def write(
     Args:
         folder: an existing folder.
         config: BertConfig.
-        text: `TextEncoding`; the mean is the pooling if none is known.
+        text: `TextEncoding`; mean pooling is used if the pooling is unknown.
         is_ranker: whether the head is a classifier that scores pairs of texts.
 
     Raises:
@@ -169,7 +169,7 @@ def write(
 
 
 def activation_class(text: text_encoding.TextEncoding) -> str:
-    """Returns the name of torch's class for an output activation."""
+    """Returns the name of the torch class for an output activation."""
     return _ACTIVATION_CLASSES[text.output_activation or output_activation.IDENTITY]
 
 
@@ -254,7 +254,7 @@ def _pooling(
 
 
 def _check_normalize(folder: str, module: str) -> None:
-    """Checks that Normalize is applied to the vector; its file is new in version 6."""
+    """Checks that Normalize is applied to the vector. Its file is new in version 6."""
     name = os.path.join(module, _POOLING_CONFIG)
     values = _read_json(folder, name)
     for key in ("module_input_name", "module_output_name"):
@@ -267,7 +267,7 @@ def _activation(
     settings: Mapping[str, Any],
     described: hugging_face_config.Description,
 ) -> str | None:
-    """Returns the activation of a ranker; None for a classifier of another program."""
+    """Returns the activation of a ranker; None for any other classifier."""
     stated = settings.get("activation_fn") or described.activation_class
     if stated is None:
         # The default of transformers and sentence-transformers for one output.

@@ -1,7 +1,7 @@
 """Reads and writes model.safetensors, or several such files with an index.
 
-A folder without them may have tf_model.h5, which is read too. Names and layouts in this
-module are Hugging Face's own, those of model.safetensors.
+A folder without them may have tf_model.h5, which is also read. Names and layouts in
+this module are those of model.safetensors.
 """
 
 import contextlib
@@ -55,7 +55,7 @@ class StoredTensor:
     path: str
     dtype: str  # As safetensors calls it, such as "BF16".
     shape: tuple[int, ...]
-    h5: h5_weights.StoredWeight | None = None  # Where it is in a tf_model.h5.
+    h5: h5_weights.StoredWeight | None = None  # Its location in tf_model.h5.
 
     @property
     def is_float(self) -> bool:

@@ -42,7 +42,7 @@ class Description:
     never_split: tuple[str, ...]  # Tokens of the vocabulary.
     max_length: float | None  # In pieces, as the file states it.
     warnings: tuple[str, ...]  # Sentences about settings that change ids.
-    notes: tuple[str, ...]  # Sentences about what hardly any text shows.
+    notes: tuple[str, ...]  # Sentences about differences that hardly any text shows.
 
 
 def read(folder: str) -> Description:
@@ -200,7 +200,7 @@ def _differences_of_kept(
     never_split: Sequence[str],
     do_lower_case: bool | None,
 ) -> Iterator[str]:
-    """Yields sentences on tokens that are never split, and matched differently here."""
+    """Yields sentences about never-split tokens that are matched differently here."""
     lost = [t for t in options.get("never_split") or () if t not in never_split]
     lost = [t for t in lost if t not in vocabulary_module.SPECIAL_TOKENS]
     if lost:

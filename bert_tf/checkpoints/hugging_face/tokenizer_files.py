@@ -81,7 +81,7 @@ def tokenizer_json(
     Args:
         vocabulary: `Vocabulary`.
         do_lower_case: whether to lowercase.
-        strip_accents: whether to strip accents; None: if it lowercases, as in 2018.
+        strip_accents: whether to strip accents; None: only if lowercasing, as in 2018.
         never_split: tokens that are kept whole wherever they occur in a text.
     """
     special = _special(vocabulary).values()
@@ -115,7 +115,7 @@ def tokenizer_json(
 
 
 def _special(vocabulary: vocabulary_module.Vocabulary) -> dict[str, str]:
-    """Returns the special tokens that exist. Others would get ids beyond the table."""
+    """Returns the vocabulary's special tokens. Others get ids beyond the table."""
     return {name: token for name, token in _SPECIAL.items() if token in vocabulary}
 
 

@@ -65,8 +65,8 @@ def write(
 ) -> None:
     """Writes config.json, model.safetensors and the tokenizer's files.
 
-    An encoder also gets the files with which sentence-transformers pools it, and a
-    classifier with one output those with which it ranks.
+    For an encoder, this includes the files that tell sentence-transformers how to pool,
+    and for a classifier with one output, the files that let it rank.
 
     Args:
         source: `Source`. Weights without a place are left out.
@@ -106,8 +106,8 @@ def write(
     pad_id = 0 if vocabulary is None else vocabulary.pad_id
     values = hugging_face_config.to_dict(config, source.head, pad_id)
     if _is_ranker(source):
-        # For sentence-transformers before version 6, which reads no other file: first
-        # 4 and 5, then 2 and 3.
+        # sentence-transformers before version 6 reads no other file. Versions 4 and 5
+        # read the first key, versions 2 and 3 the second.
         activation = sentence_layout.activation_class(source.text)
         values["sentence_transformers"] = {"activation_fn": activation}
         values["sbert_ce_default_activation_function"] = activation
@@ -115,9 +115,9 @@ def write(
 
 
 def _is_ranker(source: source_module.Source) -> bool:
-    """Returns whether the head gives pairs of texts a score.
+    """Returns whether the head scores pairs of texts.
 
-    sentence-transformers applies a sigmoid to every score unless told otherwise.
+    sentence-transformers applies a sigmoid to every score unless configured otherwise.
     """
     is_regression = source.head.label_kind == checkpoint_heads.REGRESSION
     return is_regression or source.text.output_activation is not None

@@ -22,7 +22,7 @@ from bert_tf.checkpoints.keras_files import settings as settings_module
 # A pooler that other formats leave out is initialized, the same way in every file.
 _POOLER_SEED = 12345
 _CHUNK_BYTES = 1 << 20
-_OVERHEAD_BYTES = 1 << 18  # At most, of HDF5 and of the settings.
+_OVERHEAD_BYTES = 1 << 18  # Upper bound for HDF5 and the settings.
 
 
 def placement(source: source_module.Source) -> source_module.Placement:
@@ -82,7 +82,7 @@ def write(source: source_module.Source, path: str | os.PathLike[str]) -> None:
 def _check_room(model: Any, folder: str, path: str) -> None:
     """Raises an OSError if the disk is too small for a file and its copy.
 
-    Where the disk becomes full, HDF5 crashes the process instead of raising an error.
+    If the disk fills up, HDF5 crashes the process instead of raising an error.
     """
     num_bytes = sum(weight.numpy().nbytes for weight in model.weights)
     if shutil.disk_usage(folder).free < 2 * (num_bytes + _OVERHEAD_BYTES):

@@ -16,7 +16,7 @@ from bert_tf.modeling import config as config_module
 from bert_tf.modeling import numerics
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
-# The part of a `TextEncoding` that a preset stores, besides vocabulary and casing.
+# Fields of `TextEncoding` that a preset stores, besides vocabulary and casing.
 _SAID_OF_TEXT = ("strip_accents",)
 
 

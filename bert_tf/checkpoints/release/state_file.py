@@ -31,8 +31,8 @@ class State:
 def read(folder: str) -> State | None:
     """Returns the `State` of a folder, or None if it has no `checkpoint` file.
 
-    Only checkpoints in the folder count. Absolute paths, which are those of a folder
-    that was copied or moved, are looked up in the folder itself.
+    Only checkpoints in the folder are accepted. Absolute paths, which remain when a
+    folder is copied or moved, are looked up in the folder itself.
 
     Raises:
         ValueError: the file is damaged, or names a checkpoint elsewhere.

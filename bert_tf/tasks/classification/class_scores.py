@@ -20,7 +20,7 @@ _HEAD = ("class", "precision", "recall", "F1", "support")
 def table(truth: np.ndarray, predicted: np.ndarray, labels: Sequence[str]) -> str:
     """Returns precision, recall, F1 and support of each class, and the confusions.
 
-    A score of 0 / 0 is 0. The last line has the mean over the classes. If an example
+    A score of 0 / 0 is 0. The last line has the mean over the classes. If each example
     has one class, the confusion matrix follows: rows are the true classes, columns the
     predicted ones. With more than `MAX_CLASSES_IN_MATRIX` classes, the most frequent
     confusions follow instead.
@@ -54,7 +54,7 @@ def write(output_dir: str, name: str, text: str) -> str:
 
     Args:
         output_dir: folder of the run.
-        name: of the file.
+        name: name of the file.
         text: one or several results of `table`.
 
     Raises:
@@ -101,7 +101,7 @@ def _confusions(matrix, labels):
 
 
 def _aligned(rows):
-    """Returns lines of columns; all but the first are aligned at the right."""
+    """Returns lines of columns; all but the first are right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

@@ -78,8 +78,8 @@ def named(
 
     Args:
         by_set: scores by name, by set.
-        languages: of the sets. One language: the set "dev" is in this language, so
-            its scores are also called `eval_NAME_LANGUAGE`.
+        languages: languages of the sets. If there is only one, the scores of the set
+            "dev" are also called `eval_NAME_LANGUAGE`.
     """
     if len(languages) == 1 and "dev" in by_set:
         by_set = {f"dev_{languages[0]}": by_set["dev"]}

@@ -79,9 +79,9 @@ def check(text: str, known: Sequence[str], *, kind: str, separator: str | None) 
         separator: as in `names_in`.
 
     Raises:
-        ValueError: the label is empty or another sign of a missing value, not a
-            number, an unknown class, or contains a class twice. The caller adds file
-            and line to the message.
+        ValueError: the label is empty, denotes a missing value, is not a number, is an
+            unknown class, or contains a class twice. The caller adds file and line to
+            the message.
     """
     if kind == REGRESSION:
         number_in(text)
@@ -97,7 +97,7 @@ def check(text: str, known: Sequence[str], *, kind: str, separator: str | None) 
 
 
 def _check_new(name, known):
-    """Raises ValueError if a name that is not known cannot be that of a class."""
+    """Raises ValueError if an unknown name cannot be the name of a class."""
     if label_names.is_missing(name):
         raise ValueError(
             f"the label {name!r} stands for a missing value; correct or remove the "

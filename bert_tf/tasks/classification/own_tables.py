@@ -24,7 +24,7 @@ class TableProcessor(examples_module.DataProcessor):
         predict_file: to predict. It needs no label column.
         columns: names of the columns. Default: those of `examples.Columns`.
         labels: class names. Default: the classes in the training file, sorted.
-        validation_split: share of the training file that is the evaluation set,
+        validation_split: share of the training file that serves as the evaluation set,
             instead of `eval_file`. 0: none.
         validation_seed: chooses that share; see `hold_out`.
     """
@@ -160,7 +160,7 @@ class TableProcessor(examples_module.DataProcessor):
 
 
 def _strata(labels, kind):
-    """Returns the number of each label, or the decile of each number."""
+    """Returns the index of each label or, for regression, the decile."""
     if kind != label_kinds.REGRESSION:
         number_of = {label: number for number, label in enumerate(sorted(set(labels)))}
         return [number_of[label] for label in labels]

@@ -77,7 +77,8 @@ def validation_seed_of(
 ) -> int:
     """Returns the seed that chooses the held-out examples. Arguments as in `data_of`.
 
-    It is the flag, else the seed of the trained model, else that of the run.
+    It is the given flag, or else the seed of the trained model, or else that of the
+    run.
     """
     if options.validation_seed is not None:
         return options.validation_seed

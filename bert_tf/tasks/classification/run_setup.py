@@ -123,7 +123,7 @@ def _task_of_options(options, data, start):
 
 
 def _task_of_ranker(options, task, text):
-    """Returns the task with which a ranker from elsewhere computes its own scores."""
+    """Returns the task with which an external ranker computes its own scores."""
     if text.output_activation is None:
         return task
     if options.max_seq_length != text.max_seq_length:

@@ -36,7 +36,7 @@ class Task(task_record.TaskRecord):
     threshold: float | None = None  # Minimum probability of a class, if several.
     doc_stride: int = 0  # Word pieces between the starts of windows. 0: truncate.
     bilstm_on_top: bool = False  # Whether a BiLSTM replaces the pooler.
-    # Of a ranker from elsewhere that is applied without training; see `TextEncoding`
+    # Only for an external ranker that is applied without training; see `TextEncoding`
     # and `packing.truncate_longer`.
     output_activation: str | None = None
     longer_keeps_more: bool = False
@@ -48,7 +48,7 @@ class Task(task_record.TaskRecord):
 
     @property
     def truncate_pair(self) -> packing.TruncatePair:
-        """What makes room for a pair of texts that is too long."""
+        """The function that truncates a pair of texts that is too long."""
         if self.longer_keeps_more:
             return packing.truncate_longer
         return packing.truncate_pair

@@ -33,7 +33,7 @@ def pack(
         texts_b: N second texts, or None.
         max_seq_length: length of the rows, S.
         doc_stride: word pieces between the starts of windows. 0: no windows.
-        truncate_pair: without windows, makes room for pairs that are too long.
+        truncate_pair: without windows, truncates pairs that are too long.
 
     Returns:
         `input_ids`, `input_mask`, `segment_ids`: int32 [rows, S]. And int64 [rows], the

@@ -257,7 +257,7 @@ class Classification:
     def _submission_files(self, suffix):
         """Returns the names of the files for the GLUE server, by set."""
         names = self.setup.processor.get_submission_files()
-        # The server's names already say the task: AX.tsv needs no suffix.
+        # The server's file names already contain the task: AX.tsv needs no suffix.
         if suffix == f"-{self.setup.data_sets['test'].name}":
             return names
         return {

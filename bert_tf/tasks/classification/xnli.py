@@ -110,7 +110,7 @@ class XnliProcessor(examples_module.DataProcessor):
         return list(self._train_languages)
 
     def get_eval_languages(self) -> list[str]:
-        """Returns the languages to evaluate and to predict; "all" for every one."""
+        """Returns the languages to evaluate and to predict; "all" means every one."""
         return list(self._eval_languages)
 
     def _sets(

@@ -243,7 +243,7 @@ class Extractor:
 def _with_settings(
     options: feature_extraction_options.ExtractionOptions, source: source_module.Source
 ) -> feature_extraction_options.ExtractionOptions:
-    """Returns options with what a sentence encoder's checkpoint says."""
+    """Returns options with the settings of a sentence encoder's checkpoint."""
     text = source.text
     length = options.max_seq_length or text.max_seq_length
     options = dataclasses.replace(options, max_seq_length=length)

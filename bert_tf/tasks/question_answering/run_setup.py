@@ -118,7 +118,7 @@ def _task_of_options(options, start):
     if options.trains:
         if rotation.latest(options.output_dir) is None:
             return task
-        # The same command again must not lose a threshold that was stored since.
+        # Repeating a command must not lose a threshold that was stored since.
         own = task_module.Task.read(options.output_dir)
         return _with_stored_rules(task, own, options)
     stored = _task_beside(options.init_checkpoint)
@@ -173,7 +173,7 @@ def _task_of_run(options, trained):
 
 
 def _check_threshold(options, setup, *, is_run):
-    """Refuses a threshold where it has no effect, and tuning without what it needs."""
+    """Refuses a threshold without effect, and tuning if a requirement is not met."""
     may_have_no_answer = setup.task.threshold is not None
     if options.null_score_diff_threshold and not may_have_no_answer:
         raise ValueError(

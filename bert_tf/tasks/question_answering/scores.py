@@ -209,7 +209,7 @@ def read_by_id(path: str, kind: type) -> dict[str, Any]:
             f"{path}: expected a JSON object with {expected} for each question id."
         )
     for qas_id, value in content.items():
-        # NaN, which differs from itself, has no place in an order.
+        # NaN, which differs from itself, cannot be ordered.
         if not isinstance(value, kinds) or value != value:
             raise ValueError(f"{path}: {qas_id}: expected {expected}, got {value!r}.")
     return content

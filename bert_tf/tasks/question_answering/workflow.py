@@ -52,7 +52,7 @@ def run(
 
 
 def _run(options, progress):
-    """Does what the options say; returns the lines of the report."""
+    """Runs the requested steps; returns the lines of the report."""
     lines = []
     if options.ensemble:
         answers = ensemble_answers(options, progress=progress)

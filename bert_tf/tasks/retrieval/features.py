@@ -33,7 +33,7 @@ class TrainingData:
     negatives: tuple[tuple[int, ...], ...]  # Wrong passages that each example gives.
 
     def length_facts(self, task: retrieval_task.Task) -> tuple[str, ...]:
-        """Returns sentences about the queries and right passages that are cut."""
+        """Returns sentences about the queries and right passages that are truncated."""
         queries = np.array([len(pieces) for pieces in self.queries])
         passages = np.array([len(self.passages[i]) for i in self.passage_ids])
         query_room, room = task.max_query_length - 2, task.max_seq_length - 2

@@ -25,8 +25,8 @@ from bert_tf.tasks.retrieval import ranking
 from bert_tf.tasks.retrieval import task as retrieval_task
 
 TOP_K = 10
-_ENCODER = "encoder"  # Of a task.json that a conversion wrote.
-_MAX_SEQ_LENGTH = 128  # If neither the caller nor the checkpoint has one.
+_ENCODER = "encoder"  # Task in a task.json that a conversion wrote.
+_MAX_SEQ_LENGTH = 128  # If neither the caller nor the checkpoint sets it.
 
 
 def load(
@@ -152,8 +152,8 @@ class BiEncoderPredictor(fine_tuning_predictor.Predictor):
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """Returns a vector for each text, float32 [N, H].
 
-        Vectors have length 1, so that their dot product is their cosine, unless the
-        run applies an encoder from elsewhere that compares by dot product.
+        Vectors have length 1, so that their dot product is their cosine, unless the run
+        uses an external encoder that compares by dot product.
 
         Args:
             texts: list of N passages.

@@ -71,7 +71,7 @@ class Retriever:
             return index
         path = os.path.join(folder, passage_index.VECTORS_FILE)
         with locks.output_file(path, waits=True):
-            # Another process may have written it meanwhile.
+            # Another process may have written it in the meantime.
             if not passage_index.is_made_by(folder, made_by):
                 passage_index.write(
                     folder,

@@ -138,9 +138,9 @@ def _check_same_model(
 def with_lengths(
     options: retrieval_options.RunRetrievalOptions, text: text_encoding.TextEncoding
 ) -> retrieval_options.RunRetrievalOptions:
-    """Returns options in which flags that are not given have a checkpoint's lengths.
+    """Returns options whose lengths are the checkpoint's unless flags were given.
 
-    Training pads every query to its maximum length, so there it stays short.
+    Training pads every query to the maximum length, so it ignores a checkpoint's.
     """
     query_length = None if options.trains else text.max_seq_length
     return dataclasses.replace(
@@ -196,7 +196,7 @@ def _cross_encoder_fields(
 ) -> dict[str, Any]:
     """Returns the fields of a cross-encoder's task.
 
-    A ranker from elsewhere truncates the longer text of a pair, whichever it is.
+    An external ranker truncates the longer text of a pair, whichever it is.
     """
     fields: dict[str, Any] = {"output_activation": text.output_activation}
     is_new = options.trains or text.output_activation is None

@@ -9,7 +9,7 @@ for rank 1, 1/2 for rank 2, and so on, because a step down costs most at the top
 from collections.abc import Collection
 from collections.abc import Sequence
 
-# `mrr` counts the first 100 passages, whatever recalls are asked for.
+# `mrr` considers the first 100 passages, regardless of the requested recalls.
 MRR_DEPTH = 100
 
 
@@ -46,7 +46,7 @@ def mean_reciprocal_rank(
 
     Args:
         rankings, positives: as for `recall_at`.
-        depth: number of passages to look at. None: all of a ranking.
+        depth: number of passages to consider. None: all of a ranking.
 
     Raises:
         ValueError: there are no queries, or a query has no right passage.
@@ -79,7 +79,7 @@ def all_scores(
 ) -> dict[str, float]:
     """Returns `recall_at_K` for each K, and `mrr`; the prefix precedes each name.
 
-    `mrr` looks at the first `MRR_DEPTH` passages.
+    `mrr` considers the first `MRR_DEPTH` passages.
     """
     found = [recall_at(rankings, positives, k) for k in ks]
     found.append(mean_reciprocal_rank(rankings, positives, depth=MRR_DEPTH))

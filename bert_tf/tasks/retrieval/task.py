@@ -50,8 +50,8 @@ class Task(task_record.TaskRecord):
     """How to apply a retrieval model to new texts.
 
     `max_seq_length` limits a passage or, for a cross-encoder, a query with a passage.
-    The fields that `TextEncoding` has too have its names, so that they are read when
-    the run's folder is opened as a checkpoint.
+    Fields that also exist in `TextEncoding` have the same names, so that they are read
+    when the run's folder is opened as a checkpoint.
     """
 
     KIND = "retrieval"
@@ -66,14 +66,14 @@ class Task(task_record.TaskRecord):
     prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
     default_prompt_name: str | None = None
     output_activation: str | None = None  # Of a cross-encoder's score.
-    # Whether the longer text of a pair is truncated (`packing.truncate_longer`), and
-    # not always the passage.
+    # Whether the longer text of a pair is truncated (`packing.truncate_longer`),
+    # instead of always the passage.
     longer_keeps_more: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """See `TaskRecord.to_dict`; leaves out what only models from elsewhere have.
+        """See `TaskRecord.to_dict`; omits fields that only external models set.
 
-        So the vectors that older runs have stored are still those of the same task.
+        Therefore the vectors that older runs stored still belong to the same task.
         """
         values = super().to_dict()
         for name in _FROM_ELSEWHERE:

@@ -31,7 +31,7 @@ class TokenClassificationPredictor(fine_tuning_predictor.Predictor):
 
         Args:
             inputs: sentences, each a list of words or a string. `words.split_text`
-                splits strings at white space and takes outer punctuation off.
+                splits strings at white space and splits off outer punctuation.
 
         Returns:
             One dict of lists per sentence, with one element per word: `words`, `tags`,

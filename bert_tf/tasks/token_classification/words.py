@@ -1,8 +1,9 @@
 """Splits plain text into words and keeps their positions.
 
-Training files have words as a person would divide a text: "U.S." and "Port-au-Prince"
-are one word, and the comma after "Rome," is another. So text is divided at white space,
-and only outer punctuation is taken off. `serving.tag_words` does the same in a graph.
+Training files divide text into words as a person would: "U.S." and "Port-au-Prince" are
+one word each, and the comma after "Rome," is a separate word. Therefore text is split
+at white space, and only outer punctuation is split off. `serving.tag_words` does the
+same in a graph.
 """
 
 import dataclasses
@@ -18,7 +19,7 @@ from bert_tf.tokenization import unicode_14
 # The punctuation of Chinese and Japanese, which have no spaces between words.
 _WIDE_BLOCKS = (range(0x3000, 0x3040), range(0xFE10, 0xFE70), range(0xFF00, 0xFF65))
 _DASHES_AND_ELLIPSIS = (0x2014, 0x2015, 0x2026)
-# Every one of these is a word, also between two letters: Chinese characters, and marks
+# Each of these is a word, even between two letters: Chinese characters, and marks
 # that are written without spaces on both sides.
 ALONE = frozenset(
     itertools.chain(
@@ -40,7 +41,7 @@ class Words:
 
 
 def split_text(text: str, whole_words: Collection[str] = frozenset()) -> Words:
-    """Splits a text into words at white space and takes outer punctuation off.
+    """Splits a text into words at white space and splits off outer punctuation.
 
     * Every punctuation mark before or after a word is a word of its own, but equal
       marks in a row are one: "Wait..." is "Wait" and "...".
@@ -52,7 +53,7 @@ def split_text(text: str, whole_words: Collection[str] = frozenset()) -> Words:
     Args:
         text: the text.
         whole_words: words that are not divided, such as "Corp."; see
-            `learned_whole_words`. Those that begin with an apostrophe are also taken
+            `learned_whole_words`. Those that begin with an apostrophe are also split
             off the end of a word: with "'s", "John's" is "John" and "'s".
 
     Example:
@@ -89,7 +90,7 @@ def learned_whole_words(sentences: Iterable[Sequence[str]]) -> tuple[str, ...]:
     # A word with white space or a Chinese character can never be found again.
     chunks = set(filter(_CHUNK.fullmatch, words))
     learned: set[str] = set()
-    # The second time, those with a suffix that was learned, such as "Lloyd's".
+    # The second pass finds words with a suffix that the first one learned: "Lloyd's".
     for _ in range(2):
         learned |= {
             word for word in chunks if len(_borders(word, learned, is_last=True)) > 2
@@ -107,7 +108,7 @@ def character_class(codes: Iterable[int]) -> str:
     )
 
 
-# A run of characters between white space. Chinese characters and so on are single.
+# A run of characters between white space. The characters in `ALONE` are single.
 _CHUNK = re.compile(
     f"[{character_class(ALONE)}]"
     f"|[^{character_class(ALONE)}{character_class(characters.WHITESPACE)}]+"
