@@ -12,6 +12,7 @@ from typing import cast
 import numpy as np
 import tensorflow as tf
 
+from bert_tf import options as options_module
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import source as source_module
@@ -82,7 +83,7 @@ class Extractor:
         if options.pooling == feature_extraction_options.OF_CHECKPOINT:
             self._prompt = source.text.prompt()
         self.options = options = _with_settings(options, source)
-        self.config.check_sequence_length(options.sequence_limit)
+        self.config.check_sequence_length(options.max_seq_length)
         self._check_layers()
         if options.pooling != "none":
             pooling_module.check(options.pooling, self.config)
@@ -192,7 +193,7 @@ class Extractor:
             self._tokenizer, [line.text_b or "" for line in lines]
         )
         lengths = features_module.Lengths(
-            max_seq_length=self.options.sequence_limit,
+            max_seq_length=self.options.max_seq_length,
             doc_stride=self.options.doc_stride,
         )
         for line, first, second in zip(lines, ids_a, ids_b, strict=True):
@@ -245,8 +246,8 @@ def _with_settings(
 ) -> feature_extraction_options.ExtractionOptions:
     """Returns options with the settings of a sentence encoder's checkpoint."""
     text = source.text
-    length = options.max_seq_length or text.max_seq_length
-    options = dataclasses.replace(options, max_seq_length=length)
+    if text.max_seq_length and not options_module.is_given(options.max_seq_length):
+        options = dataclasses.replace(options, max_seq_length=text.max_seq_length)
     if options.pooling != feature_extraction_options.OF_CHECKPOINT:
         return options
     if text.pooling is None:

@@ -95,7 +95,7 @@ def _npz(options):
                 append("starts", np.zeros(1, np.int64))
             num_pieces += len(extracted.input_ids)
             append("starts", np.array([num_pieces], np.int64))
-            for name, rows in _rows(extracted, options.sequence_limit).items():
+            for name, rows in _rows(extracted, options.max_seq_length).items():
                 append(name, rows)
 
         yield write

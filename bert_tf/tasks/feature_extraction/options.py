@@ -9,7 +9,6 @@ from bert_tf.options import option
 OF_CHECKPOINT = "checkpoint"
 POOLINGS = ("none", "cls", "mean", "max", OF_CHECKPOINT)
 LAYERS = (-1, -2, -3, -4)
-DEFAULT_MAX_SEQ_LENGTH = 128
 COMBINATIONS = ("concatenation", "sum")
 FORMATS = ("jsonl", "npz")
 
@@ -44,12 +43,12 @@ class ExtractionOptions(options_module.Options):
         LAYERS,
         help="Layers to extract, counted from 0 (lowest) or from -1 (highest).",
     )
-    max_seq_length: int | None = option(
-        None,
+    max_seq_length: int = option(
+        options_module.implicit(128),
         minimum=3,
         help="Maximum number of word pieces per sequence, including [CLS] and [SEP]. "
         "Longer texts are truncated, or divided into windows (see doc_stride). "
-        "Default: the setting of init_checkpoint if it is a sentence encoder, or 128.",
+        "A sentence encoder's own length is used unless this flag is given.",
         group="model",
     )
     batch_size: int = option(
@@ -115,18 +114,13 @@ class ExtractionOptions(options_module.Options):
                 "--attention_weights and --doc_stride cannot be combined: pieces in "
                 "different windows do not see each other."
             )
-        limit = self.sequence_limit - 2
+        limit = self.max_seq_length - 2
         if self.doc_stride > limit:
             raise options_module.OptionError(
                 f"--doc_stride={self.doc_stride}: expected at most max_seq_length - 2 "
                 f"({limit}); otherwise pieces between the windows "
                 "would be lost."
             )
-
-    @property
-    def sequence_limit(self) -> int:
-        """The maximum length of a sequence, in word pieces."""
-        return self.max_seq_length or DEFAULT_MAX_SEQ_LENGTH
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
