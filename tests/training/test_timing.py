@@ -44,7 +44,7 @@ def test_a_run_of_a_number_of_steps_has_no_budget():
     budget.start(0.0)
     assert not budget.is_spent
     assert budget.used_seconds is None
-    assert budget.amount_done(3, 10) == (3, 10, "step")
+    assert budget.amount_done(3, 10) == (3, 10, "steps")
 
 
 @pytest.fixture
