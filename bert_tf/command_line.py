@@ -52,7 +52,7 @@ _REPLACED_FLAGS = {
     ),
     "gcp_project": _ReplacedFlag(
         without_effect="",
-        advice="leave it out; TensorFlow's resolver finds the project",
+        advice="omit it; TensorFlow's resolver finds the project",
     ),
     "master": _ReplacedFlag(
         without_effect="",
@@ -60,11 +60,11 @@ _REPLACED_FLAGS = {
     ),
     "num_tpu_cores": _ReplacedFlag(
         without_effect="8",
-        advice="leave it out; all cores of the TPU are used",
+        advice="omit it; all cores of the TPU are used",
     ),
     "use_one_hot_embeddings": _ReplacedFlag(
         without_effect=False,
-        advice="leave it out; one lookup works on every device",
+        advice="omit it; one lookup works on every device",
     ),
     "bert_hub_module_handle": _ReplacedFlag(
         without_effect=None,

@@ -85,7 +85,7 @@ def test_booleans_are_written_as_in_2018(argument, value):
         ),
         (
             ["--num_tpu_cores=32"],
-            "--num_tpu_cores=32 is no longer supported: leave it out; all cores of the "
+            "--num_tpu_cores=32 is no longer supported: omit it; all cores of the "
             "TPU are used.",
         ),
         (["--use_tpu=maybe"], "--use_tpu: expected true or false, got 'maybe'."),

@@ -114,7 +114,7 @@ class CheckDataOptions(options_module.Options):
     )
     merge_labels: bool | None = option(
         None,
-        help="classification: count labels that differ only in case or spaces as one "
+        help="classification: treat labels that differ only in case or spaces as one "
         "class.",
     )
     regression: bool | None = option(

@@ -87,7 +87,7 @@ def other_data_lines(run_dir: str, data_set: result_files.DataSet) -> list[str]:
     if not suffix:
         return []
     path = os.path.join(run_dir, result_files.with_suffix(name, suffix))
-    return [f"These are scores on other data than the run's own; they are in {path}."]
+    return [f"These scores are not on the run's own data; they are in {path}."]
 
 
 def place_line(options: fine_tuning_options.TaskOptions) -> str:

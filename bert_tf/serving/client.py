@@ -82,7 +82,7 @@ class Client:
         for name, values in outputs.items():
             if _has_nan(values):
                 raise ValueError(
-                    f"The model answers with NaN ({name}), so its weights are broken; "
+                    f"The model returned NaN ({name}), so its weights are invalid; "
                     "export an earlier checkpoint."
                 )
         rows = [

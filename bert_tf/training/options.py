@@ -324,8 +324,8 @@ class FineTuningOptions(TrainingOptions):
     card_examples: bool = option(
         False,
         group="evaluation",
-        help="Show some wrongly answered texts in the model card. Without this flag "
-        "they are only in wrong_examples.jsonl, because they may be private.",
+        help="Show some wrong predictions in the model card. Without this flag, they "
+        "are written only to wrong_examples.jsonl, because they may be private.",
     )
 
     def __post_init__(self):

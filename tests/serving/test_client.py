@@ -209,5 +209,5 @@ def test_an_answer_that_is_nan_is_refused():
         outputs = {"label": ["rain", "rain"], "probabilities": [[0.5], [float("nan")]]}
         return {"labels": [["rain"]]} if name == "labels" else outputs
 
-    with pytest.raises(ValueError, match=r"answers with NaN \(probabilities\)"):
+    with pytest.raises(ValueError, match=r"returned NaN \(probabilities\)"):
         client.Client(call).predict(["one", "two"])

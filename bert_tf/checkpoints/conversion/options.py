@@ -56,7 +56,7 @@ class ConvertCheckpointOptions(options_module.Options):
     )
     drop_text_encoding: bool = option(
         False,
-        help="Leave out what the target cannot store of how text is encoded: pooling, "
+        help="Drop the text-encoding settings that the target cannot store: pooling, "
         "normalization, prompts, maximum length, or the activation of a score.",
     )
     allow_activation_change: bool = option(

@@ -75,13 +75,13 @@ class DataOptions(trial_options.TrialOptions):
         minimum=0.0,
         maximum=0.5,
         help="Share of train_file to hold out for evaluation, instead of eval_file. "
-        "The classes have the same shares on both sides, and no text is on both. "
-        "0: no hold-out.",
+        "Each class has about the same share on both sides, and no text is on both. "
+        "0: nothing is held out.",
     )
     validation_seed: int | None = option(
         None,
-        help="Seed that chooses the held-out examples. Default: random_seed; runs of "
-        "a search all have that of the search.",
+        help="Seed that chooses the held-out examples. Default: random_seed. All runs "
+        "of a search use the same seed.",
         group="advanced",
     )
     text_column: str | None = option(
@@ -103,9 +103,9 @@ class DataOptions(trial_options.TrialOptions):
     )
     merge_labels: bool = option(
         False,
-        help="Count labels that differ only in case, spaces or the form of a number, "
-        "such as Praise and praise, as one class: the most frequent in train_file. "
-        "Default: they are an error.",
+        help="Treat labels that differ only in case, spaces or number format, such as "
+        "Praise and praise, as one class, named after the most frequent spelling in "
+        "train_file. Default: they are an error.",
     )
     label_separator: str | None = option(
         None,

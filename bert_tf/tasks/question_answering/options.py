@@ -203,8 +203,8 @@ class EvaluateSquadOptions(options_module.Options):
     null_odds_file: str | None = option(
         None,
         help="JSON file {id: no-answer score} for SQuAD 2.0, the --na-prob-file of the "
-        "official script. Adds the best thresholds and the scores that they would "
-        "reach.",
+        "official script. Adds the best thresholds and the scores at these "
+        "thresholds.",
     )
     na_prob_thresh: float | None = option(
         None,

@@ -63,7 +63,7 @@ def _run(options, progress):
         if options.do_eval or options.do_predict:
             answers = answering.final_answers()
         if options.tune_threshold:
-            lines.append(f"The run now has the threshold {answers.threshold:g}.")
+            lines.append(f"Stored the threshold {answers.threshold:g} in the run.")
     if options.do_predict:
         paths = answers.write(options.output_dir)
         lines.append(f"Predictions are in {', '.join(paths)}.")

@@ -213,7 +213,7 @@ def test_a_tuned_threshold_is_stored_used_and_exported(
     report = question_answering_workflow.run(tuning)
     tuned = read_results(run_dir)
     threshold = tuned["eval_best_f1_thresh"]
-    assert f"The run now has the threshold {threshold:g}." in report
+    assert f"Stored the threshold {threshold:g} in the run." in report
     # What is best does not depend on the threshold of before.
     best = {name: score for name, score in before.items() if "best" in name}
     assert best.items() <= tuned.items()
