@@ -89,7 +89,7 @@ def test_runs_and_answers_are_one_table(run_tool, folder, data_dir, tmp_path):
     [
         ("index\tprediction\n0\t1\n", "has no answer with the index 1; expected one"),
         ("index\tprediction\n0\tyes\n", "CoLA.tsv:2: the label 'yes' is not one of"),
-        ("prediction\n1\n", "there is no column index"),
+        ("prediction\n1\n", "there is no column 'index'"),
     ],
 )
 def test_answers_that_do_not_fit_end_in_one_line(

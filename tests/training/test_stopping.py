@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.data import record_checks
 from bert_tf.training import non_finite
 from bert_tf.training import steps
 
@@ -50,9 +51,11 @@ def plant(records, path, number):
 
 
 def test_a_loss_that_is_no_number_stops_the_run_and_its_batch_is_kept(
-    pretrain, golden, tmp_path
+    pretrain, golden, tmp_path, monkeypatch
 ):
     plant(golden / "model" / "examples.tfrecord", tmp_path / "bad.tfrecord", 26)
+    # The check before training reads a sample. Here, it misses the damaged record.
+    monkeypatch.setattr(record_checks, "_RECORDS_SAMPLED", 1)
     run = tmp_path / "run"
     done = pretrain(input_file=tmp_path / "bad.tfrecord", save_checkpoints_steps=4)
     assert done.exit_code == 1
