@@ -24,6 +24,7 @@ import numpy as np
 from bert_tf import files
 from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import trial_options
+from bert_tf.training import result_files
 from bert_tf.training import run_folder
 from bert_tf.training import run_settings
 from bert_tf.training import selection
@@ -43,13 +44,17 @@ _WITHOUT_EFFECT = (*run_settings.WITHOUT_EFFECT, "best_metric", "num_restarts", 
 
 
 def run(
-    options: trial_options.TrialOptions, run_one: Callable[..., Mapping[str, float]]
+    options: trial_options.TrialOptions,
+    run_one: Callable[..., Mapping[str, float]],
+    *,
+    data_sets: Callable[..., Mapping[str, result_files.DataSet]],
 ) -> str:
     """Runs all unfinished trials, and keeps the best one.
 
     Args:
         options: of the whole search.
         run_one: trains and evaluates one run, given its options. Returns its scores.
+        data_sets: returns the data that the options of one run name, by set.
 
     Returns:
         A report: one line per trial, the best trial, and the mean and standard
@@ -57,19 +62,23 @@ def run(
 
     Raises:
         ValueError: the folder contains a single run, the folder of a trial contains a
-            run with other settings, or there is no score `options.best_metric`.
-        OSError: a file cannot be written.
+            run with other settings or data, or there is no score
+            `options.best_metric`.
+        OSError: a file cannot be read or written.
     """
     trials = options.trials()
     _check_no_single_run(options.output_dir)
     for name in ("", trial_options.FOLDER):
         files.remove_leftovers_in(os.path.join(options.output_dir, name))
     results: dict[str, Mapping[str, float]] = {}
+    known: dict[result_files.DataSet, result_files.DataSet] = {}
     for number, trial in enumerate(trials, start=1):
         found = _finished(trial)
         state = "is finished" if found else "starts"
         logger.info("Run %d of %d (%s) %s.", number, len(trials), trial.name, state)
         results[trial.name] = found or _run(trial, run_one)
+        # Also after a run, because a file may have changed since the run before it.
+        _check_data(trial, data_sets(trial.options), known)
         best = _best(options.best_metric, results)
         _drop_other_weights(best, options.output_dir, results)
         _write_table(options, trials, results)
@@ -120,6 +129,31 @@ def _finished(trial):
                 f"{before!r}, but this one has {now!r}; choose another --output_dir."
             )
     return results
+
+
+def _check_data(trial, data_sets, known):
+    """Checks that a finished trial was trained and evaluated on the search's data.
+
+    Args:
+        trial: a finished trial. What earlier versions did not record is not compared.
+        data_sets: the data that its options name, by set.
+        known: data sets whose checksums are computed already, by themselves.
+    """
+    folder = trial.options.output_dir
+    run_record = _read(os.path.join(folder, run_folder.RUN_FILE)) or {}
+    evaluated = result_files.own_entry(folder, run_folder.EVAL_RESULTS_FILE)
+    for part, kind, recorded in (
+        ("train", "training data", run_record.get("training_data")),
+        ("dev", "evaluation data", evaluated),
+    ):
+        data_set = data_sets.get(part)
+        data_set = known.setdefault(data_set, data_set)
+        found = run_settings.differing_data(recorded, data_set)
+        for before, now in found.values():
+            raise ValueError(
+                f"{folder} contains a finished run with {kind} {before!r}, but this "
+                f"one has {now!r}; choose another --output_dir."
+            )
 
 
 def _effective(options):

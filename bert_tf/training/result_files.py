@@ -157,7 +157,17 @@ def own_name(run_dir: str, file_name: str) -> str | None:
         OSError: data_sets.json cannot be read.
         ValueError: data_sets.json is damaged.
     """
-    return _read(run_dir).get(file_name, {}).get("name")
+    return (own_entry(run_dir, file_name) or {}).get("name")
+
+
+def own_entry(run_dir: str, file_name: str) -> dict[str, str | None] | None:
+    """Returns the `entry` of the data set of a result file; None if not recorded.
+
+    Raises:
+        OSError: data_sets.json cannot be read.
+        ValueError: data_sets.json is damaged.
+    """
+    return _read(run_dir).get(file_name)
 
 
 def refuse_other(run_dir: str, file_name: str, data_set: DataSet) -> None:

@@ -8,6 +8,7 @@ import pytest
 from bert_tf import options as options_module
 from bert_tf.fine_tuning import trial_options
 from bert_tf.fine_tuning import trials
+from bert_tf.training import result_files
 
 
 @pytest.fixture
@@ -42,6 +43,10 @@ def write(folder, text):
         (folder / name).write_text(text)
 
 
+def search(options, runner, data_sets=lambda options: {}):
+    return trials.run(options, runner, data_sets=data_sets)
+
+
 def weights_below(folder):
     return sorted(p.parent.name for p in folder.glob("trials/*/model.ckpt-*"))
 
@@ -73,7 +78,7 @@ def test_restarts_have_seeds_that_follow_one_another(create):
 def test_the_best_of_several_seeds_is_kept_with_mean_and_spread(create, tmp_path):
     runner = Runner(lambda options: {1: 0.5, 2: 0.25, 3: 0.75}[options.random_seed])
     options = create(num_restarts=3, random_seed=1)
-    report = trials.run(options, runner)
+    report = search(options, runner)
     assert (tmp_path / "model.ckpt-3.index").read_text() == "weights of 0.25"
     assert (tmp_path / "best" / "checkpoint").read_text() == "weights of 0.25"
     assert weights_below(tmp_path) == []
@@ -100,16 +105,16 @@ def test_best_metric_says_which_is_the_best(create, tmp_path):
             return found | {"eval_accuracy": found["eval_loss"]}
 
     options = create(num_restarts=2, random_seed=1, best_metric="eval_accuracy")
-    trials.run(options, Other(score))
+    search(options, Other(score))
     assert (tmp_path / "checkpoint").read_text() == "weights of 0.5"
     with pytest.raises(ValueError, match="--best_metric=eval_f1 is not among the scor"):
-        trials.run(create(num_restarts=2, best_metric="eval_f1"), Other(lambda o: 1.0))
+        search(create(num_restarts=2, best_metric="eval_f1"), Other(lambda o: 1.0))
 
 
 def test_a_run_without_a_number_is_never_the_best(create, tmp_path):
     nan = float("nan")
     runner = Runner(lambda options: {1: nan, 2: 0.9, 3: nan}[options.random_seed])
-    trials.run(create(num_restarts=3, random_seed=1), runner)
+    search(create(num_restarts=3, random_seed=1), runner)
     assert (tmp_path / "checkpoint").read_text() == "weights of 0.9"
 
 
@@ -118,23 +123,23 @@ def test_a_killed_sweep_goes_on_without_what_is_finished(create, tmp_path):
     options = create(sweep="learning_rate=1e-5,2e-5,3e-5")
     first = Runner(lambda options: scores[options.learning_rate])
     with pytest.raises(KeyboardInterrupt):
-        trials.run(options, first)
+        search(options, first)
     assert (tmp_path / "sweep.tsv").read_text().splitlines() == [
         "learning_rate\teval_accuracy\teval_loss",
         "1e-05\t0.5\t0.5",
     ]
     scores[2e-5] = 0.25
     second = Runner(lambda options: scores[options.learning_rate])
-    trials.run(options, second)
+    search(options, second)
     assert [o.learning_rate for o in second.done] == [2e-5, 3e-5]
     assert len((tmp_path / "sweep.tsv").read_text().splitlines()) == 4
     assert (tmp_path / "checkpoint").read_text() == "weights of 0.25"
 
     third = Runner(lambda options: 0.9)
-    trials.run(options, third)
+    search(options, third)
     assert third.done == []
     # More values: known results are kept.
-    trials.run(create(sweep="learning_rate=1e-5,2e-5,3e-5,4e-5"), third)
+    search(create(sweep="learning_rate=1e-5,2e-5,3e-5,4e-5"), third)
     assert [o.learning_rate for o in third.done] == [4e-5]
     assert (tmp_path / "checkpoint").read_text() == "weights of 0.25"
 
@@ -150,14 +155,14 @@ def test_a_search_that_is_killed_while_the_best_is_copied_goes_on(
     with monkeypatch.context() as patched:
         patched.setattr(trials, "_copy", copy_and_die)
         with pytest.raises(KeyboardInterrupt):
-            trials.run(options, Runner(lambda options: 0.5))
-    trials.run(options, Runner(lambda options: pytest.fail("trained again")))
+            search(options, Runner(lambda options: 0.5))
+    search(options, Runner(lambda options: pytest.fail("trained again")))
     assert (tmp_path / "checkpoint").read_text() == "weights of 0.5"
 
 
 def test_another_score_may_choose_a_run_whose_weights_are_gone(create, tmp_path):
     runner = Runner(lambda options: options.random_seed / 10)
-    trials.run(create(num_restarts=2, random_seed=1), runner)
+    search(create(num_restarts=2, random_seed=1), runner)
     assert (tmp_path / "checkpoint").read_text() == "weights of 0.1"
 
     record = tmp_path / "trials" / "random_seed=2" / "trial.json"
@@ -165,25 +170,87 @@ def test_another_score_may_choose_a_run_whose_weights_are_gone(create, tmp_path)
     values["results"]["eval_accuracy"] = 0.99
     record.write_text(json.dumps(values))
     options = create(num_restarts=2, random_seed=1, best_metric="eval_accuracy")
-    trials.run(options, runner)
+    search(options, runner)
     assert [o.random_seed for o in runner.done] == [1, 2, 2]  # Trained once more.
     assert (tmp_path / "checkpoint").read_text() == "weights of 0.2"
 
 
 def test_finished_runs_with_other_settings_are_not_taken(create):
     runner = Runner(lambda options: 0.5)
-    trials.run(create(num_restarts=2), runner)
+    search(create(num_restarts=2), runner)
     with pytest.raises(ValueError, match=r"a finished run with train_batch_size 32, b"):
-        trials.run(create(num_restarts=2, train_batch_size=8), runner)
+        search(create(num_restarts=2, train_batch_size=8), runner)
     # What does not change a run may differ.
-    trials.run(create(num_restarts=2, eval_batch_size=64), runner)
+    search(create(num_restarts=2, eval_batch_size=64), runner)
+    assert len(runner.done) == 2
+
+
+class DataRunner(Runner):
+    """Records what the run was trained and evaluated on, like a training."""
+
+    def __call__(self, options):
+        found = super().__call__(options)
+        folder = pathlib.Path(options.output_dir)
+        train, dev = map(result_files.entry, data_sets_in(self.data_dir).values())
+        (folder / "run.json").write_text(json.dumps({"training_data": train}))
+        (folder / "data_sets.json").write_text(json.dumps({"eval_results.txt": dev}))
+        return found
+
+
+def data_sets_in(folder):
+    parts = ("train", "dev")
+    return {part: result_files.of_file(str(folder / f"{part}.csv")) for part in parts}
+
+
+def write_data(folder, train="wet", dev="dry"):
+    folder.mkdir(exist_ok=True)
+    for name, text in (("train", train), ("dev", dev)):
+        (folder / f"{name}.csv").write_text(text)
+    return lambda options: data_sets_in(folder)
+
+
+@pytest.mark.parametrize(
+    "changed, message",
+    [
+        ({"train": "fog"}, r"with training data 'train', but .* 'train \(other cont"),
+        ({"dev": "fog"}, r"with evaluation data 'dev', but .* 'dev \(other cont"),
+    ],
+)
+@pytest.mark.parametrize("folder", ["a", "b"])
+def test_finished_runs_on_other_data_are_not_taken(
+    create, tmp_path, changed, message, folder
+):
+    runner = DataRunner(lambda options: 0.5)
+    runner.data_dir = tmp_path / "a"
+    search(create(num_restarts=2), runner, write_data(tmp_path / "a"))
+    # The same content in another folder is the same data.
+    search(create(num_restarts=2), runner, write_data(tmp_path / folder))
+    assert len(runner.done) == 2
+    # An edited file, or one of the same name in another folder.
+    with pytest.raises(ValueError, match=message):
+        data_sets = write_data(tmp_path / folder, **changed)
+        search(create(num_restarts=3), runner, data_sets)
+    assert len(runner.done) == 2
+
+
+def test_data_that_change_during_a_search_are_refused(create, tmp_path):
+    def score(options):
+        if options.random_seed == 2:
+            write_data(tmp_path, train="fog")
+        return 0.5
+
+    runner = DataRunner(score)
+    runner.data_dir = tmp_path
+    options = create(num_restarts=3, random_seed=1)
+    with pytest.raises(ValueError, match=r"random_seed=2 contains a finished run with"):
+        search(options, runner, write_data(tmp_path))
     assert len(runner.done) == 2
 
 
 def test_a_run_that_was_trained_alone_is_not_replaced(create, tmp_path):
     write(tmp_path, "weights of a week")
     with pytest.raises(ValueError, match="contains a single run, which"):
-        trials.run(create(num_restarts=2), Runner(lambda options: 0.5))
+        search(create(num_restarts=2), Runner(lambda options: 0.5))
     assert (tmp_path / "checkpoint").read_text() == "weights of a week"
 
 
@@ -230,6 +297,6 @@ def test_what_is_no_search_is_refused(create, values, message):
 
 def test_if_no_run_has_a_number_the_first_is_kept(create, tmp_path):
     runner = Runner(lambda options: float("nan"))
-    report = trials.run(create(num_restarts=2, random_seed=1), runner)
+    report = search(create(num_restarts=2, random_seed=1), runner)
     assert "Kept the best of 2 runs: random_seed=1." in report
     assert "random_seed=2: eval_loss = nan" in report

@@ -233,16 +233,17 @@ def test_training_stops_without_a_better_score_and_keeps_the_best(classify, tmp_
 
 
 def test_of_several_restarts_the_best_is_the_run(classify, tmp_path):
-    result = classify(
-        eval_file=tmp_path / "train.tsv",
-        predict_file=tmp_path / "train.tsv",
-        do_eval="true",
-        do_predict="true",
-        num_restarts=2,
-        random_seed=5,
-        sweep="learning_rate=1e-3,1e-2",
-        best_metric="eval_accuracy",
-    )
+    flags = {
+        "eval_file": tmp_path / "train.tsv",
+        "predict_file": tmp_path / "train.tsv",
+        "do_eval": "true",
+        "do_predict": "true",
+        "num_restarts": 2,
+        "random_seed": 5,
+        "sweep": "learning_rate=1e-3,1e-2",
+        "best_metric": "eval_accuracy",
+    }
+    result = classify(**flags)
     assert result.exit_code == 0
     assert "Kept the best of 4 runs: learning_rate=" in result.stdout
     run = tmp_path / "run"
@@ -262,6 +263,12 @@ def test_of_several_restarts_the_best_is_the_run(classify, tmp_path):
     assert "# run\n" in card
     [line] = [x for x in card.splitlines() if x.startswith("| eval_accuracy |")]
     assert " over 2 runs (" in line  # The restarts with the best one's settings.
+    # The finished runs do not count for a file of the same name in another folder.
+    (tmp_path / "other").mkdir()
+    other = tmp_path / "other" / "train.tsv"
+    other.write_text((tmp_path / "train.tsv").read_text() + "wet again\train\n")
+    message = refusal(classify(**flags | {"train_file": other}))
+    assert "finished run with training data 'train', but this one has" in message
 
 
 def test_labels_are_merged_on_request_and_stay_merged(classify, tmp_path):

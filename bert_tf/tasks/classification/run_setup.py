@@ -66,6 +66,17 @@ def prepare(
     return setup
 
 
+def training_data_sets(
+    options: classification_options.RunClassifierOptions,
+) -> dict[str, result_files.DataSet]:
+    """Returns the data that the options of a training name, by set.
+
+    Raises:
+        OSError, ValueError: the TensorFlow dataset cannot be read.
+    """
+    return _data_sets(options, processors.data_of(options).processor)
+
+
 def _data_sets(options, processor):
     """Returns the data that the options name, by set."""
     paths = processor.get_files(options.data_dir)

@@ -101,7 +101,7 @@ def _run_trials(options, progress):
         one.train()
         return one.evaluate()
 
-    return trials.run(options, run_one)
+    return trials.run(options, run_one, data_sets=run_setup.training_data_sets)
 
 
 class Classification:
