@@ -4,6 +4,7 @@ import dataclasses
 import os
 import typing
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Mapping
 
 from bert_tf import files
@@ -114,6 +115,34 @@ def trained_task(
     if options.trains or not _is_run(options.output_dir):
         return None
     return record.read(options.output_dir)
+
+
+def check_given_values(
+    options: fine_tuning_options.TaskOptions,
+    trained: task_record.TaskRecord,
+    names: Iterable[str],
+) -> None:
+    """Refuses flags that contradict the finished run that is evaluated or applied.
+
+    A run is always applied with its own values. Without this check, another value of a
+    flag would have no effect, and the results would be read as those of that value.
+
+    Args:
+        options: the tool's options. An option with its default counts as not given.
+        trained: returned by `trained_task`.
+        names: options that are also fields of the record.
+
+    Raises:
+        ValueError: the run has another value.
+    """
+    defaults = {field.name: field.default for field in dataclasses.fields(options)}
+    for name in names:
+        given, found = getattr(options, name), getattr(trained, name)
+        if given not in (defaults[name], found):
+            raise ValueError(
+                f"--{name}={given}, but the model in {options.output_dir} was "
+                f"trained with {found}; omit --{name}."
+            )
 
 
 def find_start(

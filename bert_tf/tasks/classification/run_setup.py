@@ -13,6 +13,9 @@ from bert_tf.tasks.classification import processors
 from bert_tf.tasks.classification import task as task_module
 from bert_tf.training import result_files
 
+# Options that a finished run fixes.
+_FIXED = ("max_seq_length", "do_lower_case", "doc_stride", "bilstm_on_top")
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunSetup(fine_tuning_run_setup.RunSetup):
@@ -39,7 +42,9 @@ def prepare(
             contradict each other.
     """
     trained = fine_tuning_run_setup.trained_task(options, task_module.Task)
-    _check_labels(options, trained)
+    if trained is not None:
+        _check_labels(options, trained)
+        fine_tuning_run_setup.check_given_values(options, trained, _FIXED)
     start = fine_tuning_run_setup.find_start(options, trained, progress=progress)
     data = processors.data_of(options, trained)
     _check_threshold(options, data.columns.kind)
@@ -162,7 +167,7 @@ def _check_threshold(options, kind):
 
 
 def _check_labels(options, trained):
-    if trained is None or not options.labels or options.labels == trained.labels:
+    if not options.labels or options.labels == trained.labels:
         return
     raise ValueError(
         f"--labels={','.join(options.labels)}, but the model in {options.output_dir} "

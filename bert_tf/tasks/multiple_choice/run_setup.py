@@ -11,6 +11,9 @@ from bert_tf.tasks.multiple_choice import options as multiple_choice_options
 from bert_tf.tasks.multiple_choice import task as task_module
 from bert_tf.training import result_files
 
+# Options that a finished run fixes.
+_FIXED = ("max_seq_length", "do_lower_case")
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunSetup(fine_tuning_run_setup.RunSetup):
@@ -37,6 +40,8 @@ def prepare(
             contradict each other.
     """
     trained = fine_tuning_run_setup.trained_task(options, task_module.Task)
+    if trained is not None:
+        fine_tuning_run_setup.check_given_values(options, trained, _FIXED)
     start = fine_tuning_run_setup.find_start(options, trained, progress=progress)
     known = examples_module.Columns() if trained is None else trained.columns
     columns = columns_of(options, known)

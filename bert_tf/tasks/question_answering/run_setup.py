@@ -159,16 +159,7 @@ def _is_given(options, name):
 
 def _task_of_run(options, trained):
     """Returns the task of the run, with the given options for choosing answers."""
-    defaults = {field.name: field.default for field in dataclasses.fields(options)}
-    for field in dataclasses.fields(task_module.Task):
-        if field.name in task_module.FOR_PREDICTING or field.name not in defaults:
-            continue
-        given, found = getattr(options, field.name), getattr(trained, field.name)
-        if given not in (defaults[field.name], found):
-            raise ValueError(
-                f"--{field.name}={given}, but the model in {options.output_dir} was "
-                f"trained with {found}; omit --{field.name}."
-            )
+    fine_tuning_run_setup.check_given_values(options, trained, task_module.FIXED)
     return _with_stored_rules(trained, trained, options)
 
 

@@ -13,6 +13,15 @@ from bert_tf.tasks.question_answering import windows as question_answering_windo
 
 # Only predicting reads these, so they may change when training is resumed.
 FOR_PREDICTING = ("n_best_size", "max_answer_length", "null_score_diff_threshold")
+# Options that a finished run fixes.
+FIXED = (
+    "max_seq_length",
+    "do_lower_case",
+    "doc_stride",
+    "max_query_length",
+    "version_2_with_negative",
+    "bilstm_on_top",
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

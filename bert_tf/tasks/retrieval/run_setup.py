@@ -18,6 +18,9 @@ from bert_tf.tasks.retrieval import search as search_module
 from bert_tf.tasks.retrieval import task as retrieval_task
 from bert_tf.training import result_files
 
+# Options that a finished run fixes. The temperature only affects training.
+_FIXED = ("max_query_length", "max_seq_length", "do_lower_case", "pooling")
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunSetup(fine_tuning_run_setup.RunSetup):
@@ -51,7 +54,9 @@ def prepare(
     """
     search_module.check_installed(options.search)
     trained = fine_tuning_run_setup.trained_task(options, retrieval_task.Task)
-    _check_same_model(options, trained)
+    if trained is not None:
+        _check_same_model(options, trained)
+        fine_tuning_run_setup.check_given_values(options, trained, _FIXED)
     start = fine_tuning_run_setup.find_start(options, trained, progress=progress)
     paths = {
         name: path
@@ -126,9 +131,9 @@ def check_in_corpus(
 
 def _check_same_model(
     options: retrieval_options.RunRetrievalOptions,
-    trained: retrieval_task.Task | None,
+    trained: retrieval_task.Task,
 ) -> None:
-    if trained is not None and trained.model != options.model:
+    if trained.model != options.model:
         raise ValueError(
             f"{options.output_dir} is the run of a {trained.model}; use "
             f"--model={trained.model}."

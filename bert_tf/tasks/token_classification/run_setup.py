@@ -19,6 +19,15 @@ from bert_tf.tasks.token_classification import words as words_module
 from bert_tf.training import result_files
 
 FILES = {"train": "train.txt", "dev": "dev.txt", "test": "test.txt"}
+# Options that a finished run fixes.
+_FIXED = (
+    "max_seq_length",
+    "do_lower_case",
+    "doc_stride",
+    "document_context",
+    "feature_based",
+    "tag_scheme",
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -153,6 +162,12 @@ def _task_of_run(options, trained):
             f"--labels={','.join(labels)}, but the model in {options.output_dir} was "
             f"trained with {','.join(trained.labels)}; omit --labels."
         )
+    if options.true_case and trained.true_cases is None:
+        raise ValueError(
+            f"--true_case, but the model in {options.output_dir} was trained without "
+            "it; omit --true_case."
+        )
+    fine_tuning_run_setup.check_given_values(options, trained, _FIXED)
     given = {
         name: getattr(options, name)
         for name in ("word_column", "tag_column")

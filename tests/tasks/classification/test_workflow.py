@@ -435,6 +435,24 @@ def test_a_run_of_another_task_is_not_continued(
 
 
 @pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"max_seq_length": 32}, "--max_seq_length=32, but .* trained with 24; omit"),
+        ({"do_lower_case": False}, "--do_lower_case=False, but .* trained with True"),
+        ({"doc_stride": 8}, "--doc_stride=8, but the model in .* trained with 0"),
+        ({"bilstm_on_top": True}, "--bilstm_on_top=True, but .* trained with False"),
+    ],
+)
+def test_flags_that_contradict_a_finished_run_are_refused(
+    weather_run, weather_options, values, message
+):
+    with pytest.raises(ValueError, match=message):
+        classification_workflow.run(
+            weather_options(weather_run, do_train=False, do_predict=True, **values)
+        )
+
+
+@pytest.mark.parametrize(
     "changes, message",
     [
         ({"num_attention_heads": 4}, "num_attention_heads is 2 there, 4"),

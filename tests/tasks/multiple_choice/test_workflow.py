@@ -356,6 +356,22 @@ def test_a_run_of_another_task_is_not_continued(
         multiple_choice_workflow.run(choice_options(run_dir, **values))
 
 
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"max_seq_length": 32}, "--max_seq_length=32, but .* trained with 24; omit"),
+        ({"do_lower_case": False}, "--do_lower_case=False, but .* trained with True"),
+    ],
+)
+def test_flags_that_contradict_a_finished_run_are_refused(
+    run_dir, choice_options, values, message
+):
+    with pytest.raises(ValueError, match=message):
+        multiple_choice_workflow.run(
+            choice_options(run_dir, do_train=False, do_predict=True, **values)
+        )
+
+
 def test_a_run_with_another_vocabulary_or_model_is_not_continued(
     run_dir, choice_options, golden, tmp_path
 ):

@@ -491,6 +491,24 @@ def test_a_run_is_applied_as_the_model_that_it_is(run_dir, retrieval_options):
         retrieval_workflow.run(options)
 
 
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"max_seq_length": 32}, "--max_seq_length=32, but .* trained with 16; omit"),
+        ({"max_query_length": 9}, "--max_query_length=9, but .* trained with 8; omit"),
+        ({"do_lower_case": False}, "--do_lower_case=False, but .* trained with True"),
+        ({"pooling": "cls"}, "--pooling=cls, but .* trained with mean; omit"),
+    ],
+)
+def test_flags_that_contradict_a_finished_run_are_refused(
+    run_dir, retrieval_options, values, message
+):
+    with pytest.raises(ValueError, match=message):
+        retrieval_workflow.run(
+            retrieval_options(run_dir, do_train=False, do_predict=True, **values)
+        )
+
+
 def test_a_run_with_another_vocabulary_or_model_is_not_continued(
     run_dir, retrieval_options, golden, tmp_path
 ):

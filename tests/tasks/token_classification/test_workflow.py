@@ -443,6 +443,27 @@ def test_a_run_of_another_task_is_not_continued(
         )
 
 
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"max_seq_length": 24}, "--max_seq_length=24, but .* trained with 32; omit"),
+        ({"doc_stride": 8}, "--doc_stride=8, but the model in .* trained with 16"),
+        ({"do_lower_case": False}, "--do_lower_case=False, but .* trained with True"),
+        ({"document_context": True}, "--document_context=True, but .* with False"),
+        ({"feature_based": "last"}, "--feature_based=last, but .* trained with None"),
+        ({"tag_scheme": "iobes"}, "--tag_scheme=iobes, but the model in .* trained"),
+        ({"true_case": True, "do_lower_case": False}, "without it; omit --true_case"),
+    ],
+)
+def test_flags_that_contradict_a_finished_run_are_refused(
+    names_run, names_options, values, message
+):
+    with pytest.raises(ValueError, match=message):
+        token_classification_workflow.run(
+            names_options(names_run, do_train=False, do_predict=True, **values)
+        )
+
+
 def test_another_model_or_vocabulary_is_not_continued(
     names_run, names_options, golden, tmp_path
 ):
