@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import shlex
 from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import IO
@@ -9,6 +10,7 @@ from typing import Any
 
 _BUFFER_BYTES = 1 << 16
 _CONVERTED = "converted"  # Name of a file in error messages.
+STANDARD_INPUT = "standard input"  # In the place of a file's name.
 
 
 class NamedFile(io.FileIO):
@@ -75,10 +77,11 @@ def decoded_lines(lines: Iterable[bytes | str], name: object) -> Iterator[str]:
         try:
             yield line.decode("utf-8")
         except UnicodeDecodeError as error:
+            command = _iconv_command("WINDOWS-1252", name)
             raise ValueError(
                 f"{name}:{number}: not UTF-8 (byte {error.start + 1} of the line "
-                f"is 0x{line[error.start]:02x}); convert the text to UTF-8, for "
-                f"example: iconv -f WINDOWS-1252 -t UTF-8 {name} > {_CONVERTED}"
+                f"is 0x{line[error.start]:02x}); convert the text to UTF-8"
+                + (f", for example: {command}" if command else ".")
             ) from None
 
 
@@ -92,11 +95,19 @@ def _check_not_utf_16(line: bytes, name: object) -> None:
         return
     is_32 = line.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff"))
     encoding = "UTF-32" if is_32 else "UTF-16"
+    command = _iconv_command(encoding, name)
     raise ValueError(
         f"{name}:1: the text is {encoding}; expected UTF-8. Save it as UTF-8 (in "
-        f"Excel: 'CSV UTF-8'), or convert it: iconv -f {encoding} -t UTF-8 {name} > "
-        f"{_CONVERTED}"
+        "Excel: 'CSV UTF-8')" + (f", or convert it: {command}" if command else ".")
     )
+
+
+def _iconv_command(encoding: str, name: object) -> str:
+    """Returns a shell command that converts a file; "" for standard input."""
+    if name == STANDARD_INPUT:
+        return ""
+    path = shlex.quote(str(name))
+    return f"iconv -f {encoding} -t UTF-8 {path} > {_CONVERTED}"
 
 
 @contextlib.contextmanager

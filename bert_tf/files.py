@@ -307,7 +307,7 @@ def read_stdin_lines() -> Iterator[str]:
     """
     # Notebooks and tests may replace sys.stdin by a text stream without a buffer.
     return file_errors.decoded_lines(
-        getattr(sys.stdin, "buffer", sys.stdin), "standard input"
+        getattr(sys.stdin, "buffer", sys.stdin), file_errors.STANDARD_INPUT
     )
 
 

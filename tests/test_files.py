@@ -1,5 +1,6 @@
 import io
 import os
+import subprocess
 
 import pytest
 
@@ -218,8 +219,20 @@ def test_standard_input_is_utf_8_whatever_the_terminal_is(monkeypatch, encoding)
     assert list(files.read_stdin_lines()) == ["é", "b"]
     stdin = io.TextIOWrapper(io.BytesIO(b"good\nb\xe4d\n"), encoding=encoding)
     monkeypatch.setattr("sys.stdin", stdin)
-    with pytest.raises(ValueError, match=r"standard input:2: not UTF-8 .byte 2"):
+    message = r"standard input:2: not UTF-8 .byte 2 .*convert the text to UTF-8\.$"
+    with pytest.raises(ValueError, match=message):
         list(files.read_stdin_lines())
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "windows-1252"])
+def test_the_command_in_the_message_converts_a_file(tmp_path, encoding):
+    path = tmp_path / "it's my text; $HOME.txt"
+    path.write_bytes("Bär\n".encode(encoding))
+    with pytest.raises(ValueError, match="iconv") as caught:
+        list(files.read_lines(path))
+    command = "iconv" + str(caught.value).partition("iconv")[2]
+    subprocess.run(command, shell=True, check=True, cwd=tmp_path)
+    assert list(files.read_lines(tmp_path / "converted")) == ["Bär"]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Class names in tables: missing values, and different spellings of one class."""
 
-import math
+import re
 import unicodedata
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -13,6 +13,8 @@ MISSING = frozenset(
         *("NULL", "Null", "null", "None"),
     )
 )
+# "1e3" and "1_0" are names: float() would read them as 1000 and 10.
+_PLAIN_NUMBER = re.compile(r"([+-]?)([0-9]+)(?:\.([0-9]*?)0*)?")
 
 
 def is_missing(name: str) -> bool:
@@ -23,18 +25,21 @@ def is_missing(name: str) -> bool:
 def key(name: str) -> str:
     """Returns a key that is equal for two spellings of one name.
 
-    It ignores case, white space, the Unicode form and the number format.
+    It ignores case, white space and the Unicode form. In plain numbers, it ignores a
+    plus sign and trailing zeros of the decimals, but not leading zeros: "01" and "1"
+    are different codes.
 
     Example:
         >>> key("Very  Good") == key("very good"), key("1.0") == key("1")
         (True, True)
     """
     text = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
-    try:
-        number = float(text)
-    except ValueError:
+    number = _PLAIN_NUMBER.fullmatch(text)
+    if number is None:
         return text
-    return repr(number) if math.isfinite(number) else text
+    sign, whole, decimals = number.groups()
+    signed = sign.replace("+", "") + whole
+    return f"{signed}.{decimals}" if decimals else signed
 
 
 def spellings(counts: Mapping[str, int]) -> list[list[str]]:

@@ -1,6 +1,7 @@
 """Part of `tables`: checks the names of columns and recognizes other delimiters."""
 
 import difflib
+import shlex
 from collections.abc import Iterable
 from collections.abc import Sequence
 
@@ -96,7 +97,7 @@ def _check_delimiter(path, place, missing, names, delimiter):
         else:
             advice = (
                 "save the table as 'CSV UTF-8' with commas, or convert it: "
-                f"{_CONVERT.format(other, path)}"
+                f"{_CONVERT.format(other, shlex.quote(path))}"
             )
         raise ValueError(
             f"{place}: the cells are separated by {found}; expected "

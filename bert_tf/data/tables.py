@@ -12,6 +12,10 @@ from collections.abc import Sequence
 from bert_tf import files
 from bert_tf.data import table_headers
 
+# Python's default, 131,072, is too small for long documents. Without any limit, a
+# missing quotation mark could turn the rest of a large file into one cell.
+_MAX_CELL_CHARACTERS = 1 << 24
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Row:
@@ -117,6 +121,7 @@ def _read_csv(path, columns, header, list_columns, broken_rows):
 
 def _csv_records(path):
     lines = _without_blank_end(files.read_lines(path))
+    csv.field_size_limit(max(csv.field_size_limit(), _MAX_CELL_CHARACTERS))
     reader = csv.reader((line + "\n" for _, line in lines), strict=True)
     while True:
         try:
@@ -124,6 +129,12 @@ def _csv_records(path):
         except StopIteration:
             return
         except csv.Error as error:
+            if "larger than field limit" in str(error):
+                raise ValueError(
+                    f"{path}:{reader.line_num}: a cell has more than "
+                    f"{csv.field_size_limit():,} characters; close the quotation mark "
+                    "at its start, or split the text."
+                ) from None
             raise ValueError(
                 f"{path}:{reader.line_num}: wrong CSV quoting ({error}); put a cell "
                 'with a comma or a quotation mark in "…", and write "" for each '

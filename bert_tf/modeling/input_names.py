@@ -99,7 +99,7 @@ def checked(
         raise ValueError(
             f"{model} does not know the input {', '.join(sorted(unknown))}; expected "
             f"some of {', '.join(known)}, or the names {', '.join(aliases)} of other "
-            f"libraries; and for tasks {', '.join(OF_TASKS)}."
+            "libraries."
         )
     if "input_ids" not in features:
         raise ValueError(

@@ -2,6 +2,7 @@
 
 import dataclasses
 import logging
+import math
 from typing import Any
 
 from bert_tf import files
@@ -226,7 +227,11 @@ class Pretraining:
             folder.check_own_evaluation(data_set)
 
     def evaluate(self) -> dict[str, float]:
-        """Evaluates, writes eval_results.txt and returns its numbers."""
+        """Evaluates, writes eval_results.txt and returns its numbers.
+
+        Raises:
+            ValueError: the loss is not finite.
+        """
         if not (self.trainer.step or self.options.init_checkpoint):
             logger.warning(
                 "%s contains no checkpoint and --init_checkpoint is not given: these "
@@ -235,7 +240,13 @@ class Pretraining:
             )
         if self.trainer.resumed:
             self.trainer.folder.check_same_model(self.config)
-        results = scores.release_scores(self._evaluate(), self.trainer.step)
+        means = self._evaluate()
+        if not math.isfinite(means["loss"]):
+            raise ValueError(
+                f"The loss of the evaluation is {means['loss']}, so no results are "
+                "written; use --dtype=float32 or an earlier checkpoint."
+            )
+        results = scores.release_scores(means, self.trainer.step)
         self.trainer.folder.create()
         self.trainer.folder.write_eval_results(results, self._evaluation_data())
         return results

@@ -12,6 +12,13 @@ from bert_tf.data import label_names
         ("caf\u00e9", "cafe\u0301", True),  # Composed and decomposed Unicode.
         ("positive", "pos", False),
         ("1", "10", False),
+        ("+0.50", "0.5", True),
+        ("1.", "1", True),
+        ("10", "10.0", True),
+        ("1_0", "10", False),  # Python reads both as 10.
+        ("01", "1", False),  # Different codes, as in ICD or NAICS.
+        ("1e3", "1000", False),
+        ("12345678901234567", "12345678901234568", False),  # The same as floats.
         ("no", "No.", False),
     ],
 )

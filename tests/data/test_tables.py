@@ -1,4 +1,6 @@
+import csv
 import pathlib
+import shutil
 import subprocess
 
 import pytest
@@ -148,13 +150,30 @@ def test_a_table_in_another_form_is_recognized(name, message):
 
 
 def test_the_command_in_the_message_converts_semicolons(tmp_path):
-    source = OF_PANDAS / "semicolons.csv"
+    source = tmp_path / "it's my data; $HOME.csv"
+    shutil.copy(OF_PANDAS / "semicolons.csv", source)
     with pytest.raises(ValueError, match="or convert it: ") as caught:
         cells(str(source))
     command = str(caught.value).partition("convert it: ")[2]
     subprocess.run(command, shell=True, check=True, cwd=tmp_path)
     converted = tmp_path / "converted.csv"
     assert cells(str(converted)) == cells(str(OF_PANDAS / "plain.csv"))
+
+
+def test_a_csv_cell_can_be_a_long_document(write):
+    document = "word " * 30_000  # 150,000 characters.
+    path = write("a.csv", f'text,label\n"{document}",1\n{document},0\n')
+    assert [row["text"] for row in cells(path)] == [document, document]
+
+
+def test_a_csv_cell_without_an_end_is_named(write, monkeypatch):
+    monkeypatch.setattr(tables, "_MAX_CELL_CHARACTERS", 0)
+    before = csv.field_size_limit(100)
+    try:
+        with pytest.raises(ValueError, match=r"a\.csv:4: a cell has more than 100 "):
+            cells(write("a.csv", 'text,label\n"' + 9 * f"{'x' * 40}\n"))
+    finally:
+        csv.field_size_limit(before)
 
 
 def test_a_column_of_lists_is_read_from_json_lines(write):

@@ -1,5 +1,10 @@
 """What a run reads, beyond what the tests of the tool see."""
 
+import os
+
+import numpy as np
+import pytest
+
 from bert_tf.pretraining import fill_mask
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import workflow as pretraining_workflow
@@ -25,6 +30,28 @@ def test_training_opens_its_checkpoint_once(golden, tmp_path, opened_checkpoints
     report = pretraining_workflow.run(options)
     assert "Trained to step 1" in report
     assert opened_checkpoints == [options.init_checkpoint]
+
+
+def test_an_evaluation_whose_loss_is_nan_writes_no_results(golden, tmp_path):
+    model = golden / "model"
+    options = pretraining_options.RunPretrainingOptions(
+        input_file=str(model / "examples.tfrecord"),
+        output_dir=str(tmp_path / "run"),
+        init_checkpoint=str(model / "bert_model.ckpt"),
+        bert_config_file=str(model / "bert_config.json"),
+        vocab_file=str(golden / "vocab.txt"),
+        max_seq_length=64,
+        max_predictions_per_seq=10,
+        eval_batch_size=2,
+        do_eval=True,
+        max_eval_steps=1,
+    )
+    pretraining = pretraining_workflow.Pretraining(options)
+    weight = pretraining.trainer.model.trainable_weights[-1]
+    weight.assign(np.full(weight.shape, np.nan))
+    with pytest.raises(ValueError, match="loss of the evaluation is nan, so no "):
+        pretraining.evaluate()
+    assert not os.path.exists(tmp_path / "run" / "eval_results.txt")
 
 
 def test_filling_masks_opens_its_checkpoint_once(golden, opened_checkpoints):

@@ -58,6 +58,8 @@ def data_dir(tmp_path):
 def test_runs_and_answers_are_one_table(run_tool, folder, data_dir, tmp_path):
     (folder / "CoLA.tsv").write_text("index\tprediction\n0\t1\n1\t1\n2\t0\n3\t1\n")
     (folder / "STS-B.tsv").write_text("index\tprediction\n9\t4\n8\t1.5\n7\t1\n")
+    leftover = tmp_path / f".table.json.{'0' * 32}.partial"  # Of a killed command.
+    leftover.touch()
     result = run_tool(
         "evaluate_glue",
         f"--input_dir={folder}",
@@ -78,6 +80,7 @@ def test_runs_and_answers_are_one_table(run_tool, folder, data_dir, tmp_path):
         "Average as in the paper: unknown (missing: QQP, QNLI, SST-2, MRPC, RTE). Mean "
         "of the 4 present: 76.9"
     )
+    assert not leftover.exists()
     written = json.loads((tmp_path / "table.json").read_text())
     assert written["average"] is None
     assert written["missing"] == ["QQP", "QNLI", "SST-2", "MRPC", "RTE"]

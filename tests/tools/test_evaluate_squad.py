@@ -40,10 +40,13 @@ def arguments(files, **changes):
 
 def test_scores_are_printed_and_written_as_json(run_tool, files):
     path = files / "scores.json"
+    leftover = files / f".scores.json.{'0' * 32}.partial"  # Of a killed command.
+    leftover.touch()
     result = run_tool("evaluate_squad", *arguments(files, output_file=path))
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
     assert json.loads(path.read_text()) == found
+    assert not leftover.exists()
     assert found["exact"] == 0.0
     assert found["f1"] == pytest.approx(100 / 3)
     assert (found["HasAns_total"], found["NoAns_f1"]) == (1, 0.0)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf import files
+from bert_tf import locks
 from bert_tf.data import tables
 from bert_tf.tasks.classification import glue
 from bert_tf.tasks.classification import label_kinds
@@ -80,7 +81,10 @@ def run(options: classification_options.EvaluateGlueOptions) -> str:
     if options.output_file is not None:
         values: dict[str, Any] = {name: item.value for name, item in found.items()}
         values["average"], values["missing"] = average(found), missing(found)
-        with files.complete_or_absent(options.output_file) as file:
+        with (
+            locks.output_file(options.output_file),
+            files.complete_or_absent(options.output_file) as file,
+        ):
             file.write(json.dumps(values, indent=2) + "\n")
     return report(found)
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bert_tf import files
+from bert_tf import locks
 from bert_tf.tasks.question_answering import examples as question_answering_examples
 from bert_tf.tasks.question_answering import options as question_answering_options
 
@@ -159,7 +160,10 @@ def report(options: question_answering_options.EvaluateSquadOptions) -> str:
         _log_thresholds(options, answers, null_odds)
     text = json.dumps(found, indent=2)
     if options.output_file is not None:
-        with files.complete_or_absent(options.output_file) as file:
+        with (
+            locks.output_file(options.output_file),
+            files.complete_or_absent(options.output_file) as file,
+        ):
             file.write(text + "\n")
     return text
 
