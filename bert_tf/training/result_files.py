@@ -37,6 +37,8 @@ class DataSet:
     paths: tuple[str, ...] = ()  # Its files. Empty: the name alone identifies it.
     # Large files are identified by their names and sizes instead of their contents.
     by_size: bool = False
+    # Of training data: what earlier stages of the training used. None: not recorded.
+    earlier_stages: tuple["DataSet", ...] | None = None
     _checksum_of: dict[str, str] = dataclasses.field(
         default_factory=dict, repr=False, compare=False
     )
@@ -202,13 +204,26 @@ def _is_same(entry, data_set):
     return None in checksums or len(checksums) == 1
 
 
-def entry(data_set: DataSet) -> dict[str, str | None]:
+def entry(data_set: DataSet) -> dict[str, Any]:
     """Returns the record of a data set in a JSON file.
 
     Raises:
         OSError: a file of the data set cannot be read.
     """
-    return {"name": data_set.name, "checksum": data_set.checksum}
+    found: dict[str, Any] = {"name": data_set.name, "checksum": data_set.checksum}
+    if data_set.earlier_stages is not None:
+        found["earlier_stages"] = [entry(stage) for stage in data_set.earlier_stages]
+    return found
+
+
+def is_same_data(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Returns whether two entries are about the same data, without earlier stages.
+
+    Checksums decide, and names if neither entry has one.
+    """
+    if one["checksum"] != other["checksum"]:
+        return False
+    return one["checksum"] is not None or one["name"] == other["name"]
 
 
 def warn_if_trained_on(
@@ -216,7 +231,7 @@ def warn_if_trained_on(
 ) -> None:
     """Logs a warning if the data to evaluate is the training data of a run.
 
-    Data sets are compared by checksum, or by name if neither has one.
+    The data of earlier stages of the training counts as well; see `is_same_data`.
 
     Args:
         run_dir: folder of the run.
@@ -231,9 +246,11 @@ def warn_if_trained_on(
     trained = trained or _read_json(os.path.join(run_dir, _RUN_FILE)).get(
         "training_data"
     )
-    if not trained or trained["checksum"] != data_set.checksum:
+    if not trained:
         return
-    if trained["checksum"] is None and trained["name"] != data_set.name:
+    evaluated = {"name": data_set.name, "checksum": data_set.checksum}
+    stages = [*trained.get("earlier_stages", ()), trained]
+    if not any(is_same_data(stage, evaluated) for stage in stages):
         return
     logger.warning(
         "The evaluation uses the training data (%s): the scores do not show how well "

@@ -183,17 +183,24 @@ def differing_data(
     """Returns {"training data": (recorded, now)} if they differ.
 
     Args:
-        recorded: "training_data" in run.json.
+        recorded: "training_data" in run.json. Earlier versions did not record what
+            earlier stages of a training used; then only the last stage is compared.
         data_set: of the command that resumes the run.
     """
     if recorded is None or data_set is None:
         return {}
-    before, now = recorded["name"], data_set.name
-    if recorded["checksum"] != data_set.checksum:
-        now += " (other content)" if now == before else ""
-    elif data_set.checksum is not None or before == now:
+    given = result_files.entry(data_set)
+    before, now = [recorded], [given]
+    if "earlier_stages" in recorded and "earlier_stages" in given:
+        before = [*recorded["earlier_stages"], recorded]
+        now = [*given["earlier_stages"], given]
+    if len(before) == len(now) and all(map(result_files.is_same_data, before, now)):
         return {}
-    return {"training data": (before, now)}
+    name_before, name_now = (
+        ",".join(stage["name"] for stage in stages) for stages in (before, now)
+    )
+    name_now += " (other content)" if name_before == name_now else ""
+    return {"training data": (name_before, name_now)}
 
 
 def check_best(run_dir: str, found: Differences, options: Any) -> None:

@@ -114,6 +114,28 @@ def test_a_run_refuses_other_training_data(folder, options, data, has_steps_left
             check(folder, options, other, step=step, has_steps_left=has_steps_left)
 
 
+def test_the_files_of_all_stages_of_a_training_are_compared(tmp_path):
+    for name in ("a", "b", "c"):
+        (tmp_path / name).write_text(f"content of {name}")
+
+    def training_data(*names):
+        *earlier, last = [result_files.of_file(str(tmp_path / name)) for name in names]
+        return dataclasses.replace(last, earlier_stages=tuple(earlier))
+
+    def differing(recorded, *names):
+        found = run_settings.differing_data(recorded, training_data(*names))
+        return found.get("training data")
+
+    recorded = json.loads(json.dumps(result_files.entry(training_data("a", "c"))))
+    assert differing(recorded, "a", "c") is None
+    assert differing(recorded, "b", "c") == ("a,c", "b,c")
+    assert differing(recorded, "c") == ("a,c", "c")
+    # Earlier versions recorded the last file only.
+    del recorded["earlier_stages"]
+    assert differing(recorded, "b", "c") is None
+    assert differing(recorded, "c", "a") == ("c", "a")
+
+
 @pytest.mark.parametrize(
     "changed, is_accepted",
     [

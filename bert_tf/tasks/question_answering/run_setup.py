@@ -104,10 +104,13 @@ def _read_predict_file(options):
 
 def _data_sets(options):
     """Returns the data that the options name, by set."""
-    paths = {"dev": options.predict_file, "test": options.predict_file}
+    found = {}
+    if options.predict_file:
+        found["dev"] = found["test"] = result_files.of_file(options.predict_file)
     if options.train_file:
-        paths["train"] = options.train_file[-1]
-    return {name: result_files.of_file(path) for name, path in paths.items() if path}
+        *earlier, last = map(result_files.of_file, options.train_file)
+        found["train"] = dataclasses.replace(last, earlier_stages=tuple(earlier))
+    return found
 
 
 def _task_of_options(options, start):

@@ -236,16 +236,24 @@ class Retrieval:
         return results, dict(zip(queries, found.numbers[:, 0].tolist(), strict=True))
 
     def _log_depth(self) -> None:
-        """Logs which recalls are limited by the candidates of a cross-encoder."""
+        """Logs which scores are limited by the candidates of a cross-encoder."""
+        if self.task.is_bi_encoder or not self.options.evaluates:
+            return
         num_candidates = self.options.num_candidates
-        limited = [k for k in self.options.recall_at if k > num_candidates]
-        if limited and self.options.evaluates and not self.task.is_bi_encoder:
-            names = ", ".join(f"recall_at_{k}" for k in limited)
+        num_passages = len(self.setup.require_corpus().passages)
+        depths = {f"recall_at_{k}": k for k in self.options.recall_at}
+        depths["mrr"] = scores.MRR_DEPTH
+        limited = [
+            name
+            for name, depth in depths.items()
+            if min(depth, num_passages) > num_candidates
+        ]
+        if limited:
             logger.warning(
-                "Only --num_candidates=%d passages per query are ranked, so %s look at "
-                "no more than these.",
+                "Only --num_candidates=%d passages per query are ranked; these scores "
+                "depend on it: %s.",
                 num_candidates,
-                names,
+                ", ".join(limited),
             )
 
     def _by_text(self, found: search_module.Neighbours) -> list[list[int]]:

@@ -391,7 +391,7 @@ def test_model_and_rate_follow_their_flags(
 
 
 def test_several_files_are_trained_on_one_after_the_other(
-    tmp_path, quiz_options, quiz, write_squad
+    tmp_path, quiz_options, quiz, write_squad, caplog
 ):
     other = write_squad(range(2000, 2004))
     run_dir = tmp_path / "run"
@@ -429,6 +429,18 @@ def test_several_files_are_trained_on_one_after_the_other(
     question_answering_workflow.train(killed)
     resumed = bundle.read(rotation.latest(str(tmp_path / "killed")), [HEAD])[HEAD]
     assert (resumed == whole).all()
+    # All files are those of the run, not only the last one.
+    assert question_answering_workflow.train(options)["global_step"] == 3
+    for train_file, named in [((quiz, quiz), "squad,squad"), ((quiz,), "squad")]:
+        changed = dataclasses.replace(options, train_file=train_file)
+        with pytest.raises(ValueError, match=f"data squad,squad; .* data {named}"):
+            question_answering_workflow.train(changed)
+    on_first_file = dataclasses.replace(
+        options, do_train=False, do_eval=True, train_file=(), predict_file=other
+    )
+    with caplog.at_level(logging.WARNING):
+        question_answering_workflow.evaluate(on_first_file)
+    assert f"The evaluation uses the training data ({other})" in caplog.text
 
 
 def test_a_dry_run_tells_every_stage_and_writes_nothing(tmp_path, quiz_options, quiz):

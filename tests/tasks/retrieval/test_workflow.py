@@ -184,7 +184,7 @@ def test_vectors_of_a_corpus_are_kept_until_model_or_corpus_change(
     assert made_by["checkpoint"] == f"step 40 of {run}"
 
 
-def test_recalls_beyond_the_candidates_are_announced(
+def test_scores_that_depend_on_the_number_of_candidates_are_announced(
     tmp_path, cross_dir, retrieval_options, run_dir, caplog
 ):
     shutil.copytree(cross_dir, tmp_path / "run")
@@ -198,7 +198,7 @@ def test_recalls_beyond_the_candidates_are_announced(
     )
     with caplog.at_level(logging.WARNING):
         retrieval_workflow.evaluate(options)
-    assert "are ranked, so recall_at_3 look" in caplog.text
+    assert "are ranked; these scores depend on it: recall_at_3, mrr." in caplog.text
 
 
 def test_a_cross_encoder_ranks_again_what_was_found(cross_dir):
