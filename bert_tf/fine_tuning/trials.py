@@ -17,6 +17,7 @@ import json
 import logging
 import os
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Mapping
 
 import numpy as np
@@ -48,6 +49,7 @@ def run(
     run_one: Callable[..., Mapping[str, float]],
     *,
     data_sets: Callable[..., Mapping[str, result_files.DataSet]],
+    more_results: Mapping[str, Collection[str]] | None = None,
 ) -> str:
     """Runs all unfinished trials, and keeps the best one.
 
@@ -55,6 +57,8 @@ def run(
         options: of the whole search.
         run_one: trains and evaluates one run, given its options. Returns its scores.
         data_sets: returns the data that the options of one run name, by set.
+        more_results: names of the result files that belong to a main one, by its name;
+            see `result_files.suffix_of`.
 
     Returns:
         A report: one line per trial, the best trial, and the mean and standard
@@ -83,7 +87,7 @@ def run(
         _drop_other_weights(best, options.output_dir, results)
         _write_table(options, trials, results)
     [best] = [trial for trial in trials if trial.name == best]
-    _keep(options.output_dir, best, run_one)
+    _keep(options.output_dir, best, run_one, more_results or {})
     siblings = [t for t in trials if _settings(t) == _settings(best)]
     spread = _spread([results[trial.name] for trial in siblings])
     model_card.rewrite_scores(options.output_dir, spread)
@@ -192,7 +196,7 @@ def _remove_weights(folder):
             files.remove(os.path.join(folder, name))
 
 
-def _keep(output_dir, best, run_one):
+def _keep(output_dir, best, run_one, more_results):
     """Copies the files of the best trial to the output_dir, its weights last."""
     kept_path = os.path.join(output_dir, trial_options.FOLDER, KEPT_FILE)
     kept = _read(kept_path)
@@ -207,10 +211,25 @@ def _keep(output_dir, best, run_one):
     _write_json(kept_path, {"kept": None})
     for place in (output_dir, os.path.join(output_dir, "best")):
         _remove_weights(place)
+    if kept is not None:
+        _remove_results(output_dir, more_results)
     _copy(folder, output_dir)
     _write_json(kept_path, {"kept": best.name})
     _remove_weights(folder)
     _remove_weights(os.path.join(folder, "best"))
+
+
+def _remove_results(folder, more_results):
+    """Removes the scores and predictions of the run that was the best before."""
+    for recorded in result_files.recorded_files(folder):
+        root, extension = os.path.splitext(recorded)
+        main, dash, rest = root.partition("-")
+        for name in (main + extension, *more_results.get(main + extension, ())):
+            name = result_files.with_suffix(name, dash + rest)
+            path = os.path.join(folder, name)
+            if files.exists(path):
+                logger.info("Removing %s of the run that was kept before.", path)
+                files.remove(path)
 
 
 def _copy(source, target):

@@ -172,6 +172,16 @@ def own_entry(run_dir: str, file_name: str) -> dict[str, str | None] | None:
     return _read(run_dir).get(file_name)
 
 
+def recorded_files(run_dir: str) -> list[str]:
+    """Returns the names of the main result files whose data sets are recorded.
+
+    Raises:
+        OSError: data_sets.json cannot be read.
+        ValueError: data_sets.json is damaged.
+    """
+    return list(_read(run_dir))
+
+
 def refuse_other(run_dir: str, file_name: str, data_set: DataSet) -> None:
     """Raises a ValueError: evaluations during training would use other data."""
     own = own_name(run_dir, file_name) or "other data"

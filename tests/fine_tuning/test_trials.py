@@ -43,8 +43,8 @@ def write(folder, text):
         (folder / name).write_text(text)
 
 
-def search(options, runner, data_sets=lambda options: {}):
-    return trials.run(options, runner, data_sets=data_sets)
+def search(options, runner, data_sets=lambda options: {}, **values):
+    return trials.run(options, runner, data_sets=data_sets, **values)
 
 
 def weights_below(folder):
@@ -158,6 +158,26 @@ def test_a_search_that_is_killed_while_the_best_is_copied_goes_on(
             search(options, Runner(lambda options: 0.5))
     search(options, Runner(lambda options: pytest.fail("trained again")))
     assert (tmp_path / "checkpoint").read_text() == "weights of 0.5"
+
+
+def test_results_of_an_earlier_best_run_are_removed(create, tmp_path):
+    runner = Runner(lambda options: 1 / options.random_seed)
+    more = {"more_results": {"predictions.jsonl": ["test_results.tsv"]}}
+    search(create(num_restarts=2, random_seed=1), runner, **more)
+    entry = {"name": "ax", "checksum": None}
+    listed = ("eval_results-ax.txt", "predictions.jsonl", "predictions-ax-0a.jsonl")
+    (tmp_path / "data_sets.json").write_text(json.dumps(dict.fromkeys(listed, entry)))
+    stale = (*listed, "test_results.tsv", "test_results-ax-0a.tsv")
+    for name in (*stale, "predictions-mine.jsonl", "notes.txt"):
+        (tmp_path / name).write_text("of the first best run")
+    # The best run remains the same, and so do its predictions.
+    search(create(num_restarts=2, random_seed=1), runner, **more)
+    assert all((tmp_path / name).exists() for name in stale)
+    search(create(num_restarts=3, random_seed=1), runner, **more)
+    assert (tmp_path / "checkpoint").read_text() == f"weights of {1 / 3}"
+    assert not any((tmp_path / name).exists() for name in stale)
+    assert (tmp_path / "predictions-mine.jsonl").exists()
+    assert (tmp_path / "notes.txt").exists()
 
 
 def test_another_score_may_choose_a_run_whose_weights_are_gone(create, tmp_path):

@@ -18,6 +18,7 @@ from bert_tf.tasks.classification import evaluation as evaluation_module
 from bert_tf.tasks.classification import options as classification_options
 from bert_tf.tasks.classification import parts
 from bert_tf.tasks.classification import predictions as classification_predictions
+from bert_tf.tasks.classification import processors
 from bert_tf.tasks.classification import run_setup
 from bert_tf.tasks.classification import scores
 from bert_tf.training import estimates
@@ -101,7 +102,31 @@ def _run_trials(options, progress):
         one.train()
         return one.evaluate()
 
-    return trials.run(options, run_one, data_sets=run_setup.training_data_sets)
+    return trials.run(
+        options,
+        run_one,
+        data_sets=run_setup.training_data_sets,
+        more_results={
+            run_folder.EVAL_RESULTS_FILE: (class_scores.FILE,),
+            classification_predictions.JSON_LINES_FILE: _prediction_files(options),
+        },
+    )
+
+
+def _prediction_files(options):
+    """Returns the names of the files that belong to predictions.jsonl."""
+    names = [
+        classification_predictions.RELEASE_FILE,
+        classification_predictions.TABLE_FILE,
+    ]
+    submitted = processors.data_of(options).processor.get_submission_files()
+    for part, submission_file in submitted.items():
+        names += [
+            result_files.with_suffix(name, part.removeprefix("test"))
+            for name in (names[0], classification_predictions.JSON_LINES_FILE)
+        ]
+        names.append(submission_file)
+    return names
 
 
 class Classification:
