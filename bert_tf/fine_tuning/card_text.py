@@ -40,6 +40,8 @@ NEVER_SHOWN = (
     "predict_batch_size",
     "save_checkpoints_steps",
     "tpu_name",
+    "worker_hosts",
+    "worker_index",
 )
 MAX_CHARACTERS = 200
 # Entries of eval_results.txt that are not scores.

@@ -225,6 +225,8 @@ def train(
             has_steps_left=has_steps_left,
         )
         if not has_steps_left:
+            # A kill may have come between the last checkpoint and this record.
+            trainer.folder.mark_finished(trainer.step)
             return trainer.nothing_left()
     trainer.folder.create()
     trainer.folder.claim_results(setup.own_results(), is_new=not trainer.resumed)

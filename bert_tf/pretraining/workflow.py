@@ -189,6 +189,8 @@ class Pretraining:
                 has_steps_left=has_steps_left,
             )
             if not has_steps_left:
+                # A kill may have come between the last checkpoint and this record.
+                folder.mark_finished(trainer.step)
                 return trainer.nothing_left()
         folder.create()
         self._claim_results()

@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf import files
+from bert_tf import locks
 
 logger = logging.getLogger(__name__)
 
@@ -111,17 +112,25 @@ def suffix_of(
         OSError: a file cannot be read or written.
         ValueError: data_sets.json is damaged.
     """
-    record = _read(run_dir)
+    if not is_written:
+        return _suffix_in(_read(run_dir), run_dir, file_name, data_set)
+    now = entry(data_set)  # Before the lock, because the files may be large.
+    with _locked(run_dir):
+        record = _read(run_dir)
+        suffix = _suffix_in(record, run_dir, file_name, data_set)
+        _write(run_dir, record, {with_suffix(file_name, suffix): now})
+    return suffix
+
+
+def _suffix_in(record, run_dir, file_name, data_set):
     own = _own_of(run_dir, file_name, record, data_set)
-    suffix = ""
-    if not _is_same(own, data_set):
-        suffix = "-" + re.sub(r"[^\w.+-]+", "_", data_set.name).strip("_")
-        is_taken = own.get("name") == data_set.name
-        known = record.get(with_suffix(file_name, suffix))
-        if is_taken or (known and not _is_same(known, data_set)):
-            suffix += "-" + _short_checksum(data_set)
-    if is_written:
-        _write(run_dir, record, {with_suffix(file_name, suffix): entry(data_set)})
+    if _is_same(own, data_set):
+        return ""
+    suffix = "-" + re.sub(r"[^\w.+-]+", "_", data_set.name).strip("_")
+    is_taken = own.get("name") == data_set.name
+    known = record.get(with_suffix(file_name, suffix))
+    if is_taken or (known and not _is_same(known, data_set)):
+        suffix += "-" + _short_checksum(data_set)
     return suffix
 
 
@@ -143,13 +152,14 @@ def claim(run_dir: str, data_sets: Mapping[str, DataSet], *, is_new: bool) -> No
         OSError: data_sets.json cannot be read or written.
         ValueError: data_sets.json is damaged.
     """
-    record = _read(run_dir)
-    claimed = {
-        name: {"name": data_set.name, "checksum": None}
-        for name, data_set in data_sets.items()
-        if is_new or name not in record
-    }
-    _write(run_dir, record, claimed)
+    with _locked(run_dir):
+        record = _read(run_dir)
+        claimed = {
+            name: {"name": data_set.name, "checksum": None}
+            for name, data_set in data_sets.items()
+            if is_new or name not in record
+        }
+        _write(run_dir, record, claimed)
 
 
 def own_name(run_dir: str, file_name: str) -> str | None:
@@ -280,6 +290,12 @@ def _sha256_of(path):
 def _short_checksum(data_set):
     text = data_set.checksum or hashlib.sha256(data_set.name.encode()).hexdigest()
     return text[:_DIGITS]
+
+
+def _locked(run_dir):
+    """Locks data_sets.json, so that no other process changes it meanwhile."""
+    path = os.path.join(run_dir, RECORD_FILE)
+    return locks.output_file(path, flag="output_dir", waits=True)
 
 
 def _read(run_dir) -> dict[str, Any]:

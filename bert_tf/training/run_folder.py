@@ -90,7 +90,8 @@ class RunFolder:
         with files.open_file(probe, "w") as file:
             # Object stores do not create empty files.
             file.write("\n")
-        files.remove(probe)
+        with contextlib.suppress(FileNotFoundError):  # Another process removed it.
+            files.remove(probe)
         files.remove_leftovers_in(self.path)
 
     def write_settings(
@@ -146,9 +147,10 @@ class RunFolder:
             self._write_json(companion_files.TASK_FILE, {**self.read_task(), **values})
 
     def mark_finished(self, step: int) -> None:
-        """Records in run.json that the training is finished."""
-        if self._is_written:
-            self._write_json(RUN_FILE, self._read_run() | {"finished_step": step})
+        """Records in run.json, if there is one, that the training is finished."""
+        run = self._read_run()
+        if self._is_written and run and run.get("finished_step") != step:
+            self._write_json(RUN_FILE, run | {"finished_step": step})
 
     def earlier_settings(self) -> list[dict[str, Any]]:
         """Returns flags that differed in earlier steps, as `until_step` and `flags`."""
@@ -165,8 +167,8 @@ class RunFolder:
     ) -> None:
         """Checks that the run in the folder can be resumed with these settings.
 
-        A finished run can only be made longer. An unfinished run may get different
-        settings, which are logged. Call it before training.
+        A finished run can only be made longer, with otherwise the same settings. An
+        unfinished run may get different settings, which are logged.
 
         Args:
             config: `BertConfig` of the model that resumes the run.
@@ -185,22 +187,20 @@ class RunFolder:
         found = run_settings.differences(run.get("flags", {}), options)
         recorded_data = run.get("training_data")
         data = run_settings.differing_data(recorded_data, training_data)
-        is_finished = step and run.get("finished_step") == step
-        if not has_steps_left or (is_finished and not run_settings.is_longer(found)):
-            contradictory = run_settings.contradictions(
-                found, options, has_data=recorded_data is not None
+        if not has_steps_left or (step and run.get("finished_step") == step):
+            contradictory = data | run_settings.contradictions(
+                found,
+                options,
+                has_data=recorded_data is not None,
+                has_steps_left=has_steps_left,
             )
-            if contradictory or data:
-                run_settings.refuse(self.path, step, contradictory | data)
+            if changed or contradictory:
+                run_settings.refuse(self.path, step, changed | contradictory)
         elif data and not (training_data and training_data.by_size):
-            [(before, now)] = data.values()
-            raise ValueError(
-                f"{self.path} contains a run that was trained on {before}, but this "
-                f"command trains on {now}; use the same data, or another --output_dir."
-            )
+            run_settings.refuse_data(self.path, data)
         if has_steps_left:
             run_settings.check_best(self.path, found, options)
-            changed |= found
+            changed |= found | data
         for name, (before, now) in changed.items():
             logger.warning("%s: %s was %s, now %s.", self.path, name, before, now)
 

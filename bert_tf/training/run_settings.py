@@ -18,6 +18,8 @@ from bert_tf import options as options_module
 from bert_tf.training import result_files
 from bert_tf.training import saving
 
+# Names of machines, which are not recorded.
+_ADDRESSES = ("worker_hosts", "worker_index")
 # Flags that can change when a run resumes without changing what it computes.
 WITHOUT_EFFECT = (
     "card_examples",
@@ -32,8 +34,7 @@ WITHOUT_EFFECT = (
     "output_dir",
     "predict_batch_size",
     "save_checkpoints_steps",
-    "worker_hosts",
-    "worker_index",
+    *_ADDRESSES,
 )
 # Larger values extend a finished run. 0 or none: no limit.
 _LENGTHS = (
@@ -89,9 +90,13 @@ Differences = dict[str, tuple[Any, Any]]
 
 
 def flags_of(options: options_module.Options) -> dict[str, Any]:
-    """Returns the options by name, as JSON values, paths without their folders."""
+    """Returns the options by name, as JSON values, paths without their folders.
+
+    Addresses of workers are left out: a run's folder is what one publishes.
+    """
     # Through JSON, so that tuples become lists.
-    return without_folders(json.loads(json.dumps(dataclasses.asdict(options))))
+    flags = json.loads(json.dumps(dataclasses.asdict(options)))
+    return without_folders({k: v for k, v in flags.items() if k not in _ADDRESSES})
 
 
 def without_folders(flags: Mapping[str, Any]) -> dict[str, Any]:
@@ -140,22 +145,22 @@ def differing(
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
-def is_longer(found: Differences) -> bool:
-    """Returns whether the flags that differ ask for a longer run."""
-    pairs = [found[name] for name in _LENGTHS if name in found]
-    return any(not before or not now or now > before for before, now in pairs)
-
-
-def contradictions(found: Differences, options: Any, *, has_data: bool) -> Differences:
+def contradictions(
+    found: Differences, options: Any, *, has_data: bool, has_steps_left: bool
+) -> Differences:
     """Returns the differences that would give weights other than a finished run's.
 
     Args:
         found: returned by `differences`.
         options: of the command.
         has_data: whether run.json records the training data, which is compared then.
+        has_steps_left: whether the command has steps to train. It may then ask for a
+            longer run.
     """
     groups = {d.name: d.group for d in options_module.declarations(type(options))}
     ignored = set(_COMPARED_OTHERWISE)
+    if has_steps_left and _is_longer(found):
+        ignored |= set(_LENGTHS)
     if not has_data:
         ignored -= set(_NAMES_OF_TRAINING_DATA)
     return {
@@ -174,6 +179,15 @@ def refuse(run_dir: str, step: int, found: Differences) -> None:
         f"{run_dir} contains a finished run ({step} steps) with {before}; this command "
         f"has {now}. Choose another --output_dir to train with these settings, or omit "
         "--do_train to use the run as it is."
+    )
+
+
+def refuse_data(run_dir: str, found: Differences) -> None:
+    """Raises a ValueError about a run that is resumed with other training data."""
+    [(before, now)] = found.values()
+    raise ValueError(
+        f"{run_dir} contains a run that was trained on {before}, but this command "
+        f"trains on {now}; use the same data, or another --output_dir."
     )
 
 
@@ -218,6 +232,12 @@ def check_best(run_dir: str, found: Differences, options: Any) -> None:
             f"{run_dir}: the checkpoint in best/ was selected by {before}, not {now}; "
             f"use --best_metric={before}, or another --output_dir."
         )
+
+
+def _is_longer(found):
+    """Returns whether the flags that differ ask for a longer run."""
+    pairs = [found[name] for name in _LENGTHS if name in found]
+    return any(before and (not now or now > before) for before, now in pairs)
 
 
 def _shown(value):

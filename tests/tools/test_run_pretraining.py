@@ -251,9 +251,16 @@ def test_a_run_of_another_model_is_not_continued(pretrain, golden, tmp_path):
     assert "num_attention_heads is 2 there, 4" in done.stderr.strip().splitlines()[-1]
 
     other.write_text(json.dumps(config | {"hidden_dropout_prob": 0.0}))
-    done = pretrain(
-        do_train=True, num_train_steps=4, bert_config_file=other, random_seed=7
-    )
+    changed = {"num_train_steps": 4, "bert_config_file": other, "random_seed": 7}
+    done = pretrain(do_train=True, **changed)
+    assert done.exit_code == 1
+    assert "hidden_dropout_prob 0.1, random_seed 12345; " in done.stderr
+
+    path = tmp_path / "run" / "run.json"
+    run = json.loads(path.read_text())
+    del run["finished_step"]  # As if the run had been killed.
+    path.write_text(json.dumps(run))
+    done = pretrain(do_train=True, **changed)
     assert done.exit_code == 0
     assert "hidden_dropout_prob was 0.1, now 0.0" in done.stderr
     assert "random_seed was 12345, now 7" in done.stderr

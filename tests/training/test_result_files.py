@@ -1,6 +1,10 @@
 """Results on other data have its name in theirs, so nothing is overwritten."""
 
 import json
+import os
+import pathlib
+import time
+from concurrent import futures
 
 import pytest
 
@@ -44,6 +48,23 @@ def test_data_that_the_training_named_is_the_runs_own_even_if_evaluated_later(ru
     assert result_files.suffix_of(run_dir, RESULTS, mnli) == ""
     result_files.claim(run_dir, {RESULTS: ax}, is_new=False)  # A resumed run.
     assert result_files.own_name(run_dir, RESULTS) == "mnli"
+
+
+def test_processes_that_record_at_once_lose_nothing(run_dir, monkeypatch):
+    sets = [result_files.DataSet(name=f"set{number}") for number in range(4)]
+    read = result_files._read
+    # Without a lock, all read before the first one writes.
+    monkeypatch.setattr(
+        result_files, "_read", lambda path: (read(path), time.sleep(0.05))[0]
+    )
+    with futures.ThreadPoolExecutor(len(sets)) as pool:
+        suffixes = list(
+            pool.map(lambda one: result_files.suffix_of(run_dir, RESULTS, one), sets)
+        )
+    assert sorted(suffixes).count("") == 1
+    record = json.loads((pathlib.Path(run_dir) / "data_sets.json").read_text())
+    assert {entry["name"] for entry in record.values()} == {one.name for one in sets}
+    assert os.listdir(run_dir) == ["data_sets.json"]
 
 
 @pytest.mark.parametrize("own", ["own/dev.tsv", "own/first.tsv"])

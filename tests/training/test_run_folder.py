@@ -17,6 +17,18 @@ def folder(tmp_path):
     return folder
 
 
+def test_two_processes_may_create_the_folder_at_once(folder, monkeypatch):
+    remove = os.remove
+
+    def removed_by_both(path):
+        remove(path)
+        remove(path)  # As if the other process came first.
+
+    monkeypatch.setattr(os, "remove", removed_by_both)
+    folder.create()
+    assert os.listdir(folder.path) == []
+
+
 def logged(folder):
     return [(line["step"], line["loss"]) for line in folder.read_metrics()]
 

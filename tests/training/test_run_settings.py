@@ -5,7 +5,9 @@ import json
 
 import pytest
 
+from bert_tf.fine_tuning import card_text
 from bert_tf.modeling import config as config_module
+from bert_tf.pretraining import options as pretraining_options
 from bert_tf.tasks.classification import options as classification_options
 from bert_tf.training import result_files
 from bert_tf.training import run_folder
@@ -100,10 +102,50 @@ def test_a_finished_run_refuses_other_settings(
     assert f"this command has {now}. " in str(error.value)
 
 
-def test_other_dropout_is_logged(folder, options, caplog):
+@pytest.mark.parametrize("has_steps_left", [False, True])
+def test_a_finished_run_refuses_other_dropout(folder, options, has_steps_left):
     config = dataclasses.replace(CONFIG, hidden_dropout_prob=0.0)
-    folder.check_same_run(config, options, step=60, has_steps_left=False)
+    with pytest.raises(ValueError, match=r"finished run .* hidden_dropout_prob 0\.1"):
+        folder.check_same_run(config, options, step=60, has_steps_left=has_steps_left)
+
+
+def test_other_dropout_of_a_run_that_goes_on_is_logged(folder, options, caplog):
+    config = dataclasses.replace(CONFIG, hidden_dropout_prob=0.0)
+    folder.check_same_run(config, options, step=30)
     assert "hidden_dropout_prob was 0.1, now 0.0" in caplog.text
+
+
+def test_other_records_of_the_same_name_are_logged(folder, options, data, caplog):
+    def records(text):
+        return dataclasses.replace(data(text, name="a.tfrecord"), by_size=True)
+
+    write(folder, options, records("1"), step=0)
+    check(folder, options, records("1"), step=30, has_steps_left=True)
+    assert not caplog.messages
+    check(folder, options, records("12"), step=30, has_steps_left=True)
+    assert "training data was a, now a (other content)" in caplog.text
+
+
+def test_a_run_is_marked_as_finished_once_and_only_if_it_has_a_record(folder, tmp_path):
+    def finished_step():
+        with open(f"{folder.path}/run.json") as file:
+            return json.load(file)["finished_step"]
+
+    folder.mark_finished(70)
+    assert finished_step() == 70
+    folder_of_2018 = run_folder.RunFolder(str(tmp_path))
+    folder_of_2018.mark_finished(70)
+    assert not (tmp_path / "run.json").exists()
+
+
+def test_addresses_of_machines_are_not_recorded(options):
+    values = {"worker_hosts": ("internal:1", "b:1"), "worker_index": 0}
+    options = dataclasses.replace(options, device="multi_worker", **values)
+    assert "internal" not in json.dumps(run_settings.flags_of(options))
+    assert "internal" not in json.dumps(card_text.settings(options))
+    recorded = {"worker_hosts": ["old:1", "b:1"], "device": "multi_worker"}
+    recorded = run_settings.flags_of(options) | recorded  # Of an earlier version.
+    assert run_settings.differences(recorded, options) == {}
 
 
 @pytest.mark.parametrize("has_steps_left", [False, True])
@@ -140,7 +182,9 @@ def test_the_files_of_all_stages_of_a_training_are_compared(tmp_path):
     "changed, is_accepted",
     [
         ({"num_train_epochs": 6.0}, True),
-        ({"num_train_epochs": 6.0, "learning_rate": 1e-4}, True),
+        ({"num_train_epochs": 6.0, "eval_batch_size": 9}, True),
+        ({"num_train_epochs": 6.0, "learning_rate": 1e-4}, False),
+        ({"num_train_epochs": 6.0, "random_seed": 7}, False),
         # There are more steps, but not because a longer run was asked for.
         ({"train_batch_size": 16}, False),
     ],
@@ -150,8 +194,24 @@ def test_a_finished_run_can_be_made_longer(folder, options, data, changed, is_ac
     if is_accepted:
         check(folder, longer, data(), has_steps_left=True)
     else:
-        with pytest.raises(ValueError, match="train_batch_size 32"):
+        with pytest.raises(ValueError, match="another --output_dir") as error:
             check(folder, longer, data(), has_steps_left=True)
+        assert "num_train_epochs" not in str(error.value)
+
+
+def test_a_limit_on_a_run_without_one_does_not_make_it_longer(tmp_path):
+    options = pretraining_options.RunPretrainingOptions(
+        input_file="a", output_dir=str(tmp_path / "run"), bert_config_file="b"
+    )
+    folder = run_folder.RunFolder(options.output_dir)
+    write(folder, options, None)
+    folder.mark_finished(60)
+    limited = dataclasses.replace(options, max_train_minutes=5.0)
+    with pytest.raises(ValueError, match="max_train_minutes none"):
+        folder.check_same_run(CONFIG, limited, step=60)
+    write(folder, limited, None)
+    folder.mark_finished(60)
+    folder.check_same_run(CONFIG, options, step=60)  # Without the limit: longer.
 
 
 def test_a_run_without_recorded_data_compares_the_name(folder, options, data):

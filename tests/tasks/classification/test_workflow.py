@@ -12,6 +12,7 @@ from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import starting_point
 from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import rotation
+from bert_tf.modeling import config as config_module
 from bert_tf.serving import export
 from bert_tf.serving import predictors
 from bert_tf.tasks.classification import workflow as classification_workflow
@@ -145,19 +146,33 @@ def test_the_folder_holds_all_that_predicting_needs(weather_run, weather_options
 
 
 def test_a_finished_run_keeps_its_settings_and_results(
-    tmp_path, weather, weather_run, weather_options
+    tmp_path, weather, weather_run, weather_options, quick_config
 ):
+    config = config_module.BertConfig.from_json_file(quick_config)
+    config_file = tmp_path / "other.json"
+    config_file.write_text(
+        dataclasses.replace(config, hidden_dropout_prob=0.5).to_json_string()
+    )
+
     def contents():
         names = ("README.md", "model_card.json", "run.json", "task.json")
         names += ("eval_results.txt", "predictions.jsonl", "wrong_examples.jsonl")
         return [(weather_run / name).read_bytes() for name in names]
 
     before = contents()
+    run = json.loads((weather_run / "run.json").read_text())
+    del run["finished_step"]  # As if the run had been killed after its last step.
+    (weather_run / "run.json").write_text(json.dumps(run))
     same = weather_options(weather_run, eval_batch_size=3)
     assert classification_workflow.train(same)["global_step"] == 60
     assert contents() == before
 
-    for changed in ({"learning_rate": 9e-4}, {"train_file": str(weather / "dev.tsv")}):
+    for changed in (
+        {"learning_rate": 9e-4},
+        {"train_file": str(weather / "dev.tsv")},
+        {"bert_config_file": str(config_file)},
+        {"num_train_epochs": 99.0, "random_seed": 99},
+    ):
         with pytest.raises(ValueError, match=r"a finished run \(60 steps\) with"):
             classification_workflow.train(weather_options(weather_run, **changed))
         assert contents() == before
