@@ -14,7 +14,9 @@ from bert_tf.serving import tasks
 def test_a_row_names_a_predictor_and_signatures_of_its_task(kind):
     row = tasks.TASKS[kind]
     predictor = importlib.import_module(row.predictor)
-    assert list(inspect.signature(predictor.load).parameters) == ["run_dir"]
+    run_dir, *others = inspect.signature(predictor.load).parameters.values()
+    assert run_dir.name == "run_dir"
+    assert all(other.default is not other.empty for other in others)
     package = row.predictor.rpartition(".")[0]
     task = importlib.import_module(f"{package}.task").Task
     assert issubclass(task, task_record.TaskRecord)
