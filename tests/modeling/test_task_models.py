@@ -358,7 +358,10 @@ def test_masks_of_any_dtype_are_the_same_masks(create_model, features, dtype):
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"atention_mask": 1}, r"know the input atention_mask; .* other libraries\.$"),
+        (
+            {"atention_mask": 1},
+            r"know the input atention_mask; .* other libraries\.",
+        ),
         ({"attention_mask": 1}, "attention_mask are two names of the input input_mask"),
         ({"input_ids": 0.0}, "input_ids must be integers, got float32"),
     ],
