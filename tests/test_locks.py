@@ -13,7 +13,7 @@ import pytest
 from bert_tf import files
 from bert_tf import locks
 
-# Holds a lock until it is told to end, and says when it has it.
+# Prints a line once it has the lock, and holds it until standard input is closed.
 HOLDER = """
 import sys
 from bert_tf import locks

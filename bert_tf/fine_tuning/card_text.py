@@ -25,24 +25,7 @@ ALWAYS_SHOWN = (
     "dtype",
 )
 # Settings without influence on the model. Files and folders are listed elsewhere.
-NEVER_SHOWN = (
-    "output_dir",
-    "init_checkpoint",
-    "card_examples",
-    "do_train",
-    "do_eval",
-    "do_predict",
-    "dry_run",
-    "eval_batch_size",
-    "iterations_per_loop",
-    "keep_checkpoint_max",
-    "log_every_steps",
-    "predict_batch_size",
-    "save_checkpoints_steps",
-    "tpu_name",
-    "worker_hosts",
-    "worker_index",
-)
+NEVER_SHOWN = (*run_settings.WITHOUT_EFFECT, "init_checkpoint", "tpu_name")
 MAX_CHARACTERS = 200
 # Entries of eval_results.txt that are not scores.
 _COUNTS = ("global_step", "loss")

@@ -1,4 +1,4 @@
-"""A vocabulary that is not the checkpoint's is refused, or the doubt is told."""
+"""A vocabulary that differs from the checkpoint's is refused, or leads to a warning."""
 
 import json
 import logging
