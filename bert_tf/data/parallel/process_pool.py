@@ -108,9 +108,16 @@ def _do(work, task):
 
     try:
         work(task, on_bytes)
+        return
     except SystemExit:  # From `_leave`. The pool would treat it as a result.
-        os._exit(1)
+        pass
+    # Not in the handler above: its exception keeps the frames of `work` alive, and
+    # with them context managers that the signal caught before they were entered.
+    os._exit(1)
 
 
 def _leave(signal_number, frame):
-    raise SystemExit(1)  # Context managers remove unfinished files on the way out.
+    # The pool sends the signal again when it notices that a worker has ended. It must
+    # not break off the removal of unfinished files, which context managers do now.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise SystemExit(1)
