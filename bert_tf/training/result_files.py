@@ -208,7 +208,7 @@ def _own_of(run_dir, file_name, record, data_set):
     if not files.exists(os.path.join(run_dir, file_name)):
         return entry(data_set)
     # Runs of earlier versions have no record. Their flags may name the data.
-    flags = _read_json(os.path.join(run_dir, _RUN_FILE)).get("flags", {})
+    flags = read_run(run_dir).get("flags", {})
     texts = [value for value in flags.values() if isinstance(value, str)]
     names = {text.lower() for text in texts} | {stem(text) for text in texts}
     names |= {os.path.basename(os.path.abspath(text)) for text in texts}
@@ -263,9 +263,7 @@ def warn_if_trained_on(
         ValueError: run.json is damaged.
     """
     trained = training_data and entry(training_data)
-    trained = trained or _read_json(os.path.join(run_dir, _RUN_FILE)).get(
-        "training_data"
-    )
+    trained = trained or read_run(run_dir).get("training_data")
     if not trained:
         return
     evaluated = {"name": data_set.name, "checksum": data_set.checksum}
@@ -290,6 +288,37 @@ def _sha256_of(path):
 def _short_checksum(data_set):
     text = data_set.checksum or hashlib.sha256(data_set.name.encode()).hexdigest()
     return text[:_DIGITS]
+
+
+def read_run(run_dir: str) -> dict[str, Any]:
+    """Returns the content of run.json; empty if there is none.
+
+    Raises:
+        OSError: run.json cannot be read.
+        ValueError: run.json is damaged.
+    """
+    path = os.path.join(run_dir, _RUN_FILE)
+    run = _read_json(path)
+    data, earlier = run.get("training_data"), run.get("earlier", [])
+    is_valid = {
+        "flags": isinstance(run.get("flags", {}), dict),
+        "training_data": data is None
+        or (isinstance(data, dict) and data.keys() >= {"name", "checksum"}),
+        "earlier": isinstance(earlier, list)
+        and all(
+            isinstance(part, dict)
+            and "until_step" in part
+            and isinstance(part.get("flags"), dict)
+            for part in earlier
+        ),
+    }
+    for name, is_expected in is_valid.items():
+        if not is_expected:
+            raise ValueError(
+                f"{path} has an unexpected value of {name}: {run[name]!r:.80}; "
+                "expected the file that a training run writes."
+            )
+    return run
 
 
 def _locked(run_dir):

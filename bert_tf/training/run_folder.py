@@ -406,7 +406,7 @@ class RunFolder:
         return self._writers[tag]
 
     def _read_run(self):
-        return self._read_json(RUN_FILE) or {}
+        return result_files.read_run(self.path)
 
     def _read_json(self, name):
         """Returns the content of a file in the folder, or None if there is none."""

@@ -135,3 +135,25 @@ def test_a_damaged_record_is_named(run_dir, write, text):
         file.write(text)
     with pytest.raises(ValueError, match=r"data_sets\.json"):
         result_files.suffix_of(run_dir, RESULTS, write("dev.tsv"))
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        {"flags": []},
+        {"training_data": {"name": "a"}},
+        {"training_data": "a"},
+        {"earlier": {}},
+        {"earlier": [{"flags": {}}]},
+        {"earlier": [{"until_step": 1, "flags": []}]},
+    ],
+)
+def test_a_damaged_run_json_is_named(run_dir, write, run):
+    with open(f"{run_dir}/run.json", "w") as file:
+        json.dump(run, file)
+    for read in (
+        lambda: result_files.warn_if_trained_on(run_dir, write("dev.tsv")),
+        run_folder.RunFolder(run_dir).earlier_settings,
+    ):
+        with pytest.raises(ValueError, match=r"run\.json has an unexpected value of"):
+            read()
