@@ -20,6 +20,7 @@ from typing import IO
 from typing import Any
 
 from bert_tf import file_errors
+from bert_tf import json_values
 
 AnyPath = str | os.PathLike[str]
 # Suffix of the files beside TFRecord files. Globs such as `tf_examples*` skip them.
@@ -311,12 +312,20 @@ def read_stdin_lines() -> Iterator[str]:
     )
 
 
-def read_json(path: AnyPath, *, advice: str = "correct or remove it") -> dict[str, Any]:
+def read_json(
+    path: AnyPath, *, advice: str = "correct or remove it", shape: Any = None
+) -> dict[str, Any]:
     """Returns the object in a JSON file.
+
+    Args:
+        path: the file.
+        advice: what to do about a damaged file.
+        shape: what the object must contain; see `json_values.unexpected`.
 
     Raises:
         OSError: there is no such file.
-        ValueError: it is not JSON, or not an object; the message ends with `advice`.
+        ValueError: it is not JSON, not an object, or does not have the shape; the
+            message ends with `advice`.
     """
     with open_file(path, "rb") as file:
         values = parse_json(file.read(), path, advice=advice)
@@ -324,6 +333,12 @@ def read_json(path: AnyPath, *, advice: str = "correct or remove it") -> dict[st
         raise ValueError(
             f"{path} contains a JSON {type(values).__name__}, expected an object; "
             f"{advice}."
+        )
+    found = json_values.unexpected(values, shape or {})
+    if found is not None:
+        place, value = found
+        raise ValueError(
+            f"{path} has an unexpected value of {place}: {value!r:.80}; {advice}."
         )
     return values
 

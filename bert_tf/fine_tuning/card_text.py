@@ -166,9 +166,9 @@ def _with_spread(values):
 
 
 def _wrong_examples(facts):
-    if facts["num_evaluated"] is None:
-        return []
     wrong, counted = facts["num_wrong"], facts["num_evaluated"]
+    if None in (wrong, counted):
+        return []
     examples = facts["wrong_examples"] or ()
     sentence = f"{wrong:,} of {counted:,} evaluated examples are wrong"
     sentence += f"; {len(examples)} of them:" if examples else "."

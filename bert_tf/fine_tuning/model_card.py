@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from bert_tf import files
+from bert_tf import json_values
+from bert_tf import locks
 from bert_tf.fine_tuning import card_text
 from bert_tf.training import options as training_options
 from bert_tf.training import result_files
@@ -29,6 +31,36 @@ WRONG_EXAMPLES_FILE = "wrong_examples.jsonl"
 MAX_WRONG_EXAMPLES = 10
 # In the order of the card. "corpus" is the corpus of a retrieval model.
 _PARTS = ("train", "dev", "test", "corpus")
+# See `json_values.unexpected`.
+_FILE_SHAPE = {
+    "part": lambda part: str(part).split("_")[0] in _PARTS,
+    "name": str,
+    "num_examples": int,
+    "sha256": str | None,
+}
+_FACTS_SHAPE = {
+    "pipeline_tag": str,
+    "summary": str,
+    "labels": (None, [str]),
+    "languages": (None, [str]),
+    "base_model": str | None,
+    "data": (None, [_FILE_SHAPE]),
+    "training_data?": (None, [str]),  # Cards of earlier versions have none.
+    "settings": dict,
+    "scores": (None, {str: [int | float | None]}),
+    "wrong_examples": (None, [{"text": str, "expected": str, "predicted": str}]),
+    "num_wrong": int | None,
+    "num_evaluated": int | None,
+    "training": {
+        "num_parameters": int,
+        "num_trained_parameters": int,
+        "num_steps": int,
+        "examples_per_second": int | float | None,
+        "devices": str,
+        "versions": {str: str | None},
+        "date": str,
+    },
+}
 # The last line of a card contains its checksum, which reveals manual edits.
 _SEAL = "<!-- bert_tf wrote all of the above: sha256 {} -->\n"
 
@@ -131,7 +163,7 @@ def recorded(run_dir: str) -> Recorded | None:
     )
 
 
-def write(output_dir: str, card: Card) -> str | None:
+def write(folder: run_folder.RunFolder, card: Card) -> str | None:
     """Writes or completes README.md of a run, and lists the wrong examples.
 
     The card contains the data and settings of the steps that were trained, and the
@@ -139,55 +171,67 @@ def write(output_dir: str, card: Card) -> str | None:
     they may be private. The card shows some of them if `options.card_examples` is set.
 
     Args:
-        output_dir: folder of the run.
+        folder: of the run.
         card: facts about this call. Only a call that trained replaces the facts about
             the training.
 
     Returns:
         The path of the card. None if it was not written: the model in the folder was
-        trained without a card, other data was evaluated, or the card was edited
-        manually.
+        trained without a card, other data was evaluated, the card was edited manually,
+        or this process is not the chief.
 
     Raises:
         OSError: a file cannot be written.
     """
-    earlier = _read(os.path.join(output_dir, FACTS_FILE))
-    if earlier is None and card.training is None:
+    if not folder.is_written:
         return None
-    folder = run_folder.RunFolder(output_dir)
-    if card.evaluated is not None and _write_wrong_examples(folder, card.evaluated):
-        return None
-    facts = _facts(card, folder.earlier_settings())
-    return _write(output_dir, _merged(earlier or {}, facts))
+    with _locked(folder):
+        earlier = _read(os.path.join(folder.path, FACTS_FILE))
+        if earlier is None and card.training is None:
+            return None
+        if card.evaluated is not None and _write_wrong_examples(folder, card.evaluated):
+            return None
+        facts = _facts(card, folder.earlier_settings())
+        return _write(folder.path, _merged(earlier or {}, facts))
 
 
 def rewrite_scores(
-    output_dir: str, scores: Mapping[str, tuple[float, ...]]
+    folder: run_folder.RunFolder, scores: Mapping[str, tuple[float, ...]]
 ) -> str | None:
     """Replaces the scores of a card, for example by those of several restarts.
 
     Args:
-        output_dir: folder of the run.
+        folder: of the run.
         scores: values of each score, one per restart.
 
     Returns:
-        The path of the card. None if there is none, or if it was edited manually.
+        The path of the card. None if there is none, if it was edited manually, or if
+        this process is not the chief.
 
     Raises:
         OSError: a file cannot be written.
     """
-    facts = _read(os.path.join(output_dir, FACTS_FILE))
-    if facts is None:
+    if not folder.is_written:
         return None
-    return _write(
-        output_dir, facts | {"scores": {name: list(v) for name, v in scores.items()}}
-    )
+    with _locked(folder):
+        facts = _read(os.path.join(folder.path, FACTS_FILE))
+        if facts is None:
+            return None
+        values = {name: list(v) for name, v in scores.items()}
+        return _write(folder.path, facts | {"scores": values})
+
+
+def _locked(folder):
+    """Locks the card, so that no other process changes it meanwhile."""
+    path = os.path.join(folder.path, FACTS_FILE)
+    return locks.output_file(path, flag="output_dir", waits=True)
 
 
 def _write(output_dir, facts):
     """Writes facts and text. Returns the path of the text; None if it was edited."""
     with files.complete_or_absent(os.path.join(output_dir, FACTS_FILE)) as file:
-        file.write(json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
+        text = json.dumps(json_values.with_null(facts), indent=2, ensure_ascii=False)
+        file.write(text + "\n")
     path = os.path.join(output_dir, CARD_FILE)
     if _is_edited(path):
         logger.warning("%s was written or edited manually; it is not changed.", path)
@@ -203,7 +247,9 @@ def _write_wrong_examples(folder, evaluated):
     """Writes the wrong examples. Returns the suffix of the file; see `result_files`."""
     suffix = ""
     if evaluated.data_set is not None:
-        suffix = folder.suffix_of(run_folder.EVAL_RESULTS_FILE, evaluated.data_set)
+        suffix = folder.record_data_set(
+            run_folder.EVAL_RESULTS_FILE, evaluated.data_set
+        )
     name = result_files.with_suffix(WRONG_EXAMPLES_FILE, suffix)
     with files.complete_or_absent(os.path.join(folder.path, name)) as file:
         for wrong in evaluated.wrong:
@@ -270,7 +316,7 @@ def _merged_scores(earlier, facts):
     The model is the best of the restarts, so its own score is optimistic. The scores of
     all restarts say more, and remain unless the steps or the development set changed.
     """
-    scores, before = facts["scores"], earlier["scores"] or {}
+    scores, before = facts["scores"], earlier["scores"]
     is_same_step = scores.get("global_step") == [earlier["training"]["num_steps"]]
     if not is_same_step or _dev_files(earlier) != _dev_files(facts):
         return scores or before
@@ -293,7 +339,13 @@ def _merged_data(earlier, data):
 def _read(path):
     if not files.exists(path):
         return None
-    return files.read_json(path, advice="remove it to create a new model card")
+    advice = "remove it to create a new model card"
+    facts = files.read_json(path, advice=advice, shape=_FACTS_SHAPE)
+    scores = {
+        name: list(map(json_values.nan_if_null, values))
+        for name, values in (facts["scores"] or {}).items()
+    }
+    return {**facts, "scores": scores, "data": facts["data"] or []}
 
 
 def _is_edited(path):

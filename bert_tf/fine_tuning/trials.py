@@ -23,6 +23,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from bert_tf import files
+from bert_tf import json_values
 from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import trial_options
 from bert_tf.training import result_files
@@ -38,6 +39,11 @@ RESTARTS_FILE = "restarts.tsv"
 SWEEP_FILE = "sweep.tsv"
 _CHECKPOINT = "checkpoint"
 _WEIGHTS = "model.ckpt-"
+# See `json_values.unexpected`.
+_RECORD_SHAPE = {
+    "settings": result_files.FLAGS_SHAPE,
+    "results": {str: int | float | None},
+}
 # Results that are not scores.
 _COUNTS = ("global_step", "loss")
 # Options that select a run do not change the runs themselves.
@@ -81,6 +87,7 @@ def run(
         state = "is finished" if found else "starts"
         logger.info("Run %d of %d (%s) %s.", number, len(trials), trial.name, state)
         results[trial.name] = found or _run(trial, run_one)
+        _check_same_scores(trial, results)
         # Also after a run, because a file may have changed since the run before it.
         _check_data(trial, data_sets(trial.options), known)
         best = _best(options.best_metric, results)
@@ -90,7 +97,7 @@ def run(
     _keep(options.output_dir, best, run_one, more_results or {})
     siblings = [t for t in trials if _settings(t) == _settings(best)]
     spread = _spread([results[trial.name] for trial in siblings])
-    model_card.rewrite_scores(options.output_dir, spread)
+    model_card.rewrite_scores(run_folder.RunFolder(options.output_dir), spread)
     return _report(options, results, best, spread)
 
 
@@ -116,23 +123,28 @@ def _run(trial, run_one):
 
 def _finished(trial):
     """Returns the results of a finished trial, or None."""
-    record = _read(os.path.join(trial.options.output_dir, RECORD_FILE))
+    record = _read(os.path.join(trial.options.output_dir, RECORD_FILE), _RECORD_SHAPE)
     if record is None:
         return None
-    settings, results = record.get("settings"), record.get("results")
-    if not isinstance(settings, dict) or not isinstance(results, dict):
-        raise ValueError(
-            f"{trial.options.output_dir}/{RECORD_FILE} does not describe a finished "
-            "run; remove it to repeat the run."
-        )
-    found = run_settings.differences(settings, trial.options)
+    found = run_settings.differences(record["settings"], trial.options)
     for name, (before, now) in found.items():
         if name not in _WITHOUT_EFFECT:
             raise ValueError(
                 f"{trial.options.output_dir} contains a finished run with {name} "
                 f"{before!r}, but this one has {now!r}; choose another --output_dir."
             )
-    return results
+    return {name: json_values.nan_if_null(v) for name, v in record["results"].items()}
+
+
+def _check_same_scores(trial, results):
+    """Checks that a trial has the scores that the trials before it have."""
+    expected, found = next(iter(results.values())).keys(), results[trial.name].keys()
+    for name in sorted(expected ^ found):
+        raise ValueError(
+            f"{os.path.join(trial.options.output_dir, RECORD_FILE)} has "
+            f"{'no' if name in expected else 'the'} score {name}, unlike the runs "
+            "before it; remove it to repeat the run."
+        )
 
 
 def _check_data(trial, data_sets, known):
@@ -144,7 +156,7 @@ def _check_data(trial, data_sets, known):
         known: data sets whose checksums are computed already, by themselves.
     """
     folder = trial.options.output_dir
-    run_record = _read(os.path.join(folder, run_folder.RUN_FILE)) or {}
+    run_record = result_files.read_run(folder)
     evaluated = result_files.own_entry(folder, run_folder.EVAL_RESULTS_FILE)
     for part, kind, recorded in (
         ("train", "training data", run_record.get("training_data")),
@@ -199,7 +211,7 @@ def _remove_weights(folder):
 def _keep(output_dir, best, run_one, more_results):
     """Copies the files of the best trial to the output_dir, its weights last."""
     kept_path = os.path.join(output_dir, trial_options.FOLDER, KEPT_FILE)
-    kept = _read(kept_path)
+    kept = _read(kept_path, {"kept": str | None})
     folder = best.options.output_dir
     if kept == {"kept": best.name}:
         return
@@ -303,10 +315,10 @@ def _report(options, results, best, spread):
 
 def _write_json(path, value):
     with files.complete_or_absent(path) as file:
-        file.write(json.dumps(value, indent=2) + "\n")
+        file.write(json.dumps(json_values.with_null(value), indent=2) + "\n")
 
 
-def _read(path):
+def _read(path, shape):
     if not files.exists(path):
         return None
-    return files.read_json(path, advice="remove it to repeat the run")
+    return files.read_json(path, advice="remove it to repeat the run", shape=shape)

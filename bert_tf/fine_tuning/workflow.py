@@ -83,7 +83,7 @@ def trained_line(reached: Mapping[str, float]) -> str:
 def other_data_lines(run_dir: str, data_set: result_files.DataSet) -> list[str]:
     """Returns a line that says where scores are, if not in eval_results.txt."""
     name = run_folder.EVAL_RESULTS_FILE
-    suffix = result_files.suffix_of(run_dir, name, data_set, is_written=False)
+    suffix = result_files.suffix_of(run_dir, name, data_set)
     if not suffix:
         return []
     path = os.path.join(run_dir, result_files.with_suffix(name, suffix))
@@ -272,7 +272,7 @@ def write_results(
         results["loss"] = results["eval_loss"]
     suffix = ""
     if data_set is not None:
-        suffix = trainer.folder.suffix_of(run_folder.EVAL_RESULTS_FILE, data_set)
+        suffix = trainer.folder.record_data_set(run_folder.EVAL_RESULTS_FILE, data_set)
     earlier = trainer.folder.read_eval_results(suffix)
     if earlier.get("global_step") == trainer.step:
         prefixes = {name[:5] for name in scores}  # "eval_" or "test_".

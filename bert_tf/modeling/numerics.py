@@ -99,7 +99,7 @@ def activation(name: str) -> Callable[[Tensor], Tensor]:
     Raises:
         ValueError: the name is unknown.
     """
-    if name not in ACTIVATIONS:
+    if not isinstance(name, str) or name not in ACTIVATIONS:
         raise ValueError(
             f"Unknown activation {name!r} (hidden_act); expected one of "
             f"{', '.join(ACTIVATIONS)}."

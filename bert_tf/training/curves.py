@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf import files
+from bert_tf.training import metrics_file
 from bert_tf.training import options as training_options
 from bert_tf.training import run_folder
 
@@ -100,7 +101,7 @@ def _curves(folder):
             values.append(line[key])
     if not curves:
         raise ValueError(
-            f"{folder} has no {run_folder.METRICS_FILE}; expected the output_dir of a "
+            f"{folder} has no {metrics_file.NAME}; expected the output_dir of a "
             "training run."
         )
     return dict(sorted(curves.items()))

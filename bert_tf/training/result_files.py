@@ -28,6 +28,15 @@ RECORD_FILE = "data_sets.json"
 _RUN_FILE = "run.json"
 _BYTES_PER_READ = 1 << 20
 _DIGITS = 8  # Of a checksum in a file name.
+# Recorded flags; see `json_values.unexpected`.
+FLAGS_SHAPE = {str: (str | int | float | bool | None, [str | int | float | bool])}
+_ENTRY_SHAPE = {"name": str, "checksum": str | None}
+_RUN_SHAPE = {
+    "flags?": FLAGS_SHAPE,
+    "training_data?": (None, {**_ENTRY_SHAPE, "earlier_stages?": [_ENTRY_SHAPE]}),
+    "earlier?": [{"until_step": int, "flags": FLAGS_SHAPE}],
+    "finished_step?": int,
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -92,28 +101,35 @@ def stem(path: str) -> str:
     return os.path.splitext(os.path.basename(path))[0]
 
 
-def suffix_of(
-    run_dir: str, file_name: str, data_set: DataSet, *, is_written: bool = True
-) -> str:
-    """Returns the suffix for the names of result files, and records their data set.
+def suffix_of(run_dir: str, file_name: str, data_set: DataSet) -> str:
+    """Returns the suffix for the names of files with results on a data set.
 
     Args:
         run_dir: folder of the run.
         file_name: the main file of the results, such as "predictions.jsonl". Files
             that belong to it get the same suffix; see `with_suffix`.
         data_set: the data set of the results.
-        is_written: False: do not record it, as on all workers but the chief.
 
     Returns:
         "" for the run's own data. Otherwise "-NAME", or "-NAME-CHECKSUM" if another
         data set has the same name.
 
     Raises:
+        OSError: a file cannot be read.
+        ValueError: data_sets.json is damaged.
+    """
+    return _suffix_in(_read(run_dir), run_dir, file_name, data_set)
+
+
+def record_data_set(run_dir: str, file_name: str, data_set: DataSet) -> str:
+    """Records the data set of result files; returns the suffix of their names.
+
+    The arguments and the suffix are those of `suffix_of`.
+
+    Raises:
         OSError: a file cannot be read or written.
         ValueError: data_sets.json is damaged.
     """
-    if not is_written:
-        return _suffix_in(_read(run_dir), run_dir, file_name, data_set)
     now = entry(data_set)  # Before the lock, because the files may be large.
     with _locked(run_dir):
         record = _read(run_dir)
@@ -297,28 +313,7 @@ def read_run(run_dir: str) -> dict[str, Any]:
         OSError: run.json cannot be read.
         ValueError: run.json is damaged.
     """
-    path = os.path.join(run_dir, _RUN_FILE)
-    run = _read_json(path)
-    data, earlier = run.get("training_data"), run.get("earlier", [])
-    is_valid = {
-        "flags": isinstance(run.get("flags", {}), dict),
-        "training_data": data is None
-        or (isinstance(data, dict) and data.keys() >= {"name", "checksum"}),
-        "earlier": isinstance(earlier, list)
-        and all(
-            isinstance(part, dict)
-            and "until_step" in part
-            and isinstance(part.get("flags"), dict)
-            for part in earlier
-        ),
-    }
-    for name, is_expected in is_valid.items():
-        if not is_expected:
-            raise ValueError(
-                f"{path} has an unexpected value of {name}: {run[name]!r:.80}; "
-                "expected the file that a training run writes."
-            )
-    return run
+    return _read_json(os.path.join(run_dir, _RUN_FILE), _RUN_SHAPE)
 
 
 def _locked(run_dir):
@@ -328,20 +323,14 @@ def _locked(run_dir):
 
 
 def _read(run_dir) -> dict[str, Any]:
-    path = os.path.join(run_dir, RECORD_FILE)
-    record = _read_json(path)
-    for entry in record.values():
-        if not isinstance(entry, dict) or entry.keys() != {"name", "checksum"}:
-            raise ValueError(
-                f"{path} has an entry that is not a name and a checksum: {entry!r:.80}."
-            )
-    return record
+    return _read_json(os.path.join(run_dir, RECORD_FILE), {str: _ENTRY_SHAPE})
 
 
-def _read_json(path):
+def _read_json(path, shape):
     if not files.exists(path):
         return {}
-    return files.read_json(path, advice="expected the file that a run writes")
+    advice = "expected the file that a run writes"
+    return files.read_json(path, advice=advice, shape=shape)
 
 
 def _write(run_dir, record, changed):

@@ -16,6 +16,7 @@ import tensorflow as tf
 from bert_tf import files
 from bert_tf import locks
 from bert_tf.checkpoints import companion_files
+from bert_tf.training import metrics_file
 from bert_tf.training import result_files
 from bert_tf.training import run_settings
 from bert_tf.training import training_facts
@@ -23,7 +24,6 @@ from bert_tf.training import workers
 
 logger = logging.getLogger(__name__)
 
-METRICS_FILE = "metrics.jsonl"
 EVAL_RESULTS_FILE = "eval_results.txt"
 RUN_FILE = "run.json"
 # What predicting and exporting need beside a checkpoint.
@@ -78,12 +78,12 @@ class RunFolder:
 
     def __init__(self, path: str, *, is_written: bool = True):
         self.path = path
-        self._is_written = is_written
+        self.is_written = is_written
         self._writers: dict[str, Any] = {}
 
     def create(self) -> None:
         """Creates the folder; raises OSError if it is not writable."""
-        if not self._is_written:
+        if not self.is_written:
             return
         files.make_folders(self.path)
         probe = os.path.join(self.path, ".writable")
@@ -114,7 +114,7 @@ class RunFolder:
             training_data: what the run trains on.
             step: finished optimizer steps.
         """
-        if not self._is_written:
+        if not self.is_written:
             return
         run = self._read_run() if step else {}
         earlier = run.get("earlier", [])
@@ -143,13 +143,13 @@ class RunFolder:
 
     def update_task(self, values: Mapping[str, Any]) -> None:
         """Replaces values in task.json; raises ValueError if there is none."""
-        if self._is_written:
+        if self.is_written:
             self._write_json(companion_files.TASK_FILE, {**self.read_task(), **values})
 
     def mark_finished(self, step: int) -> None:
         """Records in run.json, if there is one, that the training is finished."""
         run = self._read_run()
-        if self._is_written and run and run.get("finished_step") != step:
+        if self.is_written and run and run.get("finished_step") != step:
             self._write_json(RUN_FILE, run | {"finished_step": step})
 
     def earlier_settings(self) -> list[dict[str, Any]]:
@@ -209,7 +209,7 @@ class RunFolder:
 
         Its scores are compared with those in metrics.jsonl to select best/.
         """
-        if self.suffix_of(EVAL_RESULTS_FILE, data_set):
+        if result_files.suffix_of(self.path, EVAL_RESULTS_FILE, data_set):
             result_files.refuse_other(self.path, EVAL_RESULTS_FILE, data_set)
 
     def check_same_model(self, config: Any) -> dict[str, tuple[Any, Any]]:
@@ -262,7 +262,7 @@ class RunFolder:
 
         The run's own data is also that of the other checkpoint.
         """
-        if not self._is_written:
+        if not self.is_written:
             return
         for name in (*SETTINGS_FILES, result_files.RECORD_FILE):
             if files.exists(self._file(name)):
@@ -283,32 +283,15 @@ class RunFolder:
 
     def cut_metrics(self, step: int) -> None:
         """Removes what an interrupted run logged after `step`."""
-        path = self._file(METRICS_FILE)
-        if not (self._is_written and files.exists(path)):
+        path = self._file(metrics_file.NAME)
+        if not (self.is_written and files.exists(path)):
             return
         kept = [line for line in self.read_metrics() if line["step"] <= step]
-        self._write_text(
-            METRICS_FILE, "".join(json.dumps(line) + "\n" for line in kept)
-        )
+        self._write_text(metrics_file.NAME, "".join(map(metrics_file.line_of, kept)))
 
     def read_metrics(self) -> list[dict[str, float]]:
-        """Returns the logged dicts, without a last line that a kill cut off."""
-        path = self._file(METRICS_FILE)
-        if not files.exists(path):
-            return []
-        lines = []
-        with files.open_file(path) as file:
-            for line in file:
-                try:
-                    values = json.loads(line)
-                except (ValueError, RecursionError):
-                    break
-                if not isinstance(values, dict):
-                    break
-                if not isinstance(values.get("step"), int):
-                    break
-                lines.append(values)
-        return lines
+        """Returns the lines of metrics.jsonl; see `metrics_file.read`."""
+        return metrics_file.read(self._file(metrics_file.NAME))
 
     def last_loss(self) -> float:
         """Returns the loss of the last logged training step, or NaN."""
@@ -325,12 +308,11 @@ class RunFolder:
             values: what to log.
             tag: "train" or "eval": the TensorBoard run that the values belong to.
         """
-        if not self._is_written:
+        if not self.is_written:
             return
-        line = {"step": int(step), **values}
         with self._clear_write_errors():
-            with files.open_file(self._file(METRICS_FILE), "a") as file:
-                file.write(json.dumps(line) + "\n")
+            with files.open_file(self._file(metrics_file.NAME), "a") as file:
+                file.write(metrics_file.line_of({"step": int(step), **values}))
             with self._writer(tag).as_default():
                 for name, value in values.items():
                     _write_scalar(name, value, int(step))
@@ -339,14 +321,17 @@ class RunFolder:
         self, data_sets: Mapping[str, result_files.DataSet], *, is_new: bool
     ) -> None:
         """Records the run's own data sets; see `result_files.claim`."""
-        if self._is_written:
+        if self.is_written:
             result_files.claim(self.path, data_sets, is_new=is_new)
 
-    def suffix_of(self, file_name: str, data_set: result_files.DataSet) -> str:
-        """Returns the suffix of result files for a data set; see `result_files`."""
-        return result_files.suffix_of(
-            self.path, file_name, data_set, is_written=self._is_written
-        )
+    def record_data_set(self, file_name: str, data_set: result_files.DataSet) -> str:
+        """Records the data set of result files; returns the suffix of their names.
+
+        See `result_files.suffix_of`.
+        """
+        if not self.is_written:
+            return result_files.suffix_of(self.path, file_name, data_set)
+        return result_files.record_data_set(self.path, file_name, data_set)
 
     def write_eval_results(
         self,
@@ -363,10 +348,10 @@ class RunFolder:
         lines = [f"{key} = {results[key]}" for key in sorted(results)]
         suffix = ""
         if data_set is not None:
-            suffix = self.suffix_of(EVAL_RESULTS_FILE, data_set)
+            suffix = self.record_data_set(EVAL_RESULTS_FILE, data_set)
             if suffix:
                 lines = [f"data_set = {data_set.name}", *lines]
-        if self._is_written:
+        if self.is_written:
             name = result_files.with_suffix(EVAL_RESULTS_FILE, suffix)
             self._write_text(name, "\n".join(lines) + "\n")
 

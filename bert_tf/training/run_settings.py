@@ -237,7 +237,10 @@ def check_best(run_dir: str, found: Differences, options: Any) -> None:
 def _is_longer(found):
     """Returns whether the flags that differ ask for a longer run."""
     pairs = [found[name] for name in _LENGTHS if name in found]
-    return any(before and (not now or now > before) for before, now in pairs)
+    return any(
+        isinstance(before, int | float) and before and (not now or now > before)
+        for before, now in pairs
+    )
 
 
 def _shown(value):
@@ -251,8 +254,8 @@ def _shortened(name, value):
     if not is_path or not value:
         return value
     if isinstance(value, str):
-        return ",".join(short_name(part) for part in value.split(","))
-    return [short_name(part) for part in value]
+        return ",".join(map(short_name, value.split(",")))
+    return [_shortened(name, v) for v in value] if isinstance(value, list) else value
 
 
 def _defaults(options):

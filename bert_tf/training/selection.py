@@ -67,7 +67,7 @@ class Selection:
         """Records the next evaluation; returns whether it beats all before it.
 
         An equal score is not better: the earlier checkpoint stays in best/, and the
-        evaluation uses up patience. NaN is worse than every number.
+        evaluation uses up patience. NaN and infinity are never the best.
 
         Raises:
             ValueError: the scores lack the metric.
@@ -75,7 +75,7 @@ class Selection:
         check_metric(self.metric, scores)
         score = scores[self.metric]
         sign = -1 if self.metric.endswith(LOWER_IS_BETTER) else 1
-        is_better = not math.isnan(score) and (
+        is_better = math.isfinite(score) and (
             self.best is None or sign * score > sign * self.best
         )
         if is_better:

@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 import re
+from concurrent import futures
 
 import pytest
 import yaml
@@ -12,6 +13,7 @@ from bert_tf.fine_tuning import model_card
 from bert_tf.options import option
 from bert_tf.training import options as training_options
 from bert_tf.training import result_files
+from bert_tf.training import run_folder
 from bert_tf.training import training_facts
 
 
@@ -52,6 +54,14 @@ def card(**values):
     return model_card.Card(**defaults | values)
 
 
+def write(run_dir, facts):
+    return model_card.write(run_folder.RunFolder(str(run_dir)), facts)
+
+
+def rewrite_scores(run_dir, scores):
+    return model_card.rewrite_scores(run_folder.RunFolder(str(run_dir)), scores)
+
+
 NAMES = ("README.md", "model_card.json", "wrong_examples.jsonl")
 RESULTS = {"eval_accuracy": 0.9, "eval_loss": 0.5, "global_step": 60}
 
@@ -81,7 +91,7 @@ def front_matter(text):
 
 
 def test_a_card_says_all_that_the_run_knows(run_dir, data):
-    path = model_card.write(str(run_dir), evaluated(training=TRAINING, data=data))
+    path = write(run_dir, evaluated(training=TRAINING, data=data))
     assert path == str(run_dir / "README.md")
     text = (run_dir / "README.md").read_text()
     assert front_matter(text) == {
@@ -124,8 +134,8 @@ def test_a_card_says_all_that_the_run_knows(run_dir, data):
 
 
 def test_scores_of_several_runs_have_mean_and_deviation(run_dir):
-    model_card.write(str(run_dir), evaluated(training=TRAINING))
-    model_card.rewrite_scores(str(run_dir), {"eval_accuracy": (0.8, 0.9, 1.0)})
+    write(run_dir, evaluated(training=TRAINING))
+    rewrite_scores(run_dir, {"eval_accuracy": (0.8, 0.9, 1.0)})
     assert (
         "| eval_accuracy | 0.9000 ± 0.1000 over 3 runs (0.8000, 0.9000, 1.0000) |"
         in (run_dir / "README.md").read_text()
@@ -133,18 +143,18 @@ def test_scores_of_several_runs_have_mean_and_deviation(run_dir):
 
 
 def test_a_language_that_is_known_is_no_open_field(run_dir):
-    model_card.write(str(run_dir), card(training=TRAINING, languages=("de",)))
+    write(run_dir, card(training=TRAINING, languages=("de",)))
     assert front_matter((run_dir / "README.md").read_text())["language"] == ["de"]
 
 
 def test_a_later_evaluation_completes_the_card(run_dir, data):
-    model_card.write(str(run_dir), card(training=TRAINING, data=data))
+    write(run_dir, card(training=TRAINING, data=data))
     text = (run_dir / "README.md").read_text()
     assert "Not evaluated yet" in text
     other = NoteOptions(output_dir="run", train_batch_size=7)
     [train] = data
     more = {"data": (dataclasses.replace(train, name="other.tsv"),), "labels": ()}
-    model_card.write(str(run_dir), evaluated(options=other, **more))
+    write(run_dir, evaluated(options=other, **more))
     text = (run_dir / "README.md").read_text()
     assert "other.tsv" not in text
     assert "| classes | rain, sun |" in text
@@ -155,14 +165,14 @@ def test_a_later_evaluation_completes_the_card(run_dir, data):
 
 
 def test_scores_of_an_earlier_step_are_dropped(run_dir):
-    model_card.write(str(run_dir), evaluated(training=TRAINING))
+    write(run_dir, evaluated(training=TRAINING))
     idle = dataclasses.replace(TRAINING, examples_per_second=None)
-    model_card.write(str(run_dir), card(training=idle))  # Nothing was left to train.
+    write(run_dir, card(training=idle))  # Nothing was left to train.
     text = (run_dir / "README.md").read_text()
     assert "| eval_accuracy | 0.9000 |" in text
     assert "123.5 examples/s" in text
     longer = dataclasses.replace(TRAINING, num_steps=90)
-    model_card.write(str(run_dir), card(training=longer))
+    write(run_dir, card(training=longer))
     text = (run_dir / "README.md").read_text()
     assert "0.9000" not in text
     assert "Wrong examples" not in text
@@ -171,31 +181,31 @@ def test_scores_of_an_earlier_step_are_dropped(run_dir):
 def test_evaluating_the_best_restart_again_keeps_the_scores_of_all(run_dir, data):
     [train] = data
     dev = dataclasses.replace(train, part="dev")
-    model_card.write(str(run_dir), evaluated(training=TRAINING, data=(train, dev)))
+    write(run_dir, evaluated(training=TRAINING, data=(train, dev)))
     restarts = {"eval_accuracy": (0.8, 0.9), "eval_loss": (0.7, 0.5)}
-    model_card.rewrite_scores(str(run_dir), restarts)
+    rewrite_scores(run_dir, restarts)
     more = RESULTS | {"eval_f1": 0.3}
-    model_card.write(str(run_dir), evaluated(data=(dev,), results=more))
+    write(run_dir, evaluated(data=(dev,), results=more))
     text = (run_dir / "README.md").read_text()
     assert "| eval_accuracy | 0.8500 ± 0.0707 over 2 runs (0.8000, 0.9000) |" in text
     assert "| eval_f1 | 0.3000 |" in text
     # A different file has different scores, and so has a different number of steps.
     other = dataclasses.replace(dev, sha256="0")
-    model_card.write(str(run_dir), evaluated(data=(other,)))
+    write(run_dir, evaluated(data=(other,)))
     assert "| eval_accuracy | 0.9000 |" in (run_dir / "README.md").read_text()
 
 
 def test_scores_of_restarts_are_not_those_of_another_step(run_dir):
-    model_card.write(str(run_dir), evaluated(training=TRAINING))
-    model_card.rewrite_scores(str(run_dir), {"eval_accuracy": (0.8, 0.9)})
+    write(run_dir, evaluated(training=TRAINING))
+    rewrite_scores(run_dir, {"eval_accuracy": (0.8, 0.9)})
     later = RESULTS | {"global_step": 90}
-    model_card.write(str(run_dir), evaluated(results=later))
+    write(run_dir, evaluated(results=later))
     assert "| eval_accuracy | 0.9000 |" in (run_dir / "README.md").read_text()
 
 
 def test_wrong_examples_are_in_a_file_of_their_own(run_dir):
     private = NoteOptions(output_dir="run")
-    model_card.write(str(run_dir), evaluated(training=TRAINING, options=private))
+    write(run_dir, evaluated(training=TRAINING, options=private))
     for name in ("README.md", "model_card.json"):
         assert "<c>" not in (run_dir / name).read_text()
     text = (run_dir / "README.md").read_text()
@@ -212,7 +222,7 @@ def test_wrong_examples_are_in_a_file_of_their_own(run_dir):
 def test_an_evaluation_on_other_data_leaves_the_card_as_it_is(run_dir):
     own = result_files.DataSet(name="weather")
     result_files.claim(str(run_dir), {"eval_results.txt": own}, is_new=True)
-    model_card.write(str(run_dir), evaluated(training=TRAINING))
+    write(run_dir, evaluated(training=TRAINING))
     before = [(run_dir / name).read_bytes() for name in NAMES]
     found = model_card.Evaluated(
         results={"eval_accuracy": 0.1},
@@ -220,7 +230,7 @@ def test_an_evaluation_on_other_data_leaves_the_card_as_it_is(run_dir):
         num_examples=3,
         data_set=result_files.DataSet(name="moods"),
     )
-    assert model_card.write(str(run_dir), card(evaluated=found)) is None
+    assert write(run_dir, card(evaluated=found)) is None
     assert [(run_dir / name).read_bytes() for name in NAMES] == before
     others = (run_dir / "wrong_examples-moods.jsonl").read_text()
     assert len(others.splitlines()) == 1
@@ -232,7 +242,7 @@ def test_other_settings_of_earlier_steps_are_shown(run_dir):
         {"until_step": 40, "flags": {"learning_rate": 2e-4, "group_by_length": False}},
     ]
     (run_dir / "run.json").write_text(json.dumps({"earlier": earlier}))
-    model_card.write(str(run_dir), card(training=TRAINING))
+    write(run_dir, card(training=TRAINING))
     text = (run_dir / "README.md").read_text()
     rates = "5e-05 (0.0001 until step 20; 0.0002 until step 40)"
     assert f"| learning_rate | {rates} |" in text
@@ -242,42 +252,98 @@ def test_other_settings_of_earlier_steps_are_shown(run_dir):
 def test_training_anew_drops_the_scores_of_the_earlier_training(run_dir, data):
     [train] = data
     dev = dataclasses.replace(train, part="dev", name="dev.tsv")
-    model_card.write(str(run_dir), evaluated(training=TRAINING, data=(train, dev)))
-    model_card.write(str(run_dir), card(training=TRAINING, data=data))
+    write(run_dir, evaluated(training=TRAINING, data=(train, dev)))
+    write(run_dir, card(training=TRAINING, data=data))
     text = (run_dir / "README.md").read_text()
     assert "0.9000" not in text
     assert "dev.tsv" not in text
 
 
 def test_no_wrong_examples_any_more_is_news_too(run_dir):
-    model_card.write(str(run_dir), evaluated(training=TRAINING))
-    model_card.write(str(run_dir), evaluated(num_wrong=0))
+    write(run_dir, evaluated(training=TRAINING))
+    write(run_dir, evaluated(num_wrong=0))
     text = (run_dir / "README.md").read_text()
     assert "0 of 120 evaluated examples are wrong." in text
     assert "| rain | sun |" not in text
 
 
 def test_an_edited_card_stays_as_it_is(run_dir, caplog):
-    model_card.write(str(run_dir), card(training=TRAINING))
+    write(run_dir, card(training=TRAINING))
     path = run_dir / "README.md"
     path.write_text(path.read_text().replace("license:", "license: mit"))
     edited = path.read_text()
-    assert model_card.write(str(run_dir), evaluated()) is None
+    assert write(run_dir, evaluated()) is None
     assert path.read_text() == edited
     assert "README.md was written or edited manually" in caplog.text
     path.unlink()
-    assert model_card.write(str(run_dir), evaluated()) is not None
+    assert write(run_dir, evaluated()) is not None
     assert "| eval_accuracy | 0.9000 |" in path.read_text()
 
 
 def test_evaluating_a_foreign_checkpoint_writes_no_card(run_dir):
-    assert model_card.write(str(run_dir), evaluated()) is None
+    assert write(run_dir, evaluated()) is None
     assert list(run_dir.iterdir()) == []
 
 
 def test_broken_facts_are_one_clear_line(run_dir):
-    model_card.write(str(run_dir), card(training=TRAINING))
+    write(run_dir, card(training=TRAINING))
     assert json.loads((run_dir / "model_card.json").read_text())["labels"]
     (run_dir / "model_card.json").write_text("{")
     with pytest.raises(ValueError, match=r"model_card\.json is not JSON"):
-        model_card.write(str(run_dir), evaluated())
+        write(run_dir, evaluated())
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"scores": {"eval_accuracy": 0.5}},
+        {"data": [{"part": "train"}]},
+        {"data": [{"part": "x", "name": "a", "num_examples": 1, "sha256": None}]},
+        {"training": None},
+        {"labels": "rain"},
+        {"settings": []},
+        {"wrong_examples": [{"text": 7, "expected": "a", "predicted": "b"}]},
+    ],
+)
+def test_damaged_facts_are_one_clear_line(run_dir, changed):
+    write(run_dir, card(training=TRAINING))
+    path = run_dir / "model_card.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changed))
+    for call in (
+        lambda: write(run_dir, evaluated()),
+        lambda: rewrite_scores(run_dir, {"eval_accuracy": (0.5,)}),
+        lambda: model_card.recorded(str(run_dir)),
+    ):
+        with pytest.raises(ValueError, match=r"model_card\.json has an unexpected val"):
+            call()
+
+
+def test_only_the_chief_writes_the_card(run_dir):
+    worker = run_folder.RunFolder(str(run_dir), is_written=False)
+    assert model_card.write(worker, evaluated(training=TRAINING)) is None
+    assert model_card.rewrite_scores(worker, {"eval_accuracy": (0.5,)}) is None
+    assert list(run_dir.iterdir()) == []
+
+
+def test_scores_written_at_once_are_all_in_the_card(run_dir):
+    write(run_dir, card(training=TRAINING))
+    dev_files = [
+        model_card.DataFile(part=f"dev_{i}", name=f"{i}.tsv", num_examples=1, sha256="")
+        for i in range(8)
+    ]
+    with futures.ThreadPoolExecutor(len(dev_files)) as pool:
+        list(pool.map(lambda one: write(run_dir, evaluated(data=(one,))), dev_files))
+    facts = json.loads((run_dir / "model_card.json").read_text())
+    assert sorted(file["part"] for file in facts["data"]) == [
+        file.part for file in dev_files
+    ]
+
+
+def test_a_score_that_is_not_a_number_is_null(run_dir):
+    nan = float("nan")
+    write(run_dir, evaluated(training=TRAINING, results={"eval_pearson": nan}))
+    facts = json.loads((run_dir / "model_card.json").read_text())
+    assert facts["scores"] == {"eval_pearson": [None]}
+    idle = dataclasses.replace(TRAINING, examples_per_second=None)
+    write(run_dir, card(training=idle))
+    assert "| eval_pearson | nan |" in (run_dir / "README.md").read_text()

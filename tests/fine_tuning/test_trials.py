@@ -1,7 +1,9 @@
 """Restarts and sweeps run all combinations once and keep the best."""
 
 import json
+import os
 import pathlib
+import re
 
 import pytest
 
@@ -202,6 +204,41 @@ def test_finished_runs_with_other_settings_are_not_taken(create):
         search(create(num_restarts=2, train_batch_size=8), runner)
     # What does not change a run may differ.
     search(create(num_restarts=2, eval_batch_size=64), runner)
+    assert len(runner.done) == 2
+
+
+@pytest.mark.parametrize(
+    "name, content",
+    [
+        ("trial.json", []),
+        ("trial.json", {"settings": {}, "results": {"eval_loss": "low"}}),
+        ("trial.json", {"settings": {"train_file": {}}, "results": {}}),
+        ("trial.json", {"settings": {}, "results": {"eval_loss": 0.5}}),  # No accuracy.
+        ("run.json", {"training_data": "wet"}),
+        ("data_sets.json", {"eval_results.txt": "dry"}),
+        ("../kept.json", {"kept": ["random_seed=1"]}),
+    ],
+)
+def test_damaged_records_are_named(create, name, content):
+    runner = Runner(lambda options: 0.5)
+    options = create(num_restarts=2, random_seed=1)
+    search(options, runner)
+    trial = options.trials()[1]
+    path = os.path.join(trial.options.output_dir, name)
+    with open(path, "w") as file:
+        json.dump(content, file)
+    with pytest.raises(ValueError, match=re.escape(os.path.basename(name))):
+        search(options, runner)
+
+
+def test_scores_that_are_not_numbers_are_null_in_the_records(create):
+    nan = float("nan")
+    runner = Runner(lambda options: nan if options.random_seed == 1 else 0.5)
+    options = create(num_restarts=2, random_seed=1)
+    first = search(options, runner)
+    with open(f"{options.trials()[0].options.output_dir}/trial.json") as file:
+        assert json.load(file)["results"]["eval_loss"] is None
+    assert search(options, runner) == first
     assert len(runner.done) == 2
 
 

@@ -78,6 +78,7 @@ def test_another_epsilon_is_written():
         ({"initializer_range": 0.0}, "initializer_range .* more than 0"),
         ({"hidden_act": "swish"}, "Unknown activation 'swish'.* gelu_erf"),
         ({"hidden_act": None}, "Unknown activation None"),
+        ({"hidden_act": ["gelu"]}, r"Unknown activation \['gelu'\]"),
         ({"attention": "both"}, "Unknown attention 'both'.* bidirectional, causal"),
         ({"position_initializer": "wave"}, "Unknown position_initializer .* normal, s"),
     ],

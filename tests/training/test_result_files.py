@@ -34,18 +34,18 @@ def run_dir(tmp_path):
 
 
 def test_the_first_data_set_is_the_runs_own(run_dir, write):
-    assert result_files.suffix_of(run_dir, RESULTS, write("dev.tsv")) == ""
-    assert result_files.suffix_of(run_dir, RESULTS, write("news.tsv")) == "-news"
+    assert result_files.record_data_set(run_dir, RESULTS, write("dev.tsv")) == ""
+    assert result_files.record_data_set(run_dir, RESULTS, write("news.tsv")) == "-news"
     # The same data again keeps its file.
-    assert result_files.suffix_of(run_dir, RESULTS, write("dev.tsv")) == ""
-    assert result_files.suffix_of(run_dir, RESULTS, write("news.tsv")) == "-news"
+    assert result_files.record_data_set(run_dir, RESULTS, write("dev.tsv")) == ""
+    assert result_files.record_data_set(run_dir, RESULTS, write("news.tsv")) == "-news"
 
 
 def test_data_that_the_training_named_is_the_runs_own_even_if_evaluated_later(run_dir):
     mnli, ax = result_files.DataSet(name="mnli"), result_files.DataSet(name="ax")
     result_files.claim(run_dir, {RESULTS: mnli}, is_new=True)
-    assert result_files.suffix_of(run_dir, RESULTS, ax) == "-ax"
-    assert result_files.suffix_of(run_dir, RESULTS, mnli) == ""
+    assert result_files.record_data_set(run_dir, RESULTS, ax) == "-ax"
+    assert result_files.record_data_set(run_dir, RESULTS, mnli) == ""
     result_files.claim(run_dir, {RESULTS: ax}, is_new=False)  # A resumed run.
     assert result_files.own_name(run_dir, RESULTS) == "mnli"
 
@@ -59,7 +59,9 @@ def test_processes_that_record_at_once_lose_nothing(run_dir, monkeypatch):
     )
     with futures.ThreadPoolExecutor(len(sets)) as pool:
         suffixes = list(
-            pool.map(lambda one: result_files.suffix_of(run_dir, RESULTS, one), sets)
+            pool.map(
+                lambda one: result_files.record_data_set(run_dir, RESULTS, one), sets
+            )
         )
     assert sorted(suffixes).count("") == 1
     record = json.loads((pathlib.Path(run_dir) / "data_sets.json").read_text())
@@ -71,7 +73,7 @@ def test_processes_that_record_at_once_lose_nothing(run_dir, monkeypatch):
 def test_files_of_one_name_with_other_content_are_told_apart(run_dir, write, own):
     names = {
         result_files.with_suffix(
-            RESULTS, result_files.suffix_of(run_dir, RESULTS, data_set)
+            RESULTS, result_files.record_data_set(run_dir, RESULTS, data_set)
         )
         for data_set in (write(own, "1"), write("a/dev.tsv", "2"), write("b/dev.tsv"))
     }
@@ -82,9 +84,9 @@ def test_files_of_one_name_with_other_content_are_told_apart(run_dir, write, own
 
 def test_each_kind_of_result_has_its_own_data(run_dir, write):
     dev, test = write("dev.tsv"), write("test.tsv")
-    assert result_files.suffix_of(run_dir, RESULTS, dev) == ""
-    assert result_files.suffix_of(run_dir, "predictions.jsonl", test) == ""
-    assert result_files.suffix_of(run_dir, "predictions.jsonl", dev) == "-dev"
+    assert result_files.record_data_set(run_dir, RESULTS, dev) == ""
+    assert result_files.record_data_set(run_dir, "predictions.jsonl", test) == ""
+    assert result_files.record_data_set(run_dir, "predictions.jsonl", dev) == "-dev"
 
 
 @pytest.mark.parametrize(
@@ -100,7 +102,7 @@ def test_results_of_a_run_without_a_record_are_kept(run_dir, write, flags, suffi
         file.write("eval_accuracy = 0.5\n")
     with open(f"{run_dir}/run.json", "w") as file:
         json.dump({"flags": flags}, file)
-    assert result_files.suffix_of(run_dir, RESULTS, write("dev.tsv")) == suffix
+    assert result_files.record_data_set(run_dir, RESULTS, write("dev.tsv")) == suffix
 
 
 def test_records_are_identified_by_names_and_sizes(run_dir, write):
@@ -108,9 +110,9 @@ def test_records_are_identified_by_names_and_sizes(run_dir, write):
         path = write("heldout.tfrecord", text).paths
         return result_files.DataSet(name="heldout", paths=path, by_size=True)
 
-    assert result_files.suffix_of(run_dir, RESULTS, records("123")) == ""
-    assert result_files.suffix_of(run_dir, RESULTS, records("124")) == ""
-    assert result_files.suffix_of(run_dir, RESULTS, records("1234")) != ""
+    assert result_files.record_data_set(run_dir, RESULTS, records("123")) == ""
+    assert result_files.record_data_set(run_dir, RESULTS, records("124")) == ""
+    assert result_files.record_data_set(run_dir, RESULTS, records("1234")) != ""
 
 
 def test_other_results_say_in_the_file_what_they_are_of(run_dir, write):
@@ -125,7 +127,7 @@ def test_other_results_say_in_the_file_what_they_are_of(run_dir, write):
 
 def test_workers_other_than_the_chief_record_nothing(run_dir, write):
     folder = run_folder.RunFolder(run_dir, is_written=False)
-    assert folder.suffix_of(RESULTS, write("dev.tsv")) == ""
+    assert folder.record_data_set(RESULTS, write("dev.tsv")) == ""
     assert result_files.own_name(run_dir, RESULTS) is None
 
 
@@ -134,7 +136,7 @@ def test_a_damaged_record_is_named(run_dir, write, text):
     with open(f"{run_dir}/data_sets.json", "w") as file:
         file.write(text)
     with pytest.raises(ValueError, match=r"data_sets\.json"):
-        result_files.suffix_of(run_dir, RESULTS, write("dev.tsv"))
+        result_files.record_data_set(run_dir, RESULTS, write("dev.tsv"))
 
 
 @pytest.mark.parametrize(
@@ -143,6 +145,8 @@ def test_a_damaged_record_is_named(run_dir, write, text):
         {"flags": []},
         {"training_data": {"name": "a"}},
         {"training_data": "a"},
+        {"training_data": {"name": None, "checksum": None}},
+        {"flags": {"train_file": {"a": 1}}},
         {"earlier": {}},
         {"earlier": [{"flags": {}}]},
         {"earlier": [{"until_step": 1, "flags": []}]},

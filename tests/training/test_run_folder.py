@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import math
 import os
 
 import pytest
@@ -48,6 +49,34 @@ def test_a_metrics_line_cut_off_by_a_kill_is_dropped(folder):
     folder.cut_metrics(1)
     folder.log(2, {"loss": 2.0})
     assert logged(folder) == [(1, 1.0), (2, 2.0)]
+
+
+@pytest.mark.parametrize(
+    "damaged", ["{", "[]", '{"step": "2"}', '{"step": 2, "loss": "x"}', "[" * 99999]
+)
+def test_other_damaged_metrics_lines_are_left_out_with_a_warning(
+    folder, damaged, caplog
+):
+    folder.log(1, {"loss": 1.0})
+    with open(os.path.join(folder.path, "metrics.jsonl"), "a") as file:
+        file.write(damaged + "\n")
+    folder.log(3, {"loss": 3.0})
+    assert logged(folder) == [(1, 1.0), (3, 3.0)]
+    [line] = caplog.messages
+    assert "metrics.jsonl:2 is damaged" in line
+    assert folder.last_loss() == 3.0
+
+
+def test_nan_is_null_in_metrics(folder):
+    folder.log(1, {"loss": 1.0, "eval_pearson": float("nan")})
+    path = os.path.join(folder.path, "metrics.jsonl")
+    with open(path) as file:
+        assert json.loads(file.read())["eval_pearson"] is None
+    with open(path, "a") as file:
+        file.write('{"step": 2, "loss": NaN}\n')  # As earlier versions wrote it.
+    first, second = folder.read_metrics()
+    assert math.isnan(first["eval_pearson"])
+    assert math.isnan(second["loss"])
 
 
 def test_eval_results_are_sorted_lines_of_key_and_value(folder):

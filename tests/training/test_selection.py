@@ -1,3 +1,5 @@
+import math
+
 import pytest
 
 from bert_tf.training import options as training_options
@@ -22,6 +24,8 @@ NAN = float("nan")
         # NaN is worse than every number, also if it comes first.
         ("eval_loss", (NAN, 2.0, NAN, 1.0), (False, True, False, True)),
         ("eval_accuracy", (NAN, 0.0, NAN), (False, True, False)),
+        # Infinity is null in metrics.jsonl, which a resumed run reads as NaN.
+        ("eval_perplexity", (math.inf, math.inf, 9.0), (False, False, True)),
     ],
 )
 def test_a_score_is_best_if_it_beats_all_before_it(metric, scores, is_best):

@@ -240,7 +240,7 @@ def _pooling(
         # As the library does if no flag is set.
         chosen = [kinds.get(flag, flag) for flag in flags] or ["mean"]
     chosen = [chosen] if isinstance(chosen, str) else chosen
-    if not isinstance(chosen, list) or len(chosen) != 1 or chosen[0] not in _FLAGS:
+    if not isinstance(chosen, list) or len(chosen) != 1 or chosen[0] not in [*_FLAGS]:
         raise _unsupported(folder, name, f"the pooling {chosen!r:.90}")
     if values.get("include_prompt") is False:
         raise _unsupported(folder, name, "a pooling that leaves out the prompt")

@@ -24,11 +24,13 @@ ADDED_NAME = "added_tokens.json"
 _CLASSES = ("BertTokenizer", "PreTrainedTokenizer", "TokenizersBackend")
 _MAX_NAMED = 5
 # Types of the options that are read.
-_TYPES: dict[str, Any] = {
-    "do_lower_case": bool,
-    "model_max_length": int | float,  # 1e30 means that there is none.
-    "tokenizer_class": str,
-    "never_split": list,
+# See `json_values.unexpected`.
+_OPTIONS_SHAPE = {
+    "do_lower_case?": bool | None,
+    "strip_accents?": bool | None,
+    "model_max_length?": int | float | None,  # 1e30 means that there is none.
+    "tokenizer_class?": str | None,
+    "never_split?": (None, [str]),
 }
 
 
@@ -53,23 +55,18 @@ def read(folder: str) -> Description:
     """
     names = files.list_folder(folder)
 
-    def read_json(name: str) -> dict[str, Any]:
+    def read_json(name: str, shape: Any = None) -> dict[str, Any]:
         if name not in names:
             return {}
         path = os.path.join(folder, name)
-        return files.read_json(path, advice=hugging_face_config.COPY_AGAIN)
+        advice = hugging_face_config.COPY_AGAIN
+        return files.read_json(path, advice=advice, shape=shape)
 
-    options, whole = read_json(OPTIONS_NAME), read_json(NAME)
+    options, whole = read_json(OPTIONS_NAME, _OPTIONS_SHAPE), read_json(NAME)
     tokens, warnings = _tokens(folder, names, whole)
     added = _added(whole, os.path.join(folder, NAME)) | read_json(ADDED_NAME)
     tokens, more = _with_added(tokens, added)
     warnings += more
-    for name, kind in _TYPES.items():
-        if not isinstance(options.get(name), kind | None):
-            raise ValueError(
-                f"{os.path.join(folder, OPTIONS_NAME)}: {name} is {options[name]!r}, "
-                f"expected a {getattr(kind, '__name__', 'number')}; copy it again."
-            )
     normalizer = _part(whole, "normalizer")
     do_lower_case = options.get("do_lower_case", normalizer.get("lowercase"))
     strip = options.get("strip_accents", normalizer.get("strip_accents"))
@@ -144,7 +141,7 @@ def _added(whole: Mapping[str, Any], path: str) -> dict[str, int]:
     try:
         added = whole.get("added_tokens") or []
         return {token["content"]: int(token["id"]) for token in added}
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ValueError(
             f"{path}: added_tokens is not a list of tokens with id and content; copy "
             "it again."

@@ -225,7 +225,7 @@ class Classification:
         tables = [table for table in found if table is not None]
         if self.options.task_name is None and tables:
             text = "\n\n".join(tables)
-            suffix = self.trainer.folder.suffix_of(
+            suffix = self.trainer.folder.record_data_set(
                 run_folder.EVAL_RESULTS_FILE, self.setup.data_sets["dev"]
             )
             name = result_files.with_suffix(class_scores.FILE, suffix)
@@ -239,7 +239,7 @@ class Classification:
         )
         self.trainer.folder.create()
         folder = self.options.output_dir
-        suffix = self.trainer.folder.suffix_of(
+        suffix = self.trainer.folder.record_data_set(
             self.setup.predictions_file, self.setup.data_sets["test"]
         )
         submission_files = self._submission_files(suffix)
@@ -333,7 +333,7 @@ class Classification:
 
     def _write_card(self, **known):
         model_card.write(
-            self.options.output_dir,
+            self.trainer.folder,
             card.card_of(self.options, self.setup, self.examples, **known),
         )
 

@@ -131,7 +131,7 @@ class MultipleChoice:
         )
         outputs = evaluation.predict(self._source("test"), keys=("probabilities",))
         self.trainer.folder.create()
-        suffix = self.trainer.folder.suffix_of(
+        suffix = self.trainer.folder.record_data_set(
             self.setup.predictions_file, self.setup.data_sets["test"]
         )
         paths = predictions.write_predictions(
@@ -180,7 +180,7 @@ class MultipleChoice:
 
     def _write_card(self, **known):
         model_card.write(
-            self.options.output_dir, card.card_of(self.options, self.setup, **known)
+            self.trainer.folder, card.card_of(self.options, self.setup, **known)
         )
 
     def _eval_scores(self):

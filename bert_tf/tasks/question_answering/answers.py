@@ -46,7 +46,7 @@ class Answers:
         """Writes the release's files and predictions.jsonl; returns their paths."""
         folder = run_folder.RunFolder(output_dir)
         folder.create()
-        suffix = folder.suffix_of(
+        suffix = folder.record_data_set(
             question_answering_predictions.JSON_LINES_FILE,
             result_files.of_file(self.squad_file.path),
         )

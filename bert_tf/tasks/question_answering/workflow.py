@@ -272,7 +272,7 @@ class QuestionAnswering:
 
     def _write_card(self, **known):
         model_card.write(
-            self.options.output_dir, card.card_of(self.options, self.setup, **known)
+            self.trainer.folder, card.card_of(self.options, self.setup, **known)
         )
 
     def _logits(self, windows):

@@ -178,7 +178,7 @@ class Retrieval:
             self.options.output_dir,
             self.examples["test"],
             rankings,
-            suffix=self.trainer.folder.suffix_of(
+            suffix=self.trainer.folder.record_data_set(
                 self.setup.predictions_file, self.setup.data_sets["test"]
             ),
         )
@@ -216,7 +216,7 @@ class Retrieval:
 
     def _write_card(self, **known: Any) -> None:
         model_card.write(
-            self.options.output_dir, card.card_of(self.options, self.setup, **known)
+            self.trainer.folder, card.card_of(self.options, self.setup, **known)
         )
 
     def _eval_scores(self) -> tuple[dict[str, float], dict[str, int]]:

@@ -159,7 +159,7 @@ class Tagging:
         logits = self._word_logits("test", evaluation.predict)
         tags = predictions.best_tags(logits, task.labels)
         self.trainer.folder.create()
-        suffix = self.trainer.folder.suffix_of(
+        suffix = self.trainer.folder.record_data_set(
             self.setup.predictions_file, self.setup.data_sets["test"]
         )
         folder, path = self.options.output_dir, run_setup.path_of(self.options, "test")
@@ -186,7 +186,7 @@ class Tagging:
         results = fine_tuning_workflow.write_results(self.trainer, found, other_data)
         if not other_data:  # The card has the scores on the run's own data.
             shown = {name: (value,) for name, value in results.items()}
-            model_card.rewrite_scores(folder, shown)
+            model_card.rewrite_scores(self.trainer.folder, shown)
         return run_folder.score_lines(found) + lines
 
     def dry_run_report(self) -> str:
@@ -210,7 +210,7 @@ class Tagging:
 
     def _write_card(self, **known):
         model_card.write(
-            self.options.output_dir,
+            self.trainer.folder,
             card.card_of(self.options, self.setup, **known),
         )
 

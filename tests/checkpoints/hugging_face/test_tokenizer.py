@@ -275,11 +275,15 @@ def test_another_kind_of_tokenizer_is_told_and_not_taken(tmp_path):
         ({"tokenizer__json": "{"}, r"tokenizer\.json is not JSON"),
         (
             {"tokenizer_config__json": '{"never_split": 7}'},
-            r"tokenizer_config\.json: never_split is 7, expected a list",
+            r"tokenizer_config\.json has an unexpected value of never_split: 7;",
+        ),
+        (
+            {"tokenizer_config__json": '{"never_split": [[]]}'},
+            r"tokenizer_config\.json has an unexpected value of never_split\[0\]: ",
         ),
         (
             {"tokenizer_config__json": '{"do_lower_case": "no"}'},
-            r"tokenizer_config\.json: do_lower_case is 'no', expected a bool",
+            r"tokenizer_config\.json has an unexpected value of do_lower_case: 'no';",
         ),
         (
             {"tokenizer_config__json": "[]"},
