@@ -39,6 +39,7 @@ _MODULE_OF = {
     "InGraphTokenizer": "bert_tf.tokenization.in_graph",
     "Vocabulary": "bert_tf.tokenization.vocabulary",
     "WordpieceTokenizer": "bert_tf.tokenization.wordpiece",
+    "add_words": "bert_tf.checkpoints.added_words",
     "load": "bert_tf.serving.predictors",
     "load_checkpoint": "bert_tf.checkpoints.loading",
     "load_model": "bert_tf.checkpoints.loading",

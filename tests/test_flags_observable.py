@@ -435,6 +435,8 @@ OBSERVED = {
         + "test_another_activation_is_converted_only_on_request",
         "bert_config_file": CONVERTED,
         "vocab_file": CONVERTED,
+        "add_words": "checkpoints/test_added_words.py::"
+        "test_every_format_stores_the_grown_model",
         "do_lower_case": CONVERTED,
         "overwrite": CONVERT + "test_a_target_that_is_there_is_replaced_only_when_told",
         "verbose": REPORT,

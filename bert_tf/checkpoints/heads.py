@@ -285,6 +285,13 @@ def is_sized_by_task(name: str) -> bool:
     return any(shape.startswith(("C", "1", "2")) for shape in shapes)
 
 
+def is_sized_by_vocabulary(name: str) -> bool:
+    """Returns whether a weight has one row, or one number, for each word piece."""
+    shapes = [row.weights.get(name, "") for row in HEADS.values()]
+    is_bias = any(shape.startswith("V") for shape in shapes)
+    return is_bias or name == checkpoint_names.WORD_EMBEDDINGS
+
+
 def kind_of(model: Any) -> str | None:
     """Returns the kind of head that a model has; None if it is not in `HEADS`."""
     for kind, row in HEADS.items():

@@ -17,6 +17,7 @@ from bert_tf import progress as progress_module
 from bert_tf.tokenization import basic
 from bert_tf.tokenization import characters
 from bert_tf.tokenization import vocabulary as vocabulary_module
+from bert_tf.tokenization import word_lists
 from bert_tf.tokenization import wordpiece
 
 # The layout of the release's vocabularies: [PAD] at 0, then 99 unused tokens, the other
@@ -264,11 +265,8 @@ def fill_unused(
             [unused] tokens.
     """
     tokenizer = basic.BasicTokenizer(do_lower_case, strip_accents=strip_accents)
-    found: dict[str, bool] = {}  # In order, without repetitions.
-    for number, word in enumerate(words, start=1):
-        if word.strip():
-            found[_one_word(word.strip(), tokenizer, f"{source}:{number}")] = True
-    new = [word for word in found if word not in vocabulary]
+    found = word_lists.read(words, tokenizer, source=source)
+    new = [word.token for word in found if word.token not in vocabulary]
     tokens = list(vocabulary.tokens)
     places = unused_places(vocabulary)
     if len(new) > len(places):
@@ -284,14 +282,3 @@ def fill_unused(
 def unused_places(vocabulary: vocabulary_module.Vocabulary) -> list[int]:
     """Returns the ids of the [unused] tokens of a vocabulary."""
     return [i for i, token in enumerate(vocabulary) if UNUSED.fullmatch(token)]
-
-
-def _one_word(text, tokenizer, place):
-    prefix = wordpiece.CONTINUATION if text.startswith(wordpiece.CONTINUATION) else ""
-    words = tokenizer.tokenize(text.removeprefix(prefix))
-    if len(words) != 1:
-        raise ValueError(
-            f"{place}: the tokenizer splits {text!r} into {len(words)} words "
-            f"({' '.join(words)}); a token must be a single word."
-        )
-    return prefix + words[0]

@@ -72,6 +72,12 @@ class ConvertCheckpointOptions(options_module.Options):
     vocab_file: str | None = option(
         None, help="Vocabulary of the model. Default: the source's.", group="model"
     )
+    add_words: str | None = option(
+        None,
+        help="File with words to add to the vocabulary, one per line. Their rows in "
+        "the embedding table begin as the mean of the pieces that each word had.",
+        group="model",
+    )
     do_lower_case: bool | None = option(
         None,
         help="Whether text is lowercased. Default: the source's setting.",

@@ -3,7 +3,9 @@
 import dataclasses
 from collections.abc import Iterable
 
+from bert_tf import files
 from bert_tf import progress as progress_module
+from bert_tf.checkpoints import added_words
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import source as source_module
@@ -36,7 +38,12 @@ def open_source(
         vocabulary=start.vocabulary,
         do_lower_case=start.do_lower_case if known_casing else None,
     )
-    return dataclasses.replace(source, config=start.config, text=text)
+    source = dataclasses.replace(source, config=start.config, text=text)
+    if options.add_words is None:
+        return source
+    return added_words.grow_source(
+        source, files.read_lines(options.add_words), words_file=options.add_words
+    )
 
 
 def with_head(

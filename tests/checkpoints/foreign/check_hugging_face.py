@@ -65,6 +65,23 @@ def write(folder):
             target.mkdir()
             hugging_face.write(source, target, max_shard_bytes=4000)
             np.savez(folder / "sharded.npz", **answers(model, source))
+        if kind == "masked_lm":
+            write_grown(folder, source)
+
+
+def write_grown(folder, source):
+    """Writes a model with added words, more than its table has padding rows for."""
+    from bert_tf.checkpoints import added_words
+    from bert_tf.checkpoints import hugging_face
+    from bert_tf.checkpoints import loading
+
+    words = ["cat", "mat", "café", "world", "don"]
+    grown = added_words.grow_source(source, words, words_file="words")
+    model = loading.create_model(grown)
+    loading.assign(model, grown)
+    (folder / "grown").mkdir()
+    hugging_face.write(grown, folder / "grown")
+    np.savez(folder / "grown.npz", **answers(model, grown))
 
 
 def source_and_model(kind, changes):

@@ -42,7 +42,7 @@ def test_every_kind_of_model_is_the_same_there(written, checked):
     done = checked(written)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr[-2000:]}"
     lines = done.stdout.splitlines()
-    assert len(lines) == 8
+    assert len(lines) == 9
     assert all(line.endswith("  ok") for line in lines)
 
 

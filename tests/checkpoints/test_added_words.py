@@ -1,0 +1,335 @@
+"""Words added to a vocabulary, in every format, with rows that make sense."""
+
+import pathlib
+
+import numpy as np
+import pytest
+from keras import ops
+
+import bert_tf
+from bert_tf.checkpoints import added_words
+from bert_tf.checkpoints import companion_files
+from bert_tf.checkpoints import formats
+from bert_tf.checkpoints.conversion import options as conversion_options
+from bert_tf.checkpoints.conversion import workflow as conversion_workflow
+from bert_tf.checkpoints.release import bundle
+from bert_tf.pretraining_data import word_table
+
+# NumPy 2 about TensorFlow's variables, while Keras writes its own files.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:__array__ implementation:DeprecationWarning"
+)
+
+FOREIGN = pathlib.Path(__file__).parent / "foreign"
+WORD_TABLE = "bert/embeddings/word_embeddings"
+OUTPUT_BIAS = "cls/predictions/output_bias"
+NUM_PIECES = 288  # Of the recorded checkpoint.
+# "lighthouses" was lighthouse ##s, and "keeping" was keep ##ing.
+WORDS = ["lighthouses", "", "Kéeping", "the", "keeping"]
+NEW_TEXT = "Lighthouses keeping THE keepers keepings"
+OLD_TEXTS = ["The lighthouse stands on a rock.", "Ninety steps, zyx! 2 [MASK]"]
+
+
+@pytest.fixture
+def tokenizer(golden):
+    return bert_tf.FullTokenizer(golden / "vocab.txt")
+
+
+@pytest.fixture
+def convert(tmp_path):
+    """Converts with words added: convert(source, target_format, words)."""
+
+    def convert(source, target_format="bert", words=WORDS, **changes):
+        (tmp_path / "words.txt").write_text("\n".join(words))
+        ending = ".keras" if target_format == "keras" else ""
+        target = tmp_path / f"grown_{target_format}{ending}"
+        options = conversion_options.ConvertCheckpointOptions(
+            source=str(source),
+            target=str(target),
+            target_format=target_format,
+            add_words=str(tmp_path / "words.txt"),
+            **changes,
+        )
+        return target, conversion_workflow.run(options)
+
+    return convert
+
+
+def weights_of(path):
+    source = formats.open_source(path)
+    return dict(source.read_each(source.shapes))
+
+
+def assert_grown(before, after, pieces):
+    """Checks that only the tables with a row per piece changed, and how."""
+    for name, weight in after.items():
+        expected = before[name]
+        if name in (WORD_TABLE, OUTPUT_BIAS):
+            means = [expected[ids].mean(axis=0, keepdims=True) for ids in pieces]
+            expected = np.concatenate([expected, *means])
+        np.testing.assert_array_equal(weight, expected, err_msg=name)
+
+
+def test_new_words_are_normalized_and_have_the_pieces_that_they_had(tokenizer):
+    added = added_words.find_new(tokenizer, WORDS)
+    assert [word.token for word in added.words] == ["lighthouses", "keeping"]
+    assert added.vocabulary.tokens == (
+        *tokenizer.vocabulary.tokens,
+        "lighthouses",
+        "keeping",
+    )
+    assert [tokenizer.convert_ids_to_tokens(ids) for ids in added.pieces] == [
+        ["lighthouse", "##s"],
+        ["keep", "##ing"],
+    ]
+    assert list(added.notes()) == [
+        "added 2 words with the ids 288 to 289; each row is the mean of the rows of "
+        "the pieces that the word had",
+        "added 1 word as the tokenizer normalizes: Kéeping as keeping",
+        "skipped 1 word that the vocabulary already has: the",
+    ]
+
+
+@pytest.mark.parametrize(
+    "word, message",
+    [
+        ("covid-19", "splits 'covid-19' into 3 words (covid - 19); a token must be"),
+        ("two words", "splits 'two words' into 2 words"),
+        ("中国", "into 2 words (中 国)"),
+        ("[NEW]", "into 3 words ([ new ])"),
+        ("\u200b", "into 0 words; a token must"),  # Only a deleted character.
+        ("##ology", "is a piece for the inside of words"),
+        ("a" * 201, "has 201 characters, but the tokenizer replaces words of more"),
+    ],
+)
+def test_what_cannot_be_a_word_is_refused_with_its_line(tokenizer, word, message):
+    with pytest.raises(ValueError, match="words:3: ") as caught:
+        added_words.find_new(tokenizer, ["keeping", "", word])
+    assert message in str(caught.value)
+
+
+def test_no_words_and_a_single_text_are_refused(tokenizer):
+    with pytest.raises(ValueError, match="words: there are no words"):
+        added_words.find_new(tokenizer, ["", " "])
+    with pytest.raises(ValueError, match="list of words, got one text: 'keeping'"):
+        added_words.find_new(tokenizer, "keeping")
+
+
+def test_a_cased_vocabulary_gets_the_word_as_it_is_written(golden):
+    cased = bert_tf.FullTokenizer(golden / "vocab.txt", do_lower_case=False)
+    added = added_words.find_new(cased, ["Über", "über"])
+    assert [word.token for word in added.words] == ["Über", "über"]
+
+
+def test_padding_rows_are_used_first(tokenizer):
+    added = added_words.find_new(tokenizer, ["lighthouses", "keeping"])
+    table = np.arange(NUM_PIECES + 3.0)
+    grown = added.grow(table)
+    assert added.num_rows(NUM_PIECES + 3) == len(grown) == NUM_PIECES + 3
+    expected = [table[list(ids)].mean() for ids in added.pieces]
+    np.testing.assert_array_equal(grown[NUM_PIECES:], [*expected, table[-1]])
+
+
+def test_a_model_and_its_tokenizer_grow_together(released_folder, tokenizer):
+    model = bert_tf.load_model(released_folder)
+    grown, grown_tokenizer = bert_tf.add_words(model, tokenizer, WORDS)
+    assert type(grown) is type(model)
+    assert (model.config.vocab_size, grown.config.vocab_size) == (288, 290)
+    assert "keeping" not in tokenizer.vocabulary
+    before = bert_tf.checkpoints.names.checkpoint_variables(model)
+    after = bert_tf.checkpoints.names.checkpoint_variables(grown)
+    assert_grown(
+        {name: ops.convert_to_numpy(v.value) for name, v in before.items()},
+        {name: ops.convert_to_numpy(v.value) for name, v in after.items()},
+        [[tokenizer.vocab[p] for p in tokenizer.tokenize(w)] for w in WORDS[0:3:2]],
+    )
+    features = bert_tf.pack(tokenizer, OLD_TEXTS, max_seq_length=24)
+    again = bert_tf.pack(grown_tokenizer, OLD_TEXTS, max_seq_length=24)
+    np.testing.assert_array_equal(features["input_ids"], again["input_ids"])
+    positions = {"masked_lm_positions": np.array([[1, 2], [1, 2]])}
+    outputs, outputs_again = model(features | positions), grown(again | positions)
+    for name in ("sequence_output", "pooled_output", "next_sentence_logits"):
+        np.testing.assert_array_equal(outputs[name], outputs_again[name])
+    assert outputs_again["masked_lm_logits"].shape == (2, 2, NUM_PIECES + 2)
+
+
+def test_all_tokenizers_give_a_new_word_its_id(tokenizer):
+    vocabulary = added_words.find_new(tokenizer, WORDS).vocabulary
+    grown = bert_tf.FullTokenizer(vocabulary)
+    pieces = grown.tokenize(NEW_TEXT)
+    assert pieces[:4] == ["lighthouses", "keeping", "the", "keeper"]
+    # A longer word that begins with a new one is split differently, too.
+    assert pieces[4:] == ["##s", "keeping", "##s"]
+    ids = grown.convert_tokens_to_ids(pieces)
+    in_graph = bert_tf.InGraphTokenizer(vocabulary)
+    assert in_graph.tokenize([NEW_TEXT]).to_list() == [ids]
+    table = word_table.WordTable(vocabulary, do_lower_case=True, segmenter=None)
+    assert table.tokenize([NEW_TEXT]).ids.tolist() == ids
+
+
+def test_a_model_with_lora_and_another_tokenizer_are_refused(
+    golden, tokenizer, released_folder
+):
+    model = bert_tf.load_model(released_folder)
+    with pytest.raises(ValueError, match="Expected a FullTokenizer, got InGraph"):
+        bert_tf.add_words(model, bert_tf.InGraphTokenizer(golden / "vocab.txt"), WORDS)
+    model.bert.pooler.dense.enable_lora(2)
+    with pytest.raises(ValueError, match="add words before quantizing"):
+        bert_tf.add_words(model, tokenizer, WORDS)
+
+
+@pytest.mark.parametrize(
+    "target_format", ["bert", "hugging_face", "keras_hub", "keras", "saved_model"]
+)
+def test_every_format_stores_the_grown_model(
+    released_folder, tokenizer, convert, target_format
+):
+    head = "encoder" if target_format == "keras_hub" else "pretraining"
+    target, report = convert(released_folder, target_format, head=head)
+    assert "added 2 words with the ids 288 to 289" in report
+    source = formats.open_source(target)
+    assert source.config.vocab_size == len(source.vocabulary) == NUM_PIECES + 2
+    assert source.vocabulary.tokens[NUM_PIECES:] == ("lighthouses", "keeping")
+    assert_grown(
+        weights_of(released_folder),
+        weights_of(target),
+        [[tokenizer.vocab[p] for p in tokenizer.tokenize(w)] for w in WORDS[0:3:2]],
+    )
+    # It can grow further.
+    again = added_words.grow_source(source, ["bees", "warmer"], words_file="words")
+    assert again.config.vocab_size == len(again.vocabulary) == NUM_PIECES + 3
+    [(_, table)] = again.read_each([WORD_TABLE])
+    assert table.shape == again.shapes[WORD_TABLE] == (NUM_PIECES + 3, 16)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hugging_face/own_tokenizer",  # Keeps accents and some tokens.
+        "hugging_face_h5/pretraining",
+        "model_garden/pretrainer",
+        "sentence_transformers/6.2.0/shared",
+    ],
+)
+def test_checkpoints_of_other_libraries_grow(convert, golden, tmp_path, name):
+    path = FOREIGN / name
+    before, flags = formats.open_source(path), {}
+    if before.vocabulary is None:  # The Model Garden stores none.
+        tokens = (golden / "vocab.txt").read_text().splitlines(keepends=True)
+        vocab_file = tmp_path / "vocab.txt"
+        vocab_file.write_text("".join(tokens[: before.config.vocab_size]))
+        flags = {"vocab_file": str(vocab_file), "do_lower_case": True}
+        vocabulary = bert_tf.Vocabulary.load(vocab_file)
+        tokenizer = bert_tf.FullTokenizer(vocabulary)
+    else:
+        vocabulary = before.vocabulary
+        arguments = before.text.tokenizer_arguments()
+        if before.do_lower_case is None:
+            arguments["do_lower_case"] = flags["do_lower_case"] = True
+        tokenizer = bert_tf.FullTokenizer(vocabulary, **arguments)
+    target, _ = convert(path, words=["zyxzyx"], **flags)
+    after = formats.open_source(target)
+    assert after.vocabulary.tokens == (*vocabulary.tokens, "zyxzyx")
+    assert before.text.to_dict().items() <= after.text.to_dict().items()
+    num_pieces = len(vocabulary)
+    ids = tokenizer.convert_tokens_to_ids(tokenizer.tokenize("zyxzyx"))
+    old, new = weights_of(path), weights_of(target)
+    for weight in {WORD_TABLE, OUTPUT_BIAS} & old.keys():
+        np.testing.assert_array_equal(
+            new[weight][num_pieces], old[weight][ids].mean(axis=0)
+        )
+        np.testing.assert_array_equal(new[weight][:num_pieces], old[weight])
+
+
+def test_slots_are_left_out_with_a_line_and_the_fingerprint_is_new(
+    golden, convert, released_folder
+):
+    for path in (golden / "model").glob("trained.ckpt*"):
+        (released_folder / path.name).write_bytes(path.read_bytes())
+    target, report = convert(released_folder / "trained.ckpt")
+    assert "left out     93 tensors of the optimizer" in report
+    assert len(bundle.read_names_and_shapes(target / "bert_model.ckpt")) == 46
+    source = formats.open_source(target)
+    task = companion_files.read_task(target)
+    assert task["vocab_fingerprint"] == source.vocabulary.fingerprint
+
+
+@pytest.mark.parametrize(
+    "words, flags, message",
+    [
+        ("good\ncovid-19\n", [], "words.txt:2: the tokenizer splits 'covid-19' into"),
+        ("\n", [], "words.txt: there are no words"),
+        (None, [], "There is no file"),
+        ("good\n", ["--do_lower_case=False"], "was trained on lowercased text"),
+    ],
+)
+def test_a_mistake_is_one_line_and_nothing_is_written(
+    run_tool, released_folder, tmp_path, words, flags, message
+):
+    if words is not None:
+        (tmp_path / "words.txt").write_text(words)
+    done = run_tool(
+        "convert_checkpoint",
+        f"--source={released_folder}",
+        f"--target={tmp_path / 'new'}",
+        "--target_format=bert",
+        f"--add_words={tmp_path / 'words.txt'}",
+        *flags,
+    )
+    assert (done.exit_code, done.stderr.count("\n")) == (1, 1)
+    assert message in done.stderr
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_new_word_is_learned_and_a_run_grows_too(
+    golden, quick_config, run_tool, convert, tmp_path
+):
+    """Pretrains, adds a word to the run, pretrains on it, fills the mask with it."""
+    (tmp_path / "text.txt").write_text("the warm bees dance in lighthouses .\n\n" * 40)
+
+    def pretrain(name, vocab_file, *flags):
+        records = f"{tmp_path / name}.tfrecord"
+        made = run_tool(
+            "create_pretraining_data",
+            f"--input_file={tmp_path / 'text.txt'}",
+            f"--output_file={records}",
+            f"--vocab_file={vocab_file}",
+            "--max_seq_length=16",
+            "--max_predictions_per_seq=4",
+            "--masked_lm_prob=0.25",
+            "--next_sentence=False",
+        )
+        assert made.exit_code == 0, made.stderr
+        done = run_tool(
+            "run_pretraining",
+            f"--input_file={records}",
+            f"--output_dir={tmp_path / name}",
+            "--do_train",
+            "--max_seq_length=16",
+            "--max_predictions_per_seq=4",
+            "--train_batch_size=16",
+            "--learning_rate=0.02",
+            "--num_warmup_steps=5",
+            *flags,
+        )
+        assert done.exit_code == 0, done.stderr
+
+    config = f"--bert_config_file={quick_config}"
+    pretrain("before", golden / "vocab.txt", config, "--num_train_steps=2")
+    grown, report = convert(tmp_path / "before", words=["lighthouses"])
+    assert "tensors of the optimizer" in report
+    # Without --vocab_file: it is beside the checkpoint.
+    pretrain(
+        "after",
+        grown / "vocab.txt",
+        f"--init_checkpoint={grown}",
+        "--num_train_steps=60",
+    )
+    filled = run_tool(
+        "fill_mask",
+        f"--init_checkpoint={tmp_path / 'after'}",
+        "--text=the warm bees dance in [MASK] .",
+        "--top_k=1",
+    )
+    assert filled.exit_code == 0, filled.stderr
+    assert "lighthouses" in filled.stdout
