@@ -40,6 +40,7 @@ _MODULE_OF = {
     "Vocabulary": "bert_tf.tokenization.vocabulary",
     "WordpieceTokenizer": "bert_tf.tokenization.wordpiece",
     "add_words": "bert_tf.checkpoints.added_words",
+    "embed": "bert_tf.tasks.feature_extraction.workflow",
     "load": "bert_tf.serving.predictors",
     "load_checkpoint": "bert_tf.checkpoints.loading",
     "load_model": "bert_tf.checkpoints.loading",
@@ -48,6 +49,7 @@ _MODULE_OF = {
 _SUBPACKAGES = (
     "checkpoints",
     "data",
+    "fine_tune",
     "fine_tuning",
     "modeling",
     "optimization",

@@ -60,6 +60,8 @@ MAY_IMPORT = {
         *("tokenization", "data", "modeling", "checkpoints", "fine_tuning"),
         *TASK_NAMES,
     },
+    # Runs the workflow of each task, and loads its predictor.
+    "fine_tune": {"terminal", "serving", *LIBRARY, "fine_tuning", *TASK_NAMES},
     # Knows which task has which checks, as serving knows which has which signatures.
     "data_checks": {*LIBRARY, "pretraining_data", "fine_tuning", *TASK_NAMES},
     # The demo starts the tools as processes, so it needs no part of the library.

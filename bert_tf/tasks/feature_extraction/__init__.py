@@ -2,8 +2,8 @@
 
 `examples` reads lines, `features` cuts them into windows, `extraction` runs the
 encoder, `predictions` and `formats` write the vectors, and `workflow` connects them.
-Python programs use `extract` or `Extractor`; both are loaded on first use, because they
-need TensorFlow.
+Python programs use `embed`, `extract` or `Extractor`; they are loaded on first use,
+because they need TensorFlow.
 """
 
 import importlib
@@ -11,6 +11,7 @@ import importlib
 _MODULE_OF = {
     "Extracted": "bert_tf.tasks.feature_extraction.extraction",
     "Extractor": "bert_tf.tasks.feature_extraction.extraction",
+    "embed": "bert_tf.tasks.feature_extraction.workflow",
     "extract": "bert_tf.tasks.feature_extraction.workflow",
 }
 

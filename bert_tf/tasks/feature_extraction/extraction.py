@@ -48,6 +48,8 @@ class Extractor:
 
     Args:
         options: what to extract.
+        start: the opened checkpoint. None: `options` name it.
+        dtype: dtype or policy of the encoder, such as "mixed_bfloat16".
         progress: called during a download; see `bert_tf.progress`.
 
     Attributes:
@@ -66,9 +68,11 @@ class Extractor:
         self,
         options: feature_extraction_options.ExtractionOptions,
         *,
+        start: starting_point.StartingPoint | None = None,
+        dtype: str = "float32",
         progress: progress_module.Progress = progress_module.silent,
     ):
-        start = starting_point.find(
+        start = start or starting_point.find(
             options.init_checkpoint,
             bert_config_file=options.bert_config_file,
             vocab_file=options.vocab_file,
@@ -90,7 +94,7 @@ class Extractor:
         self._tokenizer = in_graph.InGraphTokenizer(
             self.vocabulary, **start.tokenizer_arguments()
         )
-        self.model = bert.BertModel(self.config)
+        self.model = bert.BertModel(self.config, dtype=dtype)
         report = loading.load_source(self.model, source)
         # Hugging Face's checkpoints may lack the pooler, which is not used here.
         missing = [name for name in report.missing if "/pooler/" not in name]

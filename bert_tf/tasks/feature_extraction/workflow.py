@@ -1,5 +1,6 @@
 """Feature extraction: reads lines, runs the encoder, writes vectors."""
 
+import dataclasses
 from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
@@ -10,6 +11,9 @@ import numpy as np
 from bert_tf import files
 from bert_tf import locks
 from bert_tf import progress as progress_module
+from bert_tf.checkpoints import source as source_module
+from bert_tf.checkpoints import starting_point
+from bert_tf.data import in_memory
 from bert_tf.tasks.feature_extraction import examples
 from bert_tf.tasks.feature_extraction import extraction
 from bert_tf.tasks.feature_extraction import formats
@@ -72,7 +76,7 @@ def extract(
     options = feature_extraction_options.ExtractionOptions(
         init_checkpoint=init_checkpoint, **values
     )
-    lines = [_line(index, item) for index, item in enumerate(_list(texts))]
+    lines = _lines(texts)
     extractor = extraction.Extractor(options)
     found = list(extractor.extract_each(lines))
     if options.pooling == "none":
@@ -86,10 +90,77 @@ def extract(
     return np.stack(vectors)
 
 
-def _list(texts):
-    if isinstance(texts, str):
-        raise ValueError("Expected a list of texts, got one string.")
-    return list(texts)
+def embed(
+    source: str,
+    texts: Iterable[str | Sequence[str]],
+    *,
+    dtype: str = "float32",
+    batch_size: int = 32,
+    normalize: bool | None = None,
+    progress: progress_module.Progress = progress_module.silent,
+) -> np.ndarray:
+    """Returns one vector per text, float32 [N, H].
+
+    A sentence encoder, or the run of a bi-encoder, says how its vectors are pooled and
+    whether they have length 1; its default prompt is put before each text. For any
+    other encoder, the vector is the mean over the word pieces, scaled to length 1.
+    Texts longer than the model's limit are truncated.
+
+    Args:
+        source: a checkpoint in any format (folder or file), the name of a released
+            model, or the output_dir of a run.
+        texts: N texts, or pairs (text, second text). They are computed in batches of
+            similar length and returned in their order.
+        dtype: "mixed_bfloat16" and "mixed_float16" compute faster on accelerators.
+        batch_size: texts per batch.
+        normalize: whether to scale the vectors to length 1. None: as described above.
+        progress: see `bert_tf.progress`.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: a text is wrong, or `source` is not a complete encoder.
+
+    Example:
+        >>> bert_tf.embed("bert-base-uncased", ["Rain.", "Sun."]).shape
+        (2, 768)
+    """
+    lines = _lines(texts)
+    start = starting_point.find(source, progress=progress)
+    # `find` was given a checkpoint, so it returns a source.
+    opened = cast(source_module.Source, start.source)
+    text = opened.text
+    if text.output_activation is not None:
+        raise ValueError(
+            f"{source} scores pairs of texts and has no vectors for single texts; "
+            "expected an encoder."
+        )
+    text = dataclasses.replace(
+        text,
+        pooling=text.pooling or "mean",
+        normalize=text.normalize is not False if normalize is None else normalize,
+        max_seq_length=text.max_seq_length or start.config.max_position_embeddings,
+    )
+    extractor = extraction.Extractor(
+        feature_extraction_options.ExtractionOptions(
+            init_checkpoint=source,
+            pooling=feature_extraction_options.OF_CHECKPOINT,
+            batch_size=batch_size,
+        ),
+        start=dataclasses.replace(start, source=dataclasses.replace(opened, text=text)),
+        dtype=dtype,
+        progress=progress,
+    )
+    vectors = np.zeros((len(lines), extractor.config.hidden_size), np.float32)
+    for index, extracted in enumerate(extractor.extract_each(lines)):
+        vectors[index] = extracted.vector
+        progress("embed", index + 1, len(lines), unit="texts")
+    return vectors
+
+
+def _lines(texts):
+    return [
+        _line(index, item) for index, item in enumerate(in_memory.list_of_inputs(texts))
+    ]
 
 
 def _line(index, item):

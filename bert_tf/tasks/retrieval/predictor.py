@@ -11,6 +11,7 @@ from typing import cast
 import numpy as np
 
 from bert_tf import files
+from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
@@ -163,6 +164,26 @@ class BiEncoderPredictor(fine_tuning_predictor.Predictor):
         """
         blocks = list(self.encoder.passages(_texts(texts)))
         return np.concatenate([np.zeros((0, self.config.hidden_size), "f4"), *blocks])
+
+    def index(
+        self,
+        corpus_file: str,
+        *,
+        progress: progress_module.Progress = progress_module.silent,
+    ) -> None:
+        """Stores passages with their vectors in the run, for `predict` to search.
+
+        Args:
+            corpus_file: the passages; see `corpus.read_corpus`.
+            progress: see `bert_tf.progress`.
+
+        Raises:
+            OSError: a file cannot be read or written.
+            ValueError: the file contains no passages.
+        """
+        corpus = corpus_module.read_corpus(corpus_file)
+        self.retriever.index(corpus, self.run_dir, progress=progress)
+        self.__dict__.pop("_passages", None)  # Read again at the next prediction.
 
     def predict(
         self, queries: Sequence[str], *, top_k: int = TOP_K

@@ -1,0 +1,189 @@
+"""Data in memory: lists, dictionaries of columns and data frames as rows of a table.
+
+A data frame is any object with `columns` whose columns can be selected by name, such as
+those of pandas and polars. No such library is imported.
+"""
+
+import datetime
+import decimal
+import math
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+
+# Types of missing values, besides None and NaN.
+_MISSING = ("NAType", "NaTType")
+_WRITTEN_AS_TEXT = (datetime.date, datetime.time, decimal.Decimal)
+
+
+def is_table(data: Any) -> bool:
+    """Returns whether data is a data frame or a dictionary of columns."""
+    return isinstance(data, Mapping) or hasattr(data, "columns")
+
+
+def list_of_inputs(inputs: Iterable[Any]) -> list[Any]:
+    """Returns the items of a list, a column or any other iterable.
+
+    Raises:
+        ValueError: `inputs` is one string, or a table: iterating over a table gives the
+            names of its columns.
+    """
+    if isinstance(inputs, str):
+        raise ValueError("Expected a list of texts, got one string.")
+    if is_table(inputs):
+        names = ", ".join(repr(str(name)) for name in _names(inputs))
+        raise ValueError(
+            f"Expected a list of texts, got a table with the columns {names}; pass one "
+            "of its columns."
+        )
+    return list(inputs)
+
+
+def rows_of(data: Any, names: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+    """Returns the rows of data in memory, each as values by column name.
+
+    Args:
+        data: one of these:
+
+            * a data frame, or a dictionary of columns;
+            * a list, or another iterable, of dictionaries;
+            * a list, or another iterable, of tuples;
+            * a tuple of columns, each a list, an array or a series.
+
+        names: names of the values of a tuple. If tuples may have different numbers of
+            values, the names for each number.
+
+    Raises:
+        ValueError: the data has another form, columns have different lengths, or there
+            are no rows.
+
+    Example:
+        >>> rows_of([("Rain.", "wet")], [("text", "label")])
+        [{'text': 'Rain.', 'label': 'wet'}]
+    """
+    if is_table(data):
+        columns = {str(name): list(data[name]) for name in _names(data)}
+        rows = _zipped(columns)
+    elif isinstance(data, tuple) and data and all(map(_is_column, data)):
+        rows = _zipped(dict(zip(_names_of(data, names), map(list, data), strict=True)))
+    elif isinstance(data, str | bytes) or not isinstance(data, Iterable):
+        raise ValueError(
+            f"Expected examples as a list, a table or a path, got {data!r:.60}."
+        )
+    else:
+        rows = [_row(number, item, names) for number, item in enumerate(data, start=1)]
+    if not rows:
+        raise ValueError("The data has no rows; expected at least one example.")
+    return rows
+
+
+def json_rows(
+    rows: Sequence[Mapping[str, Any]],
+    required: Sequence[str],
+    optional: Iterable[str] = (),
+) -> list[dict[str, Any]]:
+    """Returns the values of some columns as JSON values.
+
+    Args:
+        rows: from `rows_of`.
+        required: columns that each row must have.
+        optional: further columns to keep, where they have a value. Others are left
+            out.
+
+    Raises:
+        ValueError: a column is missing, or a value is not text, a number or a list.
+    """
+    found = []
+    for number, row in enumerate(rows, start=1):
+        missing = [name for name in required if name not in row]
+        if missing:
+            raise ValueError(
+                f"Row {number} has no column {missing[0]!r}; its columns are "
+                f"{', '.join(map(repr, row))}."
+            )
+        values = {
+            name: json_value(row[name], f"row {number}, {name!r}")
+            for name in (*required, *optional)
+            if name in row
+        }
+        found.append(
+            {n: v for n, v in values.items() if n in required or v is not None}
+        )
+    return found
+
+
+def json_value(value: Any, place: str) -> Any:
+    """Returns a value in memory as a JSON value; None for a missing one.
+
+    Args:
+        value: text, a number, a date, a list, a dictionary, or NumPy's forms of them.
+        place: where it is, for the error message.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if type(value).__name__ in _MISSING:
+        return None
+    if hasattr(value, "tolist"):  # An array, or a scalar of NumPy.
+        value = value.tolist()
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, float):
+        return None if math.isnan(value) else value
+    if isinstance(value, _WRITTEN_AS_TEXT):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(name): json_value(item, place) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_value(item, place) for item in value]
+    raise ValueError(
+        f"{place[0].upper()}{place[1:]}: expected text, a number or a list, got "
+        f"{value!r:.60} of type {type(value).__name__}."
+    )
+
+
+def _names(table):
+    return list(table) if isinstance(table, Mapping) else list(table.columns)
+
+
+def _is_column(value):
+    """Returns whether a value is a column rather than a row: rows are tuples."""
+    return isinstance(value, Iterable) and not isinstance(
+        value, str | bytes | tuple | Mapping
+    )
+
+
+def _zipped(columns):
+    sizes = {name: len(column) for name, column in columns.items()}
+    if len(set(sizes.values())) > 1:
+        found = ", ".join(f"{name!r} has {size}" for name, size in sizes.items())
+        raise ValueError(f"The columns differ in length: {found}.")
+    return [
+        dict(zip(columns, row, strict=True))
+        for row in zip(*columns.values(), strict=True)
+    ]
+
+
+def _row(number, item, names):
+    if isinstance(item, Mapping):
+        return {str(name): value for name, value in item.items()}
+    if isinstance(item, list | tuple):
+        return dict(zip(_names_of(item, names, f"row {number}"), item, strict=True))
+    raise ValueError(
+        f"Row {number} is {item!r:.60}; expected a dictionary or {_forms(names)}."
+    )
+
+
+def _names_of(values, names, place="the tuple"):
+    for known in names:
+        if len(known) == len(values):
+            return known
+    raise ValueError(
+        f"{place[0].upper()}{place[1:]} has {len(values)} values; expected "
+        f"{_forms(names)}."
+    )
+
+
+def _forms(names):
+    return " or ".join(f"({', '.join(known)})" for known in names)

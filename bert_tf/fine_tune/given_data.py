@@ -1,0 +1,143 @@
+"""Data that a Python caller hands over in memory, as files in the run's folder.
+
+A run records the names and checksums of its data and compares them when it is resumed,
+so the data is written to the folder `data` of the run, in a format that the readers of
+the task know. The same data gives the same bytes.
+"""
+
+import os
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+from typing import TypeVar
+
+from bert_tf import files
+from bert_tf import locks
+from bert_tf.checkpoints.release import rotation
+from bert_tf.data import hold_out
+from bert_tf.data import in_memory
+from bert_tf.data import tables
+
+FOLDER = "data"
+TABLES = (".csv", ".tsv", ".jsonl")
+RowT = TypeVar("RowT")
+
+
+def path_of(data: Any) -> str | None:
+    """Returns the path of data in a file; None if it is in memory."""
+    return os.fspath(data) if isinstance(data, str | os.PathLike) else None
+
+
+def is_table_or_in_memory(data: Any) -> bool:
+    """Returns whether data is in memory or in a .csv, .tsv or .jsonl file."""
+    path = path_of(data)
+    return path is None or path.lower().endswith(TABLES)
+
+
+def columns_of_file(path: str) -> list[str]:
+    """Returns the names of the columns of a table.
+
+    Raises:
+        OSError, ValueError: see `tables.read_table`.
+    """
+    return list(next(tables.read_table(path, [])).cells)
+
+
+def rows_of(
+    data: Any, forms: Sequence[Sequence[str]], *, lists: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    """Returns the rows of a table, in memory or in a file.
+
+    Args:
+        data: see `in_memory.rows_of`; or the path of a .csv, .tsv or .jsonl file.
+        forms: the names of the values of a tuple, for each number of values.
+        lists: columns of a .jsonl file that may contain lists.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: the data has another form.
+    """
+    path = path_of(data)
+    if path is None:
+        return in_memory.rows_of(data, forms)
+    if not path.lower().endswith(".jsonl"):
+        lists = ()
+    rows = tables.read_table(path, [], optional_lists=lists)
+    return [{**row.cells, **row.lists} for row in rows]
+
+
+def is_share(validation: Any) -> bool:
+    """Returns whether `validation` is a share of the training data.
+
+    Raises:
+        ValueError: it is a number that is not a share.
+    """
+    if isinstance(validation, bool) or not isinstance(validation, int | float):
+        return False
+    if not 0 < validation <= 0.5:
+        raise ValueError(
+            f"validation={validation}: expected a share above 0 and at most 0.5, or "
+            "examples."
+        )
+    return True
+
+
+def divided(
+    rows: Sequence[RowT],
+    texts: Sequence[Sequence[str]],
+    *,
+    share: float,
+    seed: int,
+) -> tuple[list[RowT], list[RowT]]:
+    """Returns the rows to train on and those to evaluate on.
+
+    Args:
+        rows: N examples.
+        texts: the texts of each example. Examples that share one are on the same side.
+        share: share of the rows to evaluate on.
+        seed: a different seed gives a different choice.
+
+    Raises:
+        ValueError: see `hold_out.held_out`.
+    """
+    chosen = hold_out.held_out(texts, [0] * len(rows), share=share, seed=seed)
+    sides: tuple[list[RowT], list[RowT]] = ([], [])
+    for row, is_held_out in zip(rows, chosen, strict=True):
+        sides[is_held_out].append(row)
+    return sides
+
+
+def write(
+    output_dir: str, contents: Mapping[str, bytes], training: Sequence[str]
+) -> None:
+    """Writes the files of given data, except those that have this content already.
+
+    Args:
+        output_dir: folder of the run.
+        contents: the content of each file, by its path in the folder `data`.
+        training: the paths among them of the training data.
+
+    Raises:
+        OSError: a file cannot be written, or another process trains in the folder.
+        ValueError: the folder has a run that was trained on other data.
+    """
+    if not contents:
+        return
+    with locks.output_folder(output_dir):
+        new = [path for path in contents if _content(path) != contents[path]]
+        changed = [path for path in new if path in training and files.exists(path)]
+        if changed and rotation.latest(output_dir) is not None:
+            raise ValueError(
+                f"{output_dir} contains a run that was trained on other data "
+                f"({changed[0]}); choose another output_dir."
+            )
+        for path in new:
+            with files.complete_or_absent(path, "wb") as file:
+                file.write(contents[path])
+
+
+def _content(path):
+    if not files.exists(path):
+        return None
+    with files.open_file(path, "rb") as file:
+        return file.read()

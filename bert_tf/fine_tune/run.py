@@ -1,0 +1,215 @@
+"""A run that a Python call starts: its options, data, progress and messages."""
+
+import contextlib
+import difflib
+import json
+import logging
+import os
+import re
+import sys
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+
+from bert_tf import options as options_module
+from bert_tf import progress as progress_module
+from bert_tf import terminal
+from bert_tf.checkpoints import formats
+from bert_tf.data import in_memory
+from bert_tf.fine_tune import given_data
+from bert_tf.serving import predictors
+
+logger = logging.getLogger(__name__)
+
+# Flags that say what a tool does and on which data. The call sets them.
+_SET_BY_CALL = frozenset(
+    (
+        *("init_checkpoint", "output_dir", "do_train", "do_eval", "do_predict"),
+        *("dry_run", "data_dir", "train_file", "eval_file", "predict_file"),
+        *("corpus_file", "validation_split", "task_name", "tfds_name", "tfds_splits"),
+        *("train_language", "eval_language", "word_column", "tag_column", "header"),
+        *("ensemble", "model", "top_k"),
+    )
+)
+# What the calls name the data of these flags.
+_ARGUMENTS = {
+    "train_file": "train",
+    "eval_file": "validation",
+    "predict_file": "validation",
+    "validation_split": "validation",
+    "corpus_file": "corpus",
+}
+_FLAG = re.compile(r"(?<![\w-])--([a-z]\w*)")
+
+
+class Run:
+    """Options and data of one run.
+
+    Args:
+        function: name of the called function, for messages.
+        options_class: record of the tool's options.
+        output_dir: folder of the run.
+        given: the keyword arguments of the call.
+        progress: see `bert_tf.progress`.
+
+    Attributes:
+        values: the options, by name. The function adds those of its data.
+        progress: see `bert_tf.progress`.
+
+    Raises:
+        TypeError: an argument is not an option of the tool.
+        ValueError: Keras does not use TensorFlow.
+    """
+
+    def __init__(
+        self,
+        function: str,
+        options_class: type[options_module.Options],
+        *,
+        output_dir: str,
+        given: Mapping[str, Any],
+        progress: progress_module.Progress,
+    ):
+        self._options_class = options_class
+        self._defaults = {
+            one.name: one.default for one in options_module.declarations(options_class)
+        }
+        _check_names(function, given, self._defaults.keys() - _SET_BY_CALL)
+        if keras.backend.backend() != "tensorflow":
+            raise ValueError(
+                f"Keras uses {keras.backend.backend()}, but training needs TensorFlow; "
+                "set the environment variable KERAS_BACKEND=tensorflow before Keras is "
+                "imported."
+            )
+        self.values = {
+            **given,
+            "output_dir": os.fspath(output_dir),
+            "do_train": True,
+        }
+        self.progress = progress
+        self._contents: dict[str, bytes] = {}
+        self._training: list[str] = []
+
+    def start_from(self, init_checkpoint: str | os.PathLike[str] | None) -> None:
+        """Sets the checkpoint and, unless it is given, its casing.
+
+        Raises:
+            OSError, ValueError: the checkpoint cannot be opened.
+        """
+        self.values["init_checkpoint"] = init_checkpoint
+        if init_checkpoint is None or "do_lower_case" in self.values:
+            return
+        if self._defaults["do_lower_case"] is None:
+            return  # The tool asks the checkpoint.
+        source = formats.open_source(os.fspath(init_checkpoint), progress=self.progress)
+        if source.do_lower_case is not None:
+            self.values["do_lower_case"] = source.do_lower_case
+
+    def option(self, name: str) -> Any:
+        """Returns the value of an option, or its default."""
+        return self.values.get(name, self._defaults[name])
+
+    def path_of(self, name: str, content: bytes, *, trains: bool = False) -> str:
+        """Returns the path of a file of the run that will have the content.
+
+        Args:
+            name: of the file.
+            content: its bytes.
+            trains: whether the run trains on it.
+        """
+        folder = os.path.join(self.values["output_dir"], given_data.FOLDER)
+        path = os.path.join(folder, name)
+        self._contents[path] = content
+        if trains:
+            self._training.append(path)
+        return path
+
+    def divided(
+        self, rows: Sequence[Any], texts: Sequence[Sequence[str]], share: float
+    ) -> tuple[list[Any], list[Any]]:
+        """Returns the rows to train on and those to evaluate on; see `given_data`."""
+        seed = self.option("random_seed")
+        return given_data.divided(rows, texts, share=share, seed=seed)
+
+    def predictor(self, work: Callable[..., str]) -> Any:
+        """Trains and evaluates; returns the predictor of the run.
+
+        Args:
+            work: takes the options record and `progress`, and returns a report.
+
+        Raises:
+            OSError, ValueError: options, data or checkpoint are invalid.
+        """
+        options = self._options_class(**self.values)
+        folder = self.values["output_dir"]
+        given_data.write(folder, self._contents, self._training)
+        logger.info("%s", work(options, progress=self.progress))
+        return predictors.load(folder)
+
+
+@contextlib.contextmanager
+def started(
+    function: str,
+    options_class: type[options_module.Options],
+    *,
+    output_dir: str,
+    given: Mapping[str, Any],
+    progress: progress_module.Progress | None,
+) -> Iterator[Run]:
+    """Yields a `Run`, and shows its progress while the block runs.
+
+    In the messages of errors, flags become arguments: `--train_file` is `train`.
+
+    Args:
+        function, options_class, output_dir, given: see `Run`.
+        progress: None shows bars and log lines on standard error.
+    """
+    with contextlib.ExitStack() as stack:
+        if progress is None:
+            shown = terminal.progress_and_logging(sys.stderr)
+            progress = stack.enter_context(shown)
+        try:
+            yield Run(
+                function,
+                options_class,
+                output_dir=output_dir,
+                given=given,
+                progress=progress,
+            )
+        except (ValueError, OSError, ImportError) as error:
+            if len(error.args) == 1 and isinstance(error.args[0], str):
+                error.args = (_with_arguments(error.args[0]),)
+            raise
+
+
+def json_lines(
+    rows: Sequence[Mapping[str, Any]],
+    required: Sequence[str],
+    optional: Iterable[str] = ("id",),
+) -> bytes:
+    """Returns rows as JSON lines; see `in_memory.json_rows`."""
+    found = in_memory.json_rows(rows, required, optional)
+    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in found]
+    return "".join(lines).encode("utf-8")
+
+
+def _check_names(function, given, known):
+    for name in given:
+        if name in _SET_BY_CALL:
+            raise TypeError(
+                f"{function}() has no argument {name!r}; it sets this flag itself."
+            )
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+            hint = f"did you mean {near[0]!r}?" if near else "see its tool's flags."
+            raise TypeError(f"{function}() has no argument {name!r}; {hint}")
+
+
+def _with_arguments(message):
+    """Returns a message about flags as one about arguments."""
+    return _FLAG.sub(lambda found: _ARGUMENTS.get(found[1], found[1]), message)

@@ -1,0 +1,253 @@
+"""The data of each task, as a caller gives it, as files that the task can read.
+
+Each function sets the options of a run that name its data.
+"""
+
+import json
+import os
+import re
+from typing import Any
+
+from bert_tf import files
+from bert_tf.data import in_memory
+from bert_tf.fine_tune import given_data
+from bert_tf.fine_tune import run as run_module
+from bert_tf.tasks.question_answering import records as question_answering_records
+from bert_tf.tasks.retrieval import examples as examples_module
+from bert_tf.tasks.token_classification import records as token_classification_records
+
+TRAIN, VALIDATION = "train", "validation"
+_LABEL_SEPARATOR = "|"
+
+
+def give_texts(run: run_module.Run, train: Any, validation: Any) -> None:
+    """Sets the data of run_classifier; see `fine_tune.classify`."""
+    run.values["train_file"] = _texts(run, train, TRAIN)
+    if given_data.is_share(validation):
+        run.values |= {"validation_split": float(validation), "do_eval": True}
+    elif validation is not None:
+        path = _texts(run, validation, VALIDATION)
+        run.values |= {"eval_file": path, "do_eval": True}
+
+
+def give_sentences(run: run_module.Run, train: Any, validation: Any) -> None:
+    """Sets the data of run_ner; see `fine_tune.tag`."""
+    if given_data.is_share(validation):
+        sentences = token_classification_records.sentences_of(_sentence_rows(train))
+        texts = [[" ".join(words)] for words, _ in sentences]
+        contents = list(map(_column_file, run.divided(sentences, texts, validation)))
+    else:
+        given = [train] if validation is None else [train, validation]
+        contents = [_tagged(data) for data in given]
+    # The names that run_ner expects.
+    for name, content in zip(("train.txt", "dev.txt"), contents, strict=False):
+        path = run.path_of(name, content, trains=name == "train.txt")
+        run.values["data_dir"] = os.path.dirname(path)
+    run.values["do_eval"] = validation is not None
+
+
+def give_questions(run: run_module.Run, train: Any, validation: Any) -> None:
+    """Sets the data of run_squad; see `fine_tune.answer_questions`."""
+    if given_data.is_share(validation):
+        rows = _question_rows(train)
+        texts = [[str(row.get("context"))] for row in rows]
+        sides = run.divided(rows, texts, validation)
+        paths = [
+            _squad_file(run, side, name)
+            for side, name in zip(sides, (TRAIN, VALIDATION), strict=True)
+        ]
+    else:
+        given = [train] if validation is None else [train, validation]
+        paths = [
+            _squad_path(data) or _squad_file(run, _question_rows(data), name)
+            for data, name in zip(given, (TRAIN, VALIDATION), strict=False)
+        ]
+    run.values["train_file"] = (paths[0],)
+    if validation is not None:
+        run.values |= {"predict_file": paths[1], "do_eval": True}
+
+
+def give_choices(run: run_module.Run, train: Any, validation: Any) -> None:
+    """Sets the data of run_swag; see `fine_tune.choose`."""
+    rows = _choice_rows(run, train)
+    if given_data.is_share(validation):
+        start = run.option("start_column") or "startphrase"
+        texts = [[str(row.get(start))] for row in rows]
+        rows, held_out = run.divided(rows, texts, validation)
+        train = None
+    elif validation is not None:
+        held_out = _choice_rows(run, validation)
+    path = given_data.path_of(train)
+    run.values["train_file"] = path or _choices(run, rows, TRAIN)
+    if validation is not None:
+        path = given_data.path_of(validation)
+        path = path or _choices(run, held_out, VALIDATION)
+        run.values |= {"eval_file": path, "do_eval": True}
+
+
+def give_queries(run: run_module.Run, train: Any, validation: Any, corpus: Any) -> None:
+    """Sets the data of run_retrieval; see `fine_tune.retrieve`."""
+    rows = _query_rows(train)
+    held_out: list[dict[str, Any]] = []
+    if given_data.is_share(validation):
+        texts = [[str(row.get("query"))] for row in rows]
+        rows, held_out = run.divided(rows, texts, validation)
+        train = None
+    elif validation is not None:
+        held_out = _query_rows(validation)
+    path = given_data.path_of(train)
+    run.values["train_file"] = path or _queries(run, rows, TRAIN)
+    if validation is not None:
+        path = given_data.path_of(validation)
+        path = path or _queries(run, held_out, VALIDATION)
+        run.values |= {"eval_file": path, "do_eval": True}
+    run.values["corpus_file"] = _corpus_file(run, corpus, [*rows, *held_out])
+
+
+def _texts(run, data, name):
+    """Returns the path of classified texts, and sets the option for pairs."""
+    text, text_b, label = (
+        run.option(f"{column}_column") or column
+        for column in ("text", "text_b", "label")
+    )
+    path = given_data.path_of(data)
+    if path is None:
+        rows = in_memory.rows_of(data, ((text, label), (text, text_b, label)))
+        is_pair = text_b in rows[0]
+    else:
+        is_pair = text_b in given_data.columns_of_file(path)
+    if is_pair:
+        run.values["text_b_column"] = text_b
+    if path is not None:
+        return path
+    columns = (text, text_b, label) if is_pair else (text, label)
+    content = run_module.json_lines(_with_joined_labels(run, rows, label), columns)
+    return run.path_of(f"{name}.jsonl", content, trains=name == TRAIN)
+
+
+def _with_joined_labels(run, rows, label):
+    """Returns rows in which a list of labels is one text."""
+    if not isinstance(in_memory.json_value(rows[0].get(label), "row 1"), list):
+        return rows
+    separator = run.values.setdefault("label_separator", _LABEL_SEPARATOR)
+    joined = []
+    for number, row in enumerate(rows, start=1):
+        names = in_memory.json_value(row.get(label), f"row {number}")
+        if not isinstance(names, list):
+            raise ValueError(
+                f"Row {number}: {label} is {names!r:.60}; expected a list of labels, "
+                "as in row 1."
+            )
+        names = [str(name) for name in names]
+        if any(separator in name for name in names):
+            raise ValueError(
+                f"Row {number}: a label of {names} contains {separator!r}; pass "
+                "label_separator, a text that no label contains."
+            )
+        joined.append({**row, label: separator.join(names)})
+    return joined
+
+
+def _sentence_rows(data):
+    if not given_data.is_table_or_in_memory(data):
+        return token_classification_records.rows_of_file(os.fspath(data))
+    names = token_classification_records.FORMS[0]
+    return given_data.rows_of(data, (names,), lists=names)
+
+
+def _tagged(data):
+    """Returns tagged sentences as the content of a column file."""
+    if given_data.is_table_or_in_memory(data):
+        rows = _sentence_rows(data)
+        return _column_file(token_classification_records.sentences_of(rows))
+    with files.open_file(data, "rb") as file:
+        return file.read()
+
+
+def _column_file(sentences):
+    return token_classification_records.column_text(sentences).encode("utf-8")
+
+
+def _squad_path(data):
+    """Returns the path of a SQuAD file; None for other data."""
+    return None if given_data.is_table_or_in_memory(data) else os.fspath(data)
+
+
+def _question_rows(data):
+    path = _squad_path(data)
+    if path is not None:
+        return question_answering_records.records_of(files.read_json(path), path)
+    if in_memory.is_table(data) and "data" in data:
+        return question_answering_records.records_of(data, "the data")
+    return given_data.rows_of(data, question_answering_records.FORMS)
+
+
+def _squad_file(run, rows, name):
+    content = question_answering_records.squad_of(rows)
+    text = json.dumps(content, ensure_ascii=False, indent=1) + "\n"
+    return run.path_of(f"{name}.json", text.encode("utf-8"), trains=name == TRAIN)
+
+
+def _choice_rows(run, data):
+    """Returns the rows of a table of endings, and sets the column of their lists."""
+    start = run.option("start_column") or "startphrase"
+    label = run.option("label_column") or "label"
+    endings = run.option("ending_columns") or ("endings",)
+    if isinstance(endings, str):
+        endings = tuple(endings.split(","))
+    rows = given_data.rows_of(data, ((start, *endings, label),), lists=endings[:1])
+    if endings[0] in rows[0]:
+        run.values["ending_columns"] = endings
+    return rows
+
+
+def _choices(run, rows, name):
+    """Returns the path of a table of endings."""
+    start = run.option("start_column") or "startphrase"
+    label = run.option("label_column") or "label"
+    endings = run.option("ending_columns") or [
+        column for column in rows[0] if re.fullmatch(r"ending\d+", column)
+    ]
+    content = run_module.json_lines(rows, (start, *endings, label))
+    return run.path_of(f"{name}.jsonl", content, trains=name == TRAIN)
+
+
+def _query_rows(data):
+    path = given_data.path_of(data)
+    if path is None:
+        forms = (("query", "passage"), ("query", "passage", "negatives"))
+        return in_memory.rows_of(data, forms)
+    return [
+        {
+            "id": example.guid,
+            "query": example.query,
+            "passage": example.passage,
+            "negatives": list(example.negatives) or None,
+        }
+        for example in examples_module.read_examples(path, TRAIN)
+    ]
+
+
+def _queries(run, rows, name):
+    columns = (("query", "passage"), ("negatives", "id"))
+    content = run_module.json_lines(rows, *columns)
+    return run.path_of(f"{name}.jsonl", content, trains=name == TRAIN)
+
+
+def _corpus_file(run, corpus, rows):
+    """Returns the path of the passages to search; without a corpus, those of rows."""
+    path = given_data.path_of(corpus)
+    if path is not None:
+        return path
+    if corpus is None:
+        passages = dict.fromkeys(str(row.get("passage")) for row in rows)
+        found = [{"passage": text} for text in passages]
+    elif in_memory.is_table(corpus):
+        found = in_memory.rows_of(corpus, ())
+    else:
+        found = [
+            {"passage": item} if isinstance(item, str) else item for item in corpus
+        ]
+        found = in_memory.rows_of(found, (("passage",), ("id", "passage")))
+    content = run_module.json_lines(found, ("passage",))
+    return run.path_of("corpus.jsonl", content, trains=True)

@@ -1,0 +1,403 @@
+"""The calls of `bert_tf.fine_tune`, each from examples to answers."""
+
+import csv
+import inspect
+import json
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf import progress as progress_module
+
+RAIN = ("wet", "rain", "cloud", "storm")
+SUN = ("dry", "heat", "light", "noon")
+TEXTS = [
+    f"{words[i % 4]} and {words[(i + i // 4) % 4]}"
+    for words in (RAIN, SUN)
+    for i in range(16)
+]
+LABELS = ["rain"] * 16 + ["sun"] * 16
+
+
+def classify(train, output_dir, quick, **values):
+    values = {"progress": progress_module.silent, **quick, **values}
+    return bert_tf.fine_tune.classify(train, None, output_dir, **values)
+
+
+def forms_of_texts(tmp_path):
+    """Yields the same examples in the forms that `classify` takes."""
+    yield list(zip(TEXTS, LABELS, strict=True))
+    yield (TEXTS, LABELS)
+    yield (np.array(TEXTS), np.array(LABELS))
+    yield {"text": TEXTS, "label": LABELS}
+    pairs = zip(TEXTS, LABELS, strict=True)
+    yield ({"text": text, "label": label, "unused": b""} for text, label in pairs)
+    path = tmp_path / "train.csv"
+    with path.open("w", newline="") as file:
+        rows = zip(TEXTS, LABELS, strict=True)
+        csv.writer(file).writerows([("text", "label"), *rows])
+    yield path
+
+
+@pytest.fixture(scope="module")
+def classified(quick, tmp_path_factory):
+    """The folder of a trained classifier, and its predictor."""
+    folder = tmp_path_factory.mktemp("classify") / "run"
+    train = list(zip(TEXTS, LABELS, strict=True))
+    return folder, classify(train, folder, quick, validation=0.25)
+
+
+def test_classify_returns_a_trained_predictor(classified):
+    folder, model = classified
+    found = model.predict(["wet and storm", "noon and dry"])
+    assert [answer["label"] for answer in found] == ["rain", "sun"]
+    assert bert_tf.load(str(folder)).predict(["dry and light"])[0]["label"] == "sun"
+    recorded = json.loads((folder / "run.json").read_text())
+    assert recorded["options"]["validation_split"] == 0.25
+    rows = (folder / "data" / "train.jsonl").read_text().splitlines()
+    assert len(rows) == 32
+    assert json.loads(rows[0]) == {"text": TEXTS[0], "label": "rain"}
+
+
+def test_the_same_examples_in_any_form_give_the_same_file(
+    classified, quick, tmp_path, new_frame
+):
+    folder, _ = classified
+    expected = (folder / "data" / "train.jsonl").read_bytes()
+    frame = new_frame({"label": LABELS, "text": TEXTS})
+    for number, train in enumerate([*forms_of_texts(tmp_path), frame]):
+        output_dir = tmp_path / str(number)
+        # A wrong weight ends the call before training, but after the data is read.
+        with pytest.raises(ValueError, match="^class_weights: .* are rain, sun"):
+            classify(train, output_dir, quick, class_weights="fog=2")
+        if number < 5 or train is frame:
+            assert (output_dir / "data" / "train.jsonl").read_bytes() == expected
+        else:
+            assert not (output_dir / "data").exists()  # The path itself is recorded.
+
+
+def test_the_same_call_reloads_a_run_and_other_examples_are_refused(classified, quick):
+    folder, first = classified
+    train = list(zip(TEXTS, LABELS, strict=True))
+    again = classify(train, folder, quick, validation=0.25)
+    assert again.predict(TEXTS[:2]) == first.predict(TEXTS[:2])
+    with pytest.raises(ValueError, match="was trained on other data"):
+        classify(train[1:], folder, quick, validation=0.25)
+    assert len((folder / "data" / "train.jsonl").read_text().splitlines()) == 32
+
+
+def test_a_table_with_text_b_has_pairs_and_validation_may_be_examples(quick, tmp_path):
+    others = [LABELS[0], LABELS[-1]] * 16
+    train = (TEXTS, others, LABELS)
+    held_out = [("wet and dry", "rain", "rain"), ("dry and wet", "sun", "sun")]
+    model = classify(train, tmp_path / "run", quick, validation=held_out)
+    assert set(model.predict([("wet", "rain")])[0]) == {"label", "probabilities"}
+    results = (tmp_path / "run" / "eval_results.txt").read_text()
+    assert "eval_accuracy = " in results
+
+
+def test_lists_of_labels_mean_several_labels(quick, tmp_path):
+    labels = [["rain"], ["sun", "rain"], [], ["sun"]] * 8
+    values = {"num_train_epochs": 1}
+    model = classify((TEXTS, labels), tmp_path / "run", {**quick, **values})
+    assert set(model.predict(["wet"])[0]["probabilities"]) == {"rain", "sun"}
+    with pytest.raises(ValueError, match=r"a label of \['a\|b'\] contains '\|'"):
+        classify((TEXTS, [["a|b"]] * 32), tmp_path / "other", quick)
+
+
+def tag(train, output_dir, quick, **values):
+    values = {"progress": progress_module.silent, **quick, **values}
+    return bert_tf.fine_tune.tag(train, None, output_dir, **values)
+
+
+SENTENCES = [
+    ([name, verb, "in", place], ["B-PER", "O", "O", "B-LOC"])
+    for name in ("anna", "clara", "lena", "oslo")
+    for verb, place in (("was", "london"), ("lives", "water"), ("sat", "bread"))
+]
+
+
+def test_tag_learns_from_sentences_and_holds_some_out(quick, tmp_path):
+    model = tag(SENTENCES, tmp_path / "run", quick, validation=0.25)
+    [answer] = model.predict(["clara was in london"])
+    assert answer["words"] == ["clara", "was", "in", "london"]
+    assert set(answer["tags"]) <= {"O", "B-PER", "B-LOC", "I-PER", "I-LOC"}
+    files = [
+        (tmp_path / "run" / "data" / n).read_text() for n in ("train.txt", "dev.txt")
+    ]
+    sizes = [len(text.strip().split("\n\n")) for text in files]
+    assert sizes == [9, 3]
+
+
+def test_tagged_sentences_in_any_form_give_the_same_file(quick, tmp_path, new_frame):
+    words, tags = zip(*SENTENCES, strict=True)
+    by_word = {"sentence": [], "word": [], "tag": []}
+    for number, sentence in enumerate(SENTENCES):
+        for word, tag_of_word in zip(*sentence, strict=True):
+            for name, value in zip(by_word, (number, word, tag_of_word), strict=True):
+                by_word[name].append(value)
+    table, lines, columns = (tmp_path / n for n in ("t.csv", "t.jsonl", "t.txt"))
+    with table.open("w", newline="") as file:
+        csv.writer(file).writerows([by_word, *zip(*by_word.values(), strict=True)])
+    rows = [{"words": a, "tags": b} for a, b in SENTENCES]
+    lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    blocks = [
+        "".join(f"{w}\t{t}\n" for w, t in zip(*s, strict=True)) for s in SENTENCES
+    ]
+    columns.write_text("\n".join(blocks))
+    forms = [SENTENCES, (list(words), list(tags)), rows, new_frame(by_word)]
+    for number, train in enumerate([*forms, str(table), lines, columns]):
+        output_dir = tmp_path / str(number)
+        # One epoch does not fill a batch.
+        with pytest.raises(ValueError, match="do not fill one batch"):
+            tag(train, output_dir, {**quick, "train_batch_size": 1000})
+        assert (output_dir / "data" / "train.txt").read_text() == columns.read_text()
+
+
+QUESTIONS = [
+    (f"who was in {place}?", f"{name} was in {place} with {other}.", name)
+    for name, place, other in (
+        ("anna", "london", "clara"),
+        ("clara", "oslo", "lena"),
+        ("lena", "bread", "anna"),
+        ("the bee", "water", "the baker"),
+    )
+]
+SQUAD = {
+    "data": [
+        {
+            "paragraphs": [
+                {
+                    "context": context,
+                    "qas": [
+                        {
+                            "id": str(number),
+                            "question": question,
+                            "answers": [{"text": answer, "answer_start": 0}],
+                        }
+                    ],
+                }
+                for number, (question, context, answer) in enumerate(QUESTIONS, start=1)
+            ]
+        }
+    ]
+}
+
+
+def answer_questions(train, output_dir, quick, **values):
+    values = {"max_query_length": 8, "progress": progress_module.silent, **values}
+    quick = {**quick, "max_seq_length": 32, "train_batch_size": 2}
+    return bert_tf.fine_tune.answer_questions(
+        train, None, output_dir, **{**quick, **values}
+    )
+
+
+def test_answer_questions_learns_from_records(quick, tmp_path):
+    model = answer_questions(QUESTIONS, tmp_path / "run", quick, validation=0.25)
+    [found] = model.predict([("who was in london?", "anna was in london.")])
+    assert found["answer"] in "anna was in london."
+    results = (tmp_path / "run" / "eval_results.txt").read_text()
+    assert "eval_f1 = " in results
+
+
+def test_questions_in_any_form_give_the_same_file(quick, tmp_path, new_frame):
+    names = ("question", "context", "answer")
+    columns = dict(zip(names, map(list, zip(*QUESTIONS, strict=True)), strict=True))
+    answers = [{"text": [answer], "answer_start": [0]} for answer in columns["answer"]]
+    hugging_face = {**columns, "answers": answers}
+    del hugging_face["answer"]
+    table = tmp_path / "t.csv"
+    with table.open("w", newline="") as file:
+        csv.writer(file).writerows([names, *QUESTIONS])
+    frames = [new_frame(columns), new_frame(hugging_face)]
+    for number, train in enumerate([QUESTIONS, columns, *frames, table, SQUAD]):
+        output_dir = tmp_path / str(number)
+        with pytest.raises(ValueError, match="do not fill one batch"):
+            answer_questions(train, output_dir, quick, train_batch_size=1000)
+        written = json.loads((output_dir / "data" / "train.json").read_text())
+        assert written == SQUAD
+    path = tmp_path / "squad.json"
+    path.write_text(json.dumps(SQUAD))
+    with pytest.raises(ValueError, match="do not fill one batch"):
+        answer_questions(path, tmp_path / "run", quick, train_batch_size=1000)
+    assert not (tmp_path / "run" / "data").exists()
+
+
+CHOICES = [
+    (f"the {word} came", [f"and it was {first}", f"and it was {second}"], label)
+    for word, first, second, label in zip(
+        ("bee", "lamp", "baker", "river") * 4,
+        ("honey", "light", "bread", "water") * 4,
+        ("slow", "cold", "warm", "dry") * 4,
+        (0, 0, 0, 0, 1, 1, 1, 1) * 2,
+        strict=True,
+    )
+]
+
+
+def choose(train, output_dir, quick, **values):
+    values = {"progress": progress_module.silent, **quick, **values}
+    return bert_tf.fine_tune.choose(train, None, output_dir, **values)
+
+
+def test_choose_learns_from_a_list_and_holds_some_out(quick, tmp_path):
+    train = [
+        (f"{start} {number}", *rest) for number, (start, *rest) in enumerate(CHOICES)
+    ]
+    model = choose(train, tmp_path / "run", quick, validation=0.25)
+    [found] = model.predict([("the bee came", ["and it was honey", "slow"])])
+    assert found["ending"] in ("and it was honey", "slow")
+    names = ("train.jsonl", "validation.jsonl")
+    texts = [(tmp_path / "run" / "data" / name).read_text() for name in names]
+    assert [text.count("\n") for text in texts] == [12, 4]
+
+
+def test_choices_may_be_a_frame_or_a_table(quick, tmp_path, new_frame):
+    starts, endings, labels = map(list, zip(*CHOICES, strict=True))
+    firsts, seconds = map(list, zip(*endings, strict=True))
+    names = ("startphrase", "ending0", "ending1", "label")
+    values = (starts, firsts, seconds, labels)
+    frame = new_frame(dict(zip(names, values, strict=True)))
+    table = tmp_path / "t.csv"
+    with table.open("w", newline="") as file:
+        csv.writer(file).writerows([names, *zip(*values, strict=True)])
+    for number, train in enumerate([frame, table]):
+        with pytest.raises(ValueError, match="16 examples .* do not fill one batch"):
+            choose(train, tmp_path / str(number), {**quick, "train_batch_size": 1000})
+
+
+PAIRS = [
+    ("the bee", "honey and wax"),
+    ("the lamp", "light at midnight"),
+    ("the baker", "warm bread"),
+    ("the river", "cold water"),
+]
+
+
+def retrieve(train, output_dir, quick, **values):
+    values = {"max_query_length": 8, "progress": progress_module.silent, **values}
+    quick = {**quick, "train_batch_size": 4}
+    return bert_tf.fine_tune.retrieve(train, None, output_dir, **{**quick, **values})
+
+
+def test_retrieve_finds_passages_of_the_training_data_or_a_corpus(quick, tmp_path):
+    model = retrieve(PAIRS, tmp_path / "a", quick, validation=[PAIRS[0]])
+    [found] = model.predict(["the bee"], top_k=4)
+    assert {one["text"] for one in found["passages"]} == {text for _, text in PAIRS}
+    corpus = ["cold water", "slow clocks"]
+    model = retrieve(PAIRS, tmp_path / "b", quick, corpus=corpus, num_train_epochs=1)
+    [found] = model.predict(["the river"])
+    assert {one["text"] for one in found["passages"]} == set(corpus)
+
+
+def test_queries_may_be_a_frame_or_a_table(quick, tmp_path, new_frame):
+    names = ("query", "passage")
+    frame = new_frame(
+        dict(zip(names, map(list, zip(*PAIRS, strict=True)), strict=True))
+    )
+    table = tmp_path / "t.csv"
+    with table.open("w", newline="") as file:
+        csv.writer(file).writerows([names, *PAIRS])
+    for number, train in enumerate([frame, table]):
+        with pytest.raises(ValueError, match="4 examples .* do not fill one batch"):
+            retrieve(train, tmp_path / str(number), quick, train_batch_size=1000)
+
+
+def test_a_cross_encoder_ranks_the_passages_it_is_given(quick, tmp_path):
+    model = retrieve(
+        PAIRS, tmp_path / "run", quick, model="cross_encoder", num_negatives=1
+    )
+    [found] = model.predict([("the bee", ["cold water", "honey and wax"])])
+    assert {one["id"] for one in found["passages"]} == {"0", "1"}
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        (
+            {"learning_rat": 1e-3},
+            "no argument 'learning_rat'; did you mean 'learning_rate'",
+        ),
+        ({"do_train": True}, "no argument 'do_train'; it sets this flag itself"),
+        ({"qqqqq": 1}, r"classify\(\) has no argument 'qqqqq'; see its tool's flags"),
+    ],
+)
+def test_unknown_arguments_are_refused(tmp_path, values, message):
+    with pytest.raises(TypeError, match=message):
+        bert_tf.fine_tune.classify([("a", "b")], None, tmp_path / "run", **values)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "train, values, message",
+    [
+        ("no.csv", {}, "no.csv"),
+        ([], {}, "has no rows"),
+        (
+            ["wet", "dry"],
+            {},
+            r"Row 1 is 'wet'; expected a dictionary or \(text, label\)",
+        ),
+        (
+            [("a", "b", "c", "d")],
+            {},
+            r"Row 1 has 4 values; expected \(text, label\) or",
+        ),
+        ({"text": ["a"], "label": ["x", "y"]}, {}, "'text' has 1, 'label' has 2"),
+        (
+            {"body": ["a"], "label": ["x"]},
+            {},
+            "Row 1 has no column 'text'; its columns",
+        ),
+        (
+            [("a", b"x")],
+            {},
+            "Row 1, 'label': expected text, a number or a list, got b'x'",
+        ),
+        ([("a", None), ("b", "c")], {}, "train.jsonl:1: column 'label' is null"),
+        ([("a", "x")], {"validation": 0.7}, "validation=0.7: expected a share above 0"),
+        ([("a", "x")], {"max_seq_length": 0}, "^max_seq_length: expected at least 3"),
+        ([("a", "x")], {"eval_every_steps": 5}, "Evaluating .* needs validation"),
+        ([("a", "x")], {"bert_config_file": None}, "needs bert_config_file"),
+    ],
+)
+def test_bad_data_and_options_are_named_without_flags(
+    quick, tmp_path, train, values, message
+):
+    with pytest.raises((ValueError, OSError), match=message) as caught:
+        classify(train, tmp_path / "run", {**quick, **values})
+    assert "--" not in str(caught.value)
+
+
+def test_casing_is_the_checkpoints_unless_it_is_given(classified, golden, tmp_path):
+    folder, _ = classified
+    train = list(zip(TEXTS, LABELS, strict=True))
+    values = {"max_seq_length": 24, "train_batch_size": 1000}
+    values |= {"progress": progress_module.silent}
+    with pytest.raises(ValueError, match="do_lower_case=False, but .* lowercased"):
+        bert_tf.fine_tune.classify(
+            train, str(folder), tmp_path / "run", do_lower_case=False, **values
+        )
+    with pytest.raises(ValueError, match="do not fill one batch"):
+        bert_tf.fine_tune.classify(train, str(folder), tmp_path / "run", **values)
+
+
+def test_progress_is_shown_unless_it_is_silent(classified, quick, capsys):
+    folder, _ = classified
+    train = list(zip(TEXTS, LABELS, strict=True))
+    classify(train, folder, quick, validation=0.25)
+    assert capsys.readouterr() == ("", "")
+    classify(train, folder, quick, validation=0.25, progress=None)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "evaluate: 1/1 batches" in shown.err
+    assert "eval_accuracy = 1.0000" in shown.err
+
+
+@pytest.mark.parametrize("name", bert_tf.fine_tune.__all__)
+def test_the_calls_begin_with_the_same_arguments(name):
+    function = getattr(bert_tf.fine_tune, name)
+    arguments = list(inspect.signature(function).parameters)
+    assert arguments[:3] == ["train", "init_checkpoint", "output_dir"]
+    assert {"validation", "progress", "options"} <= set(arguments)
