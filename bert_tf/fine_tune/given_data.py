@@ -103,7 +103,7 @@ def divided(
     chosen = hold_out.held_out(texts, [0] * len(rows), share=share, seed=seed)
     sides: tuple[list[RowT], list[RowT]] = ([], [])
     for row, is_held_out in zip(rows, chosen, strict=True):
-        sides[is_held_out].append(row)
+        sides[int(is_held_out)].append(row)
     return sides
 
 

@@ -6,6 +6,7 @@ Each function sets the options of a run that name its data.
 import json
 import os
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from bert_tf import files
@@ -127,12 +128,13 @@ def _texts(run, data, name):
 
 def _with_joined_labels(run, rows, label):
     """Returns rows in which a list of labels is one text."""
-    if not isinstance(in_memory.json_value(rows[0].get(label), "row 1"), list):
+    first = in_memory.json_value(rows[0].get(label), f"row 1, {label!r}")
+    if not isinstance(first, list):
         return rows
     separator = run.values.setdefault("label_separator", _LABEL_SEPARATOR)
     joined = []
     for number, row in enumerate(rows, start=1):
-        names = in_memory.json_value(row.get(label), f"row {number}")
+        names = in_memory.json_value(row.get(label), f"row {number}, {label!r}")
         if not isinstance(names, list):
             raise ValueError(
                 f"Row {number}: {label} is {names!r:.60}; expected a list of labels, "
@@ -177,7 +179,7 @@ def _question_rows(data):
     path = _squad_path(data)
     if path is not None:
         return question_answering_records.records_of(files.read_json(path), path)
-    if in_memory.is_table(data) and "data" in data:
+    if isinstance(data, Mapping) and "data" in data:
         return question_answering_records.records_of(data, "the data")
     return given_data.rows_of(data, question_answering_records.FORMS)
 

@@ -1,6 +1,7 @@
 """The calls of `bert_tf.fine_tune`, each from examples to answers."""
 
 import csv
+import hashlib
 import inspect
 import json
 
@@ -54,8 +55,9 @@ def test_classify_returns_a_trained_predictor(classified):
     assert [answer["label"] for answer in found] == ["rain", "sun"]
     assert bert_tf.load(str(folder)).predict(["dry and light"])[0]["label"] == "sun"
     recorded = json.loads((folder / "run.json").read_text())
-    assert recorded["options"]["validation_split"] == 0.25
-    rows = (folder / "data" / "train.jsonl").read_text().splitlines()
+    content = (folder / "data" / "train.jsonl").read_bytes()
+    assert recorded["training_data"]["checksum"] == hashlib.sha256(content).hexdigest()
+    rows = content.splitlines()
     assert len(rows) == 32
     assert json.loads(rows[0]) == {"text": TEXTS[0], "label": "rain"}
 
@@ -69,7 +71,7 @@ def test_the_same_examples_in_any_form_give_the_same_file(
     for number, train in enumerate([*forms_of_texts(tmp_path), frame]):
         output_dir = tmp_path / str(number)
         # A wrong weight ends the call before training, but after the data is read.
-        with pytest.raises(ValueError, match="^class_weights: .* are rain, sun"):
+        with pytest.raises(ValueError, match=r"^class_weights: .* are rain, sun"):
             classify(train, output_dir, quick, class_weights="fog=2")
         if number < 5 or train is frame:
             assert (output_dir / "data" / "train.jsonl").read_bytes() == expected
@@ -77,10 +79,16 @@ def test_the_same_examples_in_any_form_give_the_same_file(
             assert not (output_dir / "data").exists()  # The path itself is recorded.
 
 
-def test_the_same_call_reloads_a_run_and_other_examples_are_refused(classified, quick):
+def test_the_same_call_reloads_a_run_and_other_examples_are_refused(
+    classified, quick, capsys
+):
     folder, first = classified
     train = list(zip(TEXTS, LABELS, strict=True))
-    again = classify(train, folder, quick, validation=0.25)
+    again = classify(train, folder, quick, validation=0.25, progress=None)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "evaluate: 1/1 batches" in shown.err
+    assert "eval_accuracy = 1.0000" in shown.err
     assert again.predict(TEXTS[:2]) == first.predict(TEXTS[:2])
     with pytest.raises(ValueError, match="was trained on other data"):
         classify(train[1:], folder, quick, validation=0.25)
@@ -97,10 +105,11 @@ def test_a_table_with_text_b_has_pairs_and_validation_may_be_examples(quick, tmp
     assert "eval_accuracy = " in results
 
 
-def test_lists_of_labels_mean_several_labels(quick, tmp_path):
+def test_lists_of_labels_mean_several_labels(quick, tmp_path, capsys):
     labels = [["rain"], ["sun", "rain"], [], ["sun"]] * 8
     values = {"num_train_epochs": 1}
     model = classify((TEXTS, labels), tmp_path / "run", {**quick, **values})
+    assert capsys.readouterr() == ("", "")  # `progress` is silent.
     assert set(model.predict(["wet"])[0]["probabilities"]) == {"rain", "sun"}
     with pytest.raises(ValueError, match=r"a label of \['a\|b'\] contains '\|'"):
         classify((TEXTS, [["a|b"]] * 32), tmp_path / "other", quick)
@@ -149,9 +158,9 @@ def test_tagged_sentences_in_any_form_give_the_same_file(quick, tmp_path, new_fr
     forms = [SENTENCES, (list(words), list(tags)), rows, new_frame(by_word)]
     for number, train in enumerate([*forms, str(table), lines, columns]):
         output_dir = tmp_path / str(number)
-        # One epoch does not fill a batch.
-        with pytest.raises(ValueError, match="do not fill one batch"):
-            tag(train, output_dir, {**quick, "train_batch_size": 1000})
+        # A missing tag ends the call before training, but after the data is read.
+        with pytest.raises(ValueError, match="'B-LOC' is not one of the model's tags"):
+            tag(train, output_dir, quick, labels="O,B-PER")
         assert (output_dir / "data" / "train.txt").read_text() == columns.read_text()
 
 
@@ -263,7 +272,7 @@ def test_choices_may_be_a_frame_or_a_table(quick, tmp_path, new_frame):
     with table.open("w", newline="") as file:
         csv.writer(file).writerows([names, *zip(*values, strict=True)])
     for number, train in enumerate([frame, table]):
-        with pytest.raises(ValueError, match="16 examples .* do not fill one batch"):
+        with pytest.raises(ValueError, match=r"16 examples .* do not fill one batch"):
             choose(train, tmp_path / str(number), {**quick, "train_batch_size": 1000})
 
 
@@ -281,14 +290,14 @@ def retrieve(train, output_dir, quick, **values):
     return bert_tf.fine_tune.retrieve(train, None, output_dir, **{**quick, **values})
 
 
-def test_retrieve_finds_passages_of_the_training_data_or_a_corpus(quick, tmp_path):
-    model = retrieve(PAIRS, tmp_path / "a", quick, validation=[PAIRS[0]])
+def test_retrieve_finds_passages_of_the_training_data_or_of_a_file(quick, tmp_path):
+    model = retrieve(PAIRS, tmp_path / "run", quick, validation=[PAIRS[0]])
     [found] = model.predict(["the bee"], top_k=4)
     assert {one["text"] for one in found["passages"]} == {text for _, text in PAIRS}
-    corpus = ["cold water", "slow clocks"]
-    model = retrieve(PAIRS, tmp_path / "b", quick, corpus=corpus, num_train_epochs=1)
+    (tmp_path / "corpus.txt").write_text("cold water\nslow clocks\n")
+    model.index(str(tmp_path / "corpus.txt"))
     [found] = model.predict(["the river"])
-    assert {one["text"] for one in found["passages"]} == set(corpus)
+    assert {one["text"] for one in found["passages"]} == {"cold water", "slow clocks"}
 
 
 def test_queries_may_be_a_frame_or_a_table(quick, tmp_path, new_frame):
@@ -300,7 +309,7 @@ def test_queries_may_be_a_frame_or_a_table(quick, tmp_path, new_frame):
     with table.open("w", newline="") as file:
         csv.writer(file).writerows([names, *PAIRS])
     for number, train in enumerate([frame, table]):
-        with pytest.raises(ValueError, match="4 examples .* do not fill one batch"):
+        with pytest.raises(ValueError, match=r"4 examples .* do not fill one batch"):
             retrieve(train, tmp_path / str(number), quick, train_batch_size=1000)
 
 
@@ -375,24 +384,12 @@ def test_casing_is_the_checkpoints_unless_it_is_given(classified, golden, tmp_pa
     train = list(zip(TEXTS, LABELS, strict=True))
     values = {"max_seq_length": 24, "train_batch_size": 1000}
     values |= {"progress": progress_module.silent}
-    with pytest.raises(ValueError, match="do_lower_case=False, but .* lowercased"):
+    with pytest.raises(ValueError, match=r"do_lower_case=False, but .* lowercased"):
         bert_tf.fine_tune.classify(
             train, str(folder), tmp_path / "run", do_lower_case=False, **values
         )
     with pytest.raises(ValueError, match="do not fill one batch"):
         bert_tf.fine_tune.classify(train, str(folder), tmp_path / "run", **values)
-
-
-def test_progress_is_shown_unless_it_is_silent(classified, quick, capsys):
-    folder, _ = classified
-    train = list(zip(TEXTS, LABELS, strict=True))
-    classify(train, folder, quick, validation=0.25)
-    assert capsys.readouterr() == ("", "")
-    classify(train, folder, quick, validation=0.25, progress=None)
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "evaluate: 1/1 batches" in shown.err
-    assert "eval_accuracy = 1.0000" in shown.err
 
 
 @pytest.mark.parametrize("name", bert_tf.fine_tune.__all__)

@@ -8,8 +8,10 @@ import pathlib
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
 
+import bert_tf
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import hugging_face
 from bert_tf.checkpoints.conversion import options as conversion_options
@@ -226,6 +228,13 @@ def test_the_vectors_are_those_of_the_library(tmp_path, version, name):
     expected = folders.expected(name, version)
     assert folders.least_cosine(vectors, expected) > 0.999999
     assert abs(vectors - expected).max() < 1e-5 * abs(expected).max()
+    np.testing.assert_allclose(bert_tf.embed(folder, texts), vectors, atol=1e-6)
+
+
+def test_embed_refuses_a_model_that_scores_pairs(tmp_path):
+    folder = folders.create(tmp_path / "ranker", "ranker_shorter", folders.NEW)
+    with pytest.raises(ValueError, match="has no vectors for single texts"):
+        bert_tf.embed(folder, ["a text"])
 
 
 def test_the_library_computes_the_same_with_what_is_written(

@@ -238,6 +238,43 @@ def test_cls_of_a_left_to_right_model_is_refused(released, tmp_path):
     assert extract(checkpoint, ["the bee"], pooling="mean").shape == (1, 32)
 
 
+def test_embed_gives_normalized_means_in_the_order_of_the_texts(checkpoint):
+    texts = [LONG, "the bee", *["the lamp is slow"] * 3, ("the lamp", "is slow")]
+    values = {"layers": (-1,), "pooling": "mean", "max_seq_length": 64}
+    expected = extract(checkpoint, texts, normalize=True, **values)
+    seen = []
+    found = bert_tf.embed(
+        checkpoint,
+        iter(texts),
+        batch_size=2,
+        progress=lambda stage, done, total, **_: seen.append((stage, done, total)),
+    )
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert seen[-1] == ("embed", 6, 6)
+    unscaled = bert_tf.embed(checkpoint, texts, normalize=False)
+    np.testing.assert_allclose(
+        unscaled, extract(checkpoint, texts, **values), atol=1e-5
+    )
+    half = bert_tf.embed(checkpoint, texts, dtype="mixed_bfloat16")
+    assert half.dtype == np.float32
+    np.testing.assert_allclose((half * expected).sum(axis=1), 1, atol=0.02)
+    assert bert_tf.embed(checkpoint, []).shape == (0, 16)
+
+
+@pytest.mark.parametrize(
+    "texts, message",
+    [
+        ("one text", "Expected a list of texts, got one string"),
+        ({"text": ["a"], "id": [1]}, "got a table with the columns 'text', 'id'"),
+        (["a", 7], "Text 1 is 7"),
+    ],
+)
+def test_embed_refuses_what_is_no_list_of_texts(checkpoint, texts, message):
+    with pytest.raises(ValueError, match=message):
+        bert_tf.embed(checkpoint, texts)
+
+
 def test_flags_without_effect_are_refused(extraction_options):
     for values, message in [
         ({"normalize": True}, "--normalize needs --pooling"),
