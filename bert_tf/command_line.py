@@ -4,6 +4,8 @@ The only module that uses absl.flags. Every call defines its own flags, so that 
 process can run several tools.
 """
 
+import _thread
+import contextlib
 import dataclasses
 import difflib
 import itertools
@@ -11,8 +13,10 @@ import os
 import re
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,6 +33,8 @@ FAILED = 1
 WRONG_USAGE = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells count.
 TERMINATED = 143  # 128 + SIGTERM.
+
+_MOMENT = 0.01  # In seconds.
 
 HELP_FLAGS = ("-h", "--help", "-help", "--helpfull", "--helpshort")
 
@@ -128,6 +134,7 @@ def run(
         with (
             startup_lines.hidden(),
             terminal.progress_and_logging(sys.stderr) as shown,
+            _no_lost_interrupts(),
         ):
             report = work(record, shown)
     except options_module.OptionError as error:
@@ -156,6 +163,28 @@ def _open_closed_streams() -> None:
         if getattr(sys, name) is None:
             descriptor = os.open(os.devnull, os.O_WRONLY)
             setattr(sys, name, os.fdopen(descriptor, "w"))
+
+
+@contextlib.contextmanager
+def _no_lost_interrupts() -> Iterator[None]:
+    """Repeats a Ctrl-C during a finalizer or a callback of the garbage collector.
+
+    Python would print the KeyboardInterrupt and continue.
+    """
+    previous = sys.unraisablehook
+
+    def hook(unraisable: Any) -> None:
+        if issubclass(unraisable.exc_type, KeyboardInterrupt):
+            # Here it would be lost as well.
+            threading.Timer(_MOMENT, _thread.interrupt_main).start()
+        else:
+            previous(unraisable)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = previous
 
 
 def complain(typed: str, failure: object, code: int) -> int:

@@ -34,7 +34,7 @@ _WRITE_ERRORS = (
     errno.EACCES,
     errno.EIO,
 )
-# A file that `complete_or_absent` has not finished.
+# The name of an unfinished file or folder; see `temporary_path`.
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}\.partial", re.DOTALL)
 
 
@@ -163,7 +163,7 @@ def complete_or_absent_path(path: AnyPath) -> Iterator[str]:
             yield path
             return
     make_folders(os.path.dirname(path))
-    temporary = _temporary_beside(path)
+    temporary = temporary_path(path)
     try:
         with _kept_from_removal(temporary, path):
             yield temporary
@@ -187,6 +187,25 @@ def _kept_from_removal(temporary: str, path: str) -> Iterator[None]:
         yield
 
 
+def temporary_path(path: AnyPath) -> str:
+    """Returns a new path beside another one, for writing it before it is renamed.
+
+    If the process is killed, `remove_leftovers_of` the path removes it later.
+    """
+    folder, name = os.path.split(os.fspath(path))
+    return os.path.join(folder, f".{name}.{uuid.uuid4().hex}.partial")
+
+
+def final_name(name: str) -> str:
+    """Returns the name that a temporary file will get; for other files, their own.
+
+    Args:
+        name: of a file, without folders.
+    """
+    match = _TEMPORARY.fullmatch(name)
+    return match["name"] if match else name
+
+
 def remove_leftovers_in(folder: AnyPath) -> None:
     """Removes all temporary files in a folder that killed processes left.
 
@@ -198,7 +217,7 @@ def remove_leftovers_in(folder: AnyPath) -> None:
         return
     for name in list_folder(folder):
         path = os.path.join(folder, name)
-        if _TEMPORARY.fullmatch(name) and os.path.isfile(path):
+        if final_name(name) != name and os.path.isfile(path):
             _remove_unless_locked(path)
 
 
@@ -212,8 +231,7 @@ def remove_leftovers_of(path: AnyPath) -> None:
         return
     folder, own_name = os.path.split(os.path.realpath(path))
     for name in list_folder(folder) if os.path.isdir(folder) else ():
-        match = _TEMPORARY.fullmatch(name)
-        if match and match["name"] == own_name:
+        if name != own_name == final_name(name):
             leftover = os.path.join(folder, name)
             if os.path.isdir(leftover):
                 shutil.rmtree(leftover, ignore_errors=True)
@@ -365,11 +383,6 @@ def parse_json(
     except ValueError as error:
         reason = str(error)
     raise ValueError(f"{source} is not JSON: {reason}; {advice}.")
-
-
-def _temporary_beside(path: str) -> str:
-    name = os.path.basename(path)
-    return f"{path.removesuffix(name)}.{name}.{uuid.uuid4().hex}.partial"
 
 
 def _matches(pattern: str) -> list[str]:

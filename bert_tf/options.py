@@ -99,7 +99,7 @@ class Options:
 
     flag_group: ClassVar[str] = TASK_AND_DATA
     # What a user should know and do after Ctrl-C; the command line prints it.
-    after_interrupt: ClassVar[str] = ""
+    after_interrupt: ClassVar[str] = "Nothing was written; run the same command again."
 
     def __post_init__(self) -> None:
         validate(self)

@@ -4,12 +4,14 @@ import os
 import pathlib
 import subprocess
 import sys
+import threading
 
 import pytest
 
 from bert_tf import command_line
 from bert_tf import options as options_module
 
+AFTER = options_module.Options.after_interrupt
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
@@ -128,10 +130,10 @@ def test_flags_of_2018_that_ask_for_what_happens_anyway_are_accepted(capsys):
         (FileNotFoundError("There is no file x."), 1, "pack: There is no file x.\n"),
         (ImportError("pip install 'bert_tf[plots]'"), 1, None),
         (options_module.OptionError("--a: needs --b."), 2, "pack: --a: needs --b.\n"),
-        (KeyboardInterrupt(), 130, "pack: interrupted.\n"),
+        (KeyboardInterrupt(), 130, f"pack: interrupted. {AFTER}\n"),
         # The numbers of SIGINT and SIGTERM.
-        (KeyboardInterrupt(2, "x is saved"), 130, "pack: interrupted; x is saved.\n"),
-        (KeyboardInterrupt(15, "x is saved"), 143, "pack: terminated; x is saved.\n"),
+        (KeyboardInterrupt(2, "x"), 130, f"pack: interrupted; x. {AFTER}\n"),
+        (KeyboardInterrupt(15, "x"), 143, f"pack: terminated; x. {AFTER}\n"),
     ],
 )
 def test_a_failed_job_is_one_line(capsys, failure, code, line):
@@ -143,6 +145,22 @@ def test_a_failed_job_is_one_line(capsys, failure, code, line):
     shown = capsys.readouterr().err
     assert shown.count("\n") == 1
     assert line is None or shown == line
+
+
+class Interrupting:
+    """Its finalizer is interrupted, as if Ctrl-C came just then."""
+
+    def __del__(self):
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_that_python_drops_is_repeated(capsys):
+    def work(record, progress):
+        Interrupting()
+        threading.Event().wait(60)
+
+    assert _run("--input_file=a", work=work)[0] == 130
+    assert capsys.readouterr().err == f"pack: interrupted. {AFTER}\n"
 
 
 @pytest.mark.parametrize(

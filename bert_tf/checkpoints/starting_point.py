@@ -8,6 +8,7 @@ error, because the run would silently train on the wrong ids.
 """
 
 import dataclasses
+import logging
 import os
 from typing import Any
 
@@ -20,6 +21,8 @@ from bert_tf.checkpoints import vocabulary_checks
 from bert_tf.modeling import config as config_module
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
+
+logger = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -148,10 +151,38 @@ def _config(
     bert_config_file: str | None, source: source_module.Source | None
 ) -> config_module.BertConfig:
     if bert_config_file is not None:
-        return config_module.BertConfig.from_json_file(bert_config_file)
+        config = config_module.BertConfig.from_json_file(bert_config_file)
+        if source is not None and source.config is not None:
+            _warn_of_differences(bert_config_file, config, source)
+        return config
     if source is None or source.config is None:
         raise _not_found("bert_config_file", companion_files.CONFIG_FILE, source)
     return source.config
+
+
+def _warn_of_differences(
+    path: str, config: config_module.BertConfig, source: source_module.Source
+) -> None:
+    """Logs values with which a checkpoint's weights compute something else.
+
+    Other sizes are errors when the weights are loaded, but no shape shows the
+    activation or the number of heads.
+    """
+    given, own = config.to_dict(), source.required_config().to_dict()
+    names = sorted({*given, *own} - {*config.FREE_VALUES})
+    found = [
+        f"{name} {given.get(name)} instead of {own.get(name)}"
+        for name in names
+        if given.get(name) != own.get(name)
+    ]
+    if found:
+        logger.warning(
+            "--bert_config_file=%s has %s, with which %s was trained; it will compute "
+            "something else.",
+            path,
+            ", ".join(found),
+            source.path,
+        )
 
 
 def _vocabulary(

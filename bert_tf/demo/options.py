@@ -1,6 +1,7 @@
 """Options of run_demo."""
 
 import dataclasses
+from typing import ClassVar
 
 from bert_tf import options as options_module
 from bert_tf.options import option
@@ -13,6 +14,8 @@ class RunDemoOptions(options_module.Options):
     Each command is shown as you would type it. The demo ends with a report and keeps
     all its files in the output folder.
     """
+
+    after_interrupt: ClassVar[str] = "The same command starts the demo again."
 
     output_dir: str = option(
         "demo_run",

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 
 from bert_tf import files
+from bert_tf import options as options_module
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import formats
@@ -128,7 +129,8 @@ def check_given_values(
     flag would have no effect, and the results would be read as those of that value.
 
     Args:
-        options: the tool's options. An option with its default counts as not given.
+        options: the tool's options. An option with its default counts as not given,
+            unless the default is `implicit`.
         trained: returned by `trained_task`.
         names: options that are also fields of the record.
 
@@ -138,7 +140,11 @@ def check_given_values(
     defaults = {field.name: field.default for field in dataclasses.fields(options)}
     for name in names:
         given, found = getattr(options, name), getattr(trained, name)
-        if given not in (defaults[name], found):
+        if isinstance(defaults[name], options_module.Implicit):
+            is_given = options_module.is_given(given)
+        else:
+            is_given = given != defaults[name]
+        if is_given and given != found:
             raise ValueError(
                 f"--{name}={given}, but the model in {options.output_dir} was "
                 f"trained with {found}; omit --{name}."

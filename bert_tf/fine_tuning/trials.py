@@ -47,7 +47,13 @@ _RECORD_SHAPE = {
 # Results that are not scores.
 _COUNTS = ("global_step", "loss")
 # Options that select a run do not change the runs themselves.
-_WITHOUT_EFFECT = (*run_settings.WITHOUT_EFFECT, "best_metric", "num_restarts", "sweep")
+_WITHOUT_EFFECT = (
+    *run_settings.WITHOUT_EFFECT,
+    "best_metric",
+    "num_restarts",
+    "predict_file",
+    "sweep",
+)
 
 
 def run(

@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Mapping
 from typing import Any
+from typing import ClassVar
 
 from bert_tf import files
 from bert_tf.modeling import numerics
@@ -40,6 +41,14 @@ class BertConfig:
 
     Source: BertConfig of modeling.py, 2018.
     """
+
+    # Values that do not change what trained weights compute.
+    FREE_VALUES: ClassVar[tuple[str, ...]] = (
+        "attention_probs_dropout_prob",
+        "hidden_dropout_prob",
+        "initializer_range",
+        "position_initializer",
+    )
 
     vocab_size: int  # V, rows of the word embedding table.
     hidden_size: int = 768  # H.

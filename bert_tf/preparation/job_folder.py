@@ -15,14 +15,11 @@ REPORT = "report.json"
 _FOLDER = ".prepare_corpus"
 _JOB = "job.json"
 _SHARD = re.compile(r"corpus-\d{5}-of-\d{5}\.txt")
-# What this tool writes into the folder: the job, parts, masks, statistics, and the
-# unfinished files of all of these.
+# What this tool writes into the folder: the job, parts, masks and statistics.
 _OWN = re.compile(
-    r"(?P<dot>\.)?(?:job\.json|shard-\d{5}\.npz"
-    r"|\d{6}\.(?:txt|paragraphs|documents|signatures|json|kept))"
-    r"(?(dot)\.[0-9a-f]{32}\.partial)"
+    r"job\.json|shard-\d{5}\.npz"
+    r"|\d{6}\.(?:txt|paragraphs|documents|signatures|json|kept)"
 )
-_UNFINISHED = re.compile(r"\.(?:corpus-\d{5}-of-\d{5}\.txt|report\.json)\..*\.partial$")
 # Options that do not affect the corpus.
 _FREE = ("num_workers", "output_dir", "runner", "pipeline_options")
 _VERSION = 2  # Of the files in the folder. Work of other versions is discarded.
@@ -76,7 +73,7 @@ class JobFolder:
         # The job file is removed first: the next run discards a folder without it.
         names = files.list_folder(self.path)
         for name in sorted(names, key=lambda name: name != _JOB):
-            if _OWN.fullmatch(name):
+            if _OWN.fullmatch(files.final_name(name)):
                 files.remove(os.path.join(self.path, name))
         if not files.is_remote(self.path):
             with contextlib.suppress(OSError):
@@ -85,7 +82,9 @@ class JobFolder:
     def _remove_unfinished(self):
         """Removes partial files that a killed process left beside the corpus."""
         for name in files.list_folder(self.output_dir):
-            if _UNFINISHED.match(name):
+            final_name = files.final_name(name)
+            is_own = final_name == REPORT or _SHARD.fullmatch(final_name)
+            if is_own and name != final_name:
                 files.remove(os.path.join(self.output_dir, name))
 
     def _check_not_foreign(self):

@@ -31,12 +31,8 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 _LOG = logging.getLogger(__name__)
 _FINGERPRINT = "fingerprint"
 _PART = re.compile(r"\d+-\d+-[0-9a-f]{32}\.part")
-# What this tool writes into the folder: the fingerprint, notes, parts, and the
-# unfinished files of all of these.
-_OWN = re.compile(
-    rf"(?P<dot>\.)?(?:{_FINGERPRINT}|\d+\.npz|{_PART.pattern})"
-    r"(?(dot)\.[0-9a-f]{32}\.partial)"
-)
+# What this tool writes into the folder: the fingerprint, notes and parts.
+_OWN = re.compile(rf"{_FINGERPRINT}|\d+\.npz|{_PART.pattern}")
 # Increase it whenever a new version of the code produces different records.
 _RECORDS_VERSION = 2
 # Options whose values do not affect the records. Of files, only the contents do.
@@ -222,7 +218,7 @@ def _remove(folder):
         # The fingerprint first: a folder without it is never used again.
         names = files.list_folder(folder)
         for name in sorted(names, key=lambda name: name != _FINGERPRINT):
-            if _OWN.fullmatch(name):
+            if _OWN.fullmatch(files.final_name(name)):
                 files.remove(os.path.join(folder, name))
         if not files.is_remote(folder):
             os.rmdir(folder)

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import tempfile
-import uuid
 
 import tensorflow as tf
 
@@ -169,9 +168,7 @@ def _complete_or_absent_folder(path):
             _copy_model_file_last(temporary, path)
         return
     path = os.path.abspath(path)
-    parent, name = os.path.split(path)
-    files.make_folders(parent)
-    temporary = os.path.join(parent, f".{name}.{uuid.uuid4().hex}.partial")
+    temporary = files.temporary_path(path)
     try:
         files.make_folders(temporary)
         yield temporary

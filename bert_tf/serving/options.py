@@ -1,7 +1,6 @@
 """Options of export_saved_model and query_saved_model."""
 
 import dataclasses
-from typing import ClassVar
 
 from bert_tf import options as options_module
 from bert_tf.fine_tuning import options as fine_tuning_options
@@ -19,8 +18,6 @@ class ExportSavedModelOptions(options_module.Options):
     mean over the pieces, scaled to length 1. A cross-encoder of sentence-transformers
     returns the score of a pair of texts.
     """
-
-    after_interrupt: ClassVar[str] = "Nothing was written; run the same command again."
 
     export_dir: str = option(
         help="New folder for the SavedModel. TensorFlow Serving expects a version "

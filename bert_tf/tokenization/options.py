@@ -1,7 +1,6 @@
 """Options of `build_vocabulary`."""
 
 import dataclasses
-from typing import ClassVar
 
 from bert_tf import options as options_module
 from bert_tf.options import option
@@ -10,8 +9,6 @@ from bert_tf.options import option
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BuildVocabularyOptions(options_module.Options):
     """Learns a WordPiece vocabulary from text, or adds words to an existing one."""
-
-    after_interrupt: ClassVar[str] = "Nothing was written; run the same command again."
 
     input_file: tuple[str, ...] = option(
         (), help="Text files to learn from: a comma-separated list of paths and globs."

@@ -32,13 +32,6 @@ SETTINGS_FILES = (
     companion_files.CONFIG_FILE,
     companion_files.VOCAB_FILE,
 )
-# Values of a model's configuration that do not change what trained weights compute.
-_FREE_VALUES = (
-    "attention_probs_dropout_prob",
-    "hidden_dropout_prob",
-    "initializer_range",
-    "position_initializer",
-)
 
 
 @contextlib.contextmanager
@@ -231,7 +224,7 @@ class RunFolder:
         recorded_config = type(config).from_dict(recorded)
         differing = run_settings.differing(recorded_config.to_dict(), config.to_dict())
         for name, (before, now) in differing.items():
-            if name not in _FREE_VALUES:
+            if name not in config.FREE_VALUES:
                 raise ValueError(
                     f"{self.path} contains a run of a different model: {name} is "
                     f"{before} there, {now} now. Pass the model of that run "

@@ -26,10 +26,20 @@ def test_everything_comes_from_the_checkpoint(released_folder):
     assert start.source.format == "bert"
 
 
-def test_what_is_given_comes_first(released_folder, other_files):
+def test_what_is_given_comes_first(released_folder, other_files, caplog):
     start = starting_point.find(released_folder, **other_files, do_lower_case=True)
     assert start.config.hidden_act == "relu"
     assert start.vocabulary.tokens[1] == "other"
+    assert "c.json has hidden_act relu instead of gelu, with which" in caplog.text
+
+
+def test_another_dropout_is_no_contradiction(released_folder, tmp_path, caplog):
+    settings = json.loads((released_folder / "bert_config.json").read_text())
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps(settings | {"hidden_dropout_prob": 0.4}))
+    start = starting_point.find(released_folder, bert_config_file=path)
+    assert start.config.hidden_dropout_prob == 0.4
+    assert caplog.text == ""
 
 
 def test_without_a_checkpoint_files_are_enough(other_files):

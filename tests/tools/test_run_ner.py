@@ -145,7 +145,6 @@ def test_what_does_not_fit_ends_in_one_line_and_exit_code_1(tag, changes, messag
     [
         ({"do_train": None}, "Nothing to do"),
         ({"data_dir": None}, "--data_dir is required"),
-        ({"predict_file": "x.txt"}, "--predict_file requires --do_predict"),
         ({"labels": "O,B", "label_list": "x"}, "one of --labels and --label_list"),
         ({"feature_based": "middle"}, "--feature_based"),
         ({"true_case": "true"}, "use it with --do_lower_case=False"),

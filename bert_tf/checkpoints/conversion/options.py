@@ -1,7 +1,6 @@
 """Options of convert_checkpoint."""
 
 import dataclasses
-from typing import ClassVar
 
 from bert_tf import options as options_module
 from bert_tf.options import option
@@ -28,8 +27,6 @@ class ConvertCheckpointOptions(options_module.Options):
     random word pieces the outputs must be the same. If they are not, nothing is left
     at the target.
     """
-
-    after_interrupt: ClassVar[str] = "Nothing was written; run the same command again."
 
     source: str = option(
         help="Checkpoint to convert: a release checkpoint (prefix or folder), the "

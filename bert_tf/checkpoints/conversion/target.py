@@ -8,16 +8,14 @@ are removed by the next conversion to the same target.
 import contextlib
 import dataclasses
 import os
-import re
 import shutil
 import tempfile
-import uuid
 from collections.abc import Iterator
 
 from bert_tf import files
 
-_PARTIAL = ".partial"
-_REPLACED = ".replaced.partial"
+# Ends the name of the earlier folder while the new one takes its place.
+_REPLACED = ".replaced"
 _CHECKPOINT_SUFFIX = ".ckpt"
 _KERAS_SUFFIXES = (".keras", ".weights.h5")
 
@@ -110,7 +108,7 @@ def complete_or_absent(target: Target) -> Iterator[str]:
             _copy(folder, target)
         return
     path = _own_path(target)
-    folder = _sibling_path(path, _PARTIAL)
+    folder = files.temporary_path(path)
     try:
         files.make_folders(folder)
         yield folder
@@ -146,24 +144,19 @@ def _own_path(target: Target) -> str:
     return os.path.abspath(target.path)
 
 
-def _sibling_path(path: str, ending: str) -> str:
-    parent, name = os.path.split(path)
-    return os.path.join(parent, f".{name}.{uuid.uuid4().hex}{ending}")
-
-
 def _remove_leftovers(path: str) -> None:
     """Removes what killed conversions to the same target left behind."""
     parent, name = os.path.split(path)
-    ending = f"({re.escape(_PARTIAL)}|{re.escape(_REPLACED)})"
-    leftover = re.compile(rf"\.{re.escape(name)}\.[0-9a-f]{{32}}{ending}")
     for found in files.list_folder(parent) if files.is_folder(parent) else ():
-        if not leftover.fullmatch(found):
+        leftover = os.path.join(parent, found)
+        final_name = files.final_name(found)
+        if found == final_name or final_name not in (name, name + _REPLACED):
             continue
-        if found.endswith(_REPLACED) and not os.path.exists(path):
+        if final_name != name and not os.path.exists(path):
             # Killed after moving the old folder away and before placing the new one.
-            os.rename(os.path.join(parent, found), path)
+            os.rename(leftover, path)
         else:
-            shutil.rmtree(os.path.join(parent, found), ignore_errors=True)
+            shutil.rmtree(leftover, ignore_errors=True)
 
 
 def _place_folder(folder: str, path: str, target: Target) -> None:
@@ -178,7 +171,7 @@ def _place_folder(folder: str, path: str, target: Target) -> None:
             f"{target.path} contains {foreign[0]}, which the new checkpoint lacks; "
             "remove the folder yourself, or choose another --target."
         )
-    replaced = _sibling_path(path, _REPLACED)
+    replaced = files.temporary_path(path + _REPLACED)
     files.rename(path, replaced)
     try:
         files.rename(folder, path)

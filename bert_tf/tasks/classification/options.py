@@ -26,14 +26,14 @@ class RunClassifierOptions(data_options.DataOptions):
     # paper), and the position embeddings of the released models end at 512. Texts are
     # truncated to one fixed length, because a TPU needs static shapes.
     max_seq_length: int = option(
-        128,
+        options_module.implicit(128),
         minimum=3,
         help="Maximum number of word pieces per example, including [CLS] and [SEP]. "
         "Longer texts are truncated, or divided into windows (see doc_stride).",
         group="model",
     )
     doc_stride: int = option(
-        0,
+        options_module.implicit(0),
         minimum=0,
         help="Read long texts in windows that start this many word pieces apart, and "
         "average their logits. 0: truncate long texts.",

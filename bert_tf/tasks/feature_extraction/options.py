@@ -1,7 +1,6 @@
 """Options of extract_features."""
 
 import dataclasses
-from typing import ClassVar
 
 from bert_tf import options as options_module
 from bert_tf.options import option
@@ -129,8 +128,6 @@ class ExtractFeaturesOptions(ExtractionOptions):
 
     The input has one text per line, or two with ` ||| ` between them.
     """
-
-    after_interrupt: ClassVar[str] = "Nothing was written; run the same command again."
 
     input_file: str = option(
         help="Text file with one text, or one pair `A ||| B`, per line."

@@ -83,7 +83,7 @@ class RunSwagOptions(fine_tuning_options.TaskOptions):
         group="model",
     )
     max_seq_length: int = option(
-        128,
+        options_module.implicit(128),
         minimum=3,
         help="Maximum number of word pieces per sequence: a start and an ending with "
         "[CLS] and two [SEP]. Longer sequences are truncated.",

@@ -51,20 +51,20 @@ class RunSquadOptions(fine_tuning_options.TaskOptions):
         group="model",
     )
     max_seq_length: int = option(
-        384,
+        options_module.implicit(384),
         minimum=5,
         help="Maximum number of word pieces per window, including [CLS] and two [SEP]. "
         "A longer context is divided into several windows.",
         group="model",
     )
     doc_stride: int = option(
-        128,
+        options_module.implicit(128),
         minimum=1,
         help="Distance between the starts of two consecutive windows, in word pieces.",
         group="model",
     )
     max_query_length: int = option(
-        64,
+        options_module.implicit(64),
         minimum=1,
         help="Maximum number of word pieces of a question. Longer questions are "
         "truncated.",

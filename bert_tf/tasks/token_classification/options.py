@@ -73,7 +73,7 @@ class RunNerOptions(fine_tuning_options.TaskOptions):
         group="model",
     )
     max_seq_length: int = option(
-        128,
+        options_module.implicit(128),
         minimum=3,
         help="Maximum number of word pieces per sequence, including [CLS] and [SEP]. "
         "Longer sentences are divided into windows.",
@@ -151,8 +151,6 @@ class RunNerOptions(fine_tuning_options.TaskOptions):
                 "--data_dir is required (a folder with train.txt, dev.txt and "
                 "test.txt), except for --do_predict with --predict_file."
             )
-        if self.predict_file and not self.do_predict:
-            raise options_module.OptionError("--predict_file requires --do_predict.")
         if self.labels and self.label_list:
             raise options_module.OptionError(
                 "Use only one of --labels and --label_list."

@@ -696,7 +696,7 @@ def test_a_target_that_was_being_replaced_when_killed_comes_back(
 ):
     target = tmp_path / "new"
     conversion_workflow.convert(options(released_folder, target))
-    target.rename(tmp_path / f".new.{'0' * 32}.replaced.partial")
+    target.rename(tmp_path / f".new.replaced.{'0' * 32}.partial")
     with pytest.raises(ValueError, match="already exists"):
         conversion_workflow.convert(options(released_folder, target))
     assert names_in(target) == RELEASED

@@ -454,6 +454,8 @@ def test_a_run_of_another_task_is_not_continued(
     [
         ({"max_seq_length": 32}, "--max_seq_length=32, but .* trained with 24; omit"),
         ({"do_lower_case": False}, "--do_lower_case=False, but .* trained with True"),
+        # The default, if it is given.
+        ({"max_seq_length": 128}, "--max_seq_length=128, but .* trained with 24; omit"),
         ({"doc_stride": 8}, "--doc_stride=8, but the model in .* trained with 0"),
         ({"bilstm_on_top": True}, "--bilstm_on_top=True, but .* trained with False"),
     ],

@@ -360,6 +360,8 @@ def test_a_run_of_another_task_is_not_continued(
     "values, message",
     [
         ({"max_seq_length": 32}, "--max_seq_length=32, but .* trained with 24; omit"),
+        # The default, if it is given.
+        ({"max_seq_length": 128}, "--max_seq_length=128, but .* trained with 24; omit"),
         ({"do_lower_case": False}, "--do_lower_case=False, but .* trained with True"),
     ],
 )

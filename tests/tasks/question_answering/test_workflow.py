@@ -505,6 +505,8 @@ def test_a_fine_tuned_checkpoint_answers_in_a_new_folder(
 @pytest.mark.parametrize(
     "values, message",
     [
+        # The default, if it is given.
+        ({"doc_stride": 128}, "--doc_stride=128, but the model in .* trained with 16"),
         ({"doc_stride": 9}, "--doc_stride=9, but the model in .* was trained with 16"),
         (
             {"version_2_with_negative": True},

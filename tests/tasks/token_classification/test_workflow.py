@@ -447,6 +447,8 @@ def test_a_run_of_another_task_is_not_continued(
     "values, message",
     [
         ({"max_seq_length": 24}, "--max_seq_length=24, but .* trained with 32; omit"),
+        # The default, if it is given.
+        ({"max_seq_length": 128}, "--max_seq_length=128, but .* trained with 32; omit"),
         ({"doc_stride": 8}, "--doc_stride=8, but the model in .* trained with 16"),
         ({"do_lower_case": False}, "--do_lower_case=False, but .* trained with True"),
         ({"document_context": True}, "--document_context=True, but .* with False"),
