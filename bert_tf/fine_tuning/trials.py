@@ -25,6 +25,7 @@ import numpy as np
 from bert_tf import files
 from bert_tf import json_values
 from bert_tf.fine_tuning import model_card
+from bert_tf.fine_tuning import trial_inputs
 from bert_tf.fine_tuning import trial_options
 from bert_tf.training import result_files
 from bert_tf.training import run_folder
@@ -42,6 +43,7 @@ _WEIGHTS = "model.ckpt-"
 # See `json_values.unexpected`.
 _RECORD_SHAPE = {
     "settings": result_files.FLAGS_SHAPE,
+    "inputs?": {str: str},
     "results": {str: int | float | None},
 }
 # Results that are not scores.
@@ -89,10 +91,11 @@ def run(
     results: dict[str, Mapping[str, float]] = {}
     known: dict[result_files.DataSet, result_files.DataSet] = {}
     for number, trial in enumerate(trials, start=1):
-        found = _finished(trial)
+        inputs = trial_inputs.checksums(trial.options, known)
+        found = _finished(trial, inputs)
         state = "is finished" if found else "starts"
         logger.info("Run %d of %d (%s) %s.", number, len(trials), trial.name, state)
-        results[trial.name] = found or _run(trial, run_one)
+        results[trial.name] = found or _run(trial, run_one, inputs)
         _check_same_scores(trial, results)
         # Also after a run, because a file may have changed since the run before it.
         _check_data(trial, data_sets(trial.options), known)
@@ -100,7 +103,11 @@ def run(
         _drop_other_weights(best, options.output_dir, results)
         _write_table(options, trials, results)
     [best] = [trial for trial in trials if trial.name == best]
-    _keep(options.output_dir, best, run_one, more_results or {})
+
+    def train_again():
+        _run(best, run_one, trial_inputs.checksums(best.options, known))
+
+    _keep(options.output_dir, best, train_again, more_results or {})
     siblings = [t for t in trials if _settings(t) == _settings(best)]
     spread = _spread([results[trial.name] for trial in siblings])
     model_card.rewrite_scores(run_folder.RunFolder(options.output_dir), spread)
@@ -118,26 +125,43 @@ def _check_no_single_run(output_dir):
         )
 
 
-def _run(trial, run_one):
+def _run(trial, run_one, inputs):
     with run_folder.locked(trial.options):
         found = dict(run_one(trial.options))
     gc.collect()  # Frees the model and its optimizer before the next run starts.
-    record = {"settings": _effective(trial.options), "results": found}
+    record = {
+        "settings": _effective(trial.options),
+        "inputs": inputs,
+        "results": found,
+    }
     _write_json(os.path.join(trial.options.output_dir, RECORD_FILE), record)
     return found
 
 
-def _finished(trial):
-    """Returns the results of a finished trial, or None."""
+def _finished(trial, inputs):
+    """Returns the results of a finished trial, or None.
+
+    Args:
+        trial: any trial.
+        inputs: returned by `trial_inputs.checksums`.
+    """
     record = _read(os.path.join(trial.options.output_dir, RECORD_FILE), _RECORD_SHAPE)
     if record is None:
         return None
-    found = run_settings.differences(record["settings"], trial.options)
+    found = run_settings.changed_flags(record["settings"], trial.options)
     for name, (before, now) in found.items():
         if name not in _WITHOUT_EFFECT:
             raise ValueError(
                 f"{trial.options.output_dir} contains a finished run with {name} "
                 f"{before!r}, but this one has {now!r}; choose another --output_dir."
+            )
+    recorded = record.get("inputs", {})  # Earlier versions did not record them.
+    for name in sorted(recorded.keys() & inputs.keys()):
+        if recorded[name] != inputs[name]:
+            raise ValueError(
+                f"{trial.options.output_dir} contains a finished run with another "
+                f"{name} of this name: the content of {getattr(trial.options, name)} "
+                "differs; choose another --output_dir."
             )
     return {name: json_values.nan_if_null(v) for name, v in record["results"].items()}
 
@@ -170,7 +194,7 @@ def _check_data(trial, data_sets, known):
     ):
         data_set = data_sets.get(part)
         data_set = known.setdefault(data_set, data_set)
-        found = run_settings.differing_data(recorded, data_set)
+        found = run_settings.changed_data(recorded, data_set)
         for before, now in found.values():
             raise ValueError(
                 f"{folder} contains a finished run with {kind} {before!r}, but this "
@@ -214,7 +238,7 @@ def _remove_weights(folder):
             files.remove(os.path.join(folder, name))
 
 
-def _keep(output_dir, best, run_one, more_results):
+def _keep(output_dir, best, train_again, more_results):
     """Copies the files of the best trial to the output_dir, its weights last."""
     kept_path = os.path.join(output_dir, trial_options.FOLDER, KEPT_FILE)
     kept = _read(kept_path, {"kept": str | None})
@@ -224,7 +248,7 @@ def _keep(output_dir, best, run_one, more_results):
     if not files.exists(os.path.join(folder, _CHECKPOINT)):
         # Its weights were removed when another run was better by another metric.
         logger.info("Training run %s again to restore its weights.", best.name)
-        _run(best, run_one)
+        train_again()
     # Marks the output_dir as that of a search, also if the process is killed now.
     _write_json(kept_path, {"kept": None})
     for place in (output_dir, os.path.join(output_dir, "best")):

@@ -111,7 +111,7 @@ class RunFolder:
             return
         run = self._read_run() if step else {}
         earlier = run.get("earlier", [])
-        found = run_settings.differences(run.get("flags", {}), options)
+        found = run_settings.changed_flags(run.get("flags", {}), options)
         if found:
             before = {name: pair[0] for name, pair in found.items()}
             earlier = [*earlier, {"until_step": step, "flags": before}]
@@ -177,18 +177,18 @@ class RunFolder:
         """
         changed = self.check_same_model(config)
         run = self._read_run()
-        found = run_settings.differences(run.get("flags", {}), options)
+        found = run_settings.changed_flags(run.get("flags", {}), options)
         recorded_data = run.get("training_data")
-        data = run_settings.differing_data(recorded_data, training_data)
+        data = run_settings.changed_data(recorded_data, training_data)
         if not has_steps_left or (step and run.get("finished_step") == step):
-            contradictory = data | run_settings.contradictions(
+            refused = data | run_settings.refused_changes(
                 found,
                 options,
                 has_data=recorded_data is not None,
                 has_steps_left=has_steps_left,
             )
-            if changed or contradictory:
-                run_settings.refuse(self.path, step, changed | contradictory)
+            if changed or refused:
+                run_settings.refuse(self.path, step, changed | refused)
         elif data and not (training_data and training_data.by_size):
             run_settings.refuse_data(self.path, data)
         if has_steps_left:
@@ -222,15 +222,17 @@ class RunFolder:
         if recorded is None:
             return {}
         recorded_config = type(config).from_dict(recorded)
-        differing = run_settings.differing(recorded_config.to_dict(), config.to_dict())
-        for name, (before, now) in differing.items():
+        changed = run_settings.changed_values(
+            recorded_config.to_dict(), config.to_dict()
+        )
+        for name, (before, now) in changed.items():
             if name not in config.FREE_VALUES:
                 raise ValueError(
                     f"{self.path} contains a run of a different model: {name} is "
                     f"{before} there, {now} now. Pass the model of that run "
                     "(--bert_config_file and other flags), or another --output_dir."
                 )
-        return differing
+        return changed
 
     def check_same_vocabulary(self, fingerprint: str | None) -> None:
         """Checks that a vocabulary is that of the run in the folder, if both are known.

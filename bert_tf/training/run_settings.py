@@ -86,7 +86,7 @@ _NAMES_OF_TRAINING_DATA = ("data_dir", "input_file", "train_file")
 _PATHS = ("ensemble", "init_checkpoint", "label_list", "retrieve_with", "teacher")
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
-Differences = dict[str, tuple[Any, Any]]
+Changes = dict[str, tuple[Any, Any]]
 
 
 def flags_of(options: options_module.Options) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def short_name(path: str) -> str:
     return name
 
 
-def differences(recorded: Mapping[str, Any], options: Any) -> Differences:
+def changed_flags(recorded: Mapping[str, Any], options: Any) -> Changes:
     """Returns {flag: (recorded, now)} of the flags that change what a run computes.
 
     Args:
@@ -133,25 +133,25 @@ def differences(recorded: Mapping[str, Any], options: Any) -> Differences:
     if not recorded:
         return {}
     before = _defaults(options) | without_folders(recorded)
-    return differing(before, flags_of(options), ignored=WITHOUT_EFFECT)
+    return changed_values(before, flags_of(options), ignored=WITHOUT_EFFECT)
 
 
-def differing(
+def changed_values(
     before: Mapping[str, Any], after: Mapping[str, Any], ignored: Collection[str] = ()
-) -> Differences:
+) -> Changes:
     """Returns {name: (before, after)} of the values in which two dicts differ."""
     names = sorted((before.keys() | after.keys()) - set(ignored))
     pairs = {name: (before.get(name), after.get(name)) for name in names}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
-def contradictions(
-    found: Differences, options: Any, *, has_data: bool, has_steps_left: bool
-) -> Differences:
-    """Returns the differences that would give weights other than a finished run's.
+def refused_changes(
+    found: Changes, options: Any, *, has_data: bool, has_steps_left: bool
+) -> Changes:
+    """Returns the changes that would give weights other than a finished run's.
 
     Args:
-        found: returned by `differences`.
+        found: returned by `changed_flags`.
         options: of the command.
         has_data: whether run.json records the training data, which is compared then.
         has_steps_left: whether the command has steps to train. It may then ask for a
@@ -171,7 +171,7 @@ def contradictions(
     }
 
 
-def refuse(run_dir: str, step: int, found: Differences) -> None:
+def refuse(run_dir: str, step: int, found: Changes) -> None:
     """Raises a ValueError: a finished run was called with different settings."""
     before = ", ".join(f"{name} {_shown(pair[0])}" for name, pair in found.items())
     now = ", ".join(f"{name} {_shown(pair[1])}" for name, pair in found.items())
@@ -182,7 +182,7 @@ def refuse(run_dir: str, step: int, found: Differences) -> None:
     )
 
 
-def refuse_data(run_dir: str, found: Differences) -> None:
+def refuse_data(run_dir: str, found: Changes) -> None:
     """Raises a ValueError about a run that is resumed with other training data."""
     [(before, now)] = found.values()
     raise ValueError(
@@ -191,9 +191,9 @@ def refuse_data(run_dir: str, found: Differences) -> None:
     )
 
 
-def differing_data(
+def changed_data(
     recorded: Mapping[str, Any] | None, data_set: result_files.DataSet | None
-) -> Differences:
+) -> Changes:
     """Returns {"training data": (recorded, now)} if they differ.
 
     Args:
@@ -217,12 +217,12 @@ def differing_data(
     return {"training data": (name_before, name_now)}
 
 
-def check_best(run_dir: str, found: Differences, options: Any) -> None:
+def check_best(run_dir: str, found: Changes, options: Any) -> None:
     """Raises a ValueError if another score would select best/ than before.
 
     Args:
         run_dir: folder of the run.
-        found: returned by `differences`.
+        found: returned by `changed_flags`.
         options: of the command that resumes the run.
     """
     is_selected = files.exists(os.path.join(run_dir, saving.BEST_FOLDER))

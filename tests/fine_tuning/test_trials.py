@@ -242,6 +242,40 @@ def test_scores_that_are_not_numbers_are_null_in_the_records(create):
     assert len(runner.done) == 2
 
 
+@pytest.mark.parametrize(
+    "option, place, changed",
+    [
+        ("vocab_file", "vocab.txt", "vocab.txt"),
+        ("init_checkpoint", "m/bert_model.ckpt", "m/bert_model.ckpt.index"),
+        ("init_checkpoint", "folder", "folder/model.safetensors"),
+    ],
+)
+def test_other_files_of_the_same_names_are_not_taken(
+    create, tmp_path, option, place, changed
+):
+    """The folders a/ and b/ have the same names, and at first the same content."""
+    runner = Runner(lambda options: 0.5)
+    for name in ("a", "b"):
+        path = tmp_path / name / changed
+        path.parent.mkdir(parents=True)
+        path.write_text("weights")
+    output = {"output_dir": str(tmp_path / "run"), "num_restarts": 2}
+    search(create(**output, **{option: str(tmp_path / "a" / place)}), runner)
+    other = create(**output, **{option: str(tmp_path / "b" / place)})
+    search(other, runner)
+    assert len(runner.done) == 2
+    (tmp_path / "b" / changed).write_text("other weights")
+    with pytest.raises(ValueError, match=f"another {option} of this name: the content"):
+        search(other, runner)
+
+
+def test_the_name_of_a_released_model_needs_no_file(create):
+    runner = Runner(lambda options: 0.5)
+    options = create(num_restarts=2, init_checkpoint="bert-base-uncased")
+    assert search(options, runner) == search(options, runner)
+    assert len(runner.done) == 2
+
+
 class DataRunner(Runner):
     """Records what the run was trained and evaluated on, like a training."""
 

@@ -145,7 +145,7 @@ def test_addresses_of_machines_are_not_recorded(options):
     assert "internal" not in json.dumps(card_text.settings(options))
     recorded = {"worker_hosts": ["old:1", "b:1"], "device": "multi_worker"}
     recorded = run_settings.flags_of(options) | recorded  # Of an earlier version.
-    assert run_settings.differences(recorded, options) == {}
+    assert run_settings.changed_flags(recorded, options) == {}
 
 
 @pytest.mark.parametrize("has_steps_left", [False, True])
@@ -164,18 +164,18 @@ def test_the_files_of_all_stages_of_a_training_are_compared(tmp_path):
         *earlier, last = [result_files.of_file(str(tmp_path / name)) for name in names]
         return dataclasses.replace(last, earlier_stages=tuple(earlier))
 
-    def differing(recorded, *names):
-        found = run_settings.differing_data(recorded, training_data(*names))
+    def changed_names(recorded, *names):
+        found = run_settings.changed_data(recorded, training_data(*names))
         return found.get("training data")
 
     recorded = json.loads(json.dumps(result_files.entry(training_data("a", "c"))))
-    assert differing(recorded, "a", "c") is None
-    assert differing(recorded, "b", "c") == ("a,c", "b,c")
-    assert differing(recorded, "c") == ("a,c", "c")
+    assert changed_names(recorded, "a", "c") is None
+    assert changed_names(recorded, "b", "c") == ("a,c", "b,c")
+    assert changed_names(recorded, "c") == ("a,c", "c")
     # Earlier versions recorded the last file only.
     del recorded["earlier_stages"]
-    assert differing(recorded, "b", "c") is None
-    assert differing(recorded, "c", "a") == ("c", "a")
+    assert changed_names(recorded, "b", "c") is None
+    assert changed_names(recorded, "c", "a") == ("c", "a")
 
 
 @pytest.mark.parametrize(
