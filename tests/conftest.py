@@ -30,6 +30,23 @@ class ToolResult:
     stderr: str
 
 
+# A tool that sends itself a signal when it has logged a step.
+SELF_SIGNALLING = """
+import os, runpy
+from bert_tf.training import run_folder
+
+log = run_folder.RunFolder.log
+
+def log_and_signal(folder, step, *values, **named):
+    log(folder, step, *values, **named)
+    if step >= {step}:
+        os.kill(os.getpid(), {number})
+
+run_folder.RunFolder.log = log_and_signal
+runpy.run_path({path!r}, run_name="__main__")
+"""
+
+
 def pytest_addoption(parser):
     parser.addoption("--run-slow", action="store_true", help="run slow tests too")
 
@@ -136,6 +153,20 @@ def run_tool_process():
 def options_of_tool():
     """Returns the options record of a tool: options_of_tool("run_classifier")."""
     return _options_of_tool
+
+
+@pytest.fixture(scope="session")
+def self_signalling():
+    """Returns a program that runs a tool and sends itself a signal at a logged step.
+
+    A signal from outside may come too late on a busy machine.
+    """
+
+    def program(tool, step, number):
+        path = str(ROOT / "tools" / f"{tool}.py")
+        return SELF_SIGNALLING.format(step=step, number=int(number), path=path)
+
+    return program
 
 
 def _options_of_tool(tool):

@@ -1,6 +1,5 @@
 """Of two processes that would write the same output, the second stops."""
 
-import logging
 import os
 import signal
 import subprocess
@@ -86,13 +85,19 @@ def test_a_killed_process_keeps_no_lock_and_its_leftovers_are_removed(
     assert os.listdir(folder) == ["kept"]
 
 
-def test_a_process_can_wait_for_another(hold, tmp_path, caplog):
+def test_a_process_can_wait_for_another(hold, tmp_path, monkeypatch):
     process = hold("output_file", tmp_path / "out")
-    threading.Timer(0.3, process.stdin.close).start()
-    with caplog.at_level(logging.INFO):
-        with locks.output_file(tmp_path / "out", waits=True):
-            assert process.wait() == 0
-    assert f"Waiting for process {process.pid} on " in caplog.text
+    logged = []
+
+    def end_the_other(text, *values):
+        logged.append(text % values)
+        process.stdin.close()
+
+    monkeypatch.setattr(locks.logger, "info", end_the_other)
+    with locks.output_file(tmp_path / "out", waits=True):
+        assert process.wait() == 0
+    [line] = logged
+    assert line.startswith(f"Waiting for process {process.pid} on ")
 
 
 def test_many_that_want_a_lock_at_once_get_it_one_by_one(tmp_path):

@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -76,12 +75,17 @@ def start(root, flags, environment=None, tool="run_pretraining", program=None):
     )
 
 
-def start_by_flags(root, flags, tool="run_pretraining"):
+def start_by_flags(root, flags, tool="run_pretraining", programs=(None, None)):
     hosts = ",".join(two_addresses())
     of_worker = ["--device=multi_worker", f"--worker_hosts={hosts}"]
     return [
-        start(root, [*flags, *of_worker, f"--worker_index={index}"], tool=tool)
-        for index in range(2)
+        start(
+            root,
+            [*flags, *of_worker, f"--worker_index={index}"],
+            tool=tool,
+            program=program,
+        )
+        for index, program in enumerate(programs)
     ]
 
 
@@ -110,14 +114,6 @@ def scores(output_dir):
     lines = (output_dir / "eval_results.txt").read_text().splitlines()
     pairs = [line.split(" = ") for line in lines]
     return {name: float(value) for name, value in pairs}
-
-
-def wait_until(is_time, *processes):
-    deadline = time.monotonic() + 250
-    while not is_time():
-        assert all(process.poll() is None for process in processes)
-        assert time.monotonic() < deadline, "The run did not get that far."
-        time.sleep(0.01)
 
 
 def outputs_of(processes):
@@ -152,21 +148,21 @@ def assert_same_weights(run, reference):
 
 
 def test_two_workers_go_the_way_of_one_device_even_when_one_is_killed(
-    flags, tmp_path, project_root, run_tool
+    flags, tmp_path, project_root, run_tool, self_signalling
 ):
     reference, run = tmp_path / "one", tmp_path / "two"
     done = run_tool("run_pretraining", *flags(reference))
     assert done.exit_code == 0, done.stderr
     # One device takes the first steps, then the run moves to two workers.
-    first = start(project_root, flags(run, save_checkpoints_steps=1))
-    wait_until(lambda: len(metrics(run)) >= 8 or first.poll() is not None)
-    first.send_signal(signal.SIGTERM)
+    terminated = self_signalling("run_pretraining", 8, signal.SIGTERM)
+    first = start(
+        project_root, flags(run, save_checkpoints_steps=1), program=terminated
+    )
     outputs_of([first])
     assert 8 <= len(metrics(run)) < NUM_TRAIN_STEPS
 
-    chief, other = start_by_flags(project_root, flags(run))
-    wait_until(lambda: len(metrics(run)) >= 25, chief, other)
-    other.send_signal(signal.SIGKILL)
+    killed = self_signalling("run_pretraining", 25, signal.SIGKILL)
+    chief, other = start_by_flags(project_root, flags(run), programs=(None, killed))
     (_, stderr), _ = outputs_of([chief, other])
     assert chief.returncode == 1
     assert stderr.strip().splitlines()[-1] == (

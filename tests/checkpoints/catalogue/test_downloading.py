@@ -18,7 +18,6 @@ FROM_THE_START = None
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch):
     monkeypatch.setattr(downloading, "BACK_OFF_S", (0.0, 0.0, 0.0))
-    monkeypatch.setattr(downloading, "TIMEOUT_S", 0.5)
 
 
 @pytest.fixture
@@ -52,7 +51,6 @@ def starts_asked_for(server):
         # It may break any number of times as long as some bytes arrive.
         ([http.cut_after(1)] * 9, [None, *range(1, 10)]),
         ([http.hang_up], [None, None]),
-        ([http.stall_after(1000, seconds=3)], [None, 1000]),
         # The server does not support ranges: start again.
         ([http.cut_after(1000), http.without_range], [None, 1000]),
         # It answers with the wrong part, or with that of another file.
@@ -85,7 +83,6 @@ def test_the_file_arrives_whole(server, tmp_path, script, starts):
         ([http.status(403)], 1, "^the server answered 403 Forbidden$"),
         ([http.status(500)] * 9, 4, "^the server answered 500 Internal Server Error$"),
         ([http.hang_up] * 9, 4, "^the connection broke"),
-        ([http.stall_after(0, seconds=2)] * 9, 4, r"^nothing was received for 0\.5 s$"),
         ([http.cut_after(0)] * 9, 4, "^the connection ended after 0 of 300000 bytes$"),
         ([http.redirect("/a")] * 99, 5, "infinite loop$"),
         ([http.redirect("file:///etc/passwd")], 1, "not allowed$"),
@@ -108,6 +105,21 @@ def test_what_cannot_be_had_is_given_up_with_a_reason(
     assert "\n" not in str(caught.value)
     assert len(server.asked) == num_asked
     assert not (tmp_path / "model.zip").exists()
+
+
+def test_a_download_that_stalls_is_continued(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(downloading, "TIMEOUT_S", 2.0)
+    server.script = [http.stall_after(1000, seconds=6)]
+    assert download(server, tmp_path) == CONTENT
+    assert starts_asked_for(server) == [None, 1000]
+
+
+def test_a_server_that_never_sends_anything_is_given_up(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(downloading, "TIMEOUT_S", 0.5)
+    server.script = [http.stall_after(0, seconds=2)] * 9
+    with pytest.raises(OSError, match=r"^nothing was received for 0\.5 s$"):
+        download(server, tmp_path)
+    assert len(server.asked) == 4
 
 
 def test_a_stream_without_length_ends_at_the_most_that_is_expected(server, tmp_path):

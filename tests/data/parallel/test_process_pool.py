@@ -19,7 +19,7 @@ def write(task, on_bytes):
     with files.complete_or_absent(path) as file:
         file.write(text)
         if text == "slow":
-            time.sleep(60)
+            time.sleep(600)
     on_bytes(10)
 
 
@@ -68,5 +68,5 @@ def test_an_interrupted_run_ends_soon_and_leaves_no_half_files(tmp_path):
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         _run(tmp_path, ["slow"] * 4, 2, lambda *now, unit: None)
-    assert time.monotonic() - start < 50
+    assert time.monotonic() - start < 500
     assert list(tmp_path.iterdir()) == []
