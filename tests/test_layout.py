@@ -51,6 +51,7 @@ MAY_IMPORT = {
     "command_line": {"help_text", "startup_lines", "terminal"},
     "__main__": {"command_line", "help_text", "subcommands"},
     **LIBRARY,
+    "preprocessing": {"tokenization", "data", "modeling", "checkpoints"},
     "pretraining_data": {"tokenization", "data"},
     "pretraining": {*LIBRARY, "pretraining_data"},
     "fine_tuning": set(LIBRARY),

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf import files
+from bert_tf.checkpoints import text_encoding
 from bert_tf.modeling import config as config_module
+from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 CONFIG_FILE = "bert_config.json"
@@ -50,6 +52,25 @@ def read_vocabulary(folder: str) -> vocabulary_module.Vocabulary | None:
             "Restore the file."
         )
     return vocabulary
+
+
+def read_text(folder: str) -> text_encoding.TextEncoding:
+    """Returns how a folder's vocab.txt and task.json say that text becomes ids.
+
+    The name of a released folder, such as uncased_L-12_H-768_A-12, shows the casing.
+
+    Raises:
+        ValueError: a file is damaged.
+    """
+    task = read_task(folder)
+    casing = task.get("do_lower_case")
+    if casing is None:
+        casing = full.is_lower_cased(os.path.basename(os.path.abspath(folder)))
+    return text_encoding.TextEncoding.from_dict(
+        {**task, "do_lower_case": casing},
+        path=os.path.join(folder, TASK_FILE),
+        vocabulary=read_vocabulary(folder),
+    )
 
 
 def with_fingerprint(

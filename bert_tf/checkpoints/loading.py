@@ -144,7 +144,11 @@ def load_model(
         OSError, ValueError, ImportError: as `load_checkpoint`; or the configuration or
             a weight is missing.
     """
-    source = formats.open_source(path, progress=progress)
+    return model_of(formats.open_source(path, progress=progress), **kwargs)
+
+
+def model_of(source: source_module.Source, **kwargs: Any) -> Any:
+    """Returns the model of an opened checkpoint, with its weights; see `load_model`."""
     model = create_model(source, **kwargs)
     report = load_source(model, source)
     source.check_complete(report.missing)

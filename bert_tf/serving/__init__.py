@@ -6,7 +6,7 @@ queries a SavedModel on disk or on a server through a `client`.
 A SavedModel takes text and returns answers, so all processing around the model is
 reimplemented with TensorFlow ops. Each task has a module with its functions:
 `class_signatures`, `span_signatures`, `tag_signatures`, `choice_signatures` and
-`vector_signatures`. They use `signatures` (the base class), `graph_packing` (ids to
-rows), `word_splitting`, `span_windows`, `span_alignment`, `tag_windows` and
-`graph_true_casing`.
+`vector_signatures`. They use `signatures` (the base class), `word_splitting`,
+`span_windows`, `span_alignment`, `tag_windows` and `graph_true_casing`, and
+`data.graph_packing` (ids to rows).
 """

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.serving import graph_packing
+from bert_tf.data import graph_packing
 from bert_tf.serving import signatures
 
 # The score of a missing ending; its probability is 0.
@@ -52,7 +52,7 @@ class ChoiceSignatures(signatures.TaskSignatures):
             cls_id=vocabulary.cls_id,
             sep_id=vocabulary.sep_id,
         )
-        scores = graph_packing.in_parts(
+        scores = signatures.in_parts(
             lambda part: self.outputs(part)["scores"], features, rank=1
         )
         scores = tf.reshape(scores, tf.shape(endings))

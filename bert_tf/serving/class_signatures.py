@@ -7,8 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from bert_tf.data import graph_packing
 from bert_tf.modeling import output_activation
-from bert_tf.serving import graph_packing
 from bert_tf.serving import signatures
 from bert_tf.tasks.classification import label_kinds
 from bert_tf.tasks.classification import predictions as classification_predictions
@@ -77,7 +77,7 @@ class ClassSignatures(signatures.TaskSignatures):
         features, number = graph_packing.pack_windows(
             ids_a, ids_b, doc_stride=task.doc_stride, **known
         )
-        logits = graph_packing.in_parts(
+        logits = signatures.in_parts(
             lambda part: self.outputs(part)["logits"], features, rank=2
         )
         mean = tf.math.segment_mean(tf.cast(logits, tf.float64), number)

@@ -11,6 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.modeling import input_names
 from bert_tf.tokenization import in_graph
 
@@ -84,3 +85,38 @@ def signature(
 def texts(*names: str) -> dict[str, tf.TensorSpec]:
     """Returns the specs of text inputs, string [B] each."""
     return {name: tf.TensorSpec([None], tf.string, name=name) for name in names}
+
+
+def in_parts(
+    function: Callable[[dict[str, tf.Tensor]], tf.Tensor],
+    features: dict[str, tf.Tensor],
+    *,
+    rank: int,
+) -> tf.Tensor:
+    """Applies a function to a limited number of rows at a time, to bound memory.
+
+    Args:
+        function: takes features of R rows and returns float32 [R, ...].
+        features: int32 [B, S]; B is at least 1.
+        rank: rank of the function's result.
+
+    Returns:
+        float32 [B, ...].
+    """
+    num_rows = tf.shape(features["input_ids"])[0]
+    num_parts = -(-num_rows // fine_tuning_predictor.ROWS_PER_CALL)
+    # Parts of equal height, so that the last one needs the fewest rows of padding.
+    height = -(-num_rows // tf.maximum(num_parts, 1))
+    padding = [[0, num_parts * height - num_rows], [0, 0]]
+    shape = [num_parts, height, tf.shape(features["input_ids"])[1]]
+    found = tf.map_fn(
+        function,
+        {
+            name: tf.reshape(tf.pad(column, padding), shape)
+            for name, column in features.items()
+        },
+        parallel_iterations=1,
+        fn_output_signature=tf.TensorSpec([None] * rank, tf.float32),
+    )
+    whole = tf.concat([[num_parts * height], tf.shape(found)[2:]], axis=0)
+    return tf.reshape(found, whole)[:num_rows]

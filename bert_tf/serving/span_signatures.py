@@ -7,7 +7,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.serving import graph_packing
 from bert_tf.serving import signatures
 from bert_tf.serving import span_alignment
 from bert_tf.serving import span_windows
@@ -98,7 +97,7 @@ class SpanSignatures(signatures.TaskSignatures):
             cls_id=vocabulary.cls_id,
             sep_id=vocabulary.sep_id,
         )
-        both = graph_packing.in_parts(
+        both = signatures.in_parts(
             lambda part: tf.stack([*self.outputs(part).values()], axis=-1),
             features,
             rank=3,

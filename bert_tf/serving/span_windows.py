@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
+from bert_tf.data import graph_packing
 from bert_tf.data import packing
 from bert_tf.modeling import numerics
-from bert_tf.serving import graph_packing
 from bert_tf.tasks.question_answering import (
     predictions as question_answering_predictions,
 )

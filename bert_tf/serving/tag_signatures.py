@@ -7,7 +7,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.serving import graph_packing
 from bert_tf.serving import graph_true_casing
 from bert_tf.serving import signatures
 from bert_tf.serving import tag_windows
@@ -74,7 +73,7 @@ class TagSignatures(signatures.TaskSignatures):
         features = tag_windows.features(
             windows, cls_id=vocabulary.cls_id, sep_id=vocabulary.sep_id
         )
-        logits = graph_packing.in_parts(
+        logits = signatures.in_parts(
             lambda part: self.outputs(part)["logits"], features, rank=3
         )
         indices = tf.stack([windows.row, windows.position + 1], axis=1)  # After [CLS].

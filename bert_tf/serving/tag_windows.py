@@ -9,8 +9,8 @@ import dataclasses
 
 import tensorflow as tf
 
+from bert_tf.data import graph_packing
 from bert_tf.data import packing
-from bert_tf.serving import graph_packing
 from bert_tf.tasks.token_classification import features as features_module
 
 

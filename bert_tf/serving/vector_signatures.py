@@ -8,8 +8,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from bert_tf.data import graph_packing
 from bert_tf.modeling import output_activation
-from bert_tf.serving import graph_packing
 from bert_tf.serving import signatures
 from bert_tf.tasks.retrieval import source as retrieval_source
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 from collections.abc import Sequence
 
+from bert_tf import files
 from bert_tf.tokenization import basic
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.tokenization import wordpiece
@@ -113,6 +114,12 @@ def load_vocabulary(
     if isinstance(vocab_file, vocabulary_module.Vocabulary):
         return vocab_file
     if isinstance(vocab_file, str | os.PathLike):
+        if files.is_folder(vocab_file):
+            raise ValueError(
+                f"{os.fspath(vocab_file)} is a folder, expected the file of a "
+                "vocabulary; bert_tf.FullTokenizer and bert_tf.TextPreprocessor also "
+                "take folders."
+            )
         return vocabulary_module.Vocabulary.load(vocab_file)
     raise ValueError(
         f"vocab_file: expected a path or a Vocabulary, got {type(vocab_file).__name__}."

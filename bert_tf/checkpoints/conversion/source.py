@@ -47,13 +47,14 @@ def open_source(
 
 
 def with_head(
-    source: source_module.Source, kind: str | None
+    source: source_module.Source, kind: str | None, *, argument: str = "--head"
 ) -> tuple[source_module.Source, tuple[str, ...]]:
     """Returns a source with one head, and the names of other heads' weights.
 
     Args:
         source: `Source`.
         kind: kind of head to keep; None keeps everything.
+        argument: name of the flag or argument with the kind, for messages.
 
     Raises:
         ValueError: the source has no such head, or the head is on layers that no
@@ -63,7 +64,7 @@ def with_head(
     if between and kind != "encoder":
         raise ValueError(
             f"{source.path} has a BiLSTM between encoder and head ({between[0]}), "
-            "which no format can store; pass --head=encoder for the encoder alone."
+            f"which no format can store; pass {argument}=encoder for the encoder alone."
         )
     if kind is None:
         return source, ()
@@ -71,13 +72,13 @@ def with_head(
     for name in weights:
         if name not in source.shapes:
             raise ValueError(
-                f"--head={kind}, but {source.path} has no {name}; its head is "
+                f"{argument}={kind}, but {source.path} has no {name}; its head is "
                 f"{source.head.kind}."
             )
     is_other = source.head.is_known and source.head.kind != kind
     if checkpoint_heads.OUTPUT_WEIGHTS in weights and is_other:
         raise ValueError(
-            f"--head={kind}, but the head of {source.path} is {source.head.kind}."
+            f"{argument}={kind}, but the head of {source.path} is {source.head.kind}."
         )
     removed = [
         name

@@ -10,7 +10,6 @@ reads our checkpoints, and a run begun by the 2018 code can be continued here.
 import os
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -21,10 +20,8 @@ from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
-from bert_tf.checkpoints import text_encoding
 from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import state_file
-from bert_tf.tokenization import full
 
 NAME = "bert"
 # The prefix of the checkpoint in every released folder.
@@ -76,7 +73,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         read_each=lambda wanted: _read_each(prefix, wanted),
         head=checkpoint_heads.head_of_task(shapes, task),
         config=companion_files.read_config(folder),
-        text=_text(prefix, folder, task),
+        text=companion_files.read_text(folder),
         optimizer=tuple(sorted(set(found) - set(shapes))),
     )
 
@@ -143,21 +140,3 @@ def _looks_like_checkpoint(path: str) -> bool:
 def _read_each(prefix: str, wanted: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
     for name, tensor in bundle.read_each(prefix, wanted):
         yield name, tensor.astype("float32", copy=False)
-
-
-def _text(
-    prefix: str, folder: str, task: Mapping[str, Any]
-) -> text_encoding.TextEncoding:
-    casing = _do_lower_case(prefix, task.get("do_lower_case"))
-    return text_encoding.TextEncoding.from_dict(
-        {**task, "do_lower_case": casing},
-        path=os.path.join(folder, companion_files.TASK_FILE),
-        vocabulary=companion_files.read_vocabulary(folder),
-    )
-
-
-def _do_lower_case(prefix: str, recorded: bool | None) -> bool | None:
-    if recorded is not None:
-        return recorded
-    folder = os.path.basename(os.path.dirname(os.path.abspath(prefix)))
-    return full.is_lower_cased(folder)

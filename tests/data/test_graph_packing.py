@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.data import graph_packing
 from bert_tf.data import packing
-from bert_tf.serving import graph_packing
 from bert_tf.tokenization import in_graph
 
 TEXTS = ["", "a", "the rain", "the rain " * 20, "crème brûlée, 中文!", "\x00 \ufffd"]

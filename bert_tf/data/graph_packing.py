@@ -7,11 +7,8 @@ Shape letters: B batch, S sequence.
 """
 
 import dataclasses
-from collections.abc import Callable
 
 import tensorflow as tf
-
-from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 
 
 def pack_ragged(
@@ -22,10 +19,12 @@ def pack_ragged(
     cls_id: int,
     sep_id: int,
     longer_keeps_more: bool = False,
+    length: int | None = None,
 ) -> dict[str, tf.Tensor]:
     """Returns the encoder's features; does what `data.packing.pack` does in Python.
 
-    Rows are padded only to the longest one: the answers are the same, only faster.
+    By default, rows are padded only to the longest one: the answers are the same, only
+    faster.
 
     Args:
         ids_a: int32 [B, pieces].
@@ -34,10 +33,11 @@ def pack_ragged(
         cls_id: id of [CLS].
         sep_id: id of [SEP].
         longer_keeps_more: whether a pair is truncated by `packing.truncate_longer`.
+        length: pads all rows to this length; None: to the longest row.
 
     Returns:
-        `input_ids`, `input_mask`, `segment_ids`: int32 [B, S], where S is at most
-        `max_seq_length`.
+        `input_ids`, `input_mask`, `segment_ids`: int32 [B, S], where S is `length`, or
+        at most `max_seq_length`.
     """
     num_special = 2 if ids_b is None else 3
     limit = tf.constant(max_seq_length - num_special, tf.int64)
@@ -48,7 +48,9 @@ def pack_ragged(
         kept = _kept_if_longer_keeps_more if longer_keeps_more else _kept_of_pair
         keep_a, keep_b = kept(lengths_a, ids_b.row_lengths(), limit)
         ids_b = cut(ids_b, keep_b)
-    return framed(cut(ids_a, keep_a), ids_b, cls_id=cls_id, sep_id=sep_id)
+    return framed(
+        cut(ids_a, keep_a), ids_b, cls_id=cls_id, sep_id=sep_id, length=length
+    )
 
 
 def pack_windows(
@@ -108,6 +110,7 @@ def framed(
     *,
     cls_id: int,
     sep_id: int,
+    length: int | None = None,
 ) -> dict[str, tf.Tensor]:
     """Returns the features of [CLS] A [SEP] or [CLS] A [SEP] B [SEP], not truncated.
 
@@ -116,6 +119,7 @@ def framed(
         ids_b: the same, or None.
         cls_id: id of [CLS].
         sep_id: id of [SEP].
+        length: pads all rows to this length; None: to the longest row.
 
     Returns:
         `input_ids`, `input_mask`, `segment_ids`: int32 [B, S].
@@ -126,7 +130,7 @@ def framed(
     if ids_b is not None:
         parts += [ids_b, sep]
     rows = tf.concat(parts, axis=1)
-    input_ids = rows.to_tensor()  # [B, S]
+    input_ids = rows.to_tensor(shape=[None, length])  # [B, S]
     columns = tf.range(tf.shape(input_ids, tf.int64)[1])[tf.newaxis]
     is_real = columns < rows.row_lengths()[:, tf.newaxis]
     is_second = is_real & (columns >= ids_a.row_lengths()[:, tf.newaxis] + 2)
@@ -148,41 +152,6 @@ def cut(ids: tf.RaggedTensor, lengths: tf.Tensor) -> tf.RaggedTensor:
     is_kept = positions < tf.repeat(lengths, ids.row_lengths())
     values = tf.boolean_mask(ids.flat_values, is_kept)
     return tf.RaggedTensor.from_row_lengths(values, lengths, validate=False)
-
-
-def in_parts(
-    function: Callable[[dict[str, tf.Tensor]], tf.Tensor],
-    features: dict[str, tf.Tensor],
-    *,
-    rank: int,
-) -> tf.Tensor:
-    """Applies a function to a limited number of rows at a time, to bound memory.
-
-    Args:
-        function: takes features of R rows and returns float32 [R, ...].
-        features: int32 [B, S]; B is at least 1.
-        rank: rank of the function's result.
-
-    Returns:
-        float32 [B, ...].
-    """
-    num_rows = tf.shape(features["input_ids"])[0]
-    num_parts = -(-num_rows // fine_tuning_predictor.ROWS_PER_CALL)
-    # Parts of equal height, so that the last one needs the fewest rows of padding.
-    height = -(-num_rows // tf.maximum(num_parts, 1))
-    padding = [[0, num_parts * height - num_rows], [0, 0]]
-    shape = [num_parts, height, tf.shape(features["input_ids"])[1]]
-    found = tf.map_fn(
-        function,
-        {
-            name: tf.reshape(tf.pad(column, padding), shape)
-            for name, column in features.items()
-        },
-        parallel_iterations=1,
-        fn_output_signature=tf.TensorSpec([None] * rank, tf.float32),
-    )
-    whole = tf.concat([[num_parts * height], tf.shape(found)[2:]], axis=0)
-    return tf.reshape(found, whole)[:num_rows]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

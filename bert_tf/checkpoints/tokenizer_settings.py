@@ -1,0 +1,207 @@
+"""How a checkpoint, or a folder with a tokenizer's files, turns text into ids.
+
+A tokenizer that differs from the one of the training gives different ids, and no later
+step fails. So arguments that contradict the checkpoint are errors, and an unknown
+casing is not guessed where it matters.
+"""
+
+import dataclasses
+import logging
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from bert_tf import files
+from bert_tf import progress as progress_module
+from bert_tf.checkpoints import companion_files
+from bert_tf.checkpoints import formats
+from bert_tf.checkpoints import source as source_module
+from bert_tf.checkpoints import text_encoding
+from bert_tf.checkpoints import vocabulary_checks
+from bert_tf.checkpoints.hugging_face import tokenizer
+from bert_tf.tokenization import full
+
+logger = logging.getLogger(__name__)
+
+_TOKENIZER_FILES = (
+    companion_files.VOCAB_FILE,
+    tokenizer.NAME,
+    tokenizer.OPTIONS_NAME,
+)
+# Names of files with weights that some format reads. PyTorch's pickled .bin files are
+# not among them: no format reads them, but the tokenizer beside them is useful.
+_WEIGHTS = re.compile(r"checkpoint|.*\.(index|index\.json|safetensors|h5|keras|pb)")
+# Tokens such as [CLS], [unused1] and <S>, which no text becomes.
+_SPECIAL = re.compile(r"\[.*\]|<.*>")
+# transformers writes 1e30 if there is no limit.
+_NO_LIMIT = 1e9
+
+
+def find(
+    source: source_module.Source | full.FullTokenizer | str | os.PathLike[str],
+    *,
+    do_lower_case: bool | None = None,
+    strip_accents: bool | None = None,
+    never_split: Sequence[str] = (),
+    progress: progress_module.Progress = progress_module.silent,
+) -> text_encoding.TextEncoding:
+    """Returns how text becomes ids; vocabulary and casing are known.
+
+    Args:
+        source: an opened checkpoint; the path or name of one, as for
+            `formats.open_source`; a folder with the files of a tokenizer alone; or a
+            tokenizer.
+        do_lower_case: None: as the source says. If it says nothing, text is lowercased
+            unless the vocabulary has cased pieces, which is an error.
+        strip_accents: None: as the source says, or else as `do_lower_case`.
+        never_split: tokens to keep whole in addition to those of the source.
+        progress: reports a download.
+
+    Returns:
+        A `TextEncoding`. Its `max_seq_length` is at most the number of positions of the
+        checkpoint's model.
+
+    Raises:
+        OSError: there is no such checkpoint or folder, or it cannot be read.
+        ValueError: there is no vocabulary, it does not match the weights, the casing is
+            unknown, or an argument contradicts the source.
+        ImportError: the format needs a package that is not installed.
+    """
+    path, text = _opened(source, progress)
+    if text.vocabulary is None:
+        raise ValueError(
+            f"{path} has no vocabulary; expected a {companion_files.VOCAB_FILE} or "
+            f"{tokenizer.NAME} beside it. Pass the vocabulary's own file instead."
+        )
+    casing = _casing(do_lower_case, text, path)
+    return dataclasses.replace(
+        text,
+        do_lower_case=casing,
+        strip_accents=_strip_accents(strip_accents, text, path),
+        never_split=(*text.never_split, *never_split),
+    )
+
+
+def _opened(
+    source: Any, progress: progress_module.Progress
+) -> tuple[str, text_encoding.TextEncoding]:
+    """Returns a name for messages, and what the source says about its text."""
+    if isinstance(source, source_module.Source):
+        return source.path, _text_of_source(source)
+    if isinstance(source, full.FullTokenizer):
+        return "the tokenizer", _text_of_tokenizer(source)
+    if not isinstance(source, str | os.PathLike):
+        raise ValueError(
+            "Expected the path or name of a checkpoint, a folder with a tokenizer, a "
+            "vocabulary, an opened Source or a FullTokenizer, got "
+            f"{type(source).__name__}."
+        )
+    if _is_tokenizer_alone(source):
+        return os.fspath(source), _text_of_folder(os.fspath(source))
+    opened = formats.open_source(source, progress=progress)
+    for warning in opened.warnings:
+        logger.warning("%s: %s", opened.path, warning)
+    return opened.path, _text_of_source(opened)
+
+
+def _text_of_tokenizer(source: full.FullTokenizer) -> text_encoding.TextEncoding:
+    return text_encoding.TextEncoding(
+        vocabulary=source.vocabulary,
+        do_lower_case=source.basic_tokenizer.do_lower_case,
+        strip_accents=source.basic_tokenizer.strip_accents,
+        never_split=source.basic_tokenizer.never_split,
+        max_seq_length=getattr(source, "max_seq_length", None),
+    )
+
+
+def _text_of_source(source: source_module.Source) -> text_encoding.TextEncoding:
+    text = source.text
+    if text.vocabulary is not None:
+        vocabulary_checks.check_own(source)
+    if source.config is None:
+        return text
+    positions = source.config.max_position_embeddings
+    longest = min(text.max_seq_length or positions, positions)
+    return dataclasses.replace(text, max_seq_length=longest)
+
+
+def _is_tokenizer_alone(path: str | os.PathLike[str]) -> bool:
+    """Returns whether a path is a folder with a tokenizer and no readable weights."""
+    if not files.is_folder(path):
+        return False
+    found = files.list_folder(path)
+    has_tokenizer = any(name in found for name in _TOKENIZER_FILES)
+    return has_tokenizer and not any(map(_WEIGHTS.fullmatch, found))
+
+
+def _text_of_folder(folder: str) -> text_encoding.TextEncoding:
+    own = (companion_files.TASK_FILE, companion_files.CONFIG_FILE)
+    if any(files.exists(os.path.join(folder, name)) for name in own):
+        text = companion_files.read_text(folder)
+        config = companion_files.read_config(folder)
+        if config is not None and text.vocabulary is not None:
+            config.check_vocabulary_size(len(text.vocabulary))
+        positions = None if config is None else config.max_position_embeddings
+        limit = text.max_seq_length or positions
+        return dataclasses.replace(text, max_seq_length=limit)
+    described = tokenizer.read(folder)
+    for warning in described.warnings:
+        logger.warning("%s: %s", folder, warning)
+    casing = described.do_lower_case
+    if casing is None:
+        casing = full.is_lower_cased(os.path.basename(os.path.abspath(folder)))
+    stated = described.max_length
+    return text_encoding.TextEncoding(
+        vocabulary=described.vocabulary,
+        do_lower_case=casing,
+        strip_accents=described.strip_accents,
+        never_split=described.never_split,
+        max_seq_length=int(stated) if stated and stated < _NO_LIMIT else None,
+    )
+
+
+def _casing(given: bool | None, text: text_encoding.TextEncoding, path: str) -> bool:
+    recorded = text.do_lower_case
+    if None not in (given, recorded) and given != recorded:
+        trained_on = "lowercased" if recorded else "cased"
+        raise ValueError(
+            f"do_lower_case={given}, but {path} was trained on {trained_on} text; omit "
+            "do_lower_case."
+        )
+    known = recorded if given is None else given
+    if known is not None:
+        return known
+    cased = _cased_piece(text)
+    if cased is not None:
+        raise ValueError(
+            f"{path} does not say whether text is lowercased, and its vocabulary has "
+            f"cased pieces such as {cased!r}; pass do_lower_case=False, or True if "
+            "the model was trained on lowercased text."
+        )
+    return True
+
+
+def _cased_piece(text: text_encoding.TextEncoding) -> str | None:
+    """Returns a word piece that lowercased text never has; None if there is none."""
+    pieces = [
+        token
+        for token in text.vocabulary or ()
+        if not _SPECIAL.fullmatch(token) and token not in text.never_split
+    ]
+    return next((token for token in pieces if token != token.lower()), None)
+
+
+def _strip_accents(
+    given: bool | None, text: text_encoding.TextEncoding, path: str
+) -> bool | None:
+    recorded = text.strip_accents
+    if recorded is None:
+        recorded = text.do_lower_case
+    if None not in (given, recorded) and given != recorded:
+        trained_on = "without" if recorded else "with"
+        raise ValueError(
+            f"strip_accents={given}, but {path} was trained on text {trained_on} "
+            "accents; omit strip_accents."
+        )
+    return text.strip_accents if given is None else given

@@ -1,0 +1,233 @@
+"""`TextPreprocessor`: a Keras layer from strings to features.
+
+Shape letters: B batch, S sequence.
+"""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+from typing import Self
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf import progress as progress_module
+from bert_tf.data import graph_packing
+from bert_tf.modeling import input_names
+from bert_tf.preprocessing import tokenizer as tokenizer_module
+from bert_tf.tokenization import in_graph
+from bert_tf.tokenization import vocabulary as vocabulary_module
+
+# [CLS] A [SEP] B [SEP]
+_NUM_SPECIAL = 3
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class TextPreprocessor(keras.layers.Layer):
+    """Turns texts, or pairs of texts, into the features that every model reads.
+
+    Its ids are those of `FullTokenizer`. It works eagerly, in `tf.data`, and in a
+    Functional model, which then takes strings. Saved models contain the vocabulary.
+
+    Args:
+        source: as for `bert_tf.FullTokenizer`, for example a checkpoint's folder, the
+            name of a model, or the tokenizer from `bert_tf.from_pretrained`.
+        max_seq_length: length of the rows, S; longer texts are cut at the end, of a
+            pair the longer one first. None: rows are as long as the longest text of a
+            batch needs, and at most as long as the source's model allows.
+        do_lower_case: as for `bert_tf.FullTokenizer`.
+        strip_accents: as for `bert_tf.FullTokenizer`.
+        never_split: as for `bert_tf.FullTokenizer`.
+        progress: reports a download.
+        **kwargs: `name` and so on, as for every Keras layer.
+
+    Attributes:
+        tokenizer: the `bert_tf.FullTokenizer` with the same settings.
+        max_seq_length: the longest row, in word pieces.
+
+    Raises:
+        OSError, ValueError, ImportError: as for `bert_tf.FullTokenizer`; or the maximum
+            length is unknown or too small for three special tokens.
+
+    Example:
+        preprocessor = bert_tf.TextPreprocessor("uncased_L-12_H-768_A-12")
+        preprocessor(["The cat sat."])["input_ids"]       # [[101, 1996, ..., 102]]
+        preprocessor(questions, contexts)                 # Pairs.
+        dataset.batch(32).map(lambda text, label: (preprocessor(text), label))
+
+        text = keras.Input((), dtype="string")
+        outputs = encoder(preprocessor(text))             # A model that takes strings.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        max_seq_length: int | None = None,
+        do_lower_case: bool | None = None,
+        strip_accents: bool | None = None,
+        never_split: Sequence[str] = (),
+        progress: progress_module.Progress = progress_module.silent,
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        self.tokenizer = tokenizer_module.FullTokenizer(
+            source,
+            do_lower_case,
+            strip_accents=strip_accents,
+            never_split=never_split,
+            progress=progress,
+        )
+        self.max_seq_length = self.tokenizer.longest_row(max_seq_length)
+        if self.max_seq_length < _NUM_SPECIAL:
+            raise ValueError(
+                f"max_seq_length: expected at least {_NUM_SPECIAL}, got "
+                f"{self.max_seq_length}."
+            )
+        self._length = max_seq_length  # None: as long as the longest row.
+        settings = self.tokenizer.basic_tokenizer
+        self._in_graph_tokenizer = in_graph.InGraphTokenizer(
+            self.tokenizer.vocabulary,
+            settings.do_lower_case,
+            strip_accents=settings.strip_accents,
+            never_split=settings.never_split,
+        )
+        self.supports_jit = False  # XLA has no strings.
+        self.built = True  # There are no weights.
+
+    def __call__(self, texts: Any, texts_b: Any = None, **_: Any) -> dict[str, Any]:
+        """Returns the features of texts; see `call`. Keras also passes `training`."""
+        if any(map(keras.utils.is_keras_tensor, keras.tree.flatten((texts, texts_b)))):
+            return super().__call__(texts, texts_b)
+        # Layers convert their inputs to tensors of Keras's backend. Only TensorFlow's
+        # can hold strings, and tf.data may also feed a model on another backend.
+        return self.call(texts, texts_b)
+
+    def call(self, texts: Any, texts_b: Any = None) -> dict[str, tf.Tensor]:
+        """Returns the encoder's features of some texts, or pairs of texts.
+
+        Args:
+            texts: one text, or B texts as a list, an array or a string tensor [B] or
+                [B, 1]. Pairs are a second argument, a tuple of both arguments, or
+                [B, 2].
+            texts_b: the second segments, in the same form as `texts`, or None.
+
+        Returns:
+            `input_ids`, `input_mask`, `segment_ids`: int32 [B, S], or [S] for one text.
+
+        Raises:
+            ValueError: the inputs are not strings, have another shape, or there are
+                fewer second segments than texts.
+        """
+        first, second, is_one = _columns(*_separate(texts, texts_b))
+        ids_b = None if second is None else self._in_graph_tokenizer.tokenize(second)
+        features = graph_packing.pack_ragged(
+            self._in_graph_tokenizer.tokenize(first),
+            ids_b,
+            max_seq_length=self.max_seq_length,
+            cls_id=self.tokenizer.vocabulary.cls_id,
+            sep_id=self.tokenizer.vocabulary.sep_id,
+            length=self._length,
+        )
+        if not is_one:
+            return features
+        return {name: column[0] for name, column in features.items()}
+
+    def compute_output_spec(
+        self, texts: Any, texts_b: Any = None
+    ) -> dict[str, keras.KerasTensor]:
+        """Returns the shapes and dtypes of the features of symbolic inputs."""
+        first, _ = _separate(texts, texts_b)
+        shape = (*first.shape[:1], self._length)  # [B, S], or [S]
+        return {
+            name: keras.KerasTensor(shape, "int32", name=name)
+            for name in input_names.SEQUENCE
+        }
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments, as plain values."""
+        settings = self.tokenizer.basic_tokenizer
+        return {
+            **super().get_config(),
+            "vocabulary": list(self.tokenizer.vocabulary),
+            "do_lower_case": settings.do_lower_case,
+            "strip_accents": settings.strip_accents,
+            "never_split": list(settings.never_split),
+            "max_seq_length": self._length,
+            "longest_row": self.max_seq_length,
+        }
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """Returns the layer described by `get_config`."""
+        config = dict(config)
+        tokenizer = tokenizer_module.FullTokenizer(
+            vocabulary_module.Vocabulary(config.pop("vocabulary")),
+            config.pop("do_lower_case"),
+            strip_accents=config.pop("strip_accents"),
+            never_split=config.pop("never_split"),
+        )
+        tokenizer.max_seq_length = config.pop("longest_row")
+        return cls(tokenizer, **config)
+
+
+def _separate(texts: Any, texts_b: Any) -> tuple[Any, Any]:
+    """Returns both arguments, which tf.data and Keras may pass as one."""
+    if texts_b is not None or not isinstance(texts, tuple | list) or len(texts) != 2:
+        return texts, texts_b
+    # A list of strings is several texts, but a list of columns is a pair.
+    is_pair = isinstance(texts, tuple) or all(getattr(t, "shape", ()) for t in texts)
+    return (texts[0], texts[1]) if is_pair else (texts, None)
+
+
+def _columns(texts: Any, texts_b: Any) -> tuple[tf.Tensor, tf.Tensor | None, bool]:
+    """Returns one or two string tensors [B], and whether a single text was given."""
+    first = _strings(texts, "texts")
+    shape = first.shape
+    if texts_b is not None:
+        second = _flat(_strings(texts_b, "texts_b"), "texts_b")
+    elif shape.rank == 2 and shape[1] == 2:
+        first, second = first[:, 0], first[:, 1]
+    else:
+        return _flat(first, "texts"), None, shape.rank == 0
+    first = _flat(first, "texts")
+    lengths = (first.shape[0], second.shape[0])
+    if None not in lengths and lengths[0] != lengths[1]:
+        raise ValueError(
+            f"Expected as many texts_b as texts ({lengths[0]}), got {lengths[1]}."
+        )
+    return first, second, shape.rank == 0
+
+
+def _flat(strings: tf.Tensor, name: str) -> tf.Tensor:
+    """Returns strings of shape [], [B] or [B, 1] as [B]."""
+    shape = strings.shape
+    if shape.rank not in (0, 1) and not (shape.rank == 2 and shape[1] == 1):
+        raise ValueError(
+            f"{name}: expected strings of shape [B], [B, 1] or, for pairs, [B, 2], "
+            f"got {shape}."
+        )
+    return tf.reshape(strings, [-1])
+
+
+def _strings(texts: Any, name: str) -> tf.Tensor:
+    try:
+        if not tf.is_tensor(texts):
+            # TensorFlow does not convert every kind of array, such as pandas's.
+            texts = np.asarray(texts, object).tolist()
+        return tf.convert_to_tensor(texts, tf.string)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name}: expected strings, got {_described(texts)}."
+        ) from None
+
+
+def _described(texts: Any) -> str:
+    if tf.is_tensor(texts):
+        return f"a tensor of {texts.dtype.name}"
+    flat = keras.tree.flatten(texts)
+    wrong = [one for one in flat if not isinstance(one, str | bytes)]
+    if wrong:
+        return f"{wrong[0]!r:.60} ({type(wrong[0]).__name__})"
+    return "lists of different lengths"

@@ -1,0 +1,47 @@
+"""Folders of checkpoints for the tests of this folder."""
+
+import json
+import shutil
+
+import pytest
+
+TEXTS = [
+    "The rain.",
+    "",
+    "  \t\n ",
+    "Crème brûlée, 中文 İstanbul ΟΔΟΣ!",
+    "a\x00b\u200d \ufffd\u2028é e\u0301",
+    "[MASK] the[SEP]rain [unused1]",
+    "the " * 40,
+    "x" * 300,
+    "🏔️ 𝔘𝔫𝔦 ½ ﬁ ß",
+]
+TEXTS_B = [*TEXTS[1:], "rain"]
+
+
+@pytest.fixture(scope="session")
+def texts():
+    """Texts that tokenizers get wrong, and a second text for each."""
+    return TEXTS, TEXTS_B
+
+
+@pytest.fixture(scope="session")
+def hugging_face(project_root):
+    """Folder of the models that transformers wrote."""
+    return project_root / "tests" / "checkpoints" / "foreign" / "hugging_face"
+
+
+@pytest.fixture
+def released(golden, tmp_path):
+    """Copies the recorded model: released("uncased_L-2_H-16_A-2", task={...})."""
+
+    def write(name, task=None):
+        folder = tmp_path / name
+        folder.mkdir()
+        for path in (*(golden / "model").glob("bert_*"), golden / "vocab.txt"):
+            shutil.copy(path, folder)
+        if task is not None:
+            (folder / "task.json").write_text(json.dumps(task))
+        return folder
+
+    return write

@@ -1,0 +1,81 @@
+import keras
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf.checkpoints import loading
+
+
+@pytest.mark.parametrize(
+    "name, class_name",
+    [
+        ("encoder", "BertModel"),
+        ("classification", "BertClassifier"),
+        ("token_classification", "BertTokenClassifier"),
+        ("masked_lm", "BertPretrainer"),
+    ],
+)
+def test_a_checkpoint_gives_its_model_and_its_tokenizer(hugging_face, name, class_name):
+    model, tokenizer = bert_tf.from_pretrained(hugging_face / name)
+    assert type(model).__name__ == class_name
+    assert tokenizer.max_seq_length == model.config.max_position_embeddings
+    features = tokenizer(["the cat sat"])
+    if name == "masked_lm":
+        features["masked_lm_positions"] = np.array([[1]], np.int32)
+    expected = loading.load_model(hugging_face / name)(features)
+    outputs = model(features)
+    assert outputs
+    for name, value in outputs.items():
+        for ours, theirs in zip(
+            keras.tree.flatten(value), keras.tree.flatten(expected[name]), strict=True
+        ):
+            np.testing.assert_array_equal(ours, theirs, err_msg=name)
+
+
+def test_head_and_dtype_can_be_chosen(hugging_face):
+    model, _ = bert_tf.from_pretrained(
+        hugging_face / "classification", head="encoder", dtype="mixed_bfloat16"
+    )
+    assert isinstance(model, bert_tf.BertModel)
+    assert model.dtype_policy.name == "mixed_bfloat16"
+
+
+@pytest.mark.parametrize(
+    "head, message",
+    [
+        ("classifier", "head is 'classifier'; expected one of encoder, masked_lm"),
+        ("question_answering", "^head=question_answering, but .* has no cls/squad"),
+        ("token_classification", "^head=token_classification, but the head of"),
+    ],
+)
+def test_a_head_that_the_checkpoint_lacks_is_refused(hugging_face, head, message):
+    with pytest.raises(ValueError, match=message):
+        bert_tf.from_pretrained(hugging_face / "classification", head=head)
+
+
+def test_the_kind_of_an_ambiguous_head_can_be_given(released, tmp_path):
+    from bert_tf.checkpoints.release import bundle
+
+    folder = released("uncased_L-2_H-16_A-2")
+    tensors = bundle.read(
+        folder / "bert_model.ckpt",
+        bundle.read_names_and_shapes(folder / "bert_model.ckpt"),
+    )
+    encoder = {name: value for name, value in tensors.items() if "cls/" not in name}
+    head = {"output_weights": np.ones([3, 16], np.float32)}
+    head["output_bias"] = np.zeros([3], np.float32)
+    for path in folder.glob("bert_model.ckpt*"):
+        path.unlink()
+    bundle.save(folder / "model.ckpt-1", encoder | head)
+    prefix = folder / "model.ckpt-1"
+    model, _ = bert_tf.from_pretrained(prefix)
+    assert isinstance(model, bert_tf.BertClassifier)
+    model, _ = bert_tf.from_pretrained(prefix, head="token_classification")
+    assert isinstance(model, bert_tf.BertTokenClassifier)
+
+
+def test_a_checkpoint_without_a_vocabulary_is_refused(released):
+    folder = released("uncased_L-2_H-16_A-2")
+    (folder / "vocab.txt").unlink()
+    with pytest.raises(ValueError, match=r"bert_model\.ckpt has no vocabulary"):
+        bert_tf.from_pretrained(folder)

@@ -1,0 +1,257 @@
+import os
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import bert_tf
+
+# Loads a saved model in a process that has only named the layer's class.
+LOADING_SCRIPT = """
+import sys
+import keras
+import tensorflow as tf
+import bert_tf
+bert_tf.TextPreprocessor
+model = keras.models.load_model(sys.argv[1])
+print(model.predict(tf.constant(["the cat", "a"]), verbose=0).tolist())
+exported = tf.saved_model.load(sys.argv[2])
+print(exported.serve(tf.constant(["the cat", "a"])).numpy().tolist())
+"""
+# Another backend trains on what tf.data makes of strings.
+JAX_SCRIPT = """
+import sys
+import numpy as np
+import tensorflow as tf
+import bert_tf
+import keras
+assert keras.backend.backend() == "jax"
+preprocessor = bert_tf.TextPreprocessor(sys.argv[1], max_seq_length=8)
+texts = tf.data.Dataset.from_tensor_slices(["the cat", "a"]).batch(2)
+features = next(iter(texts.map(preprocessor)))
+config = bert_tf.BertConfig(
+    vocab_size=40, hidden_size=8, num_hidden_layers=1, num_attention_heads=2,
+    intermediate_size=8,
+)
+print(features["input_ids"].numpy().tolist())
+model = bert_tf.BertModel(config)
+np.testing.assert_array_equal(
+    model(preprocessor(["the cat", "a"]))["pooled_output"],
+    model({name: column.numpy() for name, column in features.items()})["pooled_output"],
+)
+"""
+
+
+@pytest.fixture(scope="module")
+def encoder_folder(hugging_face):
+    return hugging_face / "encoder"
+
+
+@pytest.fixture(scope="module")
+def preprocessor(encoder_folder):
+    return bert_tf.TextPreprocessor(encoder_folder)
+
+
+def assert_equal(features, expected):
+    assert list(features) == ["input_ids", "input_mask", "segment_ids"]
+    for name, column in features.items():
+        assert column.dtype == tf.int32
+        np.testing.assert_array_equal(column, expected[name], err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"max_seq_length": 16},
+        {
+            "max_seq_length": 3,
+            "strip_accents": False,
+            "never_split": ["[MASK]", "[SEP]"],
+        },
+    ],
+)
+def test_features_are_those_of_the_full_tokenizer(golden, texts, arguments):
+    layer = bert_tf.TextPreprocessor(golden / "vocab.txt", **arguments)
+    length = arguments.pop("max_seq_length")
+    tokenizer = bert_tf.FullTokenizer(golden / "vocab.txt", **arguments)
+    first, second = texts
+    assert_equal(layer(first), tokenizer(first, max_seq_length=length))
+    expected = tokenizer(first, second, max_seq_length=length)
+    assert_equal(layer(first, second), expected)
+    dataset = tf.data.Dataset.from_tensor_slices((first, second))
+    assert_equal(next(iter(dataset.batch(len(first)).map(layer))), expected)
+
+
+def test_texts_of_a_dataset_can_be_mapped_one_by_one(preprocessor):
+    texts = ["the cat", "sat"]
+    dataset = tf.data.Dataset.from_tensor_slices((texts, [0, 1]))
+    dataset = dataset.map(lambda text, label: (preprocessor(text), label))
+    rows = [row["input_ids"].numpy().tolist() for row, _ in dataset]
+    assert rows == [[2, 5, 6, 3], [2, 7, 3]]
+
+
+def test_without_a_length_rows_are_as_long_as_the_longest_text_needs(
+    preprocessor, encoder_folder
+):
+    tokenizer = bert_tf.FullTokenizer(encoder_folder)
+    for texts in (["the cat sat", "a"], ["the " * 50]):
+        assert_equal(preprocessor(texts), tokenizer(texts))
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        (["the cat", "x"], ["sat", "a the"]),
+        ((["the cat", "x"], ["sat", "a the"]),),
+        ([("the cat", "sat"), ("x", "a the")],),
+        (np.array([["the cat", "sat"], ["x", "a the"]]),),
+        ([np.array(["the cat", "x"]), np.array(["sat", "a the"])],),
+        ([tf.constant(["the cat", "x"]), tf.constant(["sat", "a the"])],),
+        (tf.constant([["the cat"], ["x"]]), np.array(["sat", "a the"], object)),
+    ],
+    ids=["two", "tuple", "rows", "array", "list of arrays", "of tensors", "columns"],
+)
+def test_pairs_may_have_any_usual_form(preprocessor, pair):
+    tokenizer = preprocessor.tokenizer
+    assert_equal(preprocessor(*pair), tokenizer(["the cat", "x"], ["sat", "a the"]))
+
+
+def test_two_texts_are_not_a_pair(preprocessor):
+    expected = preprocessor.tokenizer(["the", "cat"])
+    for texts in (["the", "cat"], np.array(["the", "cat"]), [np.str_("the"), "cat"]):
+        assert_equal(preprocessor(texts), expected)
+
+
+def test_one_text_gives_one_row(preprocessor):
+    assert preprocessor("the cat")["input_ids"].numpy().tolist() == [2, 5, 6, 3]
+    row = preprocessor("the", "cat")
+    assert row["segment_ids"].numpy().tolist() == [0, 0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "inputs, message",
+    [
+        ((["a", None],), r"texts: expected strings, got None \(NoneType\)"),
+        ((["a", float("nan")],), r"texts: expected strings, got nan \(float\)"),
+        (([("a", "b"), "c"],), "texts: expected strings, got lists of different"),
+        (({"text": ["a"]},), "texts: expected strings, got"),
+        ((tf.constant([1]),), "texts: expected strings, got a tensor of int32"),
+        ((["a"], tf.constant([1])), "texts_b: expected strings, got a tensor of int32"),
+        (([["a", "b", "c"]],), r"texts: expected .* for pairs, \[B, 2\], got \(1, 3\)"),
+        ((["a", "b"], ["c"]), r"as many texts_b as texts \(2\), got 1"),
+    ],
+)
+def test_what_is_not_text_gets_a_clear_line(preprocessor, inputs, message):
+    with pytest.raises(ValueError, match=message):
+        preprocessor(*inputs)
+
+
+def test_labels_mapped_as_second_texts_get_a_clear_line(preprocessor):
+    dataset = tf.data.Dataset.from_tensor_slices((["the"], [1]))
+    with pytest.raises(ValueError, match=r"texts_b: expected strings, got .* int32"):
+        dataset.map(preprocessor)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({}, "A vocabulary does not say how long a row may be; pass max_seq_length"),
+        ({"max_seq_length": 2}, "max_seq_length: expected at least 3, got 2"),
+    ],
+)
+def test_a_row_needs_a_length(golden, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        bert_tf.TextPreprocessor(golden / "vocab.txt", **arguments)
+
+
+def test_an_argument_that_contradicts_the_source_is_refused(encoder_folder):
+    tokenizer = bert_tf.FullTokenizer(encoder_folder)
+    for source in (encoder_folder, tokenizer):
+        with pytest.raises(ValueError, match="do_lower_case=False, but"):
+            bert_tf.TextPreprocessor(source, do_lower_case=False)
+
+
+def test_a_configuration_has_the_vocabulary_and_all_settings(hugging_face):
+    layer = bert_tf.TextPreprocessor(
+        hugging_face / "own_tokenizer", never_split=["[MASK]"], name="texts"
+    )
+    restored = bert_tf.TextPreprocessor.from_config(layer.get_config())
+    assert restored.name == "texts"
+    assert restored.get_config() == layer.get_config()
+    texts = ["THÉ <e1>cat</e1> [MASK]", "the " * 50]
+    assert_equal(restored(texts), layer(texts))
+
+
+def model_of_texts(folder, *, is_pair=False):
+    encoder, tokenizer = bert_tf.from_pretrained(folder, head="encoder")
+    layer = bert_tf.TextPreprocessor(tokenizer, max_seq_length=12)
+    inputs = keras.Input((), dtype="string", name="text")
+    if is_pair:
+        inputs = [inputs, keras.Input((), dtype="string", name="text_b")]
+        features = layer(*inputs)
+    else:
+        features = layer(inputs)
+    assert features["input_ids"].shape == (None, 12)
+    vectors = encoder(features)["pooled_output"]
+    return keras.Model(inputs, keras.layers.Dense(2)(vectors))
+
+
+def close(first, second):
+    np.testing.assert_allclose(first, second, rtol=0, atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+def test_a_functional_model_takes_strings_and_is_saved_with_its_vocabulary(
+    encoder_folder, tmp_path
+):
+    model = model_of_texts(encoder_folder)
+    texts = tf.constant(["the cat", "a"])
+    expected = model(texts)
+    close(model.predict(texts, verbose=0), expected)
+    close(model.predict(np.array(["the cat", "a"], object), verbose=0), expected)
+    close(model.predict(tf.data.Dataset.from_tensors(texts), verbose=0), expected)
+    close(keras.models.clone_model(model)(texts).shape, expected.shape)
+    model.save(tmp_path / "model.keras")
+    model.export(tmp_path / "exported", verbose=False)
+    done = subprocess.run(
+        [
+            *(sys.executable, "-c", LOADING_SCRIPT),
+            *(tmp_path / "model.keras", tmp_path / "exported"),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    for line in done.stdout.splitlines()[-2:]:
+        close(np.array(eval(line)), expected)
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+def test_a_functional_model_takes_pairs(encoder_folder, tmp_path):
+    model = model_of_texts(encoder_folder, is_pair=True)
+    pair = [tf.constant(["the cat", "a"]), tf.constant(["sat", "the"])]
+    expected = model(pair)
+    close(model.predict(pair, verbose=0), expected)
+    model.save(tmp_path / "model.keras")
+    close(keras.models.load_model(tmp_path / "model.keras")(pair), expected)
+
+
+@pytest.mark.slow
+def test_tf_data_feeds_a_model_on_another_backend(encoder_folder):
+    pytest.importorskip("jax")
+    environment = {**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(
+        [sys.executable, "-c", JAX_SCRIPT, encoder_folder],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == str(
+        [[2, 5, 6, 3, 0, 0, 0, 0], [2, 10, 3, 0, 0, 0, 0, 0]]
+    )
