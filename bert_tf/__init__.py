@@ -9,10 +9,11 @@ Read in this order, which is the order in which text flows through the package:
 5. `modeling`: ids to vectors to outputs; the encoder and every model, in `keras.ops`.
 6. `optimization`: the learning rate schedule and the optimizers.
 7. `checkpoints`: weights in the release's format and in those of other libraries.
-8. `training`: the loop, distribution, evaluation and the run folder.
-9. `pretraining`: training and using the pretraining model.
-10. `fine_tuning`: what all fine-tuning tasks share; `tasks`: one folder per task.
-11. `serving`: a run folder to a SavedModel to an answer.
+8. `preprocessing`: strings to features with the tokenizer of a checkpoint.
+9. `training`: the loop, distribution, evaluation and the run folder.
+10. `pretraining`: training and using the pretraining model.
+11. `fine_tuning`: what all fine-tuning tasks share; `tasks`: one folder per task.
+12. `serving`: a run folder to a SavedModel to an answer.
 
 Names below are loaded on first use, so `import bert_tf` is fast and works without
 TensorFlow.

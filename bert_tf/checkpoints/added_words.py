@@ -20,7 +20,6 @@ from keras import ops
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
-from bert_tf.tokenization import basic
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.tokenization import word_lists
@@ -194,8 +193,7 @@ def add_words(
             model, or the model is quantized or has LoRA weights.
 
     Example:
-        model = bert_tf.load_model("bert-base-uncased")
-        tokenizer = bert_tf.FullTokenizer("vocab.txt")
+        model, tokenizer = bert_tf.from_pretrained("bert-base-uncased")
         model, tokenizer = bert_tf.add_words(model, tokenizer, ["covid", "mrna"])
         tokenizer.tokenize("covid")  # ["covid"] instead of ["co", "##vid"]
     """
@@ -224,18 +222,7 @@ def add_words(
         weight = ops.convert_to_numpy(variable.value)
         is_grown = checkpoint_heads.is_sized_by_vocabulary(name)
         after[name].assign(added.grow(weight) if is_grown else weight)
-    return grown, _grown_tokenizer(tokenizer.basic_tokenizer, added.vocabulary)
-
-
-def _grown_tokenizer(
-    tokenizer: basic.BasicTokenizer, vocabulary: vocabulary_module.Vocabulary
-) -> full.FullTokenizer:
-    return full.FullTokenizer(
-        vocabulary,
-        tokenizer.do_lower_case,
-        strip_accents=tokenizer.strip_accents,
-        never_split=tokenizer.never_split,
-    )
+    return grown, tokenizer.with_vocabulary(added.vocabulary)
 
 
 def _counted(words: Any) -> str:

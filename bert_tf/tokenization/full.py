@@ -1,9 +1,11 @@
 """Text to word pieces to ids in plain Python: the reference implementation."""
 
+import copy
 import os
 import re
 from collections.abc import Iterable
 from collections.abc import Sequence
+from typing import Self
 
 from bert_tf import files
 from bert_tf.tokenization import basic
@@ -92,6 +94,18 @@ class FullTokenizer:
             KeyError: an id is not in the vocabulary.
         """
         return [self.inv_vocab[token_id] for token_id in ids]
+
+    def with_vocabulary(self, vocabulary: vocabulary_module.Vocabulary) -> Self:
+        """Returns a tokenizer with a different vocabulary and the same settings."""
+        other = copy.copy(self)  # Keeps what derived classes add.
+        FullTokenizer.__init__(
+            other,
+            vocabulary,
+            self.basic_tokenizer.do_lower_case,
+            strip_accents=self.basic_tokenizer.strip_accents,
+            never_split=self.basic_tokenizer.never_split,
+        )
+        return other
 
     def _pieces(self, word):
         pieces = self.tokenize_word(word)
