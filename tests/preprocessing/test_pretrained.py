@@ -23,15 +23,17 @@ def test_a_checkpoint_gives_its_model_and_its_tokenizer(hugging_face, name, clas
     if name == "masked_lm":
         features["masked_lm_positions"] = np.array([[1]], np.int32)
     expected = loading.load_model(hugging_face / name)(features)
+    # The masked-word model has no pooler in its file, so each load draws a new one.
     outputs = model(features)
-    assert outputs
-    for name, value in outputs.items():
-        for ours, theirs in zip(
-            keras.tree.flatten(value), keras.tree.flatten(expected[name]), strict=True
-        ):
-            np.testing.assert_array_equal(ours, theirs, err_msg=name)
+    compared = outputs.keys() - ({"pooled_output"} if "lm" in name else set())
+    assert compared
+    for output in compared:
+        keras.tree.map_structure(
+            np.testing.assert_array_equal, outputs[output], expected[output]
+        )
 
 
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 def test_words_can_be_added_to_both(hugging_face):
     model, tokenizer = bert_tf.from_pretrained(hugging_face / "encoder")
     model, tokenizer = bert_tf.add_words(model, tokenizer, ["catsat"])
