@@ -77,7 +77,7 @@ def _records(
     as_record: Any
     if options.pseudo_log_likelihood:
         found = likelihood.LikelihoodScorer(filler).score_each(at)
-        as_record = _likelihood_record
+        as_record = likelihood.record
     elif options.iterative:
         found = (filler.fill_iteratively(text, top_k=options.top_k) for text in at)
         as_record = _filled_record
@@ -121,20 +121,6 @@ def _filled_record(filled):
         | _masks_record(filled.fillings)
         | {"order": filled.order}
     )
-
-
-def _likelihood_record(scored):
-    return {
-        "pseudo_log_likelihood": scored.total,
-        "per_piece": scored.per_piece,
-        "per_word": scored.per_word,
-        "pieces": [
-            {"token": piece, "log_probability": value}
-            for piece, value in zip(
-                scored.pieces, scored.log_probabilities, strict=True
-            )
-        ],
-    }
 
 
 def _lines(record):

@@ -11,6 +11,7 @@ import dataclasses
 import itertools
 from collections.abc import Iterable
 from collections.abc import Iterator
+from typing import Any
 
 import tensorflow as tf
 
@@ -43,6 +44,21 @@ class Likelihood:
             not piece.startswith(wordpiece.CONTINUATION) for piece in self.pieces
         ]
         return self.total / sum(is_start)
+
+
+def record(scored: Likelihood) -> dict[str, Any]:
+    """Returns a likelihood as JSON values."""
+    return {
+        "pseudo_log_likelihood": scored.total,
+        "per_piece": scored.per_piece,
+        "per_word": scored.per_word,
+        "pieces": [
+            {"token": piece, "log_probability": value}
+            for piece, value in zip(
+                scored.pieces, scored.log_probabilities, strict=True
+            )
+        ],
+    }
 
 
 class LikelihoodScorer:
@@ -91,7 +107,7 @@ class LikelihoodScorer:
         if predictions.MASK in pieces:
             raise ValueError(
                 f"Cannot score a text with [MASK], got {text!r}; to fill the mask, "
-                "leave out --pseudo_log_likelihood."
+                "leave out --pseudo_log_likelihood, or use fill_masks."
             )
         self._model.config.check_sequence_length(len(pieces) + 2)
         pieces_of.append(pieces)
