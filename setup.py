@@ -19,6 +19,7 @@ VOCABULARY = ["tokenizers>=0.20"]
 KERAS_HUB = ["keras-hub>=0.20"]
 # Its dependency etils imports importlib_resources without requiring it.
 DATASETS = ["tensorflow-datasets>=4.9.6", "importlib_resources>=5"]
+HUGGING_FACE = ["huggingface_hub>=0.26"]
 CORPUS = ["sentencex>=1.0.20", "mwparserfromhell>=0.7", "zstandard>=0.22"]
 ENTITIES = ["seqeval>=1.2.2"]
 SEARCH = ["faiss-cpu>=1.8"]
@@ -68,6 +69,7 @@ setuptools.setup(
             *VOCABULARY,
             *KERAS_HUB,
             *DATASETS,
+            *HUGGING_FACE,
             *ENTITIES,
             *CORPUS,
             *CHINESE,
@@ -80,6 +82,7 @@ setuptools.setup(
         "vocabulary": VOCABULARY,
         "keras-hub": KERAS_HUB,
         "datasets": DATASETS,
+        "huggingface": HUGGING_FACE,
         "entities": ENTITIES,
         "search": SEARCH,
         "corpus": CORPUS,

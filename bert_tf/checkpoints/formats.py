@@ -99,16 +99,10 @@ def detect(path: str | os.PathLike[str]) -> str:
         raise ValueError(
             f"{path} is a {kind} of an unknown format; expected one of: {expected}."
         )
-    if hub_names.is_full_name(path):
-        raise FileNotFoundError(
-            f"There is no checkpoint {path}. If it is a model on Hugging Face's hub: "
-            "bert_tf does not download from there, and the cache "
-            f"{hub_names.cache_dir()} has no copy; run `hf download {path} --local-dir "
-            "FOLDER` and pass FOLDER."
-        )
     raise FileNotFoundError(
         f"There is no checkpoint {path}, and no released model has that name (such as "
-        f"bert-base-uncased); expected a folder, a file or a prefix: {expected}."
+        f"bert-base-uncased); expected a folder, a file or a prefix: {expected}; or a "
+        f"model on Hugging Face's hub, such as {hub_names.PREFIX}ORGANIZATION/MODEL."
     )
 
 
@@ -123,9 +117,8 @@ def open_source(
     Args:
         path: a checkpoint's prefix, a file, a folder, or the name of a released model
             such as "bert-base-uncased", which is downloaded unless a file of that name
-            exists. The name of a model on Hugging Face's hub, such as
-            "google-bert/bert-base-uncased", refers to its copy in the hub's local
-            cache.
+            exists. "hf://organization/model", or "organization/model" if there is no
+            such path, is a model on Hugging Face's hub; "@revision" may follow.
         format_name: a key of `FORMATS`; None detects the format.
         progress: reports a download.
 
@@ -138,20 +131,37 @@ def open_source(
     path = without_trailing_slash(path)
     if is_catalogue_name(path):
         return _open_released(path, progress)
-    if not _exists(path):
-        cached = hub_names.cached_folder(path)
-        if cached is not None:
-            logger.info("%s is read from %s.", path, cached)
-            return open_source(cached)
-        released_name = hub_names.released_name(path)
-        if released_name is not None:
+    name = hub_names.parse(path)
+    if name is not None and (name.is_explicit or not _exists(path)):
+        source = _open_from_hub(name, progress)
+        if source is not None:
+            return source
+    return module_of(format_name or detect(path)).open_source(path)
+
+
+def _open_from_hub(
+    name: hub_names.HubName, progress: progress_module.Progress
+) -> source_module.Source | None:
+    """Returns the `Source` of a model on the hub; None if the name must be a path."""
+    snapshot = hub_names.cached(name)
+    if snapshot is None and not hub_names.downloads(name):
+        return None
+    if snapshot is None:
+        try:
+            snapshot = hub_names.download(name, progress=progress)
+        except (ImportError, OSError, ValueError) as error:
+            released_name = hub_names.released_name(name)
+            if released_name is None:
+                raise
             logger.warning(
-                "%s is not in Hugging Face's cache, so the release's own files are "
-                "used. Their activation is the tanh form of GELU.",
-                path,
+                "%s The release's own files are used instead. Their activation is the "
+                "tanh form of GELU.",
+                error,
             )
             return _open_released(released_name, progress)
-    return module_of(format_name or detect(path)).open_source(path)
+    logger.info("%s is read from %s.", snapshot.name, snapshot.folder)
+    source = open_source(snapshot.folder)
+    return dataclasses.replace(source, hub_name=snapshot.name)
 
 
 def _open_released(
@@ -160,15 +170,15 @@ def _open_released(
     try:
         folder = fetching.fetch(name, progress=progress)
     except OSError as error:
-        cached = hub_names.cached_folder(name)
+        cached = hub_names.cached(hub_names.HubName(repository=name))
         if cached is None:
             raise
         logger.warning(
             "%s Hugging Face's copy is used: %s. Its activation is the exact GELU.",
             error,
-            cached,
+            cached.folder,
         )
-        return open_source(cached)
+        return dataclasses.replace(open_source(cached.folder), hub_name=cached.name)
     source = open_source(folder, "bert")
     do_lower_case = models.find(name).model.do_lower_case
     text = dataclasses.replace(source.text, do_lower_case=do_lower_case)

@@ -22,6 +22,8 @@ class Source:
     """An opened checkpoint of any format; contains names and shapes, but no weights."""
 
     path: str  # The user's path, resolved to the checkpoint itself.
+    # "hf://organization/model@commit" of a model on Hugging Face's hub.
+    hub_name: str | None = None
     format: str  # A key of `formats.FORMATS`.
     # Release's name -> shape in the release's layout, without the optimizer's tensors.
     shapes: collections.abc.Mapping[str, tuple[int, ...]]

@@ -29,6 +29,7 @@ NEVER_SHOWN = (*run_settings.WITHOUT_EFFECT, "init_checkpoint", "tpu_name")
 MAX_CHARACTERS = 200
 # Entries of eval_results.txt that are not scores.
 _COUNTS = ("global_step", "loss")
+_HUB_PREFIX = "hf://"
 _NO_BASE = "none; the weights were initialized randomly"
 
 
@@ -100,7 +101,8 @@ def _front_matter(facts):
     lines += ["license:  # To fill in: its name, such as apache-2.0."]
     lines += ["library_name: bert_tf", f"pipeline_tag: {facts['pipeline_tag']}"]
     if base_model := _base_name(facts["base_model"]):
-        lines += [f"base_model: {_quoted(base_model)}"]
+        # A model on the hub without its revision.
+        lines += [f"base_model: {_quoted(base_model.partition('@')[0])}"]
     lines += ["tags:", "- bert", "- tensorflow"]
     names = [
         key.removeprefix("eval_").removeprefix("test_") for key in _shown_scores(facts)
@@ -213,6 +215,8 @@ def _text(value):
 
 def _base_name(path):
     """Returns the name of a checkpoint: that of its folder, or its own."""
+    if (path or "").startswith(_HUB_PREFIX):
+        return path.removeprefix(_HUB_PREFIX)
     folder, name = os.path.split(run_settings.short_name(path or ""))
     is_prefix = name.endswith(".ckpt") or "model.ckpt" in name
     return (folder or name) if is_prefix else os.path.join(folder, name)

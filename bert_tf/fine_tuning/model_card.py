@@ -191,7 +191,7 @@ def write(folder: run_folder.RunFolder, card: Card) -> str | None:
             return None
         if card.evaluated is not None and _write_wrong_examples(folder, card.evaluated):
             return None
-        facts = _facts(card, folder.earlier_settings())
+        facts = _facts(card, folder)
         return _write(folder.path, _merged(earlier or {}, facts))
 
 
@@ -258,16 +258,19 @@ def _write_wrong_examples(folder, evaluated):
     return suffix
 
 
-def _facts(card: Card, earlier_settings: list[dict[str, Any]]) -> dict[str, Any]:
+def _facts(card: Card, folder: run_folder.RunFolder) -> dict[str, Any]:
     """Returns the contents of model_card.json."""
+    run = result_files.read_run(folder.path)
     facts = dataclasses.asdict(dataclasses.replace(card, evaluated=None))
     del facts["options"], facts["evaluated"]
     facts |= _evaluation_facts(card.evaluated)
     if not card.options.card_examples:
         facts["wrong_examples"] = []
-    facts["settings"] = card_text.settings(card.options, earlier_settings)
+    facts["settings"] = card_text.settings(card.options, folder.earlier_settings())
     start = card.options.init_checkpoint
-    facts["base_model"] = start and run_settings.short_name(start)
+    facts["base_model"] = run.get("hub_name") or (
+        start and run_settings.short_name(start)
+    )
     return json.loads(json.dumps(facts))
 
 

@@ -238,6 +238,7 @@ def train(
         vocabulary=setup.vocabulary,
         options=options,
         training_data=setup.data_sets["train"],
+        hub_name=None if setup.source is None else setup.source.hub_name,
         step=trainer.step,
     )
     logger.info("***** Running training *****")

@@ -126,6 +126,7 @@ class Pretraining:
         )
         self.config = objectives.with_attention(config, options.objective)
         self.vocabulary = start.vocabulary
+        self._hub_name = None if start.source is None else start.source.hub_name
         self.config.check_sequence_length(options.max_seq_length)
         self.records = self._open(options.input_file)
         _check_casing(self.records, start.source)
@@ -200,6 +201,7 @@ class Pretraining:
             vocabulary=self.vocabulary,
             options=self.options,
             training_data=training_data,
+            hub_name=self._hub_name,
             step=trainer.step,
         )
         source = self._source(self.records)

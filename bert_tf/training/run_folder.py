@@ -95,6 +95,7 @@ class RunFolder:
         vocabulary: Any,
         options: Any,
         training_data: result_files.DataSet | None = None,
+        hub_name: str | None = None,
         step: int = 0,
     ) -> None:
         """Writes task.json, bert_config.json, vocab.txt and run.json.
@@ -105,6 +106,7 @@ class RunFolder:
             vocabulary: `Vocabulary`, or None if it is not known.
             options: the tool's options record, with a `random_seed`.
             training_data: what the run trains on.
+            hub_name: `Source.hub_name` of the checkpoint that the run starts from.
             step: finished optimizer steps.
         """
         if not self.is_written:
@@ -127,6 +129,7 @@ class RunFolder:
             {
                 "flags": run_settings.flags_of(options),
                 "earlier": earlier,
+                "hub_name": run.get("hub_name") if step else hub_name,
                 "training_data": training_data and result_files.entry(training_data),
                 "seed": options.random_seed,
                 "versions": training_facts.package_versions(),
@@ -262,9 +265,7 @@ class RunFolder:
         for name in (*SETTINGS_FILES, result_files.RECORD_FILE):
             if files.exists(self._file(name)):
                 with files.open_file(self._file(name)) as source:
-                    text = source.read()
-                with files.complete_or_absent(os.path.join(folder, name)) as target:
-                    target.write(text)
+                    RunFolder(folder)._write_text(name, source.read())
 
     def read_task(self) -> dict[str, Any]:
         """Returns the content of task.json; raises ValueError if there is none."""

@@ -84,7 +84,8 @@ _COMPARED_OTHERWISE = (
 # Compared by name with runs of earlier versions, which did not record their data.
 _NAMES_OF_TRAINING_DATA = ("data_dir", "input_file", "train_file")
 _PATHS = ("ensemble", "init_checkpoint", "label_list", "retrieve_with", "teacher")
-_HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+_HUB_PREFIX = "hf://"
+_HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
 
 Changes = dict[str, tuple[Any, Any]]
 
@@ -114,6 +115,8 @@ def short_name(path: str) -> str:
         >>> short_name("/models/uncased/bert_model.ckpt"), short_name("/data/dev.tsv")
         ('uncased/bert_model.ckpt', 'dev.tsv')
     """
+    if path.startswith(_HUB_PREFIX):
+        return path
     if _HUB_NAME.fullmatch(path) and not files.exists(path) and ".ckpt" not in path:
         return path
     folder, name = os.path.split(path.rstrip("/"))

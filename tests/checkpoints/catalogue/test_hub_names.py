@@ -1,8 +1,4 @@
-"""Names of models on Hugging Face's hub, and what its cache has of them.
-
-The cache's layout is that of huggingface_hub: models--ORGANIZATION--NAME with refs and
-snapshots.
-"""
+"""Models on Hugging Face's hub: its API is a double, its cache is the library's own."""
 
 import pathlib
 import shutil
@@ -14,17 +10,36 @@ from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import starting_point
 from bert_tf.checkpoints.catalogue import fetching
 from bert_tf.checkpoints.catalogue import hub_names
+from tests.checkpoints.catalogue import hub_double
 
 FOREIGN = pathlib.Path(__file__).resolve().parents[1] / "foreign" / "hugging_face"
 
 
 @pytest.fixture
-def cache(tmp_path, monkeypatch):
-    """Puts a folder into the hub's cache: cache("google-bert/bert-x", "encoder")."""
-    for variable in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "TRANSFORMERS_CACHE"):
-        monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setenv("HF_HOME", str(tmp_path))
+def constants(tmp_path, monkeypatch):
+    """The settings of huggingface_hub, with an empty cache and no hub."""
+    constants = pytest.importorskip("huggingface_hub.constants")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     monkeypatch.chdir(tmp_path)
+    return constants
+
+
+@pytest.fixture
+def hub(constants, monkeypatch):
+    """A hub with the model someone/bert."""
+    with hub_double.serving() as hub:
+        template = f"{hub.url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        monkeypatch.setattr(constants, "ENDPOINT", hub.url)
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+        hub.models["someone/bert"] = FOREIGN / "classification"
+        yield hub
+
+
+@pytest.fixture
+def cache(constants, tmp_path):
+    """Puts a folder into the hub's cache: cache("google-bert/bert-x", "encoder")."""
 
     def put(name, folder, version="5c4d1", *, is_main=True):
         model = tmp_path / "hub" / f"models--{name.replace('/', '--')}"
@@ -74,14 +89,8 @@ def test_training_starts_from_a_name(cache):
 def test_the_version_that_main_names_is_read(cache):
     cache("a/b", "encoder", "1111", is_main=False)
     newer = cache("a/b", "encoder", "2222")
-    assert hub_names.cached_folder("a/b") == str(newer)
-
-
-def test_several_versions_without_a_main_one_are_refused(cache):
-    cache("a/b", "encoder", "1111", is_main=False)
-    cache("a/b", "encoder", "2222", is_main=False)
-    with pytest.raises(ValueError, match=r"has 2 versions, .* pass the folder of one"):
-        formats.open_source("a/b")
+    assert formats.open_source("a/b").path == str(newer)
+    assert formats.open_source("a/b@1111").hub_name == "hf://a/b@1111"
 
 
 def test_a_folder_is_never_taken_for_a_name(cache, tmp_path):
@@ -92,10 +101,13 @@ def test_a_folder_is_never_taken_for_a_name(cache, tmp_path):
 
 
 @pytest.mark.parametrize("stored", [None, "tokenizer"])
-def test_a_name_without_a_copy_is_refused_with_the_way_to_get_one(cache, stored):
+def test_a_name_that_is_neither_cached_nor_on_the_hub_is_refused(cache, stored):
     if stored:
         cache("a/b", None)
-    with pytest.raises(FileNotFoundError, match="run `hf download a/b --local-dir FOL"):
+    with pytest.raises(
+        OSError,
+        match=r"There is no path a/b, and .* not in the cache, and HF_HUB_OFF",
+    ):
         formats.open_source("a/b")
 
 
@@ -118,7 +130,7 @@ def test_a_misspelled_path_is_not_taken_for_a_name(cache, tmp_path):
     ],
 )
 def test_the_authors_own_names_are_those_of_the_catalogue(name, released):
-    assert hub_names.released_name(name) == released
+    assert hub_names.released_name(hub_names.parse(name)) == released
 
 
 def test_without_a_copy_the_authors_names_mean_the_release_s_files(
@@ -140,3 +152,105 @@ def test_without_a_network_a_released_name_means_the_copy_in_the_cache(
     assert loading.load_model("bert-base-uncased/").built
     assert str(snapshot) in caplog.text
     assert "exact GELU" in caplog.text
+
+
+def test_a_model_is_downloaded_once_and_pinned(hub, constants, monkeypatch):
+    source = formats.open_source("hf://someone/bert")
+    commit = hub.commit_of("someone/bert")
+    assert source.hub_name == f"hf://someone/bert@{commit}"
+    assert source.head.labels == ("bad", "so so", "good")
+    num_requests = len(hub.requests)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    for name in ("someone/bert", f"hf://someone/bert@{commit}"):
+        assert formats.open_source(name).path == source.path
+    assert len(hub.requests) == num_requests
+
+
+def test_a_revision_is_downloaded_by_its_name(hub):
+    source = formats.open_source("someone/bert@v1")
+    assert source.hub_name.endswith("@" + hub.commit_of("someone/bert"))
+
+
+def test_only_the_files_that_are_read_are_downloaded(hub, tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(FOREIGN / "classification", folder)
+    for name in ("pytorch_model.bin", "tf_model.h5", "README.md", "onnx/model.onnx"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("never downloaded")
+    hub.models["someone/more"] = folder
+    assert formats.open_source("someone/more").head.kind == "classification"
+    assert hub.downloaded() == [
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "tokenizer_config.json",
+    ]
+
+
+def test_an_interrupted_download_is_completed(hub, cache):
+    # The files of the tokenizer came first; the weights are missing.
+    cache("someone/bert", None, version=hub.commit_of("someone/bert"))
+    assert formats.open_source("someone/bert").head.kind == "classification"
+    assert "model.safetensors" in hub.downloaded()
+
+
+@pytest.mark.parametrize(
+    "names, small, weights",
+    [
+        (
+            # A sentence encoder, in all formats.
+            [
+                "1_Pooling/config.json",
+                "config.json",
+                "model-00001-of-00002.safetensors",
+                "model.safetensors.index.json",
+                "openvino/openvino_model.xml",
+                "pytorch_model.bin",
+                "vocab.txt",
+            ],
+            ["1_Pooling/config.json", "config.json", "vocab.txt"],
+            ["model-00001-of-00002.safetensors", "model.safetensors.index.json"],
+        ),
+        (
+            ["assets/tokenizer/vocabulary.txt", "config.json", "model.weights.h5"],
+            ["assets/tokenizer/vocabulary.txt", "config.json"],
+            ["model.weights.h5"],
+        ),
+        (
+            ["bert_config.json", "bert_model.ckpt.index", "vocab.txt"],
+            ["bert_config.json", "vocab.txt"],
+            ["bert_model.ckpt.index"],
+        ),
+    ],
+)
+def test_weights_are_downloaded_in_one_format(names, small, weights):
+    assert hub_names.wanted_files(names) == (small, weights)
+
+
+@pytest.mark.parametrize(
+    "name, message",
+    [
+        ("hf://someone/else", "no such model on Hugging Face's hub, or it is private"),
+        ("someone/else", "There is no path someone/else, and hf://someone/else cannot"),
+        ("hf://someone/bert@v9", "the model has no revision v9"),
+        ("hf://someone/gated", "its authors grant access on request"),
+        ("hf://someone/pickled", "has no weights that bert_tf reads.*pytorch_model"),
+        ("hf://a/b/c", "expected hf://ORGANIZATION/MODEL or"),
+        ("someone/bert_model.ckpt", "There is no checkpoint someone/bert_model.ckpt"),
+    ],
+)
+def test_what_cannot_be_downloaded_is_one_clear_line(hub, tmp_path, name, message):
+    hub.models["someone/gated"] = FOREIGN / "encoder"
+    hub.gated.add("someone/gated")
+    hub.models["someone/pickled"] = tmp_path / "pickled"
+    (tmp_path / "pickled").mkdir()
+    (tmp_path / "pickled" / "pytorch_model.bin").write_bytes(b"")
+    with pytest.raises((OSError, ValueError), match=message) as caught:
+        formats.open_source(name)
+    assert "\n" not in str(caught.value)
+
+
+def test_without_the_library_a_name_needs_the_extra(constants, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", None)
+    with pytest.raises(ImportError, match=r"pip install 'bert_tf\[huggingface\]'"):
+        formats.open_source("hf://someone/bert")
