@@ -62,6 +62,17 @@ SUBCOMMANDS = (
         ),
     ),
     Subcommand(
+        name="convert-triviaqa",
+        tool="convert_triviaqa",
+        stage="Prepare data",
+        summary="Convert TriviaQA's Wikipedia part into SQuAD's format",
+        examples=(
+            "--qa_file=triviaqa-rc/qa/wikipedia-train.json "
+            "--evidence_dir=triviaqa-rc/evidence/wikipedia "
+            "--output_file=triviaqa.json",
+        ),
+    ),
+    Subcommand(
         name="check",
         tool="check_data",
         stage="Prepare data",

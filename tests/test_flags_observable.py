@@ -74,6 +74,7 @@ XNLI_STORY = (
     "test_a_model_trained_in_one_language_is_asked_in_others"
 )
 TFDS = "tasks/classification/test_tfds.py::"
+BY_NAME = "fine_tuning/test_tfds_files.py::"
 GLUE_TABLE = "tools/test_evaluate_glue.py::"
 DISTILL = "tasks/classification/test_distillation.py::"
 CHECKED = "data_checks/test_workflow.py::"
@@ -322,6 +323,8 @@ OBSERVED = {
     },
     "run_ner": {
         **FINE_TUNING,
+        "tfds_name": BY_NAME + "test_conll_by_name_is_tagged_with_entities",
+        "tfds_splits": BY_NAME + "test_options_of_data_sets_belong_together",
         "init_checkpoint": TAG
         + "test_the_frozen_encoder_keeps_its_weights_and_names_are_still_found",
         "do_train": TAG_TOOL_STORY,
@@ -355,6 +358,8 @@ OBSERVED = {
     },
     "run_swag": {
         **FINE_TUNING,
+        "tfds_name": BY_NAME + "test_hellaswag_by_name_has_four_endings",
+        "tfds_splits": BY_NAME + "test_options_of_data_sets_belong_together",
         "init_checkpoint": CHOOSE + "test_the_encoder_comes_from_the_checkpoint",
         "train_batch_size": CHOOSE
         + "test_what_does_not_fit_is_refused_before_training",
@@ -443,6 +448,9 @@ OBSERVED = {
     },
     "run_squad": {
         **FINE_TUNING,
+        "tfds_name": BY_NAME + "test_squad_by_name_is_squad",
+        "tfds_splits": BY_NAME + "test_a_split_may_be_a_part",
+        "data_dir": BY_NAME + "test_squad_by_name_is_squad",
         "init_checkpoint": SQUAD
         + "test_a_fine_tuned_checkpoint_answers_in_a_new_folder",
         "train_batch_size": SQUAD + "test_too_few_questions_for_a_batch_are_refused",
@@ -472,6 +480,11 @@ OBSERVED = {
         "ensemble": SQUAD + "test_an_ensemble_answers_with_the_mean_of_its_runs",
         "verbose_logging": SQUAD + "test_verbose_logging_names_answers_not_found_again",
     },
+    "convert_triviaqa": dict.fromkeys(
+        ("qa_file", "evidence_dir", "output_file", "max_num_tokens"),
+        "tools/test_convert_triviaqa.py::"
+        "test_paragraphs_are_the_first_words_of_documents_with_an_answer",
+    ),
     "evaluate_squad": {
         "data_file": EVALUATE_SQUAD + "test_what_cannot_be_scored_ends_in_one_line",
         "predictions_file": EVALUATE_SQUAD

@@ -63,17 +63,18 @@ class CheckDataOptions(options_module.Options):
         (), help="classification: XNLI languages to evaluate on."
     )
     tfds_name: str | None = option(
-        None, help="classification: TensorFlow dataset to use instead of files."
+        None,
+        help="TensorFlow dataset to use instead of files; not for retrieval and "
+        "pretraining.",
     )
     tfds_splits: tuple[str, ...] = option(
-        (),
-        help="classification: splits of tfds_name for training, evaluation and "
-        "prediction.",
+        (), help="Splits of tfds_name for training, evaluation and prediction."
     )
     data_dir: str | None = option(
         None,
         help="classification, multiple_choice, token_classification: folder with the "
-        "training, development and test files.",
+        "training, development and test files. With tfds_name: the folder of "
+        "TensorFlow Datasets.",
     )
     train_file: tuple[str, ...] = option(
         (), help="Your own file to train on. question_answering accepts several."

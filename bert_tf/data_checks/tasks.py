@@ -86,7 +86,10 @@ def _question_answering() -> Task:
         options=question_answering_options.RunSquadOptions,
         check=question_answering_checks.check,
         unread=_OF_A_RUN,
-        implied={"do_train": ("train_file",), "do_predict": ("predict_file",)},
+        implied={
+            "do_train": ("train_file", "tfds_name"),
+            "do_predict": ("predict_file",),
+        },
     )
 
 
@@ -119,7 +122,7 @@ def _token_classification() -> Task:
         options=token_classification_options.RunNerOptions,
         check=token_classification_checks.check,
         unread=_OF_A_RUN,
-        implied={"do_train": ("data_dir",)},
+        implied={"do_train": ("data_dir", "tfds_name")},
     )
 
 

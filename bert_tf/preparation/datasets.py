@@ -1,8 +1,9 @@
-"""Reads data sets of TensorFlow Datasets; the only module here that imports it."""
+"""Reads data sets of TensorFlow Datasets in parts."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
 
+from bert_tf.data import named_datasets
 from bert_tf.preparation import input_units
 from bert_tf.preparation import options as preparation_options
 
@@ -18,7 +19,7 @@ def sources(
     """
     if options.tfds_name is None:
         return []
-    builder = _builder(options)
+    builder = named_datasets.open_builder(options.tfds_name, options.tfds_data_dir)
     splits = builder.info.splits
     if options.tfds_split not in splits:
         known = ", ".join(splits) or "none: it is not prepared on this machine"
@@ -47,7 +48,7 @@ def read(
     """Yields (features, a function that names the example) for a part of a data set."""
     import tensorflow_datasets as tfds
 
-    builder = _builder(options)
+    builder = named_datasets.open_builder(source.path, options.tfds_data_dir)
     part = tfds.core.ReadInstruction(
         options.tfds_split, from_=source.start, to=source.end, unit="abs"
     )
@@ -62,21 +63,3 @@ def read(
             return f"{source.path}, {options.tfds_split}: example {number}"
 
         yield features, place
-
-
-def _builder(options):
-    try:
-        import tensorflow_datasets as tfds
-    except ModuleNotFoundError:
-        raise ImportError(
-            "--tfds_name needs tensorflow-datasets, which is not installed; "
-            "pip install 'bert_tf[datasets]'."
-        ) from None
-    try:
-        return tfds.builder(options.tfds_name, data_dir=options.tfds_data_dir)
-    except (tfds.core.DatasetNotFoundError, ValueError, KeyError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else ""
-        raise ValueError(
-            f"--tfds_name={options.tfds_name}: the data set does not exist "
-            f"({reason:.200})."
-        ) from None

@@ -22,6 +22,8 @@ TASK_NAMES = (
     "ax",
     "xnli",
 )
+# Data sets of TensorFlow Datasets: the training set, and the others.
+TFDS_XNLI = ("xtreme_xnli", "xnli")
 WITHOUT_TRAINING = ("ax",)
 SPLITS = ("train", "validation", "test")
 _FILES = ("train_file", "eval_file", "predict_file")
@@ -55,7 +57,7 @@ class DataOptions(trial_options.TrialOptions):
     )
     tfds_name: str | None = option(
         None,
-        help="TensorFlow dataset to use instead of files, such as glue/mrpc or "
+        help="TensorFlow dataset to use instead of files, such as glue/mrpc, xnli or "
         "imdb_reviews. Requires bert_tf[datasets].",
     )
     tfds_splits: tuple[str, ...] = option(
@@ -136,7 +138,7 @@ class DataOptions(trial_options.TrialOptions):
         if self.task_name is not None:
             self._check_task(self.task_name.lower())
         elif self.tfds_name is not None:
-            self._check_tfds()
+            self._check_tfds(self.tfds_name)
         else:
             self._check_own_data()
 
@@ -201,12 +203,15 @@ class DataOptions(trial_options.TrialOptions):
                 "then use --task_name=AX with the --output_dir of that run."
             )
 
-    def _check_tfds(self) -> None:
+    def _check_tfds(self, name: str) -> None:
         self._refuse(
             (*_FILES, *_LABELS, *_HOLD_OUT),
             "is for your own tables and cannot be combined with --tfds_name",
         )
-        self._refuse_languages()
+        if is_xnli(name):
+            self._refuse(_COLUMNS, "cannot be combined with XNLI")
+        else:
+            self._refuse_languages()
         if len(self.tfds_splits) != 3:
             raise options_module.OptionError(
                 f"--tfds_splits={','.join(self.tfds_splits)}: expected three splits, "
@@ -236,8 +241,16 @@ class DataOptions(trial_options.TrialOptions):
             self._require("predict_file", "Predicting without --task_name")
 
     def _refuse_languages(self) -> None:
-        self._refuse(("train_language", "eval_language"), "requires --task_name=XNLI")
+        self._refuse(
+            ("train_language", "eval_language"),
+            "requires --task_name=XNLI or --tfds_name=xnli",
+        )
 
     def _check_tfds_splits(self) -> None:
         if self.tfds_splits != SPLITS:
             raise options_module.OptionError("--tfds_splits requires --tfds_name.")
+
+
+def is_xnli(tfds_name: str) -> bool:
+    """Returns whether a TensorFlow dataset is XNLI."""
+    return tfds_name in TFDS_XNLI

@@ -9,6 +9,7 @@ from bert_tf.tasks.classification import label_kinds
 from bert_tf.tasks.classification import own_tables
 from bert_tf.tasks.classification import task as task_module
 from bert_tf.tasks.classification import tfds
+from bert_tf.tasks.classification import tfds_xnli
 from bert_tf.tasks.classification import xnli
 
 _XNLI = "xnli"
@@ -37,6 +38,9 @@ def data_of(
         ValueError, OSError: the TensorFlow dataset cannot be read.
     """
     processor: examples_module.DataProcessor
+    if options.tfds_name is not None and data_options.is_xnli(options.tfds_name):
+        processor = tfds_xnli.TfdsXnliProcessor(options)
+        return Data(processor=processor, columns=processor.columns, task_name=_XNLI)
     if options.tfds_name is not None:
         processor = tfds.TfdsProcessor(options, trained.columns if trained else None)
         return Data(

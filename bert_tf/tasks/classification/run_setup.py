@@ -4,6 +4,7 @@ import dataclasses
 
 from bert_tf import progress as progress_module
 from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
+from bert_tf.tasks.classification import data_options
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import label_kinds
 from bert_tf.tasks.classification import options as classification_options
@@ -91,11 +92,16 @@ def _data_sets(options, processor):
         own = trained
         if part != "train":
             own = [path for name, path in paths.items() if name.startswith(part)]
-        if options.task_name is not None:
+        name = options.task_name
+        if options.tfds_name and data_options.is_xnli(options.tfds_name):
+            name = "xnli"
+            if part not in options.sets_to_read:
+                continue  # It would have to be downloaded.
+        if name is not None:
             languages = processor.get_eval_languages() if part != "train" else ()
             if languages and part not in options.sets_to_read:
                 continue  # A later command chooses the languages.
-            name = "_".join([options.task_name.lower(), *sorted(languages)])
+            name = "_".join([name.lower(), *sorted(languages)])
         elif options.tfds_name is not None:
             name = f"{options.tfds_name} {options.tfds_splits[number]}"
         elif own:

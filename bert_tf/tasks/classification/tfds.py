@@ -1,9 +1,8 @@
 """Examples from TensorFlow Datasets."""
 
-import re
-
 import numpy as np
 
+from bert_tf.data import named_datasets
 from bert_tf.data import tables
 from bert_tf.tasks.classification import data_options
 from bert_tf.tasks.classification import examples as examples_module
@@ -24,7 +23,6 @@ _TEXTS_OF_GLUE = {
 }
 # GLUE configurations whose names differ from those of --task_name.
 _TASK_NAMES = {"sst2": "sst-2", "stsb": "sts-b"}
-_SPLIT_NAME = re.compile(r"\w+")
 _PARTS = ("train", "dev", "test")
 # Columns that name an example; GLUE uses idx.
 _IDS = ("idx", "id")
@@ -43,9 +41,10 @@ class TfdsProcessor(examples_module.DataProcessor):
         task_name: GLUE task, or None.
 
     Raises:
-        ValueError: tensorflow_datasets is not installed, or the columns of the texts or
-            the label are missing or unclear.
-        OSError: the dataset is unknown, or can be neither read nor downloaded.
+        ImportError: tensorflow-datasets is not installed.
+        ValueError: the dataset is unknown, or the columns of the texts or the label are
+            missing or unclear.
+        OSError: the dataset can be neither read nor downloaded.
     """
 
     def __init__(
@@ -56,7 +55,9 @@ class TfdsProcessor(examples_module.DataProcessor):
         if options.tfds_name is None:
             raise ValueError("--tfds_name is missing.")
         self._name = options.tfds_name
-        self._builder = _builder(options.tfds_name, options.data_dir)
+        self._builder = named_datasets.prepared_builder(
+            options.tfds_name, options.data_dir
+        )
         base, _, config = options.tfds_name.split(":")[0].partition("/")
         is_glue = base == "glue" and config in _TEXTS_OF_GLUE
         self.task_name = _TASK_NAMES.get(config, config) if is_glue else None
@@ -152,13 +153,7 @@ class TfdsProcessor(examples_module.DataProcessor):
 
     def _split(self, part):
         split = self._splits[part]
-        name = _SPLIT_NAME.match(split)
-        if name is None or name[0] not in self._builder.info.splits:
-            raise ValueError(
-                f"--tfds_name={self._name} has no split {split}, only "
-                f"{', '.join(self._builder.info.splits)}; choose three with "
-                "--tfds_splits."
-            )
+        named_datasets.check_split(self._builder, split)
         return split
 
     def _read(self, part, split, columns):
@@ -166,12 +161,14 @@ class TfdsProcessor(examples_module.DataProcessor):
         wanted = columns.names()
         ids = [name for name in _IDS if name in features]
         rows = []
-        # as_dataset does not shuffle by default, so the order is always the same.
-        records = self._builder.as_dataset(split=split).as_numpy_iterator()
+        records = named_datasets.records(self._builder, split)
         for number, record in enumerate(records):
-            cells = {name: _text(features[name], record[name]) for name in wanted}
+            cells = {
+                name: named_datasets.text_of(features[name], record[name])
+                for name in wanted
+            }
             if ids:
-                cells[examples_module.ID_COLUMN] = _text(
+                cells[examples_module.ID_COLUMN] = named_datasets.text_of(
                     features[ids[0]], record[ids[0]]
                 )
             rows.append(tables.Row(place=f"{self._name}:{split}:{number}", cells=cells))
@@ -182,22 +179,6 @@ class TfdsProcessor(examples_module.DataProcessor):
             labels=self.get_labels() if columns.label else (),
             broken_rows=self.broken_rows,
         )
-
-
-def _builder(name, data_dir):
-    try:
-        import tensorflow_datasets
-    except ImportError:
-        raise ValueError(
-            "--tfds_name needs tensorflow_datasets; pip install 'bert_tf[datasets]'."
-        ) from None
-    try:
-        builder = tensorflow_datasets.builder(name, data_dir=data_dir)
-        builder.download_and_prepare()
-    except Exception as error:
-        reason = " ".join(str(error).split())[:300].rstrip(".")
-        raise OSError(f"--tfds_name={name} cannot be read: {reason}.") from error
-    return builder
 
 
 def _known_text(name, features, known):
@@ -213,13 +194,3 @@ def _known_text(name, features, known):
             "--text_b_column for pairs."
         )
     return texts[0], None
-
-
-def _text(feature, value):
-    """Returns a value as the text of a table cell."""
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    if hasattr(feature, "int2str"):
-        # Test sets without labels contain -1.
-        return feature.int2str(int(value)) if value >= 0 else ""
-    return str(value)

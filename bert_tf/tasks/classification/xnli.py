@@ -19,6 +19,9 @@ from bert_tf.tasks.classification import glue
 # The language of the release.
 DEFAULT_LANGUAGE = "zh"
 ALL_LANGUAGES = "all"
+TRAIN_FILE = "multinli.train.{}.tsv"
+DEV_FILE = "xnli.dev.tsv"
+TEST_FILE = "xnli.test.tsv"
 _LANGUAGE = "language"
 _TRAIN_COLUMNS = examples_module.Columns(text="premise", text_b="hypo", index="index")
 # The label "contradiction" in the training files.
@@ -76,14 +79,14 @@ class XnliProcessor(examples_module.DataProcessor):
         self, data_dir: str
     ) -> dict[str, list[examples_module.InputExample]]:
         """Returns "dev", or a set "dev_LANGUAGE" for each of several languages."""
-        path = _find(data_dir, "xnli.dev.tsv")
+        path = self._path(data_dir, DEV_FILE)
         return self._sets(path, self.columns, "dev", glue.ENTAILMENT_LABELS)
 
     def get_test_sets(
         self, data_dir: str
     ) -> dict[str, list[examples_module.InputExample]]:
         """Returns "test", or a set "test_LANGUAGE" for each of several languages."""
-        path = _find(data_dir, "xnli.test.tsv")
+        path = self._path(data_dir, TEST_FILE)
         return self._sets(path, self.columns.without_label(), "test", ())
 
     def get_labels(self) -> list[str]:
@@ -94,14 +97,14 @@ class XnliProcessor(examples_module.DataProcessor):
         """Returns the paths of the first training file, dev and test."""
         return {
             "train": self.get_train_files(data_dir)[0],
-            "dev": _find(data_dir, "xnli.dev.tsv"),
-            "test": _find(data_dir, "xnli.test.tsv"),
+            "dev": self._path(data_dir, DEV_FILE),
+            "test": self._path(data_dir, TEST_FILE),
         }
 
     def get_train_files(self, data_dir: str) -> list[str]:
         """Returns the path of the file of each training language."""
         return [
-            _find(data_dir, f"multinli.train.{language}.tsv")
+            self._path(data_dir, TRAIN_FILE.format(language))
             for language in self._train_languages
         ]
 
@@ -112,6 +115,11 @@ class XnliProcessor(examples_module.DataProcessor):
     def get_eval_languages(self) -> list[str]:
         """Returns the languages to evaluate and to predict; "all" means every one."""
         return list(self._eval_languages)
+
+    def _path(self, data_dir: str, name: str) -> str:
+        """Returns the path of a file, in the folder or in those of the zip files."""
+        paths = [os.path.join(data_dir, folder, name) for folder in _FOLDERS]
+        return next(filter(files.exists, paths), paths[0])
 
     def _sets(
         self,
@@ -145,12 +153,6 @@ class XnliProcessor(examples_module.DataProcessor):
             )
             for language in languages
         }
-
-
-def _find(data_dir, name):
-    """Returns the path of a file, in the folder or in those of the zip files."""
-    paths = [os.path.join(data_dir, folder, name) for folder in _FOLDERS]
-    return next(filter(files.exists, paths), paths[0])
 
 
 def _as_contradiction(example):

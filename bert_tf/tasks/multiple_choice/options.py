@@ -3,7 +3,7 @@
 import dataclasses
 
 from bert_tf import options as options_module
-from bert_tf.fine_tuning import options as fine_tuning_options
+from bert_tf.fine_tuning import tfds_options
 from bert_tf.options import option
 
 _OWN = (
@@ -18,7 +18,7 @@ _OWN = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunSwagOptions(fine_tuning_options.TaskOptions):
+class RunSwagOptions(tfds_options.TfdsOptions):
     """Trains, evaluates and applies a model that chooses one of several endings.
 
     The data is a folder in the format of SWAG or CODAH (--data_dir), or tables of your
@@ -46,7 +46,14 @@ class RunSwagOptions(fine_tuning_options.TaskOptions):
     data_dir: str | None = option(
         None,
         help="Folder with train.csv, val.csv and test.csv (SWAG), or train.tsv, "
-        "dev.tsv and test.tsv (CODAH).",
+        "dev.tsv and test.tsv (CODAH). With tfds_name: the folder of TensorFlow "
+        "Datasets.",
+    )
+    tfds_name: str | None = option(
+        None,
+        help="TensorFlow dataset to use instead of files, such as hellaswag. Data sets "
+        "other than hellaswag, piqa and openbookqa need start_column and "
+        "ending_columns. Requires bert_tf[datasets].",
     )
     train_file: str | None = option(
         None,
@@ -100,6 +107,9 @@ class RunSwagOptions(fine_tuning_options.TaskOptions):
                 f"--ending_columns={','.join(self.ending_columns)}: expected "
                 "different columns."
             )
+        self._check_tfds(("train_file", "eval_file", "predict_file", "header"))
+        if self.tfds_name is not None:
+            return
         if self.data_dir is None:
             self._check_own_data()
             return

@@ -5,6 +5,7 @@ import os
 
 from bert_tf import progress as progress_module
 from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
+from bert_tf.fine_tuning import tfds_files
 from bert_tf.tasks.multiple_choice import data_sets
 from bert_tf.tasks.multiple_choice import examples as examples_module
 from bert_tf.tasks.multiple_choice import options as multiple_choice_options
@@ -77,7 +78,9 @@ def columns_of(
     options: multiple_choice_options.RunSwagOptions, known: examples_module.Columns
 ) -> examples_module.Columns:
     """Returns the columns of the data; `known` supplies those without a flag."""
-    if options.data_dir is not None:
+    if options.tfds_name is not None:
+        known = data_sets.columns_of_tfds(options.tfds_name, known)
+    elif options.data_dir is not None:
         return data_sets.layout_of(options.data_dir).columns
     return examples_module.Columns(
         start=options.start_column or known.start,
@@ -91,6 +94,11 @@ def paths_of(
     options: multiple_choice_options.RunSwagOptions,
 ) -> dict[str, str | None]:
     """Returns the paths of "train", "dev" and "test"; None for a file not given."""
+    if options.tfds_name is not None:
+        return {
+            part: _tfds_path(options, part, number)
+            for number, part in enumerate(("train", "dev", "test"))
+        }
     if options.data_dir is None:
         return {
             "train": options.train_file,
@@ -105,11 +113,19 @@ def paths_of(
     }
 
 
+def _tfds_path(options, part, number):
+    """Returns the path of a split, or None if it is neither present nor needed."""
+    is_needed = part in options.sets_to_read
+    if not is_needed and not tfds_files.has_split(options, number):
+        return None
+    return tfds_files.path_of(options, number, data_sets.tfds_lines, ".jsonl")
+
+
 def _data_sets(options):
     """Returns the data that the options name, by set."""
     return {
         name: result_files.of_file(path)
-        if options.data_dir is None
+        if options.data_dir is None or options.tfds_name is not None
         else result_files.of_folder(options.data_dir, path)
         for name, path in paths_of(options).items()
         if path is not None

@@ -42,7 +42,7 @@ def card_of(
         if stages and stages[0]:
             start = stages[0].base_model
             options = dataclasses.replace(options, init_checkpoint=start)
-        path = options.train_file[-1]
+        path = run_setup.train_paths(options)[-1]
         data.append(setup.data_file("train", path, len(setup.train_examples)))
     if answers is not None:
         path, examples = answers.squad_file.path, answers.squad_file.examples

@@ -14,6 +14,7 @@ from bert_tf.data import text_checks
 from bert_tf.fine_tuning import checks as fine_tuning_checks
 from bert_tf.tasks.question_answering import examples as question_answering_examples
 from bert_tf.tasks.question_answering import options as question_answering_options
+from bert_tf.tasks.question_answering import run_setup
 from bert_tf.tasks.question_answering import windows as question_answering_windows
 from bert_tf.training import estimates
 
@@ -65,10 +66,11 @@ def _read(options, findings):
     """Returns the readable files by part: "train", "train 2", ..., and "dev"."""
     paths = {
         "train" if number == 1 else f"train {number}": path
-        for number, path in enumerate(options.train_file, start=1)
+        for number, path in enumerate(run_setup.train_paths(options), start=1)
     }
-    if options.predict_file is not None:
-        paths["dev"] = options.predict_file
+    predicted = run_setup.predict_path(options)
+    if predicted is not None:
+        paths["dev"] = predicted
     parts = {}
     for part, path in paths.items():
         try:

@@ -4,7 +4,7 @@ import dataclasses
 import os
 
 from bert_tf import options as options_module
-from bert_tf.fine_tuning import options as fine_tuning_options
+from bert_tf.fine_tuning import tfds_options
 from bert_tf.options import option
 from bert_tf.tasks.question_answering import windows as question_answering_windows
 
@@ -17,7 +17,7 @@ _READ_BY_EVALUATE_SQUAD = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunSquadOptions(fine_tuning_options.TaskOptions):
+class RunSquadOptions(tfds_options.TfdsOptions):
     """Trains, evaluates and applies a model that finds answers in a text.
 
     The data is JSON in the format of SQuAD 1.1 or 2.0.
@@ -44,6 +44,18 @@ class RunSquadOptions(fine_tuning_options.TaskOptions):
         None,
         help="SQuAD JSON file with the questions to answer. With --do_eval, its "
         "answers are used to score the predictions.",
+    )
+    tfds_name: str | None = option(
+        None,
+        help="TensorFlow dataset to use instead of files, such as squad/v1.1, "
+        "squad/v2.0 or xquad/de. Requires bert_tf[datasets].",
+    )
+    tfds_splits: tuple[str, ...] = option(
+        tfds_options.SPLITS[:2],
+        help="Splits of tfds_name: to train on, and to evaluate on and to predict.",
+    )
+    data_dir: str | None = option(
+        None, help="With tfds_name: the folder of TensorFlow Datasets."
     )
     do_lower_case: bool = option(
         True,
@@ -129,12 +141,9 @@ class RunSquadOptions(fine_tuning_options.TaskOptions):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.do_train or self.dry_run:
-            self._require("train_file", "Training")
-        if self.do_predict:
-            self._require("predict_file", "Predicting")
-        if self.do_eval or self.eval_every_steps:
-            self._require("predict_file", "Evaluating")
+        self._check_tfds(("train_file", "predict_file"))
+        if self.tfds_name is None:
+            self._check_own_data()
         num_special = question_answering_windows.NUM_SPECIAL
         if self.max_seq_length <= self.max_query_length + num_special:
             raise options_module.OptionError(
@@ -155,6 +164,15 @@ class RunSquadOptions(fine_tuning_options.TaskOptions):
             os.path.join(self.output_dir, f"stage_{number}")
             for number in range(1, len(self.train_file))
         )
+
+    def _check_own_data(self):
+        self._refuse(("data_dir",), "requires --tfds_name")
+        if self.do_train or self.dry_run:
+            self._require("train_file", "Training")
+        if self.do_predict:
+            self._require("predict_file", "Predicting")
+        if self.do_eval or self.eval_every_steps:
+            self._require("predict_file", "Evaluating")
 
     def _check_ensemble(self):
         for name in ("do_train", "dry_run", "init_checkpoint"):
@@ -234,3 +252,28 @@ class EvaluateSquadOptions(options_module.Options):
             options_module.check_not_overwritten(
                 {"output_file": [self.output_file]}, read
             )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ConvertTriviaqaOptions(options_module.Options):
+    """Converts the Wikipedia part of TriviaQA into SQuAD's format.
+
+    As in the paper, a context is the beginning of a document that contains an answer.
+    Train on the result first, and on SQuAD after that: run_squad
+    --train_file=triviaqa.json,train-v1.1.json.
+    """
+
+    qa_file: str = option(help="TriviaQA's qa/wikipedia-train.json or -dev.json.")
+    evidence_dir: str = option(help="TriviaQA's folder evidence/wikipedia.")
+    output_file: str = option(help="JSON file to write, in the format of SQuAD 1.1.")
+    max_num_tokens: int = option(
+        400,
+        minimum=1,
+        help="Number of words of a document to keep. The paper kept 400 tokens.",
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        options_module.check_not_overwritten(
+            {"output_file": [self.output_file]}, {"qa_file": [self.qa_file]}
+        )

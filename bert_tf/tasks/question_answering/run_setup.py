@@ -10,9 +10,11 @@ from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints.release import rotation
 from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
+from bert_tf.fine_tuning import tfds_files
 from bert_tf.tasks.question_answering import examples as question_answering_examples
 from bert_tf.tasks.question_answering import options as question_answering_options
 from bert_tf.tasks.question_answering import task as task_module
+from bert_tf.tasks.question_answering import tfds_squad
 from bert_tf.training import result_files
 from bert_tf.training import run_folder
 
@@ -59,7 +61,7 @@ def prepare(
         task = _task_of_run(options, trained)
     train_examples = []
     if options.trains:
-        train_examples = read_training_examples(options, options.train_file[-1])
+        train_examples = read_training_examples(options, train_paths(options)[-1])
     setup = RunSetup(
         task=task,
         start=start,
@@ -88,14 +90,42 @@ def read_training_examples(
     )
 
 
+def train_paths(
+    options: question_answering_options.RunSquadOptions,
+) -> tuple[str, ...]:
+    """Returns the paths of the files to train on, one per stage."""
+    if options.tfds_name is None:
+        return options.train_file
+    return _tfds_paths(options, 0)
+
+
+def predict_path(
+    options: question_answering_options.RunSquadOptions,
+) -> str | None:
+    """Returns the path of the file with the questions to answer, if there is one."""
+    if options.tfds_name is None:
+        return options.predict_file
+    return next(iter(_tfds_paths(options, 1)), None)
+
+
+def _tfds_paths(options, number):
+    """Returns (the path of a split,), or () if it is neither present nor needed."""
+    is_needed = (options.trains, options.evaluates or options.do_predict)[number]
+    if not is_needed and not tfds_files.has_split(options, number):
+        return ()
+    path = tfds_files.path_of(options, number, tfds_squad.squad_json_of, ".json")
+    return (path,)
+
+
 def _read_predict_file(options):
     """Returns the questions to answer; with their answers, if they are scored."""
     if not (options.evaluates or options.do_predict):
         return None
-    squad_file = question_answering_examples.read_squad(options.predict_file)
+    path = typing.cast(str, predict_path(options))
+    squad_file = question_answering_examples.read_squad(path)
     if options.evaluates and not squad_file.has_answers:
         raise ValueError(
-            f"{options.predict_file} has questions without answers, so it cannot be "
+            f"{path} has questions without answers, so it cannot be "
             "used for evaluation; use a file with answers, or omit --do_eval and "
             "--eval_every_steps."
         )
@@ -105,10 +135,12 @@ def _read_predict_file(options):
 def _data_sets(options):
     """Returns the data that the options name, by set."""
     found = {}
-    if options.predict_file:
-        found["dev"] = found["test"] = result_files.of_file(options.predict_file)
-    if options.train_file:
-        *earlier, last = map(result_files.of_file, options.train_file)
+    predicted = predict_path(options)
+    if predicted:
+        found["dev"] = found["test"] = result_files.of_file(predicted)
+    trained = train_paths(options)
+    if trained:
+        *earlier, last = map(result_files.of_file, trained)
         found["train"] = dataclasses.replace(last, earlier_stages=tuple(earlier))
     return found
 
@@ -124,7 +156,7 @@ def _task_of_options(options, start):
         # Repeating a command must not lose a threshold that was stored since.
         own = task_module.Task.read(options.output_dir)
         return _with_stored_rules(task, own, options)
-    stored = _task_beside(options.init_checkpoint)
+    stored = _task_beside(start.source and start.source.path)
     if stored is None:
         return task
     task = _with_stored_rules(task, stored, options)
@@ -185,7 +217,7 @@ def _check_threshold(options, setup, *, is_run):
     if not (may_have_no_answer and setup.require_squad_file().is_version_2):
         raise ValueError(
             "--tune_threshold needs a model trained with --version_2_with_negative and "
-            f"a file of SQuAD 2.0; {options.predict_file} or the model is of version "
+            f"a file of SQuAD 2.0; {predict_path(options)} or the model is of version "
             "1.1."
         )
 

@@ -109,8 +109,10 @@ def dry_run_report(
 ) -> str:
     """Returns an estimate of the time and memory that each stage needs."""
     reports = []
-    for path in options.train_file:
-        stage = dataclasses.replace(options, train_file=(path,))
+    for path in run_setup.train_paths(options):
+        stage = options
+        if len(options.train_file) > 1:
+            stage = dataclasses.replace(options, train_file=(path,))
         answering = QuestionAnswering(stage, progress=progress)
         length = answering.setup.task.max_seq_length
         estimate = estimates.estimate(answering.trainer, sequence_length=length)

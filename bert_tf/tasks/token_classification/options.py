@@ -3,7 +3,7 @@
 import dataclasses
 
 from bert_tf import options as options_module
-from bert_tf.fine_tuning import options as fine_tuning_options
+from bert_tf.fine_tuning import tfds_options
 from bert_tf.options import option
 from bert_tf.tasks.token_classification import schemes
 
@@ -21,7 +21,7 @@ FEATURE_BASED = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunNerOptions(fine_tuning_options.TaskOptions):
+class RunNerOptions(tfds_options.TfdsOptions):
     """Trains, evaluates and applies a model that gives every word a tag.
 
     It finds named entities, parts of speech or anything else that the tags mark. The
@@ -32,7 +32,12 @@ class RunNerOptions(fine_tuning_options.TaskOptions):
     data_dir: str | None = option(
         None,
         help="Folder with train.txt, dev.txt and test.txt. Only the files that the run "
-        "reads are required.",
+        "reads are required. With tfds_name: the folder of TensorFlow Datasets.",
+    )
+    tfds_name: str | None = option(
+        None,
+        help="TensorFlow dataset to use instead of data_dir, such as conll2003 or "
+        "wikiann/de. Requires bert_tf[datasets].",
     )
     predict_file: str | None = option(
         None,
@@ -146,7 +151,9 @@ class RunNerOptions(fine_tuning_options.TaskOptions):
 
     def _check_files(self):
         reads_folder = self.do_train or self.do_eval or self.dry_run
-        if not self.data_dir and (reads_folder or not self.predict_file):
+        self._check_tfds(())
+        has_data = self.data_dir or self.tfds_name
+        if not has_data and (reads_folder or not self.predict_file):
             raise options_module.OptionError(
                 "--data_dir is required (a folder with train.txt, dev.txt and "
                 "test.txt), except for --do_predict with --predict_file."

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from bert_tf import progress as progress_module
 from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
+from bert_tf.fine_tuning import tfds_files
 from bert_tf.tasks.token_classification import examples
 from bert_tf.tasks.token_classification import labels as labels_module
 from bert_tf.tasks.token_classification import options as token_classification_options
@@ -14,6 +15,7 @@ from bert_tf.tasks.token_classification import plain_text
 from bert_tf.tasks.token_classification import predictions
 from bert_tf.tasks.token_classification import schemes
 from bert_tf.tasks.token_classification import task as task_module
+from bert_tf.tasks.token_classification import tfds_columns
 from bert_tf.tasks.token_classification import true_casing
 from bert_tf.tasks.token_classification import words as words_module
 from bert_tf.training import result_files
@@ -97,6 +99,9 @@ def path_of(options: token_classification_options.RunNerOptions, set_type: str) 
     """Returns the path of the train, dev or test file."""
     if set_type == "test" and options.predict_file is not None:
         return options.predict_file
+    if options.tfds_name is not None:
+        number = list(FILES).index(set_type)
+        return tfds_files.path_of(options, number, tfds_columns.lines_of, ".txt")
     return os.path.join(options.data_dir or "", FILES[set_type])
 
 
@@ -110,7 +115,13 @@ def is_plain_text(
 def _data_sets(options):
     """Returns the data that the options name, by set."""
     found = {}
-    if options.data_dir:
+    if options.tfds_name is not None:
+        found = {
+            name: result_files.of_file(path_of(options, name))
+            for number, name in enumerate(FILES)
+            if name in options.sets_to_read or tfds_files.has_split(options, number)
+        }
+    elif options.data_dir:
         found = {
             name: result_files.of_folder(options.data_dir, path_of(options, name))
             for name in FILES

@@ -135,7 +135,7 @@ def test_glue_by_its_name_has_its_columns_sets_and_scores(named, glue_datasets):
 @pytest.mark.parametrize(
     "name, values, message",
     [
-        ("no_such_thing", {}, "--tfds_name=no_such_thing cannot be read: "),
+        ("no_such_thing", {}, "--tfds_name=no_such_thing: the data set does"),
         (
             "weather_texts",
             {"tfds_splits": "train,dev,test"},

@@ -1,0 +1,195 @@
+"""Converts the Wikipedia part of TriviaQA into SQuAD's format, as the paper used it.
+
+"The TriviaQA data we used consists of paragraphs from TriviaQA-Wiki formed of the first
+400 tokens in documents, that contain at least one of the provided possible answers."
+(Section 4.2 of the paper, footnote.) The paper does not say what a token is, nor which
+occurrence of an answer is the right one. Here a token is a word between white space,
+and the answer is the earliest occurrence of any alias, ignoring case.
+"""
+
+import dataclasses
+import json
+import logging
+import os
+import re
+from collections.abc import Iterable
+from collections.abc import Iterator
+from typing import Any
+
+from bert_tf import files
+from bert_tf import progress as progress_module
+from bert_tf.data import squad_json
+from bert_tf.tasks.question_answering import options as question_answering_options
+
+logger = logging.getLogger(__name__)
+
+_WORD = re.compile(r"\S+")
+# Lists of names of an answer, besides its "Value".
+_ALIASES = ("Aliases", "NormalizedAliases", "HumanAnswers")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Answer:
+    """An answer found in a text."""
+
+    text: str  # As it is in the text.
+    start: int  # Index of its first character.
+
+
+def convert(
+    options: question_answering_options.ConvertTriviaqaOptions,
+    *,
+    progress: progress_module.Progress = progress_module.silent,
+) -> str:
+    """Writes the questions whose documents contain an answer; returns a report.
+
+    Args:
+        options: the files to read and write.
+        progress: counts questions.
+
+    Raises:
+        OSError: a file cannot be read or written, or there is no document.
+        ValueError: the file is not TriviaQA's, or no document contains an answer.
+    """
+    questions = _questions(options.qa_file)
+    articles: dict[str, dict[str, Any]] = {}
+    counts = {"written": 0, "without": 0, "missing": 0}
+    for number, (question, place) in enumerate(questions, start=1):
+        pattern = _pattern(_names(question, place))
+        for page, page_place in _pages(question, place):
+            file_name = squad_json.value(page, "Filename", str, page_place)
+            text = _first_words(
+                os.path.join(options.evidence_dir, file_name), options.max_num_tokens
+            )
+            answer = None if text is None else _first_answer(text, pattern)
+            counts[_outcome(text, answer)] += 1
+            if answer is not None:
+                article = articles.setdefault(
+                    file_name, _article(page.get("Title", file_name), text)
+                )
+                entry = _entry(question, place, file_name, answer)
+                article["paragraphs"][0]["qas"].append(entry)
+        progress("convert", number, len(questions), unit="questions")
+    _check(counts, options)
+    content = {"version": "1.1", "data": list(articles.values())}
+    with files.complete_or_absent(options.output_file) as file:
+        json.dump(content, file, ensure_ascii=False)
+    return (
+        f"Read {len(questions):,} questions. Wrote {counts['written']:,} pairs of a "
+        f"question and a document to {options.output_file}. Left out "
+        f"{counts['without']:,} pairs without an answer in the first "
+        f"{options.max_num_tokens:,} words."
+    )
+
+
+def first_answer(text: str, names: Iterable[str]) -> Answer | None:
+    """Returns the earliest occurrence of an answer; the longest of equally early ones.
+
+    Case and the kind of white space do not matter. An answer consists of whole words:
+    "Ann" does not occur in "Anna".
+
+    Example:
+        >>> first_answer("He met ANN  LEE.", ["lee", "Ann Lee"])
+        Answer(text='ANN  LEE', start=7)
+    """
+    return _first_answer(text, _pattern(names))
+
+
+def _first_answer(text, pattern):
+    match = pattern.search(text)
+    return match and Answer(text=match.group(), start=match.start())
+
+
+def _pattern(names):
+    """Returns a pattern of the names; the first alternative that fits is taken."""
+    known = {" ".join(name.split()) for name in names} - {""}
+    ordered = sorted(known, key=lambda name: (-len(name), name))
+    alternatives = "|".join(
+        r"\s+".join(map(re.escape, name.split())) for name in ordered
+    )
+    return re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)", re.IGNORECASE)
+
+
+def _questions(path: str) -> list[tuple[Any, str]]:
+    """Returns the records of all questions, each with its place for messages."""
+    with files.open_file(path, "rb") as file:
+        content = files.parse_json(
+            file.read(), path, advice="expected TriviaQA's qa/wikipedia-train.json"
+        )
+    return [
+        (question, f"{path}: question {number}")
+        for number, question in enumerate(
+            squad_json.value(content, "Data", list, path), start=1
+        )
+    ]
+
+
+def _names(question, place):
+    if "Answer" not in question:
+        raise ValueError(
+            f"{place} has no Answer; expected a training or development file."
+        )
+    answer = question["Answer"]
+    names = [squad_json.value(answer, "Value", str, place)]
+    for key in _ALIASES:
+        if key in answer:
+            names += squad_json.value(answer, key, list, place)
+    return names
+
+
+def _pages(question: Any, place: str) -> Iterator[tuple[Any, str]]:
+    pages = squad_json.value(question, "EntityPages", list, place)
+    for number, page in enumerate(pages, start=1):
+        yield page, f"{place}, page {number}"
+
+
+def _first_words(path, num_words):
+    """Returns the beginning of a document; None if there is no such file."""
+    if not files.exists(path):
+        logger.debug("There is no document %s.", path)
+        return None
+    with files.open_file(path) as file:
+        text = file.read().lstrip()
+    end = len(text.rstrip())
+    for number, word in enumerate(_WORD.finditer(text), start=1):
+        if number == num_words:
+            end = word.end()
+            break
+    return text[:end]
+
+
+def _outcome(text, answer):
+    if text is None:
+        return "missing"
+    return "without" if answer is None else "written"
+
+
+def _article(title, text):
+    return {"title": title, "paragraphs": [{"context": text, "qas": []}]}
+
+
+def _entry(question, place, file_name, answer):
+    qas_id = squad_json.value(question, "QuestionId", str, place)
+    return {
+        # A question has several documents. TriviaQA's own scripts use these ids.
+        "id": f"{qas_id}--{file_name}",
+        "question": squad_json.value(question, "Question", str, place),
+        "answers": [{"text": answer.text, "answer_start": answer.start}],
+    }
+
+
+def _check(counts, options):
+    if counts["missing"] == sum(counts.values()):
+        raise FileNotFoundError(
+            f"{options.evidence_dir} has none of the documents; expected the folder "
+            "evidence/wikipedia of TriviaQA."
+        )
+    if counts["missing"]:
+        logger.warning(
+            "%s lacks %d documents.", options.evidence_dir, counts["missing"]
+        )
+    if not counts["written"]:
+        raise ValueError(
+            f"{options.qa_file}: no document contains an answer in its first "
+            f"{options.max_num_tokens} words; there is nothing to write."
+        )

@@ -1,0 +1,217 @@
+"""Data sets by name in every task, from what TFDS's own builders prepared.
+
+tests/data/foreign/make_tfds.py wrote the data sets.
+"""
+
+import json
+import pathlib
+import shutil
+
+import pytest
+
+from bert_tf import options as options_module
+from bert_tf.tasks.classification import options as classification_options
+from bert_tf.tasks.classification import processors
+from bert_tf.tasks.classification import run_setup as classification_run_setup
+from bert_tf.tasks.multiple_choice import options as multiple_choice_options
+from bert_tf.tasks.multiple_choice import run_setup as multiple_choice_run_setup
+from bert_tf.tasks.question_answering import options as question_answering_options
+from bert_tf.tasks.question_answering import run_setup as question_answering_run_setup
+from bert_tf.tasks.token_classification import options as token_classification_options
+from bert_tf.tasks.token_classification import (
+    run_setup as token_classification_run_setup,
+)
+
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+# It has 20 positions.
+ENCODER = str(TESTS / "checkpoints" / "foreign" / "hugging_face" / "encoder")
+OPTIONS = {
+    "question_answering": question_answering_options.RunSquadOptions,
+    "token_classification": token_classification_options.RunNerOptions,
+    "multiple_choice": multiple_choice_options.RunSwagOptions,
+    "classification": classification_options.RunClassifierOptions,
+}
+
+
+@pytest.fixture
+def options_of(tmp_path):
+    """Returns options of a task for a data set by name; keywords replace or add."""
+    pytest.importorskip("tensorflow_datasets")
+    folder = tmp_path / "tensorflow_datasets"
+    shutil.copytree(TESTS / "data" / "foreign" / "tfds", folder)
+
+    def create(task, name, **values):
+        defaults = {
+            "tfds_name": name,
+            "data_dir": str(folder),
+            "init_checkpoint": ENCODER,
+            "output_dir": str(tmp_path / "run"),
+            "do_train": True,
+            "do_eval": True,
+            "max_seq_length": 20,
+        }
+        if task == "question_answering":
+            defaults |= {"max_query_length": 10, "doc_stride": 5}
+        return OPTIONS[task](**defaults | values)
+
+    return create
+
+
+def test_squad_by_name_is_squad(options_of, tmp_path):
+    setup = question_answering_run_setup.prepare(
+        options_of("question_answering", "squad/v1.1")
+    )
+    questions = {one.qas_id: one for one in setup.train_examples}
+    assert sorted(questions) == ["q1", "q2", "q3"]
+    assert questions["q2"].question_text == "Who built the mill?"
+    assert questions["q2"].answers[0].text == "Hob Hayward"
+    assert questions["q2"].context is questions["q1"].context
+    # The file is SQuAD's: evaluate_squad and the official script read it, too.
+    [path] = setup.data_sets["dev"].paths
+    assert path.endswith("squad/v1.1/3.0.0/bert_tf/squad-v1.1-3.0.0-validation.json")
+    assert json.loads(pathlib.Path(path).read_text())["data"][0]["title"] == "Mill"
+
+
+def test_squad_2_by_name_has_questions_without_an_answer(options_of):
+    setup = question_answering_run_setup.prepare(
+        options_of("question_answering", "squad/v2.0", version_2_with_negative=True)
+    )
+    impossible = [one.qas_id for one in setup.train_examples if one.is_impossible]
+    assert impossible == ["q3"]
+    assert setup.squad_file.is_version_2
+
+
+def test_conll_by_name_is_tagged_with_entities(options_of):
+    options = options_of("token_classification", "conll2003", do_predict=True)
+    setup = token_classification_run_setup.prepare(options)
+    tags = {one.words: one.tags for one in setup.sentences["train"]}
+    assert tags == {
+        ("Hob", "lives"): ("B-PER", "O"),
+        ("Bree", "sleeps"): ("B-LOC", "O"),
+        ("Rain", "falls"): ("O", "O"),
+    }
+    # The data set calls its development set dev.
+    assert len(setup.sentences["dev"]) == 3
+    parts_of_speech = token_classification_run_setup.prepare(
+        options_of("token_classification", "conll2003", tag_column=1)
+    )
+    assert "NNP" in parts_of_speech.task.labels
+
+
+def test_hellaswag_by_name_has_four_endings(options_of):
+    options = options_of("multiple_choice", "hellaswag", do_predict=True)
+    setup = multiple_choice_run_setup.prepare(options)
+    labels = {one.start: one.label for one in setup.examples["train"]}
+    assert labels == {f"Hob takes sack {number}": number for number in range(4)}
+    first = setup.examples["test"][0]
+    assert first.label is None
+    assert first.endings[1] == "to the mill."
+
+
+def test_the_columns_of_other_data_sets_are_named(options_of):
+    setup = multiple_choice_run_setup.prepare(
+        options_of("multiple_choice", "hellaswag", start_column="activity_label")
+    )
+    assert {one.start for one in setup.examples["train"]} == {"Milling"}
+
+
+def test_xnli_by_name_has_languages(options_of):
+    options = options_of(
+        "classification", "xnli", train_language="en", eval_language="de,zh"
+    )
+    data = processors.data_of(options)
+    assert data.task_name == "xnli"
+    texts = {(one.text_a, one.label) for one in data.processor.get_train_examples("")}
+    assert ("premise 1 en", "entailment") in texts
+    assert ("premise 2 en", "contradiction") in texts
+    sets = data.processor.get_dev_sets("")
+    assert {name: len(found) for name, found in sets.items()} == {
+        "dev_de": 3,
+        "dev_zh": 3,
+    }
+    assert {one.text_b for one in sets["dev_zh"]} == {
+        f"hypothesis {number} zh" for number in range(3)
+    }
+    setup = classification_run_setup.prepare(options)
+    assert setup.data_sets["dev"].name == "xnli_de_zh"
+    assert "test" not in setup.data_sets  # It would have to be downloaded.
+
+
+def test_a_split_may_be_a_part(options_of):
+    options = options_of(
+        "question_answering", "squad/v1.1", tfds_splits="train[:1],train[1:]"
+    )
+    setup = question_answering_run_setup.prepare(options)
+    assert len(setup.train_examples) == 1
+    assert len(setup.squad_file.examples) == 2
+    assert setup.data_sets["train"].name == "squad-v1.1-3.0.0-train%5B%3A1%5D"
+
+
+def test_a_folder_that_cannot_be_written_does_not_matter(
+    options_of, tmp_path, monkeypatch, caplog
+):
+    monkeypatch.setenv("BERT_TF_CACHE", str(tmp_path / "cache"))
+    options = options_of("token_classification", "conll2003")
+    folder = pathlib.Path(options.data_dir) / "conll2003" / "conll2003" / "1.0.0"
+    (folder / "bert_tf").write_text("in the way")
+    setup = token_classification_run_setup.prepare(options)
+    [path] = setup.data_sets["train"].paths
+    assert path.startswith(str(tmp_path / "cache" / "tfds"))
+    assert "are written to" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "task, name, values, message",
+    [
+        ("question_answering", "conll2003", {}, "has no column id, only tokens"),
+        ("question_answering", "no_such", {}, "no_such: the data set does not exist"),
+        (
+            "question_answering",
+            "squad/v1.1",
+            {"tfds_splits": ("train", "test")},
+            "squad/v1.1 has no split test, only train, validation; choose",
+        ),
+        ("token_classification", "squad/v1.1", {}, "and a sequence of classes"),
+        ("multiple_choice", "squad/v1.1", {}, "startphrase"),
+        (
+            "classification",
+            "xnli",
+            {"train_language": ("xx",)},
+            "xtreme_xnli has no such language, only ar, bg",
+        ),
+    ],
+)
+def test_what_a_task_cannot_use_is_one_clear_line(
+    options_of, task, name, values, message
+):
+    run_setup_of = {
+        "question_answering": question_answering_run_setup,
+        "token_classification": token_classification_run_setup,
+        "multiple_choice": multiple_choice_run_setup,
+        "classification": classification_run_setup,
+    }
+    with pytest.raises(ValueError, match=message):
+        run_setup_of[task].prepare(options_of(task, name, **values))
+
+
+@pytest.mark.parametrize(
+    "task, values, message",
+    [
+        ("question_answering", {"train_file": "a"}, "--train_file cannot be combined"),
+        ("question_answering", {"tfds_splits": "train"}, "expected 2 splits"),
+        (
+            "question_answering",
+            {"tfds_name": None, "predict_file": "a", "train_file": "b"},
+            "--data_dir requires --tfds_name",
+        ),
+        ("multiple_choice", {"eval_file": "a"}, "--eval_file cannot be combined"),
+        (
+            "token_classification",
+            {"tfds_name": None, "tfds_splits": "a,b,c"},
+            "--tfds_splits requires --tfds_name",
+        ),
+    ],
+)
+def test_options_of_data_sets_belong_together(options_of, task, values, message):
+    with pytest.raises(options_module.OptionError, match=message):
+        options_of(task, "squad/v1.1", **values)
