@@ -50,8 +50,8 @@ class CheckpointOptions(_TrainingRecord):
         None,
         group="model",
         help="Checkpoint to start from: in the release's format (prefix or folder), "
-        "from Hugging Face, KerasHub or Keras, a SavedModel, or the name of a released "
-        "model, such as bert-base-uncased.",
+        "from Hugging Face, KerasHub or Keras, a SavedModel, the name of a released "
+        "model, such as bert-base-uncased, or hf://organization/model.",
     )
     save_checkpoints_steps: int = option(
         1000, minimum=1, help="Number of training steps between checkpoints."

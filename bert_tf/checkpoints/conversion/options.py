@@ -32,7 +32,8 @@ class ConvertCheckpointOptions(options_module.Options):
         help="Checkpoint to convert: a release checkpoint (prefix or folder), the "
         "output_dir of a run, a Hugging Face folder, a KerasHub preset, a .keras or "
         ".weights.h5 file, a SavedModel, a TensorFlow 2 checkpoint of the Model "
-        "Garden, or the name of a released model, such as bert-base-uncased."
+        "Garden, the name of a released model, such as bert-base-uncased, or "
+        "hf://organization/model."
     )
     target: str = option(
         help="Where to write the result: a new folder; with --target_format=keras a "
