@@ -62,10 +62,10 @@ SUBCOMMANDS = (
         ),
     ),
     Subcommand(
-        name="convert-triviaqa",
+        name="triviaqa",
         tool="convert_triviaqa",
         stage="Prepare data",
-        summary="Convert TriviaQA's Wikipedia part into SQuAD's format",
+        summary="Convert TriviaQA into the format of SQuAD",
         examples=(
             "--qa_file=triviaqa-rc/qa/wikipedia-train.json "
             "--evidence_dir=triviaqa-rc/evidence/wikipedia "
