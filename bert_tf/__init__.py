@@ -38,6 +38,7 @@ _MODULE_OF = {
     "BertTokenClassifier": "bert_tf.modeling.token_classifier",
     "FullTokenizer": "bert_tf.preprocessing.tokenizer",
     "InGraphTokenizer": "bert_tf.tokenization.in_graph",
+    "ProgressBar": "bert_tf.progress",
     "TextPreprocessor": "bert_tf.preprocessing.text_preprocessor",
     "Vocabulary": "bert_tf.tokenization.vocabulary",
     "WordpieceTokenizer": "bert_tf.tokenization.wordpiece",

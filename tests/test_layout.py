@@ -53,12 +53,14 @@ MAY_IMPORT = {
     **LIBRARY,
     "preprocessing": {"tokenization", "data", "modeling", "checkpoints"},
     "pretraining_data": {"tokenization", "data"},
-    "pretraining": {*LIBRARY, "pretraining_data"},
+    # Its predictor has the base of all predictors.
+    "pretraining": {*LIBRARY, "pretraining_data", "fine_tuning"},
     "fine_tuning": set(LIBRARY),
     "tasks": set(),
     **{task: {*LIBRARY, "fine_tuning"} for task in TASK_NAMES},
     "serving": {
         *("tokenization", "data", "modeling", "checkpoints", "fine_tuning"),
+        "pretraining",
         *TASK_NAMES,
     },
     # Runs the workflow of each task, and loads its predictor.

@@ -73,16 +73,24 @@ class Source:
             )
         return self.config
 
-    def check_complete(self, missing: collections.abc.Iterable[str]) -> None:
+    def check_complete(
+        self,
+        missing: collections.abc.Iterable[str],
+        *,
+        may_lack_pooler: bool = True,
+    ) -> None:
         """Checks that at most the pooler is missing, which some heads do not use.
 
         Args:
             missing: names of weights that a model needs and this source lacks.
+            may_lack_pooler: False if the model uses its pooler.
 
         Raises:
             ValueError: another weight is missing.
         """
-        missing = checkpoint_names.without_pooler(missing)
+        missing = list(missing)
+        if may_lack_pooler:
+            missing = checkpoint_names.without_pooler(missing)
         if missing:
             raise ValueError(
                 f"{self.path} lacks {len(missing)} of the model's weights, the first "

@@ -1,6 +1,8 @@
-"""The base of all predictors: a trained model, loaded from its run folder."""
+"""The base of all predictors: a trained model, loaded from its run or a checkpoint."""
 
+import dataclasses
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -9,29 +11,79 @@ from typing import cast
 import numpy as np
 import tensorflow as tf
 
+from bert_tf import progress as progress_module
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
+from bert_tf.fine_tuning import input_items
 from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
 from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import input_names
 from bert_tf.tokenization import in_graph
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
-# Rows per call of the model. Limits the memory for long inputs.
+# Default number of rows per call of the model. Limits the memory for long inputs.
 ROWS_PER_CALL = 32
 
 
-class Predictor:
-    """A trained model from the last checkpoint of a run, with its tokenizer.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LoadSettings:
+    """How a predictor is loaded; see `bert_tf.load`."""
 
-    The predictor of each task adds `predict(inputs)`.
+    # The opened checkpoint. None: the last checkpoint of the run.
+    start: starting_point.StartingPoint | None = None
+    has_task_file: bool = True  # False: `start` alone describes the task.
+    dtype: Any = None  # A Keras dtype or policy. None: the global policy.
+    batch_size: int = ROWS_PER_CALL  # Rows per call of the model.
+    # Only for a checkpoint without a run.
+    max_seq_length: int | None = None
+    pooling: str | None = None
+
+    @property
+    def required_start(self) -> starting_point.StartingPoint:
+        """The opened checkpoint, for predictors that cannot do without."""
+        if self.start is None:
+            raise ValueError("LoadSettings.start is None; expected a checkpoint.")
+        return self.start
+
+    @property
+    def source(self) -> source_module.Source:
+        """The source of `start`."""
+        return cast(source_module.Source, self.required_start.source)
+
+    def task_values(self, longest: int | None = None) -> dict[str, Any]:
+        """Returns the fields of `TaskRecord` for a checkpoint without a run.
+
+        Args:
+            longest: maximum length if neither the caller nor the checkpoint sets one.
+                None: the number of the model's positions.
+
+        Raises:
+            ValueError: `max_seq_length` exceeds the model's positions.
+        """
+        start = self.required_start
+        length = self.max_seq_length or self.source.text.max_seq_length
+        most = start.config.max_position_embeddings
+        length = length or min(most, longest or most)
+        start.config.check_sequence_length(length)
+        return {"max_seq_length": length, **start.tokenizer_arguments()}
+
+
+DEFAULT_SETTINGS = LoadSettings()
+
+
+class Predictor:
+    """A trained model with its tokenizer.
+
+    The predictor of each task adds `predict(inputs)`. It accepts any iterable (see
+    `input_items.read`), computes long inputs first in batches of similar length, and
+    returns a list of answers in the order of the inputs.
 
     Args:
         run_dir: `output_dir` of the training run, or the path of a checkpoint.
         task: record of the task.
         create_tokenizer: class of the tokenizer.
-        start: the opened checkpoint, if `run_dir` is not a training run.
+        settings: how to load the model.
 
     Attributes:
         run_dir: the folder of the run.
@@ -41,11 +93,15 @@ class Predictor:
         tokenizer: an instance of `create_tokenizer`.
         model: the task's model with the weights of the run.
         checkpoint: path of the loaded checkpoint.
+        batch_size: rows per call of the model.
 
     Raises:
         OSError: a file of the folder cannot be read.
         ValueError: the folder contains no trained model of the task.
     """
+
+    # Whether the answers depend on the pooler, which some checkpoints lack.
+    uses_pooler = False
 
     def __init__(
         self,
@@ -53,10 +109,12 @@ class Predictor:
         task: task_record.TaskRecord,
         *,
         create_tokenizer: Callable[..., Any] = in_graph.InGraphTokenizer,
-        start: starting_point.StartingPoint | None = None,
+        settings: LoadSettings = DEFAULT_SETTINGS,
     ):
         self.run_dir = run_dir
         self.task = task
+        self.batch_size = settings.batch_size
+        start = settings.start
         if start is None:
             self.config = fine_tuning_run_setup.read_config(run_dir)
             self.vocabulary = fine_tuning_run_setup.read_vocabulary(run_dir)
@@ -65,14 +123,54 @@ class Predictor:
             self.vocabulary = cast(vocabulary_module.Vocabulary, start.vocabulary)
         self.config.check_vocabulary_size(len(self.vocabulary))
         self.tokenizer = create_tokenizer(self.vocabulary, **task.tokenizer_arguments())
-        self.model = task.create_model(self.config)
+        self.model = task.create_model(self.config, dtype=settings.dtype)
         self.model.build()
         if start is None:
             self.checkpoint = loading.load_run(self.model, run_dir)
         else:
-            source = cast(source_module.Source, start.source)
-            source.check_complete(loading.load_source(self.model, source).missing)
-            self.checkpoint = source.path
+            report = loading.load_source(self.model, settings.source)
+            settings.source.check_complete(
+                report.missing, may_lack_pooler=not self.uses_pooler
+            )
+            self.checkpoint = settings.source.path
+
+    def _answered(
+        self,
+        items: Sequence[Any],
+        answers_of: Callable[[list[Any]], Iterable[Any]],
+        *,
+        progress: progress_module.Progress,
+        unit: str = "texts",
+        length_of: Callable[[Any], int] = input_items.total_length,
+    ) -> list[Any]:
+        """Returns the answers to items, in their order.
+
+        Items of similar length are computed together. The longest ones come first, so
+        that a batch that does not fit into memory fails at once.
+
+        Args:
+            items: N checked items.
+            answers_of: from at most `batch_size` items to their answers.
+            progress: called with the number of answered items.
+            unit: what the items are, in the plural.
+            length_of: approximate length of an item.
+        """
+        lengths = [length_of(item) for item in items]
+        order = sorted(range(len(items)), key=lambda index: -lengths[index])
+        answers: list[Any] = [None] * len(items)
+        for start in range(0, len(items), self.batch_size):
+            part = order[start : start + self.batch_size]
+            found = answers_of([items[index] for index in part])
+            for index, answer in zip(part, found, strict=True):
+                answers[index] = answer
+            progress("predict", start + len(part), len(items), unit=unit)
+        return answers
+
+    def _applied(
+        self, function: Callable, features: Mapping[str, np.ndarray]
+    ) -> np.ndarray:
+        """Returns `apply_in_parts` with the batch size of this predictor."""
+        return apply_in_parts(function, features, rows_per_call=self.batch_size)
 
 
 def compiled(
@@ -99,19 +197,23 @@ def without_padding(features: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]
 
 
 def apply_in_parts(
-    function: Callable, features: Mapping[str, np.ndarray]
+    function: Callable,
+    features: Mapping[str, np.ndarray],
+    *,
+    rows_per_call: int = ROWS_PER_CALL,
 ) -> np.ndarray:
-    """Returns the outputs for N rows, computed `ROWS_PER_CALL` at a time.
+    """Returns the outputs for N rows, computed `rows_per_call` at a time.
 
     Args:
         function: maps features of B rows to a tensor [B, ...].
         features: columns int32 [N, S], N at least 1.
+        rows_per_call: largest B.
 
     Returns:
         An array [N, ...].
     """
     outputs = []
-    for start in range(0, len(features["input_ids"]), ROWS_PER_CALL):
-        part = {n: c[start : start + ROWS_PER_CALL] for n, c in features.items()}
+    for start in range(0, len(features["input_ids"]), rows_per_call):
+        part = {n: c[start : start + rows_per_call] for n, c in features.items()}
         outputs.append(function(without_padding(part)))
     return np.concatenate(outputs)

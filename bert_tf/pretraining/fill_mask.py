@@ -83,7 +83,7 @@ def _records(
         as_record = _filled_record
     else:
         found = filler.fill_each(at, top_k=options.top_k)
-        as_record = _masks_record
+        as_record = predictions.record
     for index in range(len(texts)):
         try:
             result = next(found)
@@ -106,19 +106,10 @@ class _Place:
             yield text
 
 
-def _masks_record(fillings):
-    return {
-        "masks": [
-            [{"token": one.token, "probability": one.probability} for one in mask]
-            for mask in fillings
-        ]
-    }
-
-
 def _filled_record(filled):
     return (
         {"filled": filled.text}
-        | _masks_record(filled.fillings)
+        | predictions.record(filled.fillings)
         | {"order": filled.order}
     )
 

@@ -7,12 +7,14 @@ import dataclasses
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
+from typing import Any
 from typing import cast
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf import progress as progress_module
+from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
@@ -93,12 +95,12 @@ class MaskFiller:
         """
         part = []
         for text in texts:
-            part.append(self._row(text))
+            part.append(self.row(text))
             if len(part) == self.batch_size:
-                yield from self._fillings(part, top_k)
+                yield from self.fillings(part, top_k)
                 part = []
         if part:
-            yield from self._fillings(part, top_k)
+            yield from self.fillings(part, top_k)
 
     def fill_iteratively(self, text: str, *, top_k: int = 5) -> FilledText:
         """Returns the text with all masks filled, the most certain one first.
@@ -113,12 +115,12 @@ class MaskFiller:
         Raises:
             ValueError: as `fill`.
         """
-        ids, positions = self._row(text)
+        ids, positions = self.row(text)
         fillings: list[list[Filling]] = [[] for _ in positions]
         order: list[int] = []
         while len(order) < len(positions):
             left = [i for i in range(len(positions)) if i not in order]
-            [found] = self._fillings([(ids, [positions[i] for i in left])], top_k)
+            [found] = self.fillings([(ids, [positions[i] for i in left])], top_k)
             best = max(range(len(left)), key=lambda i: found[i][0].probability)
             chosen = left[best]
             fillings[chosen] = found[best]
@@ -127,8 +129,12 @@ class MaskFiller:
         tokens = [found[0].token for found in fillings]
         return FilledText(text=_filled(text, tokens), fillings=fillings, order=order)
 
-    def _row(self, text):
-        """Returns the ids of a text, and the positions of its masks."""
+    def row(self, text: str) -> tuple[list[int], list[int]]:
+        """Returns the ids of a text, and the positions of its masks.
+
+        Raises:
+            ValueError: as `fill`.
+        """
         tokens = ["[CLS]", *self.tokenizer.tokenize(text), "[SEP]"]
         positions = [i for i, token in enumerate(tokens) if token == MASK]
         if not positions:
@@ -136,10 +142,12 @@ class MaskFiller:
         self.model.config.check_sequence_length(len(tokens))
         return self.tokenizer.convert_tokens_to_ids(tokens), positions
 
-    def _fillings(self, rows, top_k):
-        """Returns the fillings of rows, which are pairs (ids, positions)."""
+    def fillings(
+        self, rows: Sequence[tuple[list[int], list[int]]], top_k: int
+    ) -> list[list[list[Filling]]]:
+        """Returns the fillings of each of several results of `row`."""
         features = padded_rows(rows)
-        size = min(top_k, self.model.config.vocab_size)
+        size = min(top_k, len(self.tokenizer.vocabulary))
         values, ids = (
             part.numpy()
             for part in self._top(
@@ -166,7 +174,10 @@ class MaskFiller:
                 "masked_lm_positions": positions,
             }
         )
-        return tf.math.top_k(tf.nn.softmax(outputs["masked_lm_logits"]), top_k)
+        # The table of the model may have more rows than there are pieces.
+        probabilities = tf.nn.softmax(outputs["masked_lm_logits"])  # [B, M, V]
+        real = probabilities[:, :, : len(self.tokenizer.vocabulary)]
+        return tf.math.top_k(real, top_k)
 
     def _named(self, ids, probabilities):
         tokens = self.tokenizer.convert_ids_to_tokens([int(i) for i in ids])
@@ -198,6 +209,15 @@ def padded_rows(
     return features
 
 
+def record(fillings: Sequence[Sequence[Filling]]) -> dict[str, Any]:
+    """Returns the fillings of a text as values for JSON.
+
+    Returns:
+        `masks`: for each mask a list of dicts with `token` and `probability`.
+    """
+    return {"masks": [[dataclasses.asdict(one) for one in mask] for mask in fillings]}
+
+
 def load(
     options: pretraining_options.FillMaskOptions,
     *,
@@ -221,28 +241,50 @@ def load(
         do_lower_case=options.do_lower_case,
         progress=progress,
     )
+    source = check_fills_masks(start, options.init_checkpoint)
+    # `find` was given a checkpoint, so it returns a vocabulary.
+    vocabulary = cast(vocabulary_module.Vocabulary, start.vocabulary)
+    tokenizer = full.FullTokenizer(vocabulary, **tokenizer_arguments(start))
+    model = pretrainer.BertPretrainer(start.config, next_sentence=False)
+    source.check_complete(loading.load_source(model, source).missing)
+    return MaskFiller(model, tokenizer, batch_size=options.batch_size)
+
+
+def tokenizer_arguments(start: starting_point.StartingPoint) -> dict[str, Any]:
+    """Returns the arguments of a tokenizer that never splits [MASK]."""
+    arguments = start.tokenizer_arguments()
+    others = (token for token in arguments["never_split"] if token != MASK)
+    return arguments | {"never_split": (MASK, *others)}
+
+
+def check_fills_masks(
+    start: starting_point.StartingPoint, path: str
+) -> source_module.Source:
+    """Returns the source of a checkpoint that can fill masks.
+
+    Args:
+        start: the opened checkpoint.
+        path: the checkpoint, for messages.
+
+    Raises:
+        ValueError: the checkpoint was not trained on masked words, or its vocabulary
+            has no [MASK].
+    """
     if start.config.is_causal:
         raise ValueError(
-            f"{options.init_checkpoint} is a left-to-right model (attention is causal "
-            "in its bert_config.json) and cannot fill masks; expected a model trained "
-            "on masked words."
+            f"{path} is a left-to-right model (attention is causal in its "
+            "bert_config.json) and cannot fill masks; expected a model trained on "
+            "masked words."
         )
-    # `find` was given a checkpoint, so it returns a vocabulary and a source.
-    vocabulary = cast(vocabulary_module.Vocabulary, start.vocabulary)
-    vocabulary.check_has_mask()
+    cast(vocabulary_module.Vocabulary, start.vocabulary).check_has_mask()
     source = cast(source_module.Source, start.source)
-    arguments = start.tokenizer_arguments()
-    never_split = (MASK, *arguments.pop("never_split"))
-    tokenizer = full.FullTokenizer(vocabulary, never_split=never_split, **arguments)
-    model = pretrainer.BertPretrainer(start.config, next_sentence=False)
-    report = loading.load_source(model, source)
-    unread = [name for name in report.missing if name.startswith("cls/predictions")]
-    if unread:
-        raise ValueError(
-            f"{options.init_checkpoint} has no masked-word head ({unread[0]} is "
-            "missing); expected a pretraining checkpoint."
-        )
-    return MaskFiller(model, tokenizer, batch_size=options.batch_size)
+    for name in checkpoint_heads.HEADS["masked_lm"].weights:
+        if name not in source.shapes:
+            raise ValueError(
+                f"{path} has no masked-word head ({name} is missing); expected a "
+                "pretraining checkpoint."
+            )
+    return source
 
 
 def _filled(text, tokens):

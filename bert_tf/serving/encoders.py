@@ -5,16 +5,18 @@ from typing import cast
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
-from bert_tf.modeling import rankers
+from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.serving import options as serving_options
 from bert_tf.tasks.retrieval import predictor as retrieval_predictor
+
+_MAX_SEQ_LENGTH = 128  # If neither the caller nor the checkpoint sets it.
 
 
 def load(
     options: serving_options.ExportSavedModelOptions,
     *,
     progress: progress_module.Progress = progress_module.silent,
-) -> retrieval_predictor.BiEncoderPredictor | retrieval_predictor.CrossEncoderPredictor:
+) -> retrieval_predictor.TextEmbedder | retrieval_predictor.CrossEncoderPredictor:
     """Returns the predictor of a checkpoint in any format.
 
     A checkpoint without a ranker's head is a bi-encoder, which treats queries and
@@ -36,12 +38,10 @@ def load(
         progress=progress,
     )
     text = cast(source_module.Source, start.source).text
-    pooling = options.pooling
-    if (pooling, text.pooling, text.output_activation) == (None, None, None):
-        pooling = rankers.DEFAULT_POOLING
-    return retrieval_predictor.load_checkpoint(
-        str(options.init_checkpoint),
-        start,
-        pooling=pooling,
-        max_seq_length=options.max_seq_length,
+    settings = fine_tuning_predictor.LoadSettings(
+        start=start,
+        has_task_file=False,
+        pooling=options.pooling,
+        max_seq_length=options.max_seq_length or text.max_seq_length or _MAX_SEQ_LENGTH,
     )
+    return retrieval_predictor.load_checkpoint(str(options.init_checkpoint), settings)

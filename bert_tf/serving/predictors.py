@@ -1,24 +1,78 @@
-"""Loads the predictor of any training run, or of a sentence encoder or ranker."""
+"""Loads a predictor: of any training run, or of a checkpoint in any format."""
 
+import dataclasses
 import importlib
 import os
 from typing import Any
+from typing import cast
 
 from bert_tf import files
+from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
-from bert_tf.checkpoints import formats
+from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.checkpoints import source as source_module
+from bert_tf.checkpoints import starting_point
+from bert_tf.checkpoints.conversion import source as conversion_source
+from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.serving import tasks
 
+ENCODER = "encoder"  # The kind of head of a checkpoint that has none.
+_RETRIEVAL = "retrieval"
+_PRETRAINING = "pretraining"
+# Kind of head -> key of `tasks.TASKS`, if they differ.
+_TASK_OF_HEAD = {ENCODER: _RETRIEVAL, "masked_lm": _PRETRAINING}
+# Only in the folder of a run; an old run may lack it, but its task.json is complete.
+_RUN_FILE = "run.json"
+# Weights stay in float32; layer normalization, softmax and outputs are computed in it.
+_POLICIES = {
+    "float32": "float32",
+    "bfloat16": "mixed_bfloat16",
+    "mixed_bfloat16": "mixed_bfloat16",
+    "float16": "mixed_float16",
+    "mixed_float16": "mixed_float16",
+}
 
-def load(run_dir: str) -> Any:
-    """Returns the predictor of a run folder, or of a sentence-transformers folder.
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    head: str | None = None,
+    dtype: str | None = None,
+    batch_size: int = fine_tuning_predictor.ROWS_PER_CALL,
+    max_seq_length: int | None = None,
+    pooling: str | None = None,
+    bert_config_file: str | None = None,
+    vocab_file: str | None = None,
+    do_lower_case: bool | None = None,
+    progress: progress_module.Progress = progress_module.silent,
+) -> Any:
+    """Returns the predictor of a training run, or of a checkpoint in any format.
 
     Args:
-        run_dir: `output_dir` of a training run, or a sentence encoder or cross-encoder
-            in the layout of sentence-transformers.
+        path: `output_dir` of a training run, pretraining included, or one of its
+            checkpoints; or a checkpoint in any format, or the name of a released model
+            (see `load_checkpoint`).
+        head: the head to use, a key of `checkpoints.heads.HEADS`, such as "encoder" for
+            vectors from a model that also has a head. None: what the run or checkpoint
+            has.
+        dtype: what to compute in: "float32", "bfloat16" (or "mixed_bfloat16") or
+            "float16" (or "mixed_float16"). Weights stay in float32. None: Keras's
+            global policy.
+        batch_size: rows per call of the model.
+        max_seq_length: maximum length of a text in word pieces; longer texts are
+            truncated. None: as the checkpoint says, or else the model's number of
+            positions, for question answering at most 384. A run has its own.
+        pooling: the vector of a text: "mean", "cls" or "max". None: as the checkpoint
+            says, or else the mean, scaled to length 1. For encoders only.
+        bert_config_file: path of the configuration. None: the checkpoint's.
+        vocab_file: path of the vocabulary. None: the checkpoint's.
+        do_lower_case: whether to lowercase texts. None: as the checkpoint says.
+        progress: reports a download; see `bert_tf.progress`.
 
     Returns:
-        An object whose `predict` takes a list and returns one dictionary per item:
+        An object whose `predict` takes any iterable (a list, a generator, a NumPy
+        array, a pandas Series, a `tf.data.Dataset`) and returns a list with one
+        dictionary per item, in order:
 
         | task | items | dictionary |
         |---|---|---|
@@ -32,38 +86,155 @@ def load(run_dir: str) -> Any:
           `ends` |
         | retrieval, bi-encoder | query | `query`, `passages` |
         | retrieval, cross-encoder | (query, passages) | `query`, `passages` |
+        | | (text, second text) | `score` |
+        | an encoder without a run | text | `embedding` |
+        | pretraining | text with [MASK] | `masks` |
 
         `probabilities` has the labels as keys; for multiple choice the labels are the
         numbers of the endings. `passages` are dictionaries with `id`, `score` and
-        `text`, the best first.
+        `text`, the best first. `masks` has a list for each [MASK], of dictionaries with
+        `token` and `probability`. Encoders also have `embed(texts)`, which returns an
+        array.
+
+        `predict(inputs, progress=bert_tf.ProgressBar())` shows a progress bar.
 
     Raises:
         OSError: a file cannot be read.
-        ValueError: the folder is not that of a run, or its task has no predictions.
+        ValueError: the folder is not that of a run or a checkpoint, or an argument does
+            not fit it.
+        ImportError: the checkpoint's format needs a package that is not installed.
 
     Example:
         >>> bert_tf.load("runs/topics").predict(["Rain is coming."])
         [{'label': 'weather', 'probabilities': {'cooking': 0.01, 'weather': 0.99}}]
+        >>> bert_tf.load("bert-base-uncased").predict(["Paris is in [MASK]."])
+        >>> bert_tf.load("bert-base-uncased", head="encoder").embed(["Rain is coming."])
     """
-    kind = _kind(run_dir)
-    if kind not in tasks.TASKS:
+    path = os.fspath(path)
+    settings = fine_tuning_predictor.LoadSettings(
+        dtype=_policy(dtype),
+        batch_size=_checked_batch_size(batch_size),
+        max_seq_length=max_seq_length,
+        pooling=pooling,
+    )
+    if head is not None and head not in checkpoint_heads.KINDS:
         raise ValueError(
-            f"{run_dir} is a run of the task {kind!r}; expected one of "
-            f"{', '.join(tasks.TASKS)}."
+            f"head is {head!r}; expected one of {', '.join(checkpoint_heads.KINDS)}."
         )
-    return importlib.import_module(tasks.TASKS[kind].predictor).load(run_dir)
+    files_given: dict[str, Any] = {
+        "bert_config_file": bert_config_file,
+        "vocab_file": vocab_file,
+        "do_lower_case": do_lower_case,
+    }
+    folder, task = _run_of(path)
+    if task not in (None, _PRETRAINING) and head in (None, task):
+        given = {**files_given, "max_seq_length": max_seq_length, "pooling": pooling}
+        _refuse(given, f"{folder} is a training run, which has its own value")
+        if folder != path:
+            start = starting_point.find(path, progress=progress)
+            settings = dataclasses.replace(settings, start=start)
+        return _predictor_module(task).load(folder, settings)
+    start = starting_point.find(path, progress=progress, **files_given)
+    return load_start(path, start, settings, head=head)
 
 
-def _kind(run_dir):
-    path = os.path.join(run_dir, companion_files.TASK_FILE)
-    if not files.exists(path):
-        if formats.module_of("hugging_face").is_at(run_dir):
-            return "retrieval"
+def load_start(
+    path: str,
+    start: starting_point.StartingPoint,
+    settings: fine_tuning_predictor.LoadSettings,
+    *,
+    head: str | None = None,
+) -> Any:
+    """Returns the predictor of an opened checkpoint; see `load`.
+
+    Args:
+        path: the checkpoint, for messages.
+        start: the opened checkpoint.
+        settings: how to load it.
+        head: see `load`.
+
+    Raises:
+        ValueError: as `load`.
+    """
+    source = _with_head(cast(source_module.Source, start.source), head)
+    task = _task_of(source, head)
+    start = dataclasses.replace(start, source=source)
+    settings = dataclasses.replace(settings, start=start, has_task_file=False)
+    if task != _RETRIEVAL:
+        _refuse({"pooling": settings.pooling}, f"{path} is not an encoder")
+    return _predictor_module(task).load(path, settings)
+
+
+def _run_of(path):
+    """Returns the folder and the task of a run, given the folder or a checkpoint."""
+    folder = path
+    if not files.is_folder(path) and files.exists(f"{path}.index"):
+        folder = os.path.dirname(path) or "."
+    if not files.is_folder(folder):
+        return path, None
+    values = companion_files.read_task(folder)
+    task = values.get("task")
+    if not isinstance(task, str | None):
+        task_file = os.path.join(folder, companion_files.TASK_FILE)
+        raise ValueError(f"{task_file} does not name the run's task.")
+    # A conversion writes a shorter file, which only describes the head.
+    is_run = "max_seq_length" in values or files.exists(os.path.join(folder, _RUN_FILE))
+    return folder, task if task in tasks.TASKS and is_run else None
+
+
+def _with_head(source, head):
+    """Returns a source with the head to use, if one is named."""
+    between = checkpoint_heads.layers_between((*source.shapes, *source.unmapped))
+    if between and head != ENCODER:
         raise ValueError(
-            f"{run_dir} contains no task.json; expected the output_dir of a training "
-            "run."
+            f"{source.path} has a BiLSTM between encoder and head ({between[0]}), "
+            "which only the folder of its run describes; pass that folder, or "
+            "head='encoder' for the encoder alone."
         )
-    kind = files.read_json(path).get("task")
-    if not isinstance(kind, str):
-        raise ValueError(f"{path} does not name the run's task.")
-    return kind
+    return source if head is None else conversion_source.with_head(source, head)[0]
+
+
+def _task_of(source: source_module.Source, head: str | None) -> str:
+    """Returns the key of `tasks.TASKS` for a checkpoint without a run."""
+    kind = source.head.kind
+    if not source.head.is_known:
+        candidates = ", ".join(checkpoint_heads.KINDS_WITH_OUTPUT_WEIGHTS)
+        raise ValueError(
+            f"{source.path} has an output layer, but does not say what it is for; pass "
+            f"head, one of {candidates}."
+        )
+    if head is not None:
+        return _TASK_OF_HEAD.get(kind, kind)
+    is_ranker = source.text.output_activation is not None
+    has_one_score = kind == "classification" and source.head.num_labels == 1
+    # The folder of a sentence encoder may still have the heads of its pretraining.
+    is_encoder = source.text.pooling is not None and kind in ("masked_lm", _PRETRAINING)
+    if is_encoder or (is_ranker and has_one_score):
+        return _RETRIEVAL
+    return _TASK_OF_HEAD.get(kind, kind)
+
+
+def _predictor_module(task):
+    return importlib.import_module(tasks.TASKS[task].predictor)
+
+
+def _refuse(given, reason):
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"{name} is {value!r}, but {reason}; omit {name}.")
+
+
+def _policy(dtype):
+    if dtype is not None and dtype not in _POLICIES:
+        raise ValueError(
+            f"dtype is {dtype!r:.60}; expected one of {', '.join(_POLICIES)}."
+        )
+    return None if dtype is None else _POLICIES[dtype]
+
+
+def _checked_batch_size(batch_size):
+    if isinstance(batch_size, bool) or not isinstance(batch_size, int):
+        raise ValueError(f"batch_size is {batch_size!r:.60}; expected an integer.")
+    if batch_size < 1:
+        raise ValueError(f"batch_size is {batch_size}; expected at least 1.")
+    return batch_size

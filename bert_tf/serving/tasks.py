@@ -24,6 +24,10 @@ TASKS = {
         predictor="bert_tf.tasks.multiple_choice.predictor",
         signatures="bert_tf.serving.choice_signatures",
     ),
+    "pretraining": ServedTask(
+        predictor="bert_tf.pretraining.predictor",
+        signatures="bert_tf.serving.mask_signatures",
+    ),
     "question_answering": ServedTask(
         predictor="bert_tf.tasks.question_answering.predictor",
         signatures="bert_tf.serving.span_signatures",

@@ -1,11 +1,15 @@
 import json
+import pathlib
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import bert_tf
+from bert_tf.checkpoints.conversion import options as conversion_options
+from bert_tf.checkpoints.conversion import workflow as conversion_workflow
 from bert_tf.checkpoints.release import bundle
 from bert_tf.data import packing
 
@@ -70,10 +74,10 @@ _CLASSES = {
 @pytest.mark.parametrize(
     "files, message",
     [
-        ({}, "contains no task.json"),
-        ({"task.json": {"task": "pretraining"}}, "is a run of the task 'pretraining'"),
+        ({}, "is a folder of an unknown format"),
+        ({"task.json": {"task": "pretraining"}}, "is a folder of an unknown format"),
         (
-            {"task.json": {"task": "classification"}},
+            {"task.json": {"task": "classification"}, "run.json": {}},
             "lacks max_seq_length, do_lower_case, labels",
         ),
         (
@@ -147,6 +151,203 @@ def test_a_classifier_is_served_where_another_task_cannot_be_imported(
     assert done.returncode == 0, done.stderr
     assert done.stdout == "retrieval is blocked\n"
     assert (tmp_path / "1" / "saved_model.pb").exists()
+
+
+FOREIGN = pathlib.Path(__file__).parents[1] / "checkpoints" / "foreign"
+
+
+@pytest.mark.parametrize(
+    "path, item, keys",
+    [
+        ("hugging_face/classification", "rain", ["label", "probabilities"]),
+        ("hugging_face/classification", ("a", "b"), ["label", "probabilities"]),
+        ("hugging_face/encoder", "rain", ["embedding"]),
+        ("hugging_face/masked_lm", "a [MASK]", ["masks"]),
+        ("hugging_face/pretraining", "a [MASK]", ["masks"]),
+        (
+            "hugging_face/question_answering",
+            ("who", "the rain in spain"),
+            ["answer", "start", "end", "score", "no_answer_score"],
+        ),
+        (
+            "hugging_face/token_classification",
+            "the rain",
+            ["words", "tags", "starts", "ends"],
+        ),
+        (
+            "hugging_face/multiple_choice",
+            ("the", ["rain", "snow"]),
+            ["label", "ending", "probabilities"],
+        ),
+        ("keras_hub/encoder", "rain", ["embedding"]),
+        ("sentence_transformers/6.2.0/shared", "rain", ["embedding"]),
+        ("sentence_transformers/6.2.0/shared_ranker", ("a", "b"), ["score"]),
+        (
+            "sentence_transformers/6.2.0/shared_ranker",
+            ("a", ["b", "c"]),
+            ["query", "passages"],
+        ),
+    ],
+)
+def test_a_checkpoint_answers_as_its_head_can(path, item, keys):
+    predictor = bert_tf.load(FOREIGN / path)
+    assert [list(answer) for answer in predictor.predict([item])] == [keys]
+    assert predictor.predict(iter([])) == []
+
+
+def test_a_checkpoint_of_a_run_uses_the_settings_of_its_run(single_run):
+    texts = ["the rain", "snow " * 40]
+    expected = bert_tf.load(single_run).predict(texts)
+    assert bert_tf.load(f"{single_run}/model.ckpt-7").predict(texts) == expected
+
+
+def test_a_converted_run_keeps_its_labels(single_run, tmp_path):
+    target = tmp_path / "converted"
+    conversion_workflow.run(
+        conversion_options.ConvertCheckpointOptions(
+            source=single_run, target=str(target), target_format="bert"
+        )
+    )
+    texts = ["the rain", "snow"]
+    found = bert_tf.load(target, max_seq_length=16).predict(texts)
+    for answer, expected in zip(
+        found, bert_tf.load(single_run).predict(texts), strict=True
+    ):
+        assert answer["label"] == expected["label"]
+        assert answer["probabilities"] == pytest.approx(expected["probabilities"])
+
+
+@pytest.fixture(scope="module")
+def pretrained(golden):
+    return {
+        "path": golden / "model" / "bert_model.ckpt",
+        "vocab_file": str(golden / "vocab.txt"),
+    }
+
+
+def test_an_encoder_embeds_any_iterable_in_its_order(pretrained):
+    texts = ["the rain", "a", "the snow of a rain in spain " * 4, "été"]
+    encoder = bert_tf.load(**pretrained, head="encoder", batch_size=2)
+    one_by_one = np.concatenate([encoder.embed([text]) for text in texts])
+    np.testing.assert_allclose(np.linalg.norm(one_by_one, axis=1), 1, rtol=1e-5)
+    for inputs in (
+        texts,
+        iter(texts),
+        np.array(texts),
+        np.array(texts, dtype=object),
+        tf.constant(texts),
+        tf.data.Dataset.from_tensor_slices(texts),
+    ):
+        np.testing.assert_allclose(encoder.embed(inputs), one_by_one, atol=1e-5)
+    assert encoder.embed([]).shape == (0, one_by_one.shape[1])
+    [answer] = encoder.predict(texts[:1])
+    np.testing.assert_allclose(answer["embedding"], one_by_one[0], atol=1e-5)
+
+
+def test_a_model_computes_in_the_dtype_asked_for(pretrained):
+    exact = bert_tf.load(**pretrained, head="encoder")
+    rounded = bert_tf.load(**pretrained, head="encoder", dtype="bfloat16")
+    assert rounded.model.compute_dtype == "bfloat16"
+    vectors = rounded.embed(["the rain"])
+    assert vectors.dtype == np.float32
+    assert not np.array_equal(vectors, exact.embed(["the rain"]))
+    np.testing.assert_allclose(vectors, exact.embed(["the rain"]), atol=0.05)
+
+
+def test_progress_counts_the_answered_inputs(pretrained):
+    calls = []
+    filler = bert_tf.load(**pretrained, batch_size=2)
+    filler.predict(
+        ["the [MASK]", "a [MASK] of [MASK]", "[MASK]"],
+        progress=lambda *call, unit, **_: calls.append((*call, unit)),
+    )
+    assert calls == [("predict", 2, 3, "texts"), ("predict", 3, 3, "texts")]
+
+
+def test_masks_are_filled_in_the_order_of_the_texts(pretrained):
+    filler = bert_tf.load(**pretrained, batch_size=2)
+    texts = ["the [MASK]", "a [MASK] of [MASK] in the snow", "[MASK]"]
+    found = filler.predict(texts, top_k=3)
+    assert [len(answer["masks"]) for answer in found] == [1, 2, 1]
+    for text, answer in zip(texts, found, strict=True):
+        expected = filler.filler.fill(text, top_k=3)
+        for mask, fillings in zip(answer["masks"], expected, strict=True):
+            assert [one["token"] for one in mask] == [one.token for one in fillings]
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"dtype": "int8"}, "dtype is 'int8'; expected one of float32"),
+        ({"batch_size": 0}, "batch_size is 0; expected at least 1"),
+        ({"batch_size": 2.5}, "batch_size is 2.5; expected an integer"),
+        ({"head": "tagger"}, "head is 'tagger'; expected one of encoder"),
+        ({"head": "classification"}, "has no output_weights; its head is pretraining"),
+        ({"pooling": "cls"}, "is not an encoder; omit pooling"),
+        ({"max_seq_length": 1000}, "max_seq_length is 1000, but the model has at most"),
+    ],
+)
+def test_an_argument_that_does_not_fit_is_refused(pretrained, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        bert_tf.load(**pretrained, **arguments)
+
+
+def test_a_run_refuses_settings_of_its_own(single_run):
+    with pytest.raises(ValueError, match=r"max_seq_length is 9, but .* training run"):
+        bert_tf.load(single_run, max_seq_length=9)
+
+
+@pytest.mark.parametrize(
+    "inputs, message",
+    [
+        (b"one text", "Expected a list of texts, got one string"),
+        ({"text": ["a"]}, "got a dict, whose items are the names of its columns"),
+        (7, "got a value of type int"),
+        (["a", float("nan")], "Input 1 is nan; expected a text"),
+        (["a", None], "Input 1 is None; expected a text"),
+    ],
+)
+def test_inputs_that_are_no_texts_are_refused(pretrained, inputs, message):
+    with pytest.raises(ValueError, match=message):
+        bert_tf.load(**pretrained, head="encoder").predict(inputs)
+
+
+@pytest.mark.parametrize(
+    "inputs, message",
+    [
+        (["[MASK]", "none"], r"Input 1: Expected at least one \[MASK\]"),
+        (["[MASK]", "[MASK] " * 70], "Input 1: max_seq_length is 72, but the model"),
+    ],
+)
+def test_texts_that_cannot_be_filled_are_refused(pretrained, inputs, message):
+    with pytest.raises(ValueError, match=message):
+        bert_tf.load(**pretrained).predict(inputs)
+
+
+def test_an_output_layer_of_an_unknown_kind_needs_a_head(
+    single_run, pretrained, tmp_path
+):
+    names = bundle.read_names_and_shapes(f"{single_run}/model.ckpt-7")
+    weights = bundle.read(f"{single_run}/model.ckpt-7", list(names))
+    bundle.save(str(tmp_path / "model.ckpt"), weights)
+    for name in ("vocab.txt", "bert_config.json"):
+        (tmp_path / name).write_text((pathlib.Path(single_run) / name).read_text())
+    with pytest.raises(ValueError, match="does not say what it is for; pass head"):
+        bert_tf.load(tmp_path)
+    [answer] = bert_tf.load(tmp_path, head="token_classification").predict(["rain"])
+    assert answer["tags"][0] in ("0", "1", "2")
+    [answer] = bert_tf.load(tmp_path, head="classification").predict(["rain"])
+    assert list(answer["probabilities"]) == ["0", "1", "2"]
+
+
+def test_a_progress_bar_shows_each_stage(capsys):
+    bar = bert_tf.ProgressBar()
+    bar("predict", 2, 4, unit="texts")
+    bar("predict", 4, 4, unit="texts", values={"loss": 0.5})
+    shown = capsys.readouterr().err
+    assert "predict" in shown
+    assert "4/4" in shown
+    assert "loss=0.5" in shown
 
 
 def copy_settings(run_dir, target):

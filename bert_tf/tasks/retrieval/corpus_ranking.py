@@ -87,7 +87,7 @@ class CorpusRanking:
         if queries not in self._candidates:
             path = self._options.retrieve_with or ""
             found = retrieval_predictor.load(path, searches=True)
-            if not isinstance(found, retrieval_predictor.BiEncoderPredictor):
+            if isinstance(found, retrieval_predictor.CrossEncoderPredictor):
                 raise ValueError(
                     f"--retrieve_with={self._options.retrieve_with} is the run of a "
                     "cross_encoder; expected the run of a bi_encoder."

@@ -1,4 +1,4 @@
-"""Loads a trained retrieval model from its run folder and predicts with it."""
+"""Applies a retrieval model, loaded from its run folder or a checkpoint."""
 
 import dataclasses
 import functools
@@ -6,15 +6,14 @@ import os
 from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
-from typing import cast
 
 import numpy as np
 
 from bert_tf import files
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
-from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
+from bert_tf.fine_tuning import input_items
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.modeling import rankers
 from bert_tf.tasks.retrieval import corpus as corpus_module
@@ -27,71 +26,76 @@ from bert_tf.tasks.retrieval import task as retrieval_task
 
 TOP_K = 10
 _ENCODER = "encoder"  # Task in a task.json that a conversion wrote.
-_MAX_SEQ_LENGTH = 128  # If neither the caller nor the checkpoint sets it.
 
 
 def load(
-    run_dir: str, *, searches: bool = False
-) -> "BiEncoderPredictor | CrossEncoderPredictor":
+    run_dir: str,
+    settings: fine_tuning_predictor.LoadSettings = (
+        fine_tuning_predictor.DEFAULT_SETTINGS
+    ),
+    *,
+    searches: bool = False,
+) -> "TextEmbedder | CrossEncoderPredictor":
     """Returns the predictor for the kind of model in a folder.
 
     Args:
-        run_dir: `output_dir` of a training run, or a folder of sentence-transformers.
+        run_dir: `output_dir` of a training run, or the path of a checkpoint.
+        settings: how to load the model.
         searches: see `load_checkpoint`.
 
     Raises:
         OSError: a file of the folder cannot be read.
         ValueError: the folder has no trained retrieval model.
     """
-    if companion_files.read_task(run_dir).get("task", _ENCODER) == _ENCODER:
+    kind = companion_files.read_task(run_dir).get("task", _ENCODER)
+    if settings.start is None and kind == _ENCODER:
         start = starting_point.find(run_dir)
-        return load_checkpoint(run_dir, start, searches=searches)
+        settings = dataclasses.replace(settings, start=start, has_task_file=False)
+    if not settings.has_task_file:
+        return load_checkpoint(run_dir, settings, searches=searches)
     task = retrieval_task.Task.read(run_dir)
     if task.is_bi_encoder:
-        return BiEncoderPredictor(run_dir, task)
-    return CrossEncoderPredictor(run_dir, task)
+        return BiEncoderPredictor(run_dir, task, settings=settings)
+    return CrossEncoderPredictor(run_dir, task, settings=settings)
 
 
 def load_checkpoint(
     path: str,
-    start: starting_point.StartingPoint,
+    settings: fine_tuning_predictor.LoadSettings,
     *,
-    pooling: str | None = None,
-    max_seq_length: int | None = None,
     searches: bool = False,
-) -> "BiEncoderPredictor | CrossEncoderPredictor":
-    """Returns the predictor of a sentence encoder or ranker that is not a run.
+) -> "TextEmbedder | CrossEncoderPredictor":
+    """Returns the predictor of an encoder or ranker that is not a run.
+
+    An encoder treats queries and passages alike unless the checkpoint has prompts for
+    them.
 
     Args:
         path: the checkpoint, for messages.
-        start: the opened checkpoint.
-        pooling: of an encoder; None: as the checkpoint says.
-        max_seq_length: None: as the checkpoint says, or 128.
+        settings: has the opened checkpoint.
         searches: whether vectors are compared by their dot product. False: they have
             the length that the checkpoint says, or 1.
 
     Raises:
-        ValueError: the checkpoint lacks weights, does not say how it is pooled, or is a
-            ranker and `pooling` is given.
+        ValueError: the checkpoint lacks weights; it is used for searches but does not
+            say how it is pooled; or it is a ranker and `pooling` is set.
     """
-    text = cast(source_module.Source, start.source).text
+    text, pooling = settings.source.text, settings.pooling
     is_ranker = text.output_activation is not None
     if is_ranker and pooling is not None:
         raise ValueError(
-            f"--pooling={pooling}, but {path} scores pairs of texts; omit the flag."
+            f"pooling is {pooling}, but {path} scores pairs of texts; omit the setting."
         )
-    if not is_ranker and not pooling and not text.pooling:
+    if searches and not is_ranker and not pooling and not text.pooling:
         raise ValueError(
             f"{path} does not say how the vectors of a text are pooled; expected the "
             "output_dir of a training run, or a folder of sentence-transformers."
         )
-    length = max_seq_length or text.max_seq_length or _MAX_SEQ_LENGTH
-    start.config.check_sequence_length(length)
+    values = settings.task_values()
     task = retrieval_task.Task(
         model=retrieval_options.BI_ENCODER,
-        max_query_length=length,
-        max_seq_length=length,
-        **start.tokenizer_arguments(),
+        max_query_length=values["max_seq_length"],
+        **values,
         prompts=dict(text.prompts),
         default_prompt_name=text.default_prompt_name,
     )
@@ -102,21 +106,19 @@ def load_checkpoint(
             output_activation=text.output_activation,
             longer_keeps_more=True,
         )
-        return CrossEncoderPredictor(path, task, start=start)
+        return CrossEncoderPredictor(path, task, settings=settings)
     is_unit = text.normalize is not False
     task = dataclasses.replace(
         task,
-        pooling=pooling or text.pooling,
+        pooling=pooling or text.pooling or rankers.DEFAULT_POOLING,
         temperature=rankers.DEFAULT_TEMPERATURE,
         normalize=retrieval_task.is_cosine(text, path) if searches else is_unit,
     )
-    return BiEncoderPredictor(path, task, start=start)
+    return EncoderPredictor(path, task, settings=settings)
 
 
-class BiEncoderPredictor(fine_tuning_predictor.Predictor):
-    """A trained bi-encoder with the corpus of its run.
-
-    See `fine_tuning.predictor.Predictor`.
+class TextEmbedder(fine_tuning_predictor.Predictor):
+    """A model that embeds texts; see `fine_tuning.predictor.Predictor`.
 
     Attributes:
         encoder: embeds texts.
@@ -130,15 +132,17 @@ class BiEncoderPredictor(fine_tuning_predictor.Predictor):
         run_dir: str,
         task: retrieval_task.Task,
         *,
-        start: starting_point.StartingPoint | None = None,
+        settings: fine_tuning_predictor.LoadSettings = (
+            fine_tuning_predictor.DEFAULT_SETTINGS
+        ),
     ):
-        super().__init__(run_dir, task, start=start)
+        super().__init__(run_dir, task, settings=settings)
         embeddings = fine_tuning_predictor.compiled(
             lambda features: self.model(features)["embeddings"],
             ("input_ids", "input_mask"),
         )
         self.encoder = encoding.TextEncoder(
-            functools.partial(fine_tuning_predictor.apply_in_parts, embeddings),
+            functools.partial(self._applied, embeddings),
             self.tokenizer,
             task,
         )
@@ -150,20 +154,37 @@ class BiEncoderPredictor(fine_tuning_predictor.Predictor):
             checkpoint=self.checkpoint,
         )
 
-    def embed(self, texts: Sequence[str]) -> np.ndarray:
+    def embed(
+        self,
+        texts: Iterable[str],
+        *,
+        progress: progress_module.Progress = progress_module.silent,
+    ) -> np.ndarray:
         """Returns a vector for each text, float32 [N, H].
 
         Vectors have length 1, so that their dot product is their cosine, unless the run
-        uses an external encoder that compares by dot product.
+        or checkpoint uses an external encoder that says otherwise.
 
         Args:
-            texts: list of N passages.
+            texts: N passages.
+            progress: see `bert_tf.progress`.
 
         Raises:
-            ValueError: `texts` is not a list of texts.
+            ValueError: `texts` is not an iterable of texts.
         """
-        blocks = list(self.encoder.passages(_texts(texts)))
-        return np.concatenate([np.zeros((0, self.config.hidden_size), "f4"), *blocks])
+        vectors = self._answered(
+            _texts(texts),
+            lambda part: np.concatenate(list(self.encoder.passages(part))),
+            progress=progress,
+        )
+        width = self.config.hidden_size
+        return np.array(vectors, np.float32).reshape(len(vectors), width)
+
+
+class BiEncoderPredictor(TextEmbedder):
+    """A trained bi-encoder with the corpus of its run."""
+
+    _index: passage_index.PassageIndex | None = None
 
     def index(
         self,
@@ -186,13 +207,18 @@ class BiEncoderPredictor(fine_tuning_predictor.Predictor):
         self.__dict__.pop("_passages", None)  # Read again at the next prediction.
 
     def predict(
-        self, queries: Sequence[str], *, top_k: int = TOP_K
+        self,
+        queries: Iterable[str],
+        *,
+        top_k: int = TOP_K,
+        progress: progress_module.Progress = progress_module.silent,
     ) -> list[dict[str, Any]]:
         """Returns the best passages of each query.
 
         Args:
-            queries: list of texts.
+            queries: texts.
             top_k: number of passages per query.
+            progress: see `bert_tf.progress`.
 
         Returns:
             A dict for each query: `query`, and `passages`: a list of dicts with `id`,
@@ -200,14 +226,15 @@ class BiEncoderPredictor(fine_tuning_predictor.Predictor):
 
         Raises:
             OSError: the run's passages cannot be read.
-            ValueError: `queries` is not a list of texts, or the run has no passages
-                yet.
+            ValueError: an input is not a text, or the run has no passages yet.
         """
         queries = _texts(queries)
-        corpus, index = self._passages
         if not queries:
             return []
-        found = self.retriever.rank(queries, index, top_k)
+        corpus = self._corpus
+        if self._index is None:
+            self._index = self.retriever.index(corpus, self.run_dir, progress=progress)
+        found = self.retriever.rank(queries, self._index, top_k, progress=progress)
         return [
             predictions.ranking(
                 query, numbers, scores, ids=corpus.ids, passages=corpus.passages
@@ -218,16 +245,32 @@ class BiEncoderPredictor(fine_tuning_predictor.Predictor):
         ]
 
     @functools.cached_property
-    def _passages(self) -> tuple[corpus_module.Corpus, passage_index.PassageIndex]:
-        """The run's corpus and its vectors, recomputed if the weights changed."""
+    def _corpus(self) -> corpus_module.Corpus:
+        """The passages of the run."""
         path = os.path.join(self.run_dir, passage_index.PASSAGES_FILE)
         if not files.exists(path):
             raise ValueError(
                 f"{self.run_dir} has no passages yet; start the run once with "
-                "--corpus_file and --do_eval or --do_predict."
+                "--corpus_file and --do_eval or --do_predict, or use embed()."
             )
-        corpus = corpus_module.read_corpus(path)
-        return corpus, self.retriever.index(corpus, self.run_dir)
+        return corpus_module.read_corpus(path)
+
+
+class EncoderPredictor(TextEmbedder):
+    """An encoder without a run: it has no passages, so `predict` returns vectors."""
+
+    def predict(
+        self,
+        texts: Iterable[str],
+        *,
+        progress: progress_module.Progress = progress_module.silent,
+    ) -> list[dict[str, Any]]:
+        """Returns `{"embedding": float32 [H]}` for each text; see `embed`.
+
+        Raises:
+            ValueError: `texts` is not an iterable of texts.
+        """
+        return [{"embedding": v} for v in self.embed(texts, progress=progress)]
 
 
 class CrossEncoderPredictor(fine_tuning_predictor.Predictor):
@@ -240,77 +283,91 @@ class CrossEncoderPredictor(fine_tuning_predictor.Predictor):
     """
 
     task: retrieval_task.Task
+    uses_pooler = True
 
     def __init__(
         self,
         run_dir: str,
         task: retrieval_task.Task,
         *,
-        start: starting_point.StartingPoint | None = None,
+        settings: fine_tuning_predictor.LoadSettings = (
+            fine_tuning_predictor.DEFAULT_SETTINGS
+        ),
     ):
-        super().__init__(run_dir, task, start=start)
+        super().__init__(run_dir, task, settings=settings)
         logits = fine_tuning_predictor.compiled(
             lambda features: self.model(features)["logits"]
         )
         self.scorer = encoding.PairScorer(
-            functools.partial(fine_tuning_predictor.apply_in_parts, logits),
+            functools.partial(self._applied, logits),
             self.tokenizer,
             task,
         )
 
     def predict(
-        self, inputs: Iterable[tuple[str, Sequence[str]]]
+        self,
+        inputs: Iterable[tuple[str, Sequence[str]]],
+        *,
+        progress: progress_module.Progress = progress_module.silent,
     ) -> list[dict[str, Any]]:
-        """Returns the passages of each query, ranked by the model.
+        """Returns the passages of each query, ranked, or the scores of pairs.
 
         Args:
-            inputs: list of (query, passages): a text, and a list of texts.
+            inputs: (query, passages), a text and a list of texts; or pairs of texts.
+            progress: see `bert_tf.progress`.
 
         Returns:
             A dict for each query: `query`, and `passages`: a list of dicts with `id`
-            (the index in the given list, as text), `score` and `text`, best first.
+            (the index in the given list, as text), `score` and `text`, best first. For
+            a pair of texts `{"score": ...}`.
 
         Raises:
-            ValueError: `inputs` is not such a list.
+            ValueError: an input has another form.
         """
+        items = _split(inputs)
+        pairs = [(query, passage) for query, own, _ in items for passage in own]
+        scores = iter(self._answered(pairs, self._scores, progress=progress))
         answers = []
-        for query, passages in _split(inputs):
-            scores = self.scorer.scores([query] * len(passages), passages)
-            order = np.argsort(-scores, kind="stable")
+        for query, passages, is_pair in items:
+            own = np.array([next(scores) for _ in passages], np.float32)
+            if is_pair:
+                answers.append({"score": float(own[0])})
+                continue
+            order = np.argsort(-own, kind="stable")
             ids = [str(place) for place in range(len(passages))]
             answers.append(
                 predictions.ranking(
-                    query, order, scores[order], ids=ids, passages=passages
+                    query, order, own[order], ids=ids, passages=passages
                 )
             )
         return answers
 
+    def _scores(self, pairs):
+        return self.scorer.scores(*map(list, zip(*pairs, strict=True)))
+
 
 def _texts(texts: Iterable[str]) -> list[str]:
     """Returns a list of texts, checked."""
-    if isinstance(texts, str):
-        raise ValueError("Expected a list of texts, got one string.")
-    texts = list(texts)
-    for index, text in enumerate(texts):
+    items = input_items.read(texts, "a list of texts")
+    for index, text in enumerate(items):
         if not isinstance(text, str):
             raise ValueError(f"Input {index} is {text!r:.60}; expected a text.")
-    return texts
+    return items
 
 
-def _split(
-    inputs: Iterable[tuple[str, Sequence[str]]],
-) -> list[tuple[str, list[str]]]:
-    """Returns a list of (query, passages), checked."""
-    if isinstance(inputs, str):
-        raise ValueError("Expected a list of (query, passages), got one string.")
+def _split(inputs: Iterable[Any]) -> list[tuple[str, list[str], bool]]:
+    """Returns the query and passages of each input, and whether it is a pair."""
     found = []
-    for index, item in enumerate(inputs):
+    items = input_items.read(inputs, "a list of (query, passages)")
+    for index, item in enumerate(items):
         is_pair = isinstance(item, tuple | list) and len(item) == 2
-        if not is_pair or not isinstance(item[1], tuple | list):
+        if not is_pair or not isinstance(item[1], tuple | list | str):
             raise ValueError(
                 f"Input {index} is {item!r:.60}; expected (query, passages): a text "
-                "and a list of texts."
+                "and a list of texts, or a pair of texts."
             )
-        query, *passages = _texts([item[0], *item[1]])
-        found.append((query, passages))
+        is_single = isinstance(item[1], str)
+        passages = [item[1]] if is_single else item[1]
+        query, *passages = _texts([item[0], *passages])
+        found.append((query, passages, is_single))
     return found

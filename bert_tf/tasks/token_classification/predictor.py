@@ -1,4 +1,4 @@
-"""Loads a trained tagger from its run folder."""
+"""Applies a trained tagger, loaded from its run folder or a checkpoint."""
 
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf import progress as progress_module
+from bert_tf.fine_tuning import input_items
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.modeling import input_names
 from bert_tf.tasks.token_classification import examples
 from bert_tf.tasks.token_classification import features as features_module
 from bert_tf.tasks.token_classification import predictions
+from bert_tf.tasks.token_classification import schemes
 from bert_tf.tasks.token_classification import task as task_module
 from bert_tf.tasks.token_classification import words as words_module
 
@@ -20,18 +23,32 @@ class TokenClassificationPredictor(fine_tuning_predictor.Predictor):
 
     task: task_module.Task
 
-    def __init__(self, run_dir: str):
-        super().__init__(run_dir, task_module.Task.read(run_dir))
+    def __init__(
+        self,
+        run_dir: str,
+        settings: fine_tuning_predictor.LoadSettings = (
+            fine_tuning_predictor.DEFAULT_SETTINGS
+        ),
+    ):
+        has_file = settings.has_task_file
+        task = task_module.Task.read(run_dir) if has_file else _task_of(settings)
+        super().__init__(run_dir, task, settings=settings)
         self._logits = fine_tuning_predictor.compiled(
             lambda features: self.model(features)["logits"]
         )
 
-    def predict(self, inputs: Iterable[str | Sequence[str]]) -> list[dict[str, Any]]:
+    def predict(
+        self,
+        inputs: Iterable[str | Sequence[str]],
+        *,
+        progress: progress_module.Progress = progress_module.silent,
+    ) -> list[dict[str, Any]]:
         """Returns the tags of sentences.
 
         Args:
             inputs: sentences, each a list of words or a string. `words.split_text`
                 splits strings at white space and splits off outer punctuation.
+            progress: see `bert_tf.progress`.
 
         Returns:
             One dict of lists per sentence, with one element per word: `words`, `tags`,
@@ -41,12 +58,20 @@ class TokenClassificationPredictor(fine_tuning_predictor.Predictor):
         Raises:
             ValueError: an input is not a sentence.
         """
-        if isinstance(inputs, str):
-            raise ValueError("Expected a list of sentences, got a string.")
         whole_words = frozenset(self.task.whole_words)
+        items = input_items.read(inputs, "a list of sentences")
         split = [
-            _words_of(index, item, whole_words) for index, item in enumerate(inputs)
+            _words_of(index, item, whole_words) for index, item in enumerate(items)
         ]
+        return self._answered(
+            split,
+            self._answers,
+            progress=progress,
+            unit="sentences",
+            length_of=lambda item: input_items.total_length(item.words),
+        )
+
+    def _answers(self, split):
         sentences = [
             examples.Sentence(words=item.words, document=index)
             for index, item in enumerate(split)
@@ -69,16 +94,33 @@ class TokenClassificationPredictor(fine_tuning_predictor.Predictor):
             sentences, self.task.labels, self.tokenizer, self.task.windowing
         )
         logits = []
-        for part in features.parts(fine_tuning_predictor.ROWS_PER_CALL):
+        for part in features.parts(self.batch_size):
             rows = {name: part.columns[name] for name in input_names.SEQUENCE}
             rows = fine_tuning_predictor.without_padding(rows)
             logits.append(part.first_pieces(self._logits(rows).numpy()))
         return predictions.best_tags(np.concatenate(logits), self.task.labels)
 
 
-def load(run_dir: str) -> TokenClassificationPredictor:
-    """Returns the predictor of a run folder."""
-    return TokenClassificationPredictor(run_dir)
+def load(
+    run_dir: str,
+    settings: fine_tuning_predictor.LoadSettings = (
+        fine_tuning_predictor.DEFAULT_SETTINGS
+    ),
+) -> TokenClassificationPredictor:
+    """Returns the predictor of a run folder or a checkpoint."""
+    return TokenClassificationPredictor(run_dir, settings)
+
+
+def _task_of(settings):
+    """Returns the task of a checkpoint without a run."""
+    head, values = settings.source.head, settings.task_values()
+    labels = head.labels or tuple(map(str, range(head.num_labels)))
+    return task_module.Task(
+        labels=labels,
+        tag_scheme=schemes.scheme_of_labels(labels),
+        doc_stride=max(1, (values["max_seq_length"] - 2) // 2),
+        **values,
+    )
 
 
 def _words_of(index, item, whole_words):

@@ -1,0 +1,97 @@
+"""Fills the masks of texts with a pretrained model."""
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+from bert_tf import progress as progress_module
+from bert_tf.checkpoints import starting_point
+from bert_tf.fine_tuning import input_items
+from bert_tf.fine_tuning import predictor as fine_tuning_predictor
+from bert_tf.pretraining import predictions
+from bert_tf.pretraining import task as task_module
+from bert_tf.tokenization import full
+
+
+class MaskPredictor(fine_tuning_predictor.Predictor):
+    """A masked-word model; see `fine_tuning.predictor.Predictor`.
+
+    Attributes:
+        filler: also fills masks one after the other; see `predictions.MaskFiller`.
+    """
+
+    task: task_module.Task
+
+    def __init__(self, run_dir: str, settings: fine_tuning_predictor.LoadSettings):
+        start = settings.required_start
+        predictions.check_fills_masks(start, run_dir)
+        values = settings.task_values() | predictions.tokenizer_arguments(start)
+        super().__init__(
+            run_dir,
+            task_module.Task(**values),
+            create_tokenizer=full.FullTokenizer,
+            settings=settings,
+        )
+        self.filler = predictions.MaskFiller(
+            self.model, self.tokenizer, batch_size=settings.batch_size
+        )
+
+    def predict(
+        self,
+        texts: Iterable[str],
+        *,
+        top_k: int = 5,
+        progress: progress_module.Progress = progress_module.silent,
+    ) -> list[dict[str, Any]]:
+        """Returns the most likely pieces for each [MASK] of each text.
+
+        Args:
+            texts: texts with at least one [MASK] each.
+            top_k: number of pieces per mask.
+            progress: see `bert_tf.progress`.
+
+        Returns:
+            For each text `{"masks": [[{"token": "paris", "probability": 0.9}, ...],
+            ...]}`: a list for each mask, with the most likely piece first.
+
+        Raises:
+            ValueError: an input is not a text, has no [MASK], or is too long.
+                Texts are never truncated, because a [MASK] could be lost.
+        """
+        if top_k < 1:
+            raise ValueError(f"top_k must be at least 1, got {top_k}.")
+        items = input_items.read(texts, "a list of texts with [MASK]")
+        rows = [self._row(index, item) for index, item in enumerate(items)]
+        return self._answered(
+            rows,
+            lambda part: map(predictions.record, self.filler.fillings(part, top_k)),
+            progress=progress,
+            length_of=lambda row: len(row[0]),
+        )
+
+    def _row(self, index, item):
+        if not isinstance(item, str):
+            raise ValueError(f"Input {index} is {item!r:.60}; expected a text.")
+        try:
+            row = self.filler.row(item)
+        except ValueError as error:
+            raise ValueError(f"Input {index}: {error}") from None
+        if len(row[0]) > self.task.max_seq_length:
+            raise ValueError(
+                f"Input {index} has {len(row[0])} word pieces; expected at most "
+                f"{self.task.max_seq_length}."
+            )
+        return row
+
+
+def load(
+    run_dir: str,
+    settings: fine_tuning_predictor.LoadSettings = (
+        fine_tuning_predictor.DEFAULT_SETTINGS
+    ),
+) -> MaskPredictor:
+    """Returns the predictor of a pretraining run or of another pretrained model."""
+    if settings.start is None:
+        start = starting_point.find(run_dir)
+        settings = dataclasses.replace(settings, start=start)
+    return MaskPredictor(run_dir, settings)
