@@ -6,6 +6,7 @@ Shape letters: B batch, S sequence, M masks, K candidates per mask.
 import dataclasses
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import cast
@@ -165,19 +166,31 @@ class MaskFiller:
             for row, (_, positions) in enumerate(rows)
         ]
 
-    def _likeliest(self, input_ids, input_mask, positions, top_k):
-        outputs = self.model(
-            {
-                "input_ids": input_ids,
-                "input_mask": input_mask,
-                "segment_ids": tf.zeros_like(input_ids),
-                "masked_lm_positions": positions,
-            }
-        )
+    def likeliest(self, features: Mapping[str, tf.Tensor], top_k: tf.Tensor) -> Any:
+        """Returns the likeliest pieces at masked positions, in a graph.
+
+        Args:
+            features: `input_ids`, `input_mask`, `segment_ids` int32 [B, S] and
+                `masked_lm_positions` int32 [B, M].
+            top_k: K, at most the size of the vocabulary.
+
+        Returns:
+            `values`, the probabilities, float32 [B, M, K], and `indices`, int32.
+        """
+        outputs = self.model(dict(features))
         # The table of the model may have more rows than there are pieces.
         probabilities = tf.nn.softmax(outputs["masked_lm_logits"])  # [B, M, V]
         real = probabilities[:, :, : len(self.tokenizer.vocabulary)]
         return tf.math.top_k(real, top_k)
+
+    def _likeliest(self, input_ids, input_mask, positions, top_k):
+        features = {
+            "input_ids": input_ids,
+            "input_mask": input_mask,
+            "segment_ids": tf.zeros_like(input_ids),
+            "masked_lm_positions": positions,
+        }
+        return self.likeliest(features, top_k)
 
     def _named(self, ids, probabilities):
         tokens = self.tokenizer.convert_ids_to_tokens([int(i) for i in ids])

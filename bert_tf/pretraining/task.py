@@ -18,6 +18,8 @@ class Task(task_record.TaskRecord):
 
     KIND = "pretraining"
 
+    top_k: int = 5  # Candidates per mask of a SavedModel.
+
     def create_model(
         self, config: config_module.BertConfig, *, dtype: Any = None
     ) -> pretrainer.BertPretrainer:

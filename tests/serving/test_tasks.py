@@ -29,6 +29,8 @@ def test_a_row_names_a_predictor_and_signatures_of_its_task(kind):
         and found.__module__ == row.predictor
     ]
     assert classes
-    assert all(hasattr(found, "predict") for found in classes)
+    assert all(
+        hasattr(found, "predict") for found in classes if not found.__subclasses__()
+    )
     signatures = importlib.import_module(row.signatures)
     assert list(inspect.signature(signatures.create).parameters) == ["predictor"]

@@ -1,0 +1,97 @@
+"""The SavedModels of masked-word models: texts with [MASK] to the likeliest words.
+
+Shape letters: B batch, S sequence, M masks, K candidates per mask, V vocabulary.
+"""
+
+from typing import Any
+
+import tensorflow as tf
+
+from bert_tf.pretraining import predictions
+from bert_tf.serving import graph_packing
+from bert_tf.serving import signatures
+from bert_tf.tokenization import in_graph
+
+OK = "ok"
+NO_MASK = "no_mask"
+TOO_LONG = "too_long"
+
+
+class MaskSignatures(signatures.TaskSignatures):
+    """The functions of a masked-word model.
+
+    Args:
+        predictor: `MaskPredictor`.
+
+    Attributes:
+        functions: `serving_default` takes `text`, string [B], and returns `tokens`,
+            string [B, M, K], and `probabilities`, float32 [B, M, K], the likeliest
+            piece first. M is the largest number of masks in a text, at least 1; shorter
+            rows are padded with "" and 0. `num_masks`, int32 [B], is the number of
+            masks in each text. `status`, string [B], is "ok", "no_mask", or "too_long":
+            such a text is not truncated, because a mask could be lost, and has no
+            candidates. `ids` returns the same without `status`, for the positions that
+            hold the id of [MASK], and `positions`, int32 [B, M], padded with -1.
+    """
+
+    def __init__(self, predictor: Any):
+        vocabulary, task = predictor.vocabulary, predictor.task
+        tokenizer = in_graph.InGraphTokenizer(vocabulary, **task.tokenizer_arguments())
+        self._mask_id = vocabulary[predictions.MASK]
+        with tf.init_scope(), tf.device("/CPU:0"):
+            self._tokens = tf.constant(vocabulary.tokens)  # [V]
+        super().__init__(
+            predictor,
+            tokenizer,
+            serving_default=signatures.signature(
+                self._of_texts, signatures.texts("text")
+            ),
+        )
+
+    def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Returns the likeliest pieces of every [MASK]."""
+        is_mask = (features["input_ids"] == self._mask_id) & (
+            features["input_mask"] != 0
+        )  # [B, S]
+        counts = tf.reduce_sum(tf.cast(is_mask, tf.int32), axis=1)  # [B]
+        num_masks = tf.maximum(tf.reduce_max(counts), 1)  # M
+        is_real = tf.sequence_mask(counts, num_masks)  # [B, M]
+        # The stable sort puts the masks first, in their order.
+        order = tf.argsort(tf.cast(is_mask, tf.int32), 1, "DESCENDING", stable=True)
+        positions = order[:, :num_masks]  # [B, M]
+        found = self.predictor.filler.likeliest(
+            {**features, "masked_lm_positions": positions}, self.predictor.task.top_k
+        )
+        is_candidate = is_real[:, :, tf.newaxis]
+        return {
+            "tokens": tf.where(
+                is_candidate, tf.gather(self._tokens, found.indices), ""
+            ),
+            "probabilities": tf.where(is_candidate, found.values, 0.0),
+            "positions": tf.where(is_real, positions, -1),
+            "num_masks": counts,
+        }
+
+    def _of_texts(self, text):
+        vocabulary = self.predictor.vocabulary
+        pieces = self._tokenizer.tokenize(text)
+        is_mask = tf.cast(pieces == self._mask_id, tf.int32)
+        num_masks = tf.reduce_sum(is_mask, axis=1)  # [B]
+        lengths = pieces.row_lengths()
+        is_too_long = lengths > self.predictor.task.max_seq_length - 2
+        pieces = graph_packing.cut(pieces, tf.where(is_too_long, 0, lengths))
+        features = graph_packing.framed(
+            pieces, cls_id=vocabulary.cls_id, sep_id=vocabulary.sep_id
+        )
+        found = self.outputs(features)
+        status = tf.where(num_masks == 0, NO_MASK, OK)
+        del found["positions"]
+        return found | {
+            "num_masks": num_masks,
+            "status": tf.where(is_too_long, TOO_LONG, status),
+        }
+
+
+def create(predictor: Any) -> MaskSignatures:
+    """Returns the signatures of a masked-word model."""
+    return MaskSignatures(predictor)
