@@ -79,7 +79,9 @@ class MaskSignatures(signatures.TaskSignatures):
         num_masks = tf.reduce_sum(is_mask, axis=1)  # [B]
         lengths = pieces.row_lengths()
         is_too_long = lengths > self.predictor.task.max_seq_length - 2
-        pieces = graph_packing.cut(pieces, tf.where(is_too_long, 0, lengths))
+        pieces = graph_packing.cut(
+            pieces, tf.where(is_too_long, tf.zeros_like(lengths), lengths)
+        )
         features = graph_packing.framed(
             pieces, cls_id=vocabulary.cls_id, sep_id=vocabulary.sep_id
         )
