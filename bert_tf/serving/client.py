@@ -40,8 +40,10 @@ class Client:
             can have several) and `probabilities` by label, or only `value`. A multiple
             choice model returns `label` (the number of the most likely ending),
             `ending` (its text) and `probabilities` by number. A question answering
-            model returns `answer`, `start`, `end`, `score`, `no_answer_score`, and a
-            tagger `words`, `tags`, `starts`, `ends`.
+            model returns `answer`, `start`, `end`, `score`, `no_answer_score`, a
+            tagger `words`, `tags`, `starts`, `ends`, and a masked-word model `masks`,
+            for each [MASK] a list of dicts with `token` and `probability`, and
+            `status`: "ok", or "no_mask" or "too_long" for a text without candidates.
 
         Raises:
             OSError: the server cannot be reached.
@@ -89,6 +91,8 @@ class Client:
             dict(zip(outputs, values, strict=True))
             for values in zip(*outputs.values(), strict=True)
         ]
+        if "num_masks" in outputs:
+            return [_masks(row) for row in rows]
         if "tags" in outputs:
             return [_without_padding(row) for row in rows]
         if endings is not None:
@@ -190,6 +194,19 @@ def _choice(row, endings):
         "ending": endings[int(row["label"])],
         "probabilities": dict(zip(numbers, own, strict=True)),
     }
+
+
+def _masks(row):
+    count = row["num_masks"] if row["status"] == "ok" else 0
+    candidates = zip(row["tokens"][:count], row["probabilities"][:count], strict=True)
+    masks = [
+        [
+            {"token": token, "probability": probability}
+            for token, probability in zip(*mask, strict=True)
+        ]
+        for mask in candidates
+    ]
+    return {"masks": masks, "status": row["status"]}
 
 
 def _without_padding(row):

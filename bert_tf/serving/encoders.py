@@ -1,22 +1,23 @@
-"""Loads an encoder or ranker without fine-tuning, to export it."""
+"""Loads an encoder, ranker or masked-word model without fine-tuning, to export it."""
 
-from typing import cast
+import dataclasses
+from typing import Any
 
 from bert_tf import progress as progress_module
-from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.serving import options as serving_options
+from bert_tf.serving import predictors
 from bert_tf.tasks.retrieval import predictor as retrieval_predictor
 
-_MAX_SEQ_LENGTH = 128  # If neither the caller nor the checkpoint sets it.
+_MAX_SEQ_LENGTH = 128  # Of an encoder, if neither flag nor checkpoint sets it.
 
 
 def load(
     options: serving_options.ExportSavedModelOptions,
     *,
     progress: progress_module.Progress = progress_module.silent,
-) -> retrieval_predictor.TextEmbedder | retrieval_predictor.CrossEncoderPredictor:
+) -> Any:
     """Returns the predictor of a checkpoint in any format.
 
     A checkpoint without a ranker's head is a bi-encoder, which treats queries and
@@ -37,11 +38,17 @@ def load(
         do_lower_case=options.do_lower_case,
         progress=progress,
     )
-    text = cast(source_module.Source, start.source).text
+    path = str(options.init_checkpoint)
     settings = fine_tuning_predictor.LoadSettings(
         start=start,
         has_task_file=False,
         pooling=options.pooling,
-        max_seq_length=options.max_seq_length or text.max_seq_length or _MAX_SEQ_LENGTH,
+        max_seq_length=options.max_seq_length,
     )
-    return retrieval_predictor.load_checkpoint(str(options.init_checkpoint), settings)
+    if options.head == serving_options.MASKED_LM:
+        return predictors.load_start(path, start, settings, head=options.head)
+    if settings.max_seq_length is None and settings.source.text.max_seq_length is None:
+        settings = dataclasses.replace(settings, max_seq_length=_MAX_SEQ_LENGTH)
+    if options.head is not None:
+        return predictors.load_start(path, start, settings, head=options.head)
+    return retrieval_predictor.load_checkpoint(path, settings)

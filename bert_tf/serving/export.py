@@ -1,6 +1,7 @@
 """Exports a run folder as a SavedModel that needs only TensorFlow and TF Text."""
 
 import contextlib
+import dataclasses
 import importlib
 import json
 import os
@@ -32,6 +33,7 @@ def export_saved_model(
     output_dir: str,
     export_dir: str,
     *,
+    top_k: int | None = None,
     progress: progress_module.Progress = progress_module.silent,
 ) -> str:
     """Writes the model of a training run as a SavedModel, completely or not at all.
@@ -43,6 +45,7 @@ def export_saved_model(
         output_dir: `output_dir` of the training run.
         export_dir: the folder to write. TensorFlow Serving expects a version number as
             its last part: `models/topics/1`.
+        top_k: candidates per [MASK], for a pretraining run. None: 5.
         progress: called after each stage; see `bert_tf.progress`.
 
     Returns:
@@ -50,12 +53,25 @@ def export_saved_model(
 
     Raises:
         OSError: a file cannot be read or written.
-        ValueError: `output_dir` contains no trained model, or `export_dir` is not
-            empty.
+        ValueError: `output_dir` contains no trained model, `export_dir` is not empty,
+            or `top_k` is given for another task.
     """
     with _locked(export_dir):
+        _, task = predictors.run_of(output_dir)
+        if task is None:
+            raise ValueError(
+                f"{output_dir} contains no task.json of a training run; expected the "
+                "output_dir of one."
+            )
+        if top_k is not None and task != predictors.PRETRAINING:
+            raise ValueError(
+                f"--top_k={top_k}, but {output_dir} is a run of the task {task!r}, "
+                "which fills no masks; omit the flag."
+            )
         model = predictors.load(output_dir)
         progress("export", 1, 3)
+        if task == predictors.PRETRAINING:
+            return _write(model, _described(model, top_k), export_dir, progress)
         kept = {}
         for name in RUN_FILES:
             with files.open_file(os.path.join(output_dir, name), "rb") as file:
@@ -63,12 +79,12 @@ def export_saved_model(
         return _write(model, kept, export_dir, progress)
 
 
-def export_encoder(
+def export_checkpoint(
     options: serving_options.ExportSavedModelOptions,
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> str:
-    """Writes the SavedModel of an encoder, as a bi-encoder, or of a ranker.
+    """Writes the SavedModel of an encoder, a ranker or a masked-word model.
 
     Args:
         options: options with an init_checkpoint.
@@ -79,28 +95,34 @@ def export_encoder(
 
     Raises:
         OSError: a file cannot be read or written.
-        ValueError: the checkpoint has no encoder, or the folder is not empty.
+        ValueError: the checkpoint has no such model, or the folder is not empty.
     """
     with _locked(options.export_dir):
-        return _export_encoder(options, progress)
+        # Needs the folder of retrieval, which runs of other tasks do without.
+        from bert_tf.serving import encoders
+
+        model = encoders.load(options, progress=progress)
+        progress("export", 1, 3)
+        kept = _described(model, options.top_k)
+        return _write(model, kept, options.export_dir, progress)
 
 
-def _export_encoder(options, progress):
-    # Needs the folder of retrieval, which runs of other tasks do without.
-    from bert_tf.serving import encoders
+def _described(model, top_k):
+    """Returns the extra files of a model that has no task.json of its own.
 
-    encoder = encoders.load(options, progress=progress)
-    progress("export", 1, 3)
-    task = companion_files.with_fingerprint(encoder.task.to_dict(), encoder.vocabulary)
+    Sets the number of candidates, if it is given.
+    """
+    if top_k is not None:
+        model.task = dataclasses.replace(model.task, top_k=top_k)
+    task = companion_files.with_fingerprint(model.task.to_dict(), model.vocabulary)
     kept = {
         companion_files.TASK_FILE: json.dumps(task, indent=2) + "\n",
         companion_files.VOCAB_FILE: "".join(
-            f"{token}\n" for token in encoder.vocabulary.tokens
+            f"{token}\n" for token in model.vocabulary.tokens
         ),
-        companion_files.CONFIG_FILE: encoder.config.to_json_string(),
+        companion_files.CONFIG_FILE: model.config.to_json_string(),
     }
-    encoded = {name: text.encode() for name, text in kept.items()}
-    return _write(encoder, encoded, options.export_dir, progress)
+    return {name: text.encode() for name, text in kept.items()}
 
 
 def _write(model, kept, export_dir, progress):
@@ -123,11 +145,16 @@ def run(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> str:
-    """Exports a run or an encoder; returns a report."""
+    """Exports a run or a checkpoint; returns a report."""
     if options.output_dir is None:
-        export_encoder(options, progress=progress)
+        export_checkpoint(options, progress=progress)
     else:
-        export_saved_model(options.output_dir, options.export_dir, progress=progress)
+        export_saved_model(
+            options.output_dir,
+            options.export_dir,
+            top_k=options.top_k,
+            progress=progress,
+        )
     names = ", ".join(files.list_folder(options.export_dir))
     return f"The SavedModel is in {options.export_dir} ({names})."
 

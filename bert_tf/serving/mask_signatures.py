@@ -37,6 +37,7 @@ class MaskSignatures(signatures.TaskSignatures):
     def __init__(self, predictor: Any):
         vocabulary, task = predictor.vocabulary, predictor.task
         tokenizer = in_graph.InGraphTokenizer(vocabulary, **task.tokenizer_arguments())
+        self._top_k = min(task.top_k, len(vocabulary))
         self._mask_id = vocabulary[predictions.MASK]
         with tf.init_scope(), tf.device("/CPU:0"):
             self._tokens = tf.constant(vocabulary.tokens)  # [V]
@@ -60,7 +61,7 @@ class MaskSignatures(signatures.TaskSignatures):
         order = tf.argsort(tf.cast(is_mask, tf.int32), 1, "DESCENDING", stable=True)
         positions = order[:, :num_masks]  # [B, M]
         found = self.predictor.filler.likeliest(
-            {**features, "masked_lm_positions": positions}, self.predictor.task.top_k
+            {**features, "masked_lm_positions": positions}, self._top_k
         )
         is_candidate = is_real[:, :, tf.newaxis]
         return {

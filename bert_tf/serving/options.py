@@ -7,16 +7,18 @@ from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.options import option
 
 FROM_STDIN = "-"
+MASKED_LM = "masked_lm"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExportSavedModelOptions(options_module.Options):
     """Exports a model as a SavedModel that takes text and returns answers.
 
-    --output_dir exports the model of any task's training run. --init_checkpoint exports
-    an encoder that returns one vector per text: as the checkpoint says, or else the
-    mean over the pieces, scaled to length 1. A cross-encoder of sentence-transformers
-    returns the score of a pair of texts.
+    --output_dir exports the model of any task's training run; a pretraining run fills
+    the [MASK]s of texts. --init_checkpoint exports an encoder that returns one vector
+    per text: as the checkpoint says, or else the mean over the pieces, scaled to length
+    1. A cross-encoder of sentence-transformers returns the score of a pair of texts.
+    With --head=masked_lm, --init_checkpoint exports a model that fills [MASK]s.
     """
 
     export_dir: str = option(
@@ -28,6 +30,21 @@ class ExportSavedModelOptions(options_module.Options):
         None,
         help="Checkpoint in any format, or the name of a released model; exports its "
         "encoder instead of a run.",
+    )
+    head: str | None = option(
+        None,
+        choices=("encoder", MASKED_LM),
+        help="With --init_checkpoint, what to export: encoder, or masked_lm, which "
+        "returns the most likely words for each [MASK] of a text. Default: the encoder "
+        "or ranker.",
+        group="model",
+    )
+    top_k: int | None = option(
+        None,
+        minimum=1,
+        help="Candidates per [MASK] that a pretraining run or masked_lm returns. "
+        "Default: 5.",
+        group="model",
     )
     pooling: str | None = option(
         None,
@@ -41,7 +58,8 @@ class ExportSavedModelOptions(options_module.Options):
         minimum=3,
         help="With --init_checkpoint, the maximum number of word pieces in a text, "
         "including [CLS] and [SEP]; longer texts are truncated. Default: the "
-        "checkpoint's setting, or 128.",
+        "checkpoint's setting, or 128. masked_lm does not truncate texts: longer ones "
+        "have the status too_long. Its default is the model's number of positions.",
         group="model",
     )
     bert_config_file: str | None = option(
@@ -69,30 +87,43 @@ class ExportSavedModelOptions(options_module.Options):
                 "(an encoder)."
             )
         if self.output_dir is None:
+            self._check_head()
             return
         for field in dataclasses.fields(self):
             is_given = getattr(self, field.name) != field.default
-            if is_given and field.name not in ("export_dir", "output_dir"):
+            if is_given and field.name not in ("export_dir", "output_dir", "top_k"):
                 raise options_module.OptionError(
                     f"--{field.name} needs --init_checkpoint; a run in --output_dir "
                     "has its own value."
                 )
+
+    def _check_head(self):
+        if self.head != MASKED_LM and self.top_k is not None:
+            raise options_module.OptionError(
+                f"--top_k={self.top_k} needs --head=masked_lm: an encoder does not "
+                "fill masks."
+            )
+        if self.head == MASKED_LM and self.pooling is not None:
+            raise options_module.OptionError(
+                f"--pooling={self.pooling} has no effect with --head=masked_lm; omit "
+                "one of them."
+            )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class QuerySavedModelOptions(options_module.Options):
     """Queries an exported model, on disk or on a server; prints JSON lines.
 
-    Classifiers and taggers take --text; models of pairs also one --text_b for each
-    --text; multiple choice models one --text with several --ending; question answering
-    models --question and --context.
+    Classifiers, taggers and masked-word models take --text; models of pairs also one
+    --text_b for each --text; multiple choice models one --text with several --ending;
+    question answering models --question and --context.
     """
 
     text: tuple[str, ...] = option(
         (),
         repeated=True,
-        help="Text to classify or tag; repeat the flag for several texts. The value - "
-        "reads one text per line from standard input.",
+        help="Text to classify or tag, or with [MASK]s to fill; repeat the flag for "
+        "several texts. The value - reads one text per line from standard input.",
     )
     text_b: tuple[str, ...] = option(
         (),

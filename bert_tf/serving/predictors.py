@@ -18,9 +18,9 @@ from bert_tf.serving import tasks
 
 ENCODER = "encoder"  # The kind of head of a checkpoint that has none.
 _RETRIEVAL = "retrieval"
-_PRETRAINING = "pretraining"
+PRETRAINING = "pretraining"
 # Kind of head -> key of `tasks.TASKS`, if they differ.
-_TASK_OF_HEAD = {ENCODER: _RETRIEVAL, "masked_lm": _PRETRAINING}
+_TASK_OF_HEAD = {ENCODER: _RETRIEVAL, "masked_lm": PRETRAINING}
 # Only in the folder of a run; an old run may lack it, but its task.json is complete.
 _RUN_FILE = "run.json"
 # Weights stay in float32; layer normalization, softmax and outputs are computed in it.
@@ -126,8 +126,8 @@ def load(
         "vocab_file": vocab_file,
         "do_lower_case": do_lower_case,
     }
-    folder, task = _run_of(path)
-    if task not in (None, _PRETRAINING) and head in (None, task):
+    folder, task = run_of(path)
+    if task not in (None, PRETRAINING) and head in (None, task):
         given = {**files_given, "max_seq_length": max_seq_length, "pooling": pooling}
         _refuse(given, f"{folder} is a training run, which has its own value")
         if folder != path:
@@ -165,8 +165,15 @@ def load_start(
     return _predictor_module(task).load(path, settings)
 
 
-def _run_of(path):
-    """Returns the folder and the task of a run, given the folder or a checkpoint."""
+def run_of(path: str) -> tuple[str, str | None]:
+    """Returns the folder and the task of a run; the task is None if there is no run.
+
+    Args:
+        path: the folder of the run, or one of its checkpoints.
+
+    Raises:
+        ValueError: the folder's task.json is damaged, or of an unknown task.
+    """
     folder = path
     if not files.is_folder(path) and files.exists(f"{path}.index"):
         folder = os.path.dirname(path) or "."
@@ -177,6 +184,11 @@ def _run_of(path):
     if not isinstance(task, str | None):
         task_file = os.path.join(folder, companion_files.TASK_FILE)
         raise ValueError(f"{task_file} does not name the run's task.")
+    if task not in (None, *tasks.TASKS, *checkpoint_heads.KINDS):
+        raise ValueError(
+            f"{folder} is a run of the task {task!r}; expected one of "
+            f"{', '.join(tasks.TASKS)}."
+        )
     # A conversion writes a shorter file, which only describes the head.
     is_run = "max_seq_length" in values or files.exists(os.path.join(folder, _RUN_FILE))
     return folder, task if task in tasks.TASKS and is_run else None
@@ -208,7 +220,7 @@ def _task_of(source: source_module.Source, head: str | None) -> str:
     is_ranker = source.text.output_activation is not None
     has_one_score = kind == "classification" and source.head.num_labels == 1
     # The folder of a sentence encoder may still have the heads of its pretraining.
-    is_encoder = source.text.pooling is not None and kind in ("masked_lm", _PRETRAINING)
+    is_encoder = source.text.pooling is not None and kind in ("masked_lm", PRETRAINING)
     if is_encoder or (is_ranker and has_one_score):
         return _RETRIEVAL
     return _TASK_OF_HEAD.get(kind, kind)

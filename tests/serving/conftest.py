@@ -7,8 +7,10 @@ from bert_tf.checkpoints.release import rotation
 from bert_tf.modeling import classifier
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import multiple_choice as modeling_multiple_choice
+from bert_tf.modeling import pretrainer
 from bert_tf.modeling import span_predictor
 from bert_tf.modeling import token_classifier
+from bert_tf.pretraining import task as mask_task
 from bert_tf.serving import export
 from bert_tf.tasks.classification import options as classification_options
 from bert_tf.tasks.classification import task as class_task
@@ -125,13 +127,29 @@ def choice_run(golden, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def mask_run(golden, tmp_path_factory):
+    """Folder of a pretraining run."""
+    return write_task(
+        str(tmp_path_factory.mktemp("runs") / "masks"),
+        golden,
+        pretrainer.BertPretrainer(config_of(golden)),
+        mask_task.Task(max_seq_length=MAX_SEQ_LENGTH, do_lower_case=True),
+    )
+
+
+@pytest.fixture(scope="session")
 def exports(request, tmp_path_factory):
     """By kind: the folder of a run, and the folder of its SavedModel."""
     found = {
         kind: [request.getfixturevalue(f"{kind}_{what}") for what in ("run", "export")]
         for kind in ("single", "pair")
     }
-    for kind, run in (("choice", "choice"), ("squad", "squad"), ("tags", "tag")):
+    for kind, run in (
+        ("choice", "choice"),
+        ("squad", "squad"),
+        ("tags", "tag"),
+        ("masks", "mask"),
+    ):
         run_dir = request.getfixturevalue(f"{run}_run")
         folder = str(tmp_path_factory.mktemp("exports") / kind)
         found[kind] = (run_dir, export.export_saved_model(run_dir, folder))

@@ -12,6 +12,7 @@ from bert_tf.serving import export
 from bert_tf.serving import predictors
 
 TEXTS = ["the rain in spain", "Crème brûlée", "中文", "", "word, rain! " * 40]
+MASKED = ["the [MASK] of [MASK]", "Crème[MASK]brûlée 中文", "[MASK]"]
 
 # As on a machine that has TensorFlow and its Text ops, but neither this package nor
 # Keras: no finder finds them.
@@ -66,11 +67,12 @@ def answers(exports):
             (export_dir, "serving_default", texts),
             (export_dir, "ids", ids),
         ]
-        of_ids = (
-            {"scores": trained.model.score_endings(features)}
-            if kind == "choice"
-            else trained.model(features)
-        )
+        if kind == "masks":
+            of_ids = answers
+        elif kind == "choice":
+            of_ids = {"scores": trained.model.score_endings(features)}
+        else:
+            of_ids = trained.model(features)
         expected[kind] = (answers, of_ids)
     found = ask_bare_process(requests)
     return {
@@ -80,6 +82,8 @@ def answers(exports):
 
 
 def ids_of(trained, kind):
+    if kind == "masks":
+        return packing.pack(trained.tokenizer, MASKED, max_seq_length=16)
     pairs = TEXTS[::-1] if kind in ("pair", "squad", "choice") else None
     return packing.pack(trained.tokenizer, TEXTS, texts_b=pairs, max_seq_length=16)
 
@@ -89,6 +93,8 @@ def questions(trained, kind):
     if kind == "pair":
         pairs = list(zip(TEXTS, TEXTS[::-1], strict=True))
         return {"text": TEXTS, "text_b": TEXTS[::-1]}, trained.predict(pairs)
+    if kind == "masks":
+        return {"text": MASKED}, trained.predict(MASKED)
     if kind == "squad":
         asked = [("Where in spain?", text) for text in TEXTS if text]
         columns = {"question": [q for q, _ in asked], "context": [c for _, c in asked]}
@@ -143,6 +149,27 @@ def test_tags_are_the_models_where_only_tensorflow_is(answers):
             assert set(row[count:]) <= {fill}, name
 
 
+def test_masks_are_filled_where_only_tensorflow_is(answers):
+    expected, _, of_texts, of_ids = answers["masks"]
+    assert of_texts.pop("status") == ["ok"] * 3
+    # [CLS] is at position 0; [MASK] splits a word.
+    assert of_ids.pop("positions") == [[2, 4], [4, -1], [1, -1]]
+    for found in (of_texts, of_ids):
+        assert set(found) == {"tokens", "probabilities", "num_masks"}
+        assert found["num_masks"] == [2, 1, 1]
+        for number, answer in enumerate(expected):
+            for mask in range(2):
+                own = answer["masks"][mask : mask + 1]
+                candidates = own[0] if own else [{"token": "", "probability": 0}] * 5
+                tokens = found["tokens"][number][mask]
+                assert tokens == [one["token"] for one in candidates]
+                np.testing.assert_allclose(
+                    found["probabilities"][number][mask],
+                    [one["probability"] for one in candidates],
+                    atol=1e-5,
+                )
+
+
 def test_the_labels_signature_names_the_columns(single_export):
     request = (single_export, "labels", {"text": ["a", "b"]})
     (answer,) = ask_bare_process([request])
@@ -193,7 +220,7 @@ def test_the_export_has_the_signatures_that_servers_call(pair_export):
     }
 
 
-@pytest.mark.parametrize("kind", ["single", "pair", "choice", "squad", "tags"])
+@pytest.mark.parametrize("kind", ["single", "pair", "choice", "squad", "tags", "masks"])
 def test_the_export_uses_no_op_that_servers_lack(kind, exports):
     # Of TensorFlow Text's only two, which its release 2.12 in older servers has.
     text_ops = {"FastBertNormalize", "FastWordpieceTokenizeWithOffsets"}

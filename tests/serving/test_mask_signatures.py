@@ -1,0 +1,144 @@
+"""SavedModels that fill masks: what they say about texts that they cannot fill."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import bert_tf
+from bert_tf import options as options_module
+from bert_tf.serving import client
+from bert_tf.serving import export
+from bert_tf.serving import options as serving_options
+from bert_tf.serving import query
+
+
+@pytest.fixture(scope="module")
+def checkpoint(golden):
+    return {
+        "init_checkpoint": str(golden / "model" / "bert_model.ckpt"),
+        "vocab_file": str(golden / "vocab.txt"),
+    }
+
+
+@pytest.fixture(scope="module")
+def exported(checkpoint, tmp_path_factory):
+    """Folder of the SavedModel of a released checkpoint, at most 12 pieces."""
+    folder = str(tmp_path_factory.mktemp("exports") / "1")
+    export.run(
+        serving_options.ExportSavedModelOptions(
+            export_dir=folder,
+            head="masked_lm",
+            top_k=3,
+            max_seq_length=12,
+            **checkpoint,
+        )
+    )
+    return folder
+
+
+def test_every_mask_of_a_text_has_its_likeliest_words(exported, checkpoint):
+    texts = ["the [MASK] of [MASK]", "[MASK]", "the\u00a0[MASK], [mask]"]
+    found = client.open_saved_model(exported).ask(text=texts)
+    model = bert_tf.load(
+        checkpoint["init_checkpoint"], vocab_file=checkpoint["vocab_file"]
+    )
+    for answer, expected in zip(found, model.predict(texts, top_k=3), strict=True):
+        assert answer["status"] == "ok"
+        assert len(answer["masks"]) == len(expected["masks"])
+        for mask, own in zip(answer["masks"], expected["masks"], strict=True):
+            assert [one["token"] for one in mask] == [one["token"] for one in own]
+            np.testing.assert_allclose(
+                [one["probability"] for one in mask],
+                [one["probability"] for one in own],
+                atol=1e-5,
+            )
+
+
+@pytest.mark.parametrize(
+    "text, num_masks, status",
+    [
+        ("no mask", 0, "no_mask"),
+        ("", 0, "no_mask"),
+        ("[mask]", 0, "no_mask"),
+        ("[MASK]" + " rain" * 9, 1, "ok"),  # 12 pieces with [CLS] and [SEP].
+        ("[MASK]" + " rain" * 10, 1, "too_long"),  # Although the mask itself would fit.
+        ("rain " * 20 + "[MASK]", 1, "too_long"),
+        ("rain " * 20, 0, "too_long"),
+    ],
+)
+def test_the_status_says_why_a_text_has_no_words(exported, text, num_masks, status):
+    serve = tf.saved_model.load(exported).signatures["serving_default"]
+    found = serve(text=tf.constant([text, "a [MASK] [MASK]"]))
+    assert found["status"].numpy().tolist() == [status.encode(), b"ok"]
+    assert found["num_masks"].numpy().tolist() == [num_masks, 2]
+    assert found["tokens"].shape == (2, 2, 3)
+    has_words = (found["tokens"].numpy() != b"").all(axis=2)
+    assert has_words.tolist() == [[status == "ok", False], [True, True]]
+    assert (found["probabilities"].numpy() > 0).all(axis=2).tolist() == (
+        has_words.tolist()
+    )
+
+
+def test_a_query_prints_words_or_the_status(exported):
+    report = query.run(
+        serving_options.QuerySavedModelOptions(
+            export_dir=exported, text=("the [MASK]", "none")
+        )
+    )
+    filled, refused = map(json.loads, report.splitlines())
+    assert filled["text"] == "the [MASK]"
+    assert [len(mask) for mask in filled["masks"]] == [3]
+    assert refused == {"text": "none", "masks": [], "status": "no_mask"}
+
+
+def test_a_pretraining_run_is_exported(mask_run, tmp_path):
+    folder = export.export_saved_model(mask_run, str(tmp_path / "1"), top_k=2)
+    task = json.loads((tmp_path / "1/assets.extra/task.json").read_text())
+    assert (task["task"], task["top_k"]) == ("pretraining", 2)
+    [answer] = client.open_saved_model(folder).ask(text=["a [MASK]"])
+    assert [len(mask) for mask in answer["masks"]] == [2]
+
+
+def test_more_words_than_the_vocabulary_has_are_all_of_it(checkpoint, tmp_path):
+    folder = str(tmp_path / "1")
+    export.run(
+        serving_options.ExportSavedModelOptions(
+            export_dir=folder, head="masked_lm", top_k=10**6, **checkpoint
+        )
+    )
+    [answer] = client.open_saved_model(folder).ask(text=["a [MASK]"])
+    probabilities = [one["probability"] for one in answer["masks"][0]]
+    assert sum(probabilities) == pytest.approx(1, abs=1e-4)
+
+
+def test_top_k_is_only_for_models_that_fill_masks(single_run, tmp_path):
+    with pytest.raises(ValueError, match=r"--top_k=3, but .* 'classification'"):
+        export.export_saved_model(single_run, str(tmp_path / "1"), top_k=3)
+    assert not (tmp_path / "1").exists()
+
+
+@pytest.mark.parametrize(
+    "flags, message",
+    [
+        ({"top_k": 3}, "--top_k=3 needs --head=masked_lm"),
+        ({"head": "masked_lm", "pooling": "cls"}, "--pooling=cls has no effect"),
+    ],
+)
+def test_flags_that_do_not_fit_together_are_refused(flags, message):
+    with pytest.raises(options_module.OptionError, match=message):
+        serving_options.ExportSavedModelOptions(
+            export_dir="x", init_checkpoint="y", **flags
+        )
+
+
+def test_a_checkpoint_without_the_head_is_refused(single_run, tmp_path):
+    with pytest.raises(ValueError, match=r"--head=masked_lm, but .* has no cls/predic"):
+        export.run(
+            serving_options.ExportSavedModelOptions(
+                export_dir=str(tmp_path / "1"),
+                init_checkpoint=single_run,
+                head="masked_lm",
+            )
+        )
