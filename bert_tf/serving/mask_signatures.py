@@ -7,8 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from bert_tf.data import graph_packing
 from bert_tf.pretraining import predictions
-from bert_tf.serving import graph_packing
 from bert_tf.serving import signatures
 from bert_tf.tokenization import in_graph
 
