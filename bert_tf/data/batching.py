@@ -300,6 +300,7 @@ def evaluation_batches(
     )
 
 
+@tf.autograph.experimental.do_not_convert  # Converting takes time and is not needed.
 def _dataset(batch, steps, source, length_buckets):
     dataset = tf.data.Dataset.range(steps.start, max(steps.start, steps.stop))
     dataset = dataset.map(batch, num_parallel_calls=_PARALLEL_READS, deterministic=True)

@@ -187,6 +187,7 @@ def compiled(
         input_signature=[
             {name: tf.TensorSpec([None, None], tf.int32) for name in columns}
         ],
+        autograph=False,
     )
 
 

@@ -74,7 +74,9 @@ class LikelihoodScorer:
         self._batch_size = filler.batch_size
         ids = tf.TensorSpec([None, None], tf.int32)
         self._compute = tf.function(
-            self._log_probabilities, input_signature=[ids, ids, ids, ids]
+            self._log_probabilities,
+            input_signature=[ids, ids, ids, ids],
+            autograph=False,
         )
 
     def score_each(self, texts: Iterable[str]) -> Iterator[Likelihood]:

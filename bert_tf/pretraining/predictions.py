@@ -68,6 +68,7 @@ class MaskFiller:
         self._top = tf.function(
             self._likeliest,
             input_signature=[ids, ids, ids, tf.TensorSpec([], tf.int32)],
+            autograph=False,
         )
 
     def fill(self, text: str, *, top_k: int = 5) -> list[list[Filling]]:

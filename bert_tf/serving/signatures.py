@@ -79,7 +79,7 @@ def signature(
     function: Callable[..., dict[str, tf.Tensor]], specs: dict[str, tf.TensorSpec]
 ) -> Callable:
     """Returns a `tf.function` with one input per `tf.TensorSpec`, in their order."""
-    return tf.function(function, input_signature=list(specs.values()))
+    return tf.function(function, input_signature=list(specs.values()), autograph=False)
 
 
 def texts(*names: str) -> dict[str, tf.TensorSpec]:

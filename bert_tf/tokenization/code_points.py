@@ -7,6 +7,7 @@ as pages, and equal pages are stored once.
 """
 
 import dataclasses
+import functools
 
 import numpy as np
 
@@ -50,6 +51,7 @@ class CodePointTable:
     expansion_splits: np.ndarray  # int32: row r is [splits[r], splits[r + 1]).
 
 
+@functools.cache
 def code_point_table(*, do_lower_case: bool, strip_accents: bool) -> CodePointTable:
     """Returns the `CodePointTable` of a tokenizer with the given options."""
     entries = np.zeros(NUM_CODE_POINTS, np.int32)

@@ -101,7 +101,7 @@ class InGraphTokenizer(tf.Module):
         with tf.device("/CPU:0"):
             return self._words.words(strings)
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
     def _tokenize(self, strings):
         with tf.device("/CPU:0"):
             if not self.never_split:

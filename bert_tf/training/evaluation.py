@@ -155,7 +155,7 @@ def build_evaluate_step(
             sums[f"weight/{name}"] = weight
         return steps.sum_over_replicas(sums)
 
-    @tf.function
+    @tf.function(autograph=False)
     def evaluate_step(iterator):
         values = strategy.run(replica_step, args=(next(iterator),))
         return tf.nest.map_structure(
@@ -193,7 +193,7 @@ def build_predict_step(
         results = strategy.experimental_local_results(value)
         return results[:1] if has_workers else results
 
-    @tf.function
+    @tf.function(autograph=False)
     def predict_step(iterator, full_length):
         values = strategy.run(replica_step, args=(next(iterator),))
         return {

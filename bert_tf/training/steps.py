@@ -92,13 +92,18 @@ def build_train_steps(
     names = ["loss", *model.loss_names, "learning_rate", "global_grad_norm"]
     names += [LOSS_SCALE] if loss_scale is not None else []
 
-    @tf.function
+    # AutoGraph would convert the whole model's code, which takes seconds.
+    @tf.function(autograph=False)
     def train_steps(iterator, num_steps):
-        history = tf.TensorArray(tf.float32, size=num_steps, element_shape=[len(names)])
-        for index in tf.range(num_steps):
+        def take_step(index, history):
             values = strategy.run(replica_step, args=(next(iterator),))
             first = [strategy.experimental_local_results(values[n])[0] for n in names]
-            history = history.write(index, tf.stack(first))
+            return index + 1, history.write(index, tf.stack(first))
+
+        history = tf.TensorArray(tf.float32, size=num_steps, element_shape=[len(names)])
+        _, history = tf.while_loop(
+            lambda index, history: index < num_steps, take_step, (0, history)
+        )
         columns = tf.unstack(history.stack(), num=len(names), axis=1)
         return dict(zip(names, columns, strict=True))
 

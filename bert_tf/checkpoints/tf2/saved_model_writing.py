@@ -112,7 +112,9 @@ class _Module(tf.Module):
             self.mlm = tf.Module()
             self.mlm.__call__ = _traced(computed.predict_words, inputs | positions)
         features = _specs(row.features)
-        function = tf.function(lambda **features: computed.predict(features))
+        function = tf.function(
+            lambda **features: computed.predict(features), autograph=False
+        )
         self.signature = function.get_concrete_function(**features)
 
     def add_assets(self, source: source_module.Source, folder: str) -> None:
@@ -253,7 +255,7 @@ def _specs(shapes: Mapping[str, str]) -> dict[str, tf.TensorSpec]:
 
 def _traced(compute: Callable[..., Any], specs: Mapping[str, Any]) -> Any:
     """Returns a function of (inputs, training=False), traced for both modes."""
-    function = tf.function(compute)
+    function = tf.function(compute, autograph=False)
     for training in (False, True):
         function.get_concrete_function(specs, training=training)
     return function

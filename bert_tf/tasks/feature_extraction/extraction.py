@@ -112,6 +112,7 @@ class Extractor:
                 },
                 tf.TensorSpec([None, None], tf.int32),
             ],
+            autograph=False,
         )
 
     def extract_each(self, lines: Iterable[examples.TextLine]) -> Iterator[Extracted]:
