@@ -77,6 +77,12 @@ def test_a_folder_has_one_writer(refused, tool):
     assert line.count("\n") == 1
 
 
+def test_a_search_has_one_writer(refused):
+    flags = [*FOLDER_TOOLS["run_classifier"], "--do_eval", "--num_restarts=2"]
+    line = refused("run_classifier", locks.output_folder, flags, "output_dir")
+    assert line.count("\n") == 1
+
+
 @pytest.mark.parametrize("tool", FILE_TOOLS)
 def test_a_file_or_an_export_has_one_writer(refused, tool):
     line = refused(tool, locks.output_file, *FILE_TOOLS[tool])

@@ -6,6 +6,7 @@ import os
 import pytest
 import tensorflow as tf
 
+from bert_tf import locks
 from bert_tf.modeling import config as config_module
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.training import run_folder
@@ -150,3 +151,26 @@ def test_a_flag_that_an_older_run_did_not_know_counts_as_its_default(folder, cap
     folder.check_same_run(bert_config, other)
     [line] = caplog.messages
     assert "learning_rate was 5e-05, now 0.0001" in line
+
+
+def test_of_several_workers_only_the_chief_locks_the_folder(folder, monkeypatch):
+    monkeypatch.setattr(locks, "_GRACE_SECONDS", 0.0)
+    options = pretraining_options.RunPretrainingOptions(
+        input_file="a",
+        output_dir=folder.path,
+        bert_config_file="b",
+        do_train=True,
+        device="multi_worker",
+    )
+
+    def locked(index):
+        cluster = {"worker": ["localhost:1", "localhost:2"]}
+        task = {"type": "worker", "index": index}
+        monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": task}))
+        return run_folder.locked(options)
+
+    with locked(0):
+        with locked(1):
+            pass
+        with pytest.raises(OSError, match="is in use"), locked(0):
+            pass
