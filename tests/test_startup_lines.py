@@ -112,7 +112,7 @@ def test_a_process_that_ends_early_or_has_no_standard_error(
         ["sh", "-c", f'exec "$0" "$1" {redirection}', sys.executable, str(script)],
         capture_output=True,
         env={**os.environ, "PYTHONPATH": f"{tmp_path}:{os.getcwd()}"},
-        timeout=60,
+        timeout=500,
         check=False,
     )
     assert done.returncode == code

@@ -116,6 +116,16 @@ def slowly(seconds):
     return send
 
 
+def after(event):
+    """Waits for an event, then sends the file."""
+
+    def send(request):
+        event.wait(600)
+        properly(request)
+
+    return send
+
+
 def status(code):
     return lambda request: request.answer(code, Content_Length=0)
 

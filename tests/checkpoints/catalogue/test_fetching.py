@@ -9,11 +9,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
 import bert_tf
+from bert_tf import locks
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import starting_point
@@ -292,10 +294,10 @@ def kill(process):
 def test_a_process_killed_while_downloading_is_continued_by_the_next(
     server, tmp_path, project_root
 ):
-    server.script = [http.slowly(seconds=60)]
+    server.script = [http.slowly(seconds=600)]
     process = started(server.url, tmp_path, "", project_root)
     part = tmp_path / f"{ZIP}.download.part"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline and not (part.exists() and part.stat().st_size):
         time.sleep(0.01)
     kill(process)
@@ -320,16 +322,22 @@ def test_a_process_killed_while_unpacking_leaves_nothing_to_the_next(
 
 
 def test_two_processes_that_want_the_same_model_download_it_once(
-    server, tmp_path, project_root, caplog
+    server, tmp_path, project_root, monkeypatch
 ):
-    server.script = [http.slowly(seconds=3)]
+    is_waiting, logged = threading.Event(), []
+
+    def log(text, *values):
+        logged.append(text % values)
+        is_waiting.set()
+
+    monkeypatch.setattr(locks.logger, "info", log)
+    server.script = [http.after(is_waiting)]
     process = started(server.url, tmp_path, "", project_root)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline and not server.asked:
         time.sleep(0.01)
-    with caplog.at_level(logging.INFO):
-        folder = fetch(tmp_path)
-    assert f"Waiting for process {process.pid} on" in caplog.text
+    folder = fetch(tmp_path)
+    assert f"Waiting for process {process.pid} on" in logged[0]
     assert process.communicate()[0] == f"{folder}\n"
     assert unpacking.is_unpacked(folder)
     assert len(server.asked) == 1
