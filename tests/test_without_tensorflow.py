@@ -24,9 +24,9 @@ sys.meta_path.insert(0, NoTensorFlow())
 """
 
 
-def _run(program, **environment):
+def _run(program, blocker=BLOCKER, **environment):
     return subprocess.run(
-        [sys.executable, "-c", BLOCKER + program],
+        [sys.executable, "-c", blocker + program],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
@@ -51,6 +51,19 @@ def test_the_package_its_names_and_the_plain_tokenizers_import():
         "assert 'keras' not in sys.modules\n"
     )
     assert _run(program).stderr == ""
+
+
+def test_models_and_plain_tokenizers_need_no_tensorflow_text(project_root):
+    folder = project_root / "tests" / "checkpoints" / "foreign" / "hugging_face"
+    program = (
+        "import bert_tf\n"
+        f"model, tokenizer = bert_tf.from_pretrained({str(folder / 'encoder')!r})\n"
+        "outputs = model(tokenizer(['the cat']))\n"
+        "assert 'tensorflow_text' not in sys.modules\n"
+        "print(outputs['pooled_output'].shape)\n"
+    )
+    done = _run(program, BLOCKER.replace('"tensorflow"', '"tensorflow_text"'))
+    assert done.stdout == "(1, 16)\n", done.stderr
 
 
 def test_an_unknown_name_is_an_attribute_error():
