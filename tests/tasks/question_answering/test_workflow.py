@@ -139,7 +139,7 @@ def test_the_folder_is_all_that_answering_needs(quiz_run, quiz, quiz_options):
 @pytest.mark.parametrize(
     "inputs, message",
     [
-        ("who?", "Expected a list of \\(question, context\\) pairs, got a string"),
+        ("who?", "Expected a list of \\(question, context\\) pairs, got one string"),
         (["who?"], "Input 0 is 'who\\?'; expected a \\(question, context\\) pair"),
         ([("who?", "x"), ("who?", " ")], "Input 1: its context is blank"),
     ],

@@ -550,7 +550,7 @@ def test_inputs_that_are_no_queries_are_refused(run_dir, cross_dir, tmp_path):
         with pytest.raises(ValueError, match="xpected a "):
             model.predict(inputs)
     model = bert_tf.load(str(cross_dir))
-    for inputs in ("a text", ["a text"], [("a", "b")], [("a", [1])], [(1, ["b"])]):
+    for inputs in ("a text", ["a text"], [("a", "b", "c")], [("a", [1])], [(1, "b")]):
         with pytest.raises(ValueError, match="xpected "):
             model.predict(inputs)
     run = shutil.copytree(run_dir, tmp_path / "run")

@@ -171,7 +171,7 @@ def test_a_run_learns_which_words_its_texts_keep_whole(tmp_path, names_options):
 @pytest.mark.parametrize(
     "asked, message",
     [
-        ("one text", "Expected a list of sentences, got a string"),
+        ("one text", "Expected a list of sentences, got one string"),
         ([["a", ""]], "Input 0 is .* list of non-empty words"),
         (["a", 7], "Input 1 is 7; expected a string or a list"),
     ],
