@@ -158,6 +158,8 @@ class Predictor:
         lengths = [length_of(item) for item in items]
         order = sorted(range(len(items)), key=lambda index: -lengths[index])
         answers: list[Any] = [None] * len(items)
+        if items:
+            progress("predict", 0, len(items), unit=unit)
         for start in range(0, len(items), self.batch_size):
             part = order[start : start + self.batch_size]
             found = answers_of([items[index] for index in part])

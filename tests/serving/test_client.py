@@ -138,6 +138,22 @@ def test_models_of_all_tasks_are_asked_as_their_runs(where, exports):
                 assert answer[name] == value, (kind, name)
 
 
+def test_a_server_fills_masks(exports):
+    _, export_dir = exports["masks"]
+    texts = ["the [MASK] of [MASK]", "none", "[MASK]"]
+    expected = client.open_saved_model(export_dir).ask(text=texts)
+    with serving(RestDouble(export_dir).reply) as address:
+        answers = client.open_server(f"{address}/v1/models/words").ask(text=texts)
+    assert [len(answer["masks"]) for answer in answers] == [2, 0, 1]
+    for answer, one in zip(answers, expected, strict=True):
+        assert answer["status"] == one["status"]
+        for mask, own in zip(answer["masks"], one["masks"], strict=True):
+            assert [c["token"] for c in mask] == [c["token"] for c in own]
+            assert [c["probability"] for c in mask] == pytest.approx(
+                [c["probability"] for c in own], abs=1e-5
+            )
+
+
 @pytest.mark.parametrize(
     "reply, message",
     [
