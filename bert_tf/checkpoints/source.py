@@ -40,6 +40,7 @@ class Source:
     )
     # The format's own names of tensors that have no place in the release's BERT.
     unmapped: tuple[str, ...] = ()
+    unread_head: str | None = None  # The format's class of a head that is not read.
     optimizer: tuple[str, ...] = ()  # Names of slots and counters.
     # Release's name -> the format's own name, if it differs; for reports.
     own_names: collections.abc.Mapping[str, str] = dataclasses.field(

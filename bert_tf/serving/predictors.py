@@ -217,6 +217,11 @@ def _task_of(source: source_module.Source, head: str | None) -> str:
         )
     if head is not None:
         return _TASK_OF_HEAD.get(kind, kind)
+    if source.unread_head is not None:
+        raise ValueError(
+            f"The head of {source.path} ({source.unread_head}) cannot be read; pass "
+            "head='encoder' for vectors of texts."
+        )
     is_ranker = source.text.output_activation is not None
     has_one_score = kind == "classification" and source.head.num_labels == 1
     # The folder of a sentence encoder may still have the heads of its pretraining.

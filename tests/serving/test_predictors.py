@@ -195,6 +195,13 @@ def test_a_checkpoint_answers_as_its_head_can(path, item, keys):
     assert predictor.predict(iter([])) == []
 
 
+def test_a_head_that_cannot_be_read_is_not_passed_over():
+    preset = FOREIGN / "keras_hub" / "masked_lm"
+    with pytest.raises(ValueError, match=r"\(BertMaskedLM\) cannot be read; pass head"):
+        bert_tf.load(preset)
+    assert bert_tf.load(preset, head="encoder").embed(["rain"]).shape[0] == 1
+
+
 def test_a_checkpoint_of_a_run_uses_the_settings_of_its_run(single_run):
     texts = ["the rain", "snow " * 40]
     expected = bert_tf.load(single_run).predict(texts)

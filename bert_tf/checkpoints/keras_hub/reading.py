@@ -72,7 +72,10 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     _check_class(described, path)
     library.library()
     config = _config(described, path)
-    head, notes = _head(path)
+    head, unread_head = _head(path)
+    notes = []
+    if unread_head is not None:
+        notes.append(f"the head of its {unread_head} is not read, only the encoder")
     _check_files(path, head)
     shapes = library.shapes(config, head)
     do_lower_case, strip_accents = _casing(path)
@@ -90,6 +93,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         ),
         own_names=library.places(config.num_hidden_layers, head.kind),
         notes=tuple(notes),
+        unread_head=unread_head,
     )
 
 
@@ -130,24 +134,24 @@ def _config(described: Mapping[str, Any], path: str) -> config_module.BertConfig
         raise ValueError(f"{os.path.join(path, CONFIG_FILE)}: {error}") from error
 
 
-def _head(path: str) -> tuple[checkpoint_heads.Head, tuple[str, ...]]:
-    """Returns the `Head` and notes on it."""
+def _head(path: str) -> tuple[checkpoint_heads.Head, str | None]:
+    """Returns the `Head`, and the class of a head that is not read."""
     encoder = checkpoint_heads.Head(kind="encoder")
     task_file = os.path.join(path, TASK_FILE)
     if not files.exists(task_file):
-        return encoder, ()
+        return encoder, None
     task = files.read_json(task_file)
     name = task.get("class_name")
     has_weights = files.exists(os.path.join(path, TASK_WEIGHTS_FILE))
     if name not in library.CLASSIFIERS or not has_weights:
-        return encoder, (f"the head of its {name} is not read, only the encoder",)
+        return encoder, str(name)
     values = task.get("config")
     num_labels = values.get("num_classes") if isinstance(values, dict) else None
     if not isinstance(num_labels, int) or num_labels < 1:
         raise ValueError(
             f"{task_file}: num_classes is {num_labels!r}, expected a positive integer."
         )
-    return checkpoint_heads.Head(kind=library.HEAD_KIND, num_labels=num_labels), ()
+    return checkpoint_heads.Head(kind=library.HEAD_KIND, num_labels=num_labels), None
 
 
 def _check_files(path: str, head: checkpoint_heads.Head) -> None:
