@@ -34,8 +34,11 @@ _WRITE_ERRORS = (
     errno.EACCES,
     errno.EIO,
 )
-# The name of an unfinished file or folder; see `temporary_path`.
-_TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}\.partial", re.DOTALL)
+# The end of the name of an unfinished file or folder; see `temporary_path`.
+PARTIAL = ".partial"
+_TEMPORARY = re.compile(
+    rf"\.(?P<name>.+)\.[0-9a-f]{{32}}{re.escape(PARTIAL)}", re.DOTALL
+)
 
 
 def is_remote(path: AnyPath) -> bool:
@@ -193,7 +196,7 @@ def temporary_path(path: AnyPath) -> str:
     If the process is killed, `remove_leftovers_of` the path removes it later.
     """
     folder, name = os.path.split(os.fspath(path))
-    return os.path.join(folder, f".{name}.{uuid.uuid4().hex}.partial")
+    return os.path.join(folder, f".{name}.{uuid.uuid4().hex}{PARTIAL}")
 
 
 def final_name(name: str) -> str:

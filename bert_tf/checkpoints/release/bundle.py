@@ -7,7 +7,6 @@ A checkpoint is identified by its prefix, such as `run/model.ckpt-1000`. It cons
 import contextlib
 import os
 import re
-import uuid
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -21,8 +20,6 @@ from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints.release import state_file
 
 _PART = re.compile(r"\.(index|data-\d{5}-of-\d{5})$")
-# Part of the names of files that are still being written.
-PARTIAL = ".partial"
 
 
 def save(prefix: str | os.PathLike[str], tensors: Mapping[str, Any]) -> None:
@@ -38,12 +35,12 @@ def save(prefix: str | os.PathLike[str], tensors: Mapping[str, Any]) -> None:
             files are unchanged.
     """
     prefix = os.fspath(prefix)
-    folder, name = os.path.split(prefix)
+    folder = os.path.dirname(prefix)
     files.make_folders(folder or ".")
     # Object stores cannot rename, but SaveV2 writes data before index there as well.
     temporary = prefix
     if "://" not in prefix:
-        temporary = os.path.join(folder, f".{name}.{uuid.uuid4().hex}{PARTIAL}")
+        temporary = files.temporary_path(prefix)
     ordered = sorted(tensors)
     try:
         with _clear_write_errors(prefix):
@@ -67,7 +64,7 @@ def remove_partial(folder: str, start: str) -> None:
     Only names that `save` gives to unfinished files are touched.
     """
     for name in files.list_folder(folder):
-        if name.startswith(start) and PARTIAL in name and name.startswith("."):
+        if name.startswith(start) and files.PARTIAL in name and name.startswith("."):
             files.remove(os.path.join(folder, name))
 
 
