@@ -49,6 +49,9 @@ RECORDS = CREATE + "test_every_flag_changes_the_records"
 MASKED_IN_TRAINING = (
     "pretraining/test_dynamic_masking.py::test_masks_of_training_follow_their_flags"
 )
+FROM_TEXT = (
+    "pretraining/test_text_examples.py::test_flags_decide_how_text_becomes_examples"
+)
 VOCABULARY = "tools/test_build_vocabulary.py::"
 LEARNED = VOCABULARY + "test_every_flag_changes_what_is_learned"
 FILL = "pretraining/test_predictions.py::"
@@ -232,6 +235,9 @@ OBSERVED = {
         "objective": ABLATIONS + "test_left_to_right_trains_and_scores_the_next_piece",
         "eval_input_file": LOOP,
         "vocab_file": RUN_FOLDER,
+        "do_lower_case": FROM_TEXT,
+        "next_sentence": FROM_TEXT,
+        "short_seq_prob": FROM_TEXT,
         "max_seq_length": MISTAKE,
         "max_predictions_per_seq": MISTAKE,
         "do_whole_word_mask": MASKED_IN_TRAINING,

@@ -254,14 +254,8 @@ def training_batches(
         features["step"] = tf.fill([len(read)], tf.cast(step, tf.int32))
         return features
 
-    dataset = _dataset(batch, range(start_step, num_steps), source, length_buckets)
-    if read == share:
-        return dataset
-    return dataset.map(
-        lambda batch: {
-            name: column[share.start : share.stop] for name, column in batch.items()
-        }
-    )
+    dataset = _dataset(batch, range(start_step, num_steps))
+    return prepared(dataset, length_buckets=length_buckets, read=read, share=share)
 
 
 def evaluation_batches(
@@ -295,23 +289,44 @@ def evaluation_batches(
         features["is_real_example"] = tf.cast(is_real, tf.float32)
         return features
 
-    return _dataset(
-        batch, range(-(-num_examples // batch_size)), source, length_buckets
-    )
+    dataset = _dataset(batch, range(-(-num_examples // batch_size)))
+    return prepared(dataset, length_buckets=length_buckets)
 
 
-@tf.autograph.experimental.do_not_convert  # Converting takes time and is not needed.
-def _dataset(batch, steps, source, length_buckets):
-    dataset = tf.data.Dataset.range(steps.start, max(steps.start, steps.stop))
-    dataset = dataset.map(batch, num_parallel_calls=_PARALLEL_READS, deterministic=True)
+@tf.autograph.experimental.do_not_convert
+def prepared(
+    batches: tf.data.Dataset,
+    *,
+    length_buckets: Sequence[int] = (),
+    read: range | None = None,
+    share: range | None = None,
+) -> tf.data.Dataset:
+    """Returns batches as training and evaluation read them: cut, and ahead of time.
+
+    Args:
+        batches: dicts of columns [B, ...].
+        length_buckets: as for `training_batches`.
+        read: the rows of the global batch that `batches` contains; None: all.
+        share: those to return; None: those of `read`.
+    """
     if length_buckets:
-        dataset = length_buckets_module.cut(dataset, length_buckets=length_buckets)
+        batches = length_buckets_module.cut(batches, length_buckets=length_buckets)
     options = tf.data.Options()
     options.deterministic = True
     # The autotuning thread sleeps for up to a minute, and an iterator does not end
     # before the thread wakes.
     options.autotune.enabled = False
-    return dataset.prefetch(_BATCHES_AHEAD).with_options(options)
+    batches = batches.prefetch(_BATCHES_AHEAD).with_options(options)
+    if read is None or share is None or read == share:
+        return batches
+    kept = slice(share.start - read.start, share.stop - read.start)
+    return batches.map(lambda batch: {name: c[kept] for name, c in batch.items()})
+
+
+@tf.autograph.experimental.do_not_convert  # Converting takes time and is not needed.
+def _dataset(batch, steps):
+    dataset = tf.data.Dataset.range(steps.start, max(steps.start, steps.stop))
+    return dataset.map(batch, num_parallel_calls=_PARALLEL_READS, deterministic=True)
 
 
 def _per_row(flags, values):

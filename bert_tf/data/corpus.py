@@ -84,6 +84,20 @@ def read_documents(paths: Sequence[str]) -> Iterator[list[str]]:
     yield from read_shard(Shard(spans=spans))
 
 
+def check_utf8(paths: Sequence[str]) -> None:
+    """Checks that files are UTF-8.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: a line is not UTF-8; the message has file and line.
+    """
+    for path in paths:
+        first_line = 1
+        for _, block in _blocks(path):
+            _decode(path, first_line, block)
+            first_line += block.count(b"\n")
+
+
 def read_shard(shard: Shard) -> Iterator[list[str]]:
     """Yields the documents of a shard, as `read_documents` does."""
     document: list[str] = []
@@ -268,23 +282,23 @@ def _lines(span):
     """Yields a span's lines as text, without line ends."""
     first_line = span.first_line
     for _, block in _blocks(span.path, span.start, span.end):
-        try:
-            text = block.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise ValueError(_not_utf8(span.path, first_line, block, error)) from None
+        text = _decode(span.path, first_line, block)
         # Not splitlines(): it also splits at form feeds and U+2028.
         lines = text.removesuffix("\n").split("\n")
         yield from lines
         first_line += len(lines)
 
 
-def _not_utf8(path, first_line, block, error):
-    line = first_line + block.count(b"\n", 0, error.start)
-    column = error.start - block.rfind(b"\n", 0, error.start)
-    return (
-        f"{path}:{line}: not UTF-8 (byte {column} of the line is "
-        f"0x{block[error.start]:02x}); convert the file to UTF-8."
-    )
+def _decode(path, first_line, block):
+    try:
+        return block.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = first_line + block.count(b"\n", 0, error.start)
+        column = error.start - block.rfind(b"\n", 0, error.start)
+        raise ValueError(
+            f"{path}:{line}: not UTF-8 (byte {column} of the line is "
+            f"0x{block[error.start]:02x}); convert the file to UTF-8."
+        ) from None
 
 
 def _blocks(path, start=0, end=None):

@@ -11,6 +11,7 @@ import typing
 import zipfile
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from bert_tf.data import schema as schema_module
 _BLOCK_BYTES = 1 << 24  # Read at a time while scanning.
 _SPOOL_BYTES = 1 << 20  # Kept in memory by each `Recorder`.
 _SIZES_PER_BLOCK = 1 << 16
+_BYTES_THAT_SHOW_KIND = 1 << 12
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -144,6 +146,44 @@ def remove(path: str) -> None:
     """Removes the side file of a TFRecord file, if it exists."""
     if files.exists(side_path(path)):
         files.remove(side_path(path))
+
+
+def are_text(paths: Sequence[str]) -> bool:
+    """Returns whether files contain text instead of TFRecords.
+
+    Their contents decide: the header of a record has a checksum, and text has no zero
+    bytes. Empty files can be either.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: some are text and some are not.
+    """
+    found = {path: _is_text(path) for path in paths}
+    texts, others = (
+        [path for path in paths if found[path] is kind] for kind in (True, False)
+    )
+    if texts and others:
+        raise ValueError(
+            f"{texts[0]} contains text, but {others[0]} contains records; pass files "
+            "of one kind."
+        )
+    return bool(texts)
+
+
+def _is_text(path):
+    """Returns whether a file contains text; None if it is empty."""
+    if files.exists(side_path(path)):
+        return False
+    with files.open_file(path, "rb") as file:
+        block = file.read(_BYTES_THAT_SHOW_KIND)
+    if not block:
+        return None
+    if len(block) >= data_encoding.HEADER_BYTES:
+        data = np.frombuffer(block, np.uint8)
+        _, intact = data_encoding.frame_parts(data, np.zeros(1, np.int64))
+        if intact.all():
+            return False
+    return b"\0" not in block
 
 
 def load_or_scan(path: str) -> RecordIndex:

@@ -125,13 +125,13 @@ def check_masking(
 
 
 def check_num_predictions(
-    record_files: tfrecord.RecordFiles,
+    path: str,
     options: pretraining_options.RunPretrainingOptions,
 ) -> None:
     """Checks that max_predictions_per_seq allows for masked_lm_prob of a full row.
 
     Args:
-        record_files: unmasked records.
+        path: a file of unmasked records, or of text.
         options: how to mask.
 
     Raises:
@@ -143,7 +143,7 @@ def check_num_predictions(
         raise ValueError(
             f"--max_predictions_per_seq={given} allows masking only "
             f"{given / length:.1%} of the {length} pieces of an example of "
-            f"{record_files.paths[0]}, but --masked_lm_prob is "
+            f"{path}, but --masked_lm_prob is "
             f"{options.masked_lm_prob:g}; pass --max_predictions_per_seq={wanted}, or "
             "a smaller --masked_lm_prob."
         )

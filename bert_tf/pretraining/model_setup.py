@@ -10,9 +10,11 @@ from bert_tf import options as options_module
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import starting_point
+from bert_tf.data import record_index
 from bert_tf.data import tfrecord
 from bert_tf.modeling import config as config_module
 from bert_tf.pretraining import options as pretraining_options
+from bert_tf.pretraining import text_examples
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 # Values of a configuration that other flags determine, with those flags.
@@ -51,6 +53,7 @@ def find_start(
         options.init_checkpoint,
         bert_config_file=config_file,
         vocab_file=options.vocab_file,
+        do_lower_case=options.do_lower_case,
         needs_vocabulary=False,
         progress=progress,
     )
@@ -82,7 +85,10 @@ def _start_of_size(options, model_size):
 def _vocab_size(options, vocabulary):
     if vocabulary is not None:
         return len(vocabulary)
-    records = tfrecord.RecordFiles(files.expand(options.input_file))
+    paths = files.expand(options.input_file)
+    if record_index.are_text(paths):
+        raise text_examples.no_vocabulary(paths)
+    records = tfrecord.RecordFiles(paths)
     found = records.metadata.get("vocab_size")
     if found is None:
         folder = os.path.dirname(records.paths[0])

@@ -20,7 +20,8 @@ class RunPretrainingOptions(
 
     input_file: str | None = option(
         None,
-        help="TFRecord files written by create_pretraining_data: names and globs, "
+        help="TFRecord files written by create_pretraining_data, or text files with "
+        "one sentence per line and a blank line between documents: names and globs, "
         "separated by commas.",
     )
     phase: tuple[str, ...] = option(
@@ -62,18 +63,36 @@ class RunPretrainingOptions(
     )
     eval_input_file: str | None = option(
         None,
-        help="TFRecord files to evaluate on. Default: input_file.",
+        help="TFRecord or text files to evaluate on. Default: input_file.",
         group="evaluation",
     )
     vocab_file: str | None = option(
         None,
         help="Vocabulary of the examples, which is saved with the run. Default: that "
-        "of init_checkpoint, or the one recorded in the examples.",
+        "of init_checkpoint, or the one recorded in the examples. Text needs one of "
+        "the first two.",
+    )
+    do_lower_case: bool | None = option(
+        None,
+        help="For text: lowercase it. Default: as init_checkpoint says, or True.",
+    )
+    next_sentence: bool = option(
+        True,
+        help="For text: make sentence pairs with next_sentence_labels. False: make "
+        "sequences of consecutive sentences without labels.",
+    )
+    short_seq_prob: float = option(
+        0.1,
+        minimum=0.0,
+        maximum=1.0,
+        help="For text: probability that a pass over a document makes shorter "
+        "sequences.",
     )
     max_seq_length: int = option(
         128,
         minimum=3,
-        help="Length of the examples; the value that they were created with.",
+        help="Length of the examples; for records, the value that they were created "
+        "with.",
     )
     max_predictions_per_seq: int = option(
         20,
@@ -83,22 +102,22 @@ class RunPretrainingOptions(
     )
     do_whole_word_mask: bool = option(
         False,
-        help="For examples created with --dynamic_masking: mask all pieces of a word "
-        "together.",
+        help="For text, and examples created with --dynamic_masking: mask all pieces "
+        "of a word together.",
     )
     masking: str = option(
         "random",
         choices=pretraining_data_options.MASKINGS,
-        help="For examples created with --dynamic_masking. random: choose pieces or "
-        "words independently. span: choose up to ten consecutive words together, as "
-        "SpanBERT does.",
+        help="For text, and examples created with --dynamic_masking. random: choose "
+        "pieces or words independently. span: choose up to ten consecutive words "
+        "together, as SpanBERT does.",
     )
     masked_lm_prob: float = option(
         0.15,
         minimum=0.0,
         maximum=1.0,
-        help="For examples created with --dynamic_masking: share of the word pieces "
-        "to mask.",
+        help="For text, and examples created with --dynamic_masking: share of the "
+        "word pieces to mask.",
     )
     num_train_steps: int = option(
         100000, minimum=1, help="Total number of training steps.", group="training"
@@ -143,7 +162,7 @@ class RunPretrainingOptions(
             phases.options_of(self)  # Finds errors in a later phase before the first.
         elif self.input_file is None:
             raise options_module.OptionError(
-                "--input_file is required: the TFRecord files to train on."
+                "--input_file is required: the TFRecord or text files to train on."
             )
         if self.device == "multi_worker":
             self._refuse(  # A process can create a multi-worker strategy only once.

@@ -1,24 +1,21 @@
 """run_pretraining on one page: check the inputs, train, evaluate, report."""
 
 import dataclasses
+import functools
 import logging
 import math
 from typing import Any
 
-from bert_tf import files
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
-from bert_tf.checkpoints import vocabulary_checks
-from bert_tf.data import record_checks
-from bert_tf.data import tfrecord
 from bert_tf.pretraining import dynamic_masking
+from bert_tf.pretraining import examples as pretraining_examples
 from bert_tf.pretraining import model_setup
 from bert_tf.pretraining import objectives
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import phases
 from bert_tf.pretraining import scores
-from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import distribution
 from bert_tf.training import estimates
 from bert_tf.training import loop
@@ -128,16 +125,17 @@ class Pretraining:
         self.vocabulary = start.vocabulary
         self._hub_name = None if start.source is None else start.source.hub_name
         self.config.check_sequence_length(options.max_seq_length)
-        self.records = self._open(options.input_file)
-        _check_casing(self.records, start.source)
+        self.records = self._open(options.input_file, start.source)
         if self.vocabulary is None:
-            self.vocabulary = _recorded_vocabulary(self.records, start.source)
+            self.vocabulary = pretraining_examples.recorded_vocabulary(
+                self.records, start.source
+            )
         self.eval_records = self.records
         if options.eval_input_file:
-            self.eval_records = self._open(options.eval_input_file)
-        self._check_same_tasks()
+            self.eval_records = self._open(options.eval_input_file, start.source)
+        pretraining_examples.check_alike(self.records, self.eval_records)
         objectives.check_records(self.config, self.records)
-        dynamic_masking.check_masking(self.records, options)
+        pretraining_examples.check_options(options, self.records, self.eval_records)
         if options.do_train and options.eval_every_steps:
             selection.check_metric(options.best_metric, self._score_names())
         num_train_steps, time_limit = options.num_train_steps, None
@@ -167,8 +165,8 @@ class Pretraining:
         if options.do_eval or (options.do_train and options.eval_every_steps):
             result_files.warn_if_trained_on(
                 options.output_dir,
-                self._evaluation_data(),
-                _data_set(options.input_file, self.records) if trains else None,
+                self._evaluation_data,
+                self._training_data if trains else None,
             )
         if options.do_eval:
             distribution.check_batch_size(
@@ -178,7 +176,7 @@ class Pretraining:
     def train(self) -> dict[str, Any]:
         """Trains to num_train_steps; returns {"loss", "global_step"}."""
         trainer, folder = self.trainer, self.trainer.folder
-        training_data = _data_set(self.options.input_file, self.records)
+        training_data = self._training_data
         if trainer.resumed:
             has_steps_left = trainer.has_steps_left()
             self._check_same_casing()
@@ -204,7 +202,7 @@ class Pretraining:
             hub_name=self._hub_name,
             step=trainer.step,
         )
-        source = self._source(self.records)
+        source = self._training_source()
         reached = trainer.train(source, evaluate=self._evaluation_scores)
         folder.mark_finished(trainer.step)
         return reached
@@ -223,7 +221,7 @@ class Pretraining:
 
     def _claim_results(self):
         """Records the evaluation data of this command as the run's own."""
-        folder, data_set = self.trainer.folder, self._evaluation_data()
+        folder, data_set = self.trainer.folder, self._evaluation_data
         if self.options.do_eval or self.options.eval_every_steps:
             own = {run_folder.EVAL_RESULTS_FILE: data_set}
             folder.claim_results(own, is_new=not self.trainer.resumed)
@@ -252,7 +250,7 @@ class Pretraining:
             )
         results = scores.release_scores(means, self.trainer.step)
         self.trainer.folder.create()
-        self.trainer.folder.write_eval_results(results, self._evaluation_data())
+        self.trainer.folder.write_eval_results(results, self._evaluation_data)
         return results
 
     def dry_run_report(self) -> str:
@@ -265,33 +263,14 @@ class Pretraining:
             )
         )
 
-    def _open(self, patterns):
-        records = tfrecord.RecordFiles(files.expand(patterns))
-        max_predictions = None
-        if dynamic_masking.is_masked(records.schema):
-            max_predictions = self.options.max_predictions_per_seq
-        elif not self.config.is_causal:
-            dynamic_masking.check_num_predictions(records, self.options)
-        records.check(
-            max_seq_length=self.options.max_seq_length,
-            max_predictions_per_seq=max_predictions,
-            vocab_size=self.config.vocab_size,
+    def _open(self, patterns, source):
+        return pretraining_examples.open_examples(
+            patterns,
+            self.options,
+            config=self.config,
             vocabulary=self.vocabulary,
-            type_vocab_size=self.config.type_vocab_size,
-            max_position_embeddings=self.config.max_position_embeddings,
+            source=source,
         )
-        return records
-
-    def _check_same_tasks(self):
-        has_labels = [
-            "next_sentence_labels" in records.schema
-            for records in (self.records, self.eval_records)
-        ]
-        if has_labels[0] != has_labels[1]:
-            raise ValueError(
-                f"{self.eval_records.paths[0]} and {self.records.paths[0]} have "
-                "different columns; create both with the same --next_sentence."
-            )
 
     def _check_same_vocabulary(self):
         """Refuses examples whose vocabulary differs from the resumed run's."""
@@ -303,6 +282,26 @@ class Pretraining:
     def _source(self, records):
         return dynamic_masking.create_source(records, self.vocabulary, self.options)
 
+    @functools.cached_property
+    def _training_data(self):
+        return pretraining_examples.data_set(self.options.input_file, self.records)
+
+    @functools.cached_property
+    def _evaluation_data(self):
+        if not self.options.eval_input_file:
+            return self._training_data
+        patterns = self.options.eval_input_file
+        return pretraining_examples.data_set(patterns, self.eval_records)
+
+    def _training_source(self):
+        if not pretraining_examples.is_text(self.records):
+            return self._source(self.records)
+        return self.records.training_source(
+            self.options.output_dir,
+            self._training_data.checksum,
+            is_written=self.trainer.workers.is_chief,
+        )
+
     def _score_names(self):
         return scores.names_of(objectives.loss_names(self.config, self.records))
 
@@ -311,20 +310,21 @@ class Pretraining:
 
     def _evaluate(self):
         limit = self.options.max_eval_steps * self.options.eval_batch_size or None
-        total = self.eval_records.num_records
-        if limit and limit < total:
+        if pretraining_examples.is_text(self.eval_records):
+            # Counting all examples would mean to read all of the text.
+            total = "the"
+            source = self.eval_records.evaluation_source(limit and limit + 1)
+        else:
+            total = str(self.eval_records.num_records)
+            source = self._source(self.eval_records)
+        if limit and limit < source.num_examples:
             logger.warning(
-                "Evaluating the first %d of %d examples; --max_eval_steps=0 evaluates "
+                "Evaluating the first %d of %s examples; --max_eval_steps=0 evaluates "
                 "all.",
                 limit,
                 total,
             )
-        source = self._source(self.eval_records)
         return self.trainer.evaluate(source, max_examples=limit)
-
-    def _evaluation_data(self):
-        patterns = self.options.eval_input_file or self.options.input_file
-        return _data_set(patterns, self.eval_records)
 
     def _task(self):
         return {
@@ -335,47 +335,3 @@ class Pretraining:
             "max_seq_length": self.options.max_seq_length,
             "max_predictions_per_seq": self.options.max_predictions_per_seq,
         }
-
-
-def _data_set(patterns, records):
-    """Returns the data set of records, which are too large to read for a checksum."""
-    return result_files.DataSet(
-        name=result_files.stem(patterns.split(",")[0]),
-        paths=tuple(records.paths),
-        by_size=True,
-    )
-
-
-def _check_casing(records, source):
-    """Refuses examples whose casing differs from the checkpoint's."""
-    recorded = records.metadata.get("do_lower_case")
-    expected = None if source is None else source.do_lower_case
-    if None not in (recorded, expected) and recorded != expected:
-        raise ValueError(
-            f"{records.paths[0]} was created with --do_lower_case={recorded}, but "
-            f"{source.path} was trained with {expected}; create the examples again."
-        )
-    if source is not None and source.text.strip_accents is not None:
-        logger.warning(
-            "%s was trained on text with strip_accents=%s, but create_pretraining_data "
-            "strips accents if it lowercases and keeps them otherwise.",
-            source.path,
-            source.text.strip_accents,
-        )
-
-
-def _recorded_vocabulary(records, source):
-    """Returns the vocabulary that the records name, or None if it is unavailable."""
-    path = records.metadata.get("vocab_file")
-    if path is None or not files.exists(path):
-        logger.warning(
-            "The vocabulary of %s is unknown; pass --vocab_file to keep it with the "
-            "run.",
-            records.paths[0],
-        )
-        return None
-    recorded = vocabulary_module.Vocabulary.load(path)
-    record_checks.check_vocabulary(records, recorded)
-    if source is not None:
-        vocabulary_checks.check_given(recorded, path, source)
-    return recorded

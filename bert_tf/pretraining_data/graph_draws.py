@@ -8,6 +8,8 @@ from typing import Any
 
 import tensorflow as tf
 
+_TWO_TO_THE_MINUS_53 = 2.0**-53
+
 
 class GraphDraws:
     """A stream of random numbers.
@@ -61,3 +63,53 @@ class GraphDraws:
     def _next(self):
         self._num_calls += 1
         return tf.random.experimental.stateless_fold_in(self._key, self._num_calls)
+
+
+class GraphRowDraws:
+    """Random numbers for the rows of an array, each row a function of its key alone.
+
+    Any subset of the rows therefore gets the same numbers, as with `draws.RowDraws`.
+
+    Args:
+        keys: uint64 [B], from `row_keys`.
+    """
+
+    def __init__(self, keys: tf.Tensor):
+        self._keys = keys
+
+    def uniform(self, length: int) -> tf.Tensor:
+        """Returns numbers in [0, 1): float64 [B, length]."""
+        self._keys = _mix(self._keys)
+        places = tf.cast(tf.range(length), tf.uint64)
+        words = _shift_right(_mix(self._keys[:, None] + places), 11)
+        return tf.cast(tf.bitcast(words, tf.int64), tf.float64) * _TWO_TO_THE_MINUS_53
+
+    def below(self, limit: int, length: int) -> tf.Tensor:
+        """Returns integers from 0 to limit - 1: int64 [B, length]."""
+        return tf.cast(self.uniform(length) * limit, tf.int64)
+
+
+def row_keys(*seed: Any, rows: tf.Tensor) -> tf.Tensor:
+    """Returns a key for each row: uint64 [B].
+
+    Args:
+        *seed: integers or int tensors, scalar.
+        rows: int64 [B], numbers of the rows.
+    """
+    key = tf.zeros([], tf.uint64)
+    for number in seed:
+        key = _mix(key + tf.cast(number, tf.uint64))
+    return _mix(key + tf.cast(rows, tf.uint64))
+
+
+def _mix(values):
+    """Does the same as `ordering.mix`."""
+    values = values + tf.constant(0x9E3779B97F4A7C15, tf.uint64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        shifted = tf.bitwise.bitwise_xor(values, _shift_right(values, shift))
+        values = shifted * tf.constant(factor, tf.uint64)
+    return tf.bitwise.bitwise_xor(values, _shift_right(values, 31))
+
+
+def _shift_right(values, num_bits):
+    return tf.bitwise.right_shift(values, tf.constant(num_bits, tf.uint64))

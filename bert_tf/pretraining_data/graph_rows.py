@@ -48,14 +48,14 @@ class RowMaker:
         self,
         ids: tf.Tensor,
         pairs: graph_pairs.Pairs,
-        draws: graph_draws.GraphDraws,
+        draws: graph_draws.GraphRowDraws,
     ) -> dict[str, tf.Tensor]:
         """Returns pairs as columns [B, length] of `schema.pretraining`.
 
         Args:
             ids: int32 [P], the pieces of the text that the pairs point into.
             pairs: B pairs, or B sequences without a second segment.
-            draws: source of all draws.
+            draws: source of all draws, for B rows.
         """
         settings = self._settings
         place = tf.range(settings.max_seq_length, dtype=tf.int64)  # [S]
@@ -93,7 +93,7 @@ class RowMaker:
         wanted = tf.clip_by_value(
             tf.cast(tf.round(wanted), tf.int64), 1, settings.max_predictions
         )
-        keys = draws.uniform(tf.shape(ids))
+        keys = draws.uniform(settings.max_seq_length)
         if settings.whole_words:
             starts_word = ~tf.gather(self._is_inside_word, ids)
             is_chosen = _choose_words(keys, starts_word, is_candidate, wanted)
@@ -113,9 +113,9 @@ class RowMaker:
 
     def _replaced(self, ids, is_chosen, draws):
         """Returns the rows with masks; each chosen piece draws its own replacement."""
-        shares = self._settings.shares
-        chance = draws.uniform(tf.shape(ids))
-        random_ids = draws.below(tf.fill(tf.shape(ids), len(self._settings.vocabulary)))
+        shares, length = self._settings.shares, self._settings.max_seq_length
+        chance = draws.uniform(length)
+        random_ids = draws.below(len(self._settings.vocabulary), length)
         replaced = tf.where(
             chance < 1 - shares.random, ids, tf.cast(random_ids, tf.int32)
         )

@@ -1,12 +1,9 @@
 """Raw text to pretraining examples as one `tf.data.Dataset`, without record files.
 
 Reading, tokenization, sampling and masking are TensorFlow ops, so the dataset also runs
-on tf.data service. All draws are functions of (seed, epoch, shard). Therefore every
-epoch has different pairs and masks, and a dataset that begins at a later epoch has the
-same examples there as one that reached it.
+on tf.data service. `graph_pools` says what determines the draws.
 """
 
-import itertools
 import os
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -20,16 +17,13 @@ from bert_tf.data import corpus as data_corpus
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import graph_draws
 from bert_tf.pretraining_data import graph_pairs
+from bert_tf.pretraining_data import graph_pools
 from bert_tf.pretraining_data import graph_rows
 from bert_tf.pretraining_data import mask_shares
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.tokenization import full
-from bert_tf.tokenization import in_graph
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
-_ROWS_AT_A_TIME = 2048
-# Shards whose rows are mixed in the dataset.
-_SHARDS_AT_A_TIME = 4
 _MAX_INT64 = np.iinfo(np.int64).max
 
 
@@ -48,6 +42,8 @@ def text_dataset(
     random_seed: int = 12345,
     first_epoch: int = 0,
     num_epochs: int | None = None,
+    with_position: bool = False,
+    after: Sequence[int] | None = None,
 ) -> tf.data.Dataset:
     """Returns the release's pretraining examples, made from raw text on the fly.
 
@@ -66,36 +62,33 @@ def text_dataset(
         next_sentence: whether to make sentence pairs; otherwise, sequences of
             consecutive sentences without labels.
         shares: what replaces the masked pieces; default: 80 % [MASK], 10 % random.
-        random_seed: determines all draws, together with the epoch and the shard.
+        random_seed: determines all draws.
         first_epoch: the epoch to begin with.
         num_epochs: the number of epochs; None: endless.
+        with_position: whether to add the column `position`.
+        after: `position` of the last example that was used: the dataset begins with
+            the next one, without creating the earlier ones.
 
     Returns:
         Dataset of dictionaries, one example each: `input_ids`, `input_mask` and
         `segment_ids` int32 [S], `masked_lm_positions` and `masked_lm_ids` int32 [M],
-        `masked_lm_weights` float32 [M], `next_sentence_labels` int32 [1].
+        `masked_lm_weights` float32 [M], and unless `next_sentence` is False,
+        `next_sentence_labels` int32 [1]. `position` is int64 [2].
 
     Raises:
         OSError: a file cannot be read.
-        ValueError: there is no text, or only one document although pairs need two; or
-            the vocabulary is invalid. While the dataset is read, text that is not UTF-8
-            raises a `tf.errors.InvalidArgumentError`.
+        ValueError: there is no text, or only one document although pairs need two; the
+            vocabulary is invalid; or `after` is not within the epochs. While the
+            dataset is read, text that is not UTF-8 raises a
+            `tf.errors.InvalidArgumentError`.
 
     Example:
         dataset = text_dataset("text/*.txt", "vocab.txt").batch(32)
         model.fit(dataset, steps_per_epoch=1000)
     """
-    paths = files.expand(input_file)
-    shards = data_corpus.balanced_shards(paths)
-    if not shards:
-        raise ValueError(f"Found no text in {', '.join(paths)}.")
-    if len(shards) == 1:  # Several shards have at least two documents each.
-        documents = itertools.islice(data_corpus.read_shard(shards[0]), 2)
-        counts_module.check_documents(len(list(documents)), next_sentence, paths[0])
-    vocabulary = full.load_vocabulary(vocab_file)
-    sampler = _TextSampler(
-        graph_rows.RowSettings(
-            vocabulary=vocabulary,
+    settings = graph_pools.TextSettings(
+        rows=graph_rows.RowSettings(
+            vocabulary=full.load_vocabulary(vocab_file),
             max_seq_length=max_seq_length,
             max_predictions=max_predictions_per_seq,
             masked_lm_prob=masked_lm_prob,
@@ -103,36 +96,32 @@ def text_dataset(
             next_sentence=next_sentence,
             shares=shares or mask_shares.MaskShares(),
         ),
-        do_lower_case=do_lower_case,
         short_seq_prob=short_seq_prob,
+        random_seed=random_seed,
+        tokenizer_arguments={"do_lower_case": do_lower_case},
     )
-    spans = _SpanTable(shards)
-
-    def rows_of_shard(epoch, shard):
-        text = sampler.text(spans.lines(shard))
-        draws = graph_draws.GraphDraws(random_seed, epoch, shard)
-        pairs = sampler.pairs(text, draws, dupe_factor=1)
-        blocks = tf.data.Dataset.from_tensor_slices(pairs).batch(_ROWS_AT_A_TIME)
-        return blocks.enumerate().map(
-            lambda block, chosen: sampler.rows(text, chosen, draws.part(block))
+    pools = graph_pools.TextPools(files.expand(input_file), settings)
+    first, end = first_epoch * pools.num_pools, _MAX_INT64
+    if num_epochs is not None:
+        end = first + num_epochs * pools.num_pools
+    last_pool, last_row = (first, -1) if after is None else map(int, after)
+    if not first <= last_pool < end:
+        raise ValueError(
+            f"after={after} is not in epoch {first_epoch} or a later one of the "
+            "dataset; pass the position of one of its examples."
         )
 
-    def shards_of_epoch(epoch):
-        order = graph_draws.GraphDraws(random_seed, epoch).permutation(len(shards))
-        return tf.data.Dataset.from_tensor_slices(order).map(lambda s: (epoch, s))
-
-    end = _MAX_INT64 if num_epochs is None else first_epoch + num_epochs
-    return (
-        tf.data.Dataset.range(first_epoch, end)
-        .flat_map(shards_of_epoch)
-        .interleave(
-            rows_of_shard,
-            cycle_length=_SHARDS_AT_A_TIME,
-            num_parallel_calls=tf.data.AUTOTUNE,
-            deterministic=True,
+    def rows_of_pool(pool):
+        start = tf.where(pool.number == last_pool, last_row + 1, 0)
+        chosen = tf.range(start, tf.size(pool.pairs.start_a, tf.int64))
+        rows = pools.blocks(pool, chosen).unbatch()
+        if not with_position:
+            return rows
+        return rows.enumerate(tf.cast(start, tf.int64)).map(
+            lambda row, columns: columns | {"position": tf.stack([pool.number, row])}
         )
-        .unbatch()
-    )
+
+    return pools.pools(last_pool, end).flat_map(rows_of_pool)
 
 
 class GraphSampler:
@@ -149,7 +138,7 @@ class GraphSampler:
         vocabulary: vocabulary_module.Vocabulary,
     ):
         self._options = options
-        settings = graph_rows.RowSettings(
+        rows = graph_rows.RowSettings(
             vocabulary=vocabulary,
             max_seq_length=options.max_seq_length,
             max_predictions=options.max_predictions_per_seq,
@@ -159,10 +148,13 @@ class GraphSampler:
             shares=options.shares,
         )
         self._unk_id = vocabulary.unk_id
-        self._sampler = _TextSampler(
-            settings,
-            do_lower_case=options.do_lower_case,
-            short_seq_prob=options.short_seq_prob,
+        self._sampler = graph_pools.TextSampler(
+            graph_pools.TextSettings(
+                rows=rows,
+                short_seq_prob=options.short_seq_prob,
+                random_seed=options.random_seed,
+                tokenizer_arguments={"do_lower_case": options.do_lower_case},
+            )
         )
         self._sample = tf.function(
             self._text_and_pairs,
@@ -197,10 +189,12 @@ class GraphSampler:
         )
         num_rows = len(pairs.start_a)
         on_progress(0.5)
-        for done in range(0, num_rows, _ROWS_AT_A_TIME):
-            chosen = slice(done, done + _ROWS_AT_A_TIME)
+        for done in range(0, num_rows, graph_pools.ROWS_AT_A_TIME):
+            chosen = slice(done, done + graph_pools.ROWS_AT_A_TIME)
             block = graph_pairs.Pairs(*(column[chosen] for column in pairs))
-            rows = self._rows(text, block, tf.constant(shard_index), tf.constant(done))
+            rows = self._rows(
+                text.ids, block, tf.constant(shard_index), tf.constant(done)
+            )
             columns = {name: column.numpy() for name, column in rows.items()}
             counts.add_columns(columns)
             yield columns
@@ -213,88 +207,8 @@ class GraphSampler:
         dupe_factor = self._options.dupe_factor
         return text, self._sampler.pairs(text, draws, dupe_factor=dupe_factor)
 
-    def _rows_of_block(self, text, pairs, shard_index, first_row):
+    def _rows_of_block(self, ids, pairs, shard_index, first_row):
+        rows = first_row + tf.range(tf.size(pairs.start_a, tf.int64))
         seed = self._options.random_seed
-        draws = graph_draws.GraphDraws(seed, shard_index, first_row)
-        return self._sampler.rows(text, pairs, draws)
-
-
-class _TextSampler:
-    """Lines of text in, rows out."""
-
-    def __init__(self, settings, *, do_lower_case, short_seq_prob):
-        self._settings = settings
-        self._tokenizer = in_graph.InGraphTokenizer(settings.vocabulary, do_lower_case)
-        self._row_maker = graph_rows.RowMaker(settings)
-        self._short_seq_prob = short_seq_prob
-
-    def text(self, lines):
-        """Returns the `graph_pairs.Text` of lines, tf.string [lines]."""
-        return graph_pairs.text_of_lines(lines, self._tokenizer.tokenize(lines))
-
-    def pairs(self, text, draws, dupe_factor):
-        """Returns the pairs of `dupe_factor` passes over a text, in random order."""
-        settings = self._settings
-        is_pairs = settings.next_sentence
-        sample = graph_pairs.sample_pairs if is_pairs else graph_pairs.sample_sequences
-        pairs = sample(
-            text,
-            draws,
-            max_tokens=settings.max_seq_length - (3 if is_pairs else 2),
-            short_seq_prob=self._short_seq_prob,
-            dupe_factor=dupe_factor,
-        )
-        order = draws.permutation(tf.size(pairs.start_a))
-        return graph_pairs.Pairs(*(tf.gather(column, order) for column in pairs))
-
-    def rows(self, text, pairs, draws):
-        """Returns the columns of pairs."""
-        return self._row_maker.rows(text.ids, pairs, draws)
-
-
-class _SpanTable:
-    """Reads the lines of a shard with TensorFlow ops."""
-
-    def __init__(self, shards):
-        spans = [span for shard in shards for span in shard.spans]
-        counts = [len(shard.spans) for shard in shards]
-        sizes = {path: files.size(path) for path in {s.path for s in spans}}
-        with tf.init_scope():
-            self._first = tf.constant(np.cumsum([0, *counts]), tf.int64)
-            self._path = tf.constant([span.path for span in spans])
-            self._start = tf.constant([span.start for span in spans], tf.int64)
-            self._end = tf.constant([span.end for span in spans], tf.int64)
-            self._size = tf.constant([sizes[span.path] for span in spans], tf.int64)
-            self._opens = tf.constant([span.starts_document for span in spans])
-
-    def lines(self, shard):
-        """Returns the lines of a shard, tf.string [lines].
-
-        The end of a file does not end a document.
-        """
-        index = tf.data.Dataset.range(self._first[shard], self._first[shard + 1])
-        parts = index.flat_map(self._part).batch(_MAX_INT64).get_single_element()
-        text = tf.strings.reduce_join(parts, separator="\n")
-        is_utf8 = text == tf.strings.unicode_transcode(
-            text, "UTF-8", "UTF-8", errors="ignore"
-        )
-        path = tf.gather(self._path, self._first[shard])
-        tf.debugging.Assert(is_utf8, ["Not UTF-8; convert the file to UTF-8:", path])
-        return tf.strings.split(text, "\n")
-
-    def _part(self, index):
-        """Returns a dataset with the text of one span, without its last line end."""
-        start, end = self._start[index], self._end[index]
-        record = tf.data.FixedLengthRecordDataset(
-            self._path[index],
-            record_bytes=end - start,
-            header_bytes=start,
-            footer_bytes=self._size[index] - end,
-        )
-        blank = tf.where(self._opens[index], "\n", "")
-        return record.map(lambda text: blank + _without_last_line_end(text))
-
-
-def _without_last_line_end(text):
-    ends = tf.strings.substr(text, -1, 1) == "\n"
-    return tf.strings.substr(text, 0, tf.strings.length(text) - tf.cast(ends, tf.int32))
+        keys = graph_draws.row_keys(seed, shard_index, rows=rows)
+        return self._sampler.rows(ids, pairs, keys)

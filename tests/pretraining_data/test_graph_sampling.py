@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from bert_tf import pretraining_data
 from bert_tf.data import corpus as data_corpus
-from bert_tf.pretraining_data import graph_sampling
+from bert_tf.pretraining_data import graph_text
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 TEXT = "the cat sat\non the mat\n\nit rained\n\nthe dog ran\nit barked\nthe end\n"
@@ -98,7 +98,7 @@ def test_the_graph_reads_the_documents_that_python_reads(tmp_path):
         paths.append(str(tmp_path / f"{number}.txt"))
         (tmp_path / f"{number}.txt").write_text(text, encoding="utf-8", newline="")
     shards = data_corpus.shards(paths, 0.0001, target_mb=0.00001)
-    table = graph_sampling._SpanTable(shards)
+    table = graph_text.SpanTable(shards)
     for number, shard in enumerate(shards):
         documents, sentences = [], []
         for line in table.lines(tf.constant(number, tf.int64)).numpy():
@@ -115,7 +115,7 @@ def test_the_graph_reads_the_documents_that_python_reads(tmp_path):
 def test_text_that_is_not_utf_8_ends_with_the_name_of_the_file(tmp_path):
     (tmp_path / "latin.txt").write_bytes(b"one\n\ncaf\xe9\n")
     shards = data_corpus.shards([str(tmp_path / "latin.txt")], 1.0)
-    table = graph_sampling._SpanTable(shards)
+    table = graph_text.SpanTable(shards)
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"(?s)UTF-8.*latin\.txt"):
         table.lines(tf.constant(0, tf.int64))
 

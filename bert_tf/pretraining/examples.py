@@ -1,0 +1,244 @@
+"""Opens the files of examples, records or text, and checks that they suit a run."""
+
+import logging
+
+from bert_tf import files
+from bert_tf import options as options_module
+from bert_tf.checkpoints import companion_files
+from bert_tf.checkpoints import source as source_module
+from bert_tf.checkpoints import vocabulary_checks
+from bert_tf.data import record_checks
+from bert_tf.data import record_index
+from bert_tf.data import tfrecord
+from bert_tf.modeling import config as config_module
+from bert_tf.pretraining import dynamic_masking
+from bert_tf.pretraining import options as pretraining_options
+from bert_tf.pretraining import text_examples
+from bert_tf.pretraining_data import graph_pools
+from bert_tf.tokenization import vocabulary as vocabulary_module
+from bert_tf.training import result_files
+
+logger = logging.getLogger(__name__)
+
+Examples = tfrecord.RecordFiles | text_examples.TextExamples
+
+# Options that apply to text only.
+_TEXT_OPTIONS = ("do_lower_case", "next_sentence", "short_seq_prob")
+# Cased vocabularies have about a third of pieces with capital letters, others none.
+_CASED_SHARE = 0.05
+
+
+def open_examples(
+    patterns: str | None,
+    options: pretraining_options.RunPretrainingOptions,
+    *,
+    config: config_module.BertConfig,
+    vocabulary: vocabulary_module.Vocabulary | None,
+    source: source_module.Source | None,
+) -> Examples:
+    """Opens files of examples and checks them.
+
+    Args:
+        patterns: names and globs of records, or of text.
+        options: lengths, and how text becomes examples.
+        config: the model's configuration.
+        vocabulary: the vocabulary, or None if it is unknown.
+        source: the checkpoint that training starts from, or None.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: the files contradict the options or the model, or contain both text
+            and records.
+    """
+    paths = files.expand(str(patterns))
+    if record_index.are_text(paths):
+        return _open_text(paths, options, config, vocabulary, source)
+    records = tfrecord.RecordFiles(paths)
+    max_predictions = None
+    if dynamic_masking.is_masked(records.schema):
+        max_predictions = options.max_predictions_per_seq
+    elif not config.is_causal:
+        dynamic_masking.check_num_predictions(paths[0], options)
+    records.check(
+        max_seq_length=options.max_seq_length,
+        max_predictions_per_seq=max_predictions,
+        vocab_size=config.vocab_size,
+        vocabulary=vocabulary,
+        type_vocab_size=config.type_vocab_size,
+        max_position_embeddings=config.max_position_embeddings,
+    )
+    _check_casing(records, source)
+    return records
+
+
+def is_text(examples: Examples) -> bool:
+    """Returns whether examples are made from text."""
+    return isinstance(examples, text_examples.TextExamples)
+
+
+def check_alike(examples: Examples, eval_examples: Examples) -> None:
+    """Checks that examples to train and to evaluate on have equal columns and casing.
+
+    Raises:
+        ValueError: they differ.
+    """
+    both = (examples, eval_examples)
+    has_labels = ["next_sentence_labels" in part.schema for part in both]
+    if has_labels[0] != has_labels[1]:
+        raise ValueError(
+            f"{eval_examples.paths[0]} and {examples.paths[0]} have different "
+            "columns; create both with the same --next_sentence."
+        )
+    casings = [part.metadata.get("do_lower_case") for part in both]
+    if None not in casings and casings[0] != casings[1]:
+        raise ValueError(
+            f"{eval_examples.paths[0]} has do_lower_case={casings[1]}, but "
+            f"{examples.paths[0]} has {casings[0]}; use the same casing for both."
+        )
+
+
+def check_options(
+    options: pretraining_options.RunPretrainingOptions,
+    examples: Examples,
+    eval_examples: Examples,
+) -> None:
+    """Checks that all options apply to the examples.
+
+    Args:
+        options: the options.
+        examples: to train on.
+        eval_examples: to evaluate on.
+
+    Raises:
+        ValueError: an option would be ignored.
+    """
+    if isinstance(examples, tfrecord.RecordFiles):
+        dynamic_masking.check_masking(examples, options)
+        for name in () if is_text(eval_examples) else _TEXT_OPTIONS:
+            default = type(options).__dataclass_fields__[name].default
+            if getattr(options, name) != default:
+                raise options_module.OptionError(
+                    f"--{name} applies to text, but {examples.paths[0]} contains "
+                    "records; pass it to create_pretraining_data."
+                )
+        return
+    if options.shuffle_buffer_size:
+        raise options_module.OptionError(
+            "--shuffle_buffer_size applies to records. The examples of text are "
+            f"always shuffled, in pools of {graph_pools.SHARDS_PER_POOL} shards of up "
+            "to 8 MB."
+        )
+    if options.masking != "random":
+        raise options_module.OptionError(
+            f"--masking={options.masking} applies to records only; create them with "
+            "--dynamic_masking."
+        )
+
+
+def recorded_vocabulary(
+    examples: Examples, source: source_module.Source | None
+) -> vocabulary_module.Vocabulary | None:
+    """Returns the vocabulary of the examples, or None if it is unavailable.
+
+    Args:
+        examples: the examples.
+        source: the checkpoint that training starts from, or None.
+
+    Raises:
+        OSError: the vocabulary cannot be read.
+        ValueError: it is not that of the records or of the checkpoint.
+    """
+    if isinstance(examples, text_examples.TextExamples):
+        return examples.vocabulary
+    path = examples.metadata.get("vocab_file")
+    if path is None or not files.exists(path):
+        logger.warning(
+            "The vocabulary of %s is unknown; pass --vocab_file to keep it with the "
+            "run.",
+            examples.paths[0],
+        )
+        return None
+    recorded = vocabulary_module.Vocabulary.load(path)
+    record_checks.check_vocabulary(examples, recorded)
+    if source is not None:
+        vocabulary_checks.check_given(recorded, path, source)
+    return recorded
+
+
+def data_set(patterns: str | None, examples: Examples) -> result_files.DataSet:
+    """Returns the data set of examples.
+
+    Text is identified by its content. Records, which are far larger, are identified by
+    their names and sizes.
+
+    Args:
+        patterns: names and globs; the first one names the data set.
+        examples: the examples.
+    """
+    return result_files.DataSet(
+        name=result_files.stem(str(patterns).split(",")[0]),
+        paths=tuple(examples.paths),
+        by_size=not is_text(examples),
+    )
+
+
+def _open_text(paths, options, config, vocabulary, source):
+    if vocabulary is None:
+        vocabulary = companion_files.read_vocabulary(options.output_dir)
+    if vocabulary is None:
+        raise text_examples.no_vocabulary(paths)
+    config.check_vocabulary_size(len(vocabulary))
+    if options.next_sentence and config.type_vocab_size < 2:
+        raise ValueError(
+            "Sentence pairs have two segments, but type_vocab_size is "
+            f"{config.type_vocab_size}; pass --next_sentence=false."
+        )
+    if not config.is_causal:
+        dynamic_masking.check_num_predictions(paths[0], options)
+    _warn_about_accents(source)
+    return text_examples.TextExamples(
+        paths,
+        options,
+        vocabulary,
+        do_lower_case=_casing(options, source, vocabulary),
+    )
+
+
+def _casing(options, source, vocabulary):
+    """Returns whether to lowercase text; warns if the vocabulary is cased."""
+    found = [options.do_lower_case]
+    found += [] if source is None else [source.do_lower_case]
+    found += [companion_files.read_task(options.output_dir).get("do_lower_case"), True]
+    do_lower_case = next(value for value in found if value is not None)
+    words = [token for token in vocabulary.tokens if not token.startswith("[")]
+    num_cased = sum(token != token.lower() for token in words)
+    if do_lower_case and num_cased > _CASED_SHARE * len(words):
+        logger.warning(
+            "The text is lowercased, but %d of the %d pieces of the vocabulary have "
+            "capital letters; pass --do_lower_case=false for a cased vocabulary.",
+            num_cased,
+            len(words),
+        )
+    return do_lower_case
+
+
+def _check_casing(records, source):
+    """Refuses records whose casing differs from the checkpoint's."""
+    recorded = records.metadata.get("do_lower_case")
+    expected = None if source is None else source.do_lower_case
+    if None not in (recorded, expected) and recorded != expected:
+        raise ValueError(
+            f"{records.paths[0]} was created with --do_lower_case={recorded}, but "
+            f"{source.path} was trained with {expected}; create the examples again."
+        )
+    _warn_about_accents(source)
+
+
+def _warn_about_accents(source):
+    if source is not None and source.text.strip_accents is not None:
+        logger.warning(
+            "%s was trained on text with strip_accents=%s, but pretraining examples "
+            "have no accents if they are lowercased, and keep them otherwise.",
+            source.path,
+            source.text.strip_accents,
+        )

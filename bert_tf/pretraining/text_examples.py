@@ -1,0 +1,280 @@
+"""Pretraining examples from raw text, without records: what run_pretraining reads.
+
+The examples are those of `pretraining_data.text_dataset`. Batch after batch takes the
+next ones, so the batch of a step is a function of (seed, step), as with records.
+
+Each worker reads all of the text and draws all pairs, but creates and masks only the
+rows of its own share of each batch.
+"""
+
+import functools
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf import options as options_module
+from bert_tf.data import batching
+from bert_tf.data import corpus as data_corpus
+from bert_tf.data import schema as schema_module
+from bert_tf.pretraining import options as pretraining_options
+from bert_tf.pretraining import row_counts
+from bert_tf.pretraining_data import graph_pools
+from bert_tf.pretraining_data import graph_rows
+from bert_tf.tokenization import vocabulary as vocabulary_module
+
+_MAX_INT64 = np.iinfo(np.int64).max
+# The epoch that evaluation draws its examples for: always the same, never training's.
+_EVALUATION_EPOCH = 2**40
+
+
+def no_vocabulary(paths: Sequence[str]) -> options_module.OptionError:
+    """Returns the error for text without a vocabulary."""
+    return options_module.OptionError(
+        f"{paths[0]} contains text, so --vocab_file is needed, or an --init_checkpoint "
+        "with a vocabulary."
+    )
+
+
+class TextExamples:
+    """The examples of text files. Stands in for `tfrecord.RecordFiles`.
+
+    Args:
+        paths: the files, in UTF-8.
+        options: how to make examples.
+        vocabulary: the vocabulary.
+        do_lower_case: whether to lowercase.
+
+    Attributes:
+        paths: the files.
+        vocabulary: the vocabulary.
+        schema: the columns of an example.
+        metadata: as in the side file of records.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: a file is not UTF-8, there is no text, or only one document although
+            pairs need two; or the vocabulary has no [MASK].
+    """
+
+    def __init__(
+        self,
+        paths: list[str],
+        options: pretraining_options.RunPretrainingOptions,
+        vocabulary: vocabulary_module.Vocabulary,
+        *,
+        do_lower_case: bool,
+    ):
+        vocabulary.check_has_mask()
+        data_corpus.check_utf8(paths)
+        self.paths = paths
+        self.vocabulary = vocabulary
+        self.schema = schema_module.pretraining(
+            options.max_seq_length,
+            options.max_predictions_per_seq,
+            options.next_sentence,
+        )
+        self.metadata = {
+            "do_lower_case": do_lower_case,
+            "vocab_fingerprint": vocabulary.fingerprint,
+            "vocab_size": len(vocabulary),
+        }
+        rows = graph_rows.RowSettings(
+            vocabulary=vocabulary,
+            max_seq_length=options.max_seq_length,
+            max_predictions=options.max_predictions_per_seq,
+            masked_lm_prob=options.masked_lm_prob,
+            whole_words=options.do_whole_word_mask,
+            next_sentence=options.next_sentence,
+            shares=options.shares,
+        )
+        settings = graph_pools.TextSettings(
+            rows=rows,
+            short_seq_prob=options.short_seq_prob,
+            random_seed=options.random_seed,
+            tokenizer_arguments={"do_lower_case": do_lower_case},
+        )
+        self._pools = graph_pools.TextPools(paths, settings)
+        self._key = json.dumps(
+            {
+                **self.metadata,
+                "max_seq_length": options.max_seq_length,
+                "next_sentence": options.next_sentence,
+                "short_seq_prob": options.short_seq_prob,
+                "random_seed": options.random_seed,
+            },
+            sort_keys=True,
+        )
+        self._evaluation_counts = row_counts.RowCounts(
+            self._pools,
+            self._key,
+            first=_EVALUATION_EPOCH * self._pools.num_pools,
+        )
+        self._seed = options.random_seed
+
+    def training_source(
+        self, folder: str, checksum: str | None, *, is_written: bool
+    ) -> batching.Source:
+        """Returns the source that training reads.
+
+        Args:
+            folder: the run's folder, which keeps the numbers of examples.
+            checksum: identifies the text.
+            is_written: whether this process writes to the folder.
+        """
+        counts = row_counts.RowCounts(
+            self._pools,
+            f"{checksum} {self._key}",
+            folder=folder,
+            is_written=is_written,
+        )
+        return TextSource(self._pools, counts, self.schema, seed=self._seed)
+
+    def evaluation_source(self, max_examples: int | None = None) -> batching.Source:
+        """Returns the source that evaluation reads: the text once, always the same.
+
+        Args:
+            max_examples: a number of examples that suffices; None: all.
+        """
+        return TextSource(
+            self._pools,
+            self._evaluation_counts,
+            self.schema,
+            seed=self._seed,
+            max_examples=max_examples,
+        )
+
+
+class TextSource(batching.Source):
+    """The rows of the pools of a text, one after another.
+
+    Args:
+        pools: the pools.
+        counts: their numbers of rows.
+        schema: the columns.
+        seed: the seed of the pools.
+        max_examples: a number of examples that suffices for evaluation; None: all.
+    """
+
+    def __init__(
+        self,
+        pools: graph_pools.TextPools,
+        counts: row_counts.RowCounts,
+        schema: schema_module.Schema,
+        *,
+        seed: int,
+        max_examples: int | None = None,
+    ):
+        self.columns = schema.columns
+        self._pools = pools
+        self._counts = counts
+        self._seed = seed
+        self._max_examples = max_examples
+
+    @functools.cached_property
+    def num_examples(self) -> int:  # type: ignore[override]
+        """Number of examples of an epoch, or one that suffices for evaluation."""
+        return self._counts.total(self._max_examples)
+
+    def training_batches(self, **arguments: Any) -> tf.data.Dataset:
+        """Returns the batches of some steps, as `batching.training_batches` does.
+
+        Raises:
+            ValueError: the order should be another than that of the pools.
+        """
+        return self._training_batches(**arguments)
+
+    def evaluation_batches(self, **arguments: Any) -> tf.data.Dataset:
+        """Returns the text once, as `batching.evaluation_batches` does."""
+        return self._evaluation_batches(**arguments)
+
+    def _training_batches(
+        self,
+        *,
+        batch_size,
+        num_steps,
+        start_step=0,
+        length_buckets=(),
+        share=None,
+        **order,
+    ):
+        expected = {
+            "seed": self._seed,
+            "shuffle_buffer_size": 0,
+            "group_by_length": False,
+        }
+        if expected | order != expected:
+            raise ValueError(
+                f"The order of text is fixed: expected {expected}, got {order}."
+            )
+        share = share or range(batch_size)
+        read = range(batch_size) if length_buckets else share
+        first_row = start_step * batch_size
+        number, rows_before = self._counts.find(first_row)
+
+        def rows_of(rows_before, pool):
+            index = rows_before + tf.range(tf.size(pool.pairs.start_a, tf.int64))
+            place = index % batch_size
+            is_read = (place >= read.start) & (place < read.stop)
+            chosen = tf.where(is_read & (index >= first_row))[:, 0]
+            return self._pools.blocks(pool, chosen)
+
+        def with_step(step, features):
+            size = len(read)
+            features["example_index"] = tf.range(read.start, read.stop)
+            features["step"] = tf.fill([size], tf.cast(step, tf.int32))
+            return features
+
+        pools = self._pools.pools(number, _MAX_INT64)
+        pools = pools.map(self._recorded).scan(
+            tf.constant(rows_before, tf.int64),
+            lambda before, pool: (
+                before + tf.size(pool.pairs.start_a, tf.int64),
+                (before, pool),
+            ),
+        )
+        batches = pools.flat_map(rows_of).rebatch(len(read), drop_remainder=True)
+        batches = batches.enumerate(start_step).map(with_step)
+        return batching.prepared(
+            batches.take(num_steps - start_step),
+            length_buckets=length_buckets,
+            read=read,
+            share=share,
+        )
+
+    def _evaluation_batches(self, *, batch_size, length_buckets=()):
+        def rows_of(pool):
+            rows = tf.range(tf.size(pool.pairs.start_a, tf.int64))
+            return self._pools.blocks(pool, rows)
+
+        def completed(features):
+            size = tf.shape(features["input_ids"])[0]
+            features["is_real_example"] = tf.ones([size])
+            return {
+                name: _padded(values, batch_size) for name, values in features.items()
+            }
+
+        first = self._counts.first
+        pools = self._pools.pools(first, first + self._pools.num_pools)
+        batches = pools.flat_map(rows_of).rebatch(batch_size).map(completed)
+        return batching.prepared(batches, length_buckets=length_buckets)
+
+    def _recorded(self, pool):
+        """Records the number of rows of a pool that was sampled."""
+
+        def record(number, count):
+            self._counts.record(int(number), int(count))
+            return number
+
+        count = tf.size(pool.pairs.start_a, tf.int64)
+        number = tf.numpy_function(record, [pool.number, count], tf.int64)
+        return pool._replace(number=tf.ensure_shape(number, []))
+
+
+def _padded(values, num_rows):
+    """Returns values [up to num_rows, ...] with rows of zeros at the end."""
+    missing = num_rows - tf.shape(values)[0]
+    paddings = [[0, missing]] + [[0, 0]] * (values.shape.rank - 1)
+    return tf.ensure_shape(tf.pad(values, paddings), [num_rows, *values.shape[1:]])

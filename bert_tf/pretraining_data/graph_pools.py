@@ -1,0 +1,210 @@
+"""The examples of a text, epoch after epoch, as TensorFlow ops.
+
+An epoch permutes the shards of the text and takes them in pools of a few. The examples
+of a pool are shuffled together. All draws are functions of the seed, the number of the
+pool and the number of the example in it: the pairs, their order and the masks. So every
+epoch has different examples, a dataset can begin with any pool, and any subset of a
+pool's rows can be created without the others.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from bert_tf.data import corpus as data_corpus
+from bert_tf.pretraining_data import counts as counts_module
+from bert_tf.pretraining_data import graph_draws
+from bert_tf.pretraining_data import graph_pairs
+from bert_tf.pretraining_data import graph_rows
+from bert_tf.pretraining_data import graph_text
+from bert_tf.tokenization import in_graph
+
+ROWS_AT_A_TIME = 2048
+# With at most 8 MB each, so that memory does not grow with the text.
+SHARDS_PER_POOL = 4
+_SHARDS_AT_A_TIME = 2
+_BLOCKS_AT_A_TIME = 2
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TextSettings:
+    """How text becomes examples."""
+
+    rows: graph_rows.RowSettings
+    short_seq_prob: float
+    random_seed: int
+    # Keyword arguments of `InGraphTokenizer`, such as do_lower_case.
+    tokenizer_arguments: Mapping[str, Any]
+
+
+class Pool(NamedTuple):
+    """Pairs of a few shards in random order."""
+
+    number: tf.Tensor  # int64, from the first pool of epoch 0 on.
+    ids: tf.Tensor  # int32 [P], the pieces that the pairs point into.
+    pairs: graph_pairs.Pairs
+
+
+class TextSampler:
+    """Makes pairs, or single sequences, and rows of lines.
+
+    Args:
+        settings: how.
+    """
+
+    def __init__(self, settings: TextSettings):
+        self._settings = settings
+        self._tokenizer = in_graph.InGraphTokenizer(
+            settings.rows.vocabulary, **settings.tokenizer_arguments
+        )
+        self._row_maker = graph_rows.RowMaker(settings.rows)
+
+    def text(self, lines: tf.Tensor) -> graph_pairs.Text:
+        """Returns the text of lines, tf.string [lines]."""
+        return graph_pairs.text_of_lines(lines, self._tokenizer.tokenize(lines))
+
+    def pairs(
+        self,
+        text: graph_pairs.Text,
+        draws: graph_draws.GraphDraws,
+        dupe_factor: int = 1,
+    ) -> graph_pairs.Pairs:
+        """Returns the pairs of `dupe_factor` passes over a text, in random order."""
+        rows = self._settings.rows
+        is_pairs = rows.next_sentence
+        sample = graph_pairs.sample_pairs if is_pairs else graph_pairs.sample_sequences
+        pairs = sample(
+            text,
+            draws,
+            max_tokens=rows.max_seq_length - (3 if is_pairs else 2),
+            short_seq_prob=self._settings.short_seq_prob,
+            dupe_factor=dupe_factor,
+        )
+        return _shuffled(pairs, draws)
+
+    def rows(
+        self, ids: tf.Tensor, pairs: graph_pairs.Pairs, keys: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """Returns B pairs as columns [B, length]; see `graph_rows.RowMaker.rows`.
+
+        Args:
+            ids: int32 [P], the pieces that the pairs point into.
+            pairs: the pairs.
+            keys: uint64 [B], one for the masks of each row.
+        """
+        draws = graph_draws.GraphRowDraws(keys)
+        return self._row_maker.rows(ids, pairs, draws)
+
+
+class TextPools:
+    """The pools of a text.
+
+    Args:
+        paths: text files in UTF-8, with one sentence per line and a blank line between
+            documents.
+        settings: how text becomes examples.
+
+    Attributes:
+        num_pools: number of pools per epoch.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: there is no text, or only one document although pairs need two.
+    """
+
+    def __init__(self, paths: Sequence[str], settings: TextSettings):
+        shards = data_corpus.balanced_shards(paths)
+        if not shards:
+            raise ValueError(f"Found no text in {', '.join(paths)}.")
+        if len(shards) == 1:  # Several shards have at least two documents each.
+            documents = itertools.islice(data_corpus.read_shard(shards[0]), 2)
+            counts_module.check_documents(
+                len(list(documents)), settings.rows.next_sentence, paths[0]
+            )
+        self.num_pools = -(-len(shards) // SHARDS_PER_POOL)
+        self._num_shards = len(shards)
+        self._seed = settings.random_seed
+        self._sampler = TextSampler(settings)
+        self._spans = graph_text.SpanTable(shards)
+        self._count = tf.function(
+            self._num_rows, input_signature=[tf.TensorSpec([], tf.int64)]
+        )
+
+    def pools(self, first: int, end: int) -> tf.data.Dataset:
+        """Returns the pools from number `first` to `end` - 1, a dataset of `Pool`."""
+        pools = tf.data.Dataset.range(first, end).flat_map(self._pool)
+        return pools.prefetch(1)
+
+    def blocks(self, pool: Pool, chosen: tf.Tensor) -> tf.data.Dataset:
+        """Returns rows of a pool, as columns [up to 2048, length].
+
+        Args:
+            pool: the pool.
+            chosen: int64, numbers of the rows to return.
+        """
+
+        def block(start):
+            numbers = chosen[start : start + ROWS_AT_A_TIME]
+            pairs = graph_pairs.Pairs(*(tf.gather(c, numbers) for c in pool.pairs))
+            keys = graph_draws.row_keys(self._seed, pool.number, rows=numbers)
+            return self._sampler.rows(pool.ids, pairs, keys)
+
+        starts = tf.data.Dataset.range(0, tf.size(chosen, tf.int64), ROWS_AT_A_TIME)
+        return starts.map(
+            block, num_parallel_calls=_BLOCKS_AT_A_TIME, deterministic=True
+        )
+
+    def count(self, number: int) -> int:
+        """Returns the number of rows of a pool, without creating them."""
+        return int(self._count(number))
+
+    def _pool(self, number):
+        """Returns a dataset with one `Pool`."""
+
+        def merged(ids, pairs):
+            shift = tf.repeat(ids.row_starts(), pairs.start_a.row_lengths())
+            pairs = graph_pairs.Pairs(*(column.flat_values for column in pairs))
+            pairs = pairs._replace(
+                start_a=pairs.start_a + shift, start_b=pairs.start_b + shift
+            )
+            draws = graph_draws.GraphDraws(self._seed, number, self._num_shards)
+            return Pool(number, ids.flat_values, _shuffled(pairs, draws))
+
+        return self._sampled(number).ragged_batch(SHARDS_PER_POOL).map(merged)
+
+    def _sampled(self, number):
+        """Returns a dataset of (ids, pairs), one element for each shard of a pool."""
+        epoch, pool = number // self.num_pools, number % self.num_pools
+        order = graph_draws.GraphDraws(self._seed, epoch).permutation(self._num_shards)
+        first, end = (
+            self._num_shards * place // self.num_pools for place in (pool, pool + 1)
+        )
+
+        def sampled(shard):
+            text = self._sampler.text(self._spans.lines(shard))
+            draws = graph_draws.GraphDraws(self._seed, epoch, shard)
+            pairs = self._sampler.pairs(text, draws)
+            tf.debugging.assert_positive(
+                tf.size(pairs.start_a), "A part of the text has no word pieces."
+            )
+            return text.ids, pairs
+
+        return tf.data.Dataset.from_tensor_slices(order[first:end]).map(
+            sampled, num_parallel_calls=_SHARDS_AT_A_TIME, deterministic=True
+        )
+
+    def _num_rows(self, number):
+        return self._sampled(number).reduce(
+            tf.constant(0, tf.int64),
+            lambda total, shard: total + tf.size(shard[1].start_a, tf.int64),
+        )
+
+
+def _shuffled(pairs, draws):
+    order = draws.permutation(tf.size(pairs.start_a))
+    return graph_pairs.Pairs(*(tf.gather(column, order) for column in pairs))

@@ -1,0 +1,338 @@
+"""Training on raw text: the same batches wherever a run resumes, and clear mistakes."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.data import corpus as data_corpus
+from bert_tf.modeling import config as config_module
+from bert_tf.pretraining import examples as pretraining_examples
+from bert_tf.pretraining import options as pretraining_options
+from bert_tf.pretraining import row_counts
+from bert_tf.pretraining_data import graph_pools
+from bert_tf.tokenization import vocabulary as vocabulary_module
+from bert_tf.training import loop
+
+SEED = 12345
+BATCH_SIZE = 8
+# About two epochs of six pools.
+NUM_STEPS = 100
+
+
+@pytest.fixture(scope="module")
+def text(golden, tmp_path_factory):
+    """Path of 120 documents of the recorded text."""
+    documents = (golden / "text.txt").read_text("utf-8").strip().split("\n\n")
+    numbers = np.random.default_rng(3).integers(len(documents), size=120)
+    path = tmp_path_factory.mktemp("text") / "text.txt"
+    path.write_text("\n\n".join(documents[n] for n in numbers), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def open_text(golden, text):
+    """Returns a function from flags to examples of the text, in pools of one shard."""
+
+    def open_with(**flags):
+        options = pretraining_options.RunPretrainingOptions(
+            input_file=str(text),
+            output_dir="none",
+            bert_config_file=str(golden / "model" / "bert_config.json"),
+            max_seq_length=32,
+            max_predictions_per_seq=5,
+            **flags,
+        )
+        return pretraining_examples.open_examples(
+            options.input_file,
+            options,
+            config=config_module.BertConfig.from_json_file(options.bert_config_file),
+            vocabulary=vocabulary_module.Vocabulary.load(golden / "vocab.txt"),
+            source=None,
+        )
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(data_corpus, "_MIN_SHARD_MB", 1e-4)
+        patch.setattr(graph_pools, "SHARDS_PER_POOL", 1)
+        patch.setattr(graph_pools, "ROWS_AT_A_TIME", 40)
+        yield open_with
+
+
+@pytest.fixture(scope="module")
+def examples(open_text):
+    return open_text()
+
+
+@pytest.fixture(scope="module")
+def whole(examples):
+    """The batches of all steps."""
+    return read(examples.training_source("none", "text", is_written=False))
+
+
+def read(source, **arguments):
+    given = {"batch_size": BATCH_SIZE, "num_steps": NUM_STEPS, **arguments}
+    return list(source.training_batches(**given).as_numpy_iterator())
+
+
+def assert_same_batches(batches, expected):
+    assert len(batches) == len(expected)
+    for batch, other in zip(batches, expected, strict=True):
+        assert set(batch) == set(other)
+        for name, values in other.items():
+            np.testing.assert_array_equal(batch[name], values, err_msg=name)
+
+
+def test_a_run_goes_on_with_the_same_batches_at_any_step(
+    examples, whole, tmp_path, monkeypatch
+):
+    assert len(np.unique([batch["input_ids"] for batch in whole], axis=0)) > 80
+    # Without recorded numbers of examples, they are computed.
+    source = examples.training_source(str(tmp_path), "text", is_written=True)
+    assert_same_batches(read(source, start_step=40), whole[40:])
+    # With them, no earlier pool is sampled.
+    monkeypatch.setattr(graph_pools.TextPools, "count", None)
+    source = examples.training_source(str(tmp_path), "text", is_written=True)
+    assert_same_batches(read(source, start_step=63), whole[63:])
+    recorded = json.loads((tmp_path / row_counts.FILE).read_text())
+    assert len(recorded["num_examples"]) > examples._pools.num_pools > 4
+    # Those of another text are not used.
+    source = examples.training_source(str(tmp_path), "other", is_written=True)
+    with pytest.raises(TypeError):
+        read(source, start_step=63)
+
+
+def test_shares_of_workers_are_parts_of_the_global_batch(examples, whole):
+    source = examples.training_source("none", "text", is_written=False)
+    parts = [
+        read(source, num_steps=20, share=share) for share in (range(2), range(2, 8))
+    ]
+    joined = [
+        {name: np.concatenate([part[name] for part in both]) for name in both[0]}
+        for both in zip(*parts, strict=True)
+    ]
+    assert_same_batches(joined, whole[:20])
+
+
+def test_length_buckets_cut_the_global_batch(examples, whole):
+    source = examples.training_source("none", "text", is_written=False)
+    cut = read(source, batch_size=1, num_steps=20, length_buckets=(16, 24))
+    rows = np.concatenate([batch["input_ids"] for batch in whole])
+    for batch, row in zip(cut, rows, strict=False):
+        length = batch["input_ids"].shape[1]
+        np.testing.assert_array_equal(batch["input_ids"][0], row[:length])
+        assert not row[length:].any()
+    assert {batch["input_ids"].shape[1] for batch in cut} > {32}
+    share = read(source, num_steps=1, length_buckets=(30,), share=range(3, 5))
+    np.testing.assert_array_equal(share[0]["input_ids"], whole[0]["input_ids"][3:5])
+
+
+def test_an_evaluation_reads_the_text_once_and_always_the_same(examples, whole):
+    source = examples.evaluation_source()
+    columns = []
+    for size in (7, 64):
+        batches = list(source.evaluation_batches(batch_size=size).as_numpy_iterator())
+        assert all(len(batch["input_ids"]) == size for batch in batches)
+        joined = {
+            name: np.concatenate([batch[name] for batch in batches])
+            for name in batches[0]
+        }
+        is_real = joined.pop("is_real_example") > 0
+        assert is_real.sum() == source.num_examples == np.argmin([*is_real, 0])
+        assert not joined["input_ids"][~is_real].any()
+        columns.append({name: values[is_real] for name, values in joined.items()})
+    assert_same_batches(columns[:1], columns[1:])
+    evaluated = {row.tobytes() for row in columns[0]["input_ids"]}
+    seen = [row.tobytes() in evaluated for b in whole for row in b["input_ids"]]
+    assert np.mean(seen) < 0.05
+
+
+def test_an_evaluation_counts_no_more_than_it_needs(open_text, monkeypatch):
+    monkeypatch.setattr(graph_pools.TextPools, "count", lambda self, number: 30)
+    examples = open_text()
+    assert examples.evaluation_source(31).num_examples == 60
+    assert examples.evaluation_source().num_examples == 30 * examples._pools.num_pools
+
+
+def test_another_order_than_that_of_the_pools_is_refused(examples):
+    source = examples.training_source("none", "text", is_written=False)
+    with pytest.raises(ValueError, match="The order of text is fixed"):
+        source.training_batches(batch_size=2, num_steps=1, seed=SEED + 1)
+
+
+@pytest.mark.parametrize("values", [{}, {"num_examples": ["1"]}, {"num_examples": 3}])
+def test_a_damaged_file_of_numbers_is_named(examples, tmp_path, values):
+    (tmp_path / row_counts.FILE).write_text(json.dumps(values))
+    with pytest.raises(ValueError, match=r"text_examples\.json.*remove it"):
+        examples.training_source(str(tmp_path), "text", is_written=True)
+
+
+def test_flags_decide_how_text_becomes_examples(open_text, golden):
+    def first(**flags):
+        source = open_text(**flags).training_source("none", "", is_written=False)
+        return read(source, num_steps=1, batch_size=64)[0]
+
+    single = first(next_sentence=False, do_lower_case=False, masked_lm_prob=0.0)
+    assert "next_sentence_labels" not in single
+    assert not single["segment_ids"].any()
+    unk = vocabulary_module.Vocabulary.load(golden / "vocab.txt").unk_id
+    assert (single["input_ids"] == unk).mean() > 0.05
+    short = first(short_seq_prob=1.0, do_whole_word_mask=True)
+    assert short["input_mask"].mean() < 0.8
+    assert (short["input_ids"] == unk).mean() < 0.05
+
+
+class Kill(BaseException):
+    """Ends a run in the middle of its steps."""
+
+
+@pytest.fixture
+def pretrain(golden, recorded_config, text, tmp_path, run_tool):
+    def run(**flags):
+        given = {
+            "input_file": text,
+            "output_dir": tmp_path / "run",
+            "bert_config_file": recorded_config,
+            "vocab_file": golden / "vocab.txt",
+            "max_seq_length": 32,
+            "max_predictions_per_seq": 5,
+            "train_batch_size": 4,
+            "num_train_steps": 12,
+            "num_warmup_steps": 2,
+            "log_every_steps": 1,
+            "do_train": True,
+            **flags,
+        }
+        return run_tool(
+            "run_pretraining",
+            *(
+                f"--{name}={value}"
+                for name, value in given.items()
+                if value is not None
+            ),
+        )
+
+    return run
+
+
+def weights(folder):
+    reader = tf.train.load_checkpoint(str(folder / "model.ckpt-12"))
+    return {
+        name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()
+    }
+
+
+def test_a_run_trains_on_text_and_resumes_with_the_same_weights(
+    pretrain, tmp_path, monkeypatch, text
+):
+    done = pretrain(output_dir=tmp_path / "whole", do_eval=True, max_eval_steps=2)
+    assert done.exit_code == 0, done.stderr
+    assert "next_sentence_accuracy" in done.stdout
+    assert "Evaluating the first 16 of the examples" in done.stderr
+    assert "uses the training data" in done.stderr
+    run = json.loads((tmp_path / "whole" / "run.json").read_text())
+    assert len(run["training_data"]["checksum"]) == 64
+
+    def kill(self, *arguments):
+        if self.step >= 7:
+            raise Kill
+        return advance(self, *arguments)
+
+    advance = loop.Trainer._advance
+    flags = {"save_checkpoints_steps": 5, "iterations_per_loop": 1}
+    with monkeypatch.context() as patch:
+        patch.setattr(loop.Trainer, "_advance", kill)
+        with pytest.raises(Kill):
+            pretrain(**flags)
+    # The vocabulary is also found in the run's folder.
+    done = pretrain(**flags, vocab_file=None)
+    assert done.exit_code == 0, done.stderr
+    expected = weights(tmp_path / "whole")
+    for name, values in weights(tmp_path / "run").items():
+        np.testing.assert_array_equal(values, expected[name], err_msg=name)
+    text_of_another = tmp_path / "text.txt"
+    text_of_another.write_text(text.read_text() + "\n\none more")
+    done = pretrain(input_file=text_of_another, num_train_steps=20)
+    assert done.exit_code == 1
+    assert "text (other content)" in done.stderr
+
+
+MISTAKES = [
+    # Fault, flags, exit code, expected line.
+    ("no vocabulary", {"vocab_file": None}, 2, "--vocab_file is needed"),
+    (
+        "no vocabulary for a named size",
+        {"vocab_file": None, "bert_config_file": None, "model_size": "tiny"},
+        2,
+        "--vocab_file is needed",
+    ),
+    ("windows", {"shuffle_buffer_size": 5}, 2, "--shuffle_buffer_size applies to"),
+    ("too few masks", {"masked_lm_prob": 0.3}, 1, "pass --max_predictions_per_seq=10"),
+    (
+        "pairs for a left-to-right model",
+        {"objective": "left_to_right"},
+        1,
+        "--next_sentence=false",
+    ),
+    ("a short share", {"short_seq_prob": 1.5}, 2, "short_seq_prob"),
+    ("no such file", {"input_file": "/no/text*.txt"}, 1, "/no/text*.txt"),
+]
+
+
+@pytest.mark.parametrize(
+    "flags, code, said", [row[1:] for row in MISTAKES], ids=[row[0] for row in MISTAKES]
+)
+def test_a_mistake_ends_in_one_clear_line(pretrain, flags, code, said):
+    done = pretrain(**flags)
+    assert done.exit_code == code, done.stderr
+    assert said in done.stderr.strip().splitlines()[-1]
+    assert "Traceback" not in done.stderr
+
+
+FILES = [
+    # Fault, content of the file, expected line.
+    ("one document", b"the cat\nsat", "found one document"),
+    ("not UTF-8", b"the cat\n\nthe caf\xe9\n", "text.txt:3: not UTF-8"),
+    ("blank", b"\n \n", "Found no text"),
+    ("empty", b"", "There are no records"),
+    ("zero bytes", b"the\0cat\n\nsat\n", "not a TFRecord file"),
+]
+
+
+@pytest.mark.parametrize(
+    "content, said", [row[1:] for row in FILES], ids=[row[0] for row in FILES]
+)
+def test_files_that_are_neither_text_nor_records_are_named(
+    pretrain, tmp_path, content, said
+):
+    path = tmp_path / "text.txt"
+    path.write_bytes(content)
+    done = pretrain(input_file=path)
+    assert done.exit_code == 1, done.stderr
+    assert said in done.stderr.strip().splitlines()[-1]
+
+
+def test_the_content_tells_text_from_records(golden, pretrain, text, tmp_path):
+    records = tmp_path / "text.txt"
+    records.write_bytes((golden / "model" / "examples.tfrecord").read_bytes())
+    done = pretrain(input_file=f"{text},{records}")
+    assert f"{text} contains text, but {records} contains records" in done.stderr
+    lengths = {"max_seq_length": 64, "max_predictions_per_seq": 10}
+    done = pretrain(input_file=records, **lengths)
+    assert done.exit_code == 0, done.stderr
+    for flags in ({"do_lower_case": True}, {"short_seq_prob": 0.2}):
+        done = pretrain(input_file=records, **lengths, **flags)
+        assert done.exit_code == 2
+        assert "applies to text, but" in done.stderr
+
+
+def test_the_casing_stays_with_a_run(pretrain, tmp_path):
+    done = pretrain(do_lower_case=False, num_train_steps=1)
+    assert done.exit_code == 0, done.stderr
+    done = pretrain(num_train_steps=2)
+    assert done.exit_code == 0, done.stderr
+    task = json.loads((tmp_path / "run" / "task.json").read_text())
+    assert task["do_lower_case"] is False
+    done = pretrain(num_train_steps=3, do_lower_case=True)
+    assert done.exit_code == 1
+    assert "do_lower_case=False" in done.stderr
