@@ -1,8 +1,8 @@
-"""Times the input pipeline, from records to batches, against training BERT-Base.
+"""Times the input pipeline, from files to batches, against training BERT-Base.
 
-For every kind of records and masks, it measures the examples per second of the pipeline
-alone. Then BERT-Base trains for some steps on the same machine, and the table says how
-many times faster the pipeline is.
+For every kind of records and masks, and for raw text, it measures the examples per
+second of the pipeline alone. Then BERT-Base trains for some steps on the same machine,
+and the table says how many times faster the pipeline is.
 
     python benchmarks/input_pipeline.py --input_file=wiki.txt --vocab_file=vocab.txt
 """
@@ -23,13 +23,17 @@ import tensorflow as tf
 from bert_tf.data import tfrecord
 from bert_tf.pretraining import dynamic_masking
 from bert_tf.pretraining import options as pretraining_options
+from bert_tf.pretraining import text_examples
 from bert_tf.pretraining import workflow as pretraining_workflow
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import workflow as pretraining_data_workflow
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 BATCH_SIZE = 32
-# Name -> options of create_pretraining_data, options of run_pretraining.
+SEED = pretraining_options.RunPretrainingOptions.random_seed
+# Name -> options of create_pretraining_data, options of run_pretraining. Instead of the
+# former, TEXT: training reads the text itself.
+TEXT = None
 KINDS = {
     "masked records": ({}, {}),
     "packed records": ({"packed_rows": True}, {}),
@@ -40,6 +44,9 @@ KINDS = {
         {"dynamic_masking": True, "packed_rows": True},
         {"do_whole_word_mask": True},
     ),
+    "text": (TEXT, {}),
+    "text, whole words": (TEXT, {"do_whole_word_mask": True}),
+    "text, spans": (TEXT, {"masking": "span"}),
 }
 
 
@@ -87,10 +94,22 @@ def source_of(path, options, flags):
     return dynamic_masking.create_source(tfrecord.RecordFiles([path]), vocabulary, run)
 
 
+def text_source(options, flags, folder):
+    """Returns the source that training on text reads from."""
+    run = pretraining_options.RunPretrainingOptions(
+        input_file=options.input_file, output_dir=folder, **flags
+    )
+    vocabulary = vocabulary_module.Vocabulary.load(options.vocab_file)
+    examples = text_examples.TextExamples(
+        [options.input_file], run, vocabulary, do_lower_case=True
+    )
+    return examples.training_source(folder, None, is_written=False)
+
+
 def examples_per_second(source, num_batches):
     """Returns the speed of the pipeline alone, without its start-up."""
     batches = source.training_batches(
-        batch_size=BATCH_SIZE, num_steps=num_batches + 20, seed=1
+        batch_size=BATCH_SIZE, num_steps=num_batches + 20, seed=SEED
     )
     iterator = iter(batches)
     for _ in range(20):
@@ -133,6 +152,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         sources = {}
         for name, (create_flags, train_flags) in KINDS.items():
+            if create_flags is TEXT:
+                sources[name] = text_source(options, train_flags, folder)
+                continue
             path = create(options, name, create_flags, folder)
             sources[name] = source_of(path, options, train_flags)
         for _ in range(options.rounds):

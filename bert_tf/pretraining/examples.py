@@ -128,11 +128,6 @@ def check_options(
             f"always shuffled, in pools of {graph_pools.SHARDS_PER_POOL} shards of up "
             "to 8 MB."
         )
-    if options.masking != "random":
-        raise options_module.OptionError(
-            f"--masking={options.masking} applies to records only; create them with "
-            "--dynamic_masking."
-        )
 
 
 def recorded_vocabulary(

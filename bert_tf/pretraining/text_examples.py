@@ -87,6 +87,7 @@ class TextExamples:
             max_predictions=options.max_predictions_per_seq,
             masked_lm_prob=options.masked_lm_prob,
             whole_words=options.do_whole_word_mask,
+            spans=options.masking == "span",
             next_sentence=options.next_sentence,
             shares=options.shares,
         )

@@ -9,7 +9,9 @@ How the work is divided: `workflow` cuts the text into shards, `one_shard` sampl
 of them, and `all_shards` distributes the shards to processes or machines.
 
 `graph_sampling` does all of it with TensorFlow ops: `text_dataset` turns text files
-into a `tf.data.Dataset` of examples, without record files.
+into a `tf.data.Dataset` of examples, without record files. `graph_text` reads,
+`graph_pairs` draws sentences A and B, `graph_rows` and `graph_spans` mask, and
+`graph_pools` does this epoch after epoch.
 """
 
 import importlib

@@ -72,16 +72,19 @@ class GraphRowDraws:
 
     Args:
         keys: uint64 [B], from `row_keys`.
+
+    Attributes:
+        keys: uint64 [B], those of the next draws.
     """
 
     def __init__(self, keys: tf.Tensor):
-        self._keys = keys
+        self.keys = keys
 
     def uniform(self, length: int) -> tf.Tensor:
         """Returns numbers in [0, 1): float64 [B, length]."""
-        self._keys = _mix(self._keys)
+        self.keys = _mix(self.keys)
         places = tf.cast(tf.range(length), tf.uint64)
-        words = _shift_right(_mix(self._keys[:, None] + places), 11)
+        words = _shift_right(_mix(self.keys[:, None] + places), 11)
         return tf.cast(tf.bitcast(words, tf.int64), tf.float64) * _TWO_TO_THE_MINUS_53
 
     def below(self, limit: int, length: int) -> tf.Tensor:

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from bert_tf.pretraining_data import graph_draws
 from bert_tf.pretraining_data import graph_pairs
+from bert_tf.pretraining_data import graph_spans
 from bert_tf.pretraining_data import mask_shares
 from bert_tf.pretraining_data import vectorized_masks
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -27,6 +28,7 @@ class RowSettings:
     max_predictions: int  # M
     masked_lm_prob: float
     whole_words: bool
+    spans: bool = False  # Spans of whole words, as in SpanBERT.
     next_sentence: bool
     shares: mask_shares.MaskShares
 
@@ -93,17 +95,29 @@ class RowMaker:
         wanted = tf.clip_by_value(
             tf.cast(tf.round(wanted), tf.int64), 1, settings.max_predictions
         )
-        keys = draws.uniform(settings.max_seq_length)
-        if settings.whole_words:
-            starts_word = ~tf.gather(self._is_inside_word, ids)
-            is_chosen = _choose_words(keys, starts_word, is_candidate, wanted)
-        else:
+        together = None
+        if not (settings.whole_words or settings.spans):
+            keys = draws.uniform(settings.max_seq_length)
             is_chosen = _ranks(keys, is_candidate) < wanted[:, None]
+        else:
+            starts_word = ~tf.gather(self._is_inside_word, ids)
+            word, sizes = _words(starts_word, is_candidate)
+            if settings.spans:
+                is_chosen, together = graph_spans.choose_spans(
+                    word,
+                    tf.cast(sizes, tf.int32),
+                    is_candidate,
+                    tf.cast(wanted, tf.int32),
+                    draws,
+                )
+            else:
+                keys = draws.uniform(settings.max_seq_length)
+                is_chosen = _choose_words(keys, word, sizes, wanted)
         is_chosen &= is_candidate
         chosen = tf.where(is_chosen)  # [chosen places, (row, place)], ascending.
         rows, places = chosen[:, 0], tf.cast(chosen[:, 1], tf.int32)
         return {
-            "input_ids": self._replaced(ids, is_chosen, draws),
+            "input_ids": self._replaced(ids, is_chosen, draws, together),
             "masked_lm_positions": self._padded(rows, places, ids),
             "masked_lm_ids": self._padded(rows, ids[is_chosen], ids),
             "masked_lm_weights": self._padded(
@@ -111,10 +125,16 @@ class RowMaker:
             ),
         }
 
-    def _replaced(self, ids, is_chosen, draws):
-        """Returns the rows with masks; each chosen piece draws its own replacement."""
+    def _replaced(self, ids, is_chosen, draws, together=None):
+        """Returns the rows with masks.
+
+        Without `together`, each piece draws its own replacement. `together`, int32
+        [B, S], is equal for the pieces of a span, which share one.
+        """
         shares, length = self._settings.shares, self._settings.max_seq_length
         chance = draws.uniform(length)
+        if together is not None:
+            chance = tf.gather(chance, together, batch_dims=1)
         random_ids = draws.below(len(self._settings.vocabulary), length)
         replaced = tf.where(
             chance < 1 - shares.random, ids, tf.cast(random_ids, tf.int32)
@@ -137,16 +157,9 @@ def _ranks(keys, is_item):
     return tf.cast(tf.argsort(order, axis=1, stable=True), tf.int64)
 
 
-def _choose_words(keys, starts_word, is_candidate, wanted):
-    """Returns bool [B, S]: whole words, taken in random order as long as they fit.
-
-    Args:
-        keys: float64 [B, S], random.
-        starts_word: bool [B, S].
-        is_candidate: bool [B, S].
-        wanted: int64 [B], the number of pieces to choose.
-    """
-    length = tf.shape(keys)[1]
+def _words(starts_word, is_candidate):
+    """Returns the word of each place, int32 [B, S], and the words' sizes, int64."""
+    length = starts_word.shape[1]
     # A sequence may begin inside a word; the rest of that word counts as a word.
     first = tf.argmax(is_candidate, axis=1, output_type=tf.int32)
     is_first = tf.one_hot(first, length, on_value=True, off_value=False)
@@ -158,6 +171,18 @@ def _choose_words(keys, starts_word, is_candidate, wanted):
         axis=-1,
         dtype=tf.int64,
     )[:, :length]
+    return word, tf.ensure_shape(sizes, [None, length])
+
+
+def _choose_words(keys, word, sizes, wanted):
+    """Returns bool [B, S]: whole words, taken in random order as long as they fit.
+
+    Args:
+        keys: float64 [B, S], random.
+        word: int32 [B, S], the word of each place.
+        sizes: int64 [B, S], the number of places of each word.
+        wanted: int64 [B], the number of pieces to choose.
+    """
     order = tf.argsort(tf.where(sizes > 0, keys, np.inf), axis=1, stable=True)
     sizes = tf.gather(sizes, order, batch_dims=1)
 

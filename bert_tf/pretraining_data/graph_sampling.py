@@ -37,6 +37,7 @@ def text_dataset(
     masked_lm_prob: float = 0.15,
     short_seq_prob: float = 0.1,
     do_whole_word_mask: bool = False,
+    masking: str = "random",
     next_sentence: bool = True,
     shares: mask_shares.MaskShares | None = None,
     random_seed: int = 12345,
@@ -59,6 +60,8 @@ def text_dataset(
         masked_lm_prob: share of the word pieces to mask.
         short_seq_prob: probability that a pass over a document makes shorter sequences.
         do_whole_word_mask: whether all pieces of a word are masked together.
+        masking: "random": choose pieces or words independently. "span": choose up to
+            ten consecutive words together, as SpanBERT does.
         next_sentence: whether to make sentence pairs; otherwise, sequences of
             consecutive sentences without labels.
         shares: what replaces the masked pieces; default: 80 % [MASK], 10 % random.
@@ -78,7 +81,8 @@ def text_dataset(
     Raises:
         OSError: a file cannot be read.
         ValueError: there is no text, or only one document although pairs need two; the
-            vocabulary is invalid; or `after` is not within the epochs. While the
+            vocabulary is invalid; `masking` is unknown; or `after` is not within the
+            epochs. While the
             dataset is read, text that is not UTF-8 raises a
             `tf.errors.InvalidArgumentError`.
 
@@ -86,6 +90,9 @@ def text_dataset(
         dataset = text_dataset("text/*.txt", "vocab.txt").batch(32)
         model.fit(dataset, steps_per_epoch=1000)
     """
+    if masking not in pretraining_data_options.MASKINGS:
+        expected = " or ".join(pretraining_data_options.MASKINGS)
+        raise ValueError(f"masking: expected {expected}, got {masking!r}.")
     settings = graph_pools.TextSettings(
         rows=graph_rows.RowSettings(
             vocabulary=full.load_vocabulary(vocab_file),
@@ -93,6 +100,7 @@ def text_dataset(
             max_predictions=max_predictions_per_seq,
             masked_lm_prob=masked_lm_prob,
             whole_words=do_whole_word_mask,
+            spans=masking == "span",
             next_sentence=next_sentence,
             shares=shares or mask_shares.MaskShares(),
         ),
@@ -144,6 +152,7 @@ class GraphSampler:
             max_predictions=options.max_predictions_per_seq,
             masked_lm_prob=options.masked_lm_prob,
             whole_words=options.do_whole_word_mask,
+            spans=options.masking == "span",
             next_sentence=options.next_sentence,
             shares=options.shares,
         )

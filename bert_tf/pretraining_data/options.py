@@ -21,13 +21,11 @@ MASKING_OPTIONS = (
     "same_share",
     "random_share",
 )
-# Options that only --sampler=vectorized supports.
-_VECTORIZED_ONLY = (
-    "dynamic_masking",
-    "masking",
-    "packed_rows",
-    "whole_word_segmenter",
-)
+# Options that the other samplers do not support.
+_UNSUPPORTED = {
+    "release": ("dynamic_masking", "masking", "packed_rows", "whole_word_segmenter"),
+    "tf_data": ("dynamic_masking", "packed_rows", "whole_word_segmenter"),
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -202,7 +200,7 @@ class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
                     f"--{name} cannot be combined with --dynamic_masking; pass it to "
                     "run_pretraining, which draws the masks."
                 )
-        for name in _VECTORIZED_ONLY if self.sampler != "vectorized" else ():
+        for name in _UNSUPPORTED.get(self.sampler, ()):
             if not self._is_default(name):
                 raise options_module.OptionError(
                     f"--{name} is not supported by --sampler={self.sampler}; use "

@@ -62,7 +62,7 @@ def choose_spans(
             break
         chance = _uniform(draws.words(2 * len(rows)).reshape(-1, 2))
         anchor = places[rows, (chance[:, 0] * num_places).astype(np.int64)]
-        length = 1 + np.searchsorted(_CUMULATIVE, chance[:, 1], side="right")
+        length = 1 + np.searchsorted(CUMULATIVE, chance[:, 1], side="right")
         current = word[rows, anchor]
         first = start[rows, current]
         goes_on = room > 0
@@ -106,4 +106,5 @@ def _cumulative():
     return np.cumsum(shares / shares.sum())[:-1]
 
 
-_CUMULATIVE = _cumulative()
+# Cumulative probabilities of all lengths in words but the last.
+CUMULATIVE = _cumulative()

@@ -177,7 +177,7 @@ def test_flags_decide_how_text_becomes_examples(open_text, golden):
     assert not single["segment_ids"].any()
     unk = vocabulary_module.Vocabulary.load(golden / "vocab.txt").unk_id
     assert (single["input_ids"] == unk).mean() > 0.05
-    short = first(short_seq_prob=1.0, do_whole_word_mask=True)
+    short = first(short_seq_prob=1.0, masking="span")
     assert short["input_mask"].mean() < 0.8
     assert (short["input_ids"] == unk).mean() < 0.05
 

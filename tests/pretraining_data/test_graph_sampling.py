@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from bert_tf import pretraining_data
 from bert_tf.data import corpus as data_corpus
+from bert_tf.pretraining_data import graph_pools
 from bert_tf.pretraining_data import graph_text
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
@@ -67,6 +68,35 @@ def test_it_goes_on_in_the_middle_with_the_same_examples(inputs):
     whole = ids_of(make_dataset(inputs, num_epochs=3))
     rest = ids_of(make_dataset(inputs, num_epochs=3).skip(150))
     np.testing.assert_array_equal(whole[150:], rest)
+
+
+def test_it_goes_on_after_the_position_of_an_example(inputs, monkeypatch):
+    monkeypatch.setattr(data_corpus, "_MIN_SHARD_MB", 1e-4)
+    monkeypatch.setattr(graph_pools, "SHARDS_PER_POOL", 2)
+    whole = list(make_dataset(inputs, num_epochs=2, with_position=True))
+    positions = np.array([row["position"].numpy() for row in whole])
+    assert len(np.unique(positions, axis=0)) == len(whole)
+    assert positions[:, 0].max() > 3
+    for place in (0, len(whole) // 2 - 1, len(whole) - 2):
+        rest = make_dataset(inputs, num_epochs=2, after=positions[place])
+        np.testing.assert_array_equal(
+            ids_of(rest), [row["input_ids"] for row in whole[place + 1 :]]
+        )
+    with pytest.raises(ValueError, match="is not in epoch 1 or a later one"):
+        make_dataset(inputs, first_epoch=1, after=positions[0])
+
+
+def test_spans_mask_neighbouring_words(inputs):
+    # 3.8 words per span on average, of ten masked ones.
+    lengths = {"max_seq_length": 64, "max_predictions_per_seq": 10}
+    found = {}
+    for masking in ("random", "span"):
+        dataset = make_dataset(inputs, masking=masking, **lengths)
+        positions = np.array([row["masked_lm_positions"].numpy() for row in dataset])
+        found[masking] = (np.diff(positions, axis=1) == 1).mean()
+    assert found["span"] > 2 * found["random"]
+    with pytest.raises(ValueError, match="expected random or span, got 'spans'"):
+        make_dataset(inputs, masking="spans")
 
 
 def test_sequences_without_pairs_hold_every_piece_once(inputs):
@@ -134,6 +164,30 @@ def test_files_without_text_are_refused(inputs, tmp_path, text):
     (tmp_path / "empty.txt").write_text(text)
     with pytest.raises(ValueError, match=r"Found no text in .*empty\.txt"):
         pretraining_data.text_dataset(str(tmp_path / "empty.txt"), inputs / "vocab.txt")
+
+
+def test_workers_of_tf_data_service_share_an_epoch(inputs, monkeypatch):
+    """Each pool goes to one of two workers, so together they read the text once."""
+    monkeypatch.setattr(data_corpus, "_MIN_SHARD_MB", 1e-4)
+    monkeypatch.setattr(graph_pools, "SHARDS_PER_POOL", 1)
+    service = tf.data.experimental.service
+    dispatcher = service.DispatchServer()
+    address = dispatcher.target.split("://")[1]
+    config = service.WorkerConfig(dispatcher_address=address)
+    workers = [service.WorkerServer(config) for _ in range(2)]
+    dataset = make_dataset(inputs, with_position=True)
+    served = dataset.apply(
+        service.distribute(
+            processing_mode=service.ShardingPolicy.DYNAMIC, service=dispatcher.target
+        )
+    )
+    found = {tuple(row["position"].numpy()): row["input_ids"].numpy() for row in served}
+    expected = {tuple(row["position"].numpy()): row["input_ids"] for row in dataset}
+    assert found.keys() == expected.keys()
+    assert len({pool for pool, _ in found}) > 3
+    for position, ids in expected.items():
+        np.testing.assert_array_equal(found[position], ids)
+    del workers
 
 
 def test_it_runs_on_tf_data_service(inputs):

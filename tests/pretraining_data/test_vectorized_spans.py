@@ -1,20 +1,37 @@
+"""Spans of words to mask: those of NumPy and those of the graph."""
+
 import numpy as np
+import pytest
+import tensorflow as tf
 
 from bert_tf.pretraining_data import draws as draws_module
+from bert_tf.pretraining_data import graph_draws
+from bert_tf.pretraining_data import graph_spans
 from bert_tf.pretraining_data import vectorized_spans
 
 ROWS, LENGTH = 4000, 400
 
 
-def chosen_of(num_wanted, word, sizes, is_candidate):
-    keys = draws_module.row_keys(1, 0, np.arange(len(word)))
-    return vectorized_spans.choose_spans(
-        word,
-        sizes,
-        is_candidate,
-        np.full(len(word), num_wanted),
-        draws_module.RowDraws(keys),
-    )
+@pytest.fixture(params=["vectorized", "tf_data"])
+def chosen_of(request):
+    def choose(num_wanted, word, sizes, is_candidate):
+        keys = draws_module.row_keys(1, 0, np.arange(len(word)))
+        num_wanted = np.full(len(word), num_wanted)
+        if request.param == "vectorized":
+            return vectorized_spans.choose_spans(
+                word, sizes, is_candidate, num_wanted, draws_module.RowDraws(keys)
+            )
+        found = graph_spans.choose_spans(
+            *(tf.constant(values, tf.int32) for values in (word, sizes)),
+            tf.constant(is_candidate),
+            tf.constant(num_wanted, tf.int32),
+            graph_draws.GraphRowDraws(tf.constant(keys)),
+        )
+        return vectorized_spans.ChosenSpans(
+            is_chosen=found.is_chosen.numpy(), first_place=found.first_place.numpy()
+        )
+
+    return choose
 
 
 def words_of_two(rows, length):
@@ -25,7 +42,7 @@ def words_of_two(rows, length):
     return word, sizes
 
 
-def test_lengths_are_geometric_up_to_ten_words():
+def test_lengths_are_geometric_up_to_ten_words(chosen_of):
     word, sizes = words_of_two(ROWS, LENGTH)
     is_candidate = np.ones((ROWS, LENGTH), bool)
     # So few that spans seldom meet, and the first one is never cut short.
@@ -46,7 +63,7 @@ def test_lengths_are_geometric_up_to_ten_words():
     assert (chosen.is_chosen.sum(axis=1) == 20).all()
 
 
-def test_a_span_ends_with_its_segment_and_leaves_no_word_split():
+def test_a_span_ends_with_its_segment_and_leaves_no_word_split(chosen_of):
     # [CLS] 0 0 1 [SEP] 2 3 3 3 [SEP]: words of 2, 1, 1 and 3 pieces.
     word = np.array([[0, 0, 0, 1, 1, 2, 3, 3, 3, 3]] * ROWS)
     sizes = np.zeros((ROWS, 10), np.int64)
@@ -70,7 +87,7 @@ def test_a_span_ends_with_its_segment_and_leaves_no_word_split():
     }
 
 
-def test_rows_without_candidates_have_no_spans():
+def test_rows_without_candidates_have_no_spans(chosen_of):
     word, sizes = words_of_two(2, 8)
     chosen = chosen_of(4, word, 0 * sizes, np.zeros((2, 8), bool))
     assert not chosen.is_chosen.any()
