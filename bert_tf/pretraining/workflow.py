@@ -215,7 +215,7 @@ class Pretraining:
         if None not in (recorded, now) and recorded != now:
             raise ValueError(
                 f"{folder.path} contains a run with do_lower_case={recorded}, but "
-                f"{self.records.paths[0]} was created with {now}; use the same casing, "
+                f"{self.records.paths[0]} has {now} now; use the same casing, "
                 "or another --output_dir."
             )
 
@@ -311,16 +311,15 @@ class Pretraining:
     def _evaluate(self):
         limit = self.options.max_eval_steps * self.options.eval_batch_size or None
         if pretraining_examples.is_text(self.eval_records):
-            # Counting all examples would mean to read all of the text.
-            total = "the"
+            # Counting all examples would mean reading all of the text.
+            total = ""
             source = self.eval_records.evaluation_source(limit and limit + 1)
         else:
-            total = str(self.eval_records.num_records)
+            total = f"of {self.eval_records.num_records} "
             source = self._source(self.eval_records)
         if limit and limit < source.num_examples:
             logger.warning(
-                "Evaluating the first %d of %s examples; --max_eval_steps=0 evaluates "
-                "all.",
+                "Evaluating the first %d %sexamples; --max_eval_steps=0 evaluates all.",
                 limit,
                 total,
             )

@@ -228,7 +228,7 @@ def test_a_run_trains_on_text_and_resumes_with_the_same_weights(
     done = pretrain(output_dir=tmp_path / "whole", do_eval=True, max_eval_steps=2)
     assert done.exit_code == 0, done.stderr
     assert "next_sentence_accuracy" in done.stdout
-    assert "Evaluating the first 16 of the examples" in done.stderr
+    assert "Evaluating the first 16 examples" in done.stderr
     assert "uses the training data" in done.stderr
     run = json.loads((tmp_path / "whole" / "run.json").read_text())
     assert len(run["training_data"]["checksum"]) == 64
