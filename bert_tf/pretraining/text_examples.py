@@ -191,6 +191,7 @@ class TextSource(batching.Source):
         """Returns the text once, as `batching.evaluation_batches` does."""
         return self._evaluation_batches(**arguments)
 
+    @tf.autograph.experimental.do_not_convert  # Converting takes time, for nothing.
     def _training_batches(
         self,
         *,
@@ -245,6 +246,7 @@ class TextSource(batching.Source):
             share=share,
         )
 
+    @tf.autograph.experimental.do_not_convert
     def _evaluation_batches(self, *, batch_size, length_buckets=()):
         def rows_of(pool):
             rows = tf.range(tf.size(pool.pairs.start_a, tf.int64))

@@ -132,9 +132,12 @@ class TextPools:
         self._sampler = TextSampler(settings)
         self._spans = graph_text.SpanTable(shards)
         self._count = tf.function(
-            self._num_rows, input_signature=[tf.TensorSpec([], tf.int64)]
+            self._num_rows,
+            input_signature=[tf.TensorSpec([], tf.int64)],
+            autograph=False,
         )
 
+    @tf.autograph.experimental.do_not_convert  # Converting takes time, for nothing.
     def pools(self, first: int, end: int) -> tf.data.Dataset:
         """Returns the pools from number `first` to `end` - 1, a dataset of `Pool`."""
         pools = tf.data.Dataset.range(first, end).flat_map(self._pool)

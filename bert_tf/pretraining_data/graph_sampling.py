@@ -27,6 +27,7 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 _MAX_INT64 = np.iinfo(np.int64).max
 
 
+@tf.autograph.experimental.do_not_convert  # Converting takes time and is not needed.
 def text_dataset(
     input_file: str | Sequence[str],
     vocab_file: str | os.PathLike[str] | vocabulary_module.Vocabulary,
@@ -171,8 +172,11 @@ class GraphSampler:
                 tf.TensorSpec([None], tf.string),
                 tf.TensorSpec([], tf.int64),
             ],
+            autograph=False,
         )
-        self._rows = tf.function(self._rows_of_block, reduce_retracing=True)
+        self._rows = tf.function(
+            self._rows_of_block, reduce_retracing=True, autograph=False
+        )
 
     def columns(
         self,

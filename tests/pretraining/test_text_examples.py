@@ -116,7 +116,7 @@ def test_shares_of_workers_are_parts_of_the_global_batch(examples, whole):
 
 def test_length_buckets_cut_the_global_batch(examples, whole):
     source = examples.training_source("none", "text", is_written=False)
-    cut = read(source, batch_size=1, num_steps=20, length_buckets=(16, 24))
+    cut = read(source, batch_size=1, length_buckets=(16, 24))
     rows = np.concatenate([batch["input_ids"] for batch in whole])
     for batch, row in zip(cut, rows, strict=False):
         length = batch["input_ids"].shape[1]
