@@ -205,9 +205,8 @@ class GraphSampler:
         for done in range(0, num_rows, graph_pools.ROWS_AT_A_TIME):
             chosen = slice(done, done + graph_pools.ROWS_AT_A_TIME)
             block = graph_pairs.Pairs(*(column[chosen] for column in pairs))
-            rows = self._rows(
-                text.ids, block, tf.constant(shard_index), tf.constant(done)
-            )
+            places = (tf.constant(n, tf.int64) for n in (shard_index, done))
+            rows = self._rows(text.ids, block, *places)
             columns = {name: column.numpy() for name, column in rows.items()}
             counts.add_columns(columns)
             yield columns

@@ -176,10 +176,10 @@ def test_flags_decide_how_text_becomes_examples(open_text, golden):
     assert "next_sentence_labels" not in single
     assert not single["segment_ids"].any()
     unk = vocabulary_module.Vocabulary.load(golden / "vocab.txt").unk_id
-    assert (single["input_ids"] == unk).mean() > 0.05
     short = first(short_seq_prob=1.0, masking="span")
     assert short["input_mask"].mean() < 0.8
-    assert (short["input_ids"] == unk).mean() < 0.05
+    unknown = [(part["input_ids"] == unk).mean() for part in (single, short)]
+    assert unknown[0] > unknown[1] + 0.01  # Cased words are not in the vocabulary.
 
 
 class Kill(BaseException):
