@@ -45,10 +45,12 @@ _MODULE_OF = {
     "add_words": "bert_tf.checkpoints.added_words",
     "embed": "bert_tf.tasks.feature_extraction.workflow",
     "from_pretrained": "bert_tf.preprocessing.pretrained",
+    "fill_masks": "bert_tf.serving.masked_words",
     "load": "bert_tf.serving.predictors",
     "load_checkpoint": "bert_tf.checkpoints.loading",
     "load_model": "bert_tf.checkpoints.loading",
     "pack": "bert_tf.data.packing",
+    "score_texts": "bert_tf.serving.masked_words",
 }
 _SUBPACKAGES = (
     "checkpoints",

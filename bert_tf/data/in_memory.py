@@ -22,24 +22,6 @@ def is_table(data: Any) -> bool:
     return isinstance(data, Mapping) or hasattr(data, "columns")
 
 
-def list_of_inputs(inputs: Iterable[Any]) -> list[Any]:
-    """Returns the items of a list, a column or any other iterable.
-
-    Raises:
-        ValueError: `inputs` is one string, or a table: iterating over a table gives the
-            names of its columns.
-    """
-    if isinstance(inputs, str):
-        raise ValueError("Expected a list of texts, got one string.")
-    if is_table(inputs):
-        names = ", ".join(repr(str(name)) for name in _names(inputs))
-        raise ValueError(
-            f"Expected a list of texts, got a table with the columns {names}; pass one "
-            "of its columns."
-        )
-    return list(inputs)
-
-
 def rows_of(data: Any, names: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
     """Returns the rows of data in memory, each as values by column name.
 

@@ -72,7 +72,7 @@ def classify(
 
     Returns:
         What `bert_tf.load(output_dir)` returns. Its `predict` takes texts, or pairs of
-        texts.
+        texts; its `scores` are those of the validation.
 
     Raises:
         TypeError: run_classifier has no such flag.

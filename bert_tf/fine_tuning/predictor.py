@@ -21,6 +21,7 @@ from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import input_names
 from bert_tf.tokenization import in_graph
 from bert_tf.tokenization import vocabulary as vocabulary_module
+from bert_tf.training import run_folder
 
 # Default number of rows per call of the model. Limits the memory for long inputs.
 ROWS_PER_CALL = 32
@@ -133,6 +134,11 @@ class Predictor:
                 report.missing, may_lack_pooler=not self.uses_pooler
             )
             self.checkpoint = settings.source.path
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """The scores in the run's eval_results.txt; empty if it was not evaluated."""
+        return run_folder.RunFolder(self.run_dir).read_eval_results()
 
     def _answered(
         self,

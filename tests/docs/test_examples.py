@@ -54,5 +54,5 @@ def test_the_example_runs(example, tiny, tmp_path, monkeypatch, capsys):
 def test_each_use_has_an_example():
     import bert_tf
 
-    uses = {*bert_tf.fine_tune.__all__, "embed"}
+    uses = {*bert_tf.fine_tune.__all__, "embed", "fill_masks", "score_texts"}
     assert {path.stem for path in EXAMPLES} == uses

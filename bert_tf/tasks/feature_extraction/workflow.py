@@ -13,7 +13,7 @@ from bert_tf import locks
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
-from bert_tf.data import in_memory
+from bert_tf.fine_tuning import input_items
 from bert_tf.tasks.feature_extraction import examples
 from bert_tf.tasks.feature_extraction import extraction
 from bert_tf.tasks.feature_extraction import formats
@@ -158,9 +158,8 @@ def embed(
 
 
 def _lines(texts):
-    return [
-        _line(index, item) for index, item in enumerate(in_memory.list_of_inputs(texts))
-    ]
+    items = input_items.read(texts, "a list of texts")
+    return [_line(index, item) for index, item in enumerate(items)]
 
 
 def _line(index, item):

@@ -266,7 +266,7 @@ def test_embed_gives_normalized_means_in_the_order_of_the_texts(checkpoint):
     "texts, message",
     [
         ("one text", "Expected a list of texts, got one string"),
-        ({"text": ["a"], "id": [1]}, "got a table with the columns 'text', 'id'"),
+        ({"text": ["a"], "id": [1]}, "got a dict, whose items are the names of"),
         (["a", 7], "Text 1 is 7"),
     ],
 )

@@ -1,0 +1,72 @@
+"""Masks and scores of texts in one call, on the recorded model."""
+
+import shutil
+
+import pytest
+
+import bert_tf
+from bert_tf.pretraining import likelihood
+
+TEXTS = ["the [MASK] dance", "the bee and the lamp keep [MASK] [MASK] form", "[MASK]"]
+WHOLE = ["the bee", "the lamp is slow and keep form", "summer form"]
+
+
+@pytest.fixture(scope="module")
+def released(golden, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("released")
+    for path in (*(golden / "model").glob("bert_*"), golden / "vocab.txt"):
+        shutil.copy(path, folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def model(released):
+    return bert_tf.load(released, head="masked_lm")
+
+
+def test_masks_are_filled_as_by_the_loaded_model(released, model):
+    seen = []
+    found = bert_tf.fill_masks(
+        released,
+        iter(TEXTS),
+        2,
+        batch_size=2,
+        progress=lambda stage, done, total, **_: seen.append((stage, done, total)),
+    )
+    assert [len(answer["masks"]) for answer in found] == [1, 2, 1]
+    for answer, text in zip(found, TEXTS, strict=True):
+        [expected] = model.predict([text], top_k=2)
+        for mask, other in zip(answer["masks"], expected["masks"], strict=True):
+            for one, same in zip(mask, other, strict=True):
+                assert one["probability"] == pytest.approx(
+                    same["probability"], rel=1e-3
+                )
+    assert seen[-1] == ("predict", 3, 3)
+
+
+def test_scores_are_in_the_order_of_the_texts(released, model):
+    found = bert_tf.score_texts(released, iter(WHOLE), batch_size=3)
+    scorer = likelihood.LikelihoodScorer(model.filler)
+    for answer, expected in zip(found, scorer.score_each(WHOLE), strict=True):
+        assert [one["token"] for one in answer["pieces"]] == list(expected.pieces)
+        assert answer["pseudo_log_likelihood"] == pytest.approx(
+            expected.total, rel=1e-4
+        )
+        assert answer["per_piece"] == pytest.approx(expected.per_piece, rel=1e-4)
+    assert bert_tf.score_texts(released, []) == []
+
+
+@pytest.mark.parametrize(
+    "function, texts, message",
+    [
+        (bert_tf.fill_masks, ["the bee"], r"Expected at least one \[MASK\]"),
+        (bert_tf.fill_masks, "the [MASK]", "Expected a list of texts.*got one string"),
+        (bert_tf.score_texts, ["the [MASK]"], r"Cannot score a text with \[MASK\]"),
+        (bert_tf.score_texts, {"text": []}, "Expected a list of texts, got a dict"),
+        (bert_tf.score_texts, [""], "has no word pieces"),
+        (bert_tf.score_texts, ["a", 7], "Input 1 is 7; expected a text"),
+    ],
+)
+def test_unsuitable_texts_are_refused(released, function, texts, message):
+    with pytest.raises(ValueError, match=message):
+        function(released, texts)
