@@ -252,6 +252,12 @@ OBSERVED = {
         + "test_a_run_of_the_2018_code_is_continued_with_slots_and_step",
         "num_warmup_steps": LOOP,
         "max_train_minutes": TIME,
+        "phase_schedule": "pretraining/test_shared_schedule.py::"
+        "test_two_phases_with_the_same_data_equal_one_run",
+        "schedule_steps": "pretraining/test_shared_schedule.py::"
+        "test_each_phase_can_be_a_separate_command",
+        "continue_schedule": "pretraining/test_shared_schedule.py::"
+        "test_each_phase_can_be_a_separate_command",
         "phase": "pretraining/test_phases.py::"
         "test_two_phases_are_two_runs_from_one_command",
         "warmup_proportion": TIME,

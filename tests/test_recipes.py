@@ -8,6 +8,7 @@ import shutil
 import pytest
 
 from bert_tf import command_line
+from bert_tf.pretraining import continuation
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import phases
 from bert_tf.pretraining_data import options as pretraining_data_options
@@ -102,7 +103,7 @@ def test_data_recipes_make_what_the_phases_read(recipe):
         assert phase.max_predictions_per_seq == made.max_predictions_per_seq
         wanted = round(made.max_seq_length * made.masked_lm_prob)
         assert wanted <= made.max_predictions_per_seq
-        # Adam's slots are empty, and its first steps too large without a warm-up.
+        # Where Adam's slots are empty, its first steps are too large without a warm-up.
         assert phase.num_warmup_steps > 0
 
 
@@ -129,9 +130,18 @@ def test_what_was_not_run_here_says_so(name):
         assert "published, not run" in part, heading
 
 
-def test_the_two_phases_of_the_paper_are_its_million_steps():
-    first, second = phases.options_of(options_of(ROOT / "recipes" / "base_paper.flags"))
-    assert (first.num_train_steps, second.num_train_steps) == (900_000, 100_000)
+@pytest.mark.parametrize("size", ["base", "large"])
+def test_the_two_phases_of_the_paper_are_its_million_steps(size):
+    recipe = ROOT / "recipes" / f"{size}_paper.flags"
+    first, second = phases.options_of(options_of(recipe))
+    # Of one schedule, so the steps of the second phase include those of the first.
+    assert (first.num_train_steps, second.num_train_steps) == (900_000, 1_000_000)
+    assert first.schedule_steps == second.schedule_steps == 1_000_000
+    assert (first.continue_schedule, second.continue_schedule) == (False, True)
+    assert continuation.learning_rate(first, 10_000) == pytest.approx(0.99e-4)
+    assert continuation.learning_rate(first, 900_000) == pytest.approx(1e-5)
+    assert continuation.learning_rate(second, 900_001) == pytest.approx(1e-5, rel=1e-4)
+    assert continuation.learning_rate(second, 1_000_000) == 0
     assert (first.max_seq_length, second.max_seq_length) == (128, 512)
     assert second.output_dir.endswith("phase_2")
     assert second.init_checkpoint == first.output_dir

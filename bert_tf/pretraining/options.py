@@ -33,6 +33,15 @@ class RunPretrainingOptions(
         "and writes to phase_1, phase_2, ... in output_dir.",
         group="training",
     )
+    phase_schedule: str = option(
+        phases.SEPARATE,
+        choices=(phases.SEPARATE, phases.SHARED),
+        help="separate: each phase has its own warm-up and decay, new optimizer slots, "
+        "and counts its steps from 1. shared: all phases together have one warm-up "
+        "and one linear decay, and the slots and the step count carry over, as in the "
+        "paper. The num_train_steps of a phase are its own steps in both cases.",
+        group="training",
+    )
     bert_config_file: str | None = option(
         None,
         help="JSON file with the model's configuration. Default: that of "
@@ -120,12 +129,30 @@ class RunPretrainingOptions(
         "word pieces to mask.",
     )
     num_train_steps: int = option(
-        100000, minimum=1, help="Total number of training steps.", group="training"
+        100000,
+        minimum=1,
+        help="Total number of training steps. With continue_schedule they include the "
+        "steps of init_checkpoint.",
+        group="training",
     )
     num_warmup_steps: int = option(
         10000,
         minimum=0,
         help="Number of steps over which the learning rate rises to its maximum.",
+        group="training",
+    )
+    schedule_steps: int | None = option(
+        None,
+        minimum=1,
+        help="Step at which the learning rate reaches 0, if another run with "
+        "continue_schedule follows this one. Default: num_train_steps.",
+        group="training",
+    )
+    continue_schedule: bool = option(
+        False,
+        help="Take the optimizer's slots and the step from init_checkpoint as well, "
+        "and continue its learning rate schedule. For phases with one schedule that "
+        "are separate commands, as on several machines.",
         group="training",
     )
     max_train_minutes: float | None = option(
@@ -158,6 +185,7 @@ class RunPretrainingOptions(
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self._check_schedule()
         if self.phase:
             phases.options_of(self)  # Finds errors in a later phase before the first.
         elif self.input_file is None:
@@ -168,7 +196,8 @@ class RunPretrainingOptions(
             self._refuse(  # A process can create a multi-worker strategy only once.
                 "phase",
                 "cannot be combined with --device=multi_worker; run each phase "
-                "separately, with the folder of the previous one as --init_checkpoint",
+                "separately, with the folder of the previous one as --init_checkpoint "
+                "(and --continue_schedule for one schedule over all of them)",
             )
         if self.max_train_minutes is None:
             self._refuse("warmup_proportion", "needs --max_train_minutes")
@@ -178,6 +207,34 @@ class RunPretrainingOptions(
                     name,
                     "cannot be combined with --max_train_minutes; set the warm-up "
                     "with --warmup_proportion",
+                )
+
+    def _check_schedule(self):
+        if not self.phase:
+            self._refuse("phase_schedule", "needs --phase")
+        if self.continue_schedule and self.init_checkpoint is None:
+            raise options_module.OptionError(
+                "--continue_schedule needs --init_checkpoint: the run whose schedule "
+                "is continued."
+            )
+        if self.schedule_steps is not None and (
+            self.schedule_steps < self.num_train_steps
+        ):
+            raise options_module.OptionError(
+                f"--schedule_steps={self.schedule_steps} is less than "
+                f"--num_train_steps={self.num_train_steps}, so the learning rate would "
+                "be 0 in the last steps."
+            )
+        for name in ("schedule_steps", "continue_schedule"):
+            if self.phase:
+                self._refuse(
+                    name, "cannot be combined with --phase; see --phase_schedule"
+                )
+            if self.max_train_minutes is not None:
+                self._refuse(
+                    name,
+                    "cannot be combined with --max_train_minutes, which makes the "
+                    "schedule follow the clock",
                 )
 
     def _refuse(self, name, reason):

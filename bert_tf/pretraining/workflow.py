@@ -9,6 +9,8 @@ from typing import Any
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
+from bert_tf.checkpoints.release import rotation
+from bert_tf.pretraining import continuation
 from bert_tf.pretraining import dynamic_masking
 from bert_tf.pretraining import examples as pretraining_examples
 from bert_tf.pretraining import model_setup
@@ -50,17 +52,21 @@ def run(
             "Nothing to do: pass --do_train, --do_eval or --dry_run."
         )
     with run_folder.locked(options):
-        if options.phase:
-            return "\n".join(
-                run(phase, progress=progress) for phase in phases.options_of(options)
-            )
-        return _run(options, progress)
+        if not options.phase:
+            return _run(options, progress)
+        runs = phases.options_of(options)
+        first_steps = phases.first_steps_of(options, runs)
+        lines = []
+        for phase, first_step in zip(runs, first_steps, strict=True):
+            with run_folder.locked(phase):
+                lines.append(_run(phase, progress, first_step))
+        return "\n".join(lines)
 
 
-def _run(options, progress):
+def _run(options, progress, first_step=0):
     pretraining = Pretraining(options, progress=progress)
     if options.dry_run:
-        return pretraining.dry_run_report()
+        return pretraining.dry_run_report(first_step)
     lines = []
     if options.do_train:
         reached = pretraining.train()
@@ -146,6 +152,8 @@ class Pretraining:
                 warmup_proportion=options.warmup_proportion,
             )
         trains = options.do_train or options.dry_run
+        if trains:
+            self._check_continuation(start.source)
         self.trainer = loop.Trainer(
             lambda: objectives.create_model(
                 self.config,
@@ -156,6 +164,8 @@ class Pretraining:
             options,
             num_train_steps=num_train_steps if trains else 0,
             num_warmup_steps=options.num_warmup_steps,
+            num_decay_steps=options.schedule_steps,
+            continues_source=options.continue_schedule,
             time_limit=time_limit,
             source=start.source,
             progress=progress,
@@ -200,12 +210,20 @@ class Pretraining:
             options=self.options,
             training_data=training_data,
             hub_name=self._hub_name,
-            step=trainer.step,
+            # Steps of a continued run were trained in its own folder.
+            step=trainer.step if trainer.resumed else 0,
         )
         source = self._training_source()
         reached = trainer.train(source, evaluate=self._evaluation_scores)
         folder.mark_finished(trainer.step)
         return reached
+
+    def _check_continuation(self, source):
+        """Checks the checkpoint whose schedule is continued; see `continuation`."""
+        if rotation.latest(self.options.output_dir) is not None:
+            continuation.check_resumed(self.options)
+        elif self.options.continue_schedule:
+            continuation.check(self.options, source)
 
     def _check_same_casing(self):
         """Refuses to resume a run with text that has a different casing."""
@@ -253,15 +271,24 @@ class Pretraining:
         self.trainer.folder.write_eval_results(results, self._evaluation_data)
         return results
 
-    def dry_run_report(self) -> str:
-        """Returns the size, cost and duration of the run as text."""
-        return str(
-            estimates.estimate(
-                self.trainer,
-                sequence_length=self.options.max_seq_length,
-                **objectives.estimate_arguments(self.config, self.options),
-            )
+    def dry_run_report(self, first_step: int = 0) -> str:
+        """Returns the size, cost, duration and learning rates of the run as text.
+
+        Args:
+            first_step: finished steps with which the run will begin, if earlier phases
+                have not been trained yet.
+        """
+        first_step = max(self.trainer.step, first_step)
+        estimate = estimates.estimate(
+            self.trainer,
+            sequence_length=self.options.max_seq_length,
+            num_steps=max(self.trainer.num_train_steps - first_step, 0),
+            **objectives.estimate_arguments(self.config, self.options),
         )
+        if self.trainer.time_limit is not None:
+            return str(estimate)
+        rates = continuation.describe_rates(self.options, first_step)
+        return f"{estimate}\nlearning rate     {rates}"
 
     def _open(self, patterns, source):
         return pretraining_examples.open_examples(

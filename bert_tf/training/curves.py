@@ -1,6 +1,7 @@
 """Plots of a run's losses, scores and learning rate, from its metrics.jsonl."""
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,8 @@ from bert_tf.training import run_folder
 CURVES_FILE = "curves.png"
 _NOT_DRAWN = {"step", "examples_per_second", "global_grad_norm"}
 _EVAL = "eval_"
+# Folders of the phases of `run_pretraining --phase`.
+_PHASE = re.compile(r"phase_(\d+)")
 PERPLEXITY = "perplexity"
 
 
@@ -22,8 +25,9 @@ def plot_runs(options: training_options.PlotRunOptions) -> str:
         ValueError: a folder has no metrics.
         ImportError: matplotlib is not installed.
     """
-    folders = [folder.rstrip("/") for folder in options.run_dir]
-    path = options.plot_file or os.path.join(folders[0], CURVES_FILE)
+    given = [folder.rstrip("/") for folder in options.run_dir]
+    path = options.plot_file or os.path.join(given[0], CURVES_FILE)
+    folders = [part for folder in given for part in _phases_of(folder)]
     names = [os.path.basename(folder) for folder in folders]
     # Runs with the same folder name are labeled with their whole paths.
     run_dirs = {
@@ -78,6 +82,20 @@ def figure(run_dirs: Mapping[str, str]) -> Any:
         axes.grid(alpha=0.3)
         axes.legend(fontsize="small")
     return plot
+
+
+def _phases_of(folder: str) -> list[str]:
+    """Returns the folders of a run's phases; the folder itself if it has none."""
+    if not files.is_folder(folder):
+        return [folder]
+    names = [name.rstrip("/") for name in files.list_folder(folder)]
+    phases = {int(m[1]): m[0] for m in map(_PHASE.fullmatch, names) if m}
+    found = [os.path.join(folder, phases[number]) for number in sorted(phases)]
+    return [part for part in found if _has_metrics(part)] or [folder]
+
+
+def _has_metrics(folder: str) -> bool:
+    return files.exists(os.path.join(folder, run_folder.METRICS_FILE))
 
 
 def save(plot: Any, path: str) -> None:

@@ -63,8 +63,12 @@ class Trainer:
     Args:
         create_model: returns the model, not built. Called in the strategy's scope.
         options: of all parts of training.
-        num_train_steps: steps of the whole run; 0: the model is not trained.
+        num_train_steps: the step at which the run ends; 0: the model is not trained.
         num_warmup_steps: steps over which the learning rate rises.
+        num_decay_steps: the step at which the learning rate reaches 0; None:
+            `num_train_steps`.
+        continues_source: whether to take the slots and the step from `source` as well,
+            which is then a release checkpoint.
         time_limit: ends the run after some time; the learning rate then follows the
             time instead of the step.
         frozen_layers: which layers are not trained; see `building.freeze`.
@@ -101,6 +105,8 @@ class Trainer:
         *,
         num_train_steps: int = 0,
         num_warmup_steps: int = 0,
+        num_decay_steps: int | None = None,
+        continues_source: bool = False,
         time_limit: timing.TimeLimit | None = None,
         frozen_layers: str | None = None,
         source: source_module.Source | None = None,
@@ -108,6 +114,7 @@ class Trainer:
     ):
         self.options = options
         self.num_train_steps = num_train_steps
+        self._num_decay_steps = num_decay_steps or num_train_steps
         self.time_limit = time_limit
         self.progress = progress
         self.strategy = distribution.create_strategy(options)
@@ -138,7 +145,9 @@ class Trainer:
             progress=progress,
         )
         self.resumed = False
-        self.step = self._load(source)
+        self.step = self._load(source, continues_source)
+        # The first step of a run is logged. A resumed run has logged it before.
+        self._logged_steps = (num_train_steps, 1 if self.resumed else self.step + 1)
 
     def _create_optimizer(self, num_warmup_steps: int) -> None:
         options = self.options
@@ -162,14 +171,14 @@ class Trainer:
         self.optimizer = optimizers.create_optimizer(
             self.model,
             options,
-            num_train_steps=self.num_train_steps,
+            num_train_steps=self._num_decay_steps,
             num_warmup_steps=num_warmup_steps,
             scale_loss=options.dtype == training_options.MIXED_FLOAT16,
             schedule=schedule,
         )
 
     def _warn_about_schedule(self, num_warmup_steps: int) -> None:
-        rate, num_steps = self.options.learning_rate, self.num_train_steps
+        rate, num_steps = self.options.learning_rate, self._num_decay_steps
         if rate == 0:
             logger.warning("--learning_rate=0: training does not change the weights.")
         elif self.time_limit is None and num_warmup_steps > num_steps:
@@ -182,11 +191,15 @@ class Trainer:
                 rate,
             )
 
-    def _load(self, source: source_module.Source | None) -> int:
+    def _load(self, source: source_module.Source | None, continues_source: bool) -> int:
         step = saving.restore(self.options.output_dir, self.model, self.optimizer)
         self.workers.check_same("the step of the latest checkpoint", step or 0)
         if step is not None:
             self.resumed = True
+            return step
+        if source is not None and continues_source and self.optimizer is not None:
+            step = saving.restore_checkpoint(source.path, self.model, self.optimizer)
+            self.workers.check_same("the step of --init_checkpoint", step)
             return step
         if source is not None:
             loading.load_source(self.model, source)
@@ -356,11 +369,11 @@ class Trainer:
         num_steps: int,
         examples_per_second: float,
     ) -> None:
-        """Logs step 1, the last step and every `log_every_steps`th of a call."""
+        """Logs the first, the last and every `log_every_steps`th step."""
         for index in range(num_steps):
             step = self.step + index + 1
             is_due = step % self.options.log_every_steps == 0
-            if is_due or step in (1, self.num_train_steps):
+            if is_due or step in self._logged_steps:
                 values = {
                     name: float(column[index]) for name, column in history.items()
                 }

@@ -250,6 +250,15 @@ def restore(output_dir: str, model: protocols.TaskModel, optimizer: Any) -> int 
     prefix = rotation.latest(output_dir)
     if prefix is None:
         return None
+    return restore_checkpoint(prefix, model, optimizer)
+
+
+def restore_checkpoint(prefix: str, model: protocols.TaskModel, optimizer: Any) -> int:
+    """Loads weights, slots and step of a checkpoint and returns the step.
+
+    Raises:
+        ValueError: as `restore`.
+    """
     state = state_variables(model, optimizer)
     shapes = bundle.read_names_and_shapes(prefix)
     missing = [name for name in state if name not in shapes]
@@ -259,7 +268,7 @@ def restore(output_dir: str, model: protocols.TaskModel, optimizer: Any) -> int 
             f"model and optimizer, such as {missing[0]}. To start from its weights, "
             "pass it as --init_checkpoint together with a new --output_dir."
         )
-    step = _read_step(prefix, shapes)
+    step = read_step(prefix)
     bundle.assign(prefix, state)
     if optimizer is not None:
         optimizer.iterations.assign(step)
@@ -276,9 +285,14 @@ def read_train_seconds(output_dir: str) -> float:
     return float(bundle.read(prefix, [name])[name])
 
 
-def _read_step(prefix, shapes):
+def read_step(prefix: str) -> int:
+    """Returns the finished optimizer steps that a checkpoint records.
+
+    Raises:
+        ValueError: it records none.
+    """
     name = checkpoint_names.GLOBAL_STEP
-    if name in shapes:
+    if name in bundle.read_names_and_shapes(prefix):
         return int(bundle.read(prefix, [name])[name])
     raise ValueError(
         f"Cannot resume from {prefix}: it lacks {name}. To start from its "
