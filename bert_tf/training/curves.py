@@ -27,7 +27,7 @@ def plot_runs(options: training_options.PlotRunOptions) -> str:
     """
     given = [folder.rstrip("/") for folder in options.run_dir]
     path = options.plot_file or os.path.join(given[0], CURVES_FILE)
-    folders = [part for folder in given for part in _phases_of(folder)]
+    folders = [part for folder in given for part in phases_of(folder)]
     names = [os.path.basename(folder) for folder in folders]
     # Runs with the same folder name are labeled with their whole paths.
     run_dirs = {
@@ -84,7 +84,7 @@ def figure(run_dirs: Mapping[str, str]) -> Any:
     return plot
 
 
-def _phases_of(folder: str) -> list[str]:
+def phases_of(folder: str) -> list[str]:
     """Returns the folders of a run's phases; the folder itself if it has none."""
     if not files.is_folder(folder):
         return [folder]
@@ -95,7 +95,7 @@ def _phases_of(folder: str) -> list[str]:
 
 
 def _has_metrics(folder: str) -> bool:
-    return files.exists(os.path.join(folder, run_folder.METRICS_FILE))
+    return files.exists(os.path.join(folder, metrics_file.NAME))
 
 
 def save(plot: Any, path: str) -> None:

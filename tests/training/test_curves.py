@@ -92,3 +92,16 @@ def test_a_folder_without_metrics_is_named(tmp_path, run_tool):
     result = run_tool("plot_run", f"--run_dir={tmp_path}")
     assert result.exit_code == 1
     assert "has no metrics.jsonl; expected the output_dir" in result.stderr
+
+
+def test_the_phases_of_a_run_are_drawn_together(tmp_path, run_dir):
+    run = tmp_path / "phased"
+    for number in (2, 10, 1):
+        shutil.copytree(run_dir, run / f"phase_{number}")
+    (run / "phase_3").mkdir()  # Has not begun.
+    options = training_options.PlotRunOptions(run_dir=(str(run),))
+    assert curves.phases_of(str(run)) == [
+        str(run / name) for name in ("phase_1", "phase_2", "phase_10")
+    ]
+    assert curves.plot_runs(options).endswith(f"{run / 'curves.png'}.")
+    assert (run / "curves.png").exists()
