@@ -28,7 +28,7 @@ def check(
 ) -> None:
     """Checks the checkpoint whose schedule a run is about to continue.
 
-    A jump of the learning rate is logged as a warning.
+    Computes no tensors: a multi-worker strategy must be created before the first one.
 
     Args:
         options: of the run.
@@ -63,8 +63,43 @@ def check(
             f"{options.num_train_steps} includes these steps; pass the step at which "
             "the new run ends."
         )
-    if last_step is not None:
-        _warn_about_jump(options, flags, step)
+
+
+def warn_about_jump(
+    options: pretraining_options.RunPretrainingOptions,
+    source: source_module.Source,
+    step: int,
+) -> None:
+    """Logs a warning if the learning rate jumps where a run begins.
+
+    Args:
+        options: of the run.
+        source: the checkpoint whose schedule it continues.
+        step: of the checkpoint.
+    """
+    flags = result_files.read_run(os.path.dirname(source.path)).get("flags", {})
+    if "num_train_steps" not in flags:
+        return
+    rate = 0.0
+    if not flags.get("max_train_minutes"):
+        schedule = schedules.WarmupLinearDecay(
+            flags["learning_rate"],
+            flags.get("schedule_steps") or flags["num_train_steps"],
+            flags["num_warmup_steps"],
+        )
+        rate = float(schedule(step - 1))
+    now = learning_rate(options, step)
+    if not math.isclose(rate, now, rel_tol=_SAME_RATE, abs_tol=1e-15):
+        logger.warning(
+            "The learning rate jumps: at step %d the schedule of %s is at %.4g, and "
+            "that of this run is at %.4g. For one schedule, both runs need the same "
+            "--learning_rate and --num_warmup_steps, and the earlier one needs "
+            "--schedule_steps.",
+            step,
+            options.init_checkpoint,
+            rate,
+            now,
+        )
 
 
 def check_resumed(options: pretraining_options.RunPretrainingOptions) -> None:
@@ -113,27 +148,3 @@ def describe_rates(
     return ", ".join(
         f"{learning_rate(options, step):.4g} in step {step:,}" for step in sorted(steps)
     )
-
-
-def _warn_about_jump(options, flags, step):
-    """Logs a warning if the new schedule has another rate than the old one there."""
-    rate = 0.0
-    if not flags.get("max_train_minutes"):
-        schedule = schedules.WarmupLinearDecay(
-            flags["learning_rate"],
-            flags.get("schedule_steps") or flags["num_train_steps"],
-            flags["num_warmup_steps"],
-        )
-        rate = float(schedule(step - 1))
-    now = learning_rate(options, step)
-    if not math.isclose(rate, now, rel_tol=_SAME_RATE, abs_tol=1e-15):
-        logger.warning(
-            "The learning rate jumps: at step %d the schedule of %s is at %.4g, and "
-            "that of this run is at %.4g. For one schedule, both runs need the same "
-            "--learning_rate and --num_warmup_steps, and the earlier one needs "
-            "--schedule_steps.",
-            step,
-            options.init_checkpoint,
-            rate,
-            now,
-        )

@@ -172,6 +172,8 @@ class Pretraining:
         )
         if self.trainer.resumed:
             self._check_same_vocabulary()
+        elif trains and options.continue_schedule and start.source is not None:
+            continuation.warn_about_jump(options, start.source, self.trainer.step)
         if options.do_eval or (options.do_train and options.eval_every_steps):
             result_files.warn_if_trained_on(
                 options.output_dir,
