@@ -144,6 +144,27 @@ class Pretraining:
         pretraining_examples.check_options(options, self.records, self.eval_records)
         if options.do_train and options.eval_every_steps:
             selection.check_metric(options.best_metric, self._score_names())
+        self._trains = options.do_train or options.dry_run
+        if self._trains:
+            self._check_continuation(start.source)
+        self.trainer = self._create_trainer(start.source, progress)
+        if self.trainer.resumed:
+            self._check_same_vocabulary()
+        elif self._trains and options.continue_schedule and start.source is not None:
+            continuation.warn_about_jump(options, start.source, self.trainer.step)
+        if options.do_eval or (options.do_train and options.eval_every_steps):
+            result_files.warn_if_trained_on(
+                options.output_dir,
+                self._evaluation_data,
+                self._training_data if self._trains else None,
+            )
+        if options.do_eval:
+            distribution.check_batch_size(
+                "eval_batch_size", options.eval_batch_size, self.trainer.strategy
+            )
+
+    def _create_trainer(self, source, progress):
+        options = self.options
         num_train_steps, time_limit = options.num_train_steps, None
         if options.max_train_minutes is not None:
             num_train_steps = timing.NO_STEP_LIMIT
@@ -151,10 +172,7 @@ class Pretraining:
                 minutes=options.max_train_minutes,
                 warmup_proportion=options.warmup_proportion,
             )
-        trains = options.do_train or options.dry_run
-        if trains:
-            self._check_continuation(start.source)
-        self.trainer = loop.Trainer(
+        return loop.Trainer(
             lambda: objectives.create_model(
                 self.config,
                 self.records,
@@ -162,28 +180,14 @@ class Pretraining:
                 pad_vocabulary=options.pad_vocabulary,
             ),
             options,
-            num_train_steps=num_train_steps if trains else 0,
+            num_train_steps=num_train_steps if self._trains else 0,
             num_warmup_steps=options.num_warmup_steps,
             num_decay_steps=options.schedule_steps,
             continues_source=options.continue_schedule,
             time_limit=time_limit,
-            source=start.source,
+            source=source,
             progress=progress,
         )
-        if self.trainer.resumed:
-            self._check_same_vocabulary()
-        elif trains and options.continue_schedule and start.source is not None:
-            continuation.warn_about_jump(options, start.source, self.trainer.step)
-        if options.do_eval or (options.do_train and options.eval_every_steps):
-            result_files.warn_if_trained_on(
-                options.output_dir,
-                self._evaluation_data,
-                self._training_data if trains else None,
-            )
-        if options.do_eval:
-            distribution.check_batch_size(
-                "eval_batch_size", options.eval_batch_size, self.trainer.strategy
-            )
 
     def train(self) -> dict[str, Any]:
         """Trains to num_train_steps; returns {"loss", "global_step"}."""
