@@ -203,8 +203,8 @@ class BiEncoderPredictor(TextEmbedder):
             ValueError: the file contains no passages.
         """
         corpus = corpus_module.read_corpus(corpus_file)
-        self.retriever.index(corpus, self.run_dir, progress=progress)
-        self.__dict__.pop("_passages", None)  # Read again at the next prediction.
+        self._index = self.retriever.index(corpus, self.run_dir, progress=progress)
+        self._corpus = corpus
 
     def predict(
         self,
