@@ -99,9 +99,9 @@ def export_checkpoint(
     """
     with _locked(options.export_dir):
         # Needs the folder of retrieval, which runs of other tasks do without.
-        from bert_tf.serving import encoders
+        from bert_tf.serving import exported_checkpoint
 
-        model = encoders.load(options, progress=progress)
+        model = exported_checkpoint.load(options, progress=progress)
         progress("export", 1, 3)
         kept = _described(model, options.top_k)
         return _write(model, kept, options.export_dir, progress)
