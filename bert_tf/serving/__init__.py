@@ -1,12 +1,12 @@
 """Uses trained models: in Python, as a SavedModel, and from a server.
 
-`predictors` loads the model of a run or a checkpoint, `export` writes a SavedModel, and `query`
-queries a SavedModel on disk or on a server through a `client`.
+`predictors` loads the model of a run or a checkpoint, `export` writes a SavedModel, and
+`query` queries a SavedModel on disk or on a server through a `client`.
 
 A SavedModel takes text and returns answers, so all processing around the model is
 reimplemented with TensorFlow ops. Each task has a module with its functions:
 `class_signatures`, `span_signatures`, `tag_signatures`, `choice_signatures`,
-`vector_signatures` and `mask_signatures`. They use `signatures` (the base class), `word_splitting`,
-`span_windows`, `span_alignment`, `tag_windows` and `graph_true_casing`, and
-`data.graph_packing` (ids to rows).
+`vector_signatures` and `mask_signatures`. They use `signatures` (the base class),
+`word_splitting`, `span_windows`, `span_alignment`, `tag_windows` and
+`graph_true_casing`, and `data.graph_packing` (ids to rows).
 """
