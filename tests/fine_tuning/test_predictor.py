@@ -5,8 +5,7 @@ import numpy as np
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 
 
-def test_rows_come_back_in_order_and_no_part_has_needless_padding(monkeypatch):
-    monkeypatch.setattr(fine_tuning_predictor, "ROWS_PER_CALL", 2)
+def test_rows_come_back_in_order_and_no_part_has_needless_padding():
     mask = np.array(
         [
             [1, 1, 0, 0],
@@ -24,6 +23,6 @@ def test_rows_come_back_in_order_and_no_part_has_needless_padding(monkeypatch):
         shapes.append(part["input_ids"].shape)
         return part["input_ids"][:, 0]
 
-    found = fine_tuning_predictor.apply_in_parts(first_ids, features)
+    found = fine_tuning_predictor.apply_in_parts(first_ids, features, rows_per_call=2)
     assert found.tolist() == [0, 4, 8, 12, 16]
     assert shapes == [(2, 2), (2, 3), (1, 1)]

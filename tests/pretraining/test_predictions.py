@@ -211,7 +211,7 @@ class ByTable(predictions.MaskFiller):
             "Model", (), {"config": config_module.BertConfig(vocab_size=9)}
         )
 
-    def _fillings(self, rows, top_k):
+    def fillings(self, rows, top_k):
         [(ids, positions)] = rows
         key = " ".join(self.tokenizer.convert_ids_to_tokens(ids)[1:-1])
         assert len(self.table[key]) == len(positions)
@@ -250,7 +250,7 @@ def test_iterative_fillings_are_those_of_the_model_at_their_turn(fill_options):
     partly = ["the", "[MASK]", "of", "[MASK]"]
     partly[1 + 2 * first] = token
     ids = filler.tokenizer.convert_tokens_to_ids(["[CLS]", *partly, "[SEP]"])
-    [[expected]] = filler._fillings([(ids, [2 + 2 * second])], 3)
+    [[expected]] = filler.fillings([(ids, [2 + 2 * second])], 3)
     assert filled.fillings[second] == expected
 
 
@@ -267,7 +267,7 @@ def test_the_likelihood_is_the_sum_over_pieces_masked_in_turn(fill_options):
             row = [*pieces]
             row[index] = "[MASK]"
             ids = filler.tokenizer.convert_tokens_to_ids(["[CLS]", *row, "[SEP]"])
-            [[fillings]] = filler._fillings([(ids, [index + 1])], size)
+            [[fillings]] = filler.fillings([(ids, [index + 1])], size)
             by_token = {one.token: one.probability for one in fillings}
             expected.append(np.log(by_token[piece]))
         np.testing.assert_allclose(scored.log_probabilities, expected, atol=1e-4)

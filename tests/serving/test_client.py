@@ -143,7 +143,7 @@ def test_a_server_fills_masks(exports):
     texts = ["the [MASK] of [MASK]", "none", "[MASK]"]
     expected = client.open_saved_model(export_dir).ask(text=texts)
     with serving(RestDouble(export_dir).reply) as address:
-        answers = client.open_server(f"{address}/v1/models/words").ask(text=texts)
+        answers = client.open_server(f"{address}/v1/models/topics").ask(text=texts)
     assert [len(answer["masks"]) for answer in answers] == [2, 0, 1]
     for answer, one in zip(answers, expected, strict=True):
         assert answer["status"] == one["status"]

@@ -116,8 +116,8 @@ class Windows:
         of_context = first[:, np.newaxis] + places - offset
         input_ids = np.where(
             places < offset,
-            self.question_ids[_clipped(of_question, self.question_ids)],
-            self.context_ids[_clipped(of_context, self.context_ids)],
+            _taken(self.question_ids, of_question),
+            _taken(self.context_ids, of_context),
         )
         input_ids[(places == offset - 1) | (places == end)] = self.vocabulary.sep_id
         input_ids[:, 0] = self.vocabulary.cls_id
@@ -199,6 +199,8 @@ def _context_score(windows, window, places):
     return shorter_side + packing.CONTEXT_LENGTH_WEIGHT * count
 
 
-def _clipped(places, values):
-    """Clips indices to the array; the values at clipped ones are never used."""
-    return np.clip(places, 0, max(0, len(values) - 1))
+def _taken(values, places):
+    """Returns the values at indices; those at indices outside are never used."""
+    if not len(values):  # No question, or no context, has a word piece.
+        return np.zeros_like(places)
+    return values[np.clip(places, 0, len(values) - 1)]
