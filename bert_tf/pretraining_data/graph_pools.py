@@ -8,6 +8,7 @@ pool's rows can be created without the others.
 """
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -129,9 +130,23 @@ class TextPools:
         self.num_pools = -(-len(shards) // SHARDS_PER_POOL)
         self._num_shards = len(shards)
         self._seed = settings.random_seed
-        self._sampler = TextSampler(settings)
-        self._spans = graph_text.SpanTable(shards)
-        self._count = tf.function(
+        self._settings = settings
+        self._shards = shards
+
+    # Ops are created at first use: a strategy has to be created before any op.
+
+    @functools.cached_property
+    def _sampler(self):
+        with tf.init_scope():
+            return TextSampler(self._settings)
+
+    @functools.cached_property
+    def _spans(self):
+        return graph_text.SpanTable(self._shards)
+
+    @functools.cached_property
+    def _count(self):
+        return tf.function(
             self._num_rows,
             input_signature=[tf.TensorSpec([], tf.int64)],
             autograph=False,
