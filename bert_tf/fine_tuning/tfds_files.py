@@ -86,6 +86,7 @@ def _written(builder: Any, split: str, convert: Convert, extension: str) -> str:
 
 
 def _write(path: str, builder: Any, split: str, convert: Convert) -> None:
+    logger.info("Writing the split %s once as %s.", split, path)
     records = named_datasets.records(builder, split)
     with files.complete_or_absent(path) as file:
         for text in convert(builder.info.features, records):

@@ -90,6 +90,14 @@ def front_matter(text):
     return yaml.safe_load(text.split("---\n")[1])
 
 
+def test_a_card_names_the_version_of_a_model_on_the_hub(run_dir, data):
+    (run_dir / "run.json").write_text('{"hub_name": "hf://someone/bert@1111"}')
+    write(run_dir, evaluated(training=TRAINING, data=data))
+    text = (run_dir / "README.md").read_text()
+    assert front_matter(text)["base_model"] == "someone/bert"
+    assert "| base checkpoint | someone/bert@1111 |" in text
+
+
 def test_a_card_says_all_that_the_run_knows(run_dir, data):
     path = write(run_dir, evaluated(training=TRAINING, data=data))
     assert path == str(run_dir / "README.md")

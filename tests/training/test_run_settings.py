@@ -47,13 +47,14 @@ def folder(options, data):
     return folder
 
 
-def write(folder, options, training_data, step=0):
+def write(folder, options, training_data, step=0, hub_name=None):
     folder.write_settings(
         task={"task": "classification"},
         config=CONFIG,
         vocabulary=None,
         options=options,
         training_data=training_data,
+        hub_name=hub_name,
         step=step,
     )
 
@@ -262,6 +263,13 @@ def test_evaluations_of_one_training_use_one_data_set(folder):
         folder.check_own_evaluation(other)
 
 
+def test_the_model_that_a_run_started_from_stays_recorded(folder, options, data):
+    for step, hub_name in [(0, "hf://a/b@1111"), (60, "hf://a/b@2222")]:
+        write(folder, options, data(), step=step, hub_name=hub_name)
+        recorded = result_files.read_run(folder.path)["hub_name"]
+        assert recorded == "hf://a/b@1111"
+
+
 @pytest.mark.parametrize(
     "path, name",
     [
@@ -272,6 +280,7 @@ def test_evaluations_of_one_training_use_one_data_set(folder):
         ("/runs/a/", "a"),
         ("google-bert/bert-base-uncased", "google-bert/bert-base-uncased"),
         ("bert-base-uncased", "bert-base-uncased"),
+        ("hf://someone/bert@v1", "hf://someone/bert@v1"),
     ],
 )
 def test_a_short_name_has_no_folders_that_do_not_matter(path, name):
