@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-_SPLIT_NAME = re.compile(r"\w+")
+_SPLIT_NAME = re.compile(r"[\w-]+")
 # Seconds before each attempt to reach a server; then the download fails.
 _WAITS_S = (0.0, 0.5, 1.5)
 _CONNECT_TIMEOUT_S = 5.0

@@ -2,6 +2,7 @@
 
 import socket
 import time
+import types
 
 import pytest
 
@@ -36,3 +37,25 @@ def test_without_a_network_a_download_fails_within_seconds(offline, tmp_path):
 def test_a_server_that_can_be_reached_is_tried_again():
     with socket.create_server(("127.0.0.1", 0)) as server:
         named_datasets._check_reachable(*server.getsockname())
+
+
+@pytest.mark.parametrize(
+    "split, is_known",
+    [
+        ("train", True),
+        ("train[:10%]", True),
+        ("translate-train", True),  # Of xquad.
+        ("translate", False),
+        ("", False),
+    ],
+)
+def test_a_split_is_a_name_or_a_part_of_it(split, is_known):
+    info = types.SimpleNamespace(
+        splits=("train", "translate-train"), full_name="xquad/de/3.0.0"
+    )
+    builder = types.SimpleNamespace(info=info)
+    if is_known:
+        named_datasets.check_split(builder, split)
+        return
+    with pytest.raises(ValueError, match="--tfds_name=xquad/de has no split"):
+        named_datasets.check_split(builder, split)
