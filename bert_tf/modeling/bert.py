@@ -9,10 +9,10 @@ import keras
 from keras import ops
 
 from bert_tf.modeling import attention
+from bert_tf.modeling import base
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import embeddings
 from bert_tf.modeling import encoder
-from bert_tf.modeling import input_names
 from bert_tf.modeling import numerics
 
 
@@ -42,6 +42,11 @@ class Pooler(keras.layers.Layer):
         """Creates the weights."""
         self.dense.build((None, self.config.hidden_size))
 
+    @property
+    def output_shape(self) -> tuple[int | None, ...]:
+        """The shape of a text's vector, for `summary`."""
+        return (None, self.config.hidden_size)
+
     def call(
         self,
         sequence_output: numerics.Tensor,
@@ -62,7 +67,7 @@ class Pooler(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable("bert_tf")
-class BertModel(keras.Model):
+class BertModel(base.BaseModel):
     """The encoder of "BERT: Pre-training of Deep Bidirectional Transformers".
 
     Args:
@@ -86,8 +91,7 @@ class BertModel(keras.Model):
         dtype: Any = None,
         **kwargs: Any,
     ):
-        super().__init__(name=name, dtype=dtype, **kwargs)
-        self.config = config
+        super().__init__(config, name=name, dtype=dtype, **kwargs)
         policy = self.dtype_policy
         self.embeddings = embeddings.Embeddings(config, dtype=policy)
         self.encoder = encoder.Encoder(config, dtype=policy)
@@ -95,9 +99,11 @@ class BertModel(keras.Model):
 
     def build(self, input_shape: Any = None) -> None:
         """Creates all weights; needs no data."""
-        self.embeddings.build()
-        self.encoder.build()
-        self.pooler.build()
+        # The shapes of the inputs, without which `summary` shows no shapes.
+        vectors = (None, None, self.config.hidden_size)  # [B, S, H]
+        self.embeddings.build((None, None))
+        self.encoder.build(vectors)
+        self.pooler.build(vectors)
 
     def call(
         self,
@@ -117,8 +123,8 @@ class BertModel(keras.Model):
                 position within the sequence) and `cls_positions` int32 [B, K] (where
                 each sequence starts; 0 if unused).
             training: whether dropout is active.
-            dropout_keys: uint32 [B], from `numerics.dropout_keys`; required in training
-                if the configuration has dropout.
+            dropout_keys: uint32 [B], from `numerics.dropout_keys`; default: drawn from
+                `seed_generator`.
             return_attention_weights: whether to return `attention_weights` too.
 
         Returns:
@@ -130,15 +136,11 @@ class BertModel(keras.Model):
             sum to 1.
 
         Raises:
-            ValueError: training without `dropout_keys`, a sequence longer than the
-                position table, or an unknown feature.
+            ValueError: a sequence longer than the position table, or an unknown
+                feature.
         """
-        features = input_names.checked(features, input_names.ENCODER, "BertModel")
-        rates = (
-            self.config.hidden_dropout_prob,
-            self.config.attention_probs_dropout_prob,
-        )
-        keys = numerics.dropout_keys_in_use(dropout_keys, training, rates)
+        features = self.checked_features(features)
+        keys = self.dropout_keys_in_use(features, training, dropout_keys)
         input_ids = features["input_ids"]
         length = ops.shape(input_ids)[1]
         if isinstance(length, int):
@@ -178,6 +180,34 @@ class BertModel(keras.Model):
             **attention_weights,
         }
 
+    def export(
+        self,
+        filepath: Any,
+        format: str = "tf_saved_model",  # noqa: A002, Keras's name
+        verbose: Any = None,
+        input_signature: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        """Writes the model for inference; see `BaseModel.export`.
+
+        Formats have no lists of outputs, so the layers are `all_encoder_layers_0`, ...
+        """
+        signature = input_signature or self.input_signature()
+        inputs = {
+            name: keras.Input(batch_shape=tuple(spec.shape), dtype="int32", name=name)
+            for name, spec in signature[0].items()
+        }
+        outputs = self(inputs)
+        for number, layer in enumerate(outputs.pop("all_encoder_layers")):
+            outputs[f"all_encoder_layers_{number}"] = layer
+        keras.Model(inputs, outputs).export(
+            filepath,
+            format=format,
+            verbose=verbose,
+            input_signature=signature,
+            **kwargs,
+        )
+
     def _pooled(self, vectors, features, input_mask):
         first = features.get("cls_positions")
         if not self.config.is_causal:
@@ -190,21 +220,6 @@ class BertModel(keras.Model):
         first = ops.zeros_like(input_mask[:, :1])
         last = last_positions(input_mask, first, ops.zeros_like(input_mask))
         return self.pooler(vectors, last)[:, 0]
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments, as plain values."""
-        return {
-            "config": self.config.to_dict(),
-            "name": self.name,
-            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
-        }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "BertModel":
-        """Returns the model described by `get_config`."""
-        config = dict(config)
-        config["config"] = config_module.BertConfig.from_dict(config["config"])
-        return cls(**config)
 
 
 def last_positions(

@@ -42,6 +42,9 @@ class BertClassifier(heads.TaskModel):
     """
 
     loss_names: tuple[str, ...] = ("classification_loss",)
+    label_features: tuple[str, ...] = ("label_ids",)
+    logits_outputs = ("logits",)
+    answer_output = "probabilities"
     task_dropout_rate = numerics.TASK_DROPOUT_RATE
 
     def __init__(
@@ -65,7 +68,7 @@ class BertClassifier(heads.TaskModel):
 
     def build(self, input_shape: Any = None) -> None:
         """Creates all weights; needs no data."""
-        self.bert.build()
+        self.bert.build((None, None))
         width = self.config.hidden_size
         if self.bilstm_on_top:
             self.bilstm.build(width)
@@ -163,6 +166,8 @@ class BertMultiLabelClassifier(BertClassifier):
     `label_weights` float32 [B, C], the weight of each decision.
     """
 
+    label_features = ("label_indicators",)
+
     def __init__(
         self,
         config: config_module.BertConfig,
@@ -217,6 +222,8 @@ class BertRegressor(BertClassifier):
     """
 
     loss_names: tuple[str, ...] = ("regression_loss",)
+    label_features = ("label_values",)
+    answer_output = "values"
 
     def __init__(
         self,

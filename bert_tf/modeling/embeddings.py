@@ -110,6 +110,11 @@ class Embeddings(keras.layers.Layer):
             initializer=initialize_padded if num_padding else initialize,
         )
 
+    @property
+    def output_shape(self) -> tuple[int | None, ...]:
+        """The shape of the result, [B * S, H], for `summary`."""
+        return (None, self.config.hidden_size)
+
     def call(
         self,
         input_ids: numerics.Tensor,

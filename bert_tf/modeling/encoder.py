@@ -113,6 +113,7 @@ class Encoder(keras.layers.Layer):
         dtype: Any = None,
     ):
         super().__init__(name=name, dtype=dtype)
+        self.config = config
         self.recomputes_layers = False
         self.encoder_layers: list[Any] = [
             EncoderLayer(config, index, dtype=self.dtype_policy)
@@ -123,6 +124,11 @@ class Encoder(keras.layers.Layer):
         """Creates the weights."""
         for layer in self.encoder_layers:
             layer.build()
+
+    @property
+    def output_shape(self) -> tuple[int | None, ...]:
+        """The shape of each layer's output, [B * S, H], for `summary`."""
+        return (None, self.config.hidden_size)
 
     def call(
         self,

@@ -12,13 +12,12 @@ import keras
 from keras import ops
 
 from bert_tf.modeling import attention
+from bert_tf.modeling import base
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import embeddings
-from bert_tf.modeling import input_names
+from bert_tf.modeling import fitting
 from bert_tf.modeling import numerics
 
-# Seed of the dropout masks in `model.fit`; the training tools pass their own keys.
-_FIT_DROPOUT_SEED = 12345
 # Dropout site of a task's own dropout, beyond the sites of any number of layers.
 TASK_DROPOUT_SITE = 1 << 20
 
@@ -174,7 +173,7 @@ def gather_positions(
     return ops.take(ops.reshape(sequence_output, (-1, hidden_size)), rows, axis=0)
 
 
-class TaskModel(keras.Model):
+class TaskModel(fitting.TrainedByKeras):
     """The base of every task's model, which defines the model's losses and metrics.
 
     Each loss term is a sum over examples divided by a weight that depends only on the
@@ -184,9 +183,9 @@ class TaskModel(keras.Model):
     `call(features, training=False, dropout_keys=None)` of every model takes the
     features that its class documents; `input_mask` (default: all 1) and `segment_ids`
     (default: all 0) are optional, and the names in `input_names.ALIASES` are also
-    accepted. `dropout_keys`, uint32 [B], come from `numerics.dropout_keys`; `fit` makes
-    its own. A ValueError is raised if a feature is unknown, if training needs keys and
-    there are none, or if S exceeds the position table.
+    accepted. `dropout_keys`, uint32 [B], come from `numerics.dropout_keys`; by default
+    they are drawn from `seed_generator`. A ValueError is raised if a feature is unknown
+    or if S exceeds the position table.
 
     The features may contain `is_real_example`, float32 [B]: 0 excludes an example from
     all sums and weights (the padding of a last batch).
@@ -202,35 +201,14 @@ class TaskModel(keras.Model):
     # Outputs [B, ...] that a loss compares across all examples of the global batch.
     # With several replicas, `loss_sums` finds those of all replicas as `all_NAME`.
     gathered_outputs: tuple[str, ...] = ()
-    # Features of a sequence that `call` reads. All models also accept labels.
-    sequence_features: tuple[str, ...] = input_names.ENCODER
-    # Dropout that the task adds to that of the configuration.
-    task_dropout_rate = 0.0
     # The logit of a position that does not exist, such as one that a length bucket
     # cut off: it cannot win and its probability is 0.
     padding_logit = numerics.ATTENTION_MASK_BIAS
-
-    def __init__(
-        self,
-        config: config_module.BertConfig,
-        *,
-        name: str,
-        dtype: Any = None,
-        **kwargs: Any,
-    ):
-        super().__init__(name=name, dtype=dtype, **kwargs)
-        self.config = config
 
     @property
     def loss_names(self) -> tuple[str, ...]:
         """Names of the loss terms, in the order in which they are reported."""
         return ()
-
-    def checked_features(self, features: numerics.Features) -> numerics.Outputs:
-        """Returns the features of a call under our names; see `input_names.checked`."""
-        return input_names.checked(
-            features, self.sequence_features, type(self).__name__
-        )
 
     def loss_weights(self, features: numerics.Features) -> numerics.Outputs:
         """Returns each loss term's weight, a float32 scalar: the number of examples.
@@ -266,93 +244,26 @@ class TaskModel(keras.Model):
     def total_loss(
         self, features: numerics.Features, outputs: numerics.Outputs
     ) -> numerics.Tensor:
-        """Returns the loss of a whole batch, a float32 scalar."""
+        """Returns the loss of a whole batch, a float32 scalar.
+
+        In a replica of a `tf.distribute` strategy, it is the replica's part of the loss
+        of the global batch.
+
+        Raises:
+            ValueError: the loss compares all examples, and there are several replicas.
+        """
+        if self.gathered_outputs and base.num_replicas() > 1:
+            raise ValueError(
+                f"{type(self).__name__} compares the examples of all replicas, which "
+                "Keras's fit cannot do; use one device or the command run_retrieval."
+            )
         features = self.checked_features(features)
-        weights = self.loss_weights(features)
+        weights = base.sum_over_replicas(self.loss_weights(features))
         sums = self.loss_sums(features, outputs)
         return sum(
             sums[term] / (weights[term] + self.loss_epsilons.get(term, 0.0))
             for term in sums
         )
-
-    def compute_loss(
-        self,
-        x: Any = None,
-        y: Any = None,
-        y_pred: Any = None,
-        *args: Any,
-        **kwargs: Any,
-    ) -> numerics.Tensor:
-        """Returns the loss for `fit` and `evaluate`; the labels are in the features.
-
-        Raises:
-            ValueError: labels came as `y`, or the model was compiled with a loss.
-        """
-        if y is not None:
-            raise ValueError(
-                f"The labels of {type(self).__name__} belong in the features, but y "
-                'was given. Call fit({"input_ids": ..., "label_ids": ...}) without y, '
-                "using the names in the class's docstring."
-            )
-        if getattr(self, "loss", None) is not None:
-            raise ValueError(
-                f"{type(self).__name__} has its own loss, but it was compiled with "
-                f"loss={self.loss!r}; call compile(optimizer=...) without loss."
-            )
-        return self.total_loss(x, y_pred)
-
-    def dropout_keys(
-        self,
-        seed: numerics.Tensor,
-        step: numerics.Tensor,
-        example_index: numerics.Tensor,
-    ) -> numerics.Tensor:
-        """Returns the keys of a step, uint32 [B]; see `numerics.dropout_keys`."""
-        return numerics.dropout_keys(seed, step, example_index)
-
-    def dropout_keys_in_use(
-        self,
-        features: numerics.Features,
-        training: bool,
-        dropout_keys: numerics.Tensor | None,
-    ) -> numerics.Tensor | None:
-        """Returns the keys for a call: the given ones, those of `fit`, or None.
-
-        Raises:
-            ValueError: the model has dropout and no keys: none were given, and it is
-                not in `fit` on the TensorFlow backend.
-        """
-        rates = (
-            self.config.hidden_dropout_prob,
-            self.config.attention_probs_dropout_prob,
-            self.task_dropout_rate,
-        )
-        if training and dropout_keys is None:
-            dropout_keys = self._dropout_keys_of_fit(features)
-        return numerics.dropout_keys_in_use(dropout_keys, training, rates)
-
-    def _dropout_keys_of_fit(self, features):
-        optimizer = getattr(self, "optimizer", None)
-        # On other backends, a model's call does not see its optimizer's variables.
-        if optimizer is None or keras.backend.backend() != "tensorflow":
-            return None
-        rows = ops.arange(ops.shape(features["input_ids"])[0], dtype="int32")
-        return numerics.dropout_keys(_FIT_DROPOUT_SEED, optimizer.iterations, rows)
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments, as plain values."""
-        return {
-            "config": self.config.to_dict(),
-            "name": self.name,
-            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
-        }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "TaskModel":
-        """Returns the model described by `get_config`."""
-        config = dict(config)
-        config["config"] = config_module.BertConfig.from_dict(config["config"])
-        return cls(**config)
 
 
 def example_weights(features: numerics.Features) -> numerics.Tensor:

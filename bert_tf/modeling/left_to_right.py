@@ -67,7 +67,7 @@ class BertLeftToRight(heads.TaskModel):
 
     def build(self, input_shape: Any = None) -> None:
         """Creates all weights; needs no data."""
-        self.bert.build()
+        self.bert.build((None, None))
         self.cls.build()
 
     def call(

@@ -33,7 +33,11 @@ class BertMultipleChoice(heads.TaskModel):
     """
 
     loss_names: tuple[str, ...] = ("choice_loss",)
+    label_features = ("label_ids",)
+    logits_outputs = ("logits",)
+    answer_output = "probabilities"
     sequence_features = input_names.SEQUENCE
+    num_exported_axes = 3
     task_dropout_rate = numerics.TASK_DROPOUT_RATE
 
     def __init__(
@@ -49,7 +53,7 @@ class BertMultipleChoice(heads.TaskModel):
 
     def build(self, input_shape: Any = None) -> None:
         """Creates all weights; needs no data."""
-        self.bert.build()
+        self.bert.build((None, None))
         # The layout of the release's class heads, with one class.
         self.output_weights, self.output_bias = heads.class_weights(
             self, 1, self.config.hidden_size

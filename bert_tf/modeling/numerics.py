@@ -7,7 +7,6 @@ small terms would vanish, and a loss would have only two or three significant di
 
 from collections.abc import Callable
 from collections.abc import Mapping
-from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -151,7 +150,8 @@ def attention_bias(input_mask: Tensor) -> Tensor:
     """
     mask = ops.cast(input_mask, "float32")
     bias = (1.0 - mask) * ATTENTION_MASK_BIAS
-    return bias[:, None, None, :] if len(bias.shape) == 2 else bias[:, None]
+    # LiteRT has no slices that add axes to a tensor of unknown size, hence expand_dims.
+    return ops.expand_dims(bias, (1, 2) if len(bias.shape) == 2 else 1)
 
 
 def softmax(scores: Tensor) -> Tensor:
@@ -262,29 +262,6 @@ def dropout_keys_of_parts(keys: Tensor, num_parts: int) -> Tensor:
     """
     parts = _mix(ops.cast(ops.arange(num_parts), "uint32") + np.uint32(0xC2B2AE35))
     return ops.reshape(_mix(keys[:, None] ^ parts[None, :]), (-1,))
-
-
-def dropout_keys_in_use(
-    keys: Tensor | None, training: bool, rates: Sequence[float]
-) -> Tensor | None:
-    """Returns the keys, or None if nothing is dropped.
-
-    Args:
-        keys: uint32 [B], from `dropout_keys`, or None.
-        training: whether dropout is active.
-        rates: all dropout rates of a model.
-
-    Raises:
-        ValueError: dropout is active and there are no keys.
-    """
-    if not training or not any(rates):
-        return None
-    if keys is None:
-        raise ValueError(
-            "A model with dropout was called with training=True and without "
-            "dropout_keys; pass numerics.dropout_keys(seed, step, example_index)."
-        )
-    return keys
 
 
 def dropout(x: Tensor, rate: float, keys: Tensor | None, site: int) -> Tensor:

@@ -12,6 +12,7 @@ from keras import ops
 from bert_tf.modeling import bert
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import heads
+from bert_tf.modeling import input_names
 from bert_tf.modeling import numerics
 
 
@@ -27,6 +28,7 @@ class PretrainingHeads(keras.layers.Layer):
         dtype: Any = None,
     ):
         super().__init__(name=name, dtype=dtype)
+        self.config = config
         policy = self.dtype_policy
         self.predictions = heads.MaskedLanguageModelHead(config, dtype=policy)
         self.seq_relationship: Any = (
@@ -38,6 +40,11 @@ class PretrainingHeads(keras.layers.Layer):
         self.predictions.build()
         if self.seq_relationship is not None:
             self.seq_relationship.build()
+
+    @property
+    def output_shape(self) -> tuple[int | None, ...]:
+        """The shape of the masked words' logits, [B, M, V], for `summary`."""
+        return (None, None, self.config.vocab_size)
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -61,6 +68,8 @@ class BertPretrainer(heads.TaskModel):
     Source: run_pretraining.py, 2018; section 3.1 of the paper.
     """
 
+    label_features = ("masked_lm_ids", "masked_lm_weights", "next_sentence_labels")
+    exported_features = (*input_names.SEQUENCE, "masked_lm_positions")
     loss_epsilons = types.MappingProxyType(
         {"masked_lm_loss": numerics.MASKED_LM_EPSILON}
     )
@@ -84,8 +93,8 @@ class BertPretrainer(heads.TaskModel):
 
     def build(self, input_shape: Any = None) -> None:
         """Creates all weights; needs no data."""
-        self.bert.build()
-        self.cls.build()
+        self.bert.build((None, None))
+        self.cls.build((None, None, self.config.hidden_size))
 
     @property
     def loss_names(self) -> tuple[str, ...]:

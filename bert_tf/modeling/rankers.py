@@ -84,7 +84,7 @@ class BertBiEncoder(heads.TaskModel):
 
     def build(self, input_shape: Any = None) -> None:
         """Creates all weights; needs no data."""
-        self.bert.build()
+        self.bert.build((None, None))
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments, as plain values."""
@@ -219,6 +219,7 @@ class BertCrossEncoder(heads.TaskModel):
     """
 
     loss_names: tuple[str, ...] = ("ranking_loss",)
+    logits_outputs = ("logits",)
     sequence_features = input_names.SEQUENCE
     task_dropout_rate = numerics.TASK_DROPOUT_RATE
 
@@ -235,7 +236,7 @@ class BertCrossEncoder(heads.TaskModel):
 
     def build(self, input_shape: Any = None) -> None:
         """Creates all weights; needs no data."""
-        self.bert.build()
+        self.bert.build((None, None))
         # The layout of the release's class heads, with one class.
         self.output_weights, self.output_bias = heads.class_weights(
             self, 1, self.config.hidden_size

@@ -50,6 +50,11 @@ class BiLSTM(keras.layers.Layer):
             width = 2 * self.units
         self.built = True
 
+    @property
+    def output_shape(self) -> tuple[int | None, ...]:
+        """The shape of the result, [B, S, 2 U], for `summary`."""
+        return (None, None, 2 * self.units)
+
     def call(
         self, inputs: numerics.Tensor, input_mask: numerics.Tensor
     ) -> numerics.Tensor:

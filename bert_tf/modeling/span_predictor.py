@@ -58,6 +58,11 @@ class SpanHeads(keras.layers.Layer):
         """Creates the head's weights for vectors of this width."""
         self.squad.build(width)
 
+    @property
+    def output_shape(self) -> tuple[int | None, ...]:
+        """The shape of the logits, [B, S, 2], for `summary`."""
+        return (None, None, 2)
+
 
 @keras.saving.register_keras_serializable("bert_tf")
 class BertSpanPredictor(heads.TaskModel):
@@ -83,6 +88,8 @@ class BertSpanPredictor(heads.TaskModel):
     """
 
     loss_names: tuple[str, ...] = ("span_loss",)
+    label_features = ("start_positions", "end_positions")
+    logits_outputs = ("start_logits", "end_logits")
 
     def __init__(
         self,
@@ -103,7 +110,7 @@ class BertSpanPredictor(heads.TaskModel):
 
     def build(self, input_shape: Any = None) -> None:
         """Creates all weights; needs no data."""
-        self.bert.build()
+        self.bert.build((None, None))
         width = self.config.hidden_size
         if self.bilstm_on_top:
             self.bilstm.build(width)

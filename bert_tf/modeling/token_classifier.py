@@ -29,6 +29,7 @@ FEATURE_BASED: dict[str, tuple[str, tuple[int, ...] | None]] = {
     "weighted_sum_all": ("weighted_sum", None),
 }
 NUM_LSTM_LAYERS = 2
+NO_TAG = -1  # The label of a piece without a tag.
 _LSTM_DROPOUT_SITE = heads.TASK_DROPOUT_SITE + 1
 
 
@@ -57,6 +58,10 @@ class BertTokenClassifier(heads.TaskModel):
     """
 
     loss_names: tuple[str, ...] = ("tag_loss",)
+    label_features = ("tag_ids",)
+    logits_outputs = ("logits",)
+    answer_output = "probabilities"
+    ignored_label = NO_TAG
     task_dropout_rate = numerics.TASK_DROPOUT_RATE
 
     def __init__(
@@ -82,7 +87,7 @@ class BertTokenClassifier(heads.TaskModel):
 
     def build(self, input_shape: Any = None) -> None:
         """Creates all weights; needs no data."""
-        self.bert.build()
+        self.bert.build((None, None))
         width = self.config.hidden_size
         if self.feature_based is not None:
             self.layer_mix.build()

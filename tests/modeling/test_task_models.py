@@ -269,7 +269,7 @@ def test_the_step_compiles_in_mixed_precision(keys):
 def test_fit_takes_steps_and_evaluates_on_one_device(create_model, features):
     keras.utils.set_random_seed(1)
     model = create_model()
-    model.compile(optimizer=keras.optimizers.SGD(0.1))
+    model.compile(optimizer=keras.optimizers.SGD(0.1), run_eagerly=True)
     batches = tf.data.Dataset.from_tensors(features)
     before = float(model.total_loss(features, model(features)))
     model.fit(batches.repeat(8), shuffle=False, verbose=0)
@@ -278,23 +278,6 @@ def test_fit_takes_steps_and_evaluates_on_one_device(create_model, features):
     np.testing.assert_allclose(
         model.evaluate(batches, verbose=0), expected, rtol=1e-5, atol=1e-6
     )
-
-
-@pytest.mark.parametrize(
-    "compiled, arguments, message",
-    [
-        ({}, {"y": FEATURES["label_ids"]}, "belong in the features, but y was given"),
-        ({"loss": "mse"}, {}, "compiled with loss='mse'; call compile.*without loss"),
-    ],
-    ids=["labels as y", "another loss"],
-)
-def test_what_fit_would_ignore_is_refused(
-    create_model, features, compiled, arguments, message
-):
-    model = create_model()
-    model.compile(optimizer="sgd", run_eagerly=True, **compiled)
-    with pytest.raises(ValueError, match=message):
-        model.fit(features, shuffle=False, verbose=0, **arguments)
 
 
 def test_fit_draws_other_masks_at_every_step():
@@ -313,11 +296,6 @@ def test_fit_draws_other_masks_at_every_step():
     drawn = [key for step in seen for key in step]
     assert len(drawn) == 9
     assert len(set(drawn)) == 9
-
-
-def test_training_a_task_without_keys_or_optimizer_is_refused(create_model, features):
-    with pytest.raises(ValueError, match="without dropout_keys"):
-        create_model()(features, training=True)
 
 
 # Our name -> the name in another library.
@@ -439,15 +417,17 @@ def test_the_base_declares_what_a_task_must_define():
             method({}, {})
 
 
-def test_without_any_dropout_no_keys_are_needed():
+def test_the_class_head_drops_units_whatever_the_configuration_says():
     still = dataclasses.replace(
         SMALL, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
     )
     model = pretrainer.BertPretrainer(still)
-    assert model(FEATURES, training=True)["masked_lm_logits"].shape == (3, 2, 30)
-    with pytest.raises(ValueError, match="without dropout_keys"):
-        # The class head's own dropout is 0.1 whatever the configuration says.
-        classifier.BertClassifier(still, num_labels=2)(FEATURES, training=True)
+    np.testing.assert_array_equal(
+        model(FEATURES, training=True)["masked_lm_logits"],
+        model(FEATURES)["masked_lm_logits"],
+    )
+    model = classifier.BertClassifier(still, num_labels=2)
+    assert np.any(model(FEATURES, training=True)["logits"] != model(FEATURES)["logits"])
 
 
 def test_a_span_is_scored_by_the_mean_of_both_ends_padding_left_out():
