@@ -28,6 +28,7 @@ MODULE_OF = {
     "BertTokenClassifier": "bert_tf.modeling.token_classifier",
     "DistilledClassifier": "bert_tf.modeling.distilled_classifier",
     "Lamb": "bert_tf.optimization.lamb",
+    "TextPreprocessor": "bert_tf.preprocessing.text_preprocessor",
     "WarmupLinearDecay": "bert_tf.optimization.schedules",
     "WarmupLinearDecayOfTime": "bert_tf.optimization.schedules",
 }
@@ -62,7 +63,7 @@ class _KerasFinder(importlib.abc.MetaPathFinder):
                 execute(module)
                 _register(module)
 
-            spec.loader.exec_module = execute_and_register
+            spec.loader.exec_module = execute_and_register  # type: ignore[method-assign]
         return spec
 
 

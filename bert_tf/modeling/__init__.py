@@ -1,13 +1,11 @@
 """The encoder and every model built on it, written in `keras.ops`.
 
-Read in this order: config, numerics, embeddings, attention, encoder, bert, heads. Then
-one file per model: pretrainer, left_to_right, classifier, distilled_classifier,
-span_predictor, token_classifier, multiple_choice, rankers.
+Read in this order: config, numerics, embeddings, attention, encoder, base, bert,
+fitting, heads. Then one file per model: pretrainer, left_to_right, classifier,
+distilled_classifier, span_predictor, token_classifier, multiple_choice, rankers.
 
 Importing this package registers every model with Keras, so that
-`keras.saving.load_model` needs no `custom_objects`. The file of a compiled model also
-names its optimizer: import `bert_tf.optimization` too, or use `bert_tf.load_model`,
-which reads the weights alone.
+`keras.saving.load_model` needs no `custom_objects`; `import bert_tf` is enough too.
 """
 
 import importlib

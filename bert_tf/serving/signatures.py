@@ -41,7 +41,7 @@ class TaskSignatures(tf.Module):
     ):
         super().__init__()
         self._untracked = _Untracked(predictor)
-        self._variables = [variable.value for variable in predictor.model.variables]
+        self._variables = [variable.value for variable in predictor.model.weights]
         self._tokenizer = tokenizer
         ids = {
             name: tf.TensorSpec([None, None], tf.int32, name=name)

@@ -357,7 +357,7 @@ ABILITIES = {
     "ONNX": onnx,
     "int8": int8,
     "LoRA": lora,
-    "bfloat16": bfloat16,
+    "bf16": bfloat16,
     "summary": summary,
     "JAX": on_jax,
 }

@@ -22,6 +22,7 @@ from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints.keras_files import archive
 from bert_tf.checkpoints.keras_files import settings as settings_module
+from bert_tf.modeling import base
 from bert_tf.modeling import config as config_module
 
 NAME = "keras"
@@ -88,6 +89,12 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
 def _create_from_arguments(path: str, settings: settings_module.Settings) -> Any:
     """Returns the model of a `.keras` file, newly initialized."""
     model_class: Any = settings.model_class
+    if base.QUANTIZED_LAYERS in settings.arguments:
+        raise ValueError(
+            f"{path}: its weights are quantized, which no checkpoint format expresses. "
+            "keras.saving.load_model reads the file; convert the file of the model "
+            "before quantize."
+        )
     try:
         model = model_class.from_config({**settings.arguments, "dtype": "float32"})
         model.build()

@@ -1,0 +1,41 @@
+"""The scripts in docs/keras_guides run, with a tiny model in place of BERT-Base."""
+
+import pathlib
+import runpy
+import shutil
+
+import numpy as np
+import pytest
+
+FOLDER = pathlib.Path(__file__).resolve().parent.parent.parent / "docs" / "keras_guides"
+
+
+@pytest.fixture
+def run_guide(golden, tmp_path, monkeypatch):
+    def run(name):
+        tiny = tmp_path / "tiny"
+        tiny.mkdir()
+        for path in (*(golden / "model").glob("bert_*"), golden / "vocab.txt"):
+            shutil.copy(path, tiny)
+        monkeypatch.chdir(tmp_path)
+        source = (FOLDER / name).read_text()
+        assert source.count('"bert-base-uncased"') == 1
+        script = pathlib.Path(name)
+        script.write_text(source.replace('"bert-base-uncased"', repr(str(tiny))))
+        return runpy.run_path(name)
+
+    return run
+
+
+def test_the_guide_to_transfer_learning(run_guide):
+    names = run_guide("transfer_learning.py")
+    features = names["features"]
+    np.testing.assert_array_equal(
+        names["loaded"].predict(features), names["model"].predict(features)
+    )
+    assert names["encoder"].trainable_weights
+
+
+def test_the_guide_to_training_loops(run_guide):
+    losses = run_guide("training_loop.py")["losses"]
+    assert np.mean(losses[-4:]) < np.mean(losses[:4])

@@ -1,0 +1,248 @@
+"""`compile`, `fit` and `evaluate` of the tasks' models."""
+
+import random
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import bert_tf
+
+CONFIG = bert_tf.BertConfig(
+    vocab_size=30,
+    hidden_size=8,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=12,
+    max_position_embeddings=16,
+    initializer_range=0.5,
+)
+X = {"input_ids": np.array([[2, 7, 9, 3], [2, 5, 3, 0], [2, 8, 4, 3], [2, 6, 3, 0]])}
+X["input_mask"] = np.minimum(X["input_ids"], 1)
+Y = np.array([2, 0, 1, 2])
+ONE_HOT = np.eye(3, dtype="float32")[Y]
+SPARSE = keras.losses.SparseCategoricalCrossentropy
+WRONG = "does not fit the output"
+
+
+def classifier(**kwargs):
+    model = bert_tf.BertClassifier(CONFIG, num_labels=3)
+    model.compile("sgd", run_eagerly=True, **kwargs)
+    return model
+
+
+def tagger(**kwargs):
+    model = bert_tf.BertTokenClassifier(CONFIG, num_labels=3)
+    model.compile("sgd", run_eagerly=True, **kwargs)
+    return model
+
+
+def evaluate(model, *args, **kwargs):
+    return np.asarray(model.evaluate(*args, verbose=0, **kwargs))
+
+
+def test_labels_in_y_are_the_labels_in_the_features():
+    model = classifier()
+    expected = evaluate(model, {**X, "label_ids": Y})
+    for y in (Y, Y[:, None], [Y], {"label_ids": Y}):
+        np.testing.assert_allclose(evaluate(model, X, y), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "loss, y",
+    [
+        (None, Y),
+        ("sparse_categorical_crossentropy", Y),
+        (SPARSE(from_logits=True), Y),
+        (SPARSE(from_logits=False), Y),
+        (keras.losses.CategoricalCrossentropy(from_logits=True), ONE_HOT),
+        (keras.losses.categorical_crossentropy, ONE_HOT),
+        ({"logits": SPARSE(from_logits=True)}, Y),
+        ({"probabilities": "sparse_categorical_crossentropy"}, Y),
+    ],
+)
+def test_every_form_of_the_cross_entropy_is_the_same_loss(loss, y):
+    keras.utils.set_random_seed(1)
+    expected = evaluate(classifier(), X, Y)
+    keras.utils.set_random_seed(1)
+    np.testing.assert_allclose(evaluate(classifier(loss=loss), X, y), expected, 1e-4)
+
+
+def test_metrics_get_the_probabilities_and_labels_from_either_place():
+    metrics = ["accuracy", keras.metrics.SparseCategoricalCrossentropy(name="nll")]
+    model = classifier(metrics=metrics)
+    loss, accuracy, nll = evaluate(model, X, Y)
+    predicted = model.predict(X, verbose=0)["probabilities"].argmax(-1)
+    assert accuracy == np.mean(predicted == Y)
+    np.testing.assert_allclose(nll, loss, rtol=1e-4)
+    in_features = evaluate(model, {**X, "label_ids": Y})
+    np.testing.assert_allclose(in_features, [loss, accuracy, nll], rtol=1e-6)
+
+
+def test_sample_weights_weight_the_mean():
+    model = classifier()
+    weights = np.array([3.0, 0.0, 1.0, 2.0])
+    losses = []
+    for row in range(4):
+        x = {name: column[row : row + 1] for name, column in X.items()}
+        losses.append(evaluate(model, x, Y[row : row + 1]))
+    weighted = evaluate(model, X, Y, sample_weight=weights)
+    np.testing.assert_allclose(weighted, np.average(losses, weights=weights), rtol=1e-5)
+
+
+def test_class_weights_are_sample_weights():
+    def loss(**kwargs):
+        keras.utils.set_random_seed(1)  # Also determines the dropout.
+        return classifier().train_on_batch(X, Y, **kwargs)
+
+    by_class = loss(class_weight={0: 0.0, 1: 1.0, 2: 5.0})
+    np.testing.assert_allclose(by_class, loss(sample_weight=np.array([5, 0, 1, 5.0])))
+    assert not np.isclose(by_class, loss())
+
+
+def test_tags_without_a_label_count_nowhere():
+    x = {name: column[:2] for name, column in X.items()}
+    tags = np.array([[-1, 1, 2, -1], [-1, 0, -1, -1]])
+    keras.utils.set_random_seed(1)
+    own = evaluate(tagger(weighted_metrics=["accuracy"]), x, tags)
+    keras.utils.set_random_seed(1)
+    loss = SPARSE(from_logits=True, ignore_class=-1)
+    theirs = evaluate(tagger(loss=loss, weighted_metrics=["accuracy"]), x, tags)
+    np.testing.assert_allclose(theirs, own, rtol=1e-4)
+    assert round(own[1] * 3) in range(4)
+
+
+@pytest.mark.parametrize(
+    "create, compiled, message",
+    [
+        (classifier, {"loss": {"logits": SPARSE()}}, WRONG),
+        (classifier, {"loss": {"probabilities": SPARSE(from_logits=True)}}, WRONG),
+        (classifier, {"loss": "mse"}, "'mse' does not say .* name the output, as in"),
+        (classifier, {"loss": lambda y, p: p}, "does not say whether"),
+        (classifier, {"metrics": [keras.metrics.AUC(from_logits=True)]}, WRONG),
+        (
+            classifier,
+            {"metrics": ["accuracy"], "weighted_metrics": {"logits": ["accuracy"]}},
+            "must both be lists",
+        ),
+        (tagger, {"loss": SPARSE(from_logits=True)}, "counts the label -1"),
+        (tagger, {"metrics": ["accuracy"]}, "Pass weighted_metrics="),
+    ],
+)
+def test_what_would_be_applied_to_the_wrong_output_is_refused(
+    create, compiled, message
+):
+    with pytest.raises(ValueError, match=message):
+        create(**compiled)
+
+
+def test_other_models_refuse_losses_without_an_output_for_them():
+    binary = keras.losses.BinaryCrossentropy()
+    for name, loss in [
+        ("BertRegressor", binary),
+        ("BertSpanPredictor", SPARSE()),
+        ("BertCrossEncoder", binary),
+        ("BertPretrainer", SPARSE(from_logits=True)),
+    ]:
+        model = getattr(bert_tf, name)(CONFIG)
+        with pytest.raises(ValueError, match=r"has no output for|does not fit"):
+            model.compile("sgd", loss)
+    with pytest.raises(ValueError, match="cannot tell which output metrics are for"):
+        model.compile("sgd", metrics=["accuracy"])
+
+
+@pytest.mark.parametrize(
+    "x, y, message",
+    [
+        (X, ONE_HOT, "label_ids has the shape .* For one-hot labels"),
+        (X, Y.astype("float32"), "label_ids must be integers, got float32"),
+        (X, {"labels": Y}, r"does not fit the labels of BertClassifier \(label_ids\)"),
+        ({**X, "label_ids": Y}, Y, "label_ids is in the features and in y"),
+    ],
+    ids=["one-hot", "floats", "unknown name", "twice"],
+)
+def test_labels_that_would_be_misread_are_refused(x, y, message):
+    with pytest.raises(ValueError, match=message):
+        classifier().fit(x, y, verbose=0)
+
+
+def test_weights_that_would_be_misread_are_refused():
+    with pytest.raises(ValueError, match="expected one weight per example"):
+        classifier().fit(X, Y, sample_weight=np.ones((4, 4)), verbose=0)
+    with pytest.raises(ValueError, match="class_weight needs one class per example"):
+        tagger().fit(X, X["input_ids"], class_weight={0: 2.0}, verbose=0)
+
+
+def test_added_losses_count():
+    model = classifier()
+    before = evaluate(model, X, Y)
+    model.bert.pooler.dense.kernel.regularizer = keras.regularizers.L2(0.5)
+    kernel = np.asarray(model.bert.pooler.dense.kernel)
+    added = 0.5 * np.sum(np.square(kernel))
+    np.testing.assert_allclose(evaluate(model, X, Y), before + added, rtol=1e-5)
+
+
+def trained_weights():
+    keras.utils.set_random_seed(7)
+    model = classifier()
+    model.fit(X, Y, batch_size=2, epochs=2, verbose=0)
+    return [np.asarray(weight) for weight in model.weights]
+
+
+def test_fit_twice_with_one_seed_gives_identical_weights():
+    for first, second in zip(trained_weights(), trained_weights(), strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+def test_the_seed_of_dropout_is_not_drawn():
+    random.seed(3)
+    expected = random.random()
+    random.seed(3)
+    created = bert_tf.modeling.base.BaseModel(CONFIG, name="model")
+    assert random.random() == expected
+    other = bert_tf.modeling.base.BaseModel(CONFIG, name="model")
+    seeds = [int(model.seed_generator.state[0]) for model in (created, other)]
+    assert seeds[0] != seeds[1]
+
+
+def test_the_state_of_dropout_is_no_weight():
+    model = classifier()
+    model.build()
+    assert not [w.path for w in model.weights if "seed" in w.path]
+    assert [v.path for v in model.variables if "seed" in v.path]
+
+
+def test_two_replicas_draw_different_masks_and_train_like_one_device():
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    with strategy.scope():
+        model = bert_tf.BertClassifier(CONFIG, num_labels=3)
+        model.build()
+    ids = tf.constant(X["input_ids"][:1])
+
+    @tf.function
+    def draw():
+        def replica():
+            return model({"input_ids": ids}, training=True)["logits"]
+
+        return strategy.run(replica)
+
+    first, second = strategy.experimental_local_results(draw())
+    assert np.any(first.numpy() != second.numpy())
+    weights = model.get_weights()
+    y = tf.constant(Y)
+    # With unequal weights of the replicas' parts, a mean of means would be different.
+    sample_weight = np.array([1.0, 0.0, 2.0, 5.0], "float32")
+    data = tf.data.Dataset.from_tensors((X, y, sample_weight)).unbatch().batch(4)
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = (
+        tf.data.experimental.AutoShardPolicy.OFF
+    )
+    with strategy.scope():
+        model.compile("sgd")
+    together = model.evaluate(data.with_options(options), verbose=0)
+    single = bert_tf.BertClassifier(CONFIG, num_labels=3)
+    single.build()
+    single.set_weights(weights)
+    single.compile("sgd", run_eagerly=True)
+    np.testing.assert_allclose(together, single.evaluate(data, verbose=0), rtol=1e-5)
