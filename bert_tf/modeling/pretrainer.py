@@ -118,6 +118,11 @@ class BertPretrainer(heads.TaskModel):
             [B, K, 2] and the last [B, K, H].
         """
         features = self.checked_features(features)
+        if "masked_lm_positions" not in features:
+            raise ValueError(
+                "BertPretrainer needs masked_lm_positions, int32 [B, M]; the encoder "
+                "alone is `model.bert`."
+            )
         keys = self.dropout_keys_in_use(features, training, dropout_keys)
         encoded = self.bert(features, training=training, dropout_keys=keys)
         outputs = {

@@ -13,14 +13,14 @@ import bert_tf
 
 texts = [
     "Stir the soup until it thickens.",
-    "Bake the bread for forty minutes.",
     "Heavy rain is expected tonight.",
+    "Bake the bread for forty minutes.",
     "A cold front brings snow to the hills.",
 ]
-labels = np.array([0, 0, 1, 1])  # 0: cooking, 1: weather.
+labels = np.array([0, 1, 0, 1])  # 0: cooking, 1: weather.
 
 keras.utils.set_random_seed(1)
-encoder, tokenizer = bert_tf.from_pretrained("bert-base-uncased")
+encoder, tokenizer = bert_tf.from_pretrained("bert-base-uncased", head="encoder")
 batches = tf.data.Dataset.from_tensor_slices(
     (tokenizer(texts, max_seq_length=16), labels)
 ).batch(2)

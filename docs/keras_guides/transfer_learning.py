@@ -21,7 +21,7 @@ texts = [
 ]
 labels = np.array([0, 0, 0, 1, 1, 1])  # 0: cooking, 1: weather.
 
-encoder, tokenizer = bert_tf.from_pretrained("bert-base-uncased")
+encoder, tokenizer = bert_tf.from_pretrained("bert-base-uncased", head="encoder")
 features = tokenizer(texts, max_seq_length=16)
 
 # %% [markdown]

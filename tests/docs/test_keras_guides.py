@@ -37,5 +37,6 @@ def test_the_guide_to_transfer_learning(run_guide):
 
 
 def test_the_guide_to_training_loops(run_guide):
-    losses = run_guide("training_loop.py")["losses"]
-    assert np.mean(losses[-4:]) < np.mean(losses[:4])
+    names = run_guide("training_loop.py")
+    assert np.isfinite(names["losses"]).all()
+    assert int(names["optimizer"].iterations) == len(names["losses"]) == 16

@@ -246,3 +246,8 @@ def test_two_replicas_draw_different_masks_and_train_like_one_device():
     single.set_weights(weights)
     single.compile("sgd", run_eagerly=True)
     np.testing.assert_allclose(together, single.evaluate(data, verbose=0), rtol=1e-5)
+
+
+def test_a_pretrainer_without_positions_is_refused():
+    with pytest.raises(ValueError, match="needs masked_lm_positions"):
+        bert_tf.BertPretrainer(CONFIG)(X)

@@ -379,7 +379,7 @@ def table():
     return {
         row[0]: dict(zip(header[1:], row[1:], strict=True))
         for row in rows
-        if re.fullmatch("Bert[A-Za-z]+", row[0])
+        if row[0] in CASES and len(row) == len(header)
     }
 
 
