@@ -57,13 +57,14 @@ class _KerasFinder(importlib.abc.MetaPathFinder):
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(fullname)
         if spec is not None and spec.loader is not None:
-            execute = spec.loader.exec_module
+            loader: Any = spec.loader
+            execute = loader.exec_module
 
             def execute_and_register(module):
                 execute(module)
                 _register(module)
 
-            spec.loader.exec_module = execute_and_register  # type: ignore[method-assign]
+            loader.exec_module = execute_and_register
         return spec
 
 

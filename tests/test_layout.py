@@ -40,7 +40,7 @@ MAY_IMPORT = {
     "__init__": set(),
     "file_errors": set(),
     # Names classes by string: Keras imports them when it loads a model.
-    "keras_classes": set(),
+    "keras_classes": {"modeling", "optimization", "preprocessing"},
     "files": {"file_errors", "json_values"},
     "json_values": set(),
     "locks": set(),
