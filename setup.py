@@ -62,6 +62,7 @@ setuptools.setup(
         "dev": [
             "jax>=0.4",
             "mypy>=2",
+            "pandas>=2.2",
             "pytest>=8",
             "pytest-xdist>=3.8",
             "ruff>=0.6",

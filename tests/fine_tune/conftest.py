@@ -1,5 +1,6 @@
 """What a tiny model needs to be trained in one call, and data frames."""
 
+import pandas
 import pytest
 
 
@@ -14,11 +15,7 @@ class Frame:
         return iter(self._values[name])
 
 
-def _pandas_frame(columns):
-    return pytest.importorskip("pandas").DataFrame(columns)
-
-
-@pytest.fixture(params=[Frame, _pandas_frame], ids=["double", "pandas"])
+@pytest.fixture(params=[Frame, pandas.DataFrame], ids=["double", "pandas"])
 def new_frame(request):
     """Returns a data frame of a dictionary of columns."""
     return request.param
