@@ -27,6 +27,8 @@ def run_guide(golden, tmp_path, monkeypatch):
     return run
 
 
+# Keras hands its variables to NumPy 2 in NumPy 1's way.
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 def test_the_guide_to_transfer_learning(run_guide):
     names = run_guide("transfer_learning.py")
     features = names["features"]
