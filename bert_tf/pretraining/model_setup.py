@@ -116,7 +116,8 @@ def override(
     Raises:
         OptionError: a name is unknown, fixed or repeated, or a value is invalid.
     """
-    kinds = typing.get_type_hints(type(config))
+    hints = typing.get_type_hints(type(config))
+    kinds = {field.name: hints[field.name] for field in dataclasses.fields(config)}
     changes: dict[str, typing.Any] = {}
     for text in overrides:
         name, equals, value = (part.strip() for part in text.partition("="))
