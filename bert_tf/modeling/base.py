@@ -5,6 +5,7 @@ Shape letters: B batch, S sequence.
 
 import random
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -147,6 +148,16 @@ class BaseModel(keras.Model):
             for name in self.exported_features
         }
         return [features]
+
+    def _symbolic_build(self, iterator=None, data_batch=None):
+        # Under a strategy, Keras builds the model from the mean of the replicas'
+        # batches, which has floats as ids.
+        if isinstance(data_batch, tuple) and isinstance(data_batch[0], Mapping):
+            features = dict(data_batch[0])
+            for name in features.keys() - set(input_names.FLOATS):
+                features[name] = ops.cast(features[name], "int32")
+            data_batch = (features, *data_batch[1:])
+        super()._symbolic_build(iterator=iterator, data_batch=data_batch)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments, as plain values.

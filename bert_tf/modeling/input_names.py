@@ -47,6 +47,15 @@ OF_TASKS = (
     "example_weights",
     "is_real_example",
 )
+# Those that are no integers.
+FLOATS = (
+    "masked_lm_weights",
+    "label_weights",
+    "label_values",
+    "teacher_logits",
+    "example_weights",
+    "is_real_example",
+)
 
 
 def renamed(features: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """`compile`, `fit` and `evaluate` of the tasks' models."""
 
+import dataclasses
 import random
 
 import keras
@@ -17,6 +18,9 @@ CONFIG = bert_tf.BertConfig(
     intermediate_size=12,
     max_position_embeddings=16,
     initializer_range=0.5,
+)
+WITHOUT_DROPOUT = dataclasses.replace(
+    CONFIG, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
 )
 X = {"input_ids": np.array([[2, 7, 9, 3], [2, 5, 3, 0], [2, 8, 4, 3], [2, 6, 3, 0]])}
 X["input_mask"] = np.minimum(X["input_ids"], 1)
@@ -246,6 +250,35 @@ def test_two_replicas_draw_different_masks_and_train_like_one_device():
     single.set_weights(weights)
     single.compile("sgd", run_eagerly=True)
     np.testing.assert_allclose(together, single.evaluate(data, verbose=0), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "loss", [None, keras.losses.SparseCategoricalCrossentropy(from_logits=True)]
+)
+@pytest.mark.filterwarnings("ignore:Gradients do not exist")  # Of the pooler.
+def test_two_replicas_fit_as_one_device(loss):
+    def trained(strategy):
+        keras.utils.set_random_seed(1)
+        with strategy.scope():
+            model = bert_tf.BertSpanPredictor(WITHOUT_DROPOUT)
+            model.compile(keras.optimizers.SGD(0.5), loss=loss)
+        data = tf.data.Dataset.from_tensor_slices((X, (Y, Y + 1))).batch(4)
+        options = tf.data.Options()
+        options.experimental_distribute.auto_shard_policy = (
+            tf.data.experimental.AutoShardPolicy.OFF
+        )
+        model.fit(data.with_options(options), epochs=2, shuffle=False, verbose=0)
+        return model.get_weights()
+
+    together = trained(
+        tf.distribute.MirroredStrategy(
+            ["CPU:0", "CPU:1"],
+            cross_device_ops=tf.distribute.ReductionToOneDevice(),
+        )
+    )
+    alone = trained(tf.distribute.OneDeviceStrategy("CPU:0"))
+    for one, other in zip(together, alone, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
 
 
 def test_a_pretrainer_without_positions_is_refused():

@@ -10,6 +10,7 @@ from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import rotation
 from bert_tf.serving import client
 from bert_tf.serving import export
+from bert_tf.tasks.question_answering import options as question_answering_options
 from bert_tf.tasks.question_answering import workflow as question_answering_workflow
 from bert_tf.training import distribution
 
@@ -120,17 +121,14 @@ def test_the_folder_is_all_that_answering_needs(quiz_run, quiz, quiz_options):
     answers = bert_tf.load(str(quiz_run)).predict(pairs(quiz))
     assert [answer["answer"] for answer in answers] == before
     assert bert_tf.load(str(quiz_run)).predict(pairs(quiz)[:2]) == answers[:2]
-    given = ("bert_config_file", "vocab_file")
+    # The run's own lengths are used if no others are given.
+    lengths = ("max_seq_length", "doc_stride", "max_query_length")
+    not_given = {
+        name: getattr(question_answering_options.RunSquadOptions, name)
+        for name in (*lengths, "bert_config_file", "vocab_file")
+    }
     options = quiz_options(
-        quiz_run,
-        do_train=False,
-        do_predict=True,
-        train_file=(),
-        # As they are by default: the run's own are taken.
-        max_seq_length=384,
-        doc_stride=128,
-        max_query_length=64,
-        **dict.fromkeys(given),
+        quiz_run, do_train=False, do_predict=True, train_file=(), **not_given
     )
     question_answering_workflow.run(options)
     assert list(read_json(quiz_run).values()) == before
