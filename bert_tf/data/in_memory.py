@@ -125,6 +125,21 @@ def json_value(value: Any, place: str) -> Any:
     )
 
 
+def label_text(value: Any) -> Any:
+    """Returns a JSON value as the text of a label; other values than numbers unchanged.
+
+    Booleans are written as in Python, and as pandas writes them to a CSV file. Equal
+    numbers have the same text, because missing values turn 1 into 1.0 in a data frame.
+
+    Example:
+        >>> [label_text(value) for value in ("rain", True, 2, 2.0, 2.5)]
+        ['rain', 'True', '2', '2', '2.5']
+    """
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value) if isinstance(value, int | float) else value
+
+
 def _names(table):
     """Returns the names of the columns of a table."""
     names = list(table) if isinstance(table, Mapping) else list(table.columns)

@@ -98,3 +98,18 @@ def test_only_named_columns_are_kept_and_missing_optional_values_left_out():
     assert found == [ROW, {**ROW, "id": 7}]
     with pytest.raises(ValueError, match="Row 2 has no column 'label'; its"):
         in_memory.json_rows([ROW, {"text": "dry"}], ("text", "label"))
+
+
+@pytest.mark.parametrize(
+    "value, expected",
+    [
+        ("rain", "rain"),
+        (True, "True"),
+        (2, "2"),
+        (2.0, "2"),
+        (0.5, "0.5"),
+        (None, None),
+    ],
+)
+def test_labels_become_text(value, expected):
+    assert in_memory.label_text(value) == expected

@@ -114,6 +114,25 @@ def test_lists_of_labels_mean_several_labels(quick, tmp_path, capsys):
         classify((TEXTS, [["a|b"]] * 32), tmp_path / "other", quick)
 
 
+def test_labels_have_the_same_names_in_all_forms(quick, tmp_path, new_frame):
+    labels = [True, False] * 16
+    table = tmp_path / "t.csv"
+    with table.open("w", newline="") as file:
+        rows = zip(TEXTS, labels, strict=True)
+        csv.writer(file).writerows([("text", "label"), *rows])
+    frame = new_frame({"text": TEXTS, "label": labels})
+    for number, train in enumerate([table, frame]):
+        with pytest.raises(ValueError, match=r"^class_weights: .* are False, True"):
+            classify(train, tmp_path / str(number), quick, class_weights="fog=2")
+    several = (TEXTS, [[label, 2.0] for label in labels])
+    with pytest.raises(ValueError, match="do not fill one batch"):
+        classify(several, tmp_path / "run", {**quick, "train_batch_size": 1000})
+    written = (tmp_path / "run" / "data" / "train.jsonl").read_text().splitlines()
+    assert json.loads(written[0])["label"] == "True|2"
+    with pytest.raises(ValueError, match=r"Row 1: label is \['a', None\]; expected a"):
+        classify((TEXTS, [["a", None]] * 32), tmp_path / "other", quick)
+
+
 def tag(train, output_dir, quick, **values):
     values = {"progress": progress_module.silent, **quick, **values}
     return bert_tf.fine_tune.tag(train, None, output_dir, **values)
