@@ -263,4 +263,4 @@ def _corpus_file(run, corpus, rows):
         ]
         found = in_memory.rows_of(found, (("passage",), ("id", "passage")))
     content = run_module.json_lines(found, ("passage",))
-    return run.path_of("corpus.jsonl", content, trains=True)
+    return run.path_of(given_data.CORPUS, content, trains=True)
