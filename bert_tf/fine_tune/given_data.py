@@ -77,7 +77,7 @@ def is_share(validation: Any) -> bool:
     # NumPy's numbers are not all instances of float.
     if isinstance(validation, bool) or not isinstance(validation, numbers.Real):
         return False
-    if not 0 < validation <= 0.5:
+    if not 0 < float(validation) <= 0.5:
         raise ValueError(
             f"validation={validation}: expected a share above 0 and at most 0.5, or "
             "examples."
