@@ -48,7 +48,7 @@ def held_out(
         raise ValueError(
             f"--validation_split={share:g} of {len(texts):,} examples holds out none: "
             "there are too few, or each class has one text, or all examples share "
-            "texts. Use a larger share or --eval_file."
+            "texts. Use a larger share, or separate examples for evaluation."
         )
     return chosen
 

@@ -4,6 +4,7 @@ A data frame is any object with `columns` whose columns can be selected by name,
 those of pandas and polars. No such library is imported.
 """
 
+import collections
 import datetime
 import decimal
 import math
@@ -37,19 +38,18 @@ def rows_of(data: Any, names: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
             values, the names for each number.
 
     Raises:
-        ValueError: the data has another form, columns have different lengths, or there
-            are no rows.
+        ValueError: the data has another form, two columns have the same name, columns
+            have different lengths, or there are no rows.
 
     Example:
         >>> rows_of([("Rain.", "wet")], [("text", "label")])
         [{'text': 'Rain.', 'label': 'wet'}]
     """
     if is_table(data):
-        columns = {str(name): list(data[name]) for name in _names(data)}
-        rows = _zipped(columns)
+        rows = _zipped({str(name): _column(name, data[name]) for name in _names(data)})
     elif isinstance(data, tuple) and data and all(map(_is_column, data)):
         rows = _zipped(dict(zip(_names_of(data, names), map(list, data), strict=True)))
-    elif isinstance(data, str | bytes) or not isinstance(data, Iterable):
+    elif not _has_order(data):
         raise ValueError(
             f"Expected examples as a list, a table or a path, got {data!r:.60}."
         )
@@ -125,14 +125,51 @@ def json_value(value: Any, place: str) -> Any:
     )
 
 
+def label_text(value: Any) -> Any:
+    """Returns a JSON value as the text of a label; other values than numbers unchanged.
+
+    Booleans are written as in Python, and as pandas writes them to a CSV file. Equal
+    numbers have the same text, because missing values turn 1 into 1.0 in a data frame.
+
+    Example:
+        >>> [label_text(value) for value in ("rain", True, 2, 2.0, 2.5)]
+        ['rain', 'True', '2', '2', '2.5']
+    """
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value) if isinstance(value, int | float) else value
+
+
 def _names(table):
-    return list(table) if isinstance(table, Mapping) else list(table.columns)
+    """Returns the names of the columns of a table."""
+    names = list(table) if isinstance(table, Mapping) else list(table.columns)
+    [(name, count)] = collections.Counter(map(str, names)).most_common(1) or [("", 0)]
+    if count > 1:
+        raise ValueError(
+            f"The data has {count} columns {name!r}; rename or drop all but one."
+        )
+    return names
+
+
+def _column(name, values):
+    if not _has_order(values) or isinstance(values, Mapping):
+        raise ValueError(
+            f"Column {str(name)!r} is {values!r:.60}; expected a list with one value "
+            "per row."
+        )
+    return list(values)
 
 
 def _is_column(value):
     """Returns whether a value is a column rather than a row: rows are tuples."""
+    return _has_order(value) and not isinstance(value, tuple | Mapping)
+
+
+def _has_order(value):
+    """Returns whether a value has items, in an order that is always the same."""
+    # A text is one value. The order of a set differs between processes.
     return isinstance(value, Iterable) and not isinstance(
-        value, str | bytes | tuple | Mapping
+        value, str | bytes | set | frozenset
     )
 
 

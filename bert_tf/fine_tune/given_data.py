@@ -5,6 +5,7 @@ so the data is written to the folder `data` of the run, in a format that the rea
 the task know. The same data gives the same bytes.
 """
 
+import numbers
 import os
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from bert_tf.data import in_memory
 from bert_tf.data import tables
 
 FOLDER = "data"
+CORPUS = "corpus.jsonl"
 TABLES = (".csv", ".tsv", ".jsonl")
 RowT = TypeVar("RowT")
 
@@ -72,9 +74,10 @@ def is_share(validation: Any) -> bool:
     Raises:
         ValueError: it is a number that is not a share.
     """
-    if isinstance(validation, bool) or not isinstance(validation, int | float):
+    # NumPy's numbers are not all instances of float.
+    if isinstance(validation, bool) or not isinstance(validation, numbers.Real):
         return False
-    if not 0 < validation <= 0.5:
+    if not 0 < float(validation) <= 0.5:
         raise ValueError(
             f"validation={validation}: expected a share above 0 and at most 0.5, or "
             "examples."
@@ -127,13 +130,24 @@ def write(
         new = [path for path in contents if _content(path) != contents[path]]
         changed = [path for path in new if path in training and files.exists(path)]
         if changed and rotation.latest(output_dir) is not None:
-            raise ValueError(
-                f"{output_dir} contains a run that was trained on other data "
-                f"({changed[0]}); choose another output_dir."
-            )
+            _refuse(output_dir, changed[0])
         for path in new:
             with files.complete_or_absent(path, "wb") as file:
                 file.write(contents[path])
+
+
+def _refuse(output_dir, path):
+    """Raises a ValueError: a file of the training data has changed."""
+    if os.path.basename(path) == CORPUS:
+        raise ValueError(
+            f"{output_dir} contains a run with another corpus ({path}), from which "
+            "negatives may have been drawn; choose another output_dir, or search other "
+            "passages with bert_tf.load(output_dir).index(file)."
+        )
+    raise ValueError(
+        f"{output_dir} contains a run that was trained on other data ({path}); choose "
+        "another output_dir."
+    )
 
 
 def _content(path):

@@ -86,6 +86,7 @@ class Run:
                 "set the environment variable KERAS_BACKEND=tensorflow before Keras is "
                 "imported."
             )
+        _check_types(output_dir, progress)
         self.values = {
             **given,
             "output_dir": os.fspath(output_dir),
@@ -99,8 +100,13 @@ class Run:
         """Sets the checkpoint and, unless it is given, its casing.
 
         Raises:
-            OSError, ValueError: the checkpoint cannot be opened.
+            OSError, ValueError: it is not a checkpoint, or cannot be opened.
         """
+        if not isinstance(init_checkpoint, str | os.PathLike | None):
+            raise ValueError(
+                f"init_checkpoint is {init_checkpoint!r:.60}; expected the path of a "
+                "checkpoint, the name of a model, or None."
+            )
         self.values["init_checkpoint"] = init_checkpoint
         if init_checkpoint is None or "do_lower_case" in self.values:
             return
@@ -208,6 +214,18 @@ def _check_names(function, given, known):
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
             hint = f"did you mean {near[0]!r}?" if near else "see its tool's flags."
             raise TypeError(f"{function}() has no argument {name!r}; {hint}")
+
+
+def _check_types(output_dir, progress):
+    if not isinstance(output_dir, str | os.PathLike):
+        raise ValueError(
+            f"output_dir is {output_dir!r:.60}; expected the path of a folder."
+        )
+    if not callable(progress):
+        raise ValueError(
+            f"progress is {progress!r:.60}; expected a callback, such as "
+            "bert_tf.ProgressBar() or bert_tf.progress.silent, or None."
+        )
 
 
 def _with_arguments(message):

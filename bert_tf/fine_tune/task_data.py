@@ -122,32 +122,43 @@ def _texts(run, data, name):
     if path is not None:
         return path
     columns = (text, text_b, label) if is_pair else (text, label)
-    content = run_module.json_lines(_with_joined_labels(run, rows, label), columns)
+    content = run_module.json_lines(_with_label_texts(run, rows, label), columns)
     return run.path_of(f"{name}.jsonl", content, trains=name == TRAIN)
 
 
-def _with_joined_labels(run, rows, label):
-    """Returns rows in which a list of labels is one text."""
+def _with_label_texts(run, rows, label):
+    """Returns rows whose labels are texts; a list of labels becomes one text."""
     first = in_memory.json_value(rows[0].get(label), f"row 1, {label!r}")
-    if not isinstance(first, list):
-        return rows
-    separator = run.values.setdefault("label_separator", _LABEL_SEPARATOR)
-    joined = []
+    if isinstance(first, list):
+        run.values.setdefault("label_separator", _LABEL_SEPARATOR)
+    found = []
     for number, row in enumerate(rows, start=1):
-        names = in_memory.json_value(row.get(label), f"row {number}, {label!r}")
-        if not isinstance(names, list):
-            raise ValueError(
-                f"Row {number}: {label} is {names!r:.60}; expected a list of labels, "
-                "as in row 1."
-            )
-        names = [str(name) for name in names]
-        if any(separator in name for name in names):
-            raise ValueError(
-                f"Row {number}: a label of {names} contains {separator!r}; pass "
-                "label_separator, a text that no label contains."
-            )
-        joined.append({**row, label: separator.join(names)})
-    return joined
+        value = in_memory.json_value(row.get(label), f"row {number}, {label!r}")
+        if isinstance(first, list):
+            separator = run.values["label_separator"]
+            value = _joined_labels(value, separator, f"Row {number}", label)
+        text = in_memory.label_text(value)
+        found.append({**row, label: text} if label in row else row)
+    return found
+
+
+def _joined_labels(names, separator, place, label):
+    if not isinstance(names, list):
+        raise ValueError(
+            f"{place}: {label} is {names!r:.60}; expected a list of labels, as in "
+            "row 1."
+        )
+    names = [in_memory.label_text(name) for name in names]
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError(
+            f"{place}: {label} is {names!r:.60}; expected a list of texts."
+        )
+    if any(separator in name for name in names):
+        raise ValueError(
+            f"{place}: a label of {names} contains {separator!r}; pass "
+            "label_separator, a text that no label contains."
+        )
+    return separator.join(names)
 
 
 def _sentence_rows(data):
@@ -252,4 +263,4 @@ def _corpus_file(run, corpus, rows):
         ]
         found = in_memory.rows_of(found, (("passage",), ("id", "passage")))
     content = run_module.json_lines(found, ("passage",))
-    return run.path_of("corpus.jsonl", content, trains=True)
+    return run.path_of(given_data.CORPUS, content, trains=True)

@@ -1,8 +1,15 @@
 """Reads what a user passes to `predict`: any iterable, as a list of Python values."""
 
+import os
 from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Any
+
+from bert_tf.data import in_memory
+from bert_tf.data import tables
+
+# What the calls that embed, fill or score texts expect.
+TEXTS = "a list of texts, a table, or the path of a .csv, .tsv or .jsonl file"
 
 
 def read(inputs: Iterable[Any], expected: str) -> list[Any]:
@@ -36,6 +43,29 @@ def read(inputs: Iterable[Any], expected: str) -> list[Any]:
     if not isinstance(inputs, Iterable) and not hasattr(inputs, "__iter__"):
         raise ValueError(f"Expected {expected}, got a value of type {kind}.")
     return [_as_python(item) for item in inputs]
+
+
+def texts_of(inputs: Any, text_column: str) -> list[Any]:
+    """Returns the texts of a table, or other inputs as `read` returns them.
+
+    Args:
+        inputs: a data frame, a dictionary of columns, the path of a .csv, .tsv or
+            .jsonl file, or what `read` takes.
+        text_column: column of a table with the texts.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: the table lacks the column or has no rows; or as for `read`.
+    """
+    path = os.fspath(inputs) if isinstance(inputs, str | os.PathLike) else ""
+    if path.lower().endswith((".csv", ".tsv", ".jsonl")):
+        inputs = [
+            row.cells[text_column] for row in tables.read_table(path, [text_column])
+        ]
+    elif in_memory.is_table(inputs):
+        rows = in_memory.json_rows(in_memory.rows_of(inputs, ()), [text_column])
+        inputs = [row[text_column] for row in rows]
+    return read(inputs, TEXTS)
 
 
 def total_length(item: Any) -> int:

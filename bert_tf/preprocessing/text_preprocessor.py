@@ -176,9 +176,15 @@ def _separate(texts: Any, texts_b: Any) -> tuple[Any, Any]:
     """Returns both arguments, which tf.data and Keras may pass as one."""
     if texts_b is not None or not isinstance(texts, tuple | list) or len(texts) != 2:
         return texts, texts_b
-    # A list of strings is several texts, but a list of columns is a pair.
-    is_pair = isinstance(texts, tuple) or all(getattr(t, "shape", ()) for t in texts)
+    # Keras and tf.data pass columns as tensors. A list of other values has rows.
+    is_pair = isinstance(texts, tuple) or all(map(_is_column, texts))
     return (texts[0], texts[1]) if is_pair else (texts, None)
+
+
+def _is_column(value: Any) -> bool:
+    """Returns whether a value is a tensor with more than one text."""
+    is_tensor = tf.is_tensor(value) or keras.utils.is_keras_tensor(value)
+    return is_tensor and value.shape != ()
 
 
 def _columns(texts: Any, texts_b: Any) -> tuple[tf.Tensor, tf.Tensor | None, bool]:

@@ -1,6 +1,5 @@
 """Fills masks and scores texts with a masked-word model, in one call."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from bert_tf import progress as progress_module
@@ -13,9 +12,10 @@ _HEAD = "masked_lm"
 
 def fill_masks(
     source: str,
-    texts: Iterable[str],
+    texts: Any,
     top_k: int = 5,
     *,
+    text_column: str = "text",
     dtype: str = "float32",
     batch_size: int = 32,
     progress: progress_module.Progress = progress_module.silent,
@@ -25,8 +25,10 @@ def fill_masks(
     Args:
         source: a pretrained checkpoint in any format (folder or file), the name of a
             released model, or the output_dir of a pretraining run.
-        texts: texts with at least one [MASK] each.
+        texts: texts with at least one [MASK] each, as a list or another iterable; or a
+            table of them: a data frame, or the path of a .csv, .tsv or .jsonl file.
         top_k: number of pieces per mask.
+        text_column: column of a table with the texts.
         dtype: "mixed_bfloat16" and "mixed_float16" compute faster on accelerators.
         batch_size: texts per batch.
         progress: see `bert_tf.progress`.
@@ -43,16 +45,18 @@ def fill_masks(
         >>> bert_tf.fill_masks("bert-base-uncased", ["Paris is in [MASK]."], top_k=1)
         [{'masks': [[{'token': 'france', 'probability': 0.8}]]}]
     """
+    items = input_items.texts_of(texts, text_column)
     model = predictors.load(
         source, head=_HEAD, dtype=dtype, batch_size=batch_size, progress=progress
     )
-    return model.predict(texts, top_k=top_k, progress=progress)
+    return model.predict(items, top_k=top_k, progress=progress)
 
 
 def score_texts(
     source: str,
-    texts: Iterable[str],
+    texts: Any,
     *,
+    text_column: str = "text",
     dtype: str = "float32",
     batch_size: int = 32,
     progress: progress_module.Progress = progress_module.silent,
@@ -64,7 +68,8 @@ def score_texts(
 
     Args:
         source: see `fill_masks`.
-        texts: texts without [MASK].
+        texts: texts without [MASK], in any of the forms of `fill_masks`.
+        text_column: see `fill_masks`.
         dtype: see `fill_masks`.
         batch_size: sequences per batch. A text of n pieces becomes n sequences.
         progress: see `bert_tf.progress`.
@@ -83,7 +88,7 @@ def score_texts(
         >>> a["pseudo_log_likelihood"] > b["pseudo_log_likelihood"]
         True
     """
-    items = input_items.read(texts, "a list of texts")
+    items = input_items.texts_of(texts, text_column)
     for index, item in enumerate(items):
         if not isinstance(item, str):
             raise ValueError(f"Input {index} is {item!r:.60}; expected a text.")

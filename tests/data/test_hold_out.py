@@ -73,5 +73,5 @@ def test_the_only_text_of_a_stratum_is_trained_on():
     ],
 )
 def test_an_empty_hold_out_is_refused(texts, share):
-    with pytest.raises(ValueError, match=r"holds out none: .* --eval_file"):
+    with pytest.raises(ValueError, match=r"holds out none: .* separate examples"):
         hold_out.held_out(texts, [0] * len(texts), share=share, seed=1)

@@ -53,11 +53,25 @@ def test_the_number_of_values_selects_the_names():
         ([("wet",)], r"Row 1 has 1 values; expected \(text, label\)"),
         ((["wet"], ["a"], ["b"], ["c"]), "The tuple has 4 values"),
         ((["wet"], ["a", "b"]), "'text' has 1, 'label' has 2"),
+        # Strings and sets would otherwise be read as columns of their items.
+        ({"text": "wet", "label": "fog"}, "Column 'text' is 'wet'; expected a list"),
+        ({"text": 7}, "Column 'text' is 7; expected a list"),
+        ({"text": {"wet"}}, "Column 'text' is {'wet'}; expected a list"),
+        (({"wet"}, {"rain"}), r"Row 1 is {'wet'}; expected a dictionary or \(text"),
+        ({("wet", "rain")}, "Expected examples as a list, a table or a path, got {"),
+        ({1: ["wet"], "1": ["dry"]}, "The data has 2 columns '1'; rename or drop all"),
     ],
 )
 def test_other_data_is_refused(data, message):
     with pytest.raises(ValueError, match=message):
         in_memory.rows_of(data, NAMES)
+
+
+def test_a_frame_with_two_columns_of_one_name_is_refused():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame([["wet", "dry"], ["fog", "sun"]], columns=["text"] * 2)
+    with pytest.raises(ValueError, match="The data has 2 columns 'text'; rename"):
+        in_memory.rows_of(frame, NAMES)
 
 
 @pytest.mark.parametrize(
@@ -84,3 +98,18 @@ def test_only_named_columns_are_kept_and_missing_optional_values_left_out():
     assert found == [ROW, {**ROW, "id": 7}]
     with pytest.raises(ValueError, match="Row 2 has no column 'label'; its"):
         in_memory.json_rows([ROW, {"text": "dry"}], ("text", "label"))
+
+
+@pytest.mark.parametrize(
+    "value, expected",
+    [
+        ("rain", "rain"),
+        (True, "True"),
+        (2, "2"),
+        (2.0, "2"),
+        (0.5, "0.5"),
+        (None, None),
+    ],
+)
+def test_labels_become_text(value, expected):
+    assert in_memory.label_text(value) == expected

@@ -10,6 +10,7 @@ import pytest
 
 import bert_tf
 from bert_tf import progress as progress_module
+from bert_tf.fine_tune import given_data
 
 RAIN = ("wet", "rain", "cloud", "storm")
 SUN = ("dry", "heat", "light", "noon")
@@ -112,6 +113,25 @@ def test_lists_of_labels_mean_several_labels(quick, tmp_path, capsys):
     assert set(model.predict(["wet"])[0]["probabilities"]) == {"rain", "sun"}
     with pytest.raises(ValueError, match=r"a label of \['a\|b'\] contains '\|'"):
         classify((TEXTS, [["a|b"]] * 32), tmp_path / "other", quick)
+
+
+def test_labels_have_the_same_names_in_all_forms(quick, tmp_path, new_frame):
+    labels = [True, False] * 16
+    table = tmp_path / "t.csv"
+    with table.open("w", newline="") as file:
+        rows = zip(TEXTS, labels, strict=True)
+        csv.writer(file).writerows([("text", "label"), *rows])
+    frame = new_frame({"text": TEXTS, "label": labels})
+    for number, train in enumerate([table, frame]):
+        with pytest.raises(ValueError, match=r"^class_weights: .* are False, True"):
+            classify(train, tmp_path / str(number), quick, class_weights="fog=2")
+    several = (TEXTS, [[label, 2.0] for label in labels])
+    with pytest.raises(ValueError, match="do not fill one batch"):
+        classify(several, tmp_path / "run", {**quick, "train_batch_size": 1000})
+    written = (tmp_path / "run" / "data" / "train.jsonl").read_text().splitlines()
+    assert json.loads(written[0])["label"] == "True|2"
+    with pytest.raises(ValueError, match=r"Row 1: label is \['a', None\]; expected a"):
+        classify((TEXTS, [["a", None]] * 32), tmp_path / "other", quick)
 
 
 def tag(train, output_dir, quick, **values):
@@ -290,6 +310,8 @@ def retrieve(train, output_dir, quick, **values):
 
 def test_retrieve_finds_passages_of_the_training_data_or_of_a_file(quick, tmp_path):
     model = retrieve(PAIRS, tmp_path / "run", quick, validation=[PAIRS[0]])
+    with pytest.raises(ValueError, match=r"a run with another corpus .*index\("):
+        retrieve(PAIRS, tmp_path / "run", quick, corpus=["cold water"])
     [found] = model.predict(["the bee"], top_k=4)
     assert {one["text"] for one in found["passages"]} == {text for _, text in PAIRS}
     (tmp_path / "corpus.txt").write_text("cold water\nslow clocks\n")
@@ -367,6 +389,12 @@ def test_unknown_arguments_are_refused(tmp_path, values, message):
         ([("a", "x")], {"max_seq_length": 0}, "^max_seq_length: expected at least 3"),
         ([("a", "x")], {"eval_every_steps": 5}, "Evaluating .* needs validation"),
         ([("a", "x")], {"bert_config_file": None}, "needs bert_config_file"),
+        ([("a", "x")], {"progress": "x"}, "progress is 'x'; expected a callback"),
+        (
+            [("a", "x"), ("b", "y")],
+            {"validation": 0.25},
+            "validation=0.25 of 2 examples .* a larger share, or separate examples",
+        ),
     ],
 )
 def test_bad_data_and_options_are_named_without_flags(
@@ -375,6 +403,21 @@ def test_bad_data_and_options_are_named_without_flags(
     with pytest.raises((ValueError, OSError), match=message) as caught:
         classify(train, tmp_path / "run", {**quick, **values})
     assert "--" not in str(caught.value)
+
+
+def test_paths_that_are_no_paths_are_refused(tmp_path):
+    train = [("a", "x")]
+    with pytest.raises(ValueError, match="output_dir is None; expected the path of"):
+        bert_tf.fine_tune.classify(train, None, None)
+    with pytest.raises(ValueError, match="init_checkpoint is 3; expected the path of"):
+        bert_tf.fine_tune.classify(train, 3, tmp_path / "run")
+
+
+def test_a_share_may_be_any_real_number():
+    assert given_data.is_share(np.float32(0.25))
+    assert not given_data.is_share([("a", "x")])
+    with pytest.raises(ValueError, match=r"validation=1.5: expected a share above 0"):
+        given_data.is_share(np.float64(1.5))
 
 
 def test_casing_is_the_checkpoints_unless_it_is_given(classified, golden, tmp_path):

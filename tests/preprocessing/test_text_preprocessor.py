@@ -107,11 +107,19 @@ def test_without_a_length_rows_are_as_long_as_the_longest_text_needs(
         ((["the cat", "x"], ["sat", "a the"]),),
         ([("the cat", "sat"), ("x", "a the")],),
         (np.array([["the cat", "sat"], ["x", "a the"]]),),
-        ([np.array(["the cat", "x"]), np.array(["sat", "a the"])],),
+        ([np.array(["the cat", "sat"]), np.array(["x", "a the"])],),
         ([tf.constant(["the cat", "x"]), tf.constant(["sat", "a the"])],),
         (tf.constant([["the cat"], ["x"]]), np.array(["sat", "a the"], object)),
     ],
-    ids=["two", "tuple", "rows", "array", "list of arrays", "of tensors", "columns"],
+    ids=[
+        "two",
+        "tuple",
+        "rows",
+        "array",
+        "rows as arrays",
+        "list of tensors",
+        "columns",
+    ],
 )
 def test_pairs_may_have_any_usual_form(preprocessor, pair):
     tokenizer = preprocessor.tokenizer
@@ -122,6 +130,15 @@ def test_two_texts_are_not_a_pair(preprocessor):
     expected = preprocessor.tokenizer(["the", "cat"])
     for texts in (["the", "cat"], np.array(["the", "cat"]), [np.str_("the"), "cat"]):
         assert_equal(preprocessor(texts), expected)
+    tensors = [tf.constant("the"), tf.constant("cat")]
+    assert_equal(preprocessor(tensors), expected)
+
+
+@pytest.mark.parametrize("num_rows", [1, 2, 3])
+def test_a_list_of_arrays_has_rows(preprocessor, num_rows):
+    rows = np.array([["the cat", "sat"], ["x", "a the"], ["a", "cat"]])[:num_rows]
+    expected = preprocessor.tokenizer(rows[:, 0].tolist(), rows[:, 1].tolist())
+    assert_equal(preprocessor(list(rows)), expected)
 
 
 def test_one_text_gives_one_row(preprocessor):

@@ -62,7 +62,7 @@ def test_scores_are_in_the_order_of_the_texts(released, model):
         (bert_tf.fill_masks, ["the bee"], r"Expected at least one \[MASK\]"),
         (bert_tf.fill_masks, "the [MASK]", "Expected a list of texts.*got one string"),
         (bert_tf.score_texts, ["the [MASK]"], r"Cannot score a text with \[MASK\]"),
-        (bert_tf.score_texts, {"text": []}, "Expected a list of texts, got a dict"),
+        (bert_tf.score_texts, {"text": []}, "The data has no rows"),
         (bert_tf.score_texts, [""], "has no word pieces"),
         (bert_tf.score_texts, ["a", 7], "Input 1 is 7; expected a text"),
     ],

@@ -92,8 +92,9 @@ def extract(
 
 def embed(
     source: str,
-    texts: Iterable[str | Sequence[str]],
+    texts: Any,
     *,
+    text_column: str = "text",
     dtype: str = "float32",
     batch_size: int = 32,
     normalize: bool | None = None,
@@ -109,8 +110,10 @@ def embed(
     Args:
         source: a checkpoint in any format (folder or file), the name of a released
             model, or the output_dir of a run.
-        texts: N texts, or pairs (text, second text). They are computed in batches of
-            similar length and returned in their order.
+        texts: N texts, or pairs (text, second text), as a list or another iterable; or
+            a table of texts: a data frame, or the path of a .csv, .tsv or .jsonl file.
+            They are computed in batches of similar length and returned in their order.
+        text_column: column of a table with the texts.
         dtype: "mixed_bfloat16" and "mixed_float16" compute faster on accelerators.
         batch_size: texts per batch.
         normalize: whether to scale the vectors to length 1. None: as described above.
@@ -124,7 +127,8 @@ def embed(
         >>> bert_tf.embed("bert-base-uncased", ["Rain.", "Sun."]).shape
         (2, 768)
     """
-    lines = _lines(texts)
+    items = input_items.texts_of(texts, text_column)
+    lines = [_line(index, item) for index, item in enumerate(items)]
     start = starting_point.find(source, progress=progress)
     # `find` was given a checkpoint, so it returns a source.
     opened = cast(source_module.Source, start.source)

@@ -133,7 +133,14 @@ def _listed(answers, place):
                 f"{place}: answers has {', '.join(answers)}; expected text and "
                 "answer_start."
             )
-        pairs = zip(answers["text"], answers["answer_start"], strict=True)
+        texts, starts = answers["text"], answers["answer_start"]
+        are_lists = isinstance(texts, list) and isinstance(starts, list)
+        if not are_lists or len(texts) != len(starts):
+            raise ValueError(
+                f"{place}: answers has the text {texts!r:.60} and the answer_start "
+                f"{starts!r:.60}; expected two lists of the same length."
+            )
+        pairs = zip(texts, starts, strict=True)
         answers = [{"text": text, "answer_start": start} for text, start in pairs]
     for answer in answers or ():
         if not isinstance(answer, Mapping) or {"text", "answer_start"} - set(answer):

@@ -11,7 +11,7 @@ from bert_tf.tasks.token_classification import examples
 
 # The values of a tuple.
 FORMS = (("words", "tags"),)
-# A table with one word per row. Consecutive rows with equal `sentence` belong together.
+# A table with one word per row. All rows of a sentence have the same `sentence`.
 WORD_COLUMNS = ("sentence", "word", "tag")
 _LINE_BREAK = re.compile(r"[\t\r\n]")
 
@@ -26,8 +26,9 @@ def sentences_of(
             `sentence`, `word` and `tag`.
 
     Raises:
-        ValueError: a row lacks a value, words and tags differ in number, or a word is
-            empty or contains a tab or a line break.
+        ValueError: a row lacks a value, the rows of a sentence are not consecutive,
+            words and tags differ in number, or a word is empty or contains a tab or a
+            line break.
     """
     names = FORMS[0]
     if not set(names) <= set(rows[0]):
@@ -76,7 +77,8 @@ def column_text(sentences: Sequence[tuple[Sequence[str], Sequence[str]]]) -> str
 def _grouped(rows):
     """Returns one row per sentence of a table with one row per word."""
     found: list[dict[str, list[Any]]] = []
-    last: Any = None
+    last: str | None = None
+    started: set[str] = set()
     for number, row in enumerate(rows, start=1):
         if not set(WORD_COLUMNS) <= set(row):
             raise ValueError(
@@ -84,13 +86,30 @@ def _grouped(rows):
                 "the lists 'words' and 'tags' of a sentence, or 'sentence', 'word' and "
                 "'tag' of a word."
             )
-        sentence, word, tag = (row[name] for name in WORD_COLUMNS)
-        if not found or sentence != last:
+        sentence = _sentence(row, number)
+        if sentence != last:
+            if sentence in started:
+                raise ValueError(
+                    f"Row {number} continues sentence {sentence!r:.60} after another "
+                    "one; sort the rows, and give each sentence its own value."
+                )
+            started.add(sentence)
             found.append({"words": [], "tags": []})
         last = sentence
-        found[-1]["words"].append(word)
-        found[-1]["tags"].append(tag)
+        found[-1]["words"].append(row["word"])
+        found[-1]["tags"].append(row["tag"])
     return found
+
+
+def _sentence(row, number):
+    """Returns the value that all rows of a sentence have."""
+    value = in_memory.json_value(row["sentence"], f"row {number}, 'sentence'")
+    if value is None or value == "":
+        raise ValueError(
+            f"Row {number} has no 'sentence'; expected the same value in every row of "
+            "a sentence, as from frame['sentence'].ffill()."
+        )
+    return str(value)
 
 
 def _texts(row, name, place):

@@ -265,8 +265,9 @@ def test_embed_gives_normalized_means_in_the_order_of_the_texts(checkpoint):
 @pytest.mark.parametrize(
     "texts, message",
     [
-        ("one text", "Expected a list of texts, got one string"),
-        ({"text": ["a"], "id": [1]}, "got a dict, whose items are the names of"),
+        ("one text", "Expected a list of texts, a table, .* got one string"),
+        ({"body": ["a"]}, "Row 1 has no column 'text'; its columns are 'body'"),
+        ({"text": ["a", 7]}, "Text 1 is 7; expected a string"),
         (["a", 7], "Text 1 is 7"),
     ],
 )
