@@ -4,10 +4,10 @@ The only module that uses absl.flags. Every call defines its own flags, so that 
 process can run several tools.
 """
 
-import _thread
 import contextlib
 import dataclasses
 import difflib
+import functools
 import itertools
 import os
 import re
@@ -175,8 +175,9 @@ def _no_lost_interrupts() -> Iterator[None]:
 
     def hook(unraisable: Any) -> None:
         if issubclass(unraisable.exc_type, KeyboardInterrupt):
-            # Here it would be lost as well.
-            threading.Timer(_MOMENT, _thread.interrupt_main).start()
+            # Here it would be lost as well. A signal, because it ends a wait.
+            interrupt = functools.partial(os.kill, os.getpid(), signal.SIGINT)
+            threading.Timer(_MOMENT, interrupt).start()
         else:
             previous(unraisable)
 
