@@ -1,5 +1,6 @@
 """`compile`, `fit` and `evaluate` of the tasks' models."""
 
+import dataclasses
 import random
 
 import keras
@@ -78,6 +79,21 @@ def test_metrics_get_the_probabilities_and_labels_from_either_place():
     np.testing.assert_allclose(nll, loss, rtol=1e-4)
     in_features = evaluate(model, {**X, "label_ids": Y})
     np.testing.assert_allclose(in_features, [loss, accuracy, nll], rtol=1e-6)
+
+
+def test_missing_labels_are_named():
+    compiled = bert_tf.BertClassifier(CONFIG, num_labels=3)
+    compiled.compile("sgd")
+    for model in (compiled, classifier()):
+        with pytest.raises(ValueError, match="has no label_ids for its loss: pass y,"):
+            model.fit(X, verbose=0)
+    ranker = bert_tf.BertBiEncoder(CONFIG)
+    features = {name: column[:, None] for name, column in X.items()}
+    queries = {f"query_{name}": column for name, column in X.items()}
+    ids = {"passage_ids": np.arange(4)[:, None]}
+    ranker.compile("sgd", run_eagerly=True)
+    with pytest.raises(ValueError, match="has no positive_ids for its loss: put"):
+        ranker.fit({**features, **queries, **ids}, verbose=0)
 
 
 def test_sample_weights_weight_the_mean():
@@ -213,7 +229,7 @@ def test_the_state_of_dropout_is_no_weight():
     assert [v.path for v in model.variables if "seed" in v.path]
 
 
-def test_two_replicas_draw_different_masks_and_train_like_one_device():
+def test_two_replicas_draw_different_masks_and_evaluate_like_one_device():
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
     with strategy.scope():
         model = bert_tf.BertClassifier(CONFIG, num_labels=3)
@@ -246,6 +262,45 @@ def test_two_replicas_draw_different_masks_and_train_like_one_device():
     single.set_weights(weights)
     single.compile("sgd", run_eagerly=True)
     np.testing.assert_allclose(together, single.evaluate(data, verbose=0), rtol=1e-5)
+
+
+def test_fit_on_two_replicas_equals_one_device(monkeypatch):
+    monkeypatch.setattr(bert_tf.BertClassifier, "task_dropout_rate", 0.0)
+    config = dataclasses.replace(
+        CONFIG, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
+    )
+    single = bert_tf.BertClassifier(config, num_labels=3)
+    single.build()
+    before = single.get_weights()
+    single.compile(keras.optimizers.SGD(0.1), run_eagerly=True)
+    with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
+        model = bert_tf.BertClassifier(config, num_labels=3)
+        model.build()
+        model.set_weights(before)
+        model.compile(keras.optimizers.SGD(0.1))
+    # With unequal weights of the replicas' parts, a mean of means would be different.
+    weights = np.array([1.0, 0.0, 2.0, 5.0], "float32")
+    for trained in (single, model):
+        trained.fit(X, Y, 4, 2, sample_weight=weights, shuffle=False, verbose=0)
+    expected = single.get_weights()
+    assert any(np.any(was != now) for was, now in zip(before, expected, strict=True))
+    for now, found in zip(expected, model.get_weights(), strict=True):
+        np.testing.assert_allclose(found, now, rtol=1e-4, atol=1e-5)
+
+
+def test_fit_trains_only_the_adapters_of_lora():
+    model = classifier()
+    model.build()
+    layers = [one for one in model._flatten_layers() if hasattr(one, "lora_rank")]
+    for layer in layers:
+        layer.enable_lora(2)
+    kernels = [np.asarray(layer._kernel) for layer in layers]
+    model.fit(X, Y, verbose=0)
+    assert len(layers) > 6
+    for layer, kernel in zip(layers, kernels, strict=True):
+        np.testing.assert_array_equal(layer._kernel, kernel)
+        # It begins with zeros.
+        assert np.any(np.asarray(layer.lora_kernel_b)), layer.path
 
 
 def test_a_pretrainer_without_positions_is_refused():
