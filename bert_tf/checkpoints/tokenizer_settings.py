@@ -32,8 +32,6 @@ _TOKENIZER_FILES = (
 # Names of files with weights that some format reads. PyTorch's pickled .bin files are
 # not among them: no format reads them, but the tokenizer beside them is useful.
 _WEIGHTS = re.compile(r"checkpoint|.*\.(index|index\.json|safetensors|h5|keras|pb)")
-# Tokens such as [CLS], [unused1] and <S>, which no text becomes.
-_SPECIAL = re.compile(r"\[.*\]|<.*>")
 # transformers writes 1e30 if there is no limit.
 _NO_LIMIT = 1e9
 
@@ -172,7 +170,9 @@ def _casing(given: bool | None, text: text_encoding.TextEncoding, path: str) -> 
     known = recorded if given is None else given
     if known is not None:
         return known
-    cased = _cased_piece(text)
+    cased = None
+    if text.vocabulary is not None:
+        cased = full.cased_piece(text.vocabulary, text.never_split)
     if cased is not None:
         raise ValueError(
             f"{path} does not say whether text is lowercased, and its vocabulary has "
@@ -180,16 +180,6 @@ def _casing(given: bool | None, text: text_encoding.TextEncoding, path: str) -> 
             "the model was trained on lowercased text."
         )
     return True
-
-
-def _cased_piece(text: text_encoding.TextEncoding) -> str | None:
-    """Returns a word piece that lowercased text never has; None if there is none."""
-    pieces = [
-        token
-        for token in text.vocabulary or ()
-        if not _SPECIAL.fullmatch(token) and token not in text.never_split
-    ]
-    return next((token for token in pieces if token != token.lower()), None)
 
 
 def _strip_accents(

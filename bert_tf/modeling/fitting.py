@@ -16,6 +16,7 @@ import keras
 from keras import ops
 
 from bert_tf.modeling import base
+from bert_tf.modeling import input_names
 from bert_tf.modeling import numerics
 
 # Label -> number of its axes, where a model's own loss needs exactly so many.
@@ -106,7 +107,8 @@ class TrainedByKeras(base.BaseModel):
         """Returns the compiled loss, or the model's own, for `fit` and `evaluate`.
 
         Raises:
-            ValueError: `y` or `sample_weight` does not fit the model.
+            ValueError: `y` or `sample_weight` does not fit the model, or labels are
+                missing.
         """
         outputs = getattr(self, "_loss_outputs", None)
         if outputs is not None:
@@ -119,7 +121,7 @@ class TrainedByKeras(base.BaseModel):
             features["is_real_example"] = weights * ops.cast(real, "float32")
         # Regularizers, and what `add_loss` added. Gradients of replicas are summed.
         added = sum(map(ops.sum, self.losses)) / base.num_replicas()
-        return self.total_loss(features, y_pred) + added
+        return self._own_loss(features, y_pred) + added
 
     def total_loss(
         self, features: numerics.Features, outputs: numerics.Outputs
@@ -277,6 +279,19 @@ class TrainedByKeras(base.BaseModel):
         if twice:
             raise ValueError(f"{', '.join(twice)} is in the features and in y.")
         return dict(y)
+
+    def _own_loss(self, features, outputs):
+        try:
+            return self.total_loss(features, outputs)
+        except KeyError as error:
+            name = error.args[0]
+            if name not in input_names.OF_TASKS or name in features:
+                raise
+        pass_y = "pass y, or " if name in self.label_features else ""
+        raise ValueError(
+            f"{type(self).__name__} has no {name} for its loss: {pass_y}put {name} "
+            "into the features."
+        )
 
     def _with_labels(self, x, y):
         """Returns features that contain the labels, checked."""

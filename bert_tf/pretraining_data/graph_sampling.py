@@ -30,9 +30,12 @@ _MAX_INT64 = np.iinfo(np.int64).max
 @tf.autograph.experimental.do_not_convert  # Converting takes time and is not needed.
 def text_dataset(
     input_file: str | Sequence[str],
-    vocab_file: str | os.PathLike[str] | vocabulary_module.Vocabulary,
+    vocab_file: str
+    | os.PathLike[str]
+    | vocabulary_module.Vocabulary
+    | full.FullTokenizer,
     *,
-    do_lower_case: bool = True,
+    do_lower_case: bool | None = None,
     max_seq_length: int = 128,
     max_predictions_per_seq: int = 20,
     masked_lm_prob: float = 0.15,
@@ -54,8 +57,10 @@ def text_dataset(
 
     Args:
         input_file: names and globs of text files in UTF-8.
-        vocab_file: path of a vocabulary, or a `Vocabulary`.
-        do_lower_case: whether to lowercase.
+        vocab_file: path of a vocabulary, a `Vocabulary`, or a `FullTokenizer`, whose
+            settings then apply.
+        do_lower_case: whether to lowercase. None: as the `FullTokenizer` does, or else
+            True; a vocabulary with cased pieces needs a value.
         max_seq_length: S, the length of each example in word pieces.
         max_predictions_per_seq: M, the maximum number of masked pieces per example.
         masked_lm_prob: share of the word pieces to mask.
@@ -82,38 +87,50 @@ def text_dataset(
     Raises:
         OSError: a file cannot be read.
         ValueError: there is no text, or only one document although pairs need two; the
-            vocabulary is invalid; `masking` is unknown; or `after` is not within the
-            epochs. While the
-            dataset is read, text that is not UTF-8 raises a
-            `tf.errors.InvalidArgumentError`.
+            vocabulary is invalid; an argument is out of range; or `after` is not within
+            the epochs.
+        tf.errors.InvalidArgumentError: while the dataset is read: text is not UTF-8, or
+            there is no example at `after`.
 
     Example:
         dataset = text_dataset("text/*.txt", "vocab.txt").batch(32)
         model.fit(dataset, steps_per_epoch=1000)
     """
-    if masking not in pretraining_data_options.MASKINGS:
-        expected = " or ".join(pretraining_data_options.MASKINGS)
-        raise ValueError(f"masking: expected {expected}, got {masking!r}.")
+    _check_epochs(first_epoch, num_epochs)
+    shares = shares or mask_shares.MaskShares()
+    pretraining_data_options.check_arguments(
+        max_seq_length=max_seq_length,
+        max_predictions_per_seq=max_predictions_per_seq,
+        masked_lm_prob=masked_lm_prob,
+        short_seq_prob=short_seq_prob,
+        do_whole_word_mask=do_whole_word_mask,
+        masking=masking,
+        next_sentence=next_sentence,
+        random_seed=random_seed,
+        mask_share=shares.mask,
+        same_share=shares.same,
+        random_share=shares.random,
+    )
+    vocabulary, tokenizer_arguments = _tokenizer(vocab_file, do_lower_case)
     settings = graph_pools.TextSettings(
         rows=graph_rows.RowSettings(
-            vocabulary=full.load_vocabulary(vocab_file),
+            vocabulary=vocabulary,
             max_seq_length=max_seq_length,
             max_predictions=max_predictions_per_seq,
             masked_lm_prob=masked_lm_prob,
             whole_words=do_whole_word_mask,
             spans=masking == "span",
             next_sentence=next_sentence,
-            shares=shares or mask_shares.MaskShares(),
+            shares=shares,
         ),
         short_seq_prob=short_seq_prob,
         random_seed=random_seed,
-        tokenizer_arguments={"do_lower_case": do_lower_case},
+        tokenizer_arguments=tokenizer_arguments,
     )
     pools = graph_pools.TextPools(files.expand(input_file), settings)
-    first, end = first_epoch * pools.num_pools, _MAX_INT64
-    if num_epochs is not None:
-        end = first + num_epochs * pools.num_pools
-    last_pool, last_row = (first, -1) if after is None else map(int, after)
+    first = first_epoch * pools.num_pools
+    end = _MAX_INT64 if num_epochs is None else first + num_epochs * pools.num_pools
+    last_pool, last_row = (first, -1) if after is None else _position(after)
     if not first <= last_pool < end:
         raise ValueError(
             f"after={after} is not in epoch {first_epoch} or a later one of the "
@@ -121,8 +138,16 @@ def text_dataset(
         )
 
     def rows_of_pool(pool):
-        start = tf.where(pool.number == last_pool, last_row + 1, 0)
-        chosen = tf.range(start, tf.size(pool.pairs.start_a, tf.int64))
+        start = tf.cast(pool.number == last_pool, tf.int64) * (last_row + 1)
+        num_rows = tf.size(pool.pairs.start_a, tf.int64)
+        exists = tf.debugging.assert_less_equal(
+            start,
+            num_rows,
+            f"after={after}: pool {last_pool} has no example {last_row}; pass the "
+            "position of an example of this dataset.",
+        )
+        with tf.control_dependencies([exists]):
+            chosen = tf.range(start, num_rows)
         rows = pools.blocks(pool, chosen).unbatch()
         if not with_position:
             return rows
@@ -131,6 +156,51 @@ def text_dataset(
         )
 
     return pools.pools(last_pool, end).flat_map(rows_of_pool)
+
+
+def _check_epochs(first_epoch, num_epochs):
+    if not first_epoch >= 0:
+        raise ValueError(f"first_epoch: expected at least 0, got {first_epoch}.")
+    if num_epochs is not None and not num_epochs >= 1:
+        raise ValueError(f"num_epochs: expected at least 1, got {num_epochs}.")
+
+
+def _position(after):
+    position = tuple(map(int, after))
+    if len(position) != 2 or min(position) < 0:
+        raise ValueError(
+            f"after: expected the position of an example, two numbers, got {after}."
+        )
+    return position
+
+
+def _tokenizer(vocab_file, do_lower_case):
+    """Returns the vocabulary, and the arguments of a tokenizer besides it."""
+    if not isinstance(vocab_file, full.FullTokenizer):
+        vocabulary = full.load_vocabulary(vocab_file)
+        if do_lower_case is None:
+            _check_lowercased(vocabulary)
+        return vocabulary, {"do_lower_case": do_lower_case is not False}
+    basic = vocab_file.basic_tokenizer
+    if do_lower_case not in (None, basic.do_lower_case):
+        raise ValueError(
+            f"do_lower_case={do_lower_case}, but the tokenizer has "
+            f"do_lower_case={basic.do_lower_case}; omit do_lower_case."
+        )
+    return vocab_file.vocabulary, {
+        "do_lower_case": basic.do_lower_case,
+        "strip_accents": basic.strip_accents,
+        "never_split": basic.never_split,
+    }
+
+
+def _check_lowercased(vocabulary):
+    cased = full.cased_piece(vocabulary)
+    if cased is not None:
+        raise ValueError(
+            f"The vocabulary has cased pieces such as {cased!r}; pass "
+            "do_lower_case=False, or True if the model is to learn lowercased text."
+        )
 
 
 class GraphSampler:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+from typing import Any
 from typing import ClassVar
 
 from bert_tf import options as options_module
@@ -222,3 +223,21 @@ class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
     def max_tokens(self) -> int:
         """Number of text pieces that fit, besides [CLS] and one or two [SEP]."""
         return self.max_seq_length - (3 if self.next_sentence else 2)
+
+
+def check_arguments(**arguments: Any) -> None:
+    """Checks arguments of `text_dataset` as the options of the same names.
+
+    Raises:
+        ValueError: one has the wrong kind or is out of range.
+    """
+    try:
+        CreatePretrainingDataOptions(
+            input_file=("text",),
+            output_file=("records",),
+            vocab_file="vocabulary",
+            sampler="tf_data",
+            **arguments,
+        )
+    except options_module.OptionError as error:
+        raise ValueError(str(error).replace("--", "")) from None

@@ -14,6 +14,8 @@ from bert_tf.tokenization import wordpiece
 
 convert_to_unicode = basic.convert_to_unicode
 
+# Tokens such as [CLS], [unused1] and <S>, which no text becomes.
+_SPECIAL = re.compile(r"\[.*\]|<.*>")
 # Words repeat, and the pieces of a word do not depend on its neighbors, so they are
 # cached.
 MAX_CACHED_WORDS = 200_000
@@ -154,6 +156,17 @@ def check_never_split(
                 f"never_split: {token!r} is not among the vocabulary's "
                 f"{len(vocabulary)} tokens, so it would have no id."
             )
+
+
+def cased_piece(
+    vocabulary: vocabulary_module.Vocabulary, never_split: Sequence[str] = ()
+) -> str | None:
+    """Returns a word piece that lowercased text never has; None if there is none."""
+    for token in vocabulary:
+        is_text = not _SPECIAL.fullmatch(token) and token not in never_split
+        if is_text and token != token.lower():
+            return token
+    return None
 
 
 def validate_case_matches_checkpoint(

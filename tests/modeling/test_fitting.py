@@ -42,6 +42,13 @@ def tagger(**kwargs):
     return model
 
 
+def two_replicas():
+    # Collective ops would tie the process to the first strategy that used them.
+    return tf.distribute.MirroredStrategy(
+        ["CPU:0", "CPU:1"], cross_device_ops=tf.distribute.ReductionToOneDevice()
+    )
+
+
 def evaluate(model, *args, **kwargs):
     return np.asarray(model.evaluate(*args, verbose=0, **kwargs))
 
@@ -82,6 +89,21 @@ def test_metrics_get_the_probabilities_and_labels_from_either_place():
     np.testing.assert_allclose(nll, loss, rtol=1e-4)
     in_features = evaluate(model, {**X, "label_ids": Y})
     np.testing.assert_allclose(in_features, [loss, accuracy, nll], rtol=1e-6)
+
+
+def test_missing_labels_are_named():
+    compiled = bert_tf.BertClassifier(CONFIG, num_labels=3)
+    compiled.compile("sgd")
+    for model in (compiled, classifier()):
+        with pytest.raises(ValueError, match="has no label_ids for its loss: pass y,"):
+            model.fit(X, verbose=0)
+    ranker = bert_tf.BertBiEncoder(CONFIG)
+    features = {name: column[:, None] for name, column in X.items()}
+    queries = {f"query_{name}": column for name, column in X.items()}
+    ids = {"passage_ids": np.arange(4)[:, None]}
+    ranker.compile("sgd", run_eagerly=True)
+    with pytest.raises(ValueError, match="has no positive_ids for its loss: put"):
+        ranker.fit({**features, **queries, **ids}, verbose=0)
 
 
 def test_sample_weights_weight_the_mean():
@@ -217,8 +239,8 @@ def test_the_state_of_dropout_is_no_weight():
     assert [v.path for v in model.variables if "seed" in v.path]
 
 
-def test_two_replicas_draw_different_masks_and_train_like_one_device():
-    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+def test_two_replicas_draw_different_masks_and_evaluate_like_one_device():
+    strategy = two_replicas()
     with strategy.scope():
         model = bert_tf.BertClassifier(CONFIG, num_labels=3)
         model.build()
@@ -270,15 +292,46 @@ def test_two_replicas_fit_as_one_device(loss):
         model.fit(data.with_options(options), epochs=2, shuffle=False, verbose=0)
         return model.get_weights()
 
-    together = trained(
-        tf.distribute.MirroredStrategy(
-            ["CPU:0", "CPU:1"],
-            cross_device_ops=tf.distribute.ReductionToOneDevice(),
-        )
-    )
+    together = trained(two_replicas())
     alone = trained(tf.distribute.OneDeviceStrategy("CPU:0"))
     for one, other in zip(together, alone, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+def test_fit_on_two_replicas_equals_one_device(monkeypatch):
+    monkeypatch.setattr(bert_tf.BertClassifier, "task_dropout_rate", 0.0)
+    single = bert_tf.BertClassifier(WITHOUT_DROPOUT, num_labels=3)
+    single.build()
+    before = single.get_weights()
+    single.compile(keras.optimizers.SGD(0.1), run_eagerly=True)
+    with two_replicas().scope():
+        model = bert_tf.BertClassifier(WITHOUT_DROPOUT, num_labels=3)
+        model.build()
+        model.set_weights(before)
+        model.compile(keras.optimizers.SGD(0.1))
+    # With unequal weights of the replicas' parts, a mean of means would be different.
+    weights = np.array([1.0, 0.0, 2.0, 5.0], "float32")
+    for trained in (single, model):
+        trained.fit(X, Y, 4, 2, sample_weight=weights, shuffle=False, verbose=0)
+    expected = single.get_weights()
+    assert any(np.any(was != now) for was, now in zip(before, expected, strict=True))
+    for now, found in zip(expected, model.get_weights(), strict=True):
+        np.testing.assert_allclose(found, now, rtol=1e-4, atol=1e-5)
+
+
+def test_fit_trains_only_the_adapters_of_lora():
+    model = classifier()
+    model.build()
+    layers = [one for one in model._flatten_layers() if hasattr(one, "lora_rank")]
+    for layer in layers:
+        layer.enable_lora(2)
+    kernels = [np.asarray(layer._kernel) for layer in layers]
+    model.fit(X, Y, verbose=0)
+    assert len(layers) > 6
+    for layer, kernel in zip(layers, kernels, strict=True):
+        np.testing.assert_array_equal(layer._kernel, kernel)
+        # It begins with zeros.
+        assert np.any(np.asarray(layer.lora_kernel_b)), layer.path
 
 
 def test_a_pretrainer_without_positions_is_refused():

@@ -364,6 +364,7 @@ ABILITIES = {
 # Only some models run the abilities that take seconds; --run-slow runs all.
 SLOW = {"SavedModel", "LiteRT", "ONNX", "int8"}
 QUICK_MODELS = {"BertModel", "BertClassifier"}
+COMPILE_SLOWLY = {"BertPretrainer", "BertBiEncoder"}
 
 
 def table_path():
@@ -407,6 +408,28 @@ def test_the_table_has_every_model_and_every_ability():
     assert cannot == {("BertModel", "own loss")}  # It has none.
     for row in rows.values():
         assert tuple(row) == tuple(ABILITIES)
+
+
+# The other tests run eagerly, because compiling takes seconds.
+@pytest.mark.filterwarnings("ignore:Gradients do not exist:UserWarning")
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name in COMPILE_SLOWLY else [])
+        for name in CASES
+    ],
+)
+def test_fit_takes_a_compiled_step(name):
+    case = CASES[name]
+    model = Subject(name=name, case=case).create()
+    if name == "BertModel":  # It has no loss of its own.
+        data = (case.x, case.compiled_y)
+        model.compile("sgd", **case.compiled)
+    else:
+        data = (case.training_x or case.x, case.y)[: 1 if case.y is None else 2]
+        model.compile("sgd")
+    history = model.fit(*data, shuffle=False, verbose=0)
+    assert np.isfinite(history.history["loss"]).all()
 
 
 # Keras warns for every layer without weights to quantize, hands its variables to NumPy

@@ -7,7 +7,10 @@ import tensorflow as tf
 from bert_tf import pretraining_data
 from bert_tf.data import corpus as data_corpus
 from bert_tf.pretraining_data import graph_pools
+from bert_tf.pretraining_data import graph_sampling
 from bert_tf.pretraining_data import graph_text
+from bert_tf.pretraining_data import mask_shares
+from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 TEXT = "the cat sat\non the mat\n\nit rained\n\nthe dog ran\nit barked\nthe end\n"
@@ -95,8 +98,55 @@ def test_spans_mask_neighbouring_words(inputs):
         positions = np.array([row["masked_lm_positions"].numpy() for row in dataset])
         found[masking] = (np.diff(positions, axis=1) == 1).mean()
     assert found["span"] > 2 * found["random"]
-    with pytest.raises(ValueError, match="expected random or span, got 'spans'"):
+    with pytest.raises(ValueError, match="expected one of random, span, got 'spans'"):
         make_dataset(inputs, masking="spans")
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"masked_lm_prob": 2.0}, r"^masked_lm_prob: expected at most 1.0, got 2.0\.$"),
+        ({"masked_lm_prob": -1}, "masked_lm_prob: expected at least 0.0"),
+        ({"short_seq_prob": 3}, "short_seq_prob: expected at most 1.0"),
+        ({"max_seq_length": 3}, "max_seq_length: expected at least 5"),
+        ({"max_predictions_per_seq": 13}, r"expected at most max_seq_length \(12\)"),
+        ({"random_seed": -5}, "random_seed: expected at least 0"),
+        ({"first_epoch": -1}, "first_epoch: expected at least 0, got -1"),
+        ({"num_epochs": 0}, "num_epochs: expected at least 1, got 0"),
+        ({"after": (5,)}, r"after: expected .* two numbers, got \(5,\)"),
+        ({"shares": mask_shares.MaskShares(mask=0.9)}, "^mask_share=0.9, same_share"),
+    ],
+)
+def test_arguments_out_of_range_are_refused(inputs, changes, message):
+    with pytest.raises(ValueError, match=message):
+        make_dataset(inputs, **changes)
+
+
+def test_a_position_without_an_example_is_named(inputs):
+    dataset = make_dataset(inputs, after=(0, 10**10))
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="pool 0 has no example 10000000000"
+    ):
+        next(iter(dataset))
+
+
+def test_the_casing_is_that_of_the_tokenizer(inputs):
+    cased = vocabulary_module.Vocabulary(
+        [*vocabulary_module.SPECIAL_TOKENS, "The", *WORDS]
+    )
+    path = str(inputs / "text.txt")
+    with pytest.raises(ValueError, match="cased pieces such as 'The'; pass"):
+        pretraining_data.text_dataset(path, cased)
+    for given in (True, False):
+        tokenizer = full.FullTokenizer(cased, given, never_split=["[MASK]"])
+        _, found = graph_sampling._tokenizer(tokenizer, None)
+        assert found == {
+            "do_lower_case": given,
+            "strip_accents": given,
+            "never_split": ("[MASK]",),
+        }
+        with pytest.raises(ValueError, match=f"has do_lower_case={given}; omit"):
+            pretraining_data.text_dataset(path, tokenizer, do_lower_case=not given)
 
 
 def test_sequences_without_pairs_hold_every_piece_once(inputs):
