@@ -109,8 +109,8 @@ class TextPreprocessor(keras.layers.Layer):
 
         Args:
             texts: one text, or B texts as a list, an array or a string tensor [B] or
-                [B, 1]. Pairs are a second argument, a tuple of both arguments, or
-                [B, 2].
+                [B, 1]. Pairs are a second argument, a tuple of both arguments, a list
+                of two string tensors, or [B, 2].
             texts_b: the second segments, in the same form as `texts`, or None.
 
         Returns:
@@ -176,9 +176,15 @@ def _separate(texts: Any, texts_b: Any) -> tuple[Any, Any]:
     """Returns both arguments, which tf.data and Keras may pass as one."""
     if texts_b is not None or not isinstance(texts, tuple | list) or len(texts) != 2:
         return texts, texts_b
-    # A list of strings is several texts, but a list of columns is a pair.
-    is_pair = isinstance(texts, tuple) or all(getattr(t, "shape", ()) for t in texts)
+    # A list of strings or arrays has one row per text or pair, like any longer list.
+    # Keras passes the columns of a pair as a list of tensors.
+    is_pair = isinstance(texts, tuple) or all(map(_is_column, texts))
     return (texts[0], texts[1]) if is_pair else (texts, None)
+
+
+def _is_column(texts: Any) -> bool:
+    is_tensor = tf.is_tensor(texts) or keras.utils.is_keras_tensor(texts)
+    return is_tensor and texts.ndim != 0
 
 
 def _columns(texts: Any, texts_b: Any) -> tuple[tf.Tensor, tf.Tensor | None, bool]:
@@ -206,14 +212,15 @@ def _flat(strings: tf.Tensor, name: str) -> tf.Tensor:
     if shape.rank not in (0, 1) and not (shape.rank == 2 and shape[1] == 1):
         raise ValueError(
             f"{name}: expected strings of shape [B], [B, 1] or, for pairs, [B, 2], "
-            f"got {shape}."
+            f"got {shape}; pass two columns of pairs as texts, texts_b."
         )
     return tf.reshape(strings, [-1])
 
 
 def _strings(texts: Any, name: str) -> tf.Tensor:
     try:
-        if not tf.is_tensor(texts):
+        has_tensors = isinstance(texts, list) and any(map(tf.is_tensor, texts))
+        if not tf.is_tensor(texts) and not has_tensors:
             # TensorFlow does not convert every kind of array, such as pandas's.
             texts = np.asarray(texts, object).tolist()
         return tf.convert_to_tensor(texts, tf.string)

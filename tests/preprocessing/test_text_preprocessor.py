@@ -107,11 +107,11 @@ def test_without_a_length_rows_are_as_long_as_the_longest_text_needs(
         ((["the cat", "x"], ["sat", "a the"]),),
         ([("the cat", "sat"), ("x", "a the")],),
         (np.array([["the cat", "sat"], ["x", "a the"]]),),
-        ([np.array(["the cat", "x"]), np.array(["sat", "a the"])],),
+        ([np.array(["the cat", "sat"]), np.array(["x", "a the"])],),
         ([tf.constant(["the cat", "x"]), tf.constant(["sat", "a the"])],),
         (tf.constant([["the cat"], ["x"]]), np.array(["sat", "a the"], object)),
     ],
-    ids=["two", "tuple", "rows", "array", "list of arrays", "of tensors", "columns"],
+    ids=["two", "tuple", "rows", "array", "rows as arrays", "tensors", "columns"],
 )
 def test_pairs_may_have_any_usual_form(preprocessor, pair):
     tokenizer = preprocessor.tokenizer
@@ -122,6 +122,25 @@ def test_two_texts_are_not_a_pair(preprocessor):
     expected = preprocessor.tokenizer(["the", "cat"])
     for texts in (["the", "cat"], np.array(["the", "cat"]), [np.str_("the"), "cat"]):
         assert_equal(preprocessor(texts), expected)
+
+
+@pytest.mark.parametrize("num_rows", [2, 3])
+def test_the_number_of_rows_does_not_change_how_they_are_read(preprocessor, num_rows):
+    rows = np.array([["the cat", "sat"], ["x", "a the"], ["a", "cat"]])[:num_rows]
+    expected = preprocessor.tokenizer(rows[:, 0], rows[:, 1])
+    assert_equal(preprocessor(list(rows)), expected)
+    texts = list(tf.constant(rows[:, 0]))
+    expected = preprocessor.tokenizer(rows[:, 0])
+    assert_equal(preprocessor(texts), expected)
+    dataset = tf.data.Dataset.from_tensors(tuple(texts))
+    [features] = dataset.map(lambda *texts: preprocessor(list(texts)))
+    assert_equal(features, expected)
+
+
+def test_a_list_of_two_columns_is_refused_as_rows(preprocessor):
+    columns = [np.array(["the", "cat", "sat"]), np.array(["x", "a", "the"])]
+    with pytest.raises(ValueError, match=r"pass two columns .* as texts, texts_b"):
+        preprocessor(columns)
 
 
 def test_one_text_gives_one_row(preprocessor):

@@ -14,6 +14,7 @@ from bert_tf import progress as progress_module
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.fine_tuning import input_items
+from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.tasks.feature_extraction import examples
 from bert_tf.tasks.feature_extraction import extraction
 from bert_tf.tasks.feature_extraction import formats
@@ -125,6 +126,8 @@ def embed(
         (2, 768)
     """
     lines = _lines(texts)
+    policy = fine_tuning_predictor.policy_of(dtype)
+    batch_size = fine_tuning_predictor.checked_count(batch_size, "batch_size")
     start = starting_point.find(source, progress=progress)
     # `find` was given a checkpoint, so it returns a source.
     opened = cast(source_module.Source, start.source)
@@ -147,7 +150,7 @@ def embed(
             batch_size=batch_size,
         ),
         start=dataclasses.replace(start, source=dataclasses.replace(opened, text=text)),
-        dtype=dtype,
+        dtype=policy,
         progress=progress,
     )
     vectors = np.zeros((len(lines), extractor.config.hidden_size), np.float32)
