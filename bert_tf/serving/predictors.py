@@ -141,6 +141,7 @@ def load_start(
     settings: fine_tuning_predictor.LoadSettings,
     *,
     head: str | None = None,
+    argument: str = "head",
 ) -> Any:
     """Returns the predictor of an opened checkpoint; see `load`.
 
@@ -149,11 +150,12 @@ def load_start(
         start: the opened checkpoint.
         settings: how to load it.
         head: see `load`.
+        argument: name of the flag or argument with the head, for messages.
 
     Raises:
         ValueError: as `load`.
     """
-    source = _with_head(cast(source_module.Source, start.source), head)
+    source = _with_head(cast(source_module.Source, start.source), head, argument)
     task = _task_of(source, head)
     start = dataclasses.replace(start, source=source)
     settings = dataclasses.replace(settings, start=start, has_task_file=False)
@@ -191,7 +193,7 @@ def run_of(path: str) -> tuple[str, str | None]:
     return folder, task if task in tasks.TASKS and is_run else None
 
 
-def _with_head(source, head):
+def _with_head(source, head, argument):
     """Returns a source with the head to use, if one is named."""
     between = checkpoint_heads.layers_between((*source.shapes, *source.unmapped))
     if between and head != ENCODER:
@@ -202,7 +204,7 @@ def _with_head(source, head):
         )
     if head is None:
         return source
-    return conversion_source.with_head(source, head, argument="head")[0]
+    return conversion_source.with_head(source, head, argument=argument)[0]
 
 
 def _task_of(source: source_module.Source, head: str | None) -> str:

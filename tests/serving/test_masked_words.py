@@ -56,6 +56,12 @@ def test_scores_are_in_the_order_of_the_texts(released, model):
     assert bert_tf.score_texts(released, []) == []
 
 
+def test_an_encoder_cannot_fill_masks(project_root):
+    encoder = project_root / "tests/checkpoints/foreign/hugging_face/encoder"
+    with pytest.raises(ValueError, match=r"^head=masked_lm, but .* an encoder without"):
+        bert_tf.fill_masks(str(encoder), ["[MASK]"])
+
+
 @pytest.mark.parametrize(
     "function, texts, message",
     [

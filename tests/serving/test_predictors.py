@@ -289,8 +289,13 @@ def test_masks_are_filled_in_the_order_of_the_texts(pretrained):
         ({"batch_size": 0}, "batch_size is 0; expected at least 1"),
         ({"batch_size": 2.5}, "batch_size is 2.5; expected an integer"),
         ({"head": "tagger"}, "head is 'tagger'; expected one of encoder"),
-        ({"head": "classification"}, "has no output_weights; its head is pretraining"),
+        (
+            {"head": "classification"},
+            r"^head=classification, but .* \(output_weights is .*\); its head is pretr",
+        ),
         ({"pooling": "cls"}, "is not an encoder; omit pooling"),
+        ({"max_seq_length": 0}, "max_seq_length is 0; expected at least 3"),
+        ({"max_seq_length": "12"}, "max_seq_length is '12'; expected an integer"),
         ({"max_seq_length": 1000}, "max_seq_length is 1000, but the model has at most"),
     ],
 )
