@@ -328,12 +328,25 @@ def test_inputs_that_are_no_texts_are_refused(pretrained, inputs, message):
     "inputs, message",
     [
         (["[MASK]", "none"], r"Input 1: Expected at least one \[MASK\]"),
-        (["[MASK]", "[MASK] " * 70], "Input 1: max_seq_length is 72, but the model"),
+        (["[MASK]", "[MASK] " * 70], "Input 1: The text has 72 word pieces"),
     ],
 )
 def test_texts_that_cannot_be_filled_are_refused(pretrained, inputs, message):
     with pytest.raises(ValueError, match=message):
         bert_tf.load(**pretrained).predict(inputs)
+
+
+@pytest.mark.parametrize(
+    "top_k, message",
+    [
+        ("3", "top_k is '3'; expected an integer"),
+        (1.5, "top_k is 1.5; expected an integer"),
+        (0, "top_k is 0; expected at least 1"),
+    ],
+)
+def test_a_number_of_candidates_is_checked(pretrained, top_k, message):
+    with pytest.raises(ValueError, match=message):
+        bert_tf.load(**pretrained).predict(["[MASK]"], top_k=top_k)
 
 
 def test_an_output_layer_of_an_unknown_kind_needs_a_head(
