@@ -105,7 +105,11 @@ def embed(
     A sentence encoder, or the run of a bi-encoder, says how its vectors are pooled and
     whether they have length 1; its default prompt is put before each text. For any
     other encoder, the vector is the mean over the word pieces, scaled to length 1.
-    Texts longer than the model's limit are truncated.
+    Texts longer than the model's limit are truncated. A literal [MASK], [SEP] or [CLS]
+    in a text is split like any other text, as in 2018; sentence-transformers reads it
+    as a special token.
+
+    Each call loads the model. For several calls use `bert_tf.load(source).embed`.
 
     Args:
         source: a checkpoint in any format (folder or file), the name of a released
