@@ -87,8 +87,8 @@ def find_new(
         source: the file of the words, for error messages; None: a list in memory.
 
     Raises:
-        ValueError: there is no word, or not a list of strings; or a line is not a single word, is too long for
-            a word, or is a piece for the inside of words.
+        ValueError: there is no word, or not a list of strings; or a line is not a
+            single word, is too long for a word, or is a piece for the inside of words.
     """
     vocabulary = tokenizer.vocabulary
     new, known = [], []
@@ -190,8 +190,8 @@ def add_words(
         of the pieces that the word had.
 
     Raises:
-        ValueError: `words` is not a list of single words, the vocabulary does not fit into the
-            model, or the model is quantized or has LoRA weights.
+        ValueError: `words` is not a list of single words, the vocabulary does not fit
+            into the model, or the model is quantized or has LoRA weights.
 
     Example:
         model, tokenizer = bert_tf.from_pretrained("bert-base-uncased")

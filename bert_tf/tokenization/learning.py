@@ -271,8 +271,8 @@ def fill_unused(
     places = unused_places(vocabulary)
     if len(new) > len(places):
         raise ValueError(
-            f"{source or 'words'}: {len(new)} words are new to the vocabulary, which has only "
-            f"{len(places)} [unused] tokens; shorten the list."
+            f"{source or 'words'}: {len(new)} words are new to the vocabulary, which "
+            f"has only {len(places)} [unused] tokens; shorten the list."
         )
     for place, word in zip(places, new, strict=False):
         tokens[place] = word
