@@ -75,7 +75,7 @@ class AddedWords:
 
 
 def find_new(
-    tokenizer: full.FullTokenizer, words: Iterable[str], *, source: str = "words"
+    tokenizer: full.FullTokenizer, words: Iterable[str], *, source: str | None = None
 ) -> AddedWords:
     """Returns which words of a list are new, and the pieces that they had.
 
@@ -84,14 +84,12 @@ def find_new(
         words: such as the lines of a file. Each must be a single word for the
             tokenizer, which normalizes it like text. Empty lines, repeated words and
             words that the vocabulary already has are skipped.
-        source: where the words come from, for error messages.
+        source: the file of the words, for error messages; None: a list in memory.
 
     Raises:
-        ValueError: there is no word; or a line is not a single word, is too long for
-            a word, or is a piece for the inside of words.
+        ValueError: there is no word, or not a list of strings; or a line is not a
+            single word, is too long for a word, or is a piece for the inside of words.
     """
-    if isinstance(words, str | bytes):
-        raise ValueError(f"Expected a list of words, got one text: {words!r:.60}.")
     vocabulary = tokenizer.vocabulary
     new, known = [], []
     for word in word_lists.read(words, tokenizer.basic_tokenizer, source=source):
@@ -106,11 +104,14 @@ def find_new(
         else:
             new.append(word)
     if not (new or known):
+        if source is None:
+            raise ValueError("The list of words is empty; expected at least one word.")
         raise ValueError(f"{source}: there are no words; expected one per line.")
     pieces = [tokenizer.wordpiece_tokenizer.tokenize_word(word.token) for word in new]
     return AddedWords(
         vocabulary=vocabulary_module.Vocabulary(
-            [*vocabulary.tokens, *(word.token for word in new)], source=source
+            [*vocabulary.tokens, *(word.token for word in new)],
+            source=source or "words",
         ),
         words=tuple(new),
         pieces=tuple(tuple(tokenizer.convert_tokens_to_ids(word)) for word in pieces),
@@ -189,8 +190,8 @@ def add_words(
         of the pieces that the word had.
 
     Raises:
-        ValueError: a word is not a single word, the vocabulary does not fit into the
-            model, or the model is quantized or has LoRA weights.
+        ValueError: `words` is not a list of single words, the vocabulary does not fit
+            into the model, or the model is quantized or has LoRA weights.
 
     Example:
         model, tokenizer = bert_tf.from_pretrained("bert-base-uncased")

@@ -25,6 +25,14 @@ from bert_tf.training import run_folder
 
 # Default number of rows per call of the model. Limits the memory for long inputs.
 ROWS_PER_CALL = 32
+# Weights stay in float32; layer normalization, softmax and outputs are computed in it.
+_POLICIES = {
+    "float32": "float32",
+    "bfloat16": "mixed_bfloat16",
+    "mixed_bfloat16": "mixed_bfloat16",
+    "float16": "mixed_float16",
+    "mixed_float16": "mixed_float16",
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -63,9 +71,10 @@ class LoadSettings:
             ValueError: `max_seq_length` exceeds the model's positions.
         """
         start = self.required_start
-        length = self.max_seq_length or self.source.text.max_seq_length
         most = start.config.max_position_embeddings
-        length = length or min(most, longest or most)
+        length = self.max_seq_length
+        if length is None:
+            length = self.source.text.max_seq_length or min(most, longest or most)
         start.config.check_sequence_length(length)
         return {"max_seq_length": length, **start.tokenizer_arguments()}
 
@@ -179,6 +188,32 @@ class Predictor:
     ) -> np.ndarray:
         """Returns `apply_in_parts` with the batch size of this predictor."""
         return apply_in_parts(function, features, rows_per_call=self.batch_size)
+
+
+def policy_of(dtype: str | None) -> str | None:
+    """Returns the Keras policy for a `dtype` argument; see `bert_tf.load`.
+
+    Raises:
+        ValueError: it is not one of the dtypes to compute in.
+    """
+    if dtype is not None and dtype not in _POLICIES:
+        raise ValueError(
+            f"dtype is {dtype!r:.60}; expected one of {', '.join(_POLICIES)}."
+        )
+    return None if dtype is None else _POLICIES[dtype]
+
+
+def checked_count(value: int, name: str, *, minimum: int = 1) -> int:
+    """Returns an argument that is a number of things, such as `batch_size`.
+
+    Raises:
+        ValueError: it is not an integer, or less than `minimum`.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise ValueError(f"{name} is {value!r:.60}; expected an integer.")
+    if value < minimum:
+        raise ValueError(f"{name} is {value}; expected at least {minimum}.")
+    return int(value)
 
 
 def compiled(

@@ -21,6 +21,9 @@ from bert_tf.data import named_datasets
 logger = logging.getLogger(__name__)
 
 _FOLDER = "bert_tf"
+# Part of the files' names. Increase it when a task's conversion changes, so that files
+# from before the change are not used.
+_VERSION = 1
 _OTHER_NAMES = {"validation": "dev"}
 
 # Features of a data set and its records -> pieces of the text of the file.
@@ -71,7 +74,8 @@ def _written(builder: Any, split: str, convert: Convert, extension: str) -> str:
     # A split can be "train[:10%]".
     name = "-".join([*builder.info.full_name.split("/"), urllib.parse.quote(split)])
     folder = os.fspath(builder.data_dir)
-    path = os.path.join(folder, _FOLDER, name + extension)
+    name += f"-v{_VERSION}{extension}"
+    path = os.path.join(folder, _FOLDER, name)
     if files.exists(path):
         return path
     try:
@@ -80,7 +84,7 @@ def _written(builder: Any, split: str, convert: Convert, extension: str) -> str:
         place = urllib.parse.quote(os.path.abspath(folder), safe="")
         own = os.path.join(fetching.default_cache_dir(), "tfds", place)
         logger.warning("%s Its files are written to %s instead.", error, own)
-        path = os.path.join(own, name + extension)
+        path = os.path.join(own, name)
         _write(path, builder, split, convert)
     return path
 

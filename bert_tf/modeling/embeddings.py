@@ -140,7 +140,7 @@ class Embeddings(keras.layers.Layer):
             ops.one_hot(
                 ops.reshape(segment_ids, (-1,)),
                 self.config.type_vocab_size,
-                dtype="float32",
+                dtype=self.variable_dtype,
             ),
             self.token_type_embeddings,
         )  # [B * S, H]

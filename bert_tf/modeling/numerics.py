@@ -125,8 +125,8 @@ def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> Tensor
 
     Args:
         x: [rows, H], any float dtype.
-        gamma: float32 [H].
-        beta: float32 [H].
+        gamma: [H], any float dtype.
+        beta: [H], any float dtype.
         epsilon: added to the variance.
 
     Returns:
@@ -135,6 +135,7 @@ def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> Tensor
     x = ops.cast(x, "float32")
     centered = x - ops.mean(x, axis=-1, keepdims=True)
     variance = ops.mean(ops.square(centered), axis=-1, keepdims=True)
+    gamma, beta = ops.cast(gamma, "float32"), ops.cast(beta, "float32")
     return centered * ops.rsqrt(variance + epsilon) * gamma + beta
 
 

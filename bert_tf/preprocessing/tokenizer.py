@@ -108,8 +108,8 @@ class FullTokenizer(full.FullTokenizer):
             `input_ids`, `input_mask`, `segment_ids`: int32 [B, S].
 
         Raises:
-            ValueError: `texts` is one string, `texts_b` has a different length, or
-                there is no maximum length.
+            ValueError: `texts` is one string or no list, `texts_b` has a different
+                length, or there is no maximum length.
         """
         features = packing.pack(
             self,
@@ -149,4 +149,10 @@ def _is_vocabulary(source: Any) -> bool:
 
 def _listed(texts: Iterable[str]) -> Sequence[str]:
     # Passes a single string on, which `pack` refuses: its characters are no texts.
-    return texts if isinstance(texts, str) else list(texts)
+    if isinstance(texts, str):
+        return texts
+    if not isinstance(texts, Iterable) and not hasattr(texts, "__iter__"):
+        raise ValueError(
+            f"Expected a list of texts, got a value of type {type(texts).__name__}."
+        )
+    return list(texts)

@@ -87,10 +87,31 @@ class LikelihoodScorer:
         Raises:
             ValueError: a text has no pieces, contains [MASK], or is too long.
         """
+        return self.score_pieces(map(self.pieces, texts))
+
+    def pieces(self, text: str) -> list[str]:
+        """Returns the word pieces of a text to score.
+
+        Raises:
+            ValueError: as `score_each`.
+        """
+        pieces = self._tokenizer.tokenize(text)
+        if not pieces:
+            raise ValueError(f"The text {text!r:.60} has no word pieces to score.")
+        if predictions.MASK in pieces:
+            raise ValueError(
+                f"Cannot score a text with [MASK], got {text!r:.60}; replace [MASK] by "
+                "a word, or fill it instead."
+            )
+        predictions.check_length(len(pieces) + 2, self._model.config)
+        return pieces
+
+    def score_pieces(self, texts: Iterable[list[str]]) -> Iterator[Likelihood]:
+        """Yields the likelihood of each result of `pieces`, in order."""
         pieces_of: list[list[str]] = []
         scores: list[float] = []
         masked = itertools.chain.from_iterable(
-            self._masked(text, pieces_of) for text in texts
+            self._masked(pieces, pieces_of) for pieces in texts
         )
         while batch := list(itertools.islice(masked, self._batch_size)):
             scores += self._scores(batch)
@@ -101,17 +122,8 @@ class LikelihoodScorer:
                 )
                 scores = scores[len(pieces) :]
 
-    def _masked(self, text, pieces_of):
+    def _masked(self, pieces, pieces_of):
         """Yields (ids, position of the mask, masked id) for each piece of a text."""
-        pieces = self._tokenizer.tokenize(text)
-        if not pieces:
-            raise ValueError(f"The text {text!r} has no word pieces to score.")
-        if predictions.MASK in pieces:
-            raise ValueError(
-                f"Cannot score a text with [MASK], got {text!r}; to fill the mask, "
-                "leave out --pseudo_log_likelihood, or use fill_masks."
-            )
-        self._model.config.check_sequence_length(len(pieces) + 2)
         pieces_of.append(pieces)
         ids = self._tokenizer.convert_tokens_to_ids(["[CLS]", *pieces, "[SEP]"])
         mask = self._tokenizer.vocabulary[predictions.MASK]

@@ -19,6 +19,7 @@ from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
+from bert_tf.modeling import config as config_module
 from bert_tf.modeling import pretrainer
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.tokenization import full
@@ -141,7 +142,7 @@ class MaskFiller:
         positions = [i for i, token in enumerate(tokens) if token == MASK]
         if not positions:
             raise ValueError(f"Expected at least one [MASK] in the text, got {text!r}.")
-        self.model.config.check_sequence_length(len(tokens))
+        check_length(len(tokens), self.model.config)
         return self.tokenizer.convert_tokens_to_ids(tokens), positions
 
     def fillings(
@@ -199,6 +200,21 @@ class MaskFiller:
             Filling(token=token, probability=float(probability))
             for token, probability in zip(tokens, probabilities, strict=True)
         ]
+
+
+def check_length(num_pieces: int, config: config_module.BertConfig) -> None:
+    """Raises a ValueError if a text, which is never truncated, is too long.
+
+    Args:
+        num_pieces: with [CLS] and [SEP].
+        config: of the model.
+    """
+    most = config.max_position_embeddings
+    if num_pieces > most:
+        raise ValueError(
+            f"The text has {num_pieces} word pieces with [CLS] and [SEP], but the "
+            f"model has {most} positions; shorten or split the text."
+        )
 
 
 def padded_rows(

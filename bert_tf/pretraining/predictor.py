@@ -58,8 +58,7 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
             ValueError: an input is not a text, has no [MASK], or is too long.
                 Texts are never truncated, because a [MASK] could be lost.
         """
-        if top_k < 1:
-            raise ValueError(f"top_k must be at least 1, got {top_k}.")
+        top_k = fine_tuning_predictor.checked_count(top_k, "top_k")
         items = input_items.read(texts, "a list of texts with [MASK]")
         rows = [self._row(index, item) for index, item in enumerate(items)]
         return self._answered(

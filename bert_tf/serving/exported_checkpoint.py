@@ -1,6 +1,7 @@
 """Loads an encoder, ranker or masked-word model without fine-tuning, to export it."""
 
 import dataclasses
+import functools
 from typing import Any
 
 from bert_tf import progress as progress_module
@@ -45,10 +46,11 @@ def load(
         pooling=options.pooling,
         max_seq_length=options.max_seq_length,
     )
+    load_start = functools.partial(predictors.load_start, argument="--head")
     if options.head == serving_options.MASKED_LM:
-        return predictors.load_start(path, start, settings, head=options.head)
+        return load_start(path, start, settings, head=options.head)
     if settings.max_seq_length is None and settings.source.text.max_seq_length is None:
         settings = dataclasses.replace(settings, max_seq_length=_MAX_SEQ_LENGTH)
     if options.head is not None:
-        return predictors.load_start(path, start, settings, head=options.head)
+        return load_start(path, start, settings, head=options.head)
     return retrieval_predictor.load_checkpoint(path, settings)

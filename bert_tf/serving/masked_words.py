@@ -89,18 +89,26 @@ def score_texts(
         True
     """
     items = input_items.texts_of(texts, text_column)
-    for index, item in enumerate(items):
-        if not isinstance(item, str):
-            raise ValueError(f"Input {index} is {item!r:.60}; expected a text.")
     model = predictors.load(
         source, head=_HEAD, dtype=dtype, batch_size=batch_size, progress=progress
     )
     scorer = likelihood.LikelihoodScorer(model.filler)
+    # All texts are checked before any is computed.
+    pieces = [_pieces(scorer, index, item) for index, item in enumerate(items)]
     # Batches of texts of similar length need little padding.
-    order = sorted(range(len(items)), key=lambda index: -len(items[index]))
+    order = sorted(range(len(items)), key=lambda index: -len(pieces[index]))
     found: list[dict[str, Any]] = [{} for _ in items]
-    scored = scorer.score_each(items[index] for index in order)
+    scored = scorer.score_pieces(pieces[index] for index in order)
     for done, (index, one) in enumerate(zip(order, scored, strict=True), start=1):
         found[index] = likelihood.record(one)
         progress("score texts", done, len(items), unit="texts")
     return found
+
+
+def _pieces(scorer, index, item):
+    if not isinstance(item, str):
+        raise ValueError(f"Input {index} is {item!r:.60}; expected a text.")
+    try:
+        return scorer.pieces(item)
+    except ValueError as error:
+        raise ValueError(f"Input {index}: {error}") from None

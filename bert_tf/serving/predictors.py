@@ -23,14 +23,7 @@ PRETRAINING = "pretraining"
 _TASK_OF_HEAD = {ENCODER: _RETRIEVAL, "masked_lm": PRETRAINING}
 # Only in the folder of a run; an old run may lack it, but its task.json is complete.
 _RUN_FILE = "run.json"
-# Weights stay in float32; layer normalization, softmax and outputs are computed in it.
-_POLICIES = {
-    "float32": "float32",
-    "bfloat16": "mixed_bfloat16",
-    "mixed_bfloat16": "mixed_bfloat16",
-    "float16": "mixed_float16",
-    "mixed_float16": "mixed_float16",
-}
+_NUM_SPECIAL = 3  # [CLS] A [SEP] B [SEP]
 
 
 def load(
@@ -111,9 +104,13 @@ def load(
         >>> bert_tf.load("bert-base-uncased", head="encoder").embed(["Rain is coming."])
     """
     path = os.fspath(path)
+    if max_seq_length is not None:
+        max_seq_length = fine_tuning_predictor.checked_count(
+            max_seq_length, "max_seq_length", minimum=_NUM_SPECIAL
+        )
     settings = fine_tuning_predictor.LoadSettings(
-        dtype=_policy(dtype),
-        batch_size=_checked_batch_size(batch_size),
+        dtype=fine_tuning_predictor.policy_of(dtype),
+        batch_size=fine_tuning_predictor.checked_count(batch_size, "batch_size"),
         max_seq_length=max_seq_length,
         pooling=pooling,
     )
@@ -144,6 +141,7 @@ def load_start(
     settings: fine_tuning_predictor.LoadSettings,
     *,
     head: str | None = None,
+    argument: str = "head",
 ) -> Any:
     """Returns the predictor of an opened checkpoint; see `load`.
 
@@ -152,11 +150,12 @@ def load_start(
         start: the opened checkpoint.
         settings: how to load it.
         head: see `load`.
+        argument: name of the flag or argument with the head, for messages.
 
     Raises:
         ValueError: as `load`.
     """
-    source = _with_head(cast(source_module.Source, start.source), head)
+    source = _with_head(cast(source_module.Source, start.source), head, argument)
     task = _task_of(source, head)
     start = dataclasses.replace(start, source=source)
     settings = dataclasses.replace(settings, start=start, has_task_file=False)
@@ -194,7 +193,7 @@ def run_of(path: str) -> tuple[str, str | None]:
     return folder, task if task in tasks.TASKS and is_run else None
 
 
-def _with_head(source, head):
+def _with_head(source, head, argument):
     """Returns a source with the head to use, if one is named."""
     between = checkpoint_heads.layers_between((*source.shapes, *source.unmapped))
     if between and head != ENCODER:
@@ -203,7 +202,9 @@ def _with_head(source, head):
             "which only the folder of its run describes; pass that folder, or "
             "head='encoder' for the encoder alone."
         )
-    return source if head is None else conversion_source.with_head(source, head)[0]
+    if head is None:
+        return source
+    return conversion_source.with_head(source, head, argument=argument)[0]
 
 
 def _task_of(source: source_module.Source, head: str | None) -> str:
@@ -239,19 +240,3 @@ def _refuse(given, reason):
     for name, value in given.items():
         if value is not None:
             raise ValueError(f"{name} is {value!r}, but {reason}; omit {name}.")
-
-
-def _policy(dtype):
-    if dtype is not None and dtype not in _POLICIES:
-        raise ValueError(
-            f"dtype is {dtype!r:.60}; expected one of {', '.join(_POLICIES)}."
-        )
-    return None if dtype is None else _POLICIES[dtype]
-
-
-def _checked_batch_size(batch_size):
-    if isinstance(batch_size, bool) or not isinstance(batch_size, int):
-        raise ValueError(f"batch_size is {batch_size!r:.60}; expected an integer.")
-    if batch_size < 1:
-        raise ValueError(f"batch_size is {batch_size}; expected at least 1.")
-    return batch_size

@@ -245,7 +245,7 @@ def fill_unused(
     *,
     do_lower_case: bool = True,
     strip_accents: bool | None = None,
-    source: str = "words",
+    source: str | None = None,
 ) -> vocabulary_module.Vocabulary:
     """Returns a vocabulary whose [unused] tokens are replaced by words.
 
@@ -258,7 +258,7 @@ def fill_unused(
         do_lower_case: whether the tokenizer lowercases.
         strip_accents: whether the tokenizer strips accents. None means the value of
             `do_lower_case`.
-        source: where the words come from, for error messages.
+        source: the file of the words, for error messages; None: a list in memory.
 
     Raises:
         ValueError: a line is not a single word, or there are more new words than
@@ -271,8 +271,8 @@ def fill_unused(
     places = unused_places(vocabulary)
     if len(new) > len(places):
         raise ValueError(
-            f"{source}: {len(new)} words are new to the vocabulary, which has only "
-            f"{len(places)} [unused] tokens; shorten the list."
+            f"{source or 'words'}: {len(new)} words are new to the vocabulary, which "
+            f"has only {len(places)} [unused] tokens; shorten the list."
         )
     for place, word in zip(places, new, strict=False):
         tokens[place] = word

@@ -14,11 +14,11 @@ class ListedWord:
 
     given: str  # As in the list.
     token: str  # As the tokenizer normalizes it, with "##" if the list has it.
-    place: str  # The list and the number of the line, for error messages.
+    place: str  # The file and the line, or the index in the list, for messages.
 
 
 def read(
-    words: Iterable[str], tokenizer: basic.BasicTokenizer, *, source: str
+    words: Iterable[str], tokenizer: basic.BasicTokenizer, *, source: str | None
 ) -> Iterator[ListedWord]:
     """Yields the words of a list; skips empty lines and repeated words.
 
@@ -26,14 +26,20 @@ def read(
         words: such as the lines of a file. Each must be a single word for the
             tokenizer. With the prefix "##" it is a piece for the inside of words.
         tokenizer: normalizes each word like text.
-        source: where the words come from, for error messages.
+        source: the file of the words, for error messages; None: a list in memory.
 
     Raises:
-        ValueError: a line is not a single word, or is too long for a word.
+        ValueError: the words are not a list of strings, or a line is not a single word
+            or too long for a word.
     """
+    if isinstance(words, str | bytes) or not isinstance(words, Iterable):
+        raise ValueError(f"Expected a list of words, got {words!r:.60}.")
     seen = set()
-    for number, line in enumerate(words, start=1):
-        text, place = line.strip(), f"{source}:{number}"
+    for index, line in enumerate(words):
+        place = f"Word {index}" if source is None else f"{source}:{index + 1}"
+        if not isinstance(line, str):
+            raise ValueError(f"{place}: expected a string, got {line!r:.60}.")
+        text = line.strip()
         if not text:
             continue
         token = _one_word(text, tokenizer, place)

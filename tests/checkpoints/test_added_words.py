@@ -102,17 +102,29 @@ def test_new_words_are_normalized_and_have_the_pieces_that_they_had(tokenizer):
         ("a" * 201, "has 201 characters, but the tokenizer replaces words of more"),
     ],
 )
-def test_what_cannot_be_a_word_is_refused_with_its_line(tokenizer, word, message):
-    with pytest.raises(ValueError, match="words:3: ") as caught:
+def test_what_cannot_be_a_word_is_refused_with_its_place(tokenizer, word, message):
+    with pytest.raises(ValueError, match="Word 2: ") as caught:
         added_words.find_new(tokenizer, ["keeping", "", word])
     assert message in str(caught.value)
 
 
 def test_no_words_and_a_single_text_are_refused(tokenizer):
-    with pytest.raises(ValueError, match="words: there are no words"):
+    with pytest.raises(ValueError, match="The list of words is empty"):
         added_words.find_new(tokenizer, ["", " "])
-    with pytest.raises(ValueError, match="list of words, got one text: 'keeping'"):
+    with pytest.raises(ValueError, match="list of words, got 'keeping'"):
         added_words.find_new(tokenizer, "keeping")
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (None, "Expected a list of words, got None"),
+        (["keeping", 3], "Word 1: expected a string, got 3"),
+    ],
+)
+def test_what_is_not_a_list_of_words_is_refused(tokenizer, words, message):
+    with pytest.raises(ValueError, match=message):
+        added_words.find_new(tokenizer, words)
 
 
 def test_a_cased_vocabulary_gets_the_word_as_it_is_written(golden):

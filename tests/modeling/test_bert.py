@@ -310,3 +310,15 @@ def test_predict_refuses_what_a_call_refuses(features, message):
 def test_a_call_without_names_is_refused():
     with pytest.raises(ValueError, match="Expected a dict of features"):
         bert.BertModel(SMALL)(np.ones((1, 4), "int32"))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_weights_in_half_precision_give_nearly_the_same_vectors(dtype):
+    exact, half = bert.BertModel(SMALL), bert.BertModel(SMALL, dtype=dtype)
+    expected = exact({"input_ids": IDS})["sequence_output"]
+    half.build()
+    for weight, value in zip(half.weights, exact.weights, strict=True):
+        weight.assign(value)
+    found = half({"input_ids": IDS})["sequence_output"]
+    assert half.pooler.dense.kernel.dtype == found.dtype.name == dtype
+    np.testing.assert_allclose(tf.cast(found, tf.float32), expected, atol=0.1)

@@ -54,7 +54,7 @@ def test_head_and_dtype_can_be_chosen(hugging_face):
     "head, message",
     [
         ("classifier", "head is 'classifier'; expected one of encoder, masked_lm"),
-        ("question_answering", "^head=question_answering, but .* has no cls/squad"),
+        ("question_answering", "^head=question_answering, but .* has no such head"),
         ("token_classification", "^head=token_classification, but the head of"),
     ],
 )

@@ -176,3 +176,9 @@ def test_what_is_no_tokenizer_gets_a_clear_line(released, tmp_path):
 def test_the_plain_tokenizers_name_the_ones_that_take_folders(plain, tmp_path):
     with pytest.raises(ValueError, match=r"is a folder, .* bert_tf\.TextPreprocessor"):
         plain(tmp_path)
+
+
+def test_what_is_not_a_list_of_texts_is_refused(golden):
+    tokenizer = bert_tf.FullTokenizer(golden / "vocab.txt")
+    with pytest.raises(ValueError, match=r"Expected a list of texts, got .* NoneType"):
+        tokenizer(None, max_seq_length=8)

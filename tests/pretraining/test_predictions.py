@@ -103,7 +103,7 @@ def test_the_text_of_the_flag_or_of_standard_input_is_filled(
     [
         ("no mask here", r"at least one \[MASK\] in the text, got 'no mask here'"),
         ("[mask]", r"at least one \[MASK\]"),  # Lower case is a word like others.
-        ("[MASK] " * 70, "max_position_embeddings"),
+        ("[MASK] " * 70, "The text has 72 word pieces .* 64 positions"),
     ],
 )
 def test_a_text_that_cannot_be_filled_is_refused(fill_options, text, message):
@@ -335,7 +335,7 @@ def test_the_report_tells_what_was_filled_and_how_likely_a_text_is(fill_options)
         (
             {"pseudo_log_likelihood": True},
             "bee\n" + "bee " * 70,
-            r"texts\.txt:2: .*max_position_embeddings",
+            r"texts\.txt:2: The text has 72 word pieces .* has 64 positions",
         ),
         (
             {"pseudo_log_likelihood": True},

@@ -134,7 +134,7 @@ def test_flags_that_do_not_fit_together_are_refused(flags, message):
 
 
 def test_a_checkpoint_without_the_head_is_refused(single_run, tmp_path):
-    with pytest.raises(ValueError, match=r"--head=masked_lm, but .* has no cls/predic"):
+    with pytest.raises(ValueError, match=r"--head=masked_lm, but .* has no such head"):
         export.run(
             serving_options.ExportSavedModelOptions(
                 export_dir=str(tmp_path / "1"),

@@ -56,14 +56,38 @@ def test_scores_are_in_the_order_of_the_texts(released, model):
     assert bert_tf.score_texts(released, []) == []
 
 
+def test_all_texts_are_checked_before_any_is_computed(released):
+    steps = []
+    with pytest.raises(ValueError, match="Input 1"):
+        bert_tf.score_texts(
+            released,
+            ["the bee", ""],
+            batch_size=1,
+            progress=lambda *values, **_: steps.append(values),
+        )
+    assert not steps
+
+
+def test_an_encoder_cannot_fill_masks(project_root):
+    encoder = project_root / "tests/checkpoints/foreign/hugging_face/encoder"
+    with pytest.raises(ValueError, match=r"^head=masked_lm, but .* an encoder without"):
+        bert_tf.fill_masks(str(encoder), ["[MASK]"])
+
+
 @pytest.mark.parametrize(
     "function, texts, message",
     [
         (bert_tf.fill_masks, ["the bee"], r"Expected at least one \[MASK\]"),
         (bert_tf.fill_masks, "the [MASK]", "Expected a list of texts.*got one string"),
-        (bert_tf.score_texts, ["the [MASK]"], r"Cannot score a text with \[MASK\]"),
+        (
+            bert_tf.score_texts,
+            ["the [MASK]"],
+            r"0: Cannot score a text with \[MASK\]",
+        ),
         (bert_tf.score_texts, {"text": []}, "The data has no rows"),
-        (bert_tf.score_texts, [""], "has no word pieces"),
+        (bert_tf.score_texts, ["a", ""], "Input 1: The text '' has no word pieces"),
+        (bert_tf.score_texts, ["a", "the " * 99], "Input 1: The text has 101 word p"),
+        (bert_tf.fill_masks, ["[MASK] " * 99], "Input 0: The text has 101 word p"),
         (bert_tf.score_texts, ["a", 7], "Input 1 is 7; expected a text"),
     ],
 )

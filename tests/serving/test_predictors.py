@@ -289,8 +289,13 @@ def test_masks_are_filled_in_the_order_of_the_texts(pretrained):
         ({"batch_size": 0}, "batch_size is 0; expected at least 1"),
         ({"batch_size": 2.5}, "batch_size is 2.5; expected an integer"),
         ({"head": "tagger"}, "head is 'tagger'; expected one of encoder"),
-        ({"head": "classification"}, "has no output_weights; its head is pretraining"),
+        (
+            {"head": "classification"},
+            r"^head=classification, but .* \(output_weights is .*\); its head is pretr",
+        ),
         ({"pooling": "cls"}, "is not an encoder; omit pooling"),
+        ({"max_seq_length": 0}, "max_seq_length is 0; expected at least 3"),
+        ({"max_seq_length": "12"}, "max_seq_length is '12'; expected an integer"),
         ({"max_seq_length": 1000}, "max_seq_length is 1000, but the model has at most"),
     ],
 )
@@ -323,12 +328,25 @@ def test_inputs_that_are_no_texts_are_refused(pretrained, inputs, message):
     "inputs, message",
     [
         (["[MASK]", "none"], r"Input 1: Expected at least one \[MASK\]"),
-        (["[MASK]", "[MASK] " * 70], "Input 1: max_seq_length is 72, but the model"),
+        (["[MASK]", "[MASK] " * 70], "Input 1: The text has 72 word pieces"),
     ],
 )
 def test_texts_that_cannot_be_filled_are_refused(pretrained, inputs, message):
     with pytest.raises(ValueError, match=message):
         bert_tf.load(**pretrained).predict(inputs)
+
+
+@pytest.mark.parametrize(
+    "top_k, message",
+    [
+        ("3", "top_k is '3'; expected an integer"),
+        (1.5, "top_k is 1.5; expected an integer"),
+        (0, "top_k is 0; expected at least 1"),
+    ],
+)
+def test_a_number_of_candidates_is_checked(pretrained, top_k, message):
+    with pytest.raises(ValueError, match=message):
+        bert_tf.load(**pretrained).predict(["[MASK]"], top_k=top_k)
 
 
 def test_an_output_layer_of_an_unknown_kind_needs_a_head(

@@ -163,9 +163,9 @@ def test_words_are_filled_in_as_a_cased_tokenizer_finds_them():
     "words, sentence",
     [
         (["a", "b"], "words: 2 words are new to the vocabulary, which has only 1"),
-        (["a", "new york"], "words:2: the tokenizer splits 'new york' into 2 words"),
-        (["[MASK]x"], "words:1: .* into 4 words"),
-        (["\u0301"], "words:1: .* into 0 words"),
+        (["a", "new york"], "Word 1: the tokenizer splits 'new york' into 2 words"),
+        (["[MASK]x"], "Word 0: .* into 4 words"),
+        (["\u0301"], "Word 0: .* into 0 words"),
     ],
 )
 def test_words_that_cannot_be_filled_in_are_refused(words, sentence):

@@ -6,6 +6,7 @@ without asking the hub whether there is a newer version.
 """
 
 import dataclasses
+import errno
 import os
 import re
 from collections.abc import Sequence
@@ -43,6 +44,14 @@ _MARKERS = (
 _SMALL = re.compile(r"(\d+_\w+/|assets/tokenizer/)?[\w.-]+\.(json|txt)")
 _FILE = re.compile(r"ckpt|\.(h5|keras|safetensors|bin|index)$")
 _TIMEOUT_S = 10.0
+# Numbers of the errors of the cache's disk.
+_DISK_ERRORS = (
+    errno.EACCES,
+    errno.EDQUOT,
+    errno.ENOSPC,
+    errno.EPERM,
+    errno.EROFS,
+)
 _BYTES_PER_MB = 1e6
 
 
@@ -131,8 +140,8 @@ def download(
 
     Raises:
         ImportError: huggingface_hub is not installed.
-        OSError: the model does not exist, needs permission, or the hub cannot be
-            reached.
+        OSError: the model does not exist, needs permission, the hub cannot be reached,
+            or the cache cannot be written.
         ValueError: the repository has no weights that we read.
     """
     try:
@@ -166,7 +175,10 @@ def download(
     # Its errors of the network have several classes, which vary with its version.
     except Exception as error:
         text = " ".join(str(error).split())[:200].rstrip(".")
-        reason = f"the hub cannot be reached ({text or type(error).__name__})"
+        failure = "the hub cannot be reached"
+        if getattr(error, "errno", None) in _DISK_ERRORS:
+            failure = "the cache cannot be written; free space or set HF_HOME"
+        reason = f"{failure} ({text or type(error).__name__})"
     path = "" if name.is_explicit else f"There is no path {name}, and "
     raise OSError(f"{path}{PREFIX}{name} cannot be downloaded: {reason}.")
 

@@ -69,12 +69,15 @@ def with_head(
     if kind is None:
         return source, ()
     weights = checkpoint_heads.HEADS[kind].weights
-    for name in weights:
-        if name not in source.shapes:
-            raise ValueError(
-                f"{argument}={kind}, but {source.path} has no {name}; its head is "
-                f"{source.head.kind}."
-            )
+    missing = [name for name in weights if name not in source.shapes]
+    if missing:
+        found = f"its head is {source.head.kind}"
+        if source.head.kind == "encoder":
+            found = "it is an encoder without a head"
+        raise ValueError(
+            f"{argument}={kind}, but {source.path} has no such head ({missing[0]} is "
+            f"missing); {found}."
+        )
     is_other = source.head.is_known and source.head.kind != kind
     if checkpoint_heads.OUTPUT_WEIGHTS in weights and is_other:
         raise ValueError(

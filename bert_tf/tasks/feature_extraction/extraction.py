@@ -69,7 +69,7 @@ class Extractor:
         options: feature_extraction_options.ExtractionOptions,
         *,
         start: starting_point.StartingPoint | None = None,
-        dtype: str = "float32",
+        dtype: str | None = "float32",
         progress: progress_module.Progress = progress_module.silent,
     ):
         start = start or starting_point.find(

@@ -14,6 +14,7 @@ from bert_tf import progress as progress_module
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.fine_tuning import input_items
+from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.tasks.feature_extraction import examples
 from bert_tf.tasks.feature_extraction import extraction
 from bert_tf.tasks.feature_extraction import formats
@@ -105,7 +106,11 @@ def embed(
     A sentence encoder, or the run of a bi-encoder, says how its vectors are pooled and
     whether they have length 1; its default prompt is put before each text. For any
     other encoder, the vector is the mean over the word pieces, scaled to length 1.
-    Texts longer than the model's limit are truncated.
+    Texts longer than the model's limit are truncated. A literal [MASK], [SEP] or [CLS]
+    in a text is split like any other text, as in 2018; sentence-transformers reads it
+    as a special token.
+
+    Each call loads the model. For several calls use `bert_tf.load(source).embed`.
 
     Args:
         source: a checkpoint in any format (folder or file), the name of a released
@@ -129,6 +134,8 @@ def embed(
     """
     items = input_items.texts_of(texts, text_column)
     lines = [_line(index, item) for index, item in enumerate(items)]
+    policy = fine_tuning_predictor.policy_of(dtype)
+    batch_size = fine_tuning_predictor.checked_count(batch_size, "batch_size")
     start = starting_point.find(source, progress=progress)
     # `find` was given a checkpoint, so it returns a source.
     opened = cast(source_module.Source, start.source)
@@ -151,7 +158,7 @@ def embed(
             batch_size=batch_size,
         ),
         start=dataclasses.replace(start, source=dataclasses.replace(opened, text=text)),
-        dtype=dtype,
+        dtype=policy,
         progress=progress,
     )
     vectors = np.zeros((len(lines), extractor.config.hidden_size), np.float32)

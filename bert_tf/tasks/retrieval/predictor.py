@@ -228,6 +228,7 @@ class BiEncoderPredictor(TextEmbedder):
             OSError: the run's passages cannot be read.
             ValueError: an input is not a text, or the run has no passages yet.
         """
+        top_k = fine_tuning_predictor.checked_count(top_k, "top_k")
         queries = _texts(queries)
         if not queries:
             return []

@@ -386,9 +386,9 @@ def test_the_source_is_never_replaced(released_folder, overwrite):
     [
         (
             {"head": "question_answering"},
-            "has no cls/squad/output_weights; its head is pre",
+            r"no such head \(cls/squad/output_weights is missing\); its head is pre",
         ),
-        ({"head": "classification"}, "has no output_weights"),
+        ({"head": "classification"}, r"has no such head \(output_weights is missing"),
         ({"do_lower_case": False}, "pass --do_lower_case=True"),
         ({"drop_head": True}, "--drop_head: bert can store everything"),
         ({"source": "nowhere"}, "There is no checkpoint nowhere"),

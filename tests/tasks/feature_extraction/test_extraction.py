@@ -259,7 +259,21 @@ def test_embed_gives_normalized_means_in_the_order_of_the_texts(checkpoint):
     half = bert_tf.embed(checkpoint, texts, dtype="mixed_bfloat16")
     assert half.dtype == np.float32
     np.testing.assert_allclose((half * expected).sum(axis=1), 1, atol=0.02)
+    same = bert_tf.embed(checkpoint, texts, dtype="bfloat16")
+    np.testing.assert_array_equal(same, half)
     assert bert_tf.embed(checkpoint, []).shape == (0, 16)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"dtype": "int8"}, "dtype is 'int8'; expected one of float32"),
+        ({"batch_size": 0}, "^batch_size is 0; expected at least 1"),
+    ],
+)
+def test_embed_refuses_wrong_arguments_as_load_does(checkpoint, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        bert_tf.embed(checkpoint, ["the bee"], **arguments)
 
 
 @pytest.mark.parametrize(

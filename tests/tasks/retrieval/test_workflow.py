@@ -142,6 +142,8 @@ def test_the_folder_alone_is_enough_to_rank(run_dir):
     assert answer["passages"][0]["text"] == "light at midnight"
     assert len(answer["passages"]) == 2
     assert model.predict([]) == []
+    with pytest.raises(ValueError, match=r"top_k is 1\.5; expected an integer"):
+        model.predict(["the lamp"], top_k=1.5)
     vectors = model.embed(["honey and wax", "warm bread"])
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
     kept = passage_index.PassageIndex(str(run_dir / passage_index.VECTORS_FILE))
