@@ -21,9 +21,9 @@ from bert_tf.data import named_datasets
 logger = logging.getLogger(__name__)
 
 _FOLDER = "bert_tf"
-# Part of the files' names. Increase it when a task's conversion changes, so that files
+# Folder inside it. Increase the number when a task's conversion changes, so that files
 # from before the change are not used.
-_VERSION = 1
+_VERSION = "v1"
 _OTHER_NAMES = {"validation": "dev"}
 
 # Features of a data set and its records -> pieces of the text of the file.
@@ -74,7 +74,7 @@ def _written(builder: Any, split: str, convert: Convert, extension: str) -> str:
     # A split can be "train[:10%]".
     name = "-".join([*builder.info.full_name.split("/"), urllib.parse.quote(split)])
     folder = os.fspath(builder.data_dir)
-    name += f"-v{_VERSION}{extension}"
+    name = os.path.join(_VERSION, name + extension)
     path = os.path.join(folder, _FOLDER, name)
     if files.exists(path):
         return path

@@ -68,7 +68,7 @@ def test_squad_by_name_is_squad(options_of, tmp_path):
     assert questions["q2"].context is questions["q1"].context
     # The file is SQuAD's: evaluate_squad and the official script read it, too.
     [path] = setup.data_sets["dev"].paths
-    assert path.endswith("squad/v1.1/3.0.0/bert_tf/squad-v1.1-3.0.0-validation-v1.json")
+    assert path.endswith("squad/v1.1/3.0.0/bert_tf/v1/squad-v1.1-3.0.0-validation.json")
     assert json.loads(pathlib.Path(path).read_text())["data"][0]["title"] == "Mill"
 
 
