@@ -74,7 +74,7 @@ def _cls(vectors, input_mask):
 
 
 def _mean(vectors, input_mask):
-    weights = ops.cast(input_mask, "float32")[:, :, None]  # [B, S, 1]
+    weights = ops.expand_dims(ops.cast(input_mask, "float32"), -1)  # [B, S, 1]
     # Selected instead of multiplied, so that non-finite padding has no effect.
     real = ops.where(weights > 0, vectors, 0.0)
     count = ops.maximum(ops.sum(weights, axis=1), 1.0)  # [B, 1]
@@ -82,7 +82,7 @@ def _mean(vectors, input_mask):
 
 
 def _max(vectors, input_mask):
-    is_real = ops.cast(input_mask, "bool")[:, :, None]  # [B, S, 1]
+    is_real = ops.expand_dims(ops.cast(input_mask, "bool"), -1)  # [B, S, 1]
     highest = ops.max(ops.where(is_real, vectors, -float("inf")), axis=1)  # [B, H]
     return ops.where(ops.any(is_real, axis=1), highest, 0.0)
 
