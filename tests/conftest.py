@@ -9,6 +9,7 @@ import io
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -45,6 +46,11 @@ def log_and_signal(folder, step, *values, **named):
 run_folder.RunFolder.log = log_and_signal
 runpy.run_path({path!r}, run_name="__main__")
 """
+
+
+def pytest_configure():
+    # Tests send Ctrl-C, which a shell makes its background jobs ignore.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser):
