@@ -126,7 +126,10 @@ class TrainedByKeras(base.BaseModel):
     def total_loss(
         self, features: numerics.Features, outputs: numerics.Outputs
     ) -> numerics.Tensor:
-        """Returns the model's own loss of a whole batch, a float32 scalar."""
+        """Returns the model's own loss of a whole batch, a float32 scalar.
+
+        Every model with a loss of its own defines this.
+        """
         raise NotImplementedError
 
     def compute_metrics(

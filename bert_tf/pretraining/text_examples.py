@@ -81,16 +81,7 @@ class TextExamples:
             "vocab_fingerprint": vocabulary.fingerprint,
             "vocab_size": len(vocabulary),
         }
-        rows = graph_rows.RowSettings(
-            vocabulary=vocabulary,
-            max_seq_length=options.max_seq_length,
-            max_predictions=options.max_predictions_per_seq,
-            masked_lm_prob=options.masked_lm_prob,
-            whole_words=options.do_whole_word_mask,
-            spans=options.masking == "span",
-            next_sentence=options.next_sentence,
-            shares=options.shares,
-        )
+        rows = graph_rows.RowSettings.from_options(options, vocabulary)
         settings = graph_pools.TextSettings(
             rows=rows,
             short_seq_prob=options.short_seq_prob,

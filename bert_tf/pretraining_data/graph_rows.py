@@ -7,6 +7,7 @@ Shape letters: B batch, S sequence, M masked positions.
 """
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -31,6 +32,28 @@ class RowSettings:
     spans: bool = False  # Spans of whole words, as in SpanBERT.
     next_sentence: bool
     shares: mask_shares.MaskShares
+
+    @classmethod
+    def from_options(
+        cls, options: Any, vocabulary: vocabulary_module.Vocabulary
+    ) -> "RowSettings":
+        """Returns the settings in the options of create_pretraining_data.
+
+        Args:
+            options: these, or those of run_pretraining for text, which have the same
+                names.
+            vocabulary: that of the records.
+        """
+        return cls(
+            vocabulary=vocabulary,
+            max_seq_length=options.max_seq_length,
+            max_predictions=options.max_predictions_per_seq,
+            masked_lm_prob=options.masked_lm_prob,
+            whole_words=options.do_whole_word_mask,
+            spans=options.masking == "span",
+            next_sentence=options.next_sentence,
+            shares=options.shares,
+        )
 
 
 class RowMaker:

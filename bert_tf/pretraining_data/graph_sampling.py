@@ -217,16 +217,7 @@ class GraphSampler:
         vocabulary: vocabulary_module.Vocabulary,
     ):
         self._options = options
-        rows = graph_rows.RowSettings(
-            vocabulary=vocabulary,
-            max_seq_length=options.max_seq_length,
-            max_predictions=options.max_predictions_per_seq,
-            masked_lm_prob=options.masked_lm_prob,
-            whole_words=options.do_whole_word_mask,
-            spans=options.masking == "span",
-            next_sentence=options.next_sentence,
-            shares=options.shares,
-        )
+        rows = graph_rows.RowSettings.from_options(options, vocabulary)
         self._unk_id = vocabulary.unk_id
         self._sampler = graph_pools.TextSampler(
             graph_pools.TextSettings(
