@@ -100,7 +100,7 @@ def test_the_head_the_vocabulary_the_size_and_the_casing_follow_their_flags(
         ({"bert_config_file": "none.json"}, "none.json"),
         ({"vocab_file": "none.txt"}, "none.txt"),
         ({"do_lower_case": "false"}, "pass --do_lower_case=True"),
-        ({"head": "question_answering"}, "has no cls/squad"),
+        ({"head": "question_answering"}, "cls/squad/output_weights is missing"),
         ({"target_format": "keras"}, "new: expected a name that ends with .keras"),
     ],
 )
