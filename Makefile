@@ -2,11 +2,13 @@
 
 PYTHON ?= python3.11
 BIN := .venv/bin
+# Comparisons with other libraries; each is a script in benchmarks/.
+BENCHMARKS := training_step
 # Number of test processes. The tests of a file share a process and its trained fixtures.
 WORKERS ?= 2
 PYTEST := $(BIN)/pytest --quiet --numprocesses=$(WORKERS) --dist=loadfile
 
-.PHONY: help demo test test-slow test-beam lint format notebooks lock
+.PHONY: help demo test test-slow test-beam lint format notebooks lock benchmark
 
 help:
 	@echo "make demo       raw text to a served answer, on the text of the package;"
@@ -14,6 +16,8 @@ help:
 	@echo "make test       lint and all fast tests, in two processes; WORKERS=4: in four"
 	@echo "make test-slow  all tests, also those that take minutes or gigabytes"
 	@echo "make test-beam  the tests of Apache Beam's runners, in .venv-beam"
+	@echo "make benchmark  compare the speed with other libraries, into"
+	@echo "                benchmarks/RESULTS.md; benchmark-training_step runs one"
 	@echo "make lint       ruff (rules and format) and mypy (types)"
 	@echo "make format     format the code and fix what ruff can fix"
 	@echo "make notebooks  build colab/*.ipynb from colab/*.py"
@@ -30,6 +34,13 @@ test-slow: lint
 
 test-beam: .venv-beam/installed
 	.venv-beam/bin/pytest --quiet tests/data/parallel/test_beam.py
+
+benchmark: $(BENCHMARKS:%=benchmark-%)
+
+# One at a time, even with --jobs.
+.NOTPARALLEL: benchmark
+$(BENCHMARKS:%=benchmark-%): benchmark-%: .venv/installed .venv-peers/installed
+	$(BIN)/python benchmarks/$*.py
 
 lint: .venv/installed
 	$(BIN)/ruff check .
@@ -69,4 +80,10 @@ lock:
 	test -x .venv-beam/bin/python || $(PYTHON) -m venv .venv-beam
 	.venv-beam/bin/python -m pip install --quiet --requirement requirements/beam.txt
 	.venv-beam/bin/python -m pip install --quiet --no-deps --editable .
+	touch $@
+
+# The libraries that benchmarks compare with. PyTorch stays out of TensorFlow's process.
+.venv-peers/installed: requirements/peers.txt
+	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --requirement requirements/peers.txt
 	touch $@

@@ -1,0 +1,230 @@
+"""What the comparisons with other libraries share: interleaved processes and a report.
+
+Every library ("peer") runs in a process of its own, with its own Python if necessary.
+The processes stay alive and take turns, one measurement at a time, so that a busy
+moment of the machine does not affect one library alone:
+
+    peers = {
+        "bert_tf": report.Peer([sys.executable, "inference_bert_tf.py", "task.json"]),
+        "OpenVINO": report.Peer([other_python, "inference_openvino.py", "task.json"]),
+    }
+    rounds = report.interleave(peers, count=7)   # {peer: [{"seconds": ...}, ...]}
+
+Each script ends with `report.serve(measure, versions=...)`, where `measure` takes one
+measurement and returns its figures. This module needs only the standard library, so
+that every peer can import it.
+"""
+
+import datetime
+import importlib.metadata
+import json
+import os
+import pathlib
+import platform
+import resource
+import shlex
+import statistics
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+RESULTS_FILE = ROOT / "benchmarks" / "RESULTS.md"
+RESULTS_HEAD = """\
+# Benchmarks
+
+`make benchmark` writes this file; `make benchmark-training_step` and so on write one
+section. Compare ratios within a table only: machines differ, and so do their loads.
+"""
+# Marks the lines that `serve` writes; libraries print other ones.
+_ANSWER = "ANSWER "
+
+
+class Peer:
+    """A process that measures one library, each time it is asked to.
+
+    Args:
+        command: the script and its arguments; it calls `serve`.
+        env: environment variables to set, in addition to those of this process.
+
+    Attributes:
+        facts: dict that the process passed to `serve`, `first_seconds` included.
+    """
+
+    def __init__(self, command, env=None):
+        self._process = subprocess.Popen(
+            [str(part) for part in command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **environment(), **(env or {})},
+        )
+        self.facts = self._read()
+
+    def measure(self):
+        """Returns the figures of one measurement."""
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        return self._read()
+
+    def close(self):
+        """Ends the process. Returns its peak memory in bytes."""
+        self._process.stdin.close()
+        peak = self._read()["peak_bytes"]
+        self._process.wait()
+        return peak
+
+    def _read(self):
+        for line in self._process.stdout:
+            if line.startswith(_ANSWER):
+                return json.loads(line.removeprefix(_ANSWER))
+        raise RuntimeError(
+            f"{shlex.join(self._process.args)} ended; its message is above."
+        )
+
+
+def serve(measure, **facts):
+    """Takes measurements for the `Peer` of another process, until that closes.
+
+    Args:
+        measure: function that returns the figures of one measurement, a dict.
+        **facts: for `Peer.facts`, such as `versions`.
+    """
+
+    def answer(values):
+        print(f"{_ANSWER}{json.dumps(values)}", flush=True)
+
+    answer(facts)
+    for _ in sys.stdin:
+        answer(measure())
+    # Linux reports kilobytes.
+    peak_bytes = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    answer({"peak_bytes": peak_bytes})
+
+
+def interleave(peers, count):
+    """Returns {name: list of `count` measurements} of peers that take turns.
+
+    Args:
+        peers: {name: Peer}.
+        count: measurements of each. Every round starts with another peer.
+    """
+    names = list(peers)
+    found = {name: [] for name in names}
+    for index in range(count):
+        first = index % len(names)
+        for name in names[first:] + names[:first]:
+            found[name].append(peers[name].measure())
+    return found
+
+
+def peers_python():
+    """Returns the Python that has PyTorch, which TensorFlow's environment lacks.
+
+    `make benchmark` creates it; the variable BERT_TF_PEERS_PYTHON names another one.
+    """
+    default = ROOT / ".venv-peers" / "bin" / "python"
+    return os.environ.get("BERT_TF_PEERS_PYTHON", str(default))
+
+
+def environment():
+    """Returns environment variables for every process."""
+    return {
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'benchmarks'}",
+        "KERAS_BACKEND": "tensorflow",
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "TOKENIZERS_PARALLELISM": "false",
+    }
+
+
+def versions(*packages):
+    """Returns {package: its version} for installed packages."""
+    return {package: importlib.metadata.version(package) for package in packages}
+
+
+def machine():
+    """Returns a line about this machine: processor, matrix units, cores, memory."""
+    facts = _cpu_facts()
+    flags = facts.get("flags", "").split()
+    units = [name for name in ("amx_bf16", "avx512_bf16", "avx512f") if name in flags]
+    gigabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    return (
+        f"{facts.get('model name', platform.processor())}, {os.cpu_count()} cores, "
+        f"{'with' if 'amx_bf16' in flags else 'without'} AMX "
+        f"({', '.join(units) or 'no AVX-512'}), {gigabytes:.0f} GB of memory, "
+        f"{platform.system()} {platform.release()}, Python {platform.python_version()}"
+    )
+
+
+def _cpu_facts():
+    """Returns the first entry of /proc/cpuinfo; {} where there is none."""
+    try:
+        text = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return {}
+    pairs = (line.partition(":") for line in text.split("\n\n")[0].splitlines())
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def median_and_spread(values, digits=3):
+    """Returns "median (smallest to largest)"."""
+    median = statistics.median(values)
+    return f"{median:.{digits}f} ({min(values):.{digits}f} to {max(values):.{digits}f})"
+
+
+def table(header, rows):
+    """Returns a table in Markdown.
+
+    Args:
+        header: list of column titles.
+        rows: lists of cells; numbers are printed with two decimals, None as nothing.
+    """
+
+    def line(cells):
+        return f"| {' | '.join(_cell(cell) for cell in cells)} |"
+
+    return "\n".join([line(header), "|---" * len(header) + "|", *map(line, rows)])
+
+
+def _cell(value):
+    if value is None:
+        return ""
+    return f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
+def write_section(title, body, *, all_versions):
+    """Writes or replaces a section of RESULTS.md, and prints it.
+
+    Args:
+        title: of the section; a section with the same title is replaced.
+        body: tables and what they mean, in Markdown.
+        all_versions: {package: version}.
+    """
+    packages = ", ".join(f"{name} {value}" for name, value in all_versions.items())
+    load = " ".join(f"{value:.1f}" for value in os.getloadavg())
+    section = "\n".join(
+        [
+            f"## {title}",
+            "",
+            f"* Machine: {machine()}.",
+            f"* Versions: {packages}.",
+            f"* Date: {datetime.datetime.now(datetime.UTC):%Y-%m-%d}; load over 1, 5 "
+            f"and 15 minutes at the end: {load}.",
+            f"* Command: `python {shlex.join(_relative(part) for part in sys.argv)}`.",
+            "",
+            body.strip(),
+        ]
+    )
+    text = RESULTS_HEAD
+    if RESULTS_FILE.exists():
+        text = RESULTS_FILE.read_text(encoding="utf-8")
+    head, *sections = text.strip().split("\n## ")
+    kept = {part.split("\n")[0]: f"## {part.strip()}" for part in sections}
+    kept[title] = section
+    text = "\n\n".join([head.strip(), *(kept[name] for name in sorted(kept))])
+    RESULTS_FILE.write_text(f"{text}\n", encoding="utf-8")
+    print(section)
+
+
+def _relative(argument):
+    """Returns an argument with paths below the project relative to it."""
+    return argument.replace(f"{ROOT}{os.sep}", "")
