@@ -558,6 +558,7 @@ OBSERVED = {
         "ending": QUESTIONS + "test_the_endings_of_a_text_are_asked_together",
         "question": QUESTIONS + "test_one_context_serves_all_questions",
         "context": QUESTIONS + "test_one_context_serves_all_questions",
+        "signature": QUESTIONS + "test_a_signature_can_be_chosen",
         "export_dir": QUERY + "test_a_model_that_is_not_there_ends_in_one_line",
         "server": QUERY + "test_a_model_that_is_not_there_ends_in_one_line",
     },

@@ -11,6 +11,7 @@ from typing import Any
 
 from bert_tf import files
 
+DEFAULT_SIGNATURE = "serving_default"
 TEXTS_PER_CALL = 32
 TIMEOUT_SECONDS = 60.0
 
@@ -27,10 +28,13 @@ class Client:
         self._call = call
         self._labels: list[str] | None = None
 
-    def ask(self, **inputs: Sequence) -> list[dict[str, Any]]:
+    def ask(
+        self, *, signature: str = DEFAULT_SIGNATURE, **inputs: Sequence
+    ) -> list[dict[str, Any]]:
         """Returns the model's answers.
 
         Args:
+            signature: the signature to call, such as `query` of a bi-encoder.
             **inputs: lists of equal length, one per input of the model: `text`, with
                 `text_b` for a model of pairs, or with `endings`, a list of texts for
                 each; or `question` and `context`.
@@ -57,7 +61,7 @@ class Client:
         for start in range(0, max(lengths.values()), TEXTS_PER_CALL):
             part = slice(start, start + TEXTS_PER_CALL)
             batch = {name: list(values[part]) for name, values in inputs.items()}
-            answers += self._answers(batch)
+            answers += self._answers(signature, batch)
         return answers
 
     def predict(
@@ -74,13 +78,13 @@ class Client:
             self._labels = self._call("labels", {"text": [""]})["labels"][0]
         return self._labels
 
-    def _answers(self, inputs):
+    def _answers(self, signature, inputs):
         endings = inputs.get("endings")
         if endings is not None:
             most = max(map(len, endings))
             padded = [[*own, *[""] * (most - len(own))] for own in endings]
             inputs = inputs | {"endings": padded}
-        outputs = self._call("serving_default", inputs)
+        outputs = self._call(signature, inputs)
         for name, values in outputs.items():
             if _has_nan(values):
                 raise ValueError(
@@ -225,8 +229,8 @@ def _in_order(row):
 def _signature(model, name, export_dir):
     if name not in model.signatures:
         raise ValueError(
-            f"The SavedModel in {export_dir} has no signature {name}; expected one "
-            "written by export_saved_model."
+            f"The SavedModel in {export_dir} has no signature {name}; it has "
+            f"{', '.join(sorted(model.signatures))}."
         )
     return model.signatures[name]
 

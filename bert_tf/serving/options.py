@@ -156,6 +156,11 @@ class QuerySavedModelOptions(options_module.Options):
         help="URL of a model in TensorFlow Serving's REST interface, such as "
         "http://localhost:8501/v1/models/NAME, instead of --export_dir.",
     )
+    signature: str = option(
+        "serving_default",
+        help="Signature to call. A bi-encoder has query, for queries, whose prompt and "
+        "maximum length can differ from those of passages.",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -35,7 +35,7 @@ def run(
         model = client.open_server(options.server)
     else:
         model = client.open_saved_model(cast(str, options.export_dir))
-    answers = model.ask(**inputs)
+    answers = model.ask(signature=options.signature, **inputs)
     queries = zip(*inputs.values(), strict=True)
     return "\n".join(
         json.dumps(dict(zip(inputs, query, strict=True)) | answer, ensure_ascii=False)

@@ -12,7 +12,8 @@ from bert_tf.serving import query
 class FakeClient:
     """Records its queries and always answers rain."""
 
-    def ask(self, **inputs):
+    def ask(self, signature, **inputs):
+        self.signature = signature
         self.asked = inputs
         answer = {"label": "rain", "probabilities": {"rain": 0.75, "été": 0.25}}
         return [answer] * len(next(iter(inputs.values())))
@@ -36,6 +37,13 @@ def test_an_answer_is_a_line_of_json_that_people_can_read(asked):
         '{"text": "Wet, again", "label": "rain", '
         '"probabilities": {"rain": 0.75, "été": 0.25}}'
     )
+
+
+def test_a_signature_can_be_chosen(asked):
+    ask(text="a")
+    assert asked.signature == "serving_default"
+    ask(text="a", signature="query")
+    assert asked.signature == "query"
 
 
 def test_a_pair_is_asked_as_a_pair(asked):

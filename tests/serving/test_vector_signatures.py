@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import bert_tf
 from bert_tf import options as options_module
@@ -32,10 +31,12 @@ def test_a_saved_model_of_a_bi_encoder_gives_its_vectors(
     found = client.open_saved_model(folder).ask(text=TEXTS)
     expected = trained.embed(TEXTS)
     np.testing.assert_allclose([one["embedding"] for one in found], expected, atol=1e-5)
-    queries = tf.saved_model.load(folder).signatures["query"](text=tf.constant(TEXTS))
+    queries = client.open_saved_model(folder).ask(signature="query", text=TEXTS)
     np.testing.assert_allclose(
-        queries["embedding"], trained.encoder.queries(TEXTS), atol=1e-5
+        [one["embedding"] for one in queries], trained.encoder.queries(TEXTS), atol=1e-5
     )
+    with pytest.raises(ValueError, match="no signature search; it has ids, query, "):
+        client.open_saved_model(folder).ask(signature="search", text=TEXTS)
 
 
 def test_an_encoder_is_served_without_fine_tuning(golden, tmp_path):
