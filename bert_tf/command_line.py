@@ -52,13 +52,14 @@ _REPLACED_FLAGS = {
         without_effect=False,
         advice="use --device=tpu, with --tpu_name unless this is a TPU VM",
     ),
+    # The tools that train have these two; see `training.options`.
     "tpu_zone": _ReplacedFlag(
         without_effect="",
-        advice="add the zone to --tpu_name, or let TensorFlow's resolver find it",
+        advice="omit it; this tool does not use a TPU",
     ),
     "gcp_project": _ReplacedFlag(
         without_effect="",
-        advice="omit it; TensorFlow's resolver finds the project",
+        advice="omit it; this tool does not use a TPU",
     ),
     "master": _ReplacedFlag(
         without_effect="",

@@ -128,6 +128,10 @@ TRAINING = {
     "device": "training/test_loop.py::test_the_device_is_the_one_asked_for",
     "tpu_name": "training/test_distribution.py::"
     "test_tpu_is_resolved_connected_initialized_in_this_order",
+    "tpu_zone": "training/test_distribution.py::"
+    "test_tpu_is_resolved_connected_initialized_in_this_order",
+    "gcp_project": "training/test_distribution.py::"
+    "test_tpu_is_resolved_connected_initialized_in_this_order",
     "num_replicas": "training/test_distribution.py::"
     "test_replicas_get_contiguous_parts_of_the_global_batch",
     "worker_hosts": MULTI_WORKER,

@@ -1,7 +1,14 @@
-"""The order in which training reads rows, as a function of position and seed."""
+"""The order in which training reads rows, as a function of position and seed.
 
+Rows are sorted by a hash of (seed, epoch, row). An epoch of hundreds of millions of
+rows is never sorted as a whole: it is cut into parts, and at most four are in memory.
+"""
+
+import collections
+import concurrent.futures
 import functools
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,6 +16,11 @@ import numpy as np
 # Many enough that the rows of a batch have similar lengths, few enough that batches
 # stay random.
 BATCHES_PER_POOL = 50
+# A part of an epoch has up to about this many rows: 64 MB while it is sorted.
+_ROWS_PER_PART = 1 << 22
+_PARTS_KEPT = 4
+# Hashed at a time. The temporary arrays then fit into a processor's cache.
+_ROWS_PER_BLOCK = 1 << 16
 
 
 class Order:
@@ -18,27 +30,56 @@ class Order:
         num_rows: number of rows in an epoch.
         seed: determines the order.
         window: as `shuffle_buffer_size` of `batching.training_batches`.
+        windows_per_pool: number of windows whose rows are shuffled together.
     """
 
-    def __init__(self, num_rows: int, *, seed: int, window: int):
-        self._num_rows = num_rows
+    def __init__(
+        self, num_rows: int, *, seed: int, window: int, windows_per_pool: int = 1
+    ):
+        self.num_rows = num_rows
+        self.window = window
         self._seed = seed
-        self._window = window
+        if window > 1:
+            self._num_parts = -(-num_rows // (window * windows_per_pool))
+        else:
+            # A power of two, because the highest bits of a hash choose the part.
+            self._num_parts = 1 << (max(num_rows - 1, 1) // _ROWS_PER_PART).bit_length()
+        self.rows_per_part = -(-num_rows // self._num_parts)
+        self._windows_per_pool = windows_per_pool
         self._lock = threading.Lock()
         # A batch may span two epochs, so keep both.
-        self._permutation = functools.lru_cache(maxsize=2)(self._compute)
+        self._cut = functools.lru_cache(maxsize=2)(self._cut_epoch)
+        self._parts: collections.OrderedDict[tuple[int, int], Any]
+        self._parts = collections.OrderedDict()
+        # Sorts the next part while this one is read.
+        self._thread = concurrent.futures.ThreadPoolExecutor(1)
 
     def indices(self, position: int, count: int) -> np.ndarray:
         """Returns the rows at `count` positions from `position` on: int64 [count]."""
-        positions = position + np.arange(count, dtype=np.int64)
-        if self._window == 1:
-            return positions % self._num_rows
-        return _rows_at(positions, self._num_rows, self.epoch)
+        if self.window == 1:
+            return (position + np.arange(count, dtype=np.int64)) % self.num_rows
+        pieces = [
+            self._part(epoch, part)[start:stop]
+            for epoch, part, start, stop in self._places(position, count)
+        ]
+        return np.concatenate([*pieces, np.zeros(0, np.int64)])
+
+    def ranges(self, position: int, count: int) -> list[range]:
+        """Returns the contiguous rows that contain those of `indices`.
+
+        An order without windows has none; the list is then empty.
+        """
+        if self.window <= 1:
+            return []
+        return [
+            range(first, min(first + self.window, self.num_rows))
+            for epoch, part, _, _ in self._places(position, count)
+            for first in (self._cut(epoch).windows(part) * self.window).tolist()
+        ]
 
     def epoch(self, number: int) -> np.ndarray:
         """Returns the rows of an epoch in order: int64 [num_rows]."""
-        with self._lock:
-            return self._permutation(number)
+        return self.indices(number * self.num_rows, self.num_rows)
 
     def keys(self, epoch: int, count: int) -> np.ndarray:
         """Returns pseudorandom uint64 [count], a function of (seed, epoch)."""
@@ -47,13 +88,116 @@ class Order:
     def _key(self, epoch):
         return mix(mix(np.uint64(self._seed % 2**64)) + np.uint64(epoch))
 
-    def _compute(self, epoch):
-        keys = self.keys(epoch, self._num_rows)
-        if self._window > 1:
-            rows = np.arange(self._num_rows, dtype=np.uint64)
-            windows = mix(~self._key(epoch) + rows // np.uint64(self._window))
-            return np.lexsort((keys, windows))
-        return np.argsort(keys, kind="stable")
+    def _cut_epoch(self, epoch):
+        key = self._key(epoch)
+        if self.window > 1:
+            return _Windows(key, self.num_rows, self.window, self._windows_per_pool)
+        return _HashRanges(key, self.num_rows, self._num_parts)
+
+    def _places(self, position: int, count: int) -> Iterator[tuple[int, int, int, int]]:
+        """Yields (epoch, part, first place, place after the last) of positions."""
+        while count > 0:
+            epoch, place = divmod(position, self.num_rows)
+            with self._lock:
+                ends = self._cut(epoch).ends
+            part = int(np.searchsorted(ends, place, side="right"))
+            start = place - (int(ends[part - 1]) if part else 0)
+            here = min(count, int(ends[part]) - place)
+            yield epoch, part, start, start + here
+            position, count = position + here, count - here
+
+    def _part(self, epoch, number):
+        """Returns the rows of a part, and has the next one sorted in the meantime."""
+        following = (epoch, number + 1)
+        if number + 1 == self._num_parts:
+            following = (epoch + 1, 0)
+        with self._lock:
+            sorted_rows = self._started(epoch, number)
+            if self._num_parts > 1:
+                self._started(*following)
+            while len(self._parts) > _PARTS_KEPT:
+                self._parts.popitem(last=False)
+        return sorted_rows.result()
+
+    def _started(self, epoch, number):
+        if (epoch, number) not in self._parts:
+            self._parts[epoch, number] = self._thread.submit(
+                lambda: self._cut(epoch).sorted_rows(number)
+            )
+        self._parts.move_to_end((epoch, number))
+        return self._parts[epoch, number]
+
+
+class _HashRanges:
+    """An epoch whose parts are ranges of the hash, so that they join up sorted.
+
+    Finding the rows of a part takes a pass over the hashes of all rows. That is much
+    less than sorting them, and a part lasts for thousands of batches.
+
+    Attributes:
+        ends: int64 [parts], number of rows up to the end of each part.
+    """
+
+    def __init__(self, key, num_rows, num_parts):
+        self._key, self._num_rows = key, num_rows
+        self._bits = num_parts.bit_length() - 1
+        counts = np.zeros(num_parts, np.int64)
+        if num_parts == 1:
+            counts[0] = num_rows
+        else:
+            for _, hashes in self._hashes():
+                counts += np.bincount(self._parts_of(hashes), minlength=num_parts)
+        self.ends = np.cumsum(counts)
+
+    def sorted_rows(self, part):
+        """Returns the rows of a part in order: int64."""
+        rows, hashes = [], []
+        for first, block in self._hashes():
+            places = np.arange(len(block))
+            if self._bits:
+                places = np.flatnonzero(self._parts_of(block) == part)
+            rows.append(first + places)
+            hashes.append(block[places])
+        order = np.argsort(np.concatenate(hashes), kind="stable")
+        return np.concatenate(rows)[order]
+
+    def _hashes(self):
+        for first in range(0, self._num_rows, _ROWS_PER_BLOCK):
+            rows = np.arange(first, min(first + _ROWS_PER_BLOCK, self._num_rows))
+            yield first, mix(self._key + rows.astype(np.uint64))
+
+    def _parts_of(self, hashes):
+        return (hashes >> np.uint64(64 - self._bits)).astype(np.int64)
+
+
+class _Windows:
+    """An epoch whose windows are permuted; its parts are pools of windows.
+
+    Attributes:
+        ends: int64 [parts], number of rows up to the end of each part.
+    """
+
+    def __init__(self, key, num_rows, window, windows_per_pool):
+        self._key, self._num_rows, self._window = key, num_rows, window
+        count = -(-num_rows // window)
+        self._permuted = np.argsort(mix(~key + np.arange(count, dtype=np.uint64)))
+        self._pools = np.arange(0, count, windows_per_pool)
+        sizes = np.where(
+            self._permuted == count - 1, num_rows - (count - 1) * window, window
+        )
+        self.ends = np.cumsum(np.add.reduceat(sizes, self._pools))
+        self._windows_per_pool = windows_per_pool
+
+    def windows(self, part):
+        """Returns the windows of a part: int64."""
+        first = self._pools[part]
+        return self._permuted[first : first + self._windows_per_pool]
+
+    def sorted_rows(self, part):
+        """Returns the rows of a part in order: int64."""
+        rows = self.windows(part)[:, None] * self._window + np.arange(self._window)
+        rows = rows[rows < self._num_rows]
+        return rows[np.argsort(mix(self._key + rows.astype(np.uint64)), kind="stable")]
 
 
 class GroupedOrder:
@@ -79,7 +223,12 @@ class GroupedOrder:
     def indices(self, position: int, count: int) -> np.ndarray:
         """Returns the rows at `count` positions from `position` on: int64 [count]."""
         positions = position + np.arange(count, dtype=np.int64)
-        return _rows_at(positions, len(self._lengths), self.epoch)
+        epochs, places = np.divmod(positions, len(self._lengths))
+        result = np.empty(count, np.int64)
+        for number in np.unique(epochs):
+            here = epochs == number
+            result[here] = self.epoch(int(number))[places[here]]
+        return result
 
     def epoch(self, number: int) -> np.ndarray:
         """Returns the rows of an epoch in order: int64 [N]."""
@@ -101,16 +250,6 @@ class GroupedOrder:
         mixed = np.argsort(self._order.keys(epoch, num_batches), kind="stable")
         batches = batches.reshape(num_batches, size)[mixed].reshape(-1)
         return np.concatenate([rows[:first], batches, rows[last:]])
-
-
-def _rows_at(positions, num_rows, epoch):
-    """Returns the rows at positions in one epoch after another: int64, same shape."""
-    epochs, places = np.divmod(positions, num_rows)
-    result = np.empty(len(positions), np.int64)
-    for number in np.unique(epochs):
-        here = epochs == number
-        result[here] = epoch(int(number))[places[here]]
-    return result
 
 
 def mix(values: Any) -> Any:

@@ -27,7 +27,7 @@ def create_strategy(options: training_options.DeviceOptions) -> tf.distribute.St
     if options.device == "multi_worker":
         return workers.create_strategy(options.worker_hosts, options.worker_index)
     if options.device == "tpu":
-        return _tpu_strategy(options.tpu_name or "local")
+        return _tpu_strategy(options)
     gpus = tf.config.list_physical_devices("GPU")
     if options.device == "mirrored":
         return _mirrored_strategy(options.num_replicas, gpus)
@@ -84,17 +84,24 @@ def _divide_cpu(count):
         ) from error
 
 
-def _tpu_strategy(tpu_name):
+def _tpu_strategy(options):
+    tpu_name = options.tpu_name or "local"
     # TensorFlow requires this order: resolve, connect, initialize, create.
     try:
-        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=tpu_name)
+        # A zone inside the name does not work: the resolver composes the full name.
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
+            tpu=tpu_name,
+            zone=options.tpu_zone or None,
+            project=options.gcp_project or None,
+        )
         tf.config.experimental_connect_to_cluster(resolver)
         tf.tpu.experimental.initialize_tpu_system(resolver)
     except (ValueError, OSError, RuntimeError, tf.errors.OpError) as error:
         reason = " ".join(str(error).split())[:200]
         raise ValueError(
             f"Cannot connect to the TPU {tpu_name!r} ({reason}). Pass its name or "
-            "grpc:// address as --tpu_name, or 'local' on a TPU VM."
+            "grpc:// address as --tpu_name (a name may need --tpu_zone and "
+            "--gcp_project), or 'local' on a TPU VM."
         ) from error
     return tf.distribute.TPUStrategy(resolver)
 

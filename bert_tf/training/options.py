@@ -197,6 +197,16 @@ class DeviceOptions(_TrainingRecord):
     tpu_name: str | None = option(
         None, help="Name or gRPC address of the TPU. On a TPU VM: local."
     )
+    tpu_zone: str | None = option(
+        None,
+        help="Zone of the TPU with the name tpu_name, such as us-central2-b. Default: "
+        "the zone of this machine.",
+    )
+    gcp_project: str | None = option(
+        None,
+        help="Google Cloud project of the TPU with the name tpu_name. Default: the "
+        "project of this machine.",
+    )
     dtype: str = option(
         "float32",
         choices=("float32", "mixed_bfloat16", MIXED_FLOAT16),
@@ -217,9 +227,23 @@ class DeviceOptions(_TrainingRecord):
                 f"--num_replicas={self.num_replicas} requires --device=mirrored, got "
                 f"--device={self.device}."
             )
-        if self.tpu_name is not None and self.device != "tpu":
-            raise options_module.OptionError("--tpu_name requires --device=tpu.")
+        self._check_tpu()
         self._check_workers()
+
+    def _check_tpu(self) -> None:
+        for name in ("tpu_name", "tpu_zone", "gcp_project"):
+            if getattr(self, name) and self.device != "tpu":
+                raise options_module.OptionError(f"--{name} requires --device=tpu.")
+        for name in ("tpu_zone", "gcp_project"):
+            if getattr(self, name) and not self._has_tpu_with_a_name():
+                raise options_module.OptionError(
+                    f"--{name}={getattr(self, name)} has no effect without the name of "
+                    f"a TPU; got --tpu_name={self.tpu_name}."
+                )
+
+    def _has_tpu_with_a_name(self) -> bool:
+        """Returns whether Google Cloud is asked for the address of a TPU."""
+        return self.tpu_name not in (None, "", "local") and "://" not in self.tpu_name
 
     def _check_workers(self) -> None:
         hosts, index = self.worker_hosts, self.worker_index

@@ -18,8 +18,8 @@ from bert_tf import options as options_module
 from bert_tf.training import result_files
 from bert_tf.training import saving
 
-# Names of machines, which are not recorded.
-_ADDRESSES = ("worker_hosts", "worker_index")
+# Names of machines and accounts, which are not recorded.
+_ADDRESSES = ("gcp_project", "tpu_zone", "worker_hosts", "worker_index")
 # Flags that can change when a run resumes without changing what it computes.
 WITHOUT_EFFECT = (
     "card_examples",
@@ -93,7 +93,7 @@ Changes = dict[str, tuple[Any, Any]]
 def flags_of(options: options_module.Options) -> dict[str, Any]:
     """Returns the options by name, as JSON values, paths without their folders.
 
-    Addresses of workers are left out: a run's folder is what one publishes.
+    Addresses and the project are left out: a run's folder is what one publishes.
     """
     # Through JSON, so that tuples become lists.
     flags = json.loads(json.dumps(dataclasses.asdict(options)))

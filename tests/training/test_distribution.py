@@ -21,8 +21,8 @@ def tpu_calls(monkeypatch):
     calls = []
     resolver = object()
 
-    def resolve(tpu):
-        calls.append(("resolver", tpu))
+    def resolve(**arguments):
+        calls.append(("resolver", arguments))
         return resolver
 
     def record(name, result=None):
@@ -43,19 +43,25 @@ def tpu_calls(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "tpu_name, resolved",
+    "options, resolved",
     [
-        ("my-tpu", "my-tpu"),
-        (None, "local"),  # A TPU VM needs no name.
+        (
+            {"tpu_name": "my-tpu", "tpu_zone": "us-east1-d", "gcp_project": "p"},
+            ("my-tpu", "us-east1-d", "p"),
+        ),
+        ({"tpu_name": "my-tpu"}, ("my-tpu", None, None)),
+        # The release's scripts may pass empty values.
+        ({"tpu_name": "my-tpu", "tpu_zone": ""}, ("my-tpu", None, None)),
+        ({}, ("local", None, None)),  # A TPU VM needs no name.
     ],
 )
 def test_tpu_is_resolved_connected_initialized_in_this_order(
-    tpu_calls, tpu_name, resolved
+    tpu_calls, options, resolved
 ):
-    strategy = create_strategy(device="tpu", tpu_name=tpu_name)
+    strategy = create_strategy(device="tpu", **options)
     assert strategy == "the TPU"
     assert tpu_calls == [
-        ("resolver", resolved),
+        ("resolver", dict(zip(("tpu", "zone", "project"), resolved, strict=True))),
         ("connect", True),
         ("initialize", True),
         ("strategy", True),
@@ -70,11 +76,12 @@ def test_tpu_is_resolved_connected_initialized_in_this_order(
     ],
 )
 def test_a_tpu_that_is_not_there_is_named(monkeypatch, failure):
-    def fail(tpu):
+    def fail(**arguments):
         raise failure
 
     monkeypatch.setattr(tf.distribute.cluster_resolver, "TPUClusterResolver", fail)
-    with pytest.raises(ValueError, match=r"Cannot connect to the TPU 'v9'.*--tpu_name"):
+    told = r"Cannot connect to the TPU 'v9'.*--tpu_name.*--tpu_zone"
+    with pytest.raises(ValueError, match=told):
         create_strategy(device="tpu", tpu_name="v9")
 
 

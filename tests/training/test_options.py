@@ -72,6 +72,11 @@ def test_an_empty_flag_turns_length_buckets_off(capsys):
             {"group_by_length": True, "shuffle_buffer_size": 1},
             "--group_by_length cannot be used with --shuffle_buffer_size=1",
         ),
+        ({"gcp_project": "p"}, "--gcp_project requires --device=tpu"),
+        (
+            {"tpu_zone": "z", "device": "tpu", "tpu_name": "grpc://10.0.0.2:8470"},
+            "--tpu_zone=z has no effect without the name of a TPU; got --tpu_name=grpc",
+        ),
         ({"frozen_layers": "two"}, "--frozen_layers=two: expected a number of layers"),
         ({"frozen_layers": "-1"}, "--frozen_layers=-1: expected a number of layers"),
     ],
