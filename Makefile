@@ -3,7 +3,7 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 # Comparisons with other libraries; each is a script in benchmarks/.
-BENCHMARKS := training_step
+BENCHMARKS := training_step tokenizing
 # Number of test processes. The tests of a file share a process and its trained fixtures.
 WORKERS ?= 2
 PYTEST := $(BIN)/pytest --quiet --numprocesses=$(WORKERS) --dist=loadfile

@@ -5,6 +5,7 @@ ASCII. All other text is split into words by `in_graph_words`, because TensorFlo
 own normalization gives different ids for thousands of characters.
 """
 
+import itertools
 import os
 from collections.abc import Sequence
 
@@ -23,6 +24,9 @@ MAX_BYTES_PER_CHARACTER = 4
 MAX_BYTES_PER_WORD = wordpiece.MAX_INPUT_CHARS_PER_WORD * MAX_BYTES_PER_CHARACTER
 PRIVATE_USE = "\ue000[\ue000"
 UNKNOWN_WORD = "a" * (MAX_BYTES_PER_WORD + 1)
+# Each op runs on one core, so a large batch is cut into parts that run at once.
+NUM_PARTS = 4
+MIN_ROWS_PER_PART = 64
 
 
 class InGraphTokenizer(tf.Module):
@@ -105,7 +109,7 @@ class InGraphTokenizer(tf.Module):
     def _tokenize(self, strings):
         with tf.device("/CPU:0"):
             if not self.never_split:
-                return self._tokenize_parts(strings)
+                return self._tokenize_in_parts(strings)
             return self._tokenize_around_never_split(strings)
 
     def _create_wordpiece_tokenizers(self):
@@ -147,11 +151,31 @@ class InGraphTokenizer(tf.Module):
         ids = tf.constant([self.vocabulary[token] for token in self.never_split])
         whole = tf.gather(ids, tf.argmax(tf.cast(same, tf.int32), axis=1))
         whole = tf.ragged.boolean_mask(whole[:, tf.newaxis], is_whole[:, tf.newaxis])
-        pieces = self._tokenize_parts(tf.where(is_whole, "", texts))
+        pieces = self._tokenize_in_parts(tf.where(is_whole, "", texts))
         pieces = tf.concat([pieces, whole], axis=1)  # [B * parts, pieces]
         return parts.with_flat_values(pieces).merge_dims(1, 2)
 
-    def _tokenize_parts(self, strings):
+    def _tokenize_in_parts(self, strings):
+        rows = tf.shape(strings)[0]
+
+        def in_parts():
+            bounds = [rows * part // NUM_PARTS for part in range(NUM_PARTS + 1)]
+            return tf.concat(
+                [
+                    self._tokenize_rows(strings[start:stop])
+                    for start, stop in itertools.pairwise(bounds)
+                ],
+                axis=0,
+            )
+
+        return tf.cond(
+            rows < NUM_PARTS * MIN_ROWS_PER_PART,
+            lambda: self._tokenize_rows(strings),
+            in_parts,
+        )
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
+    def _tokenize_rows(self, strings):
         is_ascii = tf.strings.regex_full_match(strings, PLAIN_ASCII)
         ascii_rows = tf.where(is_ascii)[:, 0]
         other_rows = tf.where(~is_ascii)[:, 0]
@@ -162,7 +186,7 @@ class InGraphTokenizer(tf.Module):
         return tf.gather(both, tf.math.invert_permutation(rows))
 
     def _tokenize_code_points(self, strings):
-        """Does what `_tokenize_parts` does, for any characters."""
+        """Does what `_tokenize_rows` does, for any characters."""
         words = self._words.words(strings)  # [B, words, characters]
         pieces = self._pieces(words.values)
         return tf.RaggedTensor.from_row_splits(

@@ -230,3 +230,10 @@ def test_a_saved_model_gives_the_same_ids_without_bert_tf_in_any_locale(
     expected = [plain.convert_tokens_to_ids(plain.tokenize(text)) for text in texts]
     ids = json.loads(loaded.stdout.splitlines()[-1])
     assert [[i for i in row if i >= 0] for row in ids] == expected
+
+
+def test_a_large_batch_is_cut_into_parts_and_keeps_its_order():
+    tokenizer = in_graph.InGraphTokenizer(VOCABULARY, never_split=["[MASK]"])
+    texts = ["the cats.", "THÉ É", "", "a [MASK] ΟΣ", "中中"] * 60 + ["the"]
+    assert len(texts) > in_graph.NUM_PARTS * in_graph.MIN_ROWS_PER_PART
+    assert tokens(tokenizer, texts) == tokens(tokenizer, texts[:5]) * 60 + [["the"]]
