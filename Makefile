@@ -1,14 +1,25 @@
 # A fresh clone needs only `make demo` and `make test`.
 
-PYTHON ?= python3.11
+# The environment's Python, or the first of these that can create one.
+ifndef PYTHON
+PYTHON := $(shell for python in .venv/bin/python python3.11 python3.12 python3.13 python3; do \
+  "$$python" -c 'import ensurepip, sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' \
+    >/dev/null 2>&1 && echo "$$python" && break; done)
+endif
+ifeq ($(PYTHON),)
+$(error Python 3.11, 3.12 or 3.13 with the module venv was not found; install one, or set PYTHON=path)
+endif
 BIN := .venv/bin
 # Comparisons with other libraries; each is a script in benchmarks/.
 BENCHMARKS := training_step tokenizing
+# The versions for the Python of the environment, or of the one to be created.
+LOCK := requirements/python-$(shell $(firstword $(wildcard $(BIN)/python) $(PYTHON)) -c \
+  'import sys; print("%d.%d" % sys.version_info[:2])').txt
 # Number of test processes. The tests of a file share a process and its trained fixtures.
 WORKERS ?= 2
 PYTEST := $(BIN)/pytest --quiet --numprocesses=$(WORKERS) --dist=loadfile
 
-.PHONY: help demo test test-slow test-beam lint format notebooks lock benchmark
+.PHONY: help demo test test-slow test-beam lint format notebooks docs dist lock benchmark
 
 help:
 	@echo "make demo       raw text to a served answer, on the text of the package;"
@@ -21,7 +32,9 @@ help:
 	@echo "make lint       ruff (rules and format) and mypy (types)"
 	@echo "make format     format the code and fix what ruff can fix"
 	@echo "make notebooks  build colab/*.ipynb from colab/*.py"
-	@echo "make lock       update requirements/default.txt"
+	@echo "make docs       build the documentation in build/docs and check its links"
+	@echo "make dist       build and check the wheel and the source archive in dist/"
+	@echo "make lock       update requirements/python-*.txt; LOCK_FLAGS=--upgrade: to new versions"
 
 demo: .venv/installed
 	$(BIN)/python tools/run_demo.py $(if $(DEMO_CORPUS),--corpus_file="$(DEMO_CORPUS)")
@@ -56,18 +69,32 @@ notebooks: .venv/installed
 	  ../$(BIN)/jupytext --quiet --update --to ipynb --output "$${source%.py}.ipynb" "$$source"; \
 	done
 
+docs: .venv/installed
+	$(BIN)/python docs/generate.py
+	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet docs build/docs
+	@echo "open build/docs/index.html"
+
+dist:
+	rm -rf build dist
+	$(PYTHON) -m venv build/dist
+	build/dist/bin/pip install --quiet build twine
+	build/dist/bin/python -m build --outdir dist
+	build/dist/bin/twine check --strict dist/*
+
+# Keeps the versions that are in the files unless a requirement changed.
 lock:
-	rm -rf build/lock
 	$(PYTHON) -m venv build/lock
-	build/lock/bin/pip install --quiet '.[dev]' setuptools wheel
-	sed -n '/^#/p' requirements/default.txt > build/lock/default.txt
-	build/lock/bin/pip freeze --all --exclude pip --exclude bert_tf >> build/lock/default.txt
-	mv build/lock/default.txt requirements/default.txt
+	build/lock/bin/pip install --quiet uv
+	for version in 3.11 3.12 3.13; do \
+	  build/lock/bin/uv pip compile setup.py --extra dev --extra docs --universal --quiet \
+	    --no-annotate --python-version $$version --custom-compile-command "make lock" \
+	    $(LOCK_FLAGS) --output-file requirements/python-$$version.txt || exit 1; \
+	done
 
 # The environment, updated only if the lock file changed.
-.venv/locked: requirements/default.txt
+.venv/locked: $(LOCK)
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --requirement requirements/default.txt
+	$(BIN)/python -m pip install --quiet --requirement $(LOCK)
 	touch $@
 
 # A new tool adds a command, so the package is installed again.

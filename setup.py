@@ -4,6 +4,7 @@ The metadata is here and not in pyproject.toml because the list of tools is read
 the folder `tools/`, which becomes the package `bert_tf.tools`.
 """
 
+import os
 import pathlib
 import re
 
@@ -14,6 +15,8 @@ TOOLS = sorted(path.stem for path in (ROOT / "tools").glob("[a-z]*.py"))
 VERSION = re.search(
     r'^__version__ = "(.+)"$', (ROOT / "bert_tf" / "__init__.py").read_text(), re.M
 )[1]
+# The release workflow sets this to the address of the repository that it runs in.
+REPOSITORY = os.environ.get("BERT_TF_REPOSITORY")
 PLOTS = ["matplotlib>=3.8"]
 VOCABULARY = ["tokenizers>=0.20"]
 KERAS_HUB = ["keras-hub>=0.20"]
@@ -24,20 +27,112 @@ CORPUS = ["sentencex>=1.0.20", "mwparserfromhell>=0.7", "zstandard>=0.22"]
 ENTITIES = ["seqeval>=1.2.2"]
 SEARCH = ["faiss-cpu>=1.8"]
 CHINESE = ["jieba>=0.42.1"]
+NOTEBOOKS = ["ipykernel>=6", "jupytext>=1.16", "nbclient>=0.10", *PLOTS]
+# Extras for users of the package; `bert_tf[all]` has all of them.
+EXTRAS = {
+    "notebooks": NOTEBOOKS,
+    "plots": PLOTS,
+    "vocabulary": VOCABULARY,
+    "keras-hub": KERAS_HUB,
+    "datasets": DATASETS,
+    "huggingface": HUGGING_FACE,
+    "entities": ENTITIES,
+    "search": SEARCH,
+    "corpus": CORPUS,
+    "chinese": CHINESE,
+}
+# Extras that are not in `all`.
+SEPARATE_EXTRAS = {
+    # Needs protobuf below 7; requirements/beam.txt pins a tested combination.
+    "beam": ["apache-beam>=2.77", "distributed>=2026.1", *CORPUS],
+    "docs": [
+        "myst-parser>=5",
+        "pydata-sphinx-theme>=0.17",
+        "sphinx>=9",
+        "sphinx-copybutton>=0.5.2",
+        "sphinx-design>=0.7",
+    ],
+    "dev": [
+        "jax>=0.4",
+        "mypy>=2",
+        "pandas>=2.2",
+        "pytest>=8",
+        "pytest-xdist>=3.8",
+        "ruff>=0.6",
+        "setuptools>=77",  # Installs the checkout without build isolation.
+        *PLOTS,
+        *VOCABULARY,
+        *KERAS_HUB,
+        *DATASETS,
+        *HUGGING_FACE,
+        *ENTITIES,
+        *CORPUS,
+        *CHINESE,
+        *NOTEBOOKS,
+    ],
+}
+
+
+def long_description():
+    """Returns the README, its links to files of the repository made absolute."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    if REPOSITORY:
+        text = re.sub(r"\]\((?!https?:|#)", f"]({REPOSITORY}/blob/main/", text)
+    return text
+
+
+def project_urls():
+    """Returns the links on the package's page of the package index."""
+    urls = {
+        "Release of 2018": "https://github.com/google-research/bert",
+        "Paper": "https://arxiv.org/abs/1810.04805",
+    }
+    if REPOSITORY:
+        urls |= {
+            "Source": REPOSITORY,
+            "Documentation": f"{REPOSITORY}/tree/main/docs",
+            "Changes": f"{REPOSITORY}/blob/main/CHANGELOG.md",
+            "Issues": f"{REPOSITORY}/issues",
+        }
+    return urls
+
 
 setuptools.setup(
     name="bert_tf",
     version=VERSION,
     description="BERT of 2018 for TensorFlow 2 and Keras 3, from text to served answer",
-    long_description=(ROOT / "README.md").read_text()
-    if (ROOT / "README.md").exists()
-    else "",
+    long_description=long_description(),
     long_description_content_type="text/markdown",
-    license="Apache-2.0",
-    python_requires=">=3.11",
+    author="The bert_tf maintainers",
+    license_expression="Apache-2.0",
+    license_files=["LICENSE"],
+    keywords="bert tensorflow keras nlp transformer pretraining fine-tuning",
+    project_urls=project_urls(),
+    classifiers=[
+        "Development Status :: 4 - Beta",
+        "Intended Audience :: Developers",
+        "Intended Audience :: Science/Research",
+        "Operating System :: MacOS",
+        "Operating System :: POSIX :: Linux",
+        "Programming Language :: Python :: 3",
+        "Programming Language :: Python :: 3 :: Only",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Programming Language :: Python :: 3.13",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+        "Topic :: Text Processing :: Linguistic",
+    ],
+    python_requires=">=3.11,<3.14",
     packages=[*setuptools.find_packages(include=["bert_tf*"]), "bert_tf.tools"],
     package_dir={"bert_tf.tools": "tools"},
-    package_data={"bert_tf": ["sample_data/*", "tokenization/*.txt"]},
+    package_data={
+        "bert_tf": [
+            "recipes/*.flags",
+            "recipes/data/*.flags",
+            "sample_data/*",
+            "tokenization/*.txt",
+        ]
+    },
     entry_points={
         "console_scripts": [
             "bert_tf = bert_tf.__main__:main",
@@ -47,6 +142,7 @@ setuptools.setup(
     install_requires=[
         # The last tensorflow-tpu is 2.20; requirements/tpu.txt says how to install it.
         "tensorflow>=2.20,<2.22",
+        # It has no wheels for Windows.
         "tensorflow-text>=2.20,<2.22; platform_system != 'Windows'",
         "keras>=3.10,<4",
         "absl-py>=2.1",
@@ -59,36 +155,8 @@ setuptools.setup(
         "tqdm>=4.66",
     ],
     extras_require={
-        "dev": [
-            "jax>=0.4",
-            "mypy>=2",
-            "pandas>=2.2",
-            "pytest>=8",
-            "pytest-xdist>=3.8",
-            "ruff>=0.6",
-            *PLOTS,
-            *VOCABULARY,
-            *KERAS_HUB,
-            *DATASETS,
-            *HUGGING_FACE,
-            *ENTITIES,
-            *CORPUS,
-            *CHINESE,
-            "ipykernel>=6",
-            "jupytext>=1.16",
-            "nbclient>=0.10",
-        ],
-        "notebooks": ["ipykernel>=6", "jupytext>=1.16", "nbclient>=0.10", *PLOTS],
-        "plots": PLOTS,
-        "vocabulary": VOCABULARY,
-        "keras-hub": KERAS_HUB,
-        "datasets": DATASETS,
-        "huggingface": HUGGING_FACE,
-        "entities": ENTITIES,
-        "search": SEARCH,
-        "corpus": CORPUS,
-        # Needs protobuf below 7; requirements/beam.txt pins a tested combination.
-        "beam": ["apache-beam>=2.77", "distributed>=2026.1", *CORPUS],
-        "chinese": CHINESE,
+        **EXTRAS,
+        "all": sorted({item for items in EXTRAS.values() for item in items}),
+        **SEPARATE_EXTRAS,
     },
 )

@@ -10,6 +10,7 @@ import difflib
 import functools
 import itertools
 import os
+import pathlib
 import re
 import signal
 import sys
@@ -81,6 +82,8 @@ _REPLACED_FLAGS = {
 }
 # Flag spellings of programs that a tool replaces, here SQuAD's evaluate-v2.0.py.
 ALIASES = {"na-prob-thresh": "na_prob_thresh"}
+RECIPES = pathlib.Path(__file__).parent / "recipes"
+_RECIPE_PREFIX = "recipe:"  # --flagfile=recipe:NAME is RECIPES / NAME.flags.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -266,9 +269,44 @@ def _parse(
     return values, bool(flag_values["traceback"].value)
 
 
+class _FlagValues(flags.FlagValues):
+    """Flags whose --flagfile also takes a recipe, on the command line and in a file."""
+
+    def _get_flag_file_lines(
+        self, filename: str, parsed_file_stack: list[str] | None = None
+    ) -> list[str]:
+        return super()._get_flag_file_lines(_flag_file(filename), parsed_file_stack)
+
+
+def _flag_file(name: str) -> str:
+    """Returns the path of a flag file, or of the recipe that "recipe:NAME" names."""
+    paths = sorted(RECIPES.rglob("*.flags"))
+    recipes = {
+        path.relative_to(RECIPES).with_suffix("").as_posix(): str(path)
+        for path in paths
+    }
+    if name.startswith(_RECIPE_PREFIX):
+        recipe = name.removeprefix(_RECIPE_PREFIX)
+        if recipe not in recipes:
+            raise options_module.OptionError(
+                f"--flagfile={name}: there is no recipe {recipe!r}; expected one of "
+                f"{', '.join(recipes)}."
+            )
+        return recipes[recipe]
+    # Earlier versions had the recipes beside the package.
+    recipe = name.removeprefix("recipes/").removesuffix(".flags")
+    was_recipe = name == f"recipes/{recipe}.flags" and recipe in recipes
+    if was_recipe and not os.path.exists(name):
+        raise options_module.OptionError(
+            f"--flagfile={name}: there is no such file; the recipe is "
+            f"--flagfile={_RECIPE_PREFIX}{recipe}."
+        )
+    return name
+
+
 def _define(declared: Iterable[options_module.Declaration]) -> flags.FlagValues:
     """Returns new flags. All but booleans are text, which `options.parse` reads."""
-    flag_values = flags.FlagValues()
+    flag_values = _FlagValues()
     flags.DEFINE_boolean("traceback", False, "", flag_values=flag_values)
     for declaration in declared:
         define: Callable[..., Any] = flags.DEFINE_string

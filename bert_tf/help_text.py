@@ -28,8 +28,9 @@ _UNBROKEN = "\0"  # A space at which lines are not broken.
 _ADVANCED = (
     (
         "--flagfile=FILE",
-        "Read more flags from this file, one per line. Flags that follow on the "
-        "command line take precedence.",
+        "Read more flags from this file, one per line, or from a recipe of this "
+        "package with recipe:NAME. Flags that follow on the command line take "
+        "precedence.",
     ),
     ("--traceback", "Show the Python traceback if the tool fails."),
 )

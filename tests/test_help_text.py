@@ -85,8 +85,9 @@ Advanced:
   --dry_run=true|false
         Stop. [default: false]
   --flagfile=FILE
-        Read more flags from this file, one per line. Flags that follow on the
-        command line take precedence.
+        Read more flags from this file, one per line, or from a recipe of this
+        package with recipe:NAME. Flags that follow on the command line take
+        precedence.
   --traceback
         Show the Python traceback if the tool fails.
 """

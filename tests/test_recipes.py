@@ -14,8 +14,9 @@ from bert_tf.pretraining import phases
 from bert_tf.pretraining_data import options as pretraining_data_options
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-RECIPES = sorted((ROOT / "recipes").glob("*.flags"))
-DATA_RECIPES = sorted((ROOT / "recipes" / "data").glob("*.flags"))
+FOLDER = ROOT / "bert_tf" / "recipes"
+RECIPES = sorted(FOLDER.glob("*.flags"))
+DATA_RECIPES = sorted((FOLDER / "data").glob("*.flags"))
 HEADINGS = ("Command:", "Data:", "Hardware:", "Duration:", "Expected:")
 
 
@@ -90,7 +91,7 @@ def test_a_pattern_of_a_recipe_takes_no_records_of_another_kind():
 def test_data_recipes_make_what_the_phases_read(recipe):
     made = data_options_of(recipe)
     assert len(DATA_RECIPES) == 2
-    named = f"create_pretraining_data --flagfile=recipes/data/{recipe.name}"
+    named = f"create_pretraining_data --flagfile=recipe:data/{recipe.stem}"
     readers = [r for r in RECIPES if named in r.read_text()]
     assert len(readers) == 3
     for reader in readers:
@@ -118,13 +119,13 @@ def test_a_recipe_says_what_it_needs_and_gives(recipe):
     ]
     for heading in HEADINGS:
         assert any(line.startswith(heading) for line in comments), heading
-    path = recipe.relative_to(ROOT).as_posix()
-    assert f"--flagfile={path}" in "\n".join(comments)
+    name = recipe.relative_to(FOLDER).with_suffix("").as_posix()
+    assert f"--flagfile=recipe:{name} " in " ".join([*comments, ""])
 
 
 @pytest.mark.parametrize("name", ["base_paper", "large_paper", "large_lamb"])
 def test_what_was_not_run_here_says_so(name):
-    text = (ROOT / "recipes" / f"{name}.flags").read_text()
+    text = (FOLDER / f"{name}.flags").read_text()
     for heading in ("Hardware:", "Duration:", "Expected:"):
         part = re.search(rf"# {heading}((?:.*\n)(?:#  .*\n)*)", text)[1]
         assert "published, not run" in part, heading
@@ -132,7 +133,7 @@ def test_what_was_not_run_here_says_so(name):
 
 @pytest.mark.parametrize("size", ["base", "large"])
 def test_the_two_phases_of_the_paper_are_its_million_steps(size):
-    recipe = ROOT / "recipes" / f"{size}_paper.flags"
+    recipe = FOLDER / f"{size}_paper.flags"
     first, second = phases.options_of(options_of(recipe))
     # Of one schedule, so the steps of the second phase include those of the first.
     assert (first.num_train_steps, second.num_train_steps) == (900_000, 1_000_000)
@@ -148,20 +149,47 @@ def test_the_two_phases_of_the_paper_are_its_million_steps(size):
 
 
 def test_a_flag_of_the_command_line_overrides_the_recipe():
-    recipe = ROOT / "recipes" / "tiny_two_cores.flags"
+    recipe = FOLDER / "tiny_two_cores.flags"
     assert options_of(recipe, "--num_train_steps=3").num_train_steps == 3
 
 
-def test_a_recipe_that_is_not_there_is_one_line(capsys):
+def test_a_recipe_is_found_by_name_anywhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert options_of("recipe:tiny_two_cores") == options_of(
+        FOLDER / "tiny_two_cores.flags"
+    )
+    data = data_options_of("recipe:data/length_512")
+    assert data == data_options_of(FOLDER / "data" / "length_512.flags")
+
+
+def test_a_flag_file_may_start_from_a_recipe(tmp_path):
+    own = tmp_path / "own.flags"
+    own.write_text("--flagfile=recipe:tiny_two_cores\n--num_train_steps=3\n")
+    expected = options_of("recipe:tiny_two_cores", "--num_train_steps=3")
+    assert options_of(own) == expected
+
+
+@pytest.mark.parametrize(
+    "given, wanted",
+    [
+        ("/no/such.flags", "/no/such.flags"),
+        ("recipe:mini", "expected one of base_paper, data/length_128"),
+        # Where the recipes were before they became part of the package.
+        ("recipes/domain.flags", "the recipe is --flagfile=recipe:domain"),
+        ("recipes/data/length_128.flags", "is --flagfile=recipe:data/length_128"),
+    ],
+)
+def test_a_recipe_that_is_not_there_is_one_line(capsys, monkeypatch, given, wanted):
+    monkeypatch.chdir("/")
     code = command_line.run(
         "run_pretraining",
         pretraining_options.RunPretrainingOptions,
         lambda options, progress: None,
-        ["--flagfile=/no/such.flags"],
+        [f"--flagfile={given}"],
     )
     assert code == 2
     [line] = capsys.readouterr().err.splitlines()
-    assert "/no/such.flags" in line
+    assert wanted in line
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 """Runs independent tasks on an Apache Beam runner; no other module imports Beam.
 
 The extra `beam` is not part of `dev`: Beam 2.77 needs protobuf < 7, while
-`requirements/default.txt` has protobuf 7. TensorFlow 2.21 accepts 6.33, so
+`requirements/python-3.11.txt` has protobuf 7. TensorFlow 2.21 accepts 6.33, so
 `make test-beam` runs these tests in their own environment. DirectRunner,
 FnApiRunner and DaskRunner were run; Dataflow, Flink and Spark were not. FnApiRunner
 does not notice a lost worker and waits forever; DaskRunner repeats the task.

@@ -1,0 +1,168 @@
+"""The archives contain all files, and make finds a Python and its versions."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+
+import pytest
+
+from bert_tf import subcommands
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+VERSION = re.search(
+    r'^__version__ = "(.+)"$', (ROOT / "bert_tf" / "__init__.py").read_text(), re.M
+)[1]
+PYTHONS = ("3.11", "3.12", "3.13")
+BUILD = """
+from setuptools import build_meta
+build_meta.build_sdist("../dist")
+build_meta.build_wheel("../dist")
+"""
+NOT_PACKAGED = shutil.ignore_patterns("__pycache__", "*.egg-info")
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory):
+    """Folder with the source archive and a wheel built from a copy of the sources."""
+    folder = tmp_path_factory.mktemp("packaging")
+    sources = folder / "sources"
+    sources.mkdir()
+    for name in ("bert_tf", "tools", "requirements"):
+        shutil.copytree(ROOT / name, sources / name, ignore=NOT_PACKAGED)
+    for path in ROOT.glob("*.*"):
+        if path.is_file():
+            shutil.copy(path, sources)
+    shutil.copy(ROOT / "LICENSE", sources)
+    subprocess.run(
+        [sys.executable, "-c", BUILD], cwd=sources, check=True, capture_output=True
+    )
+    return folder / "dist"
+
+
+def packaged_files():
+    """Returns the paths, from the root, of all files that an installation needs."""
+    files = [
+        path
+        for folder in ("bert_tf", "tools")
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    ]
+    return {path.relative_to(ROOT).as_posix() for path in files}
+
+
+def test_the_source_archive_has_every_file(dist):
+    [path] = dist.glob("*.tar.gz")
+    assert path.name == f"bert_tf-{VERSION}.tar.gz"
+    with tarfile.open(path) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert packaged_files() <= names
+    assert {"README.md", "LICENSE", "CHANGELOG.md", "setup.py"} <= names
+
+
+def test_the_wheel_has_every_file_and_command(dist):
+    [path] = dist.glob("*.whl")
+    with zipfile.ZipFile(path) as archive:
+        names = set(archive.namelist())
+        info = f"bert_tf-{VERSION}.dist-info"
+        commands = archive.read(f"{info}/entry_points.txt").decode()
+        metadata = archive.read(f"{info}/METADATA").decode()
+    wanted = {re.sub(r"^tools/", "bert_tf/tools/", name) for name in packaged_files()}
+    assert wanted <= names
+    for subcommand in subcommands.SUBCOMMANDS:
+        assert f"{subcommand.tool} = bert_tf.tools.{subcommand.tool}:main" in commands
+    required = re.search(r"^Requires-Python: (.+)$", metadata, re.M)[1]
+    assert set(required.split(",")) == {">=3.11", "<3.14"}
+    assert "License-Expression: Apache-2.0\n" in metadata
+    for version in PYTHONS:
+        classifier = f"Classifier: Programming Language :: Python :: {version}\n"
+        assert classifier in metadata
+    assert "Provides-Extra: all\n" in metadata
+
+
+@pytest.mark.parametrize("version", PYTHONS)
+def test_each_python_has_pinned_versions_of_every_requirement(dist, version):
+    [path] = dist.glob("*.whl")
+    with zipfile.ZipFile(path) as archive:
+        metadata = archive.read(f"bert_tf-{VERSION}.dist-info/METADATA").decode()
+    lines = (ROOT / "requirements" / f"python-{version}.txt").read_text().splitlines()
+    pinned = {_normal(line.split("==")[0]) for line in lines if "==" in line}
+    for line in re.findall(r"^Requires-Dist: (.+)$", metadata, re.M):
+        extra = re.search(r'extra == "(.+?)"', line)
+        if extra is None or extra[1] in ("dev", "docs"):
+            assert _normal(re.match(r"[\w.-]+", line)[0]) in pinned, line
+
+
+def test_the_first_section_of_the_change_log_is_this_version():
+    text = (ROOT / "CHANGELOG.md").read_text()
+    assert re.search(r"^## (\S+)", text, re.M)[1] == VERSION
+
+
+def _normal(name):
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def make(folder, path, *arguments):
+    """Returns what make would run in a folder, with these programs on the PATH."""
+    shutil.copy(ROOT / "Makefile", folder)
+    for version in PYTHONS:
+        lock = folder / "requirements" / f"python-{version}.txt"
+        lock.parent.mkdir(exist_ok=True)
+        lock.touch()
+    return subprocess.run(
+        [shutil.which("make"), "-n", ".venv/locked", *arguments],
+        cwd=folder,
+        env={"PATH": f"{path}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def fake_python(folder, name, version):
+    """Writes a program that answers as Python of a version, or fails without one."""
+    folder.mkdir(exist_ok=True)
+    program = folder / name
+    lines = ["#!/bin/sh", "exit 127"]  # As pyenv's shims of inactive versions.
+    if version:
+        numbers = version.replace(".", ", ")
+        fake = f"import sys; sys.version_info = ({numbers}, 0)"
+        lines = [
+            "#!/bin/sh",
+            f'exec {sys.executable} -c "{fake}; exec(sys.argv[1])" "$2"',
+        ]
+    program.write_text("\n".join(lines) + "\n")
+    program.chmod(0o755)
+    return program
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+class TestMake:
+    @pytest.mark.parametrize("version", PYTHONS)
+    def test_it_finds_each_python(self, tmp_path, version):
+        programs = tmp_path / "programs"
+        for other in PYTHONS:
+            fake_python(programs, f"python{other}", None)
+        fake_python(programs, f"python{version}", version)
+        done = make(tmp_path, programs)
+        assert done.returncode == 0, done.stderr
+        assert f"python{version} -m venv .venv" in done.stdout
+        assert f"--requirement requirements/python-{version}.txt" in done.stdout
+
+    def test_the_versions_are_those_of_an_existing_environment(self, tmp_path):
+        (tmp_path / ".venv").mkdir()
+        fake_python(tmp_path / ".venv" / "bin", "python", "3.12")
+        done = make(tmp_path, tmp_path, f"PYTHON={sys.executable}")
+        assert "--requirement requirements/python-3.12.txt" in done.stdout
+
+    def test_without_a_python_one_line_says_what_is_needed(self, tmp_path):
+        programs = tmp_path / "programs"
+        for name in (*(f"python{version}" for version in PYTHONS), "python3"):
+            fake_python(programs, name, None)
+        done = make(tmp_path, programs)
+        assert done.returncode == 2
+        [line] = done.stderr.splitlines()
+        assert "Python 3.11, 3.12 or 3.13" in line
