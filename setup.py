@@ -25,6 +25,7 @@ DATASETS = ["tensorflow-datasets>=4.9.6", "importlib_resources>=5"]
 HUGGING_FACE = ["huggingface_hub>=0.26"]
 CORPUS = ["sentencex>=1.0.20", "mwparserfromhell>=0.7", "zstandard>=0.22"]
 ENTITIES = ["seqeval>=1.2.2"]
+SERVING = ["tensorflow-serving-api>=2.20"]
 SEARCH = ["faiss-cpu>=1.8"]
 CHINESE = ["jieba>=0.42.1"]
 NOTEBOOKS = ["ipykernel>=6", "jupytext>=1.16", "nbclient>=0.10", *PLOTS]
@@ -38,6 +39,7 @@ EXTRAS = {
     "huggingface": HUGGING_FACE,
     "entities": ENTITIES,
     "search": SEARCH,
+    "serving": SERVING,
     "corpus": CORPUS,
     "chinese": CHINESE,
 }
@@ -68,6 +70,7 @@ SEPARATE_EXTRAS = {
         *ENTITIES,
         *CORPUS,
         *CHINESE,
+        *SERVING,
         *NOTEBOOKS,
     ],
 }
@@ -150,9 +153,11 @@ setuptools.setup(
         "google-crc32c>=1.5",
         "h5py>=3.10",
         "ml-dtypes>=0.4",
+        "requests>=2.28",
         "safetensors>=0.4.3",
         "scipy>=1.11",
         "tqdm>=4.66",
+        "urllib3>=2",
     ],
     extras_require={
         **EXTRAS,

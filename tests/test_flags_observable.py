@@ -565,6 +565,19 @@ OBSERVED = {
         "signature": QUESTIONS + "test_a_signature_can_be_chosen",
         "export_dir": QUERY + "test_a_model_that_is_not_there_ends_in_one_line",
         "server": QUERY + "test_a_model_that_is_not_there_ends_in_one_line",
+        **dict.fromkeys(
+            ("input_file", "output_file", "batch_size"),
+            QUESTIONS + "test_a_file_of_texts_becomes_a_file_of_answers",
+        ),
+        **dict.fromkeys(
+            ("timeout_seconds", "num_retries", "header"),
+            QUERY + "test_a_server_is_asked_as_the_flags_say",
+        ),
+        **dict.fromkeys(
+            ("ca_file", "client_cert_file", "client_key_file"),
+            "serving/test_rest_connection.py::"
+            "test_tls_verifies_the_server_and_identifies_the_client",
+        ),
     },
     "check_data": {
         **dict.fromkeys(

@@ -12,7 +12,7 @@ def work(
 ) -> str:
     from bert_tf.serving import query
 
-    return query.run(options)
+    return query.run(options, progress=progress)
 
 
 def main(argv: list[str] | None = None, typed: str | None = None) -> int:

@@ -1,19 +1,16 @@
 """Queries an exported model: a SavedModel on disk, or one in TensorFlow Serving."""
 
-import json
 import math
 import os
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 
 from bert_tf import files
+from bert_tf.serving import connection
+from bert_tf.serving import rest_connection
 
 DEFAULT_SIGNATURE = "serving_default"
-TEXTS_PER_CALL = 32
-TIMEOUT_SECONDS = 60.0
 
 
 class Client:
@@ -22,10 +19,17 @@ class Client:
     Args:
         call: calls a signature: takes its name and a dict of lists, one per input, and
             returns a dict of lists, one per output.
+        batch_size: queries per call.
     """
 
-    def __init__(self, call: Callable[[str, dict[str, list]], dict[str, list]]):
+    def __init__(
+        self,
+        call: Callable[[str, dict[str, list]], dict[str, list]],
+        *,
+        batch_size: int = connection.QUERIES_PER_CALL,
+    ):
         self._call = call
+        self.batch_size = batch_size
         self._labels: list[str] | None = None
 
     def ask(
@@ -58,8 +62,8 @@ class Client:
             counts = ", ".join(f"{count} of {name}" for name, count in lengths.items())
             raise ValueError(f"Expected the same number of each input, got {counts}.")
         answers: list[dict[str, Any]] = []
-        for start in range(0, max(lengths.values()), TEXTS_PER_CALL):
-            part = slice(start, start + TEXTS_PER_CALL)
+        for start in range(0, max(lengths.values()), self.batch_size):
+            part = slice(start, start + self.batch_size)
             batch = {name: list(values[part]) for name, values in inputs.items()}
             answers += self._answers(signature, batch)
         return answers
@@ -145,34 +149,39 @@ def open_saved_model(export_dir: str) -> Client:
     return Client(call)
 
 
-def open_server(url: str) -> Client:
-    """Returns a client of TensorFlow Serving's REST interface.
+def open_server(url: str, settings: connection.Settings = connection.DEFAULT) -> Client:
+    """Returns a client of a model in TensorFlow Serving, or in `serve_model`.
 
     Args:
-        url: such as `http://localhost:8501/v1/models/topics`; `/versions/2` at the end
-            selects a version.
+        url: such as `http://localhost:8501/v1/models/topics` for the REST API, or
+            `grpc://localhost:8500/v1/models/topics` for gRPC. `https` and `grpcs` use
+            TLS. `/versions/2` or `/labels/stable` at the end selects a version.
+        settings: time-out, retries, headers and certificates.
 
     Raises:
-        ValueError: the URL is not that of a model.
+        ImportError: gRPC needs a package that is not installed.
+        OSError: a certificate cannot be read.
+        ValueError: the URL is not that of a model, or a header is malformed.
     """
-    url = url.rstrip("/")
-    if not url.startswith(("http://", "https://")) or "/v1/models/" not in url:
-        raise ValueError(
-            f"{url!r} is not the address of a model; expected "
-            "http://HOST:PORT/v1/models/NAME."
-        )
+    address = connection.parse_address(url)
+    _check_certificates(settings)
+    if not address.is_grpc:
+        return Client(rest_connection.caller(address, settings))
+    from bert_tf.serving import grpc_connection
 
-    def call(name, inputs):
-        reply = _post(f"{url}:predict", {"signature_name": name, "inputs": inputs})
-        if not isinstance(reply, dict) or "outputs" not in reply:
-            raise ValueError(
-                f"{url} returned no outputs but {json.dumps(reply)[:200]}."
-            )
-        outputs = reply["outputs"]
-        # The server leaves out the name if a signature has only one output.
-        return outputs if isinstance(outputs, dict) else {name: outputs}
+    call = grpc_connection.caller(address, settings)
+    return Client(
+        lambda name, inputs: {
+            key: _as_list(array) for key, array in call(name, inputs).items()
+        }
+    )
 
-    return Client(call)
+
+def _check_certificates(settings):
+    named = (settings.ca_file, settings.client_cert_file, settings.client_key_file)
+    for path in named:
+        if path is not None and not files.exists(path):
+            raise FileNotFoundError(f"{path} does not exist; expected a PEM file.")
 
 
 def _has_nan(values):
@@ -243,37 +252,3 @@ def _as_list(array):
 
 def _as_text(value):
     return value.decode() if isinstance(value, bytes) else [_as_text(v) for v in value]
-
-
-def _post(url, body):
-    request = urllib.request.Request(
-        url,
-        data=json.dumps(body).encode(),
-        headers={"Content-Type": "application/json"},
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as reply:
-            text = reply.read()
-    except urllib.error.HTTPError as error:
-        with error:
-            raise ValueError(f"{url} refused the query: {_refusal(error)}.") from error
-    except urllib.error.URLError as error:
-        raise ConnectionError(
-            f"{url} cannot be reached: {error.reason}. Is the server running there?"
-        ) from error
-    except TimeoutError as error:
-        raise TimeoutError(
-            f"{url} did not answer within {TIMEOUT_SECONDS:.0f} seconds."
-        ) from error
-    return files.parse_json(
-        text, f"The answer of {url}", advice="expected the REST API of a model server"
-    )
-
-
-def _refusal(error):
-    text = error.read().decode("utf-8", "replace")
-    try:
-        text = json.loads(text)["error"]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        text = text or error.reason
-    return f"{error.code}, {' '.join(str(text).split())[:300].rstrip('.')}"

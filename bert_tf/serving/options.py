@@ -5,6 +5,7 @@ import dataclasses
 from bert_tf import options as options_module
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.options import option
+from bert_tf.serving import connection
 
 FROM_STDIN = "-"
 MASKED_LM = "masked_lm"
@@ -153,8 +154,62 @@ class QuerySavedModelOptions(options_module.Options):
     )
     server: str | None = option(
         None,
-        help="URL of a model in TensorFlow Serving's REST interface, such as "
-        "http://localhost:8501/v1/models/NAME, instead of --export_dir.",
+        help="URL of a model on a server, instead of --export_dir: "
+        "http://localhost:8501/v1/models/NAME for the REST API of TensorFlow Serving "
+        "or serve_model, grpc://localhost:8500/v1/models/NAME for gRPC. https and "
+        "grpcs use TLS. /versions/2 or /labels/stable at the end selects a version.",
+    )
+    input_file: str | None = option(
+        None,
+        help="File of queries, instead of --text: one text per line, or two separated "
+        "by a tab. In a .jsonl file, each line is an object with the model's inputs: "
+        '{"text": ...}, {"text": ..., "text_b": ...}, {"text": ..., "endings": [...]} '
+        'or {"question": ..., "context": ...}. Other fields, such as an id, are copied '
+        "to the answer.",
+    )
+    output_file: str | None = option(
+        None,
+        help="File for the answers, one JSON object per line. Default: standard "
+        "output.",
+    )
+    batch_size: int = option(
+        connection.QUERIES_PER_CALL, minimum=1, help="Queries per call of the model."
+    )
+    timeout_seconds: float = option(
+        options_module.implicit(connection.TIMEOUT_SECONDS),
+        minimum=0.001,
+        help="Seconds to wait for an answer of the server.",
+        group="advanced",
+    )
+    num_retries: int = option(
+        options_module.implicit(connection.NUM_RETRIES),
+        minimum=0,
+        help="How often to repeat a call if the server is overloaded or the connection "
+        "fails. The waits between the calls double. A time-out is not repeated. gRPC "
+        "allows at most 4.",
+        group="advanced",
+    )
+    header: tuple[str, ...] = option(
+        (),
+        repeated=True,
+        help="Header of every call to the server, such as 'Authorization: Bearer "
+        "TOKEN'; repeat the flag for several. gRPC sends it as metadata.",
+        group="advanced",
+    )
+    ca_file: str | None = option(
+        None,
+        help="PEM file with the certificates that authenticate the server. Default: "
+        "the public certificate authorities.",
+        group="advanced",
+    )
+    client_cert_file: str | None = option(
+        None,
+        help="PEM file with the certificate of this client, for servers that ask for "
+        "one. Needs --client_key_file.",
+        group="advanced",
+    )
+    client_key_file: str | None = option(
+        None, help="PEM file with the key of --client_cert_file.", group="advanced"
     )
     signature: str = option(
         "serving_default",
@@ -168,10 +223,40 @@ class QuerySavedModelOptions(options_module.Options):
             raise options_module.OptionError(
                 "Expected either --export_dir or --server."
             )
-        if bool(self.text) == bool(self.question):
+        if sum(map(bool, (self.text, self.question, self.input_file))) != 1:
             raise options_module.OptionError(
-                "Expected either --text, or --question with --context."
+                "Expected either --text, or --question with --context, or --input_file."
             )
+        self._check_connection()
+        self._check_queries()
+
+    def connection_settings(self) -> connection.Settings:
+        """Returns how to reach the server."""
+        return connection.Settings(
+            timeout_seconds=self.timeout_seconds,
+            num_retries=self.num_retries,
+            headers=self.header,
+            ca_file=self.ca_file,
+            client_cert_file=self.client_cert_file,
+            client_key_file=self.client_key_file,
+        )
+
+    def _check_connection(self):
+        for field in dataclasses.fields(connection.Settings):
+            name = "header" if field.name == "headers" else field.name
+            value = getattr(self, name)
+            is_given = options_module.is_given(value) and value not in (None, ())
+            if self.server is None and is_given:
+                raise options_module.OptionError(
+                    f"--{name} needs --server; it has no effect on a SavedModel on "
+                    "disk."
+                )
+        if (self.client_cert_file is None) != (self.client_key_file is None):
+            raise options_module.OptionError(
+                "Expected both --client_cert_file and --client_key_file, or neither."
+            )
+
+    def _check_queries(self):
         self._check_companion("text_b", "text")
         self._check_companion("context", "question")
         if self.ending and (len(self.text) != 1 or len(self.ending) < 2 or self.text_b):

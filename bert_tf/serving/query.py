@@ -1,46 +1,83 @@
 """Sends queries from the command line to an exported model and prints its answers."""
 
+import functools
 import json
 from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import cast
 
 from bert_tf import files
+from bert_tf import progress as progress_module
 from bert_tf.serving import client
 from bert_tf.serving import options as serving_options
+from bert_tf.serving import query_file
 
 
 def run(
     options: serving_options.QuerySavedModelOptions,
     *,
     lines: Iterable[str] | None = None,
+    progress: progress_module.Progress = progress_module.silent,
 ) -> str:
     """Returns the model's answers, one JSON object per line.
 
     Args:
         options: the queries and the model.
         lines: the lines for `--text=-` or `--question=-`; None: standard input.
+        progress: called after each batch of a file; see `bert_tf.progress`.
 
     Returns:
         Each query with its answer, in order, such as
         `{"text": ..., "label": ..., "probabilities": {name: p}}`; see
-        `client.Client.ask`.
+        `client.Client.ask`. With an output_file, which then has these lines, a report.
 
     Raises:
-        OSError: the model cannot be read, or its server cannot be reached.
+        OSError: a file or the model cannot be read, or its server cannot be reached.
         ValueError: there is no text, or the model does not take these inputs.
     """
-    inputs = _inputs(options, lines)
+    if options.input_file is not None:
+        total = query_file.check(options.input_file)
+        batches = query_file.batches(options.input_file, options.batch_size)
+    else:
+        inputs = _inputs(options, lines)
+        rows = zip(*inputs.values(), strict=True)
+        queries = [dict(zip(inputs, row, strict=True)) for row in rows]
+        total = len(queries)
+        batches = iter([queries])
     # The options allow exactly one of the two.
     if options.server is not None:
-        model = client.open_server(options.server)
+        model = client.open_server(options.server, options.connection_settings())
     else:
         model = client.open_saved_model(cast(str, options.export_dir))
-    answers = model.ask(signature=options.signature, **inputs)
-    queries = zip(*inputs.values(), strict=True)
-    return "\n".join(
-        json.dumps(dict(zip(inputs, query, strict=True)) | answer, ensure_ascii=False)
-        for query, answer in zip(queries, answers, strict=True)
+    model.batch_size = options.batch_size
+    answers = _answers(
+        functools.partial(model.ask, signature=options.signature),
+        batches,
+        total,
+        progress,
     )
+    if options.output_file is None:
+        return "\n".join(answers)
+    with files.complete_or_absent(options.output_file) as file:
+        file.writelines(f"{answer}\n" for answer in answers)
+    return f"Answers: {options.output_file} ({total} lines)"
+
+
+def _answers(ask, batches, total, progress) -> Iterator[str]:
+    done = 0
+    for batch in batches:
+        # The same names in every query of a batch.
+        names = [name for name in batch[0] if name in query_file.INPUTS]
+        answers = ask(**{name: [query[name] for query in batch] for name in names})
+        for query, answer in zip(batch, answers, strict=True):
+            for name in query.keys() & answer.keys():
+                raise ValueError(
+                    f"A query has a field {name!r}, and so has the answer; rename it "
+                    "in the input file."
+                )
+            yield json.dumps(query | answer, ensure_ascii=False)
+        done += len(batch)
+        progress("query", done, total, unit="queries")
 
 
 def _inputs(options, lines):

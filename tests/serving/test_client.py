@@ -1,79 +1,12 @@
-import contextlib
-import http.server
-import json
-import threading
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from bert_tf.serving import client
 from bert_tf.serving import predictors
+from tests.serving import rest_double
 
 TEXTS = [f"text {i}, 中文" for i in range(40)]
-
-
-class RestDouble:
-    """Stands in for TensorFlow Serving's REST interface over one SavedModel.
-
-    Source of the replies' form: tensorflow.org/tfx/serving/api_rest, "Predict API",
-    columnar format.
-    """
-
-    def __init__(self, export_dir):
-        self.model = tf.saved_model.load(export_dir)
-        self.requests = []
-
-    def reply(self, path, body):
-        self.requests.append(body)
-        if path not in (
-            "/v1/models/topics:predict",
-            "/v1/models/topics/versions/1:predict",
-        ):
-            return 404, {"error": f"Servable not found for request: {path}"}
-        signature = self.model.signatures[body["signature_name"]]
-        wanted = set(signature.structured_input_signature[1])
-        if set(body["inputs"]) != wanted:
-            return 400, {"error": "input tensor alias not found in signature"}
-        outputs = signature(**{k: tf.constant(v) for k, v in body["inputs"].items()})
-        outputs = {
-            key: np.vectorize(bytes.decode)(value.numpy()).tolist()
-            if value.dtype == tf.string
-            else value.numpy().tolist()
-            for key, value in outputs.items()
-        }
-        if len(outputs) == 1:  # It comes without its name.
-            (outputs,) = outputs.values()
-        return 200, {"outputs": outputs}
-
-
-@contextlib.contextmanager
-def serving(reply):
-    """Yields the address of a server that answers with what `reply` returns."""
-
-    class Answering(http.server.BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            status, content = reply(self.path, body)
-            data = (
-                content if isinstance(content, bytes) else json.dumps(content).encode()
-            )
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, *unused):
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 def flat(answers):
@@ -90,8 +23,8 @@ def test_a_saved_model_answers_as_its_run(single_run, single_export):
 
 def test_a_server_answers_as_the_saved_model(single_export):
     expected = client.open_saved_model(single_export).predict(TEXTS)
-    double = RestDouble(single_export)
-    with serving(double.reply) as address:
+    double = rest_double.RestDouble(single_export)
+    with rest_double.serving(double.reply) as address:
         for path in ("/v1/models/topics", "/v1/models/topics/versions/1/"):
             answers = client.open_server(address + path).predict(TEXTS)
             assert [a["label"] for a in answers] == [a["label"] for a in expected]
@@ -104,7 +37,7 @@ def test_a_server_answers_pairs(pair_export):
     pairs = [("the", "rain"), ("rain", "the")]
     first, second = [a for a, _ in pairs], [b for _, b in pairs]
     expected = client.open_saved_model(pair_export).predict(first, second)
-    with serving(RestDouble(pair_export).reply) as address:
+    with rest_double.serving(rest_double.RestDouble(pair_export).reply) as address:
         asked = client.open_server(f"{address}/v1/models/topics")
         answers = asked.predict(first, second)
     np.testing.assert_allclose(flat(answers), flat(expected), atol=1e-6)
@@ -125,7 +58,9 @@ def test_models_of_all_tasks_are_asked_as_their_runs(where, exports):
         if where == "disk":
             answers = client.open_saved_model(export_dir).ask(**inputs)
         else:
-            with serving(RestDouble(export_dir).reply) as address:
+            with rest_double.serving(
+                rest_double.RestDouble(export_dir).reply
+            ) as address:
                 answers = client.open_server(f"{address}/v1/models/topics").ask(
                     **inputs
                 )
@@ -142,7 +77,7 @@ def test_a_server_fills_masks(exports):
     _, export_dir = exports["masks"]
     texts = ["the [MASK] of [MASK]", "none", "[MASK]"]
     expected = client.open_saved_model(export_dir).ask(text=texts)
-    with serving(RestDouble(export_dir).reply) as address:
+    with rest_double.serving(rest_double.RestDouble(export_dir).reply) as address:
         answers = client.open_server(f"{address}/v1/models/topics").ask(text=texts)
     assert [len(answer["masks"]) for answer in answers] == [2, 0, 1]
     for answer, one in zip(answers, expected, strict=True):
@@ -167,13 +102,13 @@ def test_a_server_fills_masks(exports):
     ],
 )
 def test_a_server_that_does_not_answer_is_quoted(reply, message):
-    with serving(lambda path, body: reply) as address:
+    with rest_double.serving(lambda path, body: reply) as address:
         with pytest.raises(ValueError, match=message):
             client.open_server(f"{address}/v1/models/topics").predict(["a"])
 
 
 def test_a_server_that_is_not_there_is_named():
-    with serving(lambda path, body: (200, {})) as address:
+    with rest_double.serving(lambda path, body: (200, {})) as address:
         gone = f"{address}/v1/models/topics"
     with pytest.raises(ConnectionError, match=r"cannot be reached: .* Is the server"):
         client.open_server(gone).predict(["a"])

@@ -152,3 +152,76 @@ def test_standard_input_without_contexts_is_refused(asked):
 def test_options_that_do_not_fit_are_refused(values, message):
     with pytest.raises(options_module.OptionError, match=message):
         serving_options.QuerySavedModelOptions(**values)
+
+
+def ask_file(path, content, **values):
+    path.write_text(content, encoding="utf-8")
+    values = {"export_dir": "x"} | values
+    return query.run(
+        serving_options.QuerySavedModelOptions(input_file=str(path), **values)
+    )
+
+
+def test_a_file_of_texts_becomes_a_file_of_answers(asked, tmp_path):
+    output_file = tmp_path / "answers.jsonl"
+    batches = []
+    options = serving_options.QuerySavedModelOptions(
+        export_dir="x",
+        input_file=str(tmp_path / "texts.tsv"),
+        output_file=str(output_file),
+        batch_size=2,
+    )
+    (tmp_path / "texts.tsv").write_text("one\ta\ntwo, three\tb\nfour\tc\n")
+    report = query.run(
+        options, progress=lambda stage, done, total, unit: batches.append((done, total))
+    )
+    assert report == f"Answers: {output_file} (3 lines)"
+    lines = [json.loads(line) for line in output_file.read_text().splitlines()]
+    assert [(line["text"], line["text_b"]) for line in lines] == [
+        ("one", "a"),
+        ("two, three", "b"),
+        ("four", "c"),
+    ]
+    assert batches == [(2, 3), (3, 3)]
+    assert asked.asked == {"text": ["four"], "text_b": ["c"]}
+
+
+def test_json_lines_keep_their_other_fields(asked, tmp_path):
+    line = {"id": 7, "question": "Who?", "context": "Ada\nLovelace"}
+    report = ask_file(tmp_path / "q.jsonl", json.dumps(line) + "\n")
+    assert json.loads(report)["id"] == 7
+    assert asked.asked == {"question": ["Who?"], "context": ["Ada\nLovelace"]}
+
+
+@pytest.mark.parametrize(
+    "name, content, message",
+    [
+        ("a.txt", "", "is empty; expected one query per line"),
+        ("a.txt", "a\tb\nc\n", "line 2: the query has text; expected text and text_b"),
+        ("a.txt", "a\tb\tc\n", "line 1: expected one text, or two separated by a tab"),
+        ("a.jsonl", "{\n", "line 1 is not JSON"),
+        ("a.jsonl", '{"txt": "a"}\n', "line 1: expected an object with the model's"),
+        ("a.jsonl", '{"text": 3}\n', "line 1: text must be a text, got 3"),
+        ("a.jsonl", '{"text": "a", "endings": "b"}\n', "must be a list of texts"),
+        ("a.jsonl", '{"text": "a", "label": "rain"}\n', "a field 'label', and so has"),
+    ],
+)
+def test_a_file_with_a_mistake_is_refused(asked, tmp_path, name, content, message):
+    output_file = tmp_path / "answers.jsonl"
+    with pytest.raises(ValueError, match=message):
+        ask_file(tmp_path / name, content, output_file=str(output_file))
+    assert not output_file.exists()
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"num_retries": 3}, "--num_retries needs --server"),
+        ({"header": "A: b"}, "--header needs --server"),
+        ({"server": "http://x", "export_dir": None, "client_key_file": "k"}, "both --"),
+    ],
+)
+def test_flags_of_a_connection_need_a_server(values, message):
+    with pytest.raises(options_module.OptionError, match=message):
+        ask_file_options = {"export_dir": "x", "text": "a"} | values
+        serving_options.QuerySavedModelOptions(**ask_file_options)

@@ -2,6 +2,8 @@ import json
 
 import pytest
 
+from bert_tf.serving import connection
+from tests.serving import rest_double
 from tools import export_saved_model
 from tools import run_classifier
 
@@ -88,3 +90,26 @@ def test_a_model_that_is_not_there_ends_in_one_line(run_tool, flag, message):
     assert result.exit_code == 1
     assert message in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_server_is_asked_as_the_flags_say(run_tool, monkeypatch):
+    monkeypatch.setattr(connection, "BACKOFF_SECONDS", 0.001)
+    replies = [(503, {}), (200, {"outputs": {"value": [0.5]}}), (503, {})]
+    headers = []
+
+    def reply(path, body):
+        return replies.pop(0)
+
+    with rest_double.serving(reply, headers=headers) as address:
+        flags = [
+            f"--server={address}/v1/models/topics",
+            "--text=a",
+            "--header=X-Team: a",
+            "--timeout_seconds=30",
+        ]
+        result = run_tool("query_saved_model", *flags, "--num_retries=1")
+        assert json.loads(result.stdout) == {"text": "a", "value": 0.5}
+        assert [received["X-Team"] for received in headers] == ["a", "a"]
+        result = run_tool("query_saved_model", *flags, "--num_retries=0")
+        assert (result.exit_code, replies) == (1, [])
+        assert "refused the query: 503" in result.stderr

@@ -1,0 +1,120 @@
+"""Calls a model through TensorFlow Serving's REST API."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from bert_tf import files
+from bert_tf.serving import connection
+
+# Overloaded, restarting, or a proxy whose server is not ready.
+_RETRIED_STATUSES = (429, 502, 503, 504)
+
+
+def caller(
+    address: connection.Address, settings: connection.Settings
+) -> Callable[[str, dict[str, list]], dict[str, list]]:
+    """Returns a function that calls a signature; see `client.Client`."""
+    session = _session(settings)
+
+    def call(name, inputs):
+        reply = _post(session, address.url, settings, name, inputs)
+        if not isinstance(reply, dict) or "outputs" not in reply:
+            raise ValueError(
+                f"{address.url} returned no outputs but {json.dumps(reply)[:200]}."
+            )
+        outputs = reply["outputs"]
+        # The server leaves out the name if a signature has only one output.
+        return outputs if isinstance(outputs, dict) else {name: outputs}
+
+    return call
+
+
+def _session(settings):
+    import requests
+    import requests.adapters
+    import urllib3
+
+    class Retry(urllib3.Retry):
+        def increment(self, *args: Any, **kwargs: Any) -> Any:
+            error = kwargs.get("error")
+            if isinstance(error, urllib3.exceptions.ReadTimeoutError):
+                raise error
+            return super().increment(*args, **kwargs)
+
+    retry = Retry(
+        total=settings.num_retries,
+        backoff_factor=connection.BACKOFF_SECONDS,
+        backoff_max=connection.MAX_BACKOFF_SECONDS,
+        status_forcelist=_RETRIED_STATUSES,
+        allowed_methods=None,  # Also POST: a prediction changes nothing on the server.
+        raise_on_status=False,
+        # A server cannot make the client wait for minutes.
+        respect_retry_after_header=False,
+    )
+    session = requests.Session()
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, requests.adapters.HTTPAdapter(max_retries=retry))
+    session.headers.update(settings.header_pairs())
+    if "Authorization" in session.headers:
+        # Otherwise ~/.netrc replaces the header.
+        session.auth = lambda request: request
+    if settings.ca_file is not None:
+        session.verify = settings.ca_file
+    if settings.client_cert_file is not None:
+        session.cert = (settings.client_cert_file, settings.client_key_file)
+    return session
+
+
+def _post(session, url, settings, name, inputs):
+    import requests
+
+    try:
+        reply = session.post(
+            f"{url}:predict",
+            json={"signature_name": name, "inputs": inputs},
+            timeout=settings.timeout_seconds,
+        )
+    except requests.exceptions.Timeout as error:
+        raise TimeoutError(
+            f"{url} did not answer within {settings.timeout_seconds:g} seconds."
+        ) from error
+    except requests.exceptions.SSLError as error:
+        raise ConnectionError(
+            f"{url}: no secure connection: {_reason(error)}. Does --ca_file contain "
+            "the certificate of the server's authority?"
+        ) from error
+    except requests.exceptions.RequestException as error:
+        raise ConnectionError(
+            f"{url} cannot be reached: {_reason(error)}. Is the server running there?"
+        ) from error
+    if not reply.ok:
+        raise ValueError(f"{url} refused the query: {_refusal(reply)}.")
+    return files.parse_json(
+        reply.content,
+        f"The answer of {url}",
+        advice="expected the REST API of a model server",
+    )
+
+
+def _reason(error):
+    """Returns the message of the innermost error, such as "Connection refused"."""
+    while True:
+        inner = getattr(error, "reason", None)
+        if not isinstance(inner, BaseException):
+            inner = next(
+                (arg for arg in reversed(error.args) if isinstance(arg, BaseException)),
+                None,
+            )
+        if inner is None:
+            return str(error).rsplit(": ", 1)[-1].rstrip(".")
+        error = inner
+
+
+def _refusal(reply):
+    text = reply.content.decode("utf-8", "replace")
+    try:
+        text = json.loads(text)["error"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        text = text or reply.reason
+    return f"{reply.status_code}, {' '.join(str(text).split())[:300].rstrip('.')}"

@@ -1,0 +1,140 @@
+import shutil
+import ssl
+import subprocess
+import time
+
+import pytest
+
+from bert_tf.serving import client
+from bert_tf.serving import connection
+from tests.serving import rest_double
+
+ANSWER = (200, {"outputs": {"value": [0.5]}})
+PATH = "/v1/models/topics"
+
+
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch):
+    monkeypatch.setattr(connection, "BACKOFF_SECONDS", 0.001)
+
+
+def ask(address, **settings):
+    model = client.open_server(address + PATH, connection.Settings(**settings))
+    return model.ask(text=["a"])
+
+
+def failing(times, failure):
+    """Returns a `reply` that fails several times before it answers."""
+    replies = iter([failure] * times)
+    return lambda path, body: next(replies, ANSWER)
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        (429, {"error": "queue full"}),
+        (503, {"error": "not ready"}),
+        (200, rest_double.RESET),
+    ],
+)
+def test_an_overloaded_or_lost_server_is_asked_again(failure):
+    with rest_double.serving(failing(2, failure)) as address:
+        assert ask(address, num_retries=2) == [{"value": 0.5}]
+
+
+def test_the_last_failure_is_quoted():
+    reply = failing(2, (429, {"error": "queue full"}))
+    with rest_double.serving(reply) as address:
+        with pytest.raises(ValueError, match="refused the query: 429, queue full"):
+            ask(address, num_retries=1)
+        assert ask(address, num_retries=0) == [{"value": 0.5}]
+
+
+def test_a_lost_connection_is_named():
+    with rest_double.serving(failing(9, (200, rest_double.RESET))) as address:
+        with pytest.raises(ConnectionError, match=r"cannot be reached: .*reset"):
+            ask(address, num_retries=1)
+
+
+def test_an_answer_that_is_too_slow_is_not_asked_for_again():
+    calls = []
+
+    def reply(path, body):
+        calls.append(path)
+        time.sleep(0.5)
+        return ANSWER
+
+    with rest_double.serving(reply) as address:
+        with pytest.raises(TimeoutError, match=r"did not answer within 0\.1 seconds"):
+            ask(address, timeout_seconds=0.1)
+    assert len(calls) == 1
+
+
+def test_headers_are_sent(monkeypatch, tmp_path):
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login someone password else\n")
+    monkeypatch.setenv("NETRC", str(netrc))
+    headers = []
+    with rest_double.serving(failing(0, None), headers=headers) as address:
+        ask(address, headers=("Authorization: Bearer abc", "X-Team: a:b"))
+    assert headers[0]["Authorization"] == "Bearer abc"
+    assert headers[0]["X-Team"] == "a:b"
+
+
+def test_a_header_without_a_colon_is_refused():
+    with pytest.raises(ValueError, match="'Bearer abc' has no colon"):
+        ask("http://localhost", headers=("Bearer abc",))
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """Paths of a self-signed certificate of 127.0.0.1 and of its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs the program openssl")
+    folder = tmp_path_factory.mktemp("tls")
+    cert_file, key_file = folder / "cert.pem", folder / "key.pem"
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost"
+    command += " -addext subjectAltName=IP:127.0.0.1,DNS:localhost"
+    subprocess.run(
+        [*command.split(), "-keyout", key_file, "-out", cert_file],
+        check=True,
+        capture_output=True,
+    )
+    return str(cert_file), str(key_file)
+
+
+def test_tls_verifies_the_server_and_identifies_the_client(certificate):
+    cert_file, key_file = certificate
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert_file, key_file)
+    context.load_verify_locations(cert_file)
+    context.verify_mode = ssl.CERT_REQUIRED
+    known = {
+        "ca_file": cert_file,
+        "client_cert_file": cert_file,
+        "client_key_file": key_file,
+    }
+    with rest_double.serving(failing(0, None), tls=context) as address:
+        assert ask(address, **known) == [{"value": 0.5}]
+        with pytest.raises(ConnectionError, match=r"secure connection: .*--ca_file"):
+            ask(address)
+
+
+def test_a_certificate_that_does_not_exist_is_named():
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.pem does not exist"):
+        ask("https://localhost", ca_file="nowhere.pem")
+
+
+@pytest.mark.parametrize(
+    "url, target, name, version, label",
+    [
+        ("http://a:8501/v1/models/topics", "a:8501", "topics", None, None),
+        ("https://a/proxy/v1/models/t/versions/12", "a", "t", 12, None),
+        ("grpc://a:8500/v1/models/t/labels/stable/", "a:8500", "t", None, "stable"),
+        ("grpcs://[::1]:8500/v1/models/t", "[::1]:8500", "t", None, None),
+    ],
+)
+def test_an_address_has_parts(url, target, name, version, label):
+    address = connection.parse_address(url)
+    assert (address.target, address.name) == (target, name)
+    assert (address.version, address.label) == (version, label)
