@@ -117,20 +117,9 @@ def open_saved_model(export_dir: str) -> Client:
         OSError: the SavedModel does not exist or cannot be read.
         ValueError: on a query, if the SavedModel was not exported by this package.
     """
-    if not files.exists(os.path.join(export_dir, "saved_model.pb")):
-        raise FileNotFoundError(
-            f"{export_dir} contains no saved_model.pb; expected a folder written by "
-            "export_saved_model."
-        )
     import tensorflow as tf
 
-    from bert_tf.tokenization import in_graph  # noqa: F401, registers TF Text's ops
-
-    try:
-        model = tf.saved_model.load(export_dir)
-    except (tf.errors.OpError, OSError, RuntimeError) as error:
-        reason = " ".join(str(error).split())[:300].rstrip(".")
-        raise OSError(f"{export_dir} cannot be loaded: {reason}.") from error
+    model = load(export_dir)
 
     def call(name, inputs):
         signature = _signature(model, name, export_dir)
@@ -147,6 +136,28 @@ def open_saved_model(export_dir: str) -> Client:
         }
 
     return Client(call)
+
+
+def load(export_dir: str) -> Any:
+    """Returns a loaded SavedModel, with its `signatures`.
+
+    Raises:
+        OSError: the SavedModel does not exist or cannot be read.
+    """
+    if not files.exists(os.path.join(export_dir, "saved_model.pb")):
+        raise FileNotFoundError(
+            f"{export_dir} contains no saved_model.pb; expected a folder written by "
+            "export_saved_model."
+        )
+    import tensorflow as tf
+
+    from bert_tf.tokenization import in_graph  # noqa: F401, registers TF Text's ops
+
+    try:
+        return tf.saved_model.load(export_dir)
+    except (tf.errors.OpError, OSError, RuntimeError) as error:
+        reason = " ".join(str(error).split())[:300].rstrip(".")
+        raise OSError(f"{export_dir} cannot be loaded: {reason}.") from error
 
 
 def open_server(url: str, settings: connection.Settings = connection.DEFAULT) -> Client:

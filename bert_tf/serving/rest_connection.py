@@ -38,7 +38,8 @@ def _session(settings):
     class Retry(urllib3.Retry):
         def increment(self, *args: Any, **kwargs: Any) -> Any:
             error = kwargs.get("error")
-            if isinstance(error, urllib3.exceptions.ReadTimeoutError):
+            final = (urllib3.exceptions.ReadTimeoutError, urllib3.exceptions.SSLError)
+            if isinstance(error, final):
                 raise error
             return super().increment(*args, **kwargs)
 
@@ -59,8 +60,6 @@ def _session(settings):
     if "Authorization" in session.headers:
         # Otherwise ~/.netrc replaces the header.
         session.auth = lambda request: request
-    if settings.ca_file is not None:
-        session.verify = settings.ca_file
     if settings.client_cert_file is not None:
         session.cert = (settings.client_cert_file, settings.client_key_file)
     return session
@@ -74,6 +73,8 @@ def _post(session, url, settings, name, inputs):
             f"{url}:predict",
             json={"signature_name": name, "inputs": inputs},
             timeout=settings.timeout_seconds,
+            # Not `session.verify`, which loses to REQUESTS_CA_BUNDLE.
+            verify=settings.ca_file,
         )
     except requests.exceptions.Timeout as error:
         raise TimeoutError(
