@@ -129,6 +129,9 @@ def run(
     # The tools need TensorFlow, regardless of the backend set in the user's Keras.
     os.environ["KERAS_BACKEND"] = "tensorflow"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    # TensorFlow reads this many megabytes of gs:// at a time, 64 by default. A block of
+    # `remote_blocks` is smaller.
+    os.environ.setdefault("GCS_READ_CACHE_BLOCK_SIZE_MB", "4")
     try:
         values, shows_traceback = _parse(options_class, argv)
         record = options_class(**values)

@@ -5,6 +5,7 @@ All errors are an `OSError` with one sentence that names the file. A file writte
 process is killed half-way.
 """
 
+import concurrent.futures
 import contextlib
 import errno
 import glob
@@ -14,6 +15,7 @@ import re
 import shutil
 import sys
 import uuid
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import IO
@@ -23,6 +25,7 @@ from bert_tf import file_errors
 from bert_tf import json_values
 
 AnyPath = str | os.PathLike[str]
+REQUESTS_AT_ONCE = 16  # To remote file systems. Each takes tens of milliseconds.
 # Suffix of the files beside TFRecord files. Globs such as `tf_examples*` skip them.
 SIDE_FILE_SUFFIX = ".index.npz"
 # Errors that a disk can cause.
@@ -62,6 +65,27 @@ def open_file(path: AnyPath, mode: str = "r") -> IO[Any]:
                 raise FileNotFoundError(path)
             return _gfile().GFile(path, mode)
         return file_errors.open_local(path, mode, path)
+
+
+def read_range(path: AnyPath, start: int, num_bytes: int) -> bytes:
+    """Returns bytes of a file from a place on; fewer at the end of the file."""
+    with file_errors.clear_errors(os.fspath(path)):
+        # Not `open_file`, which asks whether a remote file exists: another request.
+        opened = _gfile().GFile if is_remote(path) else open
+        with opened(path, "rb") as file:
+            file.seek(start)
+            return file.read(num_bytes)
+
+
+def of_each(function: Callable[..., Any], *arguments: Sequence) -> list[Any]:
+    """Returns `list(map(function, *arguments))`, in parallel if the paths are remote.
+
+    The function takes a path first, and must be safe to call in threads.
+    """
+    if len(arguments[0]) < 2 or not is_remote(arguments[0][0]):
+        return list(map(function, *arguments))
+    with concurrent.futures.ThreadPoolExecutor(REQUESTS_AT_ONCE) as threads:
+        return list(threads.map(function, *arguments))
 
 
 def exists(path: AnyPath) -> bool:
@@ -107,9 +131,17 @@ def rename(source: AnyPath, target: AnyPath) -> None:
 
 def size(path: AnyPath) -> int:
     """Returns the size of a file in bytes."""
+    return size_and_time(path)[0]
+
+
+def size_and_time(path: AnyPath) -> tuple[int, int]:
+    """Returns a file's size in bytes, and the time of its last change in seconds."""
     path = os.fspath(path)
     with file_errors.clear_errors(path):
-        return _gfile().stat(path).length if is_remote(path) else os.path.getsize(path)
+        if is_remote(path):
+            found = _gfile().stat(path)
+            return found.length, found.mtime_nsec // 10**9
+        return os.path.getsize(path), int(os.path.getmtime(path))
 
 
 def list_folder(path: AnyPath) -> list[str]:

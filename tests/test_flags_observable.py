@@ -230,6 +230,8 @@ OBSERVED = {
     },
     "run_pretraining": {
         **TRAINING,
+        "cache_dir": "data/test_local_copies.py::"
+        "test_a_run_reads_copies_as_it_reads_local_files",
         "input_file": MISTAKE,
         "bert_config_file": PRETRAIN + "test_a_run_of_another_model_is_not_continued",
         "config_overrides": ABLATIONS

@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from bert_tf.data import length_buckets as length_buckets_module
 from bert_tf.data import ordering
+from bert_tf.data import remote_blocks
 from bert_tf.data import schema as schema_module
 from bert_tf.data import tfrecord
 
@@ -84,6 +85,24 @@ class Source:
         """
         return self.rows(indices, num_rows)
 
+    def order(self, *, seed: int, window: int) -> ordering.Order:
+        """Returns the order in which training reads the rows.
+
+        Args:
+            seed: determines the order.
+            window: as `shuffle_buffer_size` of `training_batches`.
+        """
+        return ordering.Order(self.num_examples, seed=seed, window=window)
+
+    def read_ahead(self, order: ordering.Order, position: int, count: int) -> None:
+        """Starts to read what training needs next, if that takes time.
+
+        Args:
+            order: the order of the rows.
+            position: the position that is read now.
+            count: number of rows that are read now.
+        """
+
     def training_batches(self, **arguments: Any) -> tf.data.Dataset:
         """Returns `training_batches(self, ...)`."""
         return training_batches(self, **arguments)
@@ -117,6 +136,21 @@ class TFRecordSource(Source):
         self.num_examples = record_files.num_records
         self.columns = (schema or record_files.schema).columns
         self._record_files = record_files
+        self._reader: Any = record_files
+        if record_files.is_remote:
+            self._reader = remote_blocks.BlockReader(record_files)
+
+    def order(self, *, seed: int, window: int) -> ordering.Order:
+        """See `Source.order`. Remote files have an order that reads whole blocks."""
+        if self._record_files.is_remote:
+            return self._reader.order(seed=seed, window=window)
+        return super().order(seed=seed, window=window)
+
+    def read_ahead(self, order: ordering.Order, position: int, count: int) -> None:
+        """See `Source.read_ahead`."""
+        if self._record_files.is_remote:
+            ahead = max(order.rows_per_part, _BATCHES_AHEAD * count)
+            self._reader.prefetch(order.ranges(position, count + ahead))
 
     def rows(self, indices: tf.Tensor, num_rows: int) -> dict[str, tf.Tensor]:
         """See `Source.rows`."""
@@ -134,7 +168,7 @@ class TFRecordSource(Source):
         return {c.name: tf.cast(parsed[c.name], c.dtype) for c in self.columns}
 
     def _read(self, indices):
-        return np.array(self._record_files.read(indices), dtype=object)
+        return np.array(self._reader.read(indices), dtype=object)
 
 
 class ArraySource(Source):
@@ -210,9 +244,10 @@ def training_batches(
         num_steps: number of steps of the whole run.
         start_step: the first step to return.
         seed: determines the order.
-        shuffle_buffer_size: 0: each epoch is a permutation of all rows. 1: each epoch
-            is in order. More: rows are permuted within windows of this many rows, and
-            the windows are permuted, so that reading stays local.
+        shuffle_buffer_size: 0: each epoch is a permutation of all rows; of remote
+            files, a permutation that reads them in blocks. 1: each epoch is in order.
+            More: rows are permuted within windows of this many rows, and the windows
+            are permuted, so that reading stays local.
         length_buckets: lengths to cut the sequence columns of a batch to: the smallest
             one that fits its longest row. Empty: rows keep their length.
         group_by_length: whether rows of similar length share a batch. The order is then
@@ -233,7 +268,7 @@ def training_batches(
         raise ValueError(
             f"shuffle_buffer_size: expected at least 0, got {shuffle_buffer_size}."
         )
-    rows = ordering.Order(source.num_examples, seed=seed, window=shuffle_buffer_size)
+    rows = source.order(seed=seed, window=shuffle_buffer_size)
     order: ordering.Order | ordering.GroupedOrder = rows
     if group_by_length:
         order = ordering.GroupedOrder(
@@ -244,7 +279,9 @@ def training_batches(
     read = range(batch_size) if length_buckets else share
 
     def indices_of(step):
-        return order.indices(int(step) * batch_size + read.start, len(read))
+        position = int(step) * batch_size + read.start
+        source.read_ahead(rows, position, len(read))
+        return order.indices(position, len(read))
 
     def batch(step):
         indices = tf.numpy_function(indices_of, [step], tf.int64)

@@ -18,9 +18,9 @@ import numpy as np
 
 from bert_tf import files
 from bert_tf.data import encoding as data_encoding
+from bert_tf.data import parallel_reads
 from bert_tf.data import schema as schema_module
 
-_BLOCK_BYTES = 1 << 24  # Read at a time while scanning.
 _SPOOL_BYTES = 1 << 20  # Kept in memory by each `Recorder`.
 _SIZES_PER_BLOCK = 1 << 16
 _BYTES_THAT_SHOW_KIND = 1 << 12
@@ -158,7 +158,7 @@ def are_text(paths: Sequence[str]) -> bool:
         OSError: a file cannot be read.
         ValueError: some are text and some are not.
     """
-    found = {path: _is_text(path) for path in paths}
+    found = dict(zip(paths, files.of_each(_is_text, paths), strict=True))
     texts, others = (
         [path for path in paths if found[path] is kind] for kind in (True, False)
     )
@@ -211,8 +211,7 @@ def load_or_scan(path: str) -> RecordIndex:
 
 
 def _load(path):
-    with files.open_file(path, "rb") as file:
-        buffer = io.BytesIO(file.read())
+    buffer = io.BytesIO(b"".join(parallel_reads.blocks(path)))
     try:
         with contextlib.closing(np.load(buffer, allow_pickle=False)) as arrays:
             description = json.loads(str(arrays["description"]))
@@ -253,19 +252,20 @@ def _checked_metadata(metadata):
 def _scan(path, size):
     """Returns the offsets of a file's records, following their headers."""
     found = [np.zeros(0, np.int64)]
-    position = 0
-    with files.open_file(path, "rb") as file:
-        while position < size:
-            if position + data_encoding.HEADER_BYTES > size:
-                raise ValueError(_truncated(path, position, size))
-            file.seek(position)
-            block = file.read(_BLOCK_BYTES)
-            places, after = _walk(block)
-            _check_headers(path, position, block, places)
-            found.append(places + position)
-            position += after
-    if position > size:
-        raise ValueError(_truncated(path, int(found[-1][-1]), size))
+    position = end = 0  # Of the next record, and of what was read.
+    rest = b""  # From `position` to `end`, without the rest of a record's content.
+    for block in parallel_reads.blocks(path):
+        end += len(block)
+        rest += block
+        rest = rest[max(position - (end - len(rest)), 0) :]
+        places, after = _walk(rest)
+        _check_headers(path, position, rest, places)
+        found.append(places + position)
+        position += after
+        rest = rest[after:]
+    if rest or position > size:
+        last = position if rest else int(np.concatenate(found)[-1])
+        raise ValueError(_truncated(path, last, size))
     return np.concatenate([*found, [position]]).astype(np.int64)
 
 

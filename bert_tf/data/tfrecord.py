@@ -3,6 +3,7 @@
 import bisect
 import collections
 import contextlib
+import itertools
 import os
 import shutil
 import threading
@@ -118,6 +119,8 @@ class RecordFiles:
     Attributes:
         paths: the files.
         num_records: number of records of all files.
+        num_bytes: size of all files.
+        is_remote: whether a file is on a remote file system.
         schema: the columns, from the side file or else from the first record.
         metadata: what the writer recorded; empty without a side file.
 
@@ -129,13 +132,15 @@ class RecordFiles:
 
     def __init__(self, paths: Sequence[str | os.PathLike]):
         self.paths = [os.fspath(path) for path in paths]
-        indices = [record_index.load_or_scan(path) for path in self.paths]
+        indices = files.of_each(record_index.load_or_scan, self.paths)
         self._offsets = [index.offsets for index in indices]
         counts = [len(offsets) - 1 for offsets in self._offsets]
         self._ends = np.cumsum(counts, dtype=np.int64)
         self.num_records = int(self._ends[-1]) if counts else 0
         if not self.num_records:
             raise ValueError(f"There are no records in {', '.join(self.paths)}.")
+        self.num_bytes = sum(int(offsets[-1]) for offsets in self._offsets)
+        self.is_remote = any(map(files.is_remote, self.paths))
         self._opened: collections.OrderedDict[str, Any] = collections.OrderedDict()
         self._lock = threading.Lock()
         weakref.finalize(self, _close_all, self._opened)
@@ -151,14 +156,41 @@ class RecordFiles:
             ValueError: a record is damaged; the message has file and byte.
             OSError: a file cannot be read.
         """
-        records = np.asarray(indices, np.int64)
-        which = np.searchsorted(self._ends, records, side="right")
+        rows = np.asarray(indices, np.int64)
+        return self.payloads(self.read_framed(rows), rows)
+
+    def read_framed(self, indices: np.ndarray) -> list[bytes]:
+        """Returns records with header and footer, not verified; see `payloads`.
+
+        Records of a remote file that follow each other are one request. `remote_blocks`
+        also reads ahead.
+
+        Args:
+            indices: int64 [B].
+
+        Raises:
+            OSError: a file cannot be read.
+        """
+        which = np.searchsorted(self._ends, indices, side="right")
+        if self.is_remote:
+            return self._read_runs(which, indices)
         with self._lock:
-            framed = [
+            return [
                 self._read_framed(file, int(index))
-                for file, index in zip(which, records, strict=True)
+                for file, index in zip(which, indices, strict=True)
             ]
-        self._verify(framed, records)
+
+    def payloads(self, framed: Sequence[bytes], indices: np.ndarray) -> list[bytes]:
+        """Returns serialized records after verifying their checksums.
+
+        Args:
+            framed: as `read_framed` returns them.
+            indices: their indices, int64 [B].
+
+        Raises:
+            ValueError: a record is damaged; the message has file and byte.
+        """
+        self._verify(framed, indices)
         return [
             data[data_encoding.HEADER_BYTES : -data_encoding.FOOTER_BYTES]
             for data in framed
@@ -175,6 +207,10 @@ class RecordFiles:
             OSError: the file cannot be read.
         """
         [record] = self.read([index])
+        return self.decode(record, index)
+
+    def decode(self, record: bytes, index: int) -> dict[str, np.ndarray]:
+        """Returns the values of a record that was read; see `decoded`."""
         try:
             return data_encoding.decode(record)
         except ValueError as error:
@@ -261,15 +297,41 @@ class RecordFiles:
         return self.paths[file], int(self._offsets[file][index - first])
 
     def _read_framed(self, file, index):
+        start, end = self._range(file, index, 1)
+        return os.pread(self._open(self.paths[file]).fileno(), end - start, start)
+
+    def _read_runs(self, which, indices):
+        """Returns framed records; those that follow each other are read together."""
+        is_next = (np.diff(indices) == 1) & (np.diff(which) == 0)
+        starts = [0, *(np.flatnonzero(~is_next) + 1).tolist(), len(indices)]
+        runs = [
+            (int(which[start]), int(indices[start]), end - start)
+            for start, end in itertools.pairwise(starts)
+            if end > start
+        ]
+        ranges = [self._range(*run) for run in runs]
+        blocks = files.of_each(
+            files.read_range,
+            [self.paths[file] for file, _, _ in runs],
+            [start for start, _ in ranges],
+            [end - start for start, end in ranges],
+        )
+        framed = []
+        for (file, index, count), block in zip(runs, blocks, strict=True):
+            place = self._place_in_file(file, index)
+            ends = self._offsets[file][place : place + count + 1]
+            ends = (ends - ends[0]).tolist()
+            framed += [block[start:end] for start, end in itertools.pairwise(ends)]
+        return framed
+
+    def _range(self, file, index, count):
+        """Returns first and last byte of records that follow each other."""
+        place = self._place_in_file(file, index)
         offsets = self._offsets[file]
-        place = index - int(self._ends[file]) + len(offsets) - 1
-        start, end = int(offsets[place]), int(offsets[place + 1])
-        path = self.paths[file]
-        opened = self._open(path)
-        if files.is_remote(path):
-            opened.seek(start)
-            return opened.read(end - start)
-        return os.pread(opened.fileno(), end - start, start)
+        return int(offsets[place]), int(offsets[place + count])
+
+    def _place_in_file(self, file, index):
+        return index - int(self._ends[file]) + len(self._offsets[file]) - 1
 
     def _open(self, path):
         if path not in self._opened:

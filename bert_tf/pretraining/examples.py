@@ -4,9 +4,11 @@ import logging
 
 from bert_tf import files
 from bert_tf import options as options_module
+from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import vocabulary_checks
+from bert_tf.data import local_copies
 from bert_tf.data import record_checks
 from bert_tf.data import record_index
 from bert_tf.data import tfrecord
@@ -35,6 +37,7 @@ def open_examples(
     config: config_module.BertConfig,
     vocabulary: vocabulary_module.Vocabulary | None,
     source: source_module.Source | None,
+    progress: progress_module.Progress = progress_module.silent,
 ) -> Examples:
     """Opens files of examples and checks them.
 
@@ -44,6 +47,7 @@ def open_examples(
         config: the model's configuration.
         vocabulary: the vocabulary, or None if it is unknown.
         source: the checkpoint that training starts from, or None.
+        progress: see `bert_tf.progress`.
 
     Raises:
         OSError: a file cannot be read.
@@ -51,6 +55,8 @@ def open_examples(
             and records.
     """
     paths = files.expand(str(patterns))
+    if not options.dry_run:
+        paths = local_copies.local_copies(paths, options.cache_dir, progress=progress)
     if record_index.are_text(paths):
         return _open_text(paths, options, config, vocabulary, source)
     records = tfrecord.RecordFiles(paths)

@@ -24,6 +24,13 @@ class RunPretrainingOptions(
         "one sentence per line and a blank line between documents: names and globs, "
         "separated by commas.",
     )
+    cache_dir: str | None = option(
+        None,
+        help="Local folder to copy remote examples (gs://) to before training. "
+        "Later runs use the copies again. Copies are shuffled like local files. "
+        "Default: read the examples where they are, in blocks.",
+        group="advanced",
+    )
     phase: tuple[str, ...] = option(
         (),
         repeated=True,

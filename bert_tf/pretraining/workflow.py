@@ -121,6 +121,7 @@ class Pretraining:
         progress: progress_module.Progress = progress_module.silent,
     ):
         self.options = options
+        self._progress = progress
         start = model_setup.find_start(options, progress=progress)
         config = model_setup.override(
             start.config,
@@ -303,6 +304,7 @@ class Pretraining:
             config=self.config,
             vocabulary=self.vocabulary,
             source=source,
+            progress=self._progress,
         )
 
     def _check_same_vocabulary(self):

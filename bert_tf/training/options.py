@@ -153,7 +153,8 @@ class BatchOptions(_TrainingRecord):
     shuffle_buffer_size: int = option(
         0,
         minimum=0,
-        help="0: shuffle all examples in every epoch. 1: keep their order. N: shuffle "
+        help="0: shuffle all examples in every epoch; of remote files (gs://), shuffle "
+        "those of 16 random blocks of 3 MB together. 1: keep their order. N: shuffle "
         "within windows of N examples.",
     )
     length_buckets: tuple[int, ...] = option((), help=_LENGTH_BUCKETS_HELP)

@@ -73,7 +73,9 @@ class DataSet:
         if not self.paths:
             return None
         if self.by_size:
-            found = [f"{os.path.basename(p)} {files.size(p)}" for p in self.paths]
+            sizes = files.of_each(files.size, self.paths)
+            names = map(os.path.basename, self.paths)
+            found = [f"{name} {size}" for name, size in zip(names, sizes, strict=True)]
         else:
             found = [self.sha256(path) for path in self.paths]
         if len(found) == 1 and not self.by_size:

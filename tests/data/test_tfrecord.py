@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data import crc32c
+from bert_tf.data import parallel_reads
 from bert_tf.data import record_index
 from bert_tf.data import schema as schema_module
 from bert_tf.data import tfrecord
@@ -239,7 +240,7 @@ def test_records_are_found_where_a_block_ends_at_or_in_a_header(
     write(path)
     expected = record_index.load_or_scan(str(path)).offsets
     remove_side_file(path)
-    monkeypatch.setattr(record_index, "_BLOCK_BYTES", int(expected[1]) + extra)
+    monkeypatch.setattr(parallel_reads, "_BLOCK_BYTES", int(expected[1]) + extra)
     assert record_index.load_or_scan(str(path)).offsets.tolist() == expected.tolist()
 
 

@@ -1,0 +1,173 @@
+"""Reads records of remote files in blocks: in parallel, and before they are needed.
+
+A request to an object store takes tens of milliseconds, however little it returns. One
+request per record would therefore let training starve. Here a request returns thousands
+of records that follow each other in a file. Training shuffles the records of 16 blocks
+from random places together, and the next 16 blocks are read in the meantime.
+
+The order of records is a function of the seed and the position alone, as it is for
+local files. A resumed run reads only the blocks that it needs.
+"""
+
+import bisect
+import collections
+import concurrent.futures
+import dataclasses
+import logging
+import threading
+from typing import Any
+
+import numpy as np
+
+from bert_tf import files
+from bert_tf.data import ordering
+
+logger = logging.getLogger(__name__)
+
+# Below the 4 MB that `command_line` sets as the size of TensorFlow's requests to gs://,
+# because blocks differ in size.
+BLOCK_BYTES = 3 << 20
+BLOCKS_PER_POOL = 16
+# Kept, and read ahead, where records are read in the order of the files.
+_BLOCKS_KEPT = 8
+_BLOCKS_AHEAD = 4
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Block:
+    """Rows that follow each other."""
+
+    rows: range
+    framed: concurrent.futures.Future  # list of bytes, one per row.
+
+
+class BlockReader:
+    """Reads records of remote files by index.
+
+    Args:
+        record_files: `tfrecord.RecordFiles`.
+
+    Attributes:
+        rows_per_block: number of records in a block.
+    """
+
+    def __init__(self, record_files: Any):
+        self._files = record_files
+        num_rows = record_files.num_records
+        self.rows_per_block = max(1, num_rows * BLOCK_BYTES // record_files.num_bytes)
+        self._lock = threading.Lock()
+        # By first row, the least recently needed block first.
+        self._blocks: collections.OrderedDict[int, _Block] = collections.OrderedDict()
+        self._firsts: list[int] = []  # In ascending order.
+        self._max_rows = _BLOCKS_KEPT * self.rows_per_block
+        self._threads = concurrent.futures.ThreadPoolExecutor(files.REQUESTS_AT_ONCE)
+
+    def order(self, *, seed: int, window: int) -> ordering.Order:
+        """Returns the order in which training reads the records, and logs it.
+
+        Args:
+            seed: determines the order.
+            window: as `shuffle_buffer_size` of `batching.training_batches`. With 0, the
+                records of 16 random blocks are shuffled together.
+        """
+        how = {
+            0: f"The examples of {BLOCKS_PER_POOL} random blocks are shuffled together",
+            1: "Examples are read in order",
+        }.get(window, f"Examples are shuffled within windows of {window:,}")
+        logger.info(
+            "Reading %d remote files (%s and so on) in blocks of about %d examples. %s "
+            "(--shuffle_buffer_size=%d). With --cache_dir, the files are copied to "
+            "this machine first and shuffled as local files are.",
+            len(self._files.paths),
+            self._files.paths[0],
+            self.rows_per_block,
+            how,
+            window,
+        )
+        if window:
+            return ordering.Order(self._files.num_records, seed=seed, window=window)
+        return ordering.Order(
+            self._files.num_records,
+            seed=seed,
+            window=max(self.rows_per_block, 2),
+            windows_per_pool=BLOCKS_PER_POOL,
+        )
+
+    def prefetch(self, ranges: list[range]) -> None:
+        """Starts to read rows that will be needed soon.
+
+        Args:
+            ranges: ranges of rows. Up to one and a half times as many rows are kept.
+        """
+        size = self.rows_per_block
+        num_rows = sum(map(len, ranges))
+        with self._lock:
+            self._max_rows = max(self._max_rows, num_rows + num_rows // 2)
+            for rows in ranges:
+                for first in range(rows.start, rows.stop, size):
+                    self._start(range(first, min(first + size, rows.stop)))
+            self._drop_oldest()
+
+    def read(self, indices: np.ndarray) -> list[bytes]:
+        """Returns records, as `RecordFiles.read` does."""
+        rows = np.asarray(indices, np.int64)
+        with self._lock:
+            blocks = [self._block_with(row) for row in rows.tolist()]
+            self._drop_oldest()
+        framed = [
+            self._result(block)[row - block.rows.start]
+            for block, row in zip(blocks, rows.tolist(), strict=True)
+        ]
+        return self._files.payloads(framed, rows)
+
+    def _result(self, block):
+        try:
+            return block.framed.result()
+        except BaseException:
+            with self._lock:  # Another attempt may succeed.
+                first = block.rows.start
+                if self._blocks.get(first) is block:
+                    self._remove(first)
+            raise
+
+    def _block_with(self, row):
+        """Returns the block with a row; it is started if nobody announced it."""
+        place = bisect.bisect_right(self._firsts, row) - 1
+        if place >= 0 and row in self._blocks[self._firsts[place]].rows:
+            return self._touched(self._firsts[place])
+        size, end = self.rows_per_block, self._files.num_records
+        first = row // size * size
+        if first not in self._blocks or row not in self._blocks[first].rows:
+            is_sequential = not first or first - size in self._blocks
+            ahead = _BLOCKS_AHEAD if is_sequential else 0
+            for start in range(first, min(first + (ahead + 1) * size, end), size):
+                self._start(range(start, min(start + size, end)))
+        return self._touched(first)
+
+    def _touched(self, first):
+        self._blocks.move_to_end(first)
+        return self._blocks[first]
+
+    def _start(self, rows):
+        held = self._blocks.get(rows.start)
+        if held is None:
+            bisect.insort(self._firsts, rows.start)
+        if held is None or len(held.rows) < len(rows):
+            self._blocks[rows.start] = _Block(
+                rows=rows,
+                framed=self._threads.submit(
+                    self._files.read_framed, np.arange(rows.start, rows.stop)
+                ),
+            )
+        self._touched(rows.start)
+
+    def _drop_oldest(self):
+        held = sum(len(block.rows) for block in self._blocks.values())
+        while held > self._max_rows and len(self._blocks) > 1:
+            first = next(iter(self._blocks))
+            held -= len(self._blocks[first].rows)
+            self._remove(first)
+
+    def _remove(self, first):
+        del self._blocks[first]
+        self._firsts.remove(first)
