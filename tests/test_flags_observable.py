@@ -636,6 +636,8 @@ OBSERVED = {
         "run_dir": "training/test_curves.py::"
         "test_plot_run_writes_a_picture_into_the_folder",
         "plot_file": "training/test_curves.py::test_plot_run_writes_the_file_asked_for",
+        "tensorboard": "tasks/classification/test_plots.py::"
+        "test_tensorboard_gets_images_baselines_and_the_projector",
     },
     "run_demo": {
         "output_dir": EARLIER_DEMO,

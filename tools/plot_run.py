@@ -10,9 +10,10 @@ from bert_tf.training import options as training_options
 def work(
     options: training_options.PlotRunOptions, progress: progress_module.Progress
 ) -> str:
+    from bert_tf.fine_tuning import run_report
     from bert_tf.training import curves
 
-    return curves.plot_runs(options)
+    return curves.plot_runs(options, run_report.write)
 
 
 def main(argv: list[str] | None = None, typed: str | None = None) -> int:

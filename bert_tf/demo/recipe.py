@@ -24,6 +24,7 @@ class Recipe:
     fine_tuning_batch_size: int
     fine_tuning_epochs: int
     fine_tuning_rate: float  # Peak learning rate.
+    fine_tuning_rates: tuple[float, ...]  # Of these, the dev rows choose one.
 
     def bert_config(self, vocab_size: int) -> dict[str, Any]:
         """Returns the contents of bert_config.json.
@@ -64,6 +65,7 @@ FULL = Recipe(
     fine_tuning_batch_size=16,
     fine_tuning_epochs=5,
     fine_tuning_rate=3e-4,
+    fine_tuning_rates=(1e-4, 3e-4, 1e-3),
 )
 TINY = dataclasses.replace(
     FULL,
@@ -76,4 +78,5 @@ TINY = dataclasses.replace(
     pretraining_batch_size=8,
     pretraining_steps=4,
     fine_tuning_epochs=1,
+    fine_tuning_rates=(1e-3,),
 )

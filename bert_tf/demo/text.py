@@ -1,5 +1,6 @@
 """Texts of the demo: sample text of the package, or the user's own."""
 
+import collections
 import dataclasses
 import os
 import re
@@ -10,6 +11,7 @@ from bert_tf import files
 
 SAMPLE_DATA = os.path.join(os.path.dirname(os.path.dirname(__file__)), "sample_data")
 MIN_DOCUMENTS = 4  # Next-sentence examples need two, in training and held-out text.
+NUM_FUNCTION_WORDS = 150
 _HELD_OUT_EVERY = 10  # Every tenth document of the user is held out.
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[.!?][\"'”’)])\s+")
 
@@ -81,23 +83,57 @@ def sample_file(name: str) -> str:
     return path if relative.startswith("..") else relative
 
 
-def masked_texts(path: str, count: int) -> list[MaskedText]:
-    """Returns the first sentences of 6 to 16 words with the middle word masked.
+def masked_texts(
+    path: str, count: int, *, train_file: str | None = None, vocab_file: str = ""
+) -> list[MaskedText]:
+    """Returns sentences of 6 to 16 words with one word masked, spread over a text.
+
+    With a `train_file`, the masked word is a content word that can be learned: a single
+    word piece, not among the `NUM_FUNCTION_WORDS` most frequent words of the training
+    text, and of those the most frequent one. Otherwise it is the word in the middle.
 
     Args:
         path: text with one sentence per line.
         count: maximum number of sentences.
+        train_file: the text of the training.
+        vocab_file: the vocabulary. Required with `train_file`.
     """
+    counts = word_counts(train_file) if train_file else collections.Counter()
+    # A very small text has fewer.
+    num_function_words = min(NUM_FUNCTION_WORDS, len(counts) // 4)
+    function_words = {word for word, _ in counts.most_common(num_function_words)}
+    pieces = set(files.read_lines(vocab_file)) if vocab_file else set(counts)
     found: list[MaskedText] = []
     for line in files.read_lines(path):
         words = line.split()
-        if 6 <= len(words) <= 16 and words[len(words) // 2].isalpha():
-            masked = words[len(words) // 2]
-            words[len(words) // 2] = "[MASK]"
-            found.append(MaskedText(text=" ".join(words), word=masked))
-        if len(found) == count:
-            break
-    return found
+        if not 6 <= len(words) <= 16:
+            continue
+        middle = len(words) // 2
+        places = [middle]
+        if train_file:
+            places = [
+                place
+                for place, word in enumerate(words)
+                if word.lower() in pieces - function_words and counts[word.lower()]
+            ]
+        places = [place for place in places if words[place].isalpha()]
+        if places:
+            chosen = max(places, key=lambda place: counts[words[place].lower()])
+            text = [*words[:chosen], "[MASK]", *words[chosen + 1 :]]
+            found.append(MaskedText(text=" ".join(text), word=words[chosen]))
+    return (
+        found[:: max(1, len(found) // count)][:count] if train_file else found[:count]
+    )
+
+
+def word_counts(path: str) -> collections.Counter[str]:
+    """Returns how often each word is in a text, in lower case."""
+    return collections.Counter(
+        word.lower()
+        for line in files.read_lines(path)
+        for word in line.split()
+        if word.isalpha()
+    )
 
 
 def labelled_rows(path: str) -> list[tuple[str, str]]:

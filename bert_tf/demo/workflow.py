@@ -21,6 +21,8 @@ from bert_tf.demo import text
 MARKER_FILE = "made_by_run_demo"
 NUM_MASKED_TEXTS = 5
 NUM_QUESTIONS = 4
+NUM_PIECES = 3  # Candidates to show for each mask.
+RELEASED_ENCODER = "bert-mini"  # 4 layers, 256 wide; 42 MB.
 
 
 def run(options: demo_options.RunDemoOptions, *, show: Callable[[str], None]) -> str:
@@ -46,17 +48,21 @@ def _run_all(options, show):
     demo.create_examples()
     pretraining = demo.pretrain()
     filled = demo.fill_masks()
+    frequent_pieces = demo.frequent_pieces()
     classification = demo.classify()
     answers = demo.export_and_query()
     outcome = report.Outcome(
         pretraining=pretraining,
         classification=classification,
         filled_masks=filled,
+        frequent_pieces=frequent_pieces,
         answers=answers,
         output_dir=options.output_dir,
         curves_file=demo.plot_curves(),
         minutes=(time.monotonic() - started) / 60,
     )
+    with files.complete_or_absent(demo.path("report.html")) as file:
+        file.write(report.page(outcome))
     written = report.text(outcome)
     with files.complete_or_absent(demo.path("report.txt")) as file:
         file.write(written + "\n")
@@ -77,10 +83,12 @@ class Demo:
         self._output_dir = options.output_dir
         self._show = show
         self._shell = shell.Shell(show)
+        self._is_tiny = options.tiny
         self._recipe = recipe.TINY if options.tiny else recipe.FULL
         self._corpus = text.prepare_corpus(options.corpus_file, options.output_dir)
         self._topics = {
-            part: text.sample_file(f"topics_{part}.tsv") for part in ("train", "test")
+            part: text.sample_file(f"topics_{part}.tsv")
+            for part in ("train", "dev", "test")
         }
 
     def path(self, *names: str) -> str:
@@ -129,8 +137,15 @@ class Demo:
         }
         self._shell.run(
             "run_pretraining",
-            input_file=self.path("heldout.tfrecord"),
+            input_file=self.path("train.tfrecord"),
+            eval_input_file=self.path("heldout.tfrecord"),
             output_dir=self.path("untrained"),
+            # One step with a learning rate of 0 saves the random weights.
+            do_train=True,
+            train_batch_size=1,
+            learning_rate=0,
+            num_train_steps=1,
+            num_warmup_steps=0,
             **evaluation,
         )
         self._title("Pretraining: training, and held-out losses after it")
@@ -152,58 +167,111 @@ class Demo:
         return report.Pretraining(
             before=_results(self.path("untrained")),
             after=_results(self.path("pretraining")),
+            baselines=files.read_json(self.path("pretraining", "plot_data.json"))[
+                "baselines"
+            ],
         )
 
     def fill_masks(self) -> list[report.FilledMask]:
-        """Masks a word in held-out sentences and lets the model predict it."""
-        self._title("Masks: predict the masked words")
-        masked = text.masked_texts(self._corpus.heldout_file, NUM_MASKED_TEXTS)
-        texts = self._write_lines("masked.txt", [one.text for one in masked])
-        printed = self._shell.run(
-            "fill_mask",
-            stdin=texts,
-            init_checkpoint=self.path("pretraining"),
-            text="-",
+        """Masks words in held-out sentences and lets both models predict them."""
+        masked = text.masked_texts(
+            self._corpus.heldout_file,
+            NUM_MASKED_TEXTS,
+            train_file=self._corpus.train_file,
+            vocab_file=self.path("vocab.txt"),
         )
-        words = [line.strip() for line in printed.splitlines() if line.startswith(" ")]
+        texts = self._write_lines("masked.txt", [one.text for one in masked])
+        predicted = {}
+        for state, folder in (("before", "untrained"), ("after", "pretraining")):
+            self._title(f"Masks: predict the masked words {state} pretraining")
+            printed = self._shell.run(
+                "fill_mask",
+                stdin=texts,
+                init_checkpoint=self.path(folder),
+                text="-",
+                top_k=NUM_PIECES,
+            )
+            lines = printed.splitlines()
+            predicted[state] = [x.strip() for x in lines if x.startswith(" ")]
         return [
-            report.FilledMask(text=one.text, word=one.word, predicted=predicted)
-            for one, predicted in zip(masked, words, strict=True)
+            report.FilledMask(text=one.text, word=one.word, before=before, after=after)
+            for one, before, after in zip(masked, *predicted.values(), strict=True)
         ]
 
+    def frequent_pieces(self) -> str:
+        """Returns the most frequent words of the training text with their shares."""
+        counts = text.word_counts(self._corpus.train_file)
+        return ", ".join(
+            f"{word} {count / counts.total():.3f}"
+            for word, count in counts.most_common(NUM_PIECES)
+        )
+
     def classify(self) -> report.Classification:
-        """Fine-tunes from the pretrained weights and from random ones."""
-        accuracy = {}
-        for start, checkpoint in (
-            ("pretrained", self.path("pretraining")),
-            ("random", None),
-        ):
-            self._title(f"Classification: fine-tune from {start} weights")
-            folder = self.path(f"topics_from_{start}")
-            self._shell.run(
-                "run_classifier",
-                train_file=self._topics["train"],
-                eval_file=self._topics["test"],
-                vocab_file=self.path("vocab.txt"),
-                bert_config_file=self.path("bert_config.json"),
-                init_checkpoint=checkpoint,
-                output_dir=folder,
-                do_train=True,
-                do_eval=True,
-                max_seq_length=self._recipe.text_length,
-                train_batch_size=self._recipe.fine_tuning_batch_size,
-                num_train_epochs=self._recipe.fine_tuning_epochs,
-                learning_rate=self._recipe.fine_tuning_rate,
-                log_every_steps=10,
-            )
-            accuracy[start] = _results(folder)["eval_accuracy"]
+        """Fine-tunes from pretrained weights, random ones and a released encoder."""
+        own = {
+            "vocab_file": self.path("vocab.txt"),
+            "bert_config_file": self.path("bert_config.json"),
+        }
+        starts = [
+            self._classify(
+                "pretrained", init_checkpoint=self.path("pretraining"), **own
+            ),
+            self._classify("random", init_checkpoint=None, **own),
+        ]
+        left_out = ""
+        if not self._is_tiny:
+            try:
+                starts.append(
+                    self._classify("released", init_checkpoint=RELEASED_ENCODER)
+                )
+            except ValueError:
+                left_out = (
+                    f"{RELEASED_ENCODER}, a small released encoder, was left out: it "
+                    "could not be downloaded or fine-tuned; see the message above."
+                )
+                self._show(left_out)
         rows = {part: text.labelled_rows(path) for part, path in self._topics.items()}
         return report.Classification(
-            num_rows=len(rows["test"]),
+            num_dev=len(rows["dev"]),
+            num_test=len(rows["test"]),
             num_epochs=self._recipe.fine_tuning_epochs,
-            pretrained=accuracy["pretrained"],
-            random=accuracy["random"],
-            majority=_majority_accuracy(rows["train"], rows["test"]),
+            starts=starts,
+            majority_dev=_majority_accuracy(rows["train"], rows["dev"]),
+            majority_test=_majority_accuracy(rows["train"], rows["test"]),
+            left_out=left_out,
+        )
+
+    def _classify(self, start: str, **flags: str | None) -> report.Start:
+        """Fine-tunes with each learning rate of the recipe; the dev rows choose."""
+        self._title(f"Classification: fine-tune from {start} weights")
+        folder = self.path(f"topics_from_{start}")
+        rates = self._recipe.fine_tuning_rates
+        self._shell.run(
+            "run_classifier",
+            train_file=self._topics["train"],
+            eval_file=self._topics["dev"],
+            predict_file=self._topics["test"],
+            **flags,
+            output_dir=folder,
+            do_train=True,
+            do_eval=True,
+            do_predict=True,
+            max_seq_length=self._recipe.text_length,
+            train_batch_size=self._recipe.fine_tuning_batch_size,
+            num_train_epochs=self._recipe.fine_tuning_epochs,
+            sweep=f"learning_rate={','.join(map(str, rates))}",
+            log_every_steps=10,
+        )
+        lines = files.read_lines(os.path.join(folder, "predictions.jsonl"))
+        predicted = [json.loads(line)["label"] for line in lines]
+        labels = [label for _, label in text.labelled_rows(self._topics["test"])]
+        correct = [a == b for a, b in zip(predicted, labels, strict=True)]
+        flags_of_best = files.read_json(os.path.join(folder, "run.json"))["flags"]
+        return report.Start(
+            name=f"{start} weights",
+            learning_rate=flags_of_best["learning_rate"],
+            dev=_results(folder)["eval_accuracy"],
+            test=sum(correct) / len(correct),
         )
 
     def export_and_query(self) -> list[report.Answer]:

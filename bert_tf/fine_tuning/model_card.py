@@ -152,7 +152,7 @@ def recorded(run_dir: str) -> Recorded | None:
         ValueError: model_card.json is damaged.
         OSError: model_card.json cannot be read.
     """
-    facts = _read(os.path.join(run_dir, FACTS_FILE))
+    facts = facts_of(run_dir)
     if facts is None:
         return None
     return Recorded(
@@ -161,6 +161,16 @@ def recorded(run_dir: str) -> Recorded | None:
             DataFile(**file) for file in facts["data"] if file["part"] == "train"
         ),
     )
+
+
+def facts_of(run_dir: str) -> dict[str, Any] | None:
+    """Returns the contents of model_card.json of a run; None if there is none.
+
+    Raises:
+        ValueError: model_card.json is damaged.
+        OSError: model_card.json cannot be read.
+    """
+    return _read(os.path.join(run_dir, FACTS_FILE))
 
 
 def write(folder: run_folder.RunFolder, card: Card) -> str | None:

@@ -25,6 +25,7 @@ import numpy as np
 from bert_tf import files
 from bert_tf import json_values
 from bert_tf.fine_tuning import model_card
+from bert_tf.fine_tuning import run_report
 from bert_tf.fine_tuning import trial_inputs
 from bert_tf.fine_tuning import trial_options
 from bert_tf.training import result_files
@@ -110,7 +111,9 @@ def run(
     _keep(options.output_dir, best, train_again, more_results or {})
     siblings = [t for t in trials if _settings(t) == _settings(best)]
     spread = _spread([results[trial.name] for trial in siblings])
-    model_card.rewrite_scores(run_folder.RunFolder(options.output_dir), spread)
+    folder = run_folder.RunFolder(options.output_dir)
+    model_card.rewrite_scores(folder, spread)
+    run_report.write(folder)
     return _report(options, results, best, spread)
 
 

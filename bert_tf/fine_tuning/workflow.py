@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from bert_tf import progress as progress_module
 from bert_tf.fine_tuning import options as fine_tuning_options
+from bert_tf.fine_tuning import run_report
 from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
 from bert_tf.training import distribution
 from bert_tf.training import evaluation as training_evaluation
@@ -33,6 +34,10 @@ class TaskRun(Protocol):
     @property
     def setup(self) -> fine_tuning_run_setup.RunSetup:
         """The setup of the run."""
+
+    @property
+    def trainer(self) -> loop.Trainer:
+        """The trainer of the run."""
 
     def dry_run_report(self) -> str:
         """Returns an estimate of the size and time of the training."""
@@ -72,6 +77,8 @@ def run(
     if options.do_predict:
         # Scores of the test set may already be among those in eval_results.txt.
         lines += [line for line in task_run.predict() if line not in lines]
+    if options.do_train or options.do_eval:
+        run_report.write(task_run.trainer.folder)
     return "\n".join([*lines, place_line(options)])
 
 

@@ -10,6 +10,8 @@ from bert_tf import options as options_module
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints.release import rotation
+from bert_tf.fine_tuning import run_report
+from bert_tf.pretraining import baselines
 from bert_tf.pretraining import continuation
 from bert_tf.pretraining import dynamic_masking
 from bert_tf.pretraining import examples as pretraining_examples
@@ -21,6 +23,7 @@ from bert_tf.pretraining import scores
 from bert_tf.training import distribution
 from bert_tf.training import estimates
 from bert_tf.training import loop
+from bert_tf.training import plot_data
 from bert_tf.training import result_files
 from bert_tf.training import run_folder
 from bert_tf.training import selection
@@ -76,6 +79,8 @@ def _run(options, progress, first_step=0):
     if options.do_eval:
         results = pretraining.evaluate()
         lines += run_folder.score_lines(results)
+    if options.do_train or options.do_eval:
+        run_report.write(pretraining.trainer.folder)
     return "\n".join([*lines, f"The run is in {options.output_dir}."])
 
 
@@ -221,6 +226,8 @@ class Pretraining:
             step=trainer.step if trainer.resumed else 0,
         )
         source = self._training_source()
+        if self.options.eval_every_steps:
+            self._write_baselines()
         reached = trainer.train(source, evaluate=self._evaluation_scores)
         folder.mark_finished(trainer.step)
         return reached
@@ -276,7 +283,17 @@ class Pretraining:
         results = scores.release_scores(means, self.trainer.step)
         self.trainer.folder.create()
         self.trainer.folder.write_eval_results(results, self._evaluation_data)
+        self._write_baselines()
         return results
+
+    def _write_baselines(self):
+        """Writes the scores that need no context, for the plots."""
+        both = self.records, self.eval_records
+        if not any(map(pretraining_examples.is_text, both)):
+            found = baselines.of_records(*both, self.config.vocab_size)
+            plot_data.update(
+                self.trainer.folder, {"baselines": found}, self._evaluation_data
+            )
 
     def dry_run_report(self, first_step: int = 0) -> str:
         """Returns the size, cost, duration and learning rates of the run as text.

@@ -379,3 +379,9 @@ class PlotRunOptions(options_module.Options):
         None,
         help="PNG, PDF or SVG file to write. Default: curves.png in the first folder.",
     )
+    tensorboard: bool = option(
+        False,
+        help="Also write what TensorBoard lacks into each run: the baselines, the "
+        "confusion matrix, calibration and lengths as images, and the embeddings of "
+        "the word pieces for the projector.",
+    )

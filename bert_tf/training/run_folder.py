@@ -311,7 +311,7 @@ class RunFolder:
                 file.write(metrics_file.line_of({"step": int(step), **values}))
             with self._writer(tag).as_default():
                 for name, value in values.items():
-                    _write_scalar(name, value, int(step))
+                    write_scalar(name, value, int(step))
 
     def claim_results(
         self, data_sets: Mapping[str, result_files.DataSet], *, is_new: bool
@@ -422,7 +422,7 @@ def format_score(value: float) -> str:
     return str(value) if isinstance(value, int) else f"{value:.4f}"
 
 
-def _write_scalar(name, value, step):
+def write_scalar(name: str, value: float, step: int) -> None:
     """Does the same as tf.summary.scalar, which requires the package tensorboard."""
     metadata = tf.compat.v1.SummaryMetadata(
         plugin_data=tf.compat.v1.SummaryMetadata.PluginData(plugin_name="scalars")

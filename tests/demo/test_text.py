@@ -58,3 +58,18 @@ def test_masked_texts_hide_a_whole_word_in_the_middle(tmp_path):
     (masked,) = text.masked_texts(tmp_path / "t.txt", 5)
     assert masked.text == "The cat sat [MASK] the mat today."
     assert masked.word == "on"
+
+
+def test_with_the_training_text_content_words_are_masked(tmp_path):
+    (tmp_path / "train.txt").write_text("the on cat sat\n" * 9 + "the on mat cow\n" * 3)
+    (tmp_path / "vocab.txt").write_text("the\non\ncat\nsat\nmat\n")
+    (tmp_path / "t.txt").write_text("The cow lay on the mat in the evening.\n")
+    (masked,) = text.masked_texts(
+        tmp_path / "t.txt",
+        5,
+        train_file=tmp_path / "train.txt",
+        vocab_file=tmp_path / "vocab.txt",
+    )
+    # Not "the", the most frequent quarter; not "cow", which is not a word piece.
+    assert masked.word in ("on", "mat")
+    assert "[MASK]" in masked.text

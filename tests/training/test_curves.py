@@ -1,9 +1,11 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
 
 from bert_tf.training import curves
+from bert_tf.training import figures
 from bert_tf.training import options as training_options
 
 LINES = [
@@ -29,14 +31,60 @@ def test_each_kind_of_number_has_its_panel(run_dir):
         for axes in drawn.axes
     }
     assert panels == {
-        "loss": ["eval_loss", "loss", "masked_lm_loss"],
-        "accuracy": ["eval_masked_lm_accuracy"],
-        "learning rate": ["learning_rate"],
+        "loss": ["loss, training", "loss, held-out", "masked_lm_loss, training"],
+        "accuracy": ["masked_lm_accuracy, held-out"],
+        "learning rate": ["learning_rate, training"],
     }
     lines = {line.get_label(): line for line in drawn.axes[0].get_lines()}
-    assert lines["loss"].get_xydata().tolist() == [[1, 7.0], [10, 6.0]]
-    assert lines["loss"].get_linestyle() == "-"
-    assert lines["eval_loss"].get_linestyle() == "--"
+    training, held_out = lines["loss, training"], lines["loss, held-out"]
+    assert training.get_xydata().tolist() == [[1, 7.0], [10, 6.0]]
+    assert training.get_linestyle() == "-"
+    assert held_out.get_linestyle() == "--"
+    assert training.get_color() == held_out.get_color()
+    assert lines["masked_lm_loss, training"].get_color() != training.get_color()
+
+
+def test_a_long_curve_is_smoothed_over_its_pale_raw_values(run_dir):
+    noisy = [{"step": step, "loss": 5.0 + step % 2} for step in range(1, 601)]
+    text = "".join(json.dumps(line) + "\n" for line in noisy)
+    (run_dir / "metrics.jsonl").write_text(text)
+    drawn = curves.figure({"run": str(run_dir)})
+    raw, smooth = drawn.axes[0].get_lines()
+    assert raw.get_alpha() < 0.5
+    assert raw.get_color() == smooth.get_color()
+    assert smooth.get_label() == "loss, training"
+    assert len(smooth.get_ydata()) == 600
+    assert all(5.4 < value < 5.6 for value in smooth.get_ydata()[20:-20])
+
+
+def test_smoothing_keeps_a_straight_line_and_short_curves():
+    line = np.arange(200.0)
+    np.testing.assert_allclose(curves.smoothed(line)[10:-10], line[10:-10])
+    assert curves.smoothed(line[:50]) is None
+
+
+def test_baselines_are_dotted_lines(run_dir):
+    baseline = {"name": "majority class", "value": 0.25}
+    data = {"baselines": {"eval_masked_lm_accuracy": baseline}}
+    (run_dir / "plot_data.json").write_text(json.dumps(data))
+    drawn = curves.figure({"run": str(run_dir)})
+    line = drawn.axes[1].get_lines()[-1]
+    assert line.get_label() == "masked_lm_accuracy, majority class: 0.25"
+    assert line.get_linestyle() == ":"
+    assert set(line.get_ydata()) == {0.25}
+
+
+def test_tick_labels_are_plain_numbers_and_legends_are_below_the_data(run_dir):
+    line = {"step": 2_000_000, "loss": 1e-5}
+    with (run_dir / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps(line) + "\n")
+    drawn = curves.figure({"run": str(run_dir)})
+    axes = drawn.axes[0]
+    drawn.draw_without_rendering()
+    ticks = [tick.get_text() for tick in axes.get_xticklabels()]
+    assert "1,000,000" in ticks
+    legend = axes.get_legend().get_window_extent()
+    assert legend.y1 < axes.get_window_extent().y0
 
 
 def test_perplexity_and_other_scores_have_panels_of_their_own(run_dir):
@@ -53,20 +101,45 @@ def test_perplexity_and_other_scores_have_panels_of_their_own(run_dir):
         "learning rate",
     }
     [drawn_line] = panels["perplexity"].get_lines()
+    drawn.draw_without_rendering()
+    ticks = [tick.get_text() for tick in panels["perplexity"].get_yticklabels()]
+    assert not any("mathdefault" in text for text in ticks)
     assert drawn_line.get_xydata().tolist() == [[10, 30_000.0]]
     assert panels["perplexity"].get_yscale() == "log"
-    assert [line.get_label() for line in panels["score"].get_lines()] == ["eval_f1"]
+    assert [line.get_label() for line in panels["score"].get_lines()] == [
+        "f1, held-out"
+    ]
 
 
-def test_several_runs_are_told_apart_by_their_names(run_dir):
-    drawn = curves.figure({"a": str(run_dir), "b": str(run_dir)})
-    labels = [line.get_label() for line in drawn.axes[1].get_lines()]
-    assert labels == ["a: eval_masked_lm_accuracy", "b: eval_masked_lm_accuracy"]
+def test_several_runs_have_one_color_each_and_the_flags_that_differ(run_dir, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(run_dir, other)
+    for folder, rate in ((run_dir, 1e-3), (other, 1e-4)):
+        flags = {"learning_rate": rate, "train_batch_size": 8, "output_dir": str(rate)}
+        (folder / "run.json").write_text(json.dumps({"flags": flags}))
+    drawn = curves.figure({"a": str(run_dir), "b": str(other)})
+    panels = {axes.get_title(): axes for axes in drawn.axes}
+    assert list(panels) == [
+        "loss",
+        "masked lm loss",
+        "masked lm accuracy",
+        "learning rate",
+    ]
+    first, second = panels["masked lm accuracy"].get_lines()
+    assert first.get_label() == "a (learning_rate=0.001), held-out"
+    assert second.get_label() == "b (learning_rate=0.0001), held-out"
+    assert first.get_color() != second.get_color()
+    [legend] = drawn.legends
+    assert first.get_label() in [text.get_text() for text in legend.get_texts()]
 
 
 def test_plot_run_writes_a_picture_into_the_folder(run_dir, run_tool):
     result = run_tool("plot_run", f"--run_dir={run_dir}/")
-    assert result.stdout == f"The curves are in {run_dir}/curves.png.\n"
+    assert result.stdout == (
+        f"The curves are in {run_dir}/curves.png.\n"
+        f"The report is in {run_dir}/report.html.\n"
+    )
+    assert "data:image/svg+xml" in (run_dir / "report.html").read_text()
     assert (run_dir / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -82,7 +155,7 @@ def test_runs_of_one_name_are_shown_by_their_paths(run_dir, tmp_path, monkeypatc
     shutil.copytree(run_dir, other)
     shown = []
     monkeypatch.setattr(curves, "figure", lambda runs: shown.append(runs))
-    monkeypatch.setattr(curves, "save", lambda picture, path: None)
+    monkeypatch.setattr(figures, "save", lambda picture, path: None)
     options = training_options.PlotRunOptions(run_dir=(str(run_dir), str(other)))
     curves.plot_runs(options)
     assert list(shown[0]) == [str(run_dir), str(other)]

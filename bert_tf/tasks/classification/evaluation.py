@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from bert_tf.tasks.classification import class_scores
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import features as features_module
 from bert_tf.tasks.classification import label_kinds
+from bert_tf.tasks.classification import plots
 from bert_tf.tasks.classification import predictions as classification_predictions
 from bert_tf.tasks.classification import scores
 from bert_tf.tasks.classification import task as task_module
@@ -27,6 +29,7 @@ class Evaluated:
     # A predicted number counts as correct within one standard deviation of the labels.
     is_correct: tuple[bool, ...]
     class_table: str | None  # See `class_scores.table`. None for regression.
+    plot_values: Mapping[str, Any]  # See `plots.values_of`.
 
 
 def evaluated(
@@ -58,6 +61,7 @@ def evaluated(
         class_table=None
         if task.label_kind == label_kinds.REGRESSION
         else class_scores.table(truth, predicted, task.labels),
+        plot_values=plots.values_of(examples, logits, task),
     )
 
 

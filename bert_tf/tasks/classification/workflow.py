@@ -17,11 +17,13 @@ from bert_tf.tasks.classification import distillation
 from bert_tf.tasks.classification import evaluation as evaluation_module
 from bert_tf.tasks.classification import options as classification_options
 from bert_tf.tasks.classification import parts
+from bert_tf.tasks.classification import plots
 from bert_tf.tasks.classification import predictions as classification_predictions
 from bert_tf.tasks.classification import processors
 from bert_tf.tasks.classification import run_setup
 from bert_tf.tasks.classification import scores
 from bert_tf.training import estimates
+from bert_tf.training import plot_data
 from bert_tf.training import result_files
 from bert_tf.training import run_folder
 from bert_tf.training import selection
@@ -204,6 +206,10 @@ class Classification:
             evaluate=self._eval_scores,
         )
         self._write_card(training=self.trainer.facts(), training_data=self._train_facts)
+        lengths = self._parts.rows("train").lengths
+        if lengths is not None:
+            found = plot_data.lengths(lengths, self.setup.task.max_seq_length)
+            plot_data.update(self.trainer.folder, {"lengths": found})
         return reached
 
     def evaluate(self) -> dict[str, float]:
@@ -217,6 +223,7 @@ class Classification:
         )
         self._write_card(results=results, evaluated=self._evaluated)
         self._write_class_tables()
+        self._write_plot_data()
         return results
 
     def _write_class_tables(self):
@@ -231,6 +238,31 @@ class Classification:
             name = result_files.with_suffix(class_scores.FILE, suffix)
             class_scores.write(self.options.output_dir, name, text)
             self.class_lines = text.split("\n")
+
+    def _write_plot_data(self):
+        """Writes what the plots need."""
+        task = self.setup.task
+        baselines = evaluation_module.named(
+            {
+                part: plots.baseline_scores(
+                    self.examples[part], task, self.setup.task_name
+                )
+                for part in self._evaluated
+            },
+            self.setup.processor.get_eval_languages(),
+        )
+        first = next(iter(self._evaluated.values()))
+        plot_data.update(
+            self.trainer.folder,
+            {
+                **first.plot_values,
+                "baselines": {
+                    name: plot_data.baseline(plot_data.MAJORITY_CLASS, value)
+                    for name, value in baselines.items()
+                },
+            },
+            self.setup.data_sets["dev"],
+        )
 
     def predict(self) -> list[str]:
         """Writes the predictions; returns lines about them for the report."""

@@ -20,6 +20,7 @@ from bert_tf.tasks.multiple_choice import run_setup
 from bert_tf.tasks.multiple_choice import scores
 from bert_tf.tokenization import in_graph
 from bert_tf.training import estimates
+from bert_tf.training import plot_data
 from bert_tf.training import run_folder
 
 logger = logging.getLogger(__name__)
@@ -113,6 +114,11 @@ class MultipleChoice:
             evaluate=lambda: self._eval_scores()[0],
         )
         self._write_card(training=self.trainer.facts(), training_data=self._train_facts)
+        if self._lengths.get("train"):
+            found = plot_data.lengths(
+                self._lengths["train"], self.setup.task.max_seq_length
+            )
+            plot_data.update(self.trainer.folder, {"lengths": found})
         return reached
 
     def evaluate(self) -> dict[str, float]:
@@ -122,7 +128,19 @@ class MultipleChoice:
             self.trainer, scores_found, self.setup.data_sets["dev"]
         )
         self._write_card(results=results, predicted=chosen)
+        self._write_plot_data()
         return results
+
+    def _write_plot_data(self):
+        """Writes what the plots need."""
+        labels = self._features("dev")["label_ids"]
+        share = float(np.max(np.bincount(labels)) / len(labels))
+        baseline = plot_data.baseline(plot_data.MAJORITY_CLASS, share)
+        plot_data.update(
+            self.trainer.folder,
+            {"baselines": {"eval_accuracy": baseline}},
+            self.setup.data_sets["dev"],
+        )
 
     def predict(self) -> list[str]:
         """Writes the predictions; returns lines about them for the report."""

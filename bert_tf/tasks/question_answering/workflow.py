@@ -8,6 +8,7 @@ from bert_tf import options as options_module
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints.release import rotation
 from bert_tf.fine_tuning import model_card
+from bert_tf.fine_tuning import run_report
 from bert_tf.fine_tuning import workflow as fine_tuning_workflow
 from bert_tf.tasks.question_answering import alignment
 from bert_tf.tasks.question_answering import answers as answers_module
@@ -76,6 +77,8 @@ def _run(options, progress):
         lines += fine_tuning_workflow.other_data_lines(
             options.output_dir, result_files.of_file(answers.squad_file.path)
         )
+    if not options.ensemble and (options.do_train or options.do_eval):
+        run_report.write(answering.trainer.folder)
     return lines
 
 

@@ -1,0 +1,136 @@
+"""What the notebooks in `colab/` share: the machine, the folder and the starting point.
+
+The first cell of each notebook calls `prepare`, which finds what the machine has. The
+last one calls `Setup.last_run_on`.
+"""
+
+import dataclasses
+import datetime
+import importlib.metadata
+import json
+import os
+import platform
+import tempfile
+import time
+
+from bert_tf.demo import text
+
+# Seconds instead of minutes, for tests. The models learn nothing then.
+TINY_VARIABLE = "BERT_TF_TINY"
+# A checkpoint instead of the notebook's released one.
+ENCODER_VARIABLE = "BERT_TF_ENCODER"
+_DRIVE = "/content/drive"
+_VERSIONS = ("bert_tf", "tensorflow", "keras", "numpy")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Setup:
+    """What a notebook runs on."""
+
+    device: str  # The flag --device: "cpu", "gpu", "mirrored" or "tpu".
+    dtype: str  # The flag --dtype: mixed_bfloat16 where the hardware has it.
+    run_dir: str  # Folder for everything that the notebook writes.
+    is_tiny: bool  # Whether this is a test, in which nothing is learned.
+    started: float  # time.time() of the first cell.
+
+    def __str__(self) -> str:
+        size = "; tiny, for testing" if self.is_tiny else ""
+        return f"{self.device}, {self.dtype}; files are in {self.run_dir}{size}"
+
+    def path(self, *names: str) -> str:
+        """Returns a path in the notebook's folder."""
+        return os.path.join(self.run_dir, *names)
+
+    def encoder(self, name: str) -> str:
+        """Returns the checkpoint to start from.
+
+        Args:
+            name: of a released model. `BERT_TF_ENCODER` replaces it. In a test, the
+                checkpoint is a very small one with random weights.
+        """
+        if not self.is_tiny:
+            return os.environ.get(ENCODER_VARIABLE, name)
+        path = self.path("tiny_encoder")
+        if not os.path.exists(path):
+            _write_tiny_encoder(path)
+        return path
+
+    def last_run_on(self) -> str:
+        """Returns versions, date and duration, to store with the outputs."""
+        versions = [f"{name} {importlib.metadata.version(name)}" for name in _VERSIONS]
+        minutes = (time.time() - self.started) / 60
+        size = "tiny form" if self.is_tiny else "full form"
+        return (
+            f"Last run on {datetime.date.today()}, {self.device}, {self.dtype}, "
+            f"{size}, in {minutes:.1f} minutes: Python {platform.python_version()}, "
+            + ", ".join(versions)
+        )
+
+
+def prepare(name: str, run_dir: str | None = None) -> Setup:
+    """Finds CPU, GPU or TPU, and creates the notebook's folder.
+
+    Args:
+        name: of the notebook, and of its folder in `run_dir`.
+        run_dir: folder that outlives the machine, such as Google Drive (which is
+            mounted) or a bucket. None: a temporary folder.
+
+    Raises:
+        OSError: the folder cannot be created.
+    """
+    started = time.time()
+    if run_dir is None:
+        run_dir = tempfile.mkdtemp(prefix=f"{name}_")
+    else:
+        _mount_drive(run_dir)
+        run_dir = os.path.join(run_dir, name)
+        if "://" not in run_dir:
+            os.makedirs(run_dir, exist_ok=True)
+    device, dtype = _device()
+    return Setup(
+        device=device,
+        dtype=dtype,
+        run_dir=run_dir,
+        is_tiny=bool(os.environ.get(TINY_VARIABLE)),
+        started=started,
+    )
+
+
+def _device():
+    import tensorflow as tf
+
+    if "TPU_NAME" in os.environ or os.path.exists("/dev/accel0"):
+        return "tpu", "mixed_bfloat16"
+    gpus = tf.config.list_physical_devices("GPU")
+    if not gpus:
+        return "cpu", "float32"
+    details = tf.config.experimental.get_device_details(gpus[0])
+    # bfloat16 needs Ampere; the T4 of Colab has float16 only.
+    is_ampere = details.get("compute_capability", (0, 0)) >= (8, 0)
+    dtype = "mixed_bfloat16" if is_ampere else "mixed_float16"
+    return ("gpu" if len(gpus) == 1 else "mirrored"), dtype
+
+
+def _mount_drive(run_dir):
+    if run_dir.startswith(_DRIVE) and not os.path.exists(_DRIVE):
+        from google.colab import drive
+
+        drive.mount(_DRIVE)
+
+
+def _write_tiny_encoder(path):
+    import bert_tf
+    from bert_tf.tokenization import learning
+
+    vocabulary = learning.learn_vocabulary(
+        [text.sample_file("corpus.txt")], vocab_size=400, do_lower_case=True
+    )
+    config = bert_tf.BertConfig.of_size("L-1_H-64", vocab_size=len(vocabulary))
+    model = bert_tf.BertModel(config, name="bert")
+    os.makedirs(path)
+    vocabulary.save(os.path.join(path, "vocab.txt"))
+    tokenizer = bert_tf.FullTokenizer(vocabulary)
+    model(bert_tf.pack(tokenizer, ["A text."], max_seq_length=8))
+    with open(os.path.join(path, "bert_config.json"), "w", encoding="utf-8") as file:
+        json.dump(config.to_dict(), file)
+    model.save(os.path.join(path, "model.keras"))

@@ -1,0 +1,75 @@
+"""Scores that pretraining reaches without looking at the context."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bert_tf.data import tfrecord
+from bert_tf.pretraining import scores
+from bert_tf.training import plot_data
+
+UNIGRAM = "unigram frequencies"
+MAX_RECORDS = 2000
+_IDS, _WEIGHTS, _LABELS = "masked_lm_ids", "masked_lm_weights", "next_sentence_labels"
+
+
+def of_records(
+    records: tfrecord.RecordFiles, eval_records: tfrecord.RecordFiles, vocab_size: int
+) -> dict[str, dict[str, Any]]:
+    """Returns the baselines of an evaluation; see `training.plot_data`.
+
+    The masked words are predicted from the frequencies of the masked word pieces of the
+    training records, with one added to each count, and next sentences from the
+    frequencies of the two labels. Up to `MAX_RECORDS` records of each set are read,
+    spread evenly over it.
+
+    Args:
+        records: to train on.
+        eval_records: to evaluate on.
+        vocab_size: of the model.
+
+    Returns:
+        Entries by name of the score. Empty if the records are not masked.
+    """
+    schemas = records.schema, eval_records.schema
+    if any(name not in schema for name in (_IDS, _WEIGHTS) for schema in schemas):
+        return {}
+    trained, evaluated = _read(records), _read(eval_records)
+    counts = np.bincount(trained[_IDS], minlength=vocab_size) + 1.0  # [V]
+    frequencies = counts / np.sum(counts)
+    loss = -float(np.mean(np.log(frequencies[evaluated[_IDS]])))
+    accuracy = float(np.mean(evaluated[_IDS] == np.argmax(frequencies)))
+    found = {
+        "eval_masked_lm_loss": (UNIGRAM, loss),
+        "eval_masked_lm_accuracy": (UNIGRAM, accuracy),
+        "eval_perplexity": (UNIGRAM, scores.perplexity(loss)),
+    }
+    if _LABELS in evaluated:
+        share = float(np.mean(evaluated[_LABELS]))
+        found["eval_next_sentence_accuracy"] = (
+            plot_data.MAJORITY_CLASS,
+            max(share, 1 - share),
+        )
+        found["eval_next_sentence_loss"] = (plot_data.MAJORITY_CLASS, _entropy(share))
+        found["eval_loss"] = ("both baselines", loss + _entropy(share))
+    return {name: plot_data.baseline(*pair) for name, pair in found.items()}
+
+
+def _read(records) -> Mapping[str, np.ndarray]:
+    """Returns the masked ids and the labels of records, each as one array."""
+    count = min(records.num_records, MAX_RECORDS)
+    ids, labels = [], []
+    for index in np.linspace(0, records.num_records - 1, count).astype(int):
+        record = records.decoded(int(index))
+        ids.append(record[_IDS][record[_WEIGHTS] > 0])
+        labels.append(record.get(_LABELS, ()))
+    found = {_IDS: np.concatenate(ids)}
+    if _LABELS in records.schema:
+        found[_LABELS] = np.concatenate(labels)
+    return found
+
+
+def _entropy(share):
+    return -sum(p * math.log(p) for p in (share, 1 - share) if p)

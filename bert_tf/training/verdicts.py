@@ -1,0 +1,32 @@
+"""Whether a score shows that a model has learned something.
+
+Imports nothing, so that a program that only reports scores starts fast.
+"""
+
+# A score must cover this share of the distance from the baseline to a perfect score.
+MARGIN = 0.02
+NOT_LEARNED = "not learned"
+
+
+def verdict(name: str, score: float, baseline: float | None) -> str:
+    """Returns "not learned" if a score is not better than what needs no learning.
+
+    Args:
+        name: of the score. A loss or a perplexity is better if it is lower.
+        score: of the model.
+        baseline: of the simplest prediction. None: unknown.
+
+    Returns:
+        `NOT_LEARNED`, or "" if the score is clearly better or there is no baseline.
+
+    Example:
+        >>> verdict("eval_accuracy", 0.51, baseline=0.5)
+        'not learned'
+    """
+    if baseline is None:
+        return ""
+    if name.endswith(("loss", "perplexity")):
+        learned = score < baseline * (1 - MARGIN)
+    else:
+        learned = score > baseline + MARGIN * (1 - baseline)
+    return "" if learned else NOT_LEARNED

@@ -1,0 +1,20 @@
+import pytest
+
+from bert_tf.training import verdicts
+
+
+@pytest.mark.parametrize(
+    "name, score, baseline, expected",
+    [
+        ("eval_accuracy", 0.505, 0.5, "not learned"),  # Within the margin.
+        ("eval_accuracy", 0.6, 0.5, ""),
+        ("eval_masked_lm_loss", 5.9, 6.0, "not learned"),  # A loss should be lower.
+        ("eval_masked_lm_loss", 4.0, 6.0, ""),
+        ("eval_perplexity", 400.0, 300.0, "not learned"),
+        ("eval_f1", 0.1, None, ""),  # Nothing to compare with.
+    ],
+)
+def test_a_score_must_be_clearly_better_than_its_baseline(
+    name, score, baseline, expected
+):
+    assert verdicts.verdict(name, score, baseline) == expected
