@@ -13,29 +13,45 @@
 # %% [markdown]
 # # BERT, end to end
 #
+# [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/bert_tf/blob/main/colab/bert_end_to_end.ipynb)
+#
 # This notebook starts with raw text and ends with a served classifier. On the way it
 # learns a vocabulary, creates masked examples, pretrains an encoder, fills masks,
 # fine-tunes a classifier and exports a SavedModel. The text comes with the package, the
 # model is small, and everything runs in minutes on a CPU.
-#
-# Install the package first: `pip install '.[vocabulary,plots]'` in a checkout.
 
 # %%
+import importlib.util
 import os
-import tempfile
+
+from IPython import get_ipython
 
 # Hide TensorFlow's start-up messages.
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
+if importlib.util.find_spec("bert_tf") is None:  # As on Colab.
+    get_ipython().run_line_magic(
+        "pip", "install --quiet 'bert_tf[plots,vocabulary]==0.1.0'"
+    )
+
 import bert_tf
+from bert_tf.demo import notebook
+
+# All files are in this folder. Choose one that outlives the machine, and nothing is
+# lost when Colab disconnects: run the cells again, and a training resumes.
+# Examples: "/content/drive/MyDrive/bert_tf", "gs://your-bucket/bert_tf".
+RUN_DIR = os.environ.get("RUN_DIR")
+
+setup = notebook.prepare("bert_end_to_end", RUN_DIR)
+print(setup)  # The device, the number format and the folder.
+
+# %%
 from bert_tf.demo import recipe as recipes
 from bert_tf.demo import text
 
-# BERT_TF_TINY=1 runs every cell in seconds, for testing. The model learns nothing then.
-recipe = recipes.TINY if os.environ.get("BERT_TF_TINY") else recipes.FULL
-folder = tempfile.mkdtemp(prefix="bert_end_to_end_")
-corpus = text.prepare_corpus(None, folder)
+recipe = recipes.TINY if setup.is_tiny else recipes.FULL
+corpus = text.prepare_corpus(None, setup.run_dir)
 recipe
 
 # %% [markdown]
@@ -59,7 +75,7 @@ from bert_tf.tokenization import learning
 vocabulary = learning.learn_vocabulary(
     [corpus.train_file], vocab_size=recipe.vocab_size, do_lower_case=True
 )
-vocab_file = os.path.join(folder, "vocab.txt")
+vocab_file = setup.path("vocab.txt")
 vocabulary.save(vocab_file)
 
 tokenizer = bert_tf.FullTokenizer(vocab_file, do_lower_case=True)
@@ -95,7 +111,7 @@ lengths = {
 
 def create_examples(text_file, name, dupe_factor):
     """Creates masked examples of a text. Returns the TFRecord file."""
-    record_file = os.path.join(folder, f"{name}.tfrecord")
+    record_file = setup.path(f"{name}.tfrecord")
     options = pretraining_data_options.CreatePretrainingDataOptions(
         input_file=text_file,
         output_file=record_file,
@@ -132,7 +148,7 @@ import json
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import workflow as pretraining_workflow
 
-config_file = os.path.join(folder, "bert_config.json")
+config_file = setup.path("bert_config.json")
 with open(config_file, "w", encoding="utf-8") as file:
     json.dump(recipe.bert_config(len(vocabulary)), file)
 
@@ -141,7 +157,7 @@ options = pretraining_options.RunPretrainingOptions(
     eval_input_file=heldout_records,
     bert_config_file=config_file,
     vocab_file=vocab_file,
-    output_dir=os.path.join(folder, "pretraining"),
+    output_dir=setup.path("pretraining"),
     do_train=True,
     do_eval=True,
     train_batch_size=recipe.pretraining_batch_size,
@@ -178,7 +194,9 @@ filler = predictions.load(
         init_checkpoint=options.output_dir, text="[MASK]"
     )
 )
-for masked in text.masked_texts(corpus.heldout_file, 5):
+for masked in text.masked_texts(
+    corpus.heldout_file, 5, train_file=corpus.train_file, vocab_file=vocab_file
+):
     (likeliest,) = filler.fill(masked.text, top_k=5)
     found = ", ".join(f"{one.token} {one.probability:.2f}" for one in likeliest)
     print(f"{masked.text}\n    was {masked.word!r}; likeliest: {found}")
@@ -220,7 +238,7 @@ def fine_tune(name, checkpoint):
         vocab_file=vocab_file,
         bert_config_file=config_file,
         init_checkpoint=checkpoint,
-        output_dir=os.path.join(folder, name),
+        output_dir=setup.path(name),
         do_train=True,
         do_eval=True,
         max_seq_length=recipe.text_length,
@@ -255,7 +273,7 @@ figure
 
 # %%
 sentences = [sentence for sentence, _ in text.labelled_rows(test_file)[:4]]
-bert_tf.load(os.path.join(folder, "topics")).predict(sentences)
+bert_tf.load(setup.path("topics")).predict(sentences)
 
 # %% [markdown]
 # ## 9. Serving
@@ -268,6 +286,9 @@ from bert_tf.serving import client
 from bert_tf.serving import export
 
 export_dir = export.export_saved_model(
-    os.path.join(folder, "topics"), os.path.join(folder, "exported", "1")
+    setup.path("topics"), setup.path("exported", "1")
 )
 client.open_saved_model(export_dir).predict(sentences)
+
+# %%
+print(setup.last_run_on())

@@ -7,7 +7,6 @@ last one calls `Setup.last_run_on`.
 import dataclasses
 import datetime
 import importlib.metadata
-import json
 import os
 import platform
 import tempfile
@@ -50,10 +49,10 @@ class Setup:
         """
         if not self.is_tiny:
             return os.environ.get(ENCODER_VARIABLE, name)
-        path = self.path("tiny_encoder")
-        if not os.path.exists(path):
-            _write_tiny_encoder(path)
-        return path
+        model_file = self.path("tiny_encoder", "model.keras")
+        if not os.path.exists(model_file):
+            _write_tiny_encoder(model_file)
+        return model_file
 
     def last_run_on(self) -> str:
         """Returns versions, date and duration, to store with the outputs."""
@@ -118,7 +117,7 @@ def _mount_drive(run_dir):
         drive.mount(_DRIVE)
 
 
-def _write_tiny_encoder(path):
+def _write_tiny_encoder(model_file):
     import bert_tf
     from bert_tf.tokenization import learning
 
@@ -127,10 +126,9 @@ def _write_tiny_encoder(path):
     )
     config = bert_tf.BertConfig.of_size("L-1_H-64", vocab_size=len(vocabulary))
     model = bert_tf.BertModel(config, name="bert")
-    os.makedirs(path)
-    vocabulary.save(os.path.join(path, "vocab.txt"))
+    folder = os.path.dirname(model_file)
+    os.makedirs(folder, exist_ok=True)
+    vocabulary.save(os.path.join(folder, "vocab.txt"))
     tokenizer = bert_tf.FullTokenizer(vocabulary)
     model(bert_tf.pack(tokenizer, ["A text."], max_seq_length=8))
-    with open(os.path.join(path, "bert_config.json"), "w", encoding="utf-8") as file:
-        json.dump(config.to_dict(), file)
-    model.save(os.path.join(path, "model.keras"))
+    model.save(model_file)

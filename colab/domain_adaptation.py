@@ -1,0 +1,201 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Adapting BERT to a domain
+#
+# [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/bert_tf/blob/main/colab/domain_adaptation.ipynb)
+#
+# Words are used differently in recipes, in patents and in medical notes. Continuing the
+# pretraining on text of the domain ("further pretraining") often helps a classifier of
+# that domain, and needs no labels. This notebook measures both: the perplexity on text
+# of the domain, and the accuracy of a classifier with few labels.
+
+# %%
+import importlib.util
+import os
+
+from IPython import get_ipython
+
+# Hide TensorFlow's start-up messages.
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+os.environ["KERAS_BACKEND"] = "tensorflow"
+
+if importlib.util.find_spec("bert_tf") is None:  # As on Colab.
+    get_ipython().run_line_magic(
+        "pip", "install --quiet 'bert_tf[plots,vocabulary]==0.1.0'"
+    )
+
+import bert_tf
+from bert_tf.demo import notebook
+
+# All files are in this folder. Choose one that outlives the machine, and nothing is
+# lost when Colab disconnects: run the cells again, and a training resumes.
+# Examples: "/content/drive/MyDrive/bert_tf", "gs://your-bucket/bert_tf".
+RUN_DIR = os.environ.get("RUN_DIR")
+
+setup = notebook.prepare("domain_adaptation", RUN_DIR)
+print(setup)  # The device, the number format and the folder.
+
+# %% [markdown]
+# ## 1. A general model
+#
+# On Colab, start from a released model: set `GENERAL = "bert-base-uncased"`. Here, a
+# very small model is pretrained first, on one half of the package's text.
+
+# %%
+import json
+
+from bert_tf.demo import recipe as recipes
+from bert_tf.demo import text
+from bert_tf.pretraining import options as pretraining_options
+from bert_tf.pretraining import workflow as pretraining_workflow
+from bert_tf.pretraining_data import options as pretraining_data_options
+from bert_tf.pretraining_data import workflow as pretraining_data_workflow
+from bert_tf.tokenization import learning
+
+GENERAL = None
+recipe = recipes.TINY if setup.is_tiny else recipes.FULL
+NUM_STEPS = 2 if setup.is_tiny else 600
+lengths = {"max_seq_length": 32, "max_predictions_per_seq": 5}
+
+with open(text.sample_file("corpus.txt"), encoding="utf-8") as file:
+    documents = file.read().strip().split("\n\n")
+with open(text.sample_file("corpus_heldout.txt"), encoding="utf-8") as file:
+    held_out = file.read()
+half = len(documents) // 2
+parts = {
+    "general": "\n\n".join(documents[:half]),
+    "domain": "\n\n".join(documents[half:]),
+    "heldout": held_out,
+}
+for name, content in parts.items():
+    with open(setup.path(f"{name}.txt"), "w", encoding="utf-8") as file:
+        file.write(content + "\n")
+
+vocabulary = learning.learn_vocabulary(
+    [setup.path("general.txt")], vocab_size=recipe.vocab_size, do_lower_case=True
+)
+vocabulary.save(setup.path("vocab.txt"))
+with open(setup.path("bert_config.json"), "w", encoding="utf-8") as file:
+    json.dump(recipe.bert_config(len(vocabulary)), file)
+
+for name in parts:
+    pretraining_data_workflow.create_data(
+        pretraining_data_options.CreatePretrainingDataOptions(
+            input_file=setup.path(f"{name}.txt"),
+            output_file=setup.path(f"{name}.tfrecord"),
+            vocab_file=setup.path("vocab.txt"),
+            dupe_factor=1 if setup.is_tiny else 20,
+            next_sentence=False,
+            **lengths,
+        )
+    )
+
+
+# %%
+def pretrain(name, records, learning_rate, **start):
+    """Pretrains; returns the scores on the held-out text."""
+    options = pretraining_options.RunPretrainingOptions(
+        input_file=setup.path(records),
+        eval_input_file=setup.path("heldout.tfrecord"),
+        vocab_file=setup.path("vocab.txt"),
+        output_dir=setup.path(name),
+        do_train=True,
+        do_eval=True,
+        train_batch_size=8 if setup.is_tiny else 32,
+        eval_batch_size=32,
+        max_eval_steps=0,
+        learning_rate=learning_rate,
+        num_train_steps=NUM_STEPS,
+        num_warmup_steps=NUM_STEPS // 10,
+        log_every_steps=max(1, NUM_STEPS // 50),
+        eval_every_steps=max(1, NUM_STEPS // 6),
+        device=setup.device,
+        dtype=setup.dtype,
+        **start,
+        **lengths,
+    )
+    pretraining_workflow.train(options)
+    return pretraining_workflow.evaluate(options)
+
+
+if GENERAL is None:
+    GENERAL = setup.path("general")
+    before = pretrain(
+        "general",
+        "general.tfrecord",
+        1e-3,
+        bert_config_file=setup.path("bert_config.json"),
+    )
+    print(before)
+
+# %% [markdown]
+# ## 2. The domain
+#
+# The same tool continues from a checkpoint. A lower learning rate and a new warm-up
+# keep what the model knows.
+
+# %%
+after = pretrain("adapted", "domain.tfrecord", 5e-4, init_checkpoint=GENERAL)
+after
+
+# %%
+# %matplotlib inline
+from bert_tf.training import curves
+
+curves.figure({"general": GENERAL, "adapted": setup.path("adapted")})
+
+# %%
+import math
+
+for name, scores in {"general": before, "adapted": after}.items():
+    perplexity = math.exp(scores["masked_lm_loss"])
+    print(f"{name:8} held-out perplexity {perplexity:.0f}")
+assert setup.is_tiny or after["masked_lm_loss"] < before["masked_lm_loss"]
+
+# %% [markdown]
+# ## 3. The classifier
+#
+# Both checkpoints are fine-tuned with the same settings. Small differences are noise:
+# repeat with several seeds (`num_restarts=5`) before you conclude anything.
+
+# %%
+accuracies = {}
+for name, checkpoint in {"general": GENERAL, "adapted": setup.path("adapted")}.items():
+    model = bert_tf.fine_tune.classify(
+        text.sample_file("topics_train.tsv"),
+        checkpoint,
+        setup.path(f"topics_{name}"),
+        validation=text.sample_file("topics_dev.tsv"),
+        max_seq_length=32,
+        train_batch_size=16,
+        learning_rate=3e-4,
+        num_train_epochs=1.0 if setup.is_tiny else 5.0,
+        device=setup.device,
+        dtype=setup.dtype,
+    )
+    accuracies[name] = model.scores["eval_accuracy"]
+print("majority class: about 0.250;", accuracies)
+
+# %% [markdown]
+# ## 4. Words of the domain
+#
+# `build_vocabulary --fill_unused` and `bert_tf.add_words` put words of the domain into
+# the vocabulary, so that they are one piece instead of many.
+
+# %%
+_, tokenizer = bert_tf.from_pretrained(setup.path("adapted"), head="encoder")
+[tokenizer.tokenize(word) for word in ("sourdough", "mulching", "thunderstorm")]
+
+# %%
+print(setup.last_run_on())

@@ -1,0 +1,177 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Serving a model
+#
+# [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/bert_tf/blob/main/colab/serve_a_model.ipynb)
+#
+# A fine-tuned model is exported to a SavedModel that takes strings and returns class
+# names. The SavedModel is queried in this process, and the last cells show the commands
+# for TensorFlow Serving. Nothing but TensorFlow and TensorFlow Text is needed to serve
+# it.
+
+# %%
+import importlib.util
+import os
+
+from IPython import get_ipython
+
+# Hide TensorFlow's start-up messages.
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+os.environ["KERAS_BACKEND"] = "tensorflow"
+
+if importlib.util.find_spec("bert_tf") is None:  # As on Colab.
+    get_ipython().run_line_magic("pip", "install --quiet 'bert_tf[plots]==0.1.0'")
+
+import bert_tf
+from bert_tf.demo import notebook
+
+# All files are in this folder. Choose one that outlives the machine, and nothing is
+# lost when Colab disconnects: run the cells again, and a training resumes.
+# Examples: "/content/drive/MyDrive/bert_tf", "gs://your-bucket/bert_tf".
+RUN_DIR = os.environ.get("RUN_DIR")
+
+setup = notebook.prepare("serve_a_model", RUN_DIR)
+print(setup)  # The device, the number format and the folder.
+
+# %% [markdown]
+# ## 1. A model
+#
+# Any folder of a run works. This one classifies sentences by topic.
+
+# %%
+from bert_tf.demo import text
+
+model = bert_tf.fine_tune.classify(
+    text.sample_file("topics_train.tsv"),
+    setup.encoder("bert-mini"),
+    setup.path("run"),
+    validation=text.sample_file("topics_dev.tsv"),
+    device=setup.device,
+    dtype=setup.dtype,
+    max_seq_length=32,
+    train_batch_size=16,
+    learning_rate=1e-4,
+    num_train_epochs=1.0 if setup.is_tiny else 3.0,
+    log_every_steps=5,
+)
+model.scores
+
+# %% [markdown]
+# ## 2. Export
+#
+# The folder name is the version that TensorFlow Serving shows. The tokenizer is part of
+# the graph.
+
+# %%
+from bert_tf.serving import client
+from bert_tf.serving import export
+
+version = 1
+while os.path.exists(setup.path("topics", str(version))):
+    version += 1
+export_dir = export.export_saved_model(
+    setup.path("run"), setup.path("topics", str(version))
+)
+for folder, _, names in os.walk(export_dir):
+    for name in names:
+        path = os.path.join(folder, name)
+        print(f"{os.path.relpath(path, export_dir):40} {os.path.getsize(path):>12,}")
+
+# %% [markdown]
+# ## 3. Signatures
+#
+# `serving_default` takes strings. `ids` takes word piece ids, for a client with its own
+# tokenizer.
+
+# %%
+import tensorflow as tf
+import tensorflow_text  # noqa: F401  # Its operations are in the graph.
+
+loaded = tf.saved_model.load(export_dir)
+for name, signature in loaded.signatures.items():
+    inputs = signature.structured_input_signature[1]
+    print(name, {key: spec.dtype.name for key, spec in inputs.items()})
+assert "serving_default" in loaded.signatures
+
+# %% [markdown]
+# ## 4. Queries
+#
+# The SavedModel gives the same answers as the run.
+
+# %%
+import numpy as np
+
+sentences = [
+    "Knead the dough for ten minutes.",
+    "Thunder rolled over the hills.",
+    "The violin needs a new string.",
+]
+served = client.open_saved_model(export_dir).predict(sentences)
+direct = model.predict(sentences)
+for one, other in zip(served, direct, strict=True):
+    assert one["label"] == other["label"]
+    np.testing.assert_allclose(
+        list(one["probabilities"].values()),
+        list(other["probabilities"].values()),
+        atol=1e-4,
+    )
+served
+
+# %% [markdown]
+# ## 5. Latency
+#
+# The time of a call depends on the number of texts and on the longest of them.
+
+# %%
+# %matplotlib inline
+import time
+
+from matplotlib import figure as matplotlib_figure
+
+serve = loaded.signatures["serving_default"]
+sizes = (1, 4, 16)
+milliseconds = []
+for size in sizes:
+    batch = tf.constant((sentences * size)[:size])
+    serve(text=batch)  # The first call prepares the graph.
+    started = time.perf_counter()
+    for _ in range(5):
+        serve(text=batch)
+    milliseconds.append((time.perf_counter() - started) * 200)
+figure = matplotlib_figure.Figure(figsize=(5, 2.6), layout="constrained")
+axes = figure.subplots()
+axes.plot(sizes, milliseconds, marker="o")
+axes.set(xlabel="texts per call", ylabel="milliseconds", ylim=(0, None))
+figure
+
+# %% [markdown]
+# ## 6. TensorFlow Serving
+#
+# The folder above the version is the model. Start the server:
+#
+#     docker run --publish 8501:8501 --env MODEL_NAME=topics \\
+#         --mount type=bind,source=$PWD/topics,target=/models/topics tensorflow/serving
+#
+# Then ask it, with `curl` or with our client:
+#
+#     curl --data '{"inputs": {"text": ["Knead the dough."]}}' \\
+#         http://localhost:8501/v1/models/topics:predict
+#
+#     query_saved_model --server=http://localhost:8501/v1/models/topics \\
+#         --text='Knead the dough.'
+#
+# A new version is served as soon as its folder is complete: export to `topics/2`.
+
+# %%
+print(setup.last_run_on())

@@ -1,0 +1,23 @@
+import bert_tf
+from bert_tf.demo import notebook
+
+
+def test_a_notebook_keeps_its_files_where_it_is_told(tmp_path, monkeypatch):
+    monkeypatch.delenv("BERT_TF_TINY", raising=False)
+    monkeypatch.setenv("BERT_TF_ENCODER", "models/own")
+    setup = notebook.prepare("retrieval", str(tmp_path))
+    assert setup.path("run") == str(tmp_path / "retrieval" / "run")
+    assert (tmp_path / "retrieval").is_dir()
+    assert (setup.device, setup.dtype) == ("cpu", "float32")
+    assert setup.encoder("bert-mini") == "models/own"
+    monkeypatch.delenv("BERT_TF_ENCODER")
+    assert setup.encoder("bert-mini") == "bert-mini"
+    assert "full form" in setup.last_run_on()
+
+
+def test_a_test_starts_from_a_tiny_encoder_without_a_network(tmp_path, monkeypatch):
+    monkeypatch.setenv("BERT_TF_TINY", "1")
+    setup = notebook.prepare("retrieval", str(tmp_path))
+    model, tokenizer = bert_tf.from_pretrained(setup.encoder("bert-mini"))
+    assert model(tokenizer(["Stir the soup."]))["pooled_output"].shape == (1, 64)
+    assert "tiny" in str(setup)
