@@ -221,7 +221,7 @@ def _classification(classification: Classification) -> Section:
         for start in classification.starts
     ]
     notes = [
-        f"{classification.num_epochs} epochs. The learning rate is the best of several "
+        f"Epochs: {classification.num_epochs}. The learning rate is the best of several "
         f"on the {classification.num_dev} dev sentences; the {classification.num_test} "
         "test sentences were used only once."
     ]
@@ -272,9 +272,13 @@ def _artefacts(outcome: Outcome) -> Section:
 
 
 def _aligned(rows):
-    """Returns lines of columns; empty heads are left out."""
+    """Returns lines of columns; empty heads are left out.
+
+    A row with text in its first column only may be wider than that column.
+    """
     rows = rows if any(rows[0]) else rows[1:]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    columns = zip(*(row for row in rows if any(row[1:])), strict=True)
+    widths = [max(map(len, column)) for column in columns]
     return ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
