@@ -222,8 +222,8 @@ def _classification(classification: Classification) -> Section:
     ]
     notes = [
         f"Epochs: {classification.num_epochs}. The learning rate is the best of several "
-        f"on the {classification.num_dev} dev sentences; the {classification.num_test} "
-        "test sentences were used only once."
+        f"on the {classification.num_dev} dev sentences.",
+        f"The {classification.num_test} test sentences were used only once.",
     ]
     return Section(
         title="Accuracy of the topic classifier",
