@@ -221,8 +221,8 @@ def _classification(classification: Classification) -> Section:
         for start in classification.starts
     ]
     notes = [
-        f"Epochs: {classification.num_epochs}. The learning rate is the best of several "
-        f"on the {classification.num_dev} dev sentences.",
+        f"Epochs: {classification.num_epochs}. The learning rate is the best of "
+        f"several on the {classification.num_dev} dev sentences.",
         f"The {classification.num_test} test sentences were used only once.",
     ]
     return Section(
