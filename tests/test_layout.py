@@ -69,8 +69,9 @@ MAY_IMPORT = {
     "fine_tune": {"terminal", "serving", *LIBRARY, "fine_tuning", *TASK_NAMES},
     # Knows which task has which checks, as serving knows which has which signatures.
     "data_checks": {*LIBRARY, "pretraining_data", "fine_tuning", *TASK_NAMES},
-    # The demo starts the tools as processes; it only shares `training.verdicts`.
-    "demo": {"training"},
+    # The demo starts the tools as processes. It shares `training.verdicts`, and its
+    # notebooks learn a vocabulary.
+    "demo": {"tokenization", "training"},
     # A stage before any task: raw text to the sentences that data/corpus.py reads.
     "preparation": {"data"},
 }
