@@ -59,6 +59,9 @@ class Setup:
         versions = [f"{name} {importlib.metadata.version(name)}" for name in _VERSIONS]
         minutes = (time.time() - self.started) / 60
         size = "tiny form" if self.is_tiny else "full form"
+        if not self.is_tiny and (encoder := os.environ.get(ENCODER_VARIABLE)):
+            # Not the released model that the notebook names.
+            size += f" with the encoder {'/'.join(encoder.split('/')[-2:])}"
         return (
             f"Last run on {datetime.date.today()}, {self.device}, {self.dtype}, "
             f"{size}, in {minutes:.1f} minutes: Python {platform.python_version()}, "

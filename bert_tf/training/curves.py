@@ -26,6 +26,7 @@ PERPLEXITY = "perplexity"
 LEARNING_RATE = "learning_rate"
 _NOT_DRAWN = {"step", "examples_per_second", "global_grad_norm"}
 _EVAL = "eval_"
+_LOSS = "loss"
 # Folders of the phases of `run_pretraining --phase`.
 _PHASE = re.compile(r"phase_(\d+)")
 _MAX_COLUMNS = 3
@@ -276,4 +277,6 @@ def _curves(folder):
             f"{folder} has no {metrics_file.NAME}; expected the output_dir of a "
             "training run."
         )
-    return dict(sorted(curves.items()))
+    # A model with one loss logs it under its own name and as the whole loss.
+    same = [key for key in curves if key != _LOSS and curves[key] == curves.get(_LOSS)]
+    return {key: curves[key] for key in sorted(curves.keys() - set(same))}

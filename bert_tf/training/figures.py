@@ -38,13 +38,19 @@ def create(num_rows: int = 1, num_columns: int = 1) -> tuple[Any, list[Any]]:
     return figure, all_axes
 
 
-def plain_ticks(axes: Any, *, x: str = "{x:,.0f}", y: str = "{x:g}") -> None:
+def plain_ticks(axes: Any) -> None:
     """Writes tick labels as plain numbers, without offsets and powers of ten."""
     if axes.get_yscale() == "log":
         axes.set_yscale("log", subs=[])  # Ticks between 1, 2, 5, 10 and so on crowd it.
         axes.yaxis.get_major_locator().set_params(subs=(1, 2, 5))
-    axes.xaxis.set_major_formatter(x)
-    axes.yaxis.set_major_formatter(y)
+    axes.xaxis.set_major_formatter(_plain)
+    axes.yaxis.set_major_formatter(_plain)
+
+
+def _plain(value, position):
+    del position  # Of the tick.
+    text = f"{value:,.10f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
 
 
 def legend_below(axes: Any) -> None:
@@ -129,7 +135,7 @@ def lengths(edges: Sequence[float], counts: Sequence[int], limit: int) -> Any:
         ylabel="examples",
         xlim=(0, None),
     )
-    plain_ticks(axes, y="{x:,.0f}")
+    plain_ticks(axes)
     legend_below(axes)
     return figure
 

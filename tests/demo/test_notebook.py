@@ -1,3 +1,5 @@
+import pytest
+
 import bert_tf
 from bert_tf.demo import notebook
 
@@ -10,11 +12,14 @@ def test_a_notebook_keeps_its_files_where_it_is_told(tmp_path, monkeypatch):
     assert (tmp_path / "retrieval").is_dir()
     assert (setup.device, setup.dtype) == ("cpu", "float32")
     assert setup.encoder("bert-mini") == "models/own"
+    assert "with the encoder models/own" in setup.last_run_on()
     monkeypatch.delenv("BERT_TF_ENCODER")
     assert setup.encoder("bert-mini") == "bert-mini"
     assert "full form" in setup.last_run_on()
 
 
+# Keras saves its model with an older convention of NumPy's.
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 def test_a_test_starts_from_a_tiny_encoder_without_a_network(tmp_path, monkeypatch):
     monkeypatch.setenv("BERT_TF_TINY", "1")
     setup = notebook.prepare("retrieval", str(tmp_path))

@@ -57,6 +57,13 @@ def test_a_long_curve_is_smoothed_over_its_pale_raw_values(run_dir):
     assert all(5.4 < value < 5.6 for value in smooth.get_ydata()[20:-20])
 
 
+def test_a_loss_that_is_the_whole_loss_is_drawn_once(run_dir):
+    line = {"step": 1, "loss": 2.0, "classification_loss": 2.0, "learning_rate": 2e-5}
+    (run_dir / "metrics.jsonl").write_text(json.dumps(line) + "\n")
+    drawn = curves.figure({"run": str(run_dir)})
+    assert len(drawn.axes[0].get_lines()) == 1
+
+
 def test_smoothing_keeps_a_straight_line_and_short_curves():
     line = np.arange(200.0)
     np.testing.assert_allclose(curves.smoothed(line)[10:-10], line[10:-10])
@@ -83,6 +90,8 @@ def test_tick_labels_are_plain_numbers_and_legends_are_below_the_data(run_dir):
     drawn.draw_without_rendering()
     ticks = [tick.get_text() for tick in axes.get_xticklabels()]
     assert "1,000,000" in ticks
+    rates = [tick.get_text() for tick in drawn.axes[-1].get_yticklabels()]
+    assert "0.00002" in rates
     legend = axes.get_legend().get_window_extent()
     assert legend.y1 < axes.get_window_extent().y0
 
