@@ -66,3 +66,13 @@ def test_every_cell_runs(source, tmp_path, monkeypatch):
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert any("image/png" in output.get("data", {}) for output in outputs)
     assert "Last run on" in notebook.cells[-1].outputs[-1]["text"]
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+def test_the_stored_outputs_are_of_a_whole_run_on_some_machine(source):
+    cells = jupytext.read(source.with_suffix(".ipynb")).cells
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    assert any("image/png" in output.get("data", {}) for output in outputs)
+    assert "full form" in cells[-1].outputs[-1]["text"]
+    shown = "".join(str(output) for output in outputs)
+    assert "/tmp/" not in shown and "/home/" not in shown
