@@ -77,7 +77,7 @@ def example(rng):
 
 
 rng = random.Random(1)
-train = [example(rng) for _ in range(40 if setup.is_tiny else 1200)]
+train = [example(rng) for _ in range(40 if setup.is_tiny else 800)]
 dev = [example(rng) for _ in range(10 if setup.is_tiny else 100)]
 dev[0]
 
