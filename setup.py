@@ -26,6 +26,7 @@ HUGGING_FACE = ["huggingface_hub>=0.26"]
 CORPUS = ["sentencex>=1.0.20", "mwparserfromhell>=0.7", "zstandard>=0.22"]
 ENTITIES = ["seqeval>=1.2.2"]
 SERVING = ["tensorflow-serving-api>=2.20"]
+SERVER = ["litserve>=0.2.16,<0.3", "prometheus-client>=0.20"]
 SEARCH = ["faiss-cpu>=1.8"]
 CHINESE = ["jieba>=0.42.1"]
 NOTEBOOKS = ["ipykernel>=6", "jupytext>=1.16", "nbclient>=0.10", *PLOTS]
@@ -40,6 +41,7 @@ EXTRAS = {
     "entities": ENTITIES,
     "search": SEARCH,
     "serving": SERVING,
+    "server": SERVER,
     "corpus": CORPUS,
     "chinese": CHINESE,
 }
@@ -133,6 +135,7 @@ setuptools.setup(
             "recipes/*.flags",
             "recipes/data/*.flags",
             "sample_data/*",
+            "serving/*.html",
             "tokenization/*.txt",
         ]
     },

@@ -241,6 +241,13 @@ SUBCOMMANDS = (
             "--question='Where does it rise?' --context='It rises near Oslo.'",
         ),
     ),
+    Subcommand(
+        name="serve",
+        tool="serve_model",
+        stage="Share and serve",
+        summary="Serve an exported model over HTTP, without Docker",
+        examples=("--export_dir=models/topics --port=8501",),
+    ),
 )
 
 

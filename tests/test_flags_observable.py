@@ -64,6 +64,7 @@ NOT_CONVERTED = (
     CONVERT + "test_a_head_that_the_target_cannot_store_is_dropped_only_on_request"
 )
 REPORT = CONVERT + "test_the_report_says_what_went_where_and_that_nothing_changed"
+SERVER = "serving/test_server.py::"
 QUERY = "tools/test_query_saved_model.py::"
 QUESTIONS = "serving/test_query.py::"
 NOT_EXPORTED = (
@@ -579,6 +580,20 @@ OBSERVED = {
             ("ca_file", "client_cert_file", "client_key_file"),
             "serving/test_rest_connection.py::"
             "test_tls_verifies_the_server_and_identifies_the_client",
+        ),
+    },
+    "serve_model": {
+        **dict.fromkeys(
+            ("export_dir", "host", "port", "model_name", "num_workers"),
+            SERVER + "test_the_server_answers_as_the_saved_model",
+        ),
+        "max_queue_size": SERVER
+        + "test_a_full_queue_refuses_requests_and_answers_the_others",
+        "max_body_mb": SERVER
+        + "test_what_the_server_cannot_do_has_a_status_and_a_reason",
+        **dict.fromkeys(
+            ("max_batch_size", "batch_timeout_ms"),
+            "serving/test_server_model.py::test_rows_of_several_requests_are_limited",
         ),
     },
     "check_data": {

@@ -61,6 +61,7 @@ MAY_IMPORT = {
     "tasks": set(),
     **{task: {*LIBRARY, "fine_tuning"} for task in TASK_NAMES},
     "serving": {
+        "startup_lines",
         *("tokenization", "data", "modeling", "checkpoints", "fine_tuning"),
         "pretraining",
         *TASK_NAMES,

@@ -120,3 +120,46 @@ def test_the_one_command_needs_no_tensorflow_for_its_help(argv, shown):
     done = _run(program)
     assert (done.returncode, done.stderr) == (0, "")
     assert shown in done.stdout
+
+
+NO_TEXT_OPS = BLOCKER.replace('"tensorflow"', '"tensorflow_text"')
+
+
+def test_a_task_is_trained_and_evaluated_without_tensorflow_text(golden, tmp_path):
+    """As on Windows, for which there is no TensorFlow Text."""
+    (tmp_path / "train.tsv").write_text("text\tlabel\n" + "a b\t0\nthe é\t1\n" * 4)
+    flags = [
+        "--do_train",
+        "--do_eval",
+        "--do_predict",
+        *(f"--{part}_file={tmp_path / 'train.tsv'}" for part in ("train", "eval")),
+        f"--predict_file={tmp_path / 'train.tsv'}",
+        f"--bert_config_file={golden / 'model' / 'bert_config.json'}",
+        f"--vocab_file={golden / 'vocab.txt'}",
+        f"--output_dir={tmp_path / 'run'}",
+        "--max_seq_length=8",
+        "--train_batch_size=4",
+        "--num_train_epochs=1",
+    ]
+    program = (
+        "from tools import run_classifier, export_saved_model\n"
+        f"assert run_classifier.main({flags!r}) == 0\n"
+        "from bert_tf.tokenization import full, in_graph\n"
+        f"vocab_file = {str(golden / 'vocab.txt')!r}\n"
+        "texts = ['The été, 中文 [MASK]', '', 'unaffable']\n"
+        "ids = in_graph.InGraphTokenizer(vocab_file).tokenize(texts)\n"
+        "plain = full.FullTokenizer(vocab_file)\n"
+        "assert ids.dtype == 'int32'\n"
+        "for text, row in zip(texts, ids.to_list()):\n"
+        "    assert row == plain.convert_tokens_to_ids(plain.tokenize(text))\n"
+        f"flags = ['--output_dir={tmp_path / 'run'}',\n"
+        f"         '--export_dir={tmp_path / 'export' / '1'}']\n"
+        "assert export_saved_model.main(flags) == 1\n"
+    )
+    done = _run(program, NO_TEXT_OPS)
+    assert done.returncode == 0, done.stderr
+    assert "eval_accuracy" in done.stdout
+    assert done.stderr.count("TensorFlow Text is not installed (on Windows, use") == 1
+    [last] = done.stderr.splitlines()[-1:]
+    assert "tokenization in the graph needs its operations" in last
+    assert not (tmp_path / "export" / "1").exists()

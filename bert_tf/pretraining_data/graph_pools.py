@@ -60,6 +60,7 @@ class TextSampler:
 
     def __init__(self, settings: TextSettings):
         self._settings = settings
+        in_graph.check_ops()
         self._tokenizer = in_graph.InGraphTokenizer(
             settings.rows.vocabulary, **settings.tokenizer_arguments
         )

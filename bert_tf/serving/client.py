@@ -142,6 +142,7 @@ def load(export_dir: str) -> Any:
     """Returns a loaded SavedModel, with its `signatures`.
 
     Raises:
+        ImportError: TensorFlow Text is not installed.
         OSError: the SavedModel does not exist or cannot be read.
     """
     if not files.exists(os.path.join(export_dir, "saved_model.pb")):
@@ -151,8 +152,9 @@ def load(export_dir: str) -> Any:
         )
     import tensorflow as tf
 
-    from bert_tf.tokenization import in_graph  # noqa: F401, registers TF Text's ops
+    from bert_tf.tokenization import in_graph
 
+    in_graph.check_ops()
     try:
         return tf.saved_model.load(export_dir)
     except (tf.errors.OpError, OSError, RuntimeError) as error:

@@ -40,6 +40,7 @@ class TaskSignatures(tf.Module):
         **functions: Callable,
     ):
         super().__init__()
+        in_graph.check_ops()
         self._untracked = _Untracked(predictor)
         self._variables = [variable.value for variable in predictor.model.weights]
         self._tokenizer = tokenizer

@@ -5,12 +5,14 @@ ASCII. All other text is split into words by `in_graph_words`, because TensorFlo
 own normalization gives different ids for thousands of characters.
 """
 
+import functools
 import itertools
+import logging
 import os
 from collections.abc import Sequence
 
+import numpy as np
 import tensorflow as tf
-import tensorflow_text as tf_text
 
 from bert_tf.tokenization import basic
 from bert_tf.tokenization import full
@@ -18,6 +20,18 @@ from bert_tf.tokenization import in_graph_words
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.tokenization import wordpiece
 
+try:
+    import tensorflow_text as tf_text
+except ImportError:  # There is none for Windows.
+    tf_text = None
+
+logger = logging.getLogger(__name__)
+
+NO_OPS = (
+    "TensorFlow Text is not installed, but tokenization in the graph needs its "
+    "operations: exports and their queries, and text in tf.data. Run pip install "
+    "tensorflow-text; on Windows, for which there is none, use WSL."
+)
 # Excludes the control characters, which TensorFlow Text turns into spaces.
 PLAIN_ASCII = r"[\t\n\r -~]*"
 MAX_BYTES_PER_CHARACTER = 4
@@ -32,7 +46,8 @@ MIN_ROWS_PER_PART = 64
 class InGraphTokenizer(tf.Module):
     """Computes the same ids as `FullTokenizer`, with TensorFlow ops.
 
-    It uses only ops of TensorFlow and TensorFlow Text, which model servers have.
+    It uses only ops of TensorFlow and TensorFlow Text, which model servers have. Where
+    TensorFlow Text is not installed, texts outside of graphs are tokenized in Python.
 
     Args:
         vocab_file: path of a vocabulary, or a `Vocabulary`.
@@ -66,6 +81,16 @@ class InGraphTokenizer(tf.Module):
         self._do_lower_case = do_lower_case
         if strip_accents is None:
             strip_accents = do_lower_case
+        self._in_python = None
+        if tf_text is None:
+            _warn_of_missing_ops()
+            self._in_python = full.FullTokenizer(
+                self.vocabulary,
+                do_lower_case,
+                strip_accents=strip_accents,
+                never_split=self.never_split,
+            )
+            return
         # The tables are eager constants, so that any graph can capture them even if the
         # tokenizer is created inside another graph.
         with tf.init_scope(), tf.device("/CPU:0"):
@@ -85,11 +110,14 @@ class InGraphTokenizer(tf.Module):
             int32 tf.RaggedTensor [B, pieces].
 
         Raises:
+            ImportError: this is inside a graph, and TensorFlow Text is not installed.
             ValueError: `strings` is not of rank 1.
         """
         strings = tf.convert_to_tensor(strings, tf.string)
         if strings.shape.rank not in (None, 1):
             raise ValueError(f"Expected texts of shape [B], got {strings.shape}.")
+        if self._in_python is not None:
+            return _tokenize_in_python(self._in_python, strings)
         return self._tokenize(strings)
 
     def basic_tokens(self, strings: tf.Tensor) -> tf.RaggedTensor:
@@ -101,7 +129,11 @@ class InGraphTokenizer(tf.Module):
         Returns:
             int32 tf.RaggedTensor [B, words, characters] of code points. Here, tokens of
             `never_split` are split like other text.
+
+        Raises:
+            ImportError: TensorFlow Text is not installed.
         """
+        check_ops()
         with tf.device("/CPU:0"):
             return self._words.words(strings)
 
@@ -216,3 +248,30 @@ def _without_space(token):
 
 def _quoted_for_re2(text):
     return "".join(c if c.isalnum() else f"\\x{{{ord(c):x}}}" for c in text)
+
+
+def check_ops() -> None:
+    """Raises an ImportError if TensorFlow Text is not installed."""
+    if tf_text is None:
+        raise ImportError(NO_OPS)
+
+
+@functools.cache
+def _warn_of_missing_ops():
+    logger.warning(
+        "TensorFlow Text is not installed (on Windows, use WSL). Texts are tokenized "
+        "in Python, with the same ids, but more slowly."
+    )
+
+
+def _tokenize_in_python(tokenizer, strings):
+    if not tf.executing_eagerly():
+        check_ops()
+    rows = [
+        tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text))
+        for text in strings.numpy().tolist()
+    ]
+    return tf.RaggedTensor.from_row_lengths(
+        np.concatenate([np.zeros([0], np.int32), *rows]).astype(np.int32),
+        np.array([len(row) for row in rows], np.int64),
+    )

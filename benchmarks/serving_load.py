@@ -1,0 +1,271 @@
+"""Loads a server with more and more requests, and checks every answer.
+
+The load is open: requests start at fixed times, whether or not earlier ones were
+answered, and the time of a request counts from when it should have started. Each of the
+clients is a process. Every answer is compared with that of the SavedModel on disk.
+
+    python benchmarks/serving_load.py --export_dir=models/topics/1 --rates=5,10,20,40
+    python benchmarks/serving_load.py --export_dir=models/topics/1 --hostile \
+        --server=http://localhost:8501/v1/models/topics
+
+Without --server, it starts and stops `serve_model` and reports its memory.
+"""
+
+import argparse
+import concurrent.futures
+import contextlib
+import math
+import multiprocessing
+import pathlib
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import numpy as np
+import report
+import requests
+
+SAMPLE = report.ROOT / "bert_tf" / "sample_data" / "corpus.txt"
+# Shares of hostile requests with --hostile.
+HOSTILE_SHARE = 0.05
+DISCONNECT_SHARE = 0.02
+SCRIPTS = [
+    "Дождь пошёл ночью.",
+    "雨が夜に降り始めた。",
+    "बारिश रात को शुरू हुई।",
+    "naïve café 😀",
+]
+HOSTILE = ["", "\x00\x01\u202e", "a" * 100_000, "雨" * 20_000, "e\u0301" * 5_000]
+TOLERANCE = 1e-3
+TITLES = [
+    "requests per second",
+    "answered",
+    "429",
+    "failed",
+    "wrong",
+    "texts per second",
+    "p50 ms",
+    "p95 ms",
+    "p99 ms",
+    "memory MB",
+]
+
+
+def arguments():
+    """Returns the parsed command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    add = parser.add_argument
+    add("--export_dir", required=True, help="SavedModel that takes one text per row")
+    add("--server", help="address of the model; default: a new serve_model")
+    add("--input_file", default=str(SAMPLE), help="texts, one per line")
+    add("--rates", default="5,10,20", help="requests per second, one row each")
+    add("--seconds", type=float, default=30, help="duration of each rate")
+    add("--clients", type=int, default=8, help="processes that send requests")
+    add("--hostile", action="store_true", help="add hostile texts and disconnections")
+    return parser.parse_args()
+
+
+def main():
+    """Runs the rates, one after the other, and writes the section."""
+    args = arguments()
+    texts = all_texts(args.input_file) + (HOSTILE if args.hostile else [])
+    golden = golden_answers(args.export_dir, texts)
+    with running_server(args) as (address, process):
+        rows = [
+            row_of_rate(args, address, process, golden, float(rate))
+            for rate in args.rates.split(",")
+        ]
+    report.write_section(
+        "Serving under load" + (", with hostile requests" if args.hostile else ""),
+        f"{report.table(TITLES, rows)}\n\n"
+        f"{args.clients} clients, {args.seconds:g} seconds per row, 1 to 8 texts per "
+        "request. A wrong answer differs from that of the SavedModel on disk.",
+        all_versions=report.versions("tensorflow", "requests"),
+    )
+    bad = sum(row[3] + row[4] for row in rows)
+    return 1 if bad else 0
+
+
+def all_texts(path):
+    """Returns texts of mixed lengths and scripts."""
+    lines = pathlib.Path(path).read_text(encoding="utf-8").split("\n")
+    lines = [line for line in lines if line.strip()][:40]
+    return [*lines, *SCRIPTS, " ".join(lines), *(text * 9 for text in SCRIPTS)]
+
+
+def golden_answers(export_dir, texts):
+    """Returns {text: its outputs}, each computed alone, in a process that then ends."""
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
+        return pool.submit(_golden, export_dir, texts).result()
+
+
+def _golden(export_dir, texts):
+    from bert_tf.serving import server_model
+
+    model = server_model.LoadedModel(export_dir)
+    found = {}
+    for text in texts:
+        inputs = {"text": np.array([text], object)}
+        request = {"signature": "serving_default", "inputs": inputs}
+        [answer] = model.answers([request], 1)
+        found[text] = {
+            name: [_decoded(item) for item in np.ravel(value).tolist()]
+            for name, value in answer.get("outputs", {}).items()
+        }
+    return found
+
+
+def _decoded(value):
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+@contextlib.contextmanager
+def running_server(args):
+    """Yields the address of the model, and the process of a server that it started."""
+    if args.server is not None:
+        yield args.server, None
+        return
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    export_dir = pathlib.Path(args.export_dir).resolve()
+    flags = [f"--export_dir={export_dir}", f"--port={port}", "--model_name=model"]
+    process = subprocess.Popen(
+        [sys.executable, "tools/serve_model.py", *flags],
+        cwd=report.ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        if "is served" not in process.stdout.readline():
+            raise SystemExit("serve_model did not start; its message is above.")
+        time.sleep(1)
+        yield f"http://localhost:{port}/v1/models/model", process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+
+
+def row_of_rate(args, address, process, golden, rate):
+    """Sends requests at a rate. Returns the cells of a row."""
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(
+        args.clients, mp_context=context
+    ) as pool:
+        # All processes are there before the first request is due.
+        start = time.time() + 5
+        jobs = [
+            pool.submit(
+                client, address, golden, rate / args.clients, args.seconds, start, seed
+            )
+            for seed in range(args.clients)
+        ]
+        results = [result for job in jobs for result in job.result()]
+    seconds = sorted(s for outcome, s, _ in results if outcome == "answered")
+    counts = {
+        name: sum(outcome == name for outcome, _, _ in results)
+        for name in ("answered", "429", "failed", "wrong")
+    }
+    num_texts = sum(size for outcome, _, size in results if outcome == "answered")
+    # Until the last answer, if the server is behind.
+    duration = args.seconds + (max(seconds, default=0.0))
+    return [
+        rate,
+        *counts.values(),
+        num_texts / duration,
+        *(1000 * percentile(seconds, share) for share in (0.5, 0.95, 0.99)),
+        None if process is None else memory_of(process.pid),
+    ]
+
+
+def percentile(values, share):
+    """Returns the value below which a share of sorted values lies; NaN for none."""
+    return values[math.ceil(share * len(values)) - 1] if values else math.nan
+
+
+def client(address, golden, rate, seconds, start, seed):
+    """Sends requests at a rate. Returns (outcome, seconds, texts) for each."""
+    chosen = random.Random(seed)
+    usual = [text for text in golden if text not in HOSTILE]
+    hostile = [text for text in golden if text in HOSTILE]
+    session = requests.Session()
+    adapter = requests.adapters.HTTPAdapter(pool_maxsize=256)
+    session.mount("http://", adapter)
+    jobs = []
+    with concurrent.futures.ThreadPoolExecutor(256) as pool:
+        # Clients start at different moments of the first interval.
+        due = start + chosen.random() / rate
+        while due < start + seconds:
+            time.sleep(max(0.0, due - time.time()))
+            texts = chosen.choices(usual, k=chosen.randint(1, 8))
+            if hostile and chosen.random() < HOSTILE_SHARE:
+                texts.append(chosen.choice(hostile))
+            leaves = bool(hostile) and chosen.random() < DISCONNECT_SHARE
+            jobs.append(pool.submit(ask, session, address, golden, texts, due, leaves))
+            due += 1 / rate
+        return [job.result() for job in jobs]
+
+
+def ask(session, address, golden, texts, due, leaves):
+    """Sends one request. Returns (outcome, seconds, texts)."""
+    timeout = (60, 0.001) if leaves else 120
+    try:
+        reply = session.post(
+            f"{address}:predict", json={"inputs": texts}, timeout=timeout
+        )
+    except requests.RequestException:
+        return ("left" if leaves else "failed"), 0.0, 0
+    taken = time.time() - due
+    if reply.status_code == 429:
+        return "429", taken, 0
+    refused = any(not golden[text] for text in texts)  # By the model, also on disk.
+    if not reply.ok:
+        return ("refused" if refused and reply.status_code == 400 else "failed"), 0.0, 0
+    outputs = reply.json()["outputs"]
+    names = list(golden[texts[0]])
+    columns = outputs if isinstance(outputs, dict) else {names[0]: outputs}
+    for index, text in enumerate(texts):
+        for name, expected in golden[text].items():
+            if not equal(flat(columns[name][index]), expected):
+                return "wrong", taken, 0
+    return "answered", taken, len(texts)
+
+
+def flat(value):
+    """Returns the items of nested lists."""
+    if not isinstance(value, list):
+        return [value]
+    return [item for part in value for item in flat(part)]
+
+
+def equal(found, expected):
+    """Returns whether an output is the golden one, apart from rounding and padding."""
+    return len(found) >= len(expected) and all(
+        abs(one - other) <= TOLERANCE if isinstance(other, float) else one == other
+        for one, other in zip(found, expected, strict=False)
+    )
+
+
+def memory_of(pid):
+    """Returns the megabytes of a process and its children, shared pages in parts."""
+    found = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(pid)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    total = sum(memory_of(int(child)) for child in found.stdout.split())
+    try:
+        rollup = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
+    except OSError:
+        return total
+    [line] = [line for line in rollup.splitlines() if line.startswith("Pss:")]
+    return total + int(line.split()[1]) / 1024
+
+
+if __name__ == "__main__":
+    sys.exit(main())

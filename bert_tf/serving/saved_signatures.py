@@ -1,0 +1,175 @@
+"""Reads the signatures of a SavedModel without loading it, and checks their inputs."""
+
+import base64
+import dataclasses
+import os
+from typing import Any
+
+import numpy as np
+
+from bert_tf import files
+
+MODEL_FILE = "saved_model.pb"
+_TAG = "serve"
+# Of `tf.saved_model.save`; it initializes tables and takes no input.
+_INITIALIZER = "__saved_model_init_op"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Signature:
+    """A signature of a SavedModel."""
+
+    name: str
+    definition: Any  # The `SignatureDef`.
+
+    @property
+    def takes_text(self) -> bool:
+        """Whether all inputs are text."""
+        return all(kind is None for kind in self._kinds().values())
+
+    def ranks(self) -> dict[str, int]:
+        """Returns the rank of every input by name."""
+        return {
+            name: len(info.tensor_shape.dim)
+            for name, info in self.definition.inputs.items()
+        }
+
+    def arrays(self, inputs: Any) -> dict[str, np.ndarray]:
+        """Returns the inputs of a request as arrays.
+
+        Args:
+            inputs: a dict of lists, one per input, or the list of the only input.
+
+        Raises:
+            ValueError: they are not what the signature takes.
+        """
+        kinds = self._kinds()
+        if not isinstance(inputs, dict) or set(inputs) == {"b64"}:
+            if len(kinds) != 1:
+                raise ValueError(f"inputs must be an object with {_and(kinds)}.")
+            inputs = {next(iter(kinds)): inputs}
+        if set(inputs) != set(kinds):
+            raise ValueError(
+                f"The signature {self.name} takes {_and(kinds)}, got {_and(inputs)}."
+            )
+        ranks = self.ranks()
+        arrays = {
+            name: _array(name, values, kinds[name], ranks[name])
+            for name, values in inputs.items()
+        }
+        counts = {name: len(array) for name, array in arrays.items()}
+        if len(set(counts.values())) > 1:
+            found = ", ".join(f"{count} of {name}" for name, count in counts.items())
+            raise ValueError(f"Expected the same number of each input, got {found}.")
+        return arrays
+
+    def _kinds(self):
+        """Returns the NumPy kind of every input by name; None: text."""
+        import tensorflow as tf
+
+        kinds = {
+            name: tf.dtypes.as_dtype(info.dtype)
+            for name, info in self.definition.inputs.items()
+        }
+        return {
+            name: None if kind == tf.string else kind.as_numpy_dtype
+            for name, kind in kinds.items()
+        }
+
+
+def read(export_dir: str) -> dict[str, Signature]:
+    """Returns the signatures of a SavedModel by name.
+
+    Raises:
+        OSError: the folder has no SavedModel, or it cannot be read.
+        ValueError: the file is damaged, or has no signature for serving.
+    """
+    path = os.path.join(export_dir, MODEL_FILE)
+    if not files.exists(path):
+        raise FileNotFoundError(
+            f"{export_dir} contains no {MODEL_FILE}; expected a folder written by "
+            "export_saved_model."
+        )
+    from google.protobuf import message
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    with files.open_file(path, "rb") as file:
+        try:
+            model = saved_model_pb2.SavedModel.FromString(file.read())
+        except message.DecodeError as error:
+            raise ValueError(f"{path} is damaged; export the model again.") from error
+    found = {
+        name: Signature(name=name, definition=definition)
+        for graph in model.meta_graphs
+        if _TAG in graph.meta_info_def.tags
+        for name, definition in graph.signature_def.items()
+        if name != _INITIALIZER
+    }
+    if not found:
+        raise ValueError(
+            f"{path} has no signature; expected a model written by export_saved_model."
+        )
+    return found
+
+
+def _array(name, values, kind, rank):
+    """Returns nested lists as an array of a kind and a rank."""
+    values = _decoded(values)
+    if kind is not None:
+        try:
+            array = np.array(values)
+        except ValueError:
+            raise ValueError(f"{name}: the rows have different lengths.") from None
+        if array.size == 0:
+            array = array.astype(kind).reshape([0] * rank)
+        is_number = array.dtype.kind in "iu"
+        if not is_number and array.size:
+            raise ValueError(f"{name}: expected whole numbers, got {values!r:.80}.")
+        if array.size and not np.array_equal(array.astype(kind), array):
+            raise ValueError(f"{name}: a number is too large.")
+        array = array.astype(kind)
+    else:
+        array = _text_array(name, values, rank)
+    if array.ndim != rank:
+        raise ValueError(
+            f"{name}: expected {rank} nested lists, got {array.ndim}: {values!r:.80}."
+        )
+    return array
+
+
+def _text_array(name, values, rank):
+    shape = []
+    level = values
+    for _ in range(rank):
+        if not isinstance(level, list):
+            raise ValueError(
+                f"{name}: expected {rank} nested lists of text, got {values!r:.80}."
+            )
+        shape.append(len(level))
+        level = level[0] if level else []
+    flat = values
+    for size in shape[1:]:
+        if not all(isinstance(row, list) and len(row) == size for row in flat):
+            raise ValueError(f"{name}: the rows have different lengths.")
+        flat = [item for row in flat for item in row]
+    if not all(isinstance(item, str | bytes) for item in flat):
+        raise ValueError(f"{name}: expected text, got {values!r:.80}.")
+    array = np.empty(len(flat), object)
+    array[:] = flat
+    return array.reshape(shape)
+
+
+def _decoded(values):
+    """Returns nested lists with {"b64": ...} replaced by the bytes that it encodes."""
+    if isinstance(values, list):
+        return [_decoded(value) for value in values]
+    if isinstance(values, dict) and set(values) == {"b64"}:
+        try:
+            return base64.b64decode(values["b64"], validate=True)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"b64 is not valid base64: {error}.") from error
+    return values
+
+
+def _and(names):
+    return " and ".join(sorted(names)) or "nothing"

@@ -1,0 +1,202 @@
+"""Serves an exported model over HTTP, without Docker.
+
+LitServe brings the processes, the queue and the dynamic batches. See
+docs/decisions/0026-server.md for the choice.
+"""
+
+import errno
+import multiprocessing
+import os
+import re
+import signal
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from bert_tf import files
+from bert_tf.serving import lit_api
+from bert_tf.serving import saved_signatures
+from bert_tf.serving import server_options
+from bert_tf.serving import server_routes
+
+_MEBIBYTE = 2**20
+
+
+def run(
+    options: server_options.ServeModelOptions,
+    *,
+    announce: Callable[[str], object] = lambda line: None,
+) -> str:
+    """Serves a model until SIGTERM or Ctrl-C, then finishes the requests in progress.
+
+    Args:
+        options: the model, the address and the limits.
+        announce: called with the address when the model is ready.
+
+    Returns:
+        A report.
+
+    Raises:
+        ImportError: LitServe is not installed.
+        OSError: the model cannot be loaded, its process died, or the port is in use.
+        ValueError: the model has no signatures.
+    """
+    _check_installed()
+    export_dir, name, version = find_model(options.export_dir)
+    name = options.model_name or name
+    _check_port(options.host, options.port)
+    signatures = saved_signatures.read(export_dir)
+    failures = multiprocessing.get_context("spawn").SimpleQueue()
+    api = lit_api.create(
+        export_dir,
+        failures,
+        max_batch_size=options.max_batch_size,
+        batch_timeout=options.batch_timeout_ms / 1000,
+        # Never reached: our route of this path comes first.
+        api_path=f"/v1/models/{name}:predict",
+    )
+    shown_host = "localhost" if options.host == "127.0.0.1" else options.host
+    address = f"http://{shown_host}:{options.port}"
+    server = _server_class(lambda: announce(f"{name} is served at {address}."))(
+        api,
+        accelerator="cpu",  # Only a label: TensorFlow chooses the device.
+        devices=1,
+        workers_per_device=options.num_workers,
+        timeout=False,
+        max_payload_size=options.max_body_mb * _MEBIBYTE,
+        disable_openapi_url=True,
+    )
+    _connect(server, api, name, version, signatures, options.max_queue_size)
+    _serve(server, options, export_dir, failures)
+    return f"{name} is no longer served."
+
+
+def find_model(export_dir: str) -> tuple[str, str, int]:
+    """Returns the folder of a SavedModel, its name and its version.
+
+    Args:
+        export_dir: the SavedModel, or a folder with versions, of which the newest is
+            taken.
+
+    Raises:
+        FileNotFoundError: there is no SavedModel.
+    """
+    folder = export_dir.rstrip("/")
+    if not files.exists(os.path.join(folder, saved_signatures.MODEL_FILE)):
+        names = files.list_folder(folder) if files.is_folder(folder) else []
+        versions = [
+            int(name)
+            for name in names
+            if name.isdecimal()
+            and files.exists(os.path.join(folder, name, saved_signatures.MODEL_FILE))
+        ]
+        if not versions:
+            raise FileNotFoundError(
+                f"{export_dir} contains no {saved_signatures.MODEL_FILE} and no "
+                "version of a model; expected a folder written by export_saved_model."
+            )
+        folder = os.path.join(folder, str(max(versions)))
+    above, last = os.path.split(os.path.abspath(folder))
+    if last.isdecimal():
+        return folder, _as_name(os.path.basename(above)), int(last)
+    return folder, _as_name(last), 1
+
+
+def _as_name(name):
+    return re.sub(r"[^\w.-]", "_", name) or "model"
+
+
+def _check_installed():
+    try:
+        import litserve  # noqa: F401
+        import prometheus_client  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            "serve_model needs LitServe, which is not installed; run "
+            "pip install 'bert_tf[server]'."
+        ) from error
+
+
+def _check_port(host, port):
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            raise OSError(
+                f"Port {port} is in use; stop the program that uses it, or pass "
+                "another --port."
+            ) from error
+
+
+def _server_class(announce):
+    import litserve
+
+    class Server(litserve.LitServer):
+        def verify_worker_status(self):
+            super().verify_worker_status()
+            announce()
+
+    return Server
+
+
+def _connect(server, api, name, version, signatures, max_queue_size):
+    """Puts our paths before those of LitServe."""
+    from litserve import server as litserve_server
+    from starlette import exceptions
+
+    requests = litserve_server.RegularRequestHandler(api, server)
+
+    async def compute(request: dict[str, Any]) -> dict[str, Any]:
+        return await requests.handle_request(request, dict)
+
+    routes = server_routes.Routes(
+        name=name,
+        version=version,
+        signatures=signatures,
+        max_queue_size=max_queue_size,
+        compute=compute,
+    )
+    server.app.router.routes[:0] = routes.all()
+    server.app.add_exception_handler(
+        exceptions.HTTPException, server_routes.error_reply
+    )
+
+
+def _serve(server, options, export_dir, failures):
+    main_process = os.getpid()
+
+    def stop(number: int, frame: Any) -> None:
+        # The process that speaks HTTP inherits this function and calls it after it has
+        # answered its requests.
+        if os.getpid() != main_process:
+            raise SystemExit(0)
+        raise KeyboardInterrupt
+
+    previous = {
+        number: signal.signal(number, stop)
+        for number in (signal.SIGTERM, signal.SIGINT)
+    }
+    server.inference_workers = []
+    try:
+        server.run(
+            host=options.host,
+            port=options.port,
+            num_api_servers=1,
+            log_level="error",
+            generate_client_file=False,
+        )
+    except (EOFError, ConnectionError) as error:
+        raise OSError("The process with the model has died; start again.") from error
+    except RuntimeError as error:
+        if failures.empty():
+            raise
+        raise OSError(failures.get()) from error
+    finally:
+        for worker in server.inference_workers:
+            worker.terminate()
+        for number, handler in previous.items():
+            signal.signal(number, handler)

@@ -1,0 +1,74 @@
+"""Options of serve_model."""
+
+import dataclasses
+import re
+
+from bert_tf import options as options_module
+from bert_tf.options import option
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ServeModelOptions(options_module.Options):
+    """Serves an exported model over HTTP, without Docker.
+
+    Speaks the REST API of TensorFlow Serving (predict, metadata, status) and, for
+    models that return vectors, OpenAI's /v1/embeddings. Requests that arrive together
+    are computed together. / has a page to try the model, /health says whether it is
+    ready, and /metrics has counters for Prometheus. Needs the extra server: pip install
+    'bert_tf[server]'. There is no authentication and no TLS: outside your own machine,
+    put a reverse proxy in front.
+    """
+
+    export_dir: str = option(
+        help="SavedModel written by export_saved_model, or the folder with its "
+        "versions, of which the newest is served."
+    )
+    host: str = option(
+        "127.0.0.1",
+        choices=("127.0.0.1", "0.0.0.0", "::"),
+        help="Address to listen on. 127.0.0.1 accepts only connections of this "
+        "machine, 0.0.0.0 all IPv4 connections, :: all connections.",
+    )
+    port: int = option(8501, minimum=1024, maximum=65535, help="Port to listen on.")
+    model_name: str | None = option(
+        None,
+        help="Name of the model in the paths: /v1/models/NAME. Default: the name of "
+        "the folder above the version.",
+    )
+    max_batch_size: int = option(
+        32,
+        minimum=1,
+        help="Most rows of several requests that are computed together.",
+    )
+    batch_timeout_ms: float = option(
+        2.0,
+        minimum=0,
+        help="Milliseconds that a request waits for others to be computed with.",
+    )
+    max_queue_size: int = option(
+        256,
+        minimum=1,
+        help="Most requests that wait or are being computed. Further requests get "
+        "status 429.",
+    )
+    max_body_mb: int = option(
+        8,
+        minimum=1,
+        help="Largest body of a request in MiB. Larger ones get status 413.",
+    )
+    num_workers: int = option(
+        1,
+        minimum=1,
+        help="Processes with a copy of the model each. One already uses all "
+        "processors.",
+        group="advanced",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        name = self.model_name
+        if name is not None and not re.fullmatch(r"[\w.-]+", name):
+            raise options_module.OptionError(
+                "--model_name: expected letters, digits, '.', '-' and '_', got "
+                f"{name!r}."
+            )

@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+
+from bert_tf.serving import saved_signatures
+
+
+@pytest.fixture(scope="module")
+def signatures(single_export):
+    return saved_signatures.read(single_export)
+
+
+def test_signatures_are_read_without_the_model(signatures, exports):
+    assert sorted(signatures) == ["ids", "labels", "serving_default"]
+    assert signatures["serving_default"].takes_text
+    assert not signatures["ids"].takes_text
+    choice = saved_signatures.read(exports["choice"][1])["serving_default"]
+    assert choice.ranks() == {"text": 1, "endings": 2}
+    arrays = choice.arrays({"text": ["She"], "endings": [["sat", {"b64": "w6k="}]]})
+    assert arrays["endings"].tolist() == [["sat", "é".encode()]]
+
+
+@pytest.mark.parametrize(
+    "inputs, message",
+    [
+        ({"text_b": ["a"]}, "takes text, got text_b"),
+        ({"text": "a"}, "text: expected 1 nested lists of text, got 'a'"),
+        ({"text": [1]}, r"text: expected text, got \[1\]"),
+        ({"text": [["a"]]}, "text: expected text"),
+        ([{"b64": "?"}], "b64 is not valid base64"),
+    ],
+)
+def test_inputs_that_are_no_texts_are_refused(signatures, inputs, message):
+    with pytest.raises(ValueError, match=message):
+        signatures["serving_default"].arrays(inputs)
+
+
+@pytest.mark.parametrize(
+    "ids, message",
+    [
+        ([[1, 2], [3]], "input_ids: the rows have different lengths"),
+        ([[1.5]], "input_ids: expected whole numbers"),
+        ([[2**40]], "input_ids: a number is too large"),
+        ([1], "input_ids: expected 2 nested lists, got 1"),
+        ([[1, 1, 1]] * 2, r"same number of each input, got .*2 of input_ids"),
+    ],
+)
+def test_inputs_that_are_no_ids_are_refused(signatures, ids, message):
+    rest = {name: [[1, 1, 1]] for name in signatures["ids"].ranks()}
+    with pytest.raises(ValueError, match=message):
+        signatures["ids"].arrays(rest | {"input_ids": ids})
+
+
+def test_no_rows_are_rows(signatures):
+    names = signatures["ids"].ranks()
+    arrays = signatures["ids"].arrays({name: [] for name in names})
+    assert {array.shape for array in arrays.values()} == {(0, 0)}
+    assert arrays["input_ids"].dtype == np.int32
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"contains no saved_model\.pb"):
+        saved_signatures.read(str(tmp_path))
+    (tmp_path / "saved_model.pb").write_bytes(b"\xff\xff broken")
+    with pytest.raises(ValueError, match="is damaged; export the model again"):
+        saved_signatures.read(str(tmp_path))
+    (tmp_path / "saved_model.pb").write_bytes(b"")
+    with pytest.raises(ValueError, match="has no signature"):
+        saved_signatures.read(str(tmp_path))

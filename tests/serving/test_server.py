@@ -1,0 +1,200 @@
+"""The server as a whole, in processes of its own; needs the extra `server`."""
+
+import concurrent.futures
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+import requests
+
+from bert_tf.serving import client
+from bert_tf.serving import server
+from bert_tf.serving import server_options
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TEXTS = ["the rain", "", "中文 été"]
+
+
+def test_the_newest_version_is_found(tmp_path):
+    for version in ("2", "10", "x"):
+        (tmp_path / "my topics" / version).mkdir(parents=True)
+        (tmp_path / "my topics" / version / "saved_model.pb").touch()
+    (tmp_path / "my topics" / "11").mkdir()  # Nothing in it.
+    folder = str(tmp_path / "my topics")
+    assert server.find_model(folder) == (f"{folder}/10", "my_topics", 10)
+    assert server.find_model(f"{folder}/2/") == (f"{folder}/2", "my_topics", 2)
+    assert server.find_model(f"{folder}/x") == (f"{folder}/x", "x", 1)
+    with pytest.raises(FileNotFoundError, match="and no version of a model"):
+        server.find_model(str(tmp_path))
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def port(single_export):
+    """The port of a server with a short queue and small bodies."""
+    pytest.importorskip("litserve", reason="needs the extra server")
+    pytest.importorskip("prometheus_client", reason="needs the extra server")
+    port = free_port()
+    flags = [
+        f"--export_dir={single_export}",
+        f"--port={port}",
+        "--model_name=topics",
+        "--max_queue_size=2",
+        "--max_body_mb=1",
+        "--max_batch_size=8",
+        "--batch_timeout_ms=50",
+        "--host=127.0.0.1",
+        "--num_workers=1",
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "tools/serve_model.py", *flags],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"},
+    )
+    try:
+        line = process.stdout.readline()
+        assert line == f"topics is served at http://localhost:{port}.\n", line
+        yield port
+        # A request in progress is answered before the server stops.
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            last = pool.submit(predict, port, inputs=["rain and snow"] * 20_000)
+            time.sleep(0.3)
+            process.send_signal(signal.SIGTERM)
+            assert last.result().status_code == 200
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, out) == (0, "topics is no longer served.\n"), err
+        assert "Traceback" not in err
+    finally:
+        process.kill()
+
+
+def predict(port, **body):
+    url = f"http://localhost:{port}/v1/models/topics:predict"
+    # The server listens a moment after it has announced itself.
+    for _ in range(50):
+        try:
+            return requests.post(url, json=body, timeout=60)
+        except requests.ConnectionError:
+            time.sleep(0.1)
+    raise AssertionError("The server cannot be reached.")
+
+
+def get(port, path, status=200):
+    reply = requests.get(f"http://localhost:{port}{path}", timeout=60)
+    assert reply.status_code == status, reply.text
+    return reply
+
+
+def test_the_server_answers_as_the_saved_model(port, single_export):
+    assert predict(port, inputs=TEXTS).ok
+    expected = client.open_saved_model(single_export).predict(TEXTS)
+    url = f"http://localhost:{port}/v1/models/topics"
+    for path in (url, f"{url}/versions/1"):
+        answers = client.open_server(path).predict(TEXTS)
+        assert [a["label"] for a in answers] == [a["label"] for a in expected]
+        for answer, one in zip(answers, expected, strict=True):
+            assert answer["probabilities"] == pytest.approx(
+                one["probabilities"], abs=1e-5
+            )
+
+
+def test_the_server_describes_itself(port):
+    predict(port, inputs=TEXTS)
+    model = "/v1/models/topics"
+    [status] = get(port, model).json()["model_version_status"]
+    assert (status["version"], status["state"]) == ("1", "AVAILABLE")
+    metadata = get(port, f"{model}/versions/1/metadata").json()["metadata"]
+    text = metadata["signature_def"]["signature_def"]["serving_default"]["inputs"]
+    assert text["text"]["dtype"] == "DT_STRING"
+    assert get(port, "/v1/models").json()["data"][0]["id"] == "topics"
+    assert get(port, "/health").text == "ok"
+    assert "<form" in get(port, "/").text
+    assert 'status="200"} ' in get(port, "/metrics").text
+    assert "error" in get(port, "/v1/models/other", status=404).json()
+
+
+def test_what_the_server_cannot_do_has_a_status_and_a_reason(port):
+    reply = predict(port, signature_name="lables", inputs=TEXTS)
+    assert reply.status_code == 400
+    assert reply.json()["error"].startswith("There is no signature 'lables'; expected")
+    assert predict(port, inputs=["a" * 2**20]).status_code == 413
+    url = f"http://localhost:{port}/v1/embeddings"
+    reply = requests.post(url, json={"input": "a"}, timeout=60)
+    assert reply.status_code == 400
+    assert "returns no embeddings" in reply.json()["error"]["message"]
+
+
+def test_a_full_queue_refuses_requests_and_answers_the_others(port):
+    expected = predict(port, inputs=TEXTS).json()
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        replies = list(pool.map(lambda _: predict(port, inputs=TEXTS), range(64)))
+    statuses = {reply.status_code for reply in replies}
+    assert statuses == {200, 429}
+    for reply in replies:
+        if reply.ok:
+            labels = reply.json()["outputs"]["label"]
+            assert labels == expected["outputs"]["label"]
+        else:
+            assert reply.headers["Retry-After"] == "1"
+            assert "The queue is full (2 requests)" in reply.json()["error"]
+
+
+def test_the_page_shows_the_classes_of_a_text(port):
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="needs the package playwright"
+    )
+    found = [shutil.which(name) for name in ("chromium", "chromium-headless-shell")]
+    if not any(found):
+        pytest.skip("needs Chromium")
+    errors = []
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(
+            executable_path=next(filter(None, found)), args=["--no-sandbox"]
+        )
+        page = browser.new_page()
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(f"http://localhost:{port}/")
+        page.fill("#input-text", "the rain")
+        page.click("button")
+        page.wait_for_selector("#answer td")
+        names = page.locator("#answer td:first-child").all_inner_texts()
+        assert sorted(names) == ["rain", "snow", "été"]
+        assert page.locator("#answer p").inner_text() in names
+        assert (page.inner_text("#error"), errors) == ("", [])
+        browser.close()
+
+
+def test_a_port_in_use_and_a_broken_model_end_in_one_line(
+    run_tool, single_export, tmp_path
+):
+    pytest.importorskip("litserve", reason="needs the extra server")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        flag = f"--port={taken.getsockname()[1]}"
+        result = run_tool("serve_model", f"--export_dir={single_export}", flag)
+    assert (result.exit_code, len(result.stderr.splitlines())) == (1, 1)
+    assert "is in use; stop the program that uses it" in result.stderr
+    result = run_tool("serve_model", f"--export_dir={tmp_path}")
+    assert "contains no saved_model.pb and no version" in result.stderr
+
+
+def test_a_server_without_litserve_names_the_extra(monkeypatch, single_export):
+    monkeypatch.setitem(sys.modules, "litserve", None)
+    options = server_options.ServeModelOptions(export_dir=single_export)
+    with pytest.raises(ImportError, match=r"pip install 'bert_tf\[server\]'"):
+        server.run(options)

@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+
+from bert_tf.serving import server_model
+
+
+@pytest.fixture(scope="module")
+def model(single_export):
+    return server_model.LoadedModel(single_export)
+
+
+def text_request(*texts):
+    return {"signature": "serving_default", "inputs": {"text": np.array(texts, object)}}
+
+
+def ids_request(ids):
+    ids = np.array([ids], np.int32)
+    inputs = {
+        "input_ids": ids,
+        "input_mask": np.ones_like(ids),
+        "segment_ids": np.zeros_like(ids),
+    }
+    return {"signature": "ids", "inputs": inputs}
+
+
+def test_requests_are_computed_together_and_answered_apart(model):
+    requests = [
+        text_request("rain", "the a"),
+        ids_request([2, 9, 3]),
+        text_request("été"),
+        ids_request([2, 9, 9, 3]),  # Another length, so another call.
+        ids_request([2, 8, 3]),
+    ]
+    answers = model.answers(requests, 32)
+    assert [answer["rows"] for answer in answers] == [3, 2, 3, 1, 2]
+    for request, answer in zip(requests, answers, strict=True):
+        [alone] = model.answers([request], 1)
+        for name, value in alone["outputs"].items():
+            found = answer["outputs"][name]
+            assert found.shape == value.shape
+            if value.dtype == object:
+                assert found.tolist() == value.tolist()
+            else:
+                np.testing.assert_allclose(found, value, atol=1e-5)
+
+
+def test_rows_of_several_requests_are_limited(model):
+    requests = [text_request(*"abc"), text_request(*"ab"), text_request(*"abcdef")]
+    rows = [answer["rows"] for answer in model.answers(requests, 4)]
+    assert rows == [3, 2, 6]
+    rows = [answer["rows"] for answer in model.answers(requests, 5)]
+    assert rows == [5, 5, 6]
+
+
+def test_a_bad_request_fails_alone(model):
+    good, bad = ids_request([2, 9, 3]), ids_request([2, 10**6, 3])
+    answers = model.answers([good, bad, good], 32)
+    assert [sorted(answer)[0] for answer in answers] == ["outputs", "error", "outputs"]
+    assert answers[1]["is_invalid"]
+    assert "is not in [0, " in answers[1]["error"]
