@@ -587,13 +587,11 @@ OBSERVED = {
             ("export_dir", "host", "port", "model_name", "num_workers"),
             SERVER + "test_the_server_answers_as_the_saved_model",
         ),
-        "max_queue_size": SERVER
-        + "test_a_full_queue_refuses_requests_and_answers_the_others",
         "max_body_mb": SERVER
         + "test_what_the_server_cannot_do_has_a_status_and_a_reason",
         **dict.fromkeys(
-            ("max_batch_size", "batch_timeout_ms"),
-            "serving/test_server_model.py::test_rows_of_several_requests_are_limited",
+            ("max_batch_size", "batch_timeout_ms", "max_queue_size"),
+            SERVER + "test_a_full_queue_refuses_requests_and_answers_the_others",
         ),
     },
     "check_data": {

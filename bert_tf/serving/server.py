@@ -66,7 +66,14 @@ def run(
         max_payload_size=options.max_body_mb * _MEBIBYTE,
         disable_openapi_url=True,
     )
-    _connect(server, api, name, version, signatures, options.max_queue_size)
+    _connect(
+        server,
+        api,
+        name=name,
+        version=version,
+        signatures=signatures,
+        max_queue_size=options.max_queue_size,
+    )
     _serve(server, options, export_dir, failures)
     return f"{name} is no longer served."
 
@@ -143,7 +150,7 @@ def _server_class(announce):
     return Server
 
 
-def _connect(server, api, name, version, signatures, max_queue_size):
+def _connect(server, api, **settings):
     """Puts our paths before those of LitServe."""
     from litserve import server as litserve_server
     from starlette import exceptions
@@ -153,13 +160,7 @@ def _connect(server, api, name, version, signatures, max_queue_size):
     async def compute(request: dict[str, Any]) -> dict[str, Any]:
         return await requests.handle_request(request, dict)
 
-    routes = server_routes.Routes(
-        name=name,
-        version=version,
-        signatures=signatures,
-        max_queue_size=max_queue_size,
-        compute=compute,
-    )
+    routes = server_routes.Routes(compute=compute, **settings)
     server.app.router.routes[:0] = routes.all()
     server.app.add_exception_handler(
         exceptions.HTTPException, server_routes.error_reply

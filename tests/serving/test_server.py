@@ -3,6 +3,7 @@
 import concurrent.futures
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -151,6 +152,10 @@ def test_a_full_queue_refuses_requests_and_answers_the_others(port):
         else:
             assert reply.headers["Retry-After"] == "1"
             assert "The queue is full (2 requests)" in reply.json()["error"]
+    # Two requests with three rows each were computed together, in batches of 8 at most.
+    text = get(port, "/metrics").text
+    buckets = dict(re.findall(r'batch_rows_bucket\{le="(.+?)"\} (\S+)', text))
+    assert float(buckets["4.0"]) < float(buckets["8.0"]) == float(buckets["+Inf"])
 
 
 def test_the_page_shows_the_classes_of_a_text(port):
