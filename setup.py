@@ -54,7 +54,6 @@ SEPARATE_EXTRAS = {
         "pydata-sphinx-theme>=0.17",
         "sphinx>=9",
         "sphinx-copybutton>=0.5.2",
-        "sphinx-design>=0.7",
     ],
     "dev": [
         "jax>=0.4",

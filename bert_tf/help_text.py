@@ -48,8 +48,10 @@ def tool(typed: str, options_class: type[options_module.Options]) -> str:
         options_class: the record that declares the flags. Its docstring describes
             the tool.
     """
-    declared = _ordered(options_class)
-    required = [_flag(d, shows_choices=False) for d in declared if _is_required(d)]
+    declared = ordered(options_class)
+    required = [
+        flag_with_value(d, shows_choices=False) for d in declared if _is_required(d)
+    ]
     usage = " ".join(["Usage:", typed, *required, "[--flag=value ...]"])
     paragraphs = [
         *_examples(typed),
@@ -93,7 +95,9 @@ def overview(version: str) -> str:
     return "\n\n".join([_filled(p) if "\n" not in p else p for p in paragraphs])
 
 
-def _ordered(options_class) -> list[options_module.Declaration]:
+def ordered(
+    options_class: type[options_module.Options],
+) -> list[options_module.Declaration]:
     """Returns the options: required ones first, then the tool's own, then shared."""
     distance = {c: index for index, c in enumerate(options_class.__mro__)}
 
@@ -141,11 +145,11 @@ def _command(typed: str, flags: str) -> str:
 
 
 def _flag_text(declaration: options_module.Declaration) -> str:
-    flag, text = _flag(declaration), declaration.help
+    flag, text = flag_with_value(declaration), declaration.help
     if len(flag) > _width() - len(_FLAG_INDENT):
-        flag = _flag(declaration, shows_choices=False)
+        flag = flag_with_value(declaration, shows_choices=False)
         text += f" One of: {', '.join(map(str, declaration.choices or ()))}."
-    notes = _notes(declaration)
+    notes = notes_on(declaration)
     return _entry(flag, f"{text} {notes}" if notes else text)
 
 
@@ -154,10 +158,15 @@ def _entry(flag: str, text: str) -> str:
     return f"{_FLAG_INDENT}{flag}\n{wrapped}"
 
 
-def _flag(
+def flag_with_value(
     declaration: options_module.Declaration, *, shows_choices: bool = True
 ) -> str:
-    """Returns the flag and what kind of value it takes: "--vocab_file=FILE"."""
+    """Returns the flag and what kind of value it takes: "--vocab_file=FILE".
+
+    Args:
+        declaration: of the option.
+        shows_choices: whether to list the allowed values.
+    """
     name, kind = declaration.name, declaration.item_kind
     if declaration.choices is not None and shows_choices:
         value = "|".join(str(choice) for choice in declaration.choices)
@@ -174,7 +183,7 @@ def _flag(
     return f"--{name}={value}"
 
 
-def _notes(declaration: options_module.Declaration) -> str:
+def notes_on(declaration: options_module.Declaration) -> str:
     """Returns "[required]", "[default: 32]" and the like, which stay on one line."""
     notes = ["repeatable"] if declaration.is_repeated else []
     default = declaration.default

@@ -86,8 +86,11 @@ def text_of(name: str, facts: Mapping[str, Any]) -> str:
         "## Use",
         f'```python\nimport bert_tf\n\nmodel = bert_tf.load("{name}")\n```',
         "## License and limits",
-        "- License of this model: to fill in.\n- License of the data: to fill in.\n- "
-        "Intended use and limits: to fill in.",
+        "- License of this model: to fill in.\n"
+        "- License of the data: to fill in.\n"
+        "- Intended use and limits: to fill in.\n"
+        "- Known limits of every BERT model, such as bias and outdated facts: "
+        "docs/responsible_use.md of bert_tf.",
     ]
     return "\n\n".join(sections) + "\n\n"
 

@@ -1,0 +1,178 @@
+"""The pages of docs/ and the README: links, commands, names and messages are real."""
+
+import importlib
+import json
+import pathlib
+import re
+import shlex
+
+import pytest
+
+from bert_tf import command_line
+from bert_tf import subcommands
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+DOCS = ROOT / "docs"
+GENERATED = ("reference/tools/", "reference/python")
+PAGES = [
+    ROOT / "README.md",
+    *(
+        path
+        for path in sorted(DOCS.rglob("*.md"))
+        if not path.relative_to(DOCS).as_posix().startswith(GENERATED)
+    ),
+]
+TOOLS = {s.tool for s in subcommands.SUBCOMMANDS}
+MAX_README_LINES = 250
+
+
+def page_id(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+def anchors(text):
+    """Returns the anchors of the headings of a page, as GitHub makes them."""
+    text = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    headings = re.findall(r"^#+ (.+)$", text, re.M)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+
+
+def full_text(path):
+    """Returns the text of a page, and that of the file that it includes."""
+    text = path.read_text(encoding="utf-8")
+    for name in re.findall(r"^```\{include\} (\S+)", text, re.M):
+        text += (path.parent / name).read_text(encoding="utf-8")
+    return text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_every_link_leads_somewhere(page):
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        # Workflows are addresses of the repository's site, not files.
+        if target.startswith(("http", "../../actions/")):
+            continue
+        name, _, anchor = target.partition("#")
+        path = (page.parent / name).resolve() if name else page
+        is_generated = path.is_relative_to(DOCS) and page_id(path)[5:].startswith(
+            GENERATED
+        )
+        assert path.exists() or is_generated, target
+        if anchor:
+            assert anchor in anchors(full_text(path)), target
+
+
+def test_every_page_is_in_a_table_of_contents_once():
+    listed = ["index"]
+    for page in PAGES[1:]:
+        folder = page.parent.relative_to(DOCS)
+        for body in re.findall(
+            r"^```\{toctree\}\n(.*?)^```", page.read_text(), re.M | re.S
+        ):
+            lines = [line for line in body.splitlines() if line and line[0] != ":"]
+            for line in lines:
+                found = [(folder / line).as_posix()]
+                if "*" in line:
+                    paths = (DOCS / folder).glob(f"{line}.md")
+                    found = [
+                        p.relative_to(DOCS).with_suffix("").as_posix() for p in paths
+                    ]
+                listed += [name for name in found if not name.startswith(GENERATED)]
+    pages = {p.relative_to(DOCS).with_suffix("").as_posix() for p in PAGES[1:]}
+    assert len(listed) == len(set(listed))
+    assert pages - set(listed) == set()
+    # Pages that are being written.
+    assert set(listed) - pages <= {"tpu_and_gpu", "serving", "signatures"}
+
+
+def commands_of(text):
+    """Yields (tool, flags) of the commands in the code blocks of a page."""
+    for block in re.findall(r"^```(?:bash)?\n(.*?)^```", text, re.M | re.S):
+        lines = iter(re.sub(r" ?\\\n( *)", r"\1", block).splitlines())
+        for line in lines:
+            words = line.removeprefix("$ ").split(" #")[0].split()
+            words = words[1:] if words[:1] == ["bert_tf"] else words
+            found = words and subcommands.find(words[0])
+            if not found or len(words) < 2 or not words[1].startswith("-"):
+                continue
+            while line.count("'") % 2:  # A quoted value may have several lines.
+                line += " " + next(lines).strip()
+            command = shlex.split(line.split(" #")[0].split(" > ")[0])
+            flags = command[command.index(words[0]) + 1 :]
+            if "..." not in flags:
+                yield found.tool, flags
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_every_command_has_flags_that_exist(page, options_of_tool, capsys):
+    for tool, flags in commands_of(full_text(page)):
+        if "--help" in flags:
+            continue
+        code = command_line.run(tool, options_of_tool(tool), lambda *_: None, flags)
+        assert code == 0, (tool, flags, capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_every_python_name_exists(page):
+    text = page.read_text()
+    if page.name == "changes.md":  # It also names what was moved.
+        return
+    for name in set(re.findall(r"\bbert_tf(?:\.\w+)+", text)):
+        module, parts = importlib.import_module("bert_tf"), name.split(".")[1:]
+        # Files such as `bert_tf.egg-info`, and generated text, are not names.
+        if parts[0] in ("egg", "tools"):
+            continue
+        value = module
+        for index, part in enumerate(parts):
+            if not hasattr(value, part):
+                importlib.import_module(".".join(["bert_tf", *parts[: index + 1]]))
+            value = getattr(value, part)
+
+
+def test_the_readme_is_short_and_names_the_two_commands():
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) <= MAX_README_LINES
+    for command in ("make demo", "make test"):
+        assert f"\n{command} " in text
+
+
+def test_every_frequent_error_is_a_message_of_the_code():
+    sources = [*(ROOT / "bert_tf").rglob("*.py")]
+    code = "".join(path.read_text() for path in sources)
+    # A message that is written as several strings in a row.
+    code = re.sub(r'"\s*\n\s*f?"', "", code)
+    code = re.sub(r"\{[^{}\n]*\}", "...", code)
+    rows = re.findall(r"^\| `(.+?)` ", (DOCS / "errors.md").read_text(), re.M)
+    assert len(rows) > 8
+    for row in rows:
+        for message in row.split("`, `"):
+            for part in message.split("..."):
+                assert part.strip("' []") in code, part
+
+
+def test_every_claim_of_equality_names_a_test_with_its_tolerance():
+    rows = re.findall(
+        r"^\| .+? \| (.+?) \| `(tests/.+?)` \|$", (DOCS / "parity.md").read_text(), re.M
+    )
+    assert len(rows) > 15
+    for tolerance, name in rows:
+        source = (ROOT / name).read_text()
+        for number in re.findall(r"\d+e-\d+", tolerance):
+            assert number in source, (name, number)
+
+
+def test_every_dependency_is_in_the_table():
+    text = (DOCS / "dependencies.md").read_text()
+    listed = set(re.findall(r"^\| ([\w-]+) \|", text, re.M))
+    block = (ROOT / "setup.py").read_text().partition("install_requires")[2]
+    required = re.findall(r'^        "([\w-]+)[>=<]', block.partition("]")[0], re.M)
+    assert len(required) > 8
+    assert {name.replace("_", "-") for name in required} <= listed
+
+
+def test_stored_outputs_of_the_command_line_are_json():
+    # Answers of `query_saved_model`, which the pages show as comments.
+    text = (DOCS / "exporting.md").read_text()
+    shown = re.findall(r'^# (\{"text": "the old house".*\})$', text, re.M)
+    assert len(shown) == 1
+    assert json.loads(re.sub(r"\.\.\.", "", shown[0]).replace(", ]", "]"))
