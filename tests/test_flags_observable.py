@@ -554,6 +554,16 @@ OBSERVED = {
             "test_an_encoder_is_served_without_fine_tuning",
         ),
         **dict.fromkeys(
+            ("max_batch_tokens", "max_text_bytes", "server_files"),
+            "serving/test_server_files.py::"
+            "test_each_export_is_the_next_version_and_keeps_its_limits",
+        ),
+        **dict.fromkeys(
+            ("text_pairs",),
+            "serving/test_exported_heads.py::"
+            "test_a_classifier_of_pairs_is_exported_as_one",
+        ),
+        **dict.fromkeys(
             ("head", "top_k"),
             "serving/test_mask_signatures.py::"
             "test_every_mask_of_a_text_has_its_likeliest_words",

@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf.data import graph_packing
+from bert_tf.serving import request_limits
 from bert_tf.serving import signatures
 
 # The score of a missing ending; its probability is 0.
@@ -19,6 +20,7 @@ class ChoiceSignatures(signatures.TaskSignatures):
 
     Args:
         predictor: `MultipleChoicePredictor`.
+        limits: limits of the requests.
 
     Attributes:
         functions: `serving_default` takes `text`, string [B], and `endings`, string
@@ -27,13 +29,14 @@ class ChoiceSignatures(signatures.TaskSignatures):
             takes one row per ending and returns `scores`, float32 [B].
     """
 
-    def __init__(self, predictor: Any):
+    def __init__(self, predictor: Any, limits: request_limits.RequestLimits):
         specs = signatures.texts("text")
         specs["endings"] = tf.TensorSpec([None, None], tf.string, name="endings")
         super().__init__(
             predictor,
             predictor.tokenizer,
-            serving_default=signatures.signature(self._of_texts, specs),
+            limits,
+            serving_default=(self._of_texts, specs),
         )
 
     def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
@@ -52,17 +55,34 @@ class ChoiceSignatures(signatures.TaskSignatures):
             cls_id=vocabulary.cls_id,
             sep_id=vocabulary.sep_id,
         )
-        scores = signatures.in_parts(
-            lambda part: self.outputs(part)["scores"], features, rank=1
-        )
-        scores = tf.reshape(scores, tf.shape(endings))
-        scores = tf.where(endings == "", ABSENT, scores)
+        scores = tf.reshape(self.in_parts(features)["scores"], tf.shape(endings))
+        scores = tf.where(is_absent(endings), ABSENT, scores)
+        # A request without texts may have no column of endings, either.
+        missing = tf.cast((tf.size(text) == 0) & (num_endings == 0), tf.int32)
+        best = tf.argmax(tf.pad(scores, [[0, 0], [0, missing]]), axis=-1)
         return {
-            "label": tf.strings.as_string(tf.argmax(scores, axis=-1)),
+            "label": tf.strings.as_string(best),
             "probabilities": tf.nn.softmax(scores),
         }
 
 
-def create(predictor: Any) -> ChoiceSignatures:
+def is_absent(endings: tf.Tensor) -> tf.Tensor:
+    """Returns where there is no ending; bool [B, C].
+
+    A client pads endings with "". With `pad_variable_length_inputs`, TensorFlow Serving
+    repeats the first ending of the request after the last one instead.
+
+    Args:
+        endings: string [B, C].
+    """
+    is_first = tf.range(tf.shape(endings)[1]) == 0
+    is_padding = (endings == "") | (endings == endings[:, :1])
+    is_tail = tf.math.cumprod(tf.cast(is_padding, tf.int32), axis=1, reverse=True) > 0
+    return (endings == "") | (is_tail & ~is_first)
+
+
+def create(
+    predictor: Any, limits: request_limits.RequestLimits = request_limits.DEFAULT
+) -> ChoiceSignatures:
     """Returns the signatures of a trained multiple choice model."""
-    return ChoiceSignatures(predictor)
+    return ChoiceSignatures(predictor, limits)

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from bert_tf.data import graph_packing
 from bert_tf.modeling import output_activation
+from bert_tf.serving import request_limits
 from bert_tf.serving import signatures
 from bert_tf.tasks.classification import label_kinds
 from bert_tf.tasks.classification import predictions as classification_predictions
@@ -19,6 +20,7 @@ class ClassSignatures(signatures.TaskSignatures):
 
     Args:
         predictor: `ClassificationPredictor`.
+        limits: limits of the requests.
 
     Attributes:
         functions: `serving_default` takes `text`, and `text_b` for a model of pairs,
@@ -30,15 +32,13 @@ class ClassSignatures(signatures.TaskSignatures):
             and returns `labels`, string [B, C]: the columns of `probabilities`.
     """
 
-    def __init__(self, predictor: Any):
+    def __init__(self, predictor: Any, limits: request_limits.RequestLimits):
         names = ("text", "text_b") if predictor.task.is_pair else ("text",)
         texts = signatures.texts(*names)
-        functions = {"serving_default": signatures.signature(self._of_texts, texts)}
+        functions: dict[str, Any] = {"serving_default": (self._of_texts, texts)}
         if predictor.task.label_kind != label_kinds.REGRESSION:
-            functions["labels"] = signatures.signature(
-                self._labels, signatures.texts("text")
-            )
-        super().__init__(predictor, predictor.tokenizer, **functions)
+            functions["labels"] = (self._labels, signatures.texts("text"))
+        super().__init__(predictor, predictor.tokenizer, limits, **functions)
 
     def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns `logits`, and `probabilities` or `values`."""
@@ -73,13 +73,11 @@ class ClassSignatures(signatures.TaskSignatures):
             packed = graph_packing.pack_ragged(
                 ids_a, ids_b, longer_keeps_more=task.longer_keeps_more, **known
             )
-            return self.outputs(packed)["logits"]
+            return self.in_parts(packed)["logits"]
         features, number = graph_packing.pack_windows(
             ids_a, ids_b, doc_stride=task.doc_stride, **known
         )
-        logits = signatures.in_parts(
-            lambda part: self.outputs(part)["logits"], features, rank=2
-        )
+        logits = self.in_parts(features)["logits"]
         mean = tf.math.segment_mean(tf.cast(logits, tf.float64), number)
         return tf.cast(mean, tf.float32)
 
@@ -99,6 +97,8 @@ class ClassSignatures(signatures.TaskSignatures):
         return {"labels": tf.tile(labels[tf.newaxis], [tf.shape(text)[0], 1])}
 
 
-def create(predictor: Any) -> ClassSignatures:
+def create(
+    predictor: Any, limits: request_limits.RequestLimits = request_limits.DEFAULT
+) -> ClassSignatures:
     """Returns the signatures of a trained classifier."""
-    return ClassSignatures(predictor)
+    return ClassSignatures(predictor, limits)

@@ -9,6 +9,7 @@ from typing import Any
 from bert_tf import files
 from bert_tf.serving import connection
 from bert_tf.serving import rest_connection
+from bert_tf.serving import versions
 
 DEFAULT_SIGNATURE = "serving_default"
 
@@ -113,6 +114,10 @@ class Client:
 def open_saved_model(export_dir: str) -> Client:
     """Returns a client of a SavedModel on disk, which is loaded once.
 
+    Args:
+        export_dir: the folder of a SavedModel, or that of a model, whose highest
+            version is opened.
+
     Raises:
         OSError: the SavedModel does not exist or cannot be read.
         ValueError: on a query, if the SavedModel was not exported by this package.
@@ -145,7 +150,8 @@ def load(export_dir: str) -> Any:
         ImportError: TensorFlow Text is not installed.
         OSError: the SavedModel does not exist or cannot be read.
     """
-    if not files.exists(os.path.join(export_dir, "saved_model.pb")):
+    export_dir = versions.latest_folder(export_dir)
+    if not files.exists(os.path.join(export_dir, versions.MODEL_FILE)):
         raise FileNotFoundError(
             f"{export_dir} contains no saved_model.pb; expected a folder written by "
             "export_saved_model."

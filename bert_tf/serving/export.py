@@ -3,25 +3,35 @@
 import contextlib
 import dataclasses
 import importlib
+import importlib.metadata
 import json
 import os
+import platform
 import shutil
 import tempfile
 
+import keras
 import tensorflow as tf
 
 from bert_tf import files
 from bert_tf import locks
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
+from bert_tf.fine_tuning import model_card
 from bert_tf.serving import options as serving_options
 from bert_tf.serving import predictors
+from bert_tf.serving import request_limits
+from bert_tf.serving import server_files
 from bert_tf.serving import tasks
+from bert_tf.serving import versions
+from bert_tf.serving import warm_up
 
 # A SavedModel's folder for files that its graph does not read.
 EXTRA_FOLDER = "assets.extra"
 # The file that loaders look for. Where folders cannot be renamed, it is written last.
-MODEL_FILE = "saved_model.pb"
+MODEL_FILE = versions.MODEL_FILE
+LABELS_FILE = "labels.txt"  # One per line, in the order of the model's outputs.
+VERSIONS_FILE = "versions.json"  # Of the software that wrote the export.
 RUN_FILES = (
     companion_files.TASK_FILE,
     companion_files.VOCAB_FILE,
@@ -34,18 +44,21 @@ def export_saved_model(
     export_dir: str,
     *,
     top_k: int | None = None,
+    limits: request_limits.RequestLimits = request_limits.DEFAULT,
     progress: progress_module.Progress = progress_module.silent,
 ) -> str:
     """Writes the model of a training run as a SavedModel, completely or not at all.
 
     `serving.tasks` names the module of its signatures. `assets.extra/` contains the
-    run's task.json, vocab.txt and bert_config.json.
+    run's task.json, vocab.txt, bert_config.json and model card, the labels, the
+    versions of the software, and requests to warm up a server.
 
     Args:
         output_dir: `output_dir` of the training run.
         export_dir: the folder to write. TensorFlow Serving expects a version number as
-            its last part: `models/topics/1`.
+            its last part: `models/topics/1`. `versions.next_folder` chooses one.
         top_k: candidates per [MASK], for a pretraining run. None: 5.
+        limits: limits of the requests that the export answers.
         progress: called after each stage; see `bert_tf.progress`.
 
     Returns:
@@ -71,12 +84,17 @@ def export_saved_model(
         model = predictors.load(output_dir)
         progress("export", 1, 3)
         if task == predictors.PRETRAINING:
-            return _write(model, _described(model, top_k), export_dir, progress)
+            kept = _described(model, top_k)
+            return _write(model, kept, export_dir, limits, progress)
         kept = {}
         for name in RUN_FILES:
             with files.open_file(os.path.join(output_dir, name), "rb") as file:
                 kept[name] = file.read()
-        return _write(model, kept, export_dir, progress)
+        card = os.path.join(output_dir, model_card.CARD_FILE)
+        if files.exists(card):
+            with files.open_file(card, "rb") as file:
+                kept[model_card.CARD_FILE] = file.read()
+        return _write(model, kept, export_dir, limits, progress)
 
 
 def export_checkpoint(
@@ -84,7 +102,7 @@ def export_checkpoint(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> str:
-    """Writes the SavedModel of an encoder, a ranker or a masked-word model.
+    """Writes the SavedModel of a checkpoint: its encoder, ranker or another head.
 
     Args:
         options: options with an init_checkpoint.
@@ -104,7 +122,7 @@ def export_checkpoint(
         model = exported_checkpoint.load(options, progress=progress)
         progress("export", 1, 3)
         kept = _described(model, options.top_k)
-        return _write(model, kept, options.export_dir, progress)
+        return _write(model, kept, options.export_dir, options.limits(), progress)
 
 
 def _described(model, top_k):
@@ -125,10 +143,13 @@ def _described(model, top_k):
     return {name: text.encode() for name, text in kept.items()}
 
 
-def _write(model, kept, export_dir, progress):
+def _write(model, kept, export_dir, limits, progress):
     """Writes the SavedModel of a model, with extra files."""
+    kept = {**kept, VERSIONS_FILE: _versions()}
+    if labels := getattr(model.task, "labels", ()):
+        kept[LABELS_FILE] = "".join(f"{label}\n" for label in labels).encode()
     signatures = importlib.import_module(tasks.TASKS[model.task.KIND].signatures)
-    module = signatures.create(model)
+    module = signatures.create(model, limits)
     with _complete_or_absent_folder(export_dir) as folder:
         _save(module, folder, export_dir)
         progress("export", 2, 3)
@@ -136,6 +157,7 @@ def _write(model, kept, export_dir, progress):
             target = os.path.join(folder, EXTRA_FOLDER, name)
             with files.complete_or_absent(target, "wb") as file:
                 file.write(content)
+        warm_up.write(module, os.path.join(folder, EXTRA_FOLDER, warm_up.FILE))
     progress("export", 3, 3)
     return export_dir
 
@@ -145,7 +167,25 @@ def run(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> str:
-    """Exports a run or a checkpoint; returns a report."""
+    """Exports a run or a checkpoint; returns a report.
+
+    Raises:
+        OSError, ValueError: see `export_saved_model` and `versions.next_folder`.
+    """
+    with contextlib.ExitStack() as stack:
+        model_dir = options.export_dir.rstrip("/")
+        if versions.next_folder(model_dir) != model_dir:
+            # Two exports must not choose the same version.
+            stack.enter_context(locks.output_file(model_dir, flag="export_dir"))
+        export_dir = versions.next_folder(model_dir)
+        return _exported(dataclasses.replace(options, export_dir=export_dir), progress)
+
+
+def _exported(options, progress):
+    """Writes the version `options.export_dir`; returns a report."""
+    export_dir = options.export_dir
+    if options.server_files:
+        server_files.check_layout(export_dir)
     if options.output_dir is None:
         export_checkpoint(options, progress=progress)
     else:
@@ -153,10 +193,26 @@ def run(
             options.output_dir,
             options.export_dir,
             top_k=options.top_k,
+            limits=options.limits(),
             progress=progress,
         )
-    names = ", ".join(files.list_folder(options.export_dir))
-    return f"The SavedModel is in {options.export_dir} ({names})."
+    names = ", ".join(files.list_folder(export_dir))
+    report = f"The SavedModel is in {export_dir} ({names})."
+    if options.server_files:
+        folder = server_files.write(export_dir, limits=options.limits())
+        report += f"\nFiles for a model server are in {folder}."
+    return report
+
+
+def _versions():
+    """Returns the versions of the software that writes an export, as JSON."""
+    versions_of = {
+        "bert_tf": importlib.metadata.version("bert_tf"),
+        "keras": keras.__version__,
+        "python": platform.python_version(),
+        "tensorflow": tf.__version__,
+    }
+    return (json.dumps(versions_of, indent=2) + "\n").encode()
 
 
 def _save(module, folder, export_dir):

@@ -1,4 +1,4 @@
-"""Loads an encoder, ranker or masked-word model without fine-tuning, to export it."""
+"""Loads an encoder or ranker, or another head of a checkpoint, to export it."""
 
 import dataclasses
 import functools
@@ -47,7 +47,12 @@ def load(
         max_seq_length=options.max_seq_length,
     )
     load_start = functools.partial(predictors.load_start, argument="--head")
-    if options.head == serving_options.MASKED_LM:
+    if options.head == serving_options.CLASSIFICATION:
+        model = load_start(path, start, settings, head=options.head)
+        if options.text_pairs:
+            model.task = dataclasses.replace(model.task, text_b_column="text_b")
+        return model
+    if options.head in (serving_options.MASKED_LM, *serving_options.TASK_HEADS):
         return load_start(path, start, settings, head=options.head)
     if settings.max_seq_length is None and settings.source.text.max_seq_length is None:
         settings = dataclasses.replace(settings, max_seq_length=_MAX_SEQ_LENGTH)

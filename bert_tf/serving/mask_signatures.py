@@ -9,12 +9,16 @@ import tensorflow as tf
 
 from bert_tf.data import graph_packing
 from bert_tf.pretraining import predictions
+from bert_tf.serving import request_limits
 from bert_tf.serving import signatures
 from bert_tf.tokenization import in_graph
 
 OK = "ok"
 NO_MASK = "no_mask"
 TOO_LONG = "too_long"
+# The logits of a [MASK] have one value per piece of the vocabulary, so they need as
+# much memory as several positions.
+_COST_OF_MASK = 4
 
 
 class MaskSignatures(signatures.TaskSignatures):
@@ -22,6 +26,7 @@ class MaskSignatures(signatures.TaskSignatures):
 
     Args:
         predictor: `MaskPredictor`.
+        limits: limits of the requests.
 
     Attributes:
         functions: `serving_default` takes `text`, string [B], and returns `tokens`,
@@ -34,7 +39,7 @@ class MaskSignatures(signatures.TaskSignatures):
             hold the id of [MASK], and `positions`, int32 [B, M], padded with -1.
     """
 
-    def __init__(self, predictor: Any):
+    def __init__(self, predictor: Any, limits: request_limits.RequestLimits):
         vocabulary, task = predictor.vocabulary, predictor.task
         tokenizer = in_graph.InGraphTokenizer(vocabulary, **task.tokenizer_arguments())
         self._top_k = min(task.top_k, len(vocabulary))
@@ -44,18 +49,15 @@ class MaskSignatures(signatures.TaskSignatures):
         super().__init__(
             predictor,
             tokenizer,
-            serving_default=signatures.signature(
-                self._of_texts, signatures.texts("text")
-            ),
+            limits,
+            serving_default=(self._of_texts, signatures.texts("text")),
         )
 
     def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns the likeliest pieces of every [MASK]."""
-        is_mask = (features["input_ids"] == self._mask_id) & (
-            features["input_mask"] != 0
-        )  # [B, S]
+        is_mask = self._is_mask(features)
         counts = tf.reduce_sum(tf.cast(is_mask, tf.int32), axis=1)  # [B]
-        num_masks = tf.maximum(tf.reduce_max(counts), 1)  # M
+        num_masks = _most(counts)
         is_real = tf.sequence_mask(counts, num_masks)  # [B, M]
         # The stable sort puts the masks first, in their order.
         order = tf.argsort(tf.cast(is_mask, tf.int32), 1, "DESCENDING", stable=True)
@@ -73,6 +75,21 @@ class MaskSignatures(signatures.TaskSignatures):
             "num_masks": counts,
         }
 
+    def of_features(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Returns the outputs of the `ids` signature."""
+        is_mask = self._is_mask(features)
+        counts = tf.reduce_sum(tf.cast(is_mask, tf.int32), axis=1)  # [B]
+        return self.in_parts(
+            features,
+            width=_most(counts),
+            costs=_COST_OF_MASK * counts,
+            padding={"positions": -1},
+        )
+
+    def _is_mask(self, features):
+        is_mask = features["input_ids"] == self._mask_id  # [B, S]
+        return is_mask & (features["input_mask"] != 0)
+
     def _of_texts(self, text):
         vocabulary = self.predictor.vocabulary
         pieces = self._tokenizer.tokenize(text)
@@ -86,7 +103,7 @@ class MaskSignatures(signatures.TaskSignatures):
         features = graph_packing.framed(
             pieces, cls_id=vocabulary.cls_id, sep_id=vocabulary.sep_id
         )
-        found = self.outputs(features)
+        found = self.of_features(features)
         status = tf.where(num_masks == 0, NO_MASK, OK)
         del found["positions"]
         return found | {
@@ -95,6 +112,13 @@ class MaskSignatures(signatures.TaskSignatures):
         }
 
 
-def create(predictor: Any) -> MaskSignatures:
+def _most(counts):
+    """Returns M, the largest number of masks in a row, at least 1."""
+    return tf.reduce_max(tf.concat([counts, [1]], axis=0))
+
+
+def create(
+    predictor: Any, limits: request_limits.RequestLimits = request_limits.DEFAULT
+) -> MaskSignatures:
     """Returns the signatures of a masked-word model."""
-    return MaskSignatures(predictor)
+    return MaskSignatures(predictor, limits)

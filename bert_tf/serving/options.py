@@ -6,9 +6,27 @@ from bert_tf import options as options_module
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.options import option
 from bert_tf.serving import connection
+from bert_tf.serving import request_limits
 
 FROM_STDIN = "-"
+ENCODER = "encoder"
 MASKED_LM = "masked_lm"
+CLASSIFICATION = "classification"
+TASK_HEADS = (
+    CLASSIFICATION,
+    "question_answering",
+    "token_classification",
+    "multiple_choice",
+)
+# The other options describe a checkpoint; a run has its own values.
+_OF_EVERY_EXPORT = (
+    "export_dir",
+    "output_dir",
+    "top_k",
+    "max_batch_tokens",
+    "max_text_bytes",
+    "server_files",
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -19,12 +37,14 @@ class ExportSavedModelOptions(options_module.Options):
     the [MASK]s of texts. --init_checkpoint exports an encoder that returns one vector
     per text: as the checkpoint says, or else the mean over the pieces, scaled to length
     1. A cross-encoder of sentence-transformers returns the score of a pair of texts.
-    With --head=masked_lm, --init_checkpoint exports a model that fills [MASK]s.
+    With --head, --init_checkpoint exports a model that fills [MASK]s, or one with
+    another head of the checkpoint.
     """
 
     export_dir: str = option(
-        help="New folder for the SavedModel. TensorFlow Serving expects a version "
-        "number as the last part of its path, as in models/topics/1."
+        help="Folder of the model, as in models/topics: the SavedModel becomes its "
+        "next version, models/topics/1 at first. Or the folder of a new version, whose "
+        "name is a number."
     )
     output_dir: str | None = option(None, help="Folder of the training run to export.")
     init_checkpoint: str | None = option(
@@ -34,10 +54,16 @@ class ExportSavedModelOptions(options_module.Options):
     )
     head: str | None = option(
         None,
-        choices=("encoder", MASKED_LM),
-        help="With --init_checkpoint, what to export: encoder, or masked_lm, which "
-        "returns the most likely words for each [MASK] of a text. Default: the encoder "
-        "or ranker.",
+        choices=(ENCODER, MASKED_LM, *TASK_HEADS),
+        help="With --init_checkpoint, what to export: encoder; masked_lm, which "
+        "returns the most likely words for each [MASK] of a text; or the head of a "
+        "fine-tuned checkpoint. Default: the encoder or ranker.",
+        group="model",
+    )
+    text_pairs: bool = option(
+        False,
+        help="With --head=classification, the model classifies pairs of texts: it "
+        "takes text and text_b. A checkpoint does not say this itself.",
         group="model",
     )
     top_k: int | None = option(
@@ -62,6 +88,29 @@ class ExportSavedModelOptions(options_module.Options):
         "checkpoint's setting, or 128. masked_lm does not truncate texts: longer ones "
         "have the status too_long. Its default is the model's number of positions.",
         group="model",
+    )
+    server_files: bool = option(
+        False,
+        help="Also writes files that start TensorFlow Serving into the folder server "
+        "beside the versions: batching parameters, a model config with version labels, "
+        "a Dockerfile, a compose file and a Kubernetes manifest. Files of an earlier "
+        "version are replaced.",
+        group="advanced",
+    )
+    max_batch_tokens: int = option(
+        request_limits.DEFAULT.max_batch_tokens,
+        minimum=1,
+        help="Word pieces, padding included, that the model computes at once. The rows "
+        "of a request are sorted by length and computed in parts of at most this size, "
+        "so more rows need more time but hardly more memory.",
+        group="advanced",
+    )
+    max_text_bytes: int = option(
+        request_limits.DEFAULT.max_text_bytes,
+        minimum=1,
+        help="Longest text that the model accepts, in bytes of UTF-8. A request with a "
+        "longer one is refused with an error that names this limit.",
+        group="advanced",
     )
     bert_config_file: str | None = option(
         None,
@@ -92,11 +141,17 @@ class ExportSavedModelOptions(options_module.Options):
             return
         for field in dataclasses.fields(self):
             is_given = getattr(self, field.name) != field.default
-            if is_given and field.name not in ("export_dir", "output_dir", "top_k"):
+            if is_given and field.name not in _OF_EVERY_EXPORT:
                 raise options_module.OptionError(
                     f"--{field.name} needs --init_checkpoint; a run in --output_dir "
                     "has its own value."
                 )
+
+    def limits(self) -> request_limits.RequestLimits:
+        """Returns the limits of the requests."""
+        return request_limits.RequestLimits(
+            max_batch_tokens=self.max_batch_tokens, max_text_bytes=self.max_text_bytes
+        )
 
     def _check_head(self):
         if self.head != MASKED_LM and self.top_k is not None:
@@ -104,10 +159,14 @@ class ExportSavedModelOptions(options_module.Options):
                 f"--top_k={self.top_k} needs --head=masked_lm: an encoder does not "
                 "fill masks."
             )
-        if self.head == MASKED_LM and self.pooling is not None:
+        if self.head not in (None, ENCODER) and self.pooling is not None:
             raise options_module.OptionError(
-                f"--pooling={self.pooling} has no effect with --head=masked_lm; omit "
+                f"--pooling={self.pooling} has no effect with --head={self.head}; omit "
                 "one of them."
+            )
+        if self.text_pairs and self.head != CLASSIFICATION:
+            raise options_module.OptionError(
+                "--text_pairs needs --head=classification."
             )
 
 

@@ -11,9 +11,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.modeling import input_names
+from bert_tf.serving import request_limits
+from bert_tf.serving import row_parts
 from bert_tf.tokenization import in_graph
+
+# Pads rows in the release's vocabularies.
+_PAD = "[PAD]"
 
 
 class TaskSignatures(tf.Module):
@@ -25,30 +29,41 @@ class TaskSignatures(tf.Module):
     Args:
         predictor: the predictor of a run, with `model`, `task` and `vocabulary`.
         tokenizer: the tokenizer that the functions use.
-        **functions: the task's `tf.function`s by name, except for `ids`.
+        limits: limits of the requests.
+        **functions: the task's functions by name, except for `ids`: each a function,
+            and the specs of its inputs in their order.
 
     Attributes:
         functions: signature name -> `tf.function`. Every task has `serving_default`,
             which takes text, and `ids`, which takes `input_ids`, `input_mask` and
-            `segment_ids`, int32 [B, S], and returns the model's outputs.
+            `segment_ids`, int32 [B, S], and returns the model's outputs. `ids` ignores
+            the padding that a server adds; see `real_mask`.
     """
+
+    # Whether `ids` returns a value for each position, also for padding.
+    HAS_POSITIONS = False
 
     def __init__(
         self,
         predictor: Any,
         tokenizer: in_graph.InGraphTokenizer,
-        **functions: Callable,
+        limits: request_limits.RequestLimits,
+        **functions: tuple[Callable, dict[str, tf.TensorSpec]],
     ):
         super().__init__()
         in_graph.check_ops()
         self._untracked = _Untracked(predictor)
         self._variables = [variable.value for variable in predictor.model.weights]
         self._tokenizer = tokenizer
+        self._limits = limits
         ids = {
             name: tf.TensorSpec([None, None], tf.int32, name=name)
             for name in input_names.SEQUENCE
         }
-        self.functions = {"ids": signature(self._of_ids, ids), **functions}
+        self.functions = {
+            name: self._signature(*function)
+            for name, function in {"ids": (self._of_ids, ids), **functions}.items()
+        }
 
     @property
     def predictor(self) -> Any:
@@ -59,14 +74,62 @@ class TaskSignatures(tf.Module):
         """Returns the outputs of the `ids` signature; every task defines its own."""
         raise NotImplementedError
 
-    def _of_ids(self, input_ids, input_mask, segment_ids):
-        return self.outputs(
-            {
-                "input_ids": input_ids,
-                "input_mask": input_mask,
-                "segment_ids": segment_ids,
-            }
+    def in_parts(
+        self, features: dict[str, tf.Tensor], **options: Any
+    ) -> dict[str, tf.Tensor]:
+        """Returns `outputs`, computed for a limited number of rows at a time.
+
+        Args:
+            features: `input_ids`, `input_mask`, `segment_ids`, int32 [B, S].
+            **options: see `row_parts.apply`.
+        """
+        return row_parts.apply(
+            self.outputs, features, max_tokens=self._limits.max_batch_tokens, **options
         )
+
+    def _of_ids(self, input_ids, input_mask, segment_ids):
+        vocabulary = self.predictor.vocabulary
+        features = {
+            "input_ids": input_ids,
+            "input_mask": real_mask(
+                input_ids,
+                input_mask,
+                cls_id=vocabulary.cls_id,
+                pad_id=vocabulary.id_of(_PAD) if _PAD in vocabulary else None,
+            ),
+            "segment_ids": segment_ids,
+        }
+        return self.of_features(features)
+
+    def of_features(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Returns the outputs of the `ids` signature."""
+        return self.in_parts(features, trims=not self.HAS_POSITIONS)
+
+    def _signature(self, function, specs):
+        """Returns a `tf.function` that refuses texts longer than the limit."""
+
+        def limited(*inputs):
+            return function(*map(self._within_limit, inputs))
+
+        return tf.function(
+            limited, input_signature=list(specs.values()), autograph=False
+        )
+
+    def _within_limit(self, values):
+        if values.dtype != tf.string:
+            return values
+        limit = self._limits.max_text_bytes
+        longest = tf.reduce_max(tf.strings.length(values))
+        refusal = tf.debugging.Assert(
+            longest <= limit,
+            [
+                f"A text is longer than {limit} bytes, the limit of this export "
+                "(max_text_bytes). Its length:",
+                longest,
+            ],
+        )
+        with tf.control_dependencies([refusal]):
+            return tf.identity(values)
 
 
 class _Untracked:
@@ -76,48 +139,29 @@ class _Untracked:
         self.value = value
 
 
-def signature(
-    function: Callable[..., dict[str, tf.Tensor]], specs: dict[str, tf.TensorSpec]
-) -> Callable:
-    """Returns a `tf.function` with one input per `tf.TensorSpec`, in their order."""
-    return tf.function(function, input_signature=list(specs.values()), autograph=False)
+def real_mask(
+    input_ids: tf.Tensor, input_mask: tf.Tensor, *, cls_id: int, pad_id: int | None
+) -> tf.Tensor:
+    """Returns the input mask without the padding that a server added; int32 [B, S].
+
+    A client pads rows with [PAD] and the mask 0. With `pad_variable_length_inputs`,
+    TensorFlow Serving repeats the first value of each input instead: [CLS] with the
+    mask 1. No real row ends with either, because its last piece is [SEP].
+
+    Args:
+        input_ids: int32 [B, S].
+        input_mask: int32 [B, S], as the client sent it and the server padded it.
+        cls_id: id of [CLS].
+        pad_id: id of [PAD]; None if the vocabulary lacks it.
+    """
+    is_padding = input_ids == cls_id
+    if pad_id is not None:
+        is_padding |= input_ids == pad_id
+    is_tail = tf.math.cumprod(tf.cast(is_padding, tf.int32), axis=1, reverse=True) > 0
+    is_first = tf.range(tf.shape(input_ids)[1]) == 0
+    return tf.where(is_tail & ~is_first, 0, input_mask)
 
 
 def texts(*names: str) -> dict[str, tf.TensorSpec]:
     """Returns the specs of text inputs, string [B] each."""
     return {name: tf.TensorSpec([None], tf.string, name=name) for name in names}
-
-
-def in_parts(
-    function: Callable[[dict[str, tf.Tensor]], tf.Tensor],
-    features: dict[str, tf.Tensor],
-    *,
-    rank: int,
-) -> tf.Tensor:
-    """Applies a function to a limited number of rows at a time, to bound memory.
-
-    Args:
-        function: takes features of R rows and returns float32 [R, ...].
-        features: int32 [B, S]; B is at least 1.
-        rank: rank of the function's result.
-
-    Returns:
-        float32 [B, ...].
-    """
-    num_rows = tf.shape(features["input_ids"])[0]
-    num_parts = -(-num_rows // fine_tuning_predictor.ROWS_PER_CALL)
-    # Parts of equal height, so that the last one needs the fewest rows of padding.
-    height = -(-num_rows // tf.maximum(num_parts, 1))
-    padding = [[0, num_parts * height - num_rows], [0, 0]]
-    shape = [num_parts, height, tf.shape(features["input_ids"])[1]]
-    found = tf.map_fn(
-        function,
-        {
-            name: tf.reshape(tf.pad(column, padding), shape)
-            for name, column in features.items()
-        },
-        parallel_iterations=1,
-        fn_output_signature=tf.TensorSpec([None] * rank, tf.float32),
-    )
-    whole = tf.concat([[num_parts * height], tf.shape(found)[2:]], axis=0)
-    return tf.reshape(found, whole)[:num_rows]

@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from bert_tf.serving import request_limits
 from bert_tf.serving import signatures
 from bert_tf.serving import span_alignment
 from bert_tf.serving import span_windows
@@ -26,6 +27,7 @@ class SpanSignatures(signatures.TaskSignatures):
 
     Args:
         predictor: `QuestionAnsweringPredictor`.
+        limits: limits of the requests.
 
     Attributes:
         functions: `serving_default` takes `question` and `context`, string [B]; a
@@ -36,7 +38,9 @@ class SpanSignatures(signatures.TaskSignatures):
             `ids` returns `start_logits` and `end_logits`, float32 [B, S].
     """
 
-    def __init__(self, predictor: Any):
+    HAS_POSITIONS = True
+
+    def __init__(self, predictor: Any, limits: request_limits.RequestLimits):
         tokenizer = in_graph.InGraphTokenizer(
             predictor.vocabulary, **predictor.task.tokenizer_arguments()
         )
@@ -44,7 +48,8 @@ class SpanSignatures(signatures.TaskSignatures):
         super().__init__(
             predictor,
             tokenizer,
-            serving_default=signatures.signature(self._of_texts, texts),
+            limits,
+            serving_default=(self._of_texts, texts),
         )
 
     def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
@@ -97,14 +102,15 @@ class SpanSignatures(signatures.TaskSignatures):
             cls_id=vocabulary.cls_id,
             sep_id=vocabulary.sep_id,
         )
-        both = signatures.in_parts(
-            lambda part: tf.stack([*self.outputs(part).values()], axis=-1),
-            features,
-            rank=3,
-        )
+        found = self.in_parts(features)
+        # A request without rows has no positions, either, but [CLS] must exist.
+        missing = tf.cast(tf.shape(features["input_mask"])[1] == 0, tf.int32)
         logits = [
-            span_windows.without_padding(both[:, :, index], features["input_mask"])
-            for index in range(len(LOGITS))
+            tf.pad(
+                span_windows.without_padding(found[name], features["input_mask"]),
+                [[0, 0], [0, missing]],
+            )
+            for name in LOGITS
         ]
         best = span_windows.best_spans(windows, logits, context_ids.nrows(), task.rules)
         return best, span_windows.no_answer_scores(windows, logits)
@@ -150,6 +156,8 @@ class SpanSignatures(signatures.TaskSignatures):
         return tf.gather(tf.pad(values, [[0, 1]]), indices)
 
 
-def create(predictor: Any) -> SpanSignatures:
+def create(
+    predictor: Any, limits: request_limits.RequestLimits = request_limits.DEFAULT
+) -> SpanSignatures:
     """Returns the signatures of a trained question answering model."""
-    return SpanSignatures(predictor)
+    return SpanSignatures(predictor, limits)

@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf.serving import graph_true_casing
+from bert_tf.serving import request_limits
 from bert_tf.serving import signatures
 from bert_tf.serving import tag_windows
 from bert_tf.serving import tag_words
@@ -21,6 +22,7 @@ class TagSignatures(signatures.TaskSignatures):
 
     Args:
         predictor: `TokenClassificationPredictor`.
+        limits: limits of the requests.
 
     Attributes:
         functions: `serving_default` takes `text`, string [B], of any length. It returns
@@ -29,13 +31,14 @@ class TagSignatures(signatures.TaskSignatures):
             `logits`, float32 [B, S, C].
     """
 
-    def __init__(self, predictor: Any):
+    HAS_POSITIONS = True
+
+    def __init__(self, predictor: Any, limits: request_limits.RequestLimits):
         super().__init__(
             predictor,
             predictor.tokenizer,
-            serving_default=signatures.signature(
-                self._of_texts, signatures.texts("text")
-            ),
+            limits,
+            serving_default=(self._of_texts, signatures.texts("text")),
         )
         self._split = tag_words.WordSplitter(predictor.task.whole_words)
         cases = predictor.task.true_cases
@@ -73,14 +76,14 @@ class TagSignatures(signatures.TaskSignatures):
         features = tag_windows.features(
             windows, cls_id=vocabulary.cls_id, sep_id=vocabulary.sep_id
         )
-        logits = signatures.in_parts(
-            lambda part: self.outputs(part)["logits"], features, rank=3
-        )
+        logits = self.in_parts(features)["logits"]
         indices = tf.stack([windows.row, windows.position + 1], axis=1)  # After [CLS].
         best = tf.argmax(tf.gather_nd(logits, indices), axis=-1)
         return tf.gather(tf.constant(task.labels), best)
 
 
-def create(predictor: Any) -> TagSignatures:
+def create(
+    predictor: Any, limits: request_limits.RequestLimits = request_limits.DEFAULT
+) -> TagSignatures:
     """Returns the signatures of a trained tagger."""
-    return TagSignatures(predictor)
+    return TagSignatures(predictor, limits)

@@ -42,7 +42,7 @@ def windows_of(
     end = tf.minimum(start + capacity, tf.gather(lengths, text))
     begin = tf.gather(ids.row_starts(), text)
     indices = tf.ragged.range(begin + start, begin + end)
-    row = _best_windows(pieces, ids, begin + start, begin + end, text)
+    row = _best_windows(pieces, start, end, counts, windowing)
     return Windows(
         piece_ids=indices.with_values(tf.gather(ids.values, indices.values)),
         row=row,
@@ -55,34 +55,33 @@ def features(windows: Windows, *, cls_id: int, sep_id: int) -> dict[str, tf.Tens
     return graph_packing.framed(windows.piece_ids, cls_id=cls_id, sep_id=sep_id)
 
 
-def _best_windows(pieces, ids, start, end, text):
+def _best_windows(pieces, start, end, counts, windowing):
     """Returns for each word the window with most context on its poorer side, [W].
 
     Args:
-        pieces, ids: the pieces by word, and by text.
-        start, end: int64 [N], each window's first piece and the one after its last,
-            counted among the pieces of all texts.
-        text: int64 [N], the text of each window.
+        pieces: the pieces by text and word.
+        start, end: int64 [N], each window's first piece in its text and the one after
+            its last.
+        counts: int64 [B], windows of each text.
+        windowing: capacity and stride.
     """
-    first = pieces.values.row_starts()  # [W], the first piece of each word.
-    # All pairs of a word and a window of its text; mostly, there is one window.
-    windows_of_text = tf.math.bincount(
-        tf.cast(text, tf.int32), minlength=tf.cast(ids.nrows(), tf.int32)
-    )
-    windows_of_text = tf.cast(windows_of_text, tf.int64)
-    text_of_word = pieces.value_rowids()  # [W]
-    counts = tf.gather(windows_of_text, text_of_word)
-    first_window = tf.cumsum(windows_of_text, exclusive=True)
-    window = tf.ragged.range(counts)
-    word = window.value_rowids()  # [pairs]
-    window = window.values + tf.gather(first_window, tf.gather(text_of_word, word))
+    capacity = tf.constant(windowing.capacity, tf.int64)
+    stride = tf.constant(windowing.doc_stride, tf.int64)
+    text = pieces.value_rowids()  # [W]
+    words = pieces.values.row_starts()  # [W], the first piece of each word.
+    first = words - tf.gather(pieces.merge_dims(1, 2).row_starts(), text)
+    # Windows start at the multiples of the stride, so those with the word are a range.
+    earliest = tf.maximum(-(-(first - capacity + 1) // stride), 0)
+    latest = tf.minimum(first // stride, tf.gather(counts, text) - 1)
+    first_window = tf.gather(tf.cumsum(counts, exclusive=True), text)
+    window = tf.ragged.range(first_window + earliest, first_window + latest + 1)
+    word = window.value_rowids()  # [pairs of a word and a window]
+    window = window.values
     before = tf.gather(first, word) - tf.gather(start, window)
     after = tf.gather(end, window) - 1 - tf.gather(first, word)
-    poorer = tf.cast(tf.minimum(before, after), tf.float64)
     length = tf.cast(tf.gather(end - start, window), tf.float64)
-    # If the piece is outside the window, one of the sides is negative.
-    score = poorer + packing.CONTEXT_LENGTH_WEIGHT * length
-    score = tf.where(poorer >= 0, score, -1.0)
+    score = tf.cast(tf.minimum(before, after), tf.float64)
+    score += packing.CONTEXT_LENGTH_WEIGHT * length
     best = tf.math.segment_max(score, word)
     is_best = score == tf.gather(best, word)
     return tf.math.segment_min(

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from bert_tf.data import graph_packing
 from bert_tf.modeling import output_activation
+from bert_tf.serving import request_limits
 from bert_tf.serving import signatures
 from bert_tf.tasks.retrieval import source as retrieval_source
 
@@ -22,6 +23,7 @@ class VectorSignatures(signatures.TaskSignatures):
 
     Args:
         predictor: `BiEncoderPredictor`.
+        limits: limits of the requests.
 
     Attributes:
         functions: `serving_default` takes `text`, passages, string [B], and returns
@@ -30,13 +32,14 @@ class VectorSignatures(signatures.TaskSignatures):
             `embedding` and ignores `segment_ids`.
     """
 
-    def __init__(self, predictor: Any):
+    def __init__(self, predictor: Any, limits: request_limits.RequestLimits):
         texts = signatures.texts("text")
         super().__init__(
             predictor,
             predictor.tokenizer,
-            serving_default=signatures.signature(self._of_passages, texts),
-            query=signatures.signature(self._of_queries, texts),
+            limits,
+            serving_default=(self._of_passages, texts),
+            query=(self._of_queries, texts),
         )
 
     def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
@@ -54,7 +57,7 @@ class VectorSignatures(signatures.TaskSignatures):
 
     def _of_texts(self, text, max_seq_length, prompt):
         vocabulary = self.predictor.vocabulary
-        return self.outputs(
+        return self.in_parts(
             graph_packing.pack_ragged(
                 self._tokenizer.tokenize(_with_prompt(text, prompt)),
                 max_seq_length=max_seq_length,
@@ -69,18 +72,20 @@ class ScoreSignatures(signatures.TaskSignatures):
 
     Args:
         predictor: `CrossEncoderPredictor`.
+        limits: limits of the requests.
 
     Attributes:
         functions: `serving_default` takes `text`, the query, and `text_b`, the passage,
             string [B], and returns `score`, float32 [B]. `ids` returns `score`.
     """
 
-    def __init__(self, predictor: Any):
+    def __init__(self, predictor: Any, limits: request_limits.RequestLimits):
         texts = signatures.texts("text", "text_b")
         super().__init__(
             predictor,
             predictor.tokenizer,
-            serving_default=signatures.signature(self._of_pairs, texts),
+            limits,
+            serving_default=(self._of_pairs, texts),
         )
 
     def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
@@ -100,7 +105,7 @@ class ScoreSignatures(signatures.TaskSignatures):
             sep_id=vocabulary.sep_id,
         )
         if task.longer_keeps_more:
-            return self.outputs(packed(queries, passages, longer_keeps_more=True))
+            return self.in_parts(packed(queries, passages, longer_keeps_more=True))
         queries = queries[:, : task.max_query_length - 2]
         # Only the passage is truncated, even if it is shorter than the query.
         room = (
@@ -109,15 +114,17 @@ class ScoreSignatures(signatures.TaskSignatures):
             - queries.row_lengths()
         )
         passages = graph_packing.cut(passages, tf.minimum(passages.row_lengths(), room))
-        return self.outputs(packed(queries, passages))
+        return self.in_parts(packed(queries, passages))
 
 
 def _with_prompt(text: tf.Tensor, prompt: str) -> tf.Tensor:
     return tf.strings.join([prompt, text]) if prompt else text
 
 
-def create(predictor: Any) -> VectorSignatures | ScoreSignatures:
+def create(
+    predictor: Any, limits: request_limits.RequestLimits = request_limits.DEFAULT
+) -> VectorSignatures | ScoreSignatures:
     """Returns the signatures of a trained bi-encoder or cross-encoder."""
     if predictor.task.is_bi_encoder:
-        return VectorSignatures(predictor)
-    return ScoreSignatures(predictor)
+        return VectorSignatures(predictor, limits)
+    return ScoreSignatures(predictor, limits)

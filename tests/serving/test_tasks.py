@@ -33,4 +33,5 @@ def test_a_row_names_a_predictor_and_signatures_of_its_task(kind):
         hasattr(found, "predict") for found in classes if not found.__subclasses__()
     )
     signatures = importlib.import_module(row.signatures)
-    assert list(inspect.signature(signatures.create).parameters) == ["predictor"]
+    parameters = list(inspect.signature(signatures.create).parameters)
+    assert parameters == ["predictor", "limits"]

@@ -58,10 +58,10 @@ def test_an_encoder_is_served_without_fine_tuning(golden, tmp_path):
         )
         answers = client.open_saved_model(str(tmp_path / name)).ask(text=TEXTS)
         found[name] = [answer["embedding"] for answer in answers]
-    task = json.loads((tmp_path / "short/assets.extra/task.json").read_text())
+    task = json.loads((tmp_path / "short/1/assets.extra/task.json").read_text())
     assert (task["pooling"], task["max_seq_length"]) == ("max", 8)
     assert task["do_lower_case"] is False
-    assert (tmp_path / "mean/assets.extra/vocab.txt").read_text() == (
+    assert (tmp_path / "mean/1/assets.extra/vocab.txt").read_text() == (
         golden / "vocab.txt"
     ).read_text()
 

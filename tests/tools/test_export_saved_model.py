@@ -6,6 +6,7 @@ import pytest
     [
         ("none", "new", 1, "contains no task.json"),
         ("run", "full", 1, "full is not empty"),
+        ("run", "v2", 1, "'v2' is not a version of TensorFlow Serving; expected"),
         # Before the model is searched for.
         ("none", "/proc/x", 1, "export_saved_model: /proc/x: cannot be written"),
         ("none", "/proc/no/x", 1, "/proc/no: the folder cannot be created"),

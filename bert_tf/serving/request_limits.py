@@ -1,0 +1,16 @@
+"""Limits of the requests that an export answers."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RequestLimits:
+    """Limits that bound the memory of a request; they are part of the graph."""
+
+    # Positions that are computed at once, padding included; see `row_parts`.
+    max_batch_tokens: int = 8192
+    # Longest text, in UTF-8. A longer one is an error that names this limit.
+    max_text_bytes: int = 2**20
+
+
+DEFAULT = RequestLimits()

@@ -1,0 +1,227 @@
+"""Files that start TensorFlow Serving with an export: beside the versions of a model.
+
+They are written for one model in its own folder, which the server sees as
+`/models/NAME`, and are meant to be edited.
+"""
+
+import os
+import re
+
+from bert_tf import files
+from bert_tf.checkpoints import companion_files
+from bert_tf.serving import request_limits
+from bert_tf.serving import versions
+
+FOLDER = "server"
+# TensorFlow Serving 2.16 and newer have the ops of TensorFlow Text that exports use.
+SERVING_IMAGE = "tensorflow/serving:2.19.1"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_MEBIBYTE = 2**20
+# For the server itself and the activations of a batch.
+_BASE_MEBIBYTES = 2048
+
+
+def check_layout(export_dir: str) -> None:
+    """Raises a ValueError if the export is not a version in the folder of a model.
+
+    Args:
+        export_dir: the folder of the SavedModel, such as `models/topics/1`.
+    """
+    model_dir, version = os.path.split(os.path.abspath(export_dir))
+    name = os.path.basename(model_dir)
+    if not version.isdigit() or not _NAME.fullmatch(name):
+        raise ValueError(
+            f"{export_dir} is not the folder of a version, such as models/topics/1, so "
+            "a server has no name for the model; pass such an --export_dir, or omit "
+            "--server_files."
+        )
+
+
+def write(export_dir: str, *, limits: request_limits.RequestLimits) -> str:
+    """Writes the files, and replaces those of an earlier version.
+
+    Args:
+        export_dir: the folder of the exported version.
+        limits: limits of the export.
+
+    Returns:
+        The folder with the files.
+    """
+    model_dir = os.path.dirname(export_dir.rstrip("/"))
+    name = os.path.basename(os.path.abspath(model_dir))
+    task = companion_files.read_task(f"{export_dir.rstrip('/')}/assets.extra")
+    names = {
+        "NAME": name,
+        # Names in Kubernetes have fewer characters.
+        "DNS_NAME": re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-"),
+        "IMAGE": SERVING_IMAGE,
+        "MEBIBYTES": str(_BASE_MEBIBYTES + 2 * _mebibytes(export_dir)),
+        "ROWS": str(max(1, limits.max_batch_tokens // task["max_seq_length"])),
+        "VERSIONS": _versions(versions.versions_in(model_dir)),
+    }
+    folder = f"{model_dir}/{FOLDER}"
+    for file_name, template in _TEMPLATES.items():
+        text = re.sub(r"\{\{(\w+)\}\}", lambda found: names[found[1]], template)
+        with files.complete_or_absent(f"{folder}/{file_name}") as file:
+            file.write(text)
+    return folder
+
+
+def _mebibytes(export_dir):
+    folder = f"{export_dir.rstrip('/')}/variables"
+    sizes = [files.size(f"{folder}/{name}") for name in files.list_folder(folder)]
+    return -(-sum(sizes) // _MEBIBYTE)
+
+
+def _versions(numbers):
+    """Returns the part of the model config that serves the newest two versions."""
+    served = numbers[-2:]
+    lines = [f"        versions: {number}" for number in served]
+    labels = ("stable", "canary")
+    return "\n".join(
+        [
+            "    model_version_policy {",
+            "      specific {",
+            *lines,
+            "      }",
+            "    }",
+            *(
+                f'    version_labels {{ key: "{label}" value: {number} }}'
+                for label, number in zip(labels, served, strict=False)
+            ),
+        ]
+    )
+
+
+_ARGUMENTS = (
+    "--model_config_file=/models/{{NAME}}/server/models.config",
+    "--enable_batching=true",
+    "--batching_parameters_file=/models/{{NAME}}/server/batching_parameters.txt",
+    "--allow_version_labels_for_unavailable_models=true",
+)
+_BATCHING = """\
+# Requests that wait together are computed in one call of the model. The model divides a
+# call into parts of similar length, so long and short texts may share one.
+max_batch_size { value: {{ROWS}} }
+# How long a request waits for others, in microseconds.
+batch_timeout_micros { value: 2000 }
+# Further requests get the error UNAVAILABLE.
+max_enqueued_batches { value: 64 }
+# Set this to the number of processor cores.
+num_batch_threads { value: 4 }
+# For the signature `ids` and for endings of multiple choice, whose rows vary in length.
+pad_variable_length_inputs: true
+"""
+_MODELS = """\
+# Requests name a version by its label: /v1/models/{{NAME}}/labels/stable:predict. To
+# release the canary or to roll back, change the numbers; the server reads this file
+# again every minute if it runs with --model_config_file_poll_wait_seconds=60.
+model_config_list {
+  config {
+    name: "{{NAME}}"
+    base_path: "/models/{{NAME}}"
+    model_platform: "tensorflow"
+{{VERSIONS}}
+  }
+}
+"""
+_DOCKERFILE = (
+    """\
+# In the folder of the model: docker build --file server/Dockerfile --tag {{DNS_NAME}} .
+FROM {{IMAGE}}
+COPY . /models/{{NAME}}
+EXPOSE 8500 8501
+CMD ["""
+    + ", \\\n     ".join(f'"{argument}"' for argument in _ARGUMENTS)
+    + "]\n"
+)
+_COMPOSE = (
+    """\
+# In this folder: docker compose up. REST is on port 8501, gRPC on 8500.
+services:
+  {{DNS_NAME}}:
+    image: {{IMAGE}}
+    command:
+"""
+    + "".join(f"      - {argument}\n" for argument in _ARGUMENTS)
+    + """\
+    ports:
+      - "8500:8500"
+      - "8501:8501"
+    volumes:
+      - ..:/models/{{NAME}}:ro
+    restart: unless-stopped
+"""
+)
+_KUBERNETES = (
+    """\
+# Build and push the image of the Dockerfile first, and enter its name below. The server
+# answers for the metadata of a model only after loading and warm-up.
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{DNS_NAME}}
+spec:
+  replicas: 2
+  selector:
+    matchLabels:
+      app: {{DNS_NAME}}
+  template:
+    metadata:
+      labels:
+        app: {{DNS_NAME}}
+    spec:
+      containers:
+        - name: serving
+          image: {{DNS_NAME}}:latest
+          args:
+"""
+    + "".join(f"            - {argument}\n" for argument in _ARGUMENTS)
+    + """\
+          ports:
+            - name: grpc
+              containerPort: 8500
+            - name: rest
+              containerPort: 8501
+          resources:
+            requests:
+              memory: {{MEBIBYTES}}Mi
+            limits:
+              memory: {{MEBIBYTES}}Mi
+          startupProbe:
+            httpGet:
+              path: /v1/models/{{NAME}}/metadata
+              port: rest
+            periodSeconds: 5
+            failureThreshold: 120
+          readinessProbe:
+            httpGet:
+              path: /v1/models/{{NAME}}/metadata
+              port: rest
+            periodSeconds: 10
+          livenessProbe:
+            tcpSocket:
+              port: grpc
+            periodSeconds: 20
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{DNS_NAME}}
+spec:
+  selector:
+    app: {{DNS_NAME}}
+  ports:
+    - name: grpc
+      port: 8500
+    - name: rest
+      port: 8501
+"""
+)
+_TEMPLATES = {
+    "batching_parameters.txt": _BATCHING,
+    "models.config": _MODELS,
+    "Dockerfile": _DOCKERFILE,
+    "compose.yaml": _COMPOSE,
+    "kubernetes.yaml": _KUBERNETES,
+}

@@ -1,0 +1,77 @@
+"""The folders of a model's versions, as TensorFlow Serving expects them.
+
+A model has a folder, such as `models/topics`, and each of its versions a folder in it
+whose name is a number, such as `models/topics/1`. TensorFlow Serving ignores folders
+with other names.
+"""
+
+import os
+import re
+
+from bert_tf import files
+
+MODEL_FILE = "saved_model.pb"
+_LARGEST = 2**63 - 1
+# Names that are meant as a version: v2, 1.0, 2026-01-31.
+_LIKE_A_VERSION = re.compile(r"[vV]?[+-]?\d[\d._-]*")
+
+
+def next_folder(export_dir: str) -> str:
+    """Returns the folder of the version to write.
+
+    Args:
+        export_dir: the folder of a version, such as `models/topics/1`, or the folder of
+            a model, such as `models/topics`, which gets the next number.
+
+    Raises:
+        ValueError: the folder has a name that TensorFlow Serving ignores, or contains
+            other things than versions.
+    """
+    export_dir = export_dir.rstrip("/")
+    parent, name = os.path.split(export_dir)
+    if _is_number(name):
+        return export_dir
+    if _LIKE_A_VERSION.fullmatch(name):
+        raise ValueError(
+            f"{export_dir}: {name!r} is not a version of TensorFlow Serving; expected "
+            "a whole number, as in models/topics/1, or the folder of the model."
+        )
+    if siblings := versions_in(parent):
+        raise ValueError(
+            f"{export_dir}: TensorFlow Serving would ignore {name!r} beside version "
+            f"{siblings[-1]}; use {parent} for the next version."
+        )
+    numbers = versions_in(export_dir)
+    if not numbers and files.is_folder(export_dir):
+        others = [name for name in files.list_folder(export_dir) if name[:1] != "."]
+        if others:
+            raise ValueError(
+                f"{export_dir} is not empty, and contains no version of a model but "
+                f"{others[0]}; expected a new folder."
+            )
+    return f"{export_dir}/{max(numbers, default=0) + 1}"
+
+
+def latest_folder(export_dir: str) -> str:
+    """Returns the folder of the highest version of a model.
+
+    Returns `export_dir` if it contains no versions.
+    """
+    numbers = versions_in(export_dir)
+    return f"{export_dir.rstrip('/')}/{numbers[-1]}" if numbers else export_dir
+
+
+def versions_in(folder: str) -> list[int]:
+    """Returns the versions in the folder of a model, in ascending order."""
+    if not files.is_folder(folder or "."):
+        return []
+    return sorted(
+        int(name)
+        for name in (entry.rstrip("/") for entry in files.list_folder(folder or "."))
+        if _is_number(name) and files.exists(f"{folder or '.'}/{name}/{MODEL_FILE}")
+    )
+
+
+def _is_number(name):
+    is_number = name.isascii() and name.isdigit()
+    return is_number and str(int(name)) == name and int(name) <= _LARGEST

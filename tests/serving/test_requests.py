@@ -1,0 +1,114 @@
+"""What servers do to requests: padding, empty batches and texts without end."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.data import packing
+from bert_tf.serving import choice_signatures
+from bert_tf.serving import export
+from bert_tf.serving import predictors
+from bert_tf.serving import request_limits
+from bert_tf.serving import signatures
+
+KINDS = ("single", "pair", "choice", "squad", "tags", "masks")
+SHORT, LONG = "the [MASK]", "the [MASK] rain in spain " * 2
+
+
+@pytest.fixture(scope="module")
+def loaded(exports):
+    """By kind: the predictor of a run, and the signatures of its export."""
+    return {
+        kind: (predictors.load(run_dir), tf.saved_model.load(folder).signatures)
+        for kind, (run_dir, folder) in exports.items()
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ids_are_the_same_under_any_padding(loaded, kind):
+    trained, functions = loaded[kind]
+    alone = packing.pack(trained.tokenizer, [SHORT], max_seq_length=16)
+    length = int(alone["input_mask"].sum())
+    alone = {name: rows[:, :length] for name, rows in alone.items()}
+    longer = packing.pack(trained.tokenizer, [LONG], max_seq_length=16)
+    expected = functions["ids"](**as_tensors(alone))
+
+    def padded(rows, name, of_server):
+        # A server repeats the first value of each input.
+        value = rows[0, 0] if of_server else 0
+        missing = longer[name].shape[1] - length
+        rows = np.pad(rows, [[0, 0], [0, missing]], constant_values=value)
+        return np.concatenate([rows, longer[name]])
+
+    for of_server in (False, True):
+        batch = {name: padded(rows, name, of_server) for name, rows in alone.items()}
+        if of_server:
+            assert batch["input_mask"].all()
+        found = functions["ids"](**as_tensors(batch))
+        for name, values in expected.items():
+            own = found[name][:1]
+            if values.shape.rank > 1:
+                own = own[:, : values.shape[1]]
+            if values.dtype.is_floating:
+                np.testing.assert_allclose(own, values, atol=1e-5)
+            else:
+                assert own.numpy().tolist() == values.numpy().tolist(), name
+
+
+def test_a_mask_in_the_middle_of_a_row_is_kept():
+    ids = tf.constant([[2, 5, 2, 0, 3, 2, 0, 2], [2, 2, 2, 2, 2, 2, 2, 2]])
+    mask = tf.constant([[1, 0, 1, 1, 1, 1, 1, 1], [1] * 8])
+    assert signatures.real_mask(ids, mask, cls_id=2, pad_id=0).numpy().tolist() == [
+        [1, 0, 1, 1, 1, 0, 0, 0],
+        [1, 0, 0, 0, 0, 0, 0, 0],
+    ]
+    # A vocabulary without [PAD]: 0 is a word.
+    found = signatures.real_mask(ids, mask, cls_id=2, pad_id=None)
+    assert found[0].numpy().tolist() == [1, 0, 1, 1, 1, 1, 1, 0]
+
+
+def test_endings_that_a_server_repeats_are_absent():
+    endings = [
+        ["yes", "no", "", ""],
+        ["yes", "no", "yes", "yes"],  # Padded by the server.
+        ["yes", "no", "", "yes"],  # By the client, then by the server.
+        ["yes", "yes, but", "no", "maybe"],
+        ["no", "yes", "no", "yes"],
+    ]
+    found = choice_signatures.is_absent(tf.constant(endings)).numpy().tolist()
+    assert found == [
+        [False, False, True, True],
+        [False, False, True, True],
+        [False, False, True, True],
+        [False, False, False, False],
+        [False, False, False, False],
+    ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_rows_give_no_rows(loaded, kind):
+    for name, function in loaded[kind][1].items():
+        inputs = {
+            key: tf.zeros([size or 0 for size in spec.shape], spec.dtype)
+            for key, spec in function.structured_input_signature[1].items()
+        }
+        found = function(**inputs)
+        assert {key: rows.shape[0] for key, rows in found.items()} == dict.fromkeys(
+            found, 0
+        ), name
+
+
+def test_a_text_above_the_limit_is_an_error_that_names_it(single_run, tmp_path):
+    limits = request_limits.RequestLimits(max_text_bytes=8)
+    folder = export.export_saved_model(single_run, str(tmp_path / "1"), limits=limits)
+    function = tf.saved_model.load(folder).signatures["serving_default"]
+    assert function(text=tf.constant(["the rain", "é" * 4]))["label"].shape == (2,)
+    with pytest.raises(
+        tf.errors.InvalidArgumentError,
+        match=r"longer than 8 bytes, the limit of this export \(max_text_bytes\)",
+    ):
+        function(text=tf.constant(["the rain", "é" * 5]))
+
+
+def as_tensors(columns):
+    return {name: tf.constant(rows, tf.int32) for name, rows in columns.items()}
