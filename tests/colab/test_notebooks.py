@@ -16,7 +16,6 @@ WITHOUT_OUTPUTS = {
     "inside_bert",
     "pretraining_on_tpu",
     "question_answering",
-    "retrieval",
 }
 
 
