@@ -5,6 +5,7 @@ T to-sequence. Vectors are kept as [B * S, H], so that every product with a kern
 product of two matrices.
 """
 
+import functools
 from typing import Any
 
 import keras
@@ -116,20 +117,32 @@ class SelfAttention(keras.layers.Layer):
             [B * F, H], in the compute dtype. With return_attention_weights a pair: this
             and float32 [B, N, F, T], the weights before dropout; each row sums to 1.
         """
-        config = self.config
-        length = ops.shape(input_mask)[-1]
-        heads = (-1, length, config.num_attention_heads, config.size_per_head)
         # The dot product of two vectors of D independent components with variance 1 has
         # the variance D. Divided by sqrt(D), scores stay in the range where the
         # softmax has a useful gradient, for any head size (section 3.2.1 of "Attention
         # Is All You Need"). Queries have fewer elements than scores, so they are
         # divided instead.
-        query = self.query(inputs) * (config.size_per_head**-0.5)
+        query = self.query(inputs) * (self.config.size_per_head**-0.5)
+        compute = functools.partial(
+            self._attend, input_mask=input_mask, dropout_keys=dropout_keys
+        )
+        # Scores and weights have S / D times as many elements as queries. In a step
+        # that XLA compiles, computing them again in the backward pass takes less time
+        # than writing them to memory.
+        if numerics.is_xla_step() and not return_attention_weights:
+            compute_context = keras.remat(lambda *projected: compute(*projected)[0])
+            return compute_context(query, self.key(inputs), self.value(inputs))
+        context, weights = compute(query, self.key(inputs), self.value(inputs))
+        return (context, weights) if return_attention_weights else context
+
+    def _attend(self, query, key, value, *, input_mask, dropout_keys):
+        """Returns the context [B * F, H] and float32 weights [B, N, F, T]."""
+        config = self.config
+        length = ops.shape(input_mask)[-1]
+        heads = (-1, length, config.num_attention_heads, config.size_per_head)
         query = ops.transpose(ops.reshape(query, heads), (0, 2, 1, 3))  # [B, N, F, D]
-        key = ops.reshape(self.key(inputs), heads)
-        key = ops.transpose(key, (0, 2, 3, 1))  # [B, N, D, T]
-        value = ops.reshape(self.value(inputs), heads)
-        value = ops.transpose(value, (0, 2, 1, 3))  # [B, N, T, D]
+        key = ops.transpose(ops.reshape(key, heads), (0, 2, 3, 1))  # [B, N, D, T]
+        value = ops.transpose(ops.reshape(value, heads), (0, 2, 1, 3))  # [B, N, T, D]
 
         scores = ops.cast(ops.matmul(query, key), "float32")
         scores = scores + numerics.attention_bias(input_mask)  # [B, N, F, T]
@@ -143,8 +156,7 @@ class SelfAttention(keras.layers.Layer):
         )  # [B, N, F, T]
         context = ops.matmul(kept, value)  # [B, N, F, D]
         context = ops.transpose(context, (0, 2, 1, 3))  # [B, F, N, D]
-        context = ops.reshape(context, (-1, config.hidden_size))
-        return (context, weights) if return_attention_weights else context
+        return ops.reshape(context, (-1, config.hidden_size)), weights
 
 
 class ResidualOutput(keras.layers.Layer):

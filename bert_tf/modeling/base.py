@@ -3,6 +3,7 @@
 Shape letters: B batch, S sequence.
 """
 
+import contextlib
 import random
 import sys
 from collections.abc import Mapping
@@ -73,6 +74,10 @@ class BaseModel(keras.Model):
     ) -> numerics.Tensor:
         """Returns the keys of a step, uint32 [B]; see `numerics.dropout_keys`."""
         return numerics.dropout_keys(seed, step, example_index)
+
+    def xla_step(self) -> contextlib.AbstractContextManager[None]:
+        """Returns the context of a step that XLA compiles; see `numerics.xla_step`."""
+        return numerics.xla_step()
 
     def dropout_keys_in_use(
         self,

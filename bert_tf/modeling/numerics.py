@@ -5,7 +5,10 @@ bfloat16 has 8 significant bits: in a sum over 512 positions or 30,522 word piec
 small terms would vanish, and a loss would have only two or three significant digits.
 """
 
+import contextlib
+import contextvars
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
@@ -39,6 +42,31 @@ TASK_DROPOUT_RATE = 0.1
 # sqrt(2 / pi) and the cubic coefficient of the tanh form (Hendrycks and Gimpel, 2016).
 _GELU_SCALE = 0.7978845608028654
 _GELU_CUBIC = 0.044715
+# A power of 2, so that the index of a row and that of a column share no bit.
+_INDEX_COLUMNS = 1024
+
+_in_xla_step = contextvars.ContextVar("in_xla_step", default=False)
+
+
+@contextlib.contextmanager
+def xla_step() -> Iterator[None]:
+    """Marks the code of a step that XLA compiles as a whole, backward pass included.
+
+    XLA fuses element-wise operations with each other and with matrix products, so what
+    limits a step is what it writes to memory. Some formulas below have a second form
+    for XLA, which computes more and writes less. Dropout masks are the same in both
+    forms; everything else is the same up to rounding.
+    """
+    token = _in_xla_step.set(True)
+    try:
+        yield
+    finally:
+        _in_xla_step.reset(token)
+
+
+def is_xla_step() -> bool:
+    """Returns whether XLA compiles the step: in `xla_step`, and always on JAX."""
+    return _in_xla_step.get() or keras.backend.backend() == "jax"
 
 
 def gelu(x: Tensor) -> Tensor:
@@ -157,7 +185,29 @@ def attention_bias(input_mask: Tensor) -> Tensor:
 
 def softmax(scores: Tensor) -> Tensor:
     """Returns the softmax over the last axis, computed in float32."""
-    return ops.softmax(ops.cast(scores, "float32"), axis=-1)
+    scores = ops.cast(scores, "float32")
+    return _softmax_for_xla(scores) if is_xla_step() else ops.softmax(scores, axis=-1)
+
+
+@ops.custom_gradient
+def _softmax_for_xla(scores):
+    # Dividing exponentials by their sum would keep all of them in memory until the sum
+    # is known. Here they are computed twice.
+    weights = ops.exp(scores - _log_sum(scores))
+
+    def gradient(*args, upstream=None):
+        upstream = args[0] if upstream is None else upstream
+        product = weights * upstream
+        return product - weights * ops.sum(product, axis=-1, keepdims=True)
+
+    return weights, gradient
+
+
+def _log_sum(logits):
+    """Returns [..., 1]: the logarithm of the summed exponentials of [..., n]."""
+    highest = ops.max(logits, axis=-1, keepdims=True)
+    total = ops.sum(ops.exp(logits - highest), axis=-1, keepdims=True)
+    return highest + ops.log(total)
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
@@ -174,6 +224,8 @@ def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
         float32 [rows].
     """
     labels = ops.cast(labels, "int32")
+    if is_xla_step():
+        return _cross_entropy_for_xla(ops.cast(logits, "float32"), labels)
 
     @ops.custom_gradient
     def minus_log_probability(logits):
@@ -195,6 +247,26 @@ def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
         return losses, gradient
 
     return minus_log_probability(ops.cast(logits, "float32"))
+
+
+def _cross_entropy_for_xla(logits, labels):
+    """Does the same without gathers and scatters, which XLA cannot fuse."""
+    classes = ops.arange(logits.shape[-1], dtype="int32")
+
+    @ops.custom_gradient
+    def minus_log_probability(logits):
+        is_label = ops.equal(classes[None, :], labels[:, None])
+        log_sum = _log_sum(logits)
+        label_logits = ops.sum(ops.where(is_label, logits, 0.0), axis=-1)
+
+        def gradient(*args, upstream=None):
+            upstream = args[0] if upstream is None else upstream
+            difference = ops.exp(logits - log_sum) - ops.cast(is_label, "float32")
+            return difference * upstream[:, None]
+
+        return log_sum[:, 0] - label_logits, gradient
+
+    return minus_log_probability(logits)
 
 
 def _entry(table, columns):
@@ -284,30 +356,81 @@ def dropout(x: Tensor, rate: float, keys: Tensor | None, site: int) -> Tensor:
     """
     if keys is None or rate == 0:
         return x
-    shape = ops.shape(x)
-    num_examples = ops.shape(keys)[0]
-    num_elements = _elements_per_example(shape, num_examples)
-    num_words = (num_elements + 1) // 2
     # Each hash of 32 bits decides about two elements: an element is dropped if its 16
-    # bits, as a number, are below rate * 65536.
-    site_key = _mix(_mix(ops.cast(site, "uint32") + np.uint32(0x85EBCA6B)))
-    words = _mix(ops.cast(ops.arange(num_words), "uint32") ^ site_key)
-    bits = words[None, :] ^ keys[:, None]
-    bits = bits * np.uint32(0x7FEB352D)
-    bits = bits ^ ops.right_shift(bits, np.uint32(15))
-    bits = bits * np.uint32(0x846CA68B)
-    bits = bits ^ ops.right_shift(bits, np.uint32(16))
-    low = ops.bitwise_and(bits, np.uint32(0xFFFF))
-    high = ops.right_shift(bits, np.uint32(16))
-    bits = ops.concatenate([low, high], axis=1)[:, :num_elements]
+    # bits, as a number, are below rate * 65536. The lower bits decide about the first
+    # half of an example's elements. They move to the top, where the other bits do not
+    # affect the comparison.
     threshold = round(rate * 65536)
     keep_scale = 65536 / (65536 - threshold)
+    site_key = _mix(_mix(ops.cast(site, "uint32") + np.uint32(0x85EBCA6B)))
+    bits = _bits_for_xla if is_xla_step() else _bits
     mask = ops.where(
-        bits >= np.uint32(threshold),
+        bits(ops.shape(x), keys, site_key) >= np.uint32(threshold << 16),
         ops.cast(keep_scale, x.dtype),
         ops.cast(0.0, x.dtype),
     )
-    return x * ops.reshape(mask, shape)
+    return x * mask
+
+
+def _bits(shape, keys, site_key):
+    """Returns uint32 of a shape: random bits in the upper half of each element."""
+    num_examples = ops.shape(keys)[0]
+    num_elements = _elements_per_example(shape, num_examples)
+    num_words = (num_elements + 1) // 2
+    words = _mix(_indices(num_words) ^ site_key)
+    bits = _hash(words[None, :] ^ keys[:, None])
+    bits = ops.left_shift(bits[:, None, :], np.uint32([[[16], [0]]]))
+    bits = ops.reshape(bits, (num_examples, 2 * num_words))[:, :num_elements]
+    return ops.reshape(bits, shape)
+
+
+def _bits_for_xla(shape, keys, site_key):
+    """Returns the same bits, each hash computed twice and none of them reshaped.
+
+    XLA fuses this with what uses the mask, and writes no bits to memory.
+    """
+    num_examples = ops.shape(keys)[0]
+    rows, *sizes = shape
+    rows_per_example = rows // num_examples
+    # The index of each element within its example, from values along each axis.
+    index, stride = np.uint32(0), 1
+    for axis in reversed(range(len(sizes))):
+        place = [1] * len(shape)
+        place[axis + 1] = -1
+        along_axis = ops.reshape(ops.cast(ops.arange(sizes[axis]), "uint32"), place)
+        index = index + along_axis * ops.cast(stride, "uint32")
+        stride = stride * sizes[axis]
+    pairs = (num_examples, rows_per_example)
+    column = (-1, *[1] * len(sizes))
+    first = ops.cast(ops.arange(rows_per_example), "uint32") * ops.cast(
+        stride, "uint32"
+    )
+    index = index + ops.reshape(ops.broadcast_to(first[None, :], pairs), column)
+    keys = ops.reshape(ops.broadcast_to(keys[:, None], pairs), column)
+    num_words = ops.cast((stride * rows_per_example + 1) // 2, "uint32")
+    is_second = index >= num_words
+    words = _mix(ops.where(is_second, index - num_words, index) ^ site_key)
+    shift = ops.where(is_second, np.uint32(0), np.uint32(16))
+    return ops.left_shift(_hash(words ^ keys), shift)
+
+
+def _hash(bits):
+    bits = bits * np.uint32(0x7FEB352D)
+    bits = bits ^ ops.right_shift(bits, np.uint32(15))
+    bits = bits * np.uint32(0x846CA68B)
+    return bits ^ ops.right_shift(bits, np.uint32(16))
+
+
+def _indices(count):
+    """Returns uint32 [count]: 0, 1, 2 and so on.
+
+    On GPUs TensorFlow computes int32 ranges on the host and copies them to the device.
+    Two short ranges replace the long one, which has megabytes at 512 positions.
+    """
+    columns = ops.cast(ops.arange(_INDEX_COLUMNS), "uint32")
+    rows = ops.cast(ops.arange(-(-count // _INDEX_COLUMNS)), "uint32")
+    table = (rows * np.uint32(_INDEX_COLUMNS))[:, None] ^ columns[None, :]
+    return ops.reshape(table, (-1,))[:count]
 
 
 def _elements_per_example(shape, num_examples):

@@ -20,6 +20,7 @@ from bert_tf.pretraining import objectives
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import phases
 from bert_tf.pretraining import scores
+from bert_tf.pretraining import tpu_compilation
 from bert_tf.training import distribution
 from bert_tf.training import estimates
 from bert_tf.training import loop
@@ -28,6 +29,7 @@ from bert_tf.training import result_files
 from bert_tf.training import run_folder
 from bert_tf.training import selection
 from bert_tf.training import timing
+from bert_tf.training import tpu_slices
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +56,8 @@ def run(
         raise options_module.OptionError(
             "Nothing to do: pass --do_train, --do_eval or --dry_run."
         )
+    if options.device in tpu_slices.DEVICES:
+        tpu_compilation.check_packages()
     with run_folder.locked(options):
         if not options.phase:
             return _run(options, progress)
@@ -171,6 +175,8 @@ class Pretraining:
 
     def _create_trainer(self, source, progress):
         options = self.options
+        if options.device in tpu_slices.DEVICES:  # Only compiled for; see --dry_run.
+            options = dataclasses.replace(options, device="cpu")
         num_train_steps, time_limit = options.num_train_steps, None
         if options.max_train_minutes is not None:
             num_train_steps = timing.NO_STEP_LIMIT
@@ -295,6 +301,21 @@ class Pretraining:
                 self.trainer.folder, {"baselines": found}, self._evaluation_data
             )
 
+    def _tpu_report(self, estimate):
+        """Returns the report of --dry_run for a TPU that is not there."""
+        settings = tpu_compilation.settings_of(
+            self.config, self.options, schema=self.records.schema
+        )
+        compiled = tpu_compilation.compile_step(settings)
+        num_steps = None if self.trainer.time_limit else estimate.num_train_steps
+        return "\n".join(
+            [
+                f"parameters        {estimate.num_parameters:,}",
+                *([] if num_steps is None else [f"steps             {num_steps:,}"]),
+                tpu_compilation.report(settings, compiled, num_steps=num_steps),
+            ]
+        )
+
     def dry_run_report(self, first_step: int = 0) -> str:
         """Returns the size, cost, duration and learning rates of the run as text.
 
@@ -309,6 +330,8 @@ class Pretraining:
             num_steps=max(self.trainer.num_train_steps - first_step, 0),
             **objectives.estimate_arguments(self.config, self.options),
         )
+        if self.options.device in tpu_slices.DEVICES:
+            return self._tpu_report(estimate)
         if self.trainer.time_limit is not None:
             return str(estimate)
         rates = continuation.describe_rates(self.options, first_step)

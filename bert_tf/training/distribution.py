@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf.training import options as training_options
+from bert_tf.training import tpu_slices
 from bert_tf.training import workers
 
 logger = logging.getLogger(__name__)
@@ -28,6 +29,11 @@ def create_strategy(options: training_options.DeviceOptions) -> tf.distribute.St
         return workers.create_strategy(options.worker_hosts, options.worker_index)
     if options.device == "tpu":
         return _tpu_strategy(options)
+    if options.device in tpu_slices.DEVICES:
+        raise ValueError(
+            f"--device={options.device} only works with run_pretraining --dry_run; "
+            "use --device=tpu on a TPU."
+        )
     gpus = tf.config.list_physical_devices("GPU")
     if options.device == "mirrored":
         return _mirrored_strategy(options.num_replicas, gpus)

@@ -135,6 +135,13 @@ def build_gradient_function(
         )
 
     def compute_gradients(batch, weights):
+        strategy = tf.distribute.get_strategy()
+        if is_compiled_whole or isinstance(strategy, tf.distribute.TPUStrategy):
+            with model.xla_step():
+                return compute_plainly(batch, weights)
+        return compute_plainly(batch, weights)
+
+    def compute_plainly(batch, weights):
         # Dropout is a function of (seed, step, index of the example in the global
         # batch, layer), never of a generator's state. A step therefore drops the same
         # units on any number of replicas, and again after a restart.

@@ -1,5 +1,6 @@
 """The release's formulas, and dropout that depends on nothing but its arguments."""
 
+import contextlib
 import math
 
 import keras
@@ -72,13 +73,18 @@ def test_attention_may_look_where_the_mask_is_1():
     np.testing.assert_array_equal(bias, [[[[0.0, -10000.0]]]])
 
 
-def test_cross_entropy_and_its_gradient_equal_the_formula():
+# The forms of a formula: the usual one, and the one for XLA.
+FORMS = [contextlib.nullcontext, numerics.xla_step]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_cross_entropy_and_its_gradient_equal_the_formula(form):
     logits = (5 * RANDOM.normal(size=(6, 9))).astype("float32")
     logits[0] = [200, 0, 0, 0, 0, 0, 0, 0, -200]  # Probabilities that underflow.
     labels = np.array([8, 0, 1, 2, 3, 4], "int32")
     weights = RANDOM.normal(size=6).astype("float32")
     inputs = tf.constant(logits)
-    with tf.GradientTape() as tape:
+    with tf.GradientTape() as tape, form():
         tape.watch(inputs)
         losses = numerics.cross_entropy(inputs, labels)
     gradient = tape.gradient(losses, inputs, tf.constant(weights))
@@ -210,6 +216,40 @@ def test_masks_are_literally_these():
 
 # Each element's 16 bits, of the example with the first of `KEYS` at site 0.
 BITS = [48848, 53540, 53944, 39723, 53694, 40996, 10888, 11715]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("shape", [(2, 5199), (6, 1733), (2, 3, 1733)])
+def test_masks_of_many_elements_are_hashes_of_their_indices(form, shape):
+    def mix(x):
+        x = (x ^ (x >> 16)) * np.uint32(0x7FEB352D)
+        x = (x ^ (x >> 15)) * np.uint32(0x846CA68B)
+        return x ^ (x >> 16)
+
+    keys = np.asarray(numerics.dropout_keys(3, 4, np.arange(2, dtype="int32")))
+    site_key = mix(mix(np.array([9 + 0x85EBCA6B], "uint32")))
+    words = mix(np.arange(2600, dtype="uint32") ^ site_key) ^ keys[:, None]
+    words = words * np.uint32(0x7FEB352D)
+    words = (words ^ (words >> 15)) * np.uint32(0x846CA68B)
+    words = words ^ (words >> 16)
+    bits = np.concatenate([words & 0xFFFF, words >> 16], axis=1)[:, :5199]
+    with form():
+        outputs = numerics.dropout(np.ones(shape, "float32"), 0.1, keys, 9)
+    is_kept = np.asarray(outputs).reshape(2, 5199) > 0
+    np.testing.assert_array_equal(is_kept, bits >= 6554)
+
+
+def test_both_forms_of_the_softmax_have_the_same_gradient():
+    scores = tf.constant(5 * RANDOM.normal(size=(3, 7)), tf.float32)
+    weights = tf.constant(RANDOM.normal(size=(3, 7)), tf.float32)
+    found = []
+    for form in FORMS:
+        with tf.GradientTape() as tape, form():
+            tape.watch(scores)
+            softmax = numerics.softmax(scores)
+        found.append((softmax, tape.gradient(softmax, scores, weights)))
+    np.testing.assert_allclose(found[1][0], found[0][0], rtol=2e-6)
+    np.testing.assert_allclose(found[1][1], found[0][1], atol=1e-6)
 
 
 @pytest.mark.parametrize("element, bits", list(enumerate(BITS)))

@@ -1,0 +1,141 @@
+"""Compiles the pretraining step for TPUs that this machine does not have.
+
+For every case, the batch grows until the step no longer fits. Compiling takes minutes
+per case, so finished cases are kept in --cases_file and not compiled again:
+
+    python benchmarks/tpu_compile.py --slices v5e-4 --models bert-base-uncased
+
+Needs JAX and libtpu: pip install -e '.[tpu-compile]'.
+"""
+
+import argparse
+import dataclasses
+import itertools
+import json
+import pathlib
+
+import report
+
+from bert_tf.modeling import config as config_module
+from bert_tf.pretraining import tpu_compilation
+from bert_tf.training import tpu_slices
+
+TITLE = "Pretraining steps compiled for TPUs"
+MODELS = ("bert-base-uncased", "bert-large-uncased")
+DTYPES = ("mixed_bfloat16", "float32")
+PREDICTIONS = {128: 20, 512: 77}  # Masked pieces per sequence, 15 %.
+COLUMNS = [
+    *("TPU", "model", "length", "dtype", "recomputes layers", "sequences per chip"),
+    *("memory, GB", "TFLOP", "model's TFLOP", "traffic, GB", "compiler's count, GB"),
+    *("ms by FLOPs", "ms by traffic", "sequences per second", "share of peak"),
+]
+TEXT = """\
+The whole step (both heads, gradients, clipping, the optimizer) on Keras's JAX backend,
+compiled by libtpu for chips that this machine does not have. **Nothing here was run.**
+All figures are per chip and step. "Model's TFLOP" are the matrix products of the model,
+none of them computed twice. "Traffic" is what the program moves from and to the chip's
+memory; the compiler's own count ("bytes accessed") also has the fast memory on the chip
+and counts a whole array for each slice that is prefetched. Milliseconds, sequences per
+second and share of peak are what the published peak and bandwidth allow at best: v5e
+197 TFLOP/s, 819 GB/s, 16 GB; v6e 918 TFLOP/s, 1,640 GB/s, 32 GB. The share of peak is
+the model's FLOPs per second of the slower of the two limits.
+"""
+
+
+def arguments():
+    """Returns the parsed command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    add = parser.add_argument
+    add("--slices", nargs="+", default=list(tpu_slices.SLICES))
+    add("--models", nargs="+", default=list(MODELS))
+    add("--lengths", nargs="+", type=int, default=list(PREDICTIONS))
+    add("--dtypes", nargs="+", default=list(DTYPES))
+    add("--recompute", nargs="+", type=int, default=[0, 1], help="0, 1 or both")
+    add("--first_batch", type=int, default=16, help="sequences per chip")
+    add("--max_batch", type=int, default=1024, help="sequences per chip")
+    add("--factor", type=int, default=2, help="of a batch to the one before")
+    add("--cases_file", default=str(report.ROOT / "benchmarks" / "tpu_cases.jsonl"))
+    return parser.parse_args()
+
+
+def main():
+    """Compiles all cases and writes the section after each."""
+    args = arguments()
+    tpu_compilation.check_packages()
+    cases = Cases(pathlib.Path(args.cases_file))
+    for name, model, length, dtype, recomputes in itertools.product(
+        args.slices, args.models, args.lengths, args.dtypes, args.recompute
+    ):
+        batch = args.first_batch
+        while batch <= args.max_batch:
+            settings = tpu_compilation.StepSettings(
+                config=config_module.BertConfig.named(model),
+                slice_name=name,
+                batch_size=batch * tpu_slices.SLICES[name].num_chips,
+                max_seq_length=length,
+                max_predictions_per_seq=PREDICTIONS.get(length, round(0.15 * length)),
+                dtype=dtype,
+                recompute_layers=bool(recomputes),
+            )
+            if not cases.compiled(model, settings).fits:
+                break
+            batch *= args.factor
+        cases.write_section()
+
+
+class Cases:
+    """Compiled steps, kept in a file of JSON lines."""
+
+    def __init__(self, path):
+        self._path = path
+        lines = path.read_text().splitlines() if path.exists() else []
+        self._found = {one["key"]: one for one in map(json.loads, lines)}
+
+    def compiled(self, model, settings):
+        """Returns the `CompiledStep`; compiles it unless the file has it."""
+        chips = settings.slice.num_chips
+        key = " ".join(
+            [
+                *(settings.slice_name, model, str(settings.max_seq_length)),
+                *(settings.dtype, "yes" if settings.recompute_layers else "no"),
+                str(settings.batch_size // chips),
+            ]
+        )
+        if key not in self._found:
+            step = tpu_compilation.compile_step(settings)
+            case = {"key": key, "model_flops": settings.model_flops}
+            self._found[key] = case | {"step": dataclasses.asdict(step)}
+            print(self._found[key], flush=True)
+            with self._path.open("a") as file:
+                file.write(json.dumps(self._found[key]) + "\n")
+        return tpu_compilation.CompiledStep(**self._found[key]["step"])
+
+    def write_section(self):
+        """Writes all cases of the file into RESULTS.md."""
+        body = TEXT + "\n" + report.table(COLUMNS, map(_row, self._found.values()))
+        versions = report.versions("jax", "libtpu", "keras")
+        report.write_section(TITLE, body, all_versions=versions)
+
+
+def _row(case):
+    step = tpu_compilation.CompiledStep(**case["step"])
+    name, *setting, batch = case["key"].split(" ")
+    row = [name, *setting, batch, step.memory_bytes / 1e9]
+    if not step.fits:
+        return [*row, "does not fit", *[None] * 7]
+    chip, flops = tpu_slices.SLICES[name].chip, case["model_flops"]
+    chips = tpu_slices.SLICES[name].num_chips
+    seconds = step.seconds(chip)
+    return [
+        *row,
+        *(step.flops / 1e12, flops / 1e12),
+        *(step.traffic_bytes / 1e9, step.bytes_accessed / 1e9),
+        1e3 * step.flops / chip.flops_per_second,
+        1e3 * step.traffic_bytes / chip.bytes_per_second,
+        f"{int(batch) * chips / seconds:,.0f}",
+        f"{flops / seconds / chip.flops_per_second:.0%}",
+    ]
+
+
+if __name__ == "__main__":
+    main()
