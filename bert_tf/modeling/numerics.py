@@ -379,7 +379,7 @@ def _bits(shape, keys, site_key):
     num_words = (num_elements + 1) // 2
     words = _mix(_indices(num_words) ^ site_key)
     bits = _hash(words[None, :] ^ keys[:, None])
-    bits = ops.left_shift(bits[:, None, :], np.uint32([[[16], [0]]]))
+    bits = ops.left_shift(bits[:, None, :], np.array([[[16], [0]]], "uint32"))
     bits = ops.reshape(bits, (num_examples, 2 * num_words))[:, :num_elements]
     return ops.reshape(bits, shape)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from bert_tf.training import gpus
 from bert_tf.training import options as training_options
 from bert_tf.training import tpu_slices
 from bert_tf.training import workers
@@ -25,36 +26,52 @@ def create_strategy(options: training_options.DeviceOptions) -> tf.distribute.St
         ValueError: the device does not exist.
         OSError: not all workers of --device=multi_worker came.
     """
-    if options.device == "multi_worker":
-        return workers.create_strategy(options.worker_hosts, options.worker_index)
-    if options.device == "tpu":
-        return _tpu_strategy(options)
+    if options.deterministic:
+        tf.config.experimental.enable_op_determinism()
     if options.device in tpu_slices.DEVICES:
         raise ValueError(
             f"--device={options.device} only works with run_pretraining --dry_run; "
             "use --device=tpu on a TPU."
         )
-    gpus = tf.config.list_physical_devices("GPU")
+    if options.device == "tpu":
+        return _tpu_strategy(options)
+    gpus_found = gpus.prepare(options)
+    if options.device == "multi_worker":
+        return workers.create_strategy(options.worker_hosts, options.worker_index)
     if options.device == "mirrored":
-        return _mirrored_strategy(options.num_replicas, gpus)
-    if options.device == "gpu" and not gpus:
+        return _mirrored_strategy(options.num_replicas, gpus_found)
+    if options.device == "gpu" and not gpus_found:
         raise ValueError(
             "--device=gpu, but TensorFlow finds no GPU on this machine. Use "
             "--device=cpu, or install tensorflow[and-cuda]."
         )
-    if options.device == "cpu" or not gpus:
+    if not gpus_found:
         return tf.distribute.OneDeviceStrategy("/cpu:0")
-    if len(gpus) > 1 and options.device == "auto":
+    if len(gpus_found) > 1 and options.device == "auto":
         return tf.distribute.MirroredStrategy()
     return tf.distribute.OneDeviceStrategy("/gpu:0")
 
 
-def _mirrored_strategy(num_replicas, gpus):
-    if gpus:
-        count = num_replicas or len(gpus)
-        if count > len(gpus):
+def compiles_step(
+    options: training_options.TrainerOptions, strategy: tf.distribute.Strategy
+) -> bool:
+    """Returns whether XLA compiles forward and backward pass.
+
+    By default it does on GPUs, where fused operations save most of the time that is not
+    spent in matrix products, unless the batches have several lengths: each length is
+    compiled anew. On CPUs oneDNN's matrix products are faster than XLA's.
+    """
+    if options.jit_compile is not None:
+        return options.jit_compile
+    return not options.length_buckets and _runs_on(strategy, "GPU")
+
+
+def _mirrored_strategy(num_replicas, gpus_found):
+    if gpus_found:
+        count = num_replicas or len(gpus_found)
+        if count > len(gpus_found):
             raise ValueError(
-                f"--num_replicas={count}, but this machine has {len(gpus)} GPUs."
+                f"--num_replicas={count}, but this machine has {len(gpus_found)} GPUs."
             )
         return tf.distribute.MirroredStrategy([f"/gpu:{i}" for i in range(count)])
     count = num_replicas or 1
@@ -180,7 +197,7 @@ def distribute_shares(
 
 def _iterator(strategy, host_share):
     """Returns the iterator, given a function (host, number of hosts) -> dataset."""
-    on_cpus = _runs_on_cpus(strategy)
+    on_cpus = _runs_on(strategy, "CPU")
     if on_cpus and strategy.num_replicas_in_sync == 1:
         return iter(host_share(0, 1))
     is_in_every_process = isinstance(
@@ -214,11 +231,11 @@ def _iterator(strategy, host_share):
     return iterator
 
 
-def _runs_on_cpus(strategy):
+def _runs_on(strategy, kind):
     try:
-        return all("CPU" in device for device in strategy.extended.worker_devices)
+        return all(kind in device for device in strategy.extended.worker_devices)
     except RuntimeError:  # TensorFlow's default strategy, which does not prefetch.
-        return True
+        return kind == "CPU"
 
 
 def _split(column, parts):

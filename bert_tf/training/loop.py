@@ -295,7 +295,7 @@ class Trainer:
             self.strategy,
             random_seed=self.options.random_seed,
             micro_batches=self.options.gradient_accumulation_steps,
-            jit_compile=self.options.jit_compile,
+            jit_compile=distribution.compiles_step(self.options, self.strategy),
         )
 
     def _training_iterator(

@@ -221,10 +221,17 @@ class DeviceOptions(_TrainingRecord):
         "normalization and losses in float32. mixed_float16: the same in float16, with "
         "dynamic loss scaling.",
     )
-    jit_compile: bool = option(
-        False,
+    jit_compile: bool | None = option(
+        None,
         help="Compile the forward and backward pass with XLA. On a TPU this is always "
-        "done.",
+        "done. Default: on GPUs, unless there are length_buckets, each of which would "
+        "be compiled.",
+    )
+    deterministic: bool = option(
+        False,
+        help="Use only operations that give the same bits in every run. On GPUs a "
+        "killed run needs it to end with exactly the weights of an uninterrupted one; "
+        "some operations then are slower.",
     )
 
     def __post_init__(self):

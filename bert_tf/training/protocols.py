@@ -42,6 +42,10 @@ class TaskModel(Protocol):
     def dropout_keys(self, seed: int, step: tf.Tensor, example_index: tf.Tensor) -> Any:
         """Returns the keys that fix dropout for each example of a step."""
 
+    def xla_step(self) -> contextlib.AbstractContextManager[None]:
+        """Returns the context of a step that XLA compiles as a whole."""
+        ...
+
     def loss_weights(self, features: Tensors) -> Tensors:
         """Returns each loss term's weight, a scalar."""
         ...
