@@ -47,7 +47,7 @@ EXTRAS = {
 }
 # Extras that are not in `all`.
 SEPARATE_EXTRAS = {
-    # Compiles training steps for TPUs. Not on a TPU machine: tensorflow-tpu pins libtpu.
+    # Compiles steps for TPUs. Not for a TPU machine, where tensorflow-tpu pins libtpu.
     "tpu-compile": ["jax>=0.10.2", "libtpu>=0.0.52; platform_system == 'Linux'"],
     # Needs protobuf below 7; requirements/beam.txt pins a tested combination.
     "beam": ["apache-beam>=2.77", "distributed>=2026.1", *CORPUS],

@@ -156,6 +156,8 @@ TRAINING = {
     "jit_compile": "training/test_loop.py::"
     "test_jit_compile_has_xla_compile_the_gradients",
     "dry_run": PRETRAIN + "test_dry_run_tells_the_size_and_writes_nothing",
+    "deterministic": "training/test_gpus.py::"
+    "test_deterministic_operations_are_turned_on_with_their_flag",
 }
 FINE_TUNING = {
     **TRAINING,
