@@ -123,6 +123,11 @@ class SelfAttention(keras.layers.Layer):
         # Is All You Need"). Queries have fewer elements than scores, so they are
         # divided instead.
         query = self.query(inputs) * (self.config.size_per_head**-0.5)
+        drops = dropout_keys is not None and self.config.attention_probs_dropout_prob
+        if _has_fused_attention() and not (drops or return_attention_weights):
+            return self._attend_fused(
+                query, self.key(inputs), self.value(inputs), input_mask
+            )
         compute = functools.partial(
             self._attend, input_mask=input_mask, dropout_keys=dropout_keys
         )
@@ -134,6 +139,21 @@ class SelfAttention(keras.layers.Layer):
             return compute_context(query, self.key(inputs), self.value(inputs))
         context, weights = compute(query, self.key(inputs), self.value(inputs))
         return (context, weights) if return_attention_weights else context
+
+    def _attend_fused(self, query, key, value, input_mask):
+        """Returns the context [B * F, H] from the backend's own attention."""
+        config = self.config
+        length = ops.shape(input_mask)[-1]
+        heads = (-1, length, config.num_attention_heads, config.size_per_head)
+        mask = ops.cast(input_mask, "bool")
+        context = ops.dot_product_attention(
+            ops.reshape(query, heads),
+            ops.reshape(key, heads),
+            ops.reshape(value, heads),
+            mask=ops.expand_dims(mask, (1, 2) if len(mask.shape) == 2 else 1),
+            scale=1.0,
+        )  # [B, F, N, D]
+        return ops.reshape(context, (-1, config.hidden_size))
 
     def _attend(self, query, key, value, *, input_mask, dropout_keys):
         """Returns the context [B * F, H] and float32 weights [B, N, F, T]."""
@@ -157,6 +177,15 @@ class SelfAttention(keras.layers.Layer):
         context = ops.matmul(kept, value)  # [B, N, F, D]
         context = ops.transpose(context, (0, 2, 1, 3))  # [B, F, N, D]
         return ops.reshape(context, (-1, config.hidden_size)), weights
+
+
+def _has_fused_attention():
+    """Returns whether the backend may have flash attention, on GPUs and TPUs.
+
+    Keras offers it on JAX. It never writes the weights to memory, so it cannot drop
+    them as BERT does, and it is used only where none are dropped.
+    """
+    return keras.backend.backend() == "jax"
 
 
 class ResidualOutput(keras.layers.Layer):
