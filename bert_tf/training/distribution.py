@@ -63,7 +63,7 @@ def compiles_step(
     """
     if options.jit_compile is not None:
         return options.jit_compile
-    return not options.length_buckets and _runs_on(strategy, "GPU")
+    return not options.length_buckets and runs_on(strategy, "GPU")
 
 
 def _mirrored_strategy(num_replicas, gpus_found):
@@ -197,7 +197,7 @@ def distribute_shares(
 
 def _iterator(strategy, host_share):
     """Returns the iterator, given a function (host, number of hosts) -> dataset."""
-    on_cpus = _runs_on(strategy, "CPU")
+    on_cpus = runs_on(strategy, "CPU")
     if on_cpus and strategy.num_replicas_in_sync == 1:
         return iter(host_share(0, 1))
     is_in_every_process = isinstance(
@@ -231,7 +231,8 @@ def _iterator(strategy, host_share):
     return iterator
 
 
-def _runs_on(strategy, kind):
+def runs_on(strategy: tf.distribute.Strategy, kind: str) -> bool:
+    """Returns whether all devices of a strategy are of a kind: CPU, GPU or TPU."""
     try:
         return all(kind in device for device in strategy.extended.worker_devices)
     except RuntimeError:  # TensorFlow's default strategy, which does not prefetch.

@@ -296,6 +296,7 @@ class Trainer:
             random_seed=self.options.random_seed,
             micro_batches=self.options.gradient_accumulation_steps,
             jit_compile=distribution.compiles_step(self.options, self.strategy),
+            on_tpu=distribution.runs_on(self.strategy, "TPU"),
         )
 
     def _training_iterator(

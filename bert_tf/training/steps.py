@@ -46,6 +46,7 @@ def build_train_steps(
     random_seed: int,
     micro_batches: int = 1,
     jit_compile: bool = False,
+    on_tpu: bool = False,
 ) -> Callable[[Any, tf.Tensor], protocols.Tensors]:
     """Returns a function that takes many optimizer steps in one call.
 
@@ -56,13 +57,16 @@ def build_train_steps(
         random_seed: seed of dropout.
         micro_batches: number of parts that each replica splits its batch into.
         jit_compile: whether XLA compiles the forward and backward pass.
+        on_tpu: whether the devices are TPUs, where XLA always compiles everything.
 
     Returns:
         `train_steps(iterator, num_steps)`, a `tf.function`. It returns a dict of
         float32 [num_steps]: `loss`, each loss term, `learning_rate`,
         `global_grad_norm` before clipping, and in float16 `loss_scale`.
     """
-    compute_gradients = build_gradient_function(model, random_seed, jit_compile)
+    compute_gradients = build_gradient_function(
+        model, random_seed, jit_compile, on_tpu=on_tpu
+    )
     loss_scale = optimizer.loss_scale
 
     def replica_step(batch):
@@ -111,7 +115,11 @@ def build_train_steps(
 
 
 def build_gradient_function(
-    model: protocols.TaskModel, random_seed: int, jit_compile: bool = False
+    model: protocols.TaskModel,
+    random_seed: int,
+    jit_compile: bool = False,
+    *,
+    on_tpu: bool = False,
 ) -> Callable[[protocols.Tensors, Mapping[str, tf.Tensor]], Any]:
     """Returns a function (micro-batch, global weights) -> (loss terms, gradients).
 
@@ -135,8 +143,7 @@ def build_gradient_function(
         )
 
     def compute_gradients(batch, weights):
-        strategy = tf.distribute.get_strategy()
-        if is_compiled_whole or isinstance(strategy, tf.distribute.TPUStrategy):
+        if is_compiled_whole or on_tpu:
             with model.xla_step():
                 return compute_plainly(batch, weights)
         return compute_plainly(batch, weights)

@@ -150,6 +150,9 @@ def test_the_model_sees_one_micro_batch_at_a_time(
 def test_the_device_is_the_one_asked_for(monkeypatch, device):
     gpu = types.SimpleNamespace(name="/physical_device:GPU:0")
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [gpu])
+    config = tf.config.experimental
+    monkeypatch.setattr(config, "set_memory_growth", lambda gpu, grows: None)
+    monkeypatch.setattr(config, "get_device_details", lambda gpu: {})
     named = []
     monkeypatch.setattr(tf.distribute, "OneDeviceStrategy", named.append)
     distribution.create_strategy(training_options.DeviceOptions(device=device))
