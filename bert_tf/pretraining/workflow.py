@@ -330,12 +330,12 @@ class Pretraining:
             num_steps=max(self.trainer.num_train_steps - first_step, 0),
             **objectives.estimate_arguments(self.config, self.options),
         )
-        if self.options.device in tpu_slices.DEVICES:
-            return self._tpu_report(estimate)
+        is_compiled = self.options.device in tpu_slices.DEVICES
+        text = self._tpu_report(estimate) if is_compiled else str(estimate)
         if self.trainer.time_limit is not None:
-            return str(estimate)
+            return text
         rates = continuation.describe_rates(self.options, first_step)
-        return f"{estimate}\nlearning rate     {rates}"
+        return f"{text}\nlearning rate     {rates}"
 
     def _open(self, patterns, source):
         return pretraining_examples.open_examples(
