@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from bert_tf import files
+from bert_tf.serving import versions
 
-MODEL_FILE = "saved_model.pb"
 _TAG = "serve"
 # Of `tf.saved_model.save`; it initializes tables and takes no input.
 _INITIALIZER = "__saved_model_init_op"
@@ -84,11 +84,11 @@ def read(export_dir: str) -> dict[str, Signature]:
         OSError: the folder has no SavedModel, or it cannot be read.
         ValueError: the file is damaged, or has no signature for serving.
     """
-    path = os.path.join(export_dir, MODEL_FILE)
+    path = os.path.join(export_dir, versions.MODEL_FILE)
     if not files.exists(path):
         raise FileNotFoundError(
-            f"{export_dir} contains no {MODEL_FILE}; expected a folder written by "
-            "export_saved_model."
+            f"{export_dir} contains no {versions.MODEL_FILE}; expected a folder "
+            "written by export_saved_model."
         )
     from google.protobuf import message
     from tensorflow.core.protobuf import saved_model_pb2

@@ -18,6 +18,7 @@ from bert_tf.serving import lit_api
 from bert_tf.serving import saved_signatures
 from bert_tf.serving import server_options
 from bert_tf.serving import server_routes
+from bert_tf.serving import versions
 
 _MEBIBYTE = 2**20
 
@@ -88,21 +89,12 @@ def find_model(export_dir: str) -> tuple[str, str, int]:
     Raises:
         FileNotFoundError: there is no SavedModel.
     """
-    folder = export_dir.rstrip("/")
-    if not files.exists(os.path.join(folder, saved_signatures.MODEL_FILE)):
-        names = files.list_folder(folder) if files.is_folder(folder) else []
-        versions = [
-            int(name)
-            for name in names
-            if name.isdecimal()
-            and files.exists(os.path.join(folder, name, saved_signatures.MODEL_FILE))
-        ]
-        if not versions:
-            raise FileNotFoundError(
-                f"{export_dir} contains no {saved_signatures.MODEL_FILE} and no "
-                "version of a model; expected a folder written by export_saved_model."
-            )
-        folder = os.path.join(folder, str(max(versions)))
+    folder = versions.latest_folder(export_dir.rstrip("/"))
+    if not files.exists(os.path.join(folder, versions.MODEL_FILE)):
+        raise FileNotFoundError(
+            f"{export_dir} contains no {versions.MODEL_FILE} and no version of a "
+            "model; expected a folder written by export_saved_model."
+        )
     above, last = os.path.split(os.path.abspath(folder))
     if last.isdecimal():
         return folder, _as_name(os.path.basename(above)), int(last)

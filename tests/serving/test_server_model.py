@@ -28,11 +28,12 @@ def test_requests_are_computed_together_and_answered_apart(model):
         text_request("rain", "the a"),
         ids_request([2, 9, 3]),
         text_request("été"),
+        text_request(),
         ids_request([2, 9, 9, 3]),  # Another length, so another call.
         ids_request([2, 8, 3]),
     ]
     answers = model.answers(requests, 32)
-    assert [answer["rows"] for answer in answers] == [3, 2, 3, 1, 2]
+    assert [answer["rows"] for answer in answers] == [3, 2, 3, 3, 1, 2]
     for request, answer in zip(requests, answers, strict=True):
         [alone] = model.answers([request], 1)
         for name, value in alone["outputs"].items():
