@@ -28,6 +28,8 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
+# "--flag" stays as it is.
+smartquotes = False
 copybutton_prompt_text = "$ "
 # tests/docs/test_pages.py checks the tables of contents.
 suppress_warnings = ["toc.not_readable"]
@@ -41,6 +43,8 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
+# Pages without pages below them.
+html_sidebars = {name: [] for name in ("index", "start", "what_bert_does")}
 html_show_sourcelink = False
 
 

@@ -47,6 +47,8 @@ NEEDED_FOR = {
     "requests": "queries over HTTP",
     "urllib3": "retries of queries",
     "tensorflow-serving-api": "queries over gRPC",
+    "litserve": "the HTTP server of `serve_model`",
+    "prometheus-client": "metrics of the server",
 }
 HEADING = """# Dependencies
 

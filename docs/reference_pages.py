@@ -7,7 +7,6 @@ at the start of every build; the pages are not in version control.
 import importlib
 import inspect
 import pathlib
-import shlex
 
 import bert_tf
 from bert_tf import command_line
@@ -71,9 +70,8 @@ def tool_page(subcommand: subcommands.Subcommand) -> str:
     lines += [f"Also called `bert_tf {subcommand.name}`.", "", "```bash"]
     for flags in subcommand.examples:
         command = f"{subcommand.tool} {flags}"
-        lines.append(command.replace(" --", " \\\n    --"))
-        shlex.split(flags)
-    lines += ["```", ""]
+        lines += [command.replace(" --", " \\\n    --"), ""]
+    lines[-1:] = ["```", ""]
     paragraphs = inspect.cleandoc(options_class.__doc__ or "").split("\n\n")
     for paragraph in paragraphs:
         lines += [_paragraph(paragraph), ""]
