@@ -125,7 +125,7 @@ curves.figure({"run": setup.path("run")})
 # ## 4. After training
 #
 # An encoder that was already trained on pairs of sentences, such as all-MiniLM, gains
-# little or nothing from a few hundred pairs. A plain BERT gains much more. The stored
+# little or nothing from a few hundred pairs. A plain BERT has more to gain. The stored
 # outputs are those of all-MiniLM.
 
 # %%
