@@ -130,8 +130,9 @@ figure
 # %% [markdown]
 # ## 4. One word, many contexts
 #
-# The input vector of "bank" is the same everywhere. After the last layer, it depends on
-# the sentence. The picture shows the two directions in which the vectors differ most.
+# The input vector of "bank" depends on nothing but its position. After the last layer, it
+# depends on the sentence. The picture shows the two directions in which the vectors
+# differ most.
 
 # %%
 WORD = "bank"
@@ -196,8 +197,8 @@ assert setup.is_tiny or gaps[num_layers] > gaps[0] + 0.05
 # ## 5. What a mask becomes while training goes on
 #
 # A very small model is pretrained on the text of the package. After each part of the
-# training, it fills the same mask. First it learns which pieces are frequent, and only
-# then what the neighbors say.
+# training, it fills the same mask. First it learns which pieces are frequent. What the
+# neighbors say comes much later: the demo's 3,000 steps begin to show it.
 
 # %%
 import json
