@@ -130,8 +130,8 @@ figure
 # %% [markdown]
 # ## 4. One word, many contexts
 #
-# The input vector of "bank" depends on nothing but its position. After the last layer, it
-# depends on the sentence. The picture shows the two directions in which the vectors
+# The input vector of "bank" depends on nothing but its position. After the last layer,
+# it depends on the sentence. The picture shows the two directions in which the vectors
 # differ most.
 
 # %%

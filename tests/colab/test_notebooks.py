@@ -13,7 +13,6 @@ QUICK = "sentence_classification"
 WITHOUT_OUTPUTS = {
     "bert_end_to_end",
     "domain_adaptation",
-    "pretraining_on_tpu",
     "question_answering",
 }
 
