@@ -51,6 +51,8 @@ SEPARATE_EXTRAS = {
     "tpu-compile": ["jax>=0.10.2", "libtpu>=0.0.52; platform_system == 'Linux'"],
     # Needs protobuf below 7; requirements/beam.txt pins a tested combination.
     "beam": ["apache-beam>=2.77", "distributed>=2026.1", *CORPUS],
+    # Large, and of use on Intel processors only.
+    "openvino": ["openvino>=2025.2"],
     "docs": [
         "myst-parser>=5",
         "pydata-sphinx-theme>=0.17",

@@ -530,6 +530,8 @@ OBSERVED = {
         + "test_pieces_of_a_long_text_have_the_vectors_of_their_windows",
         "batch_size": EXTRACT
         + "test_texts_are_taken_as_they_are_needed_and_come_in_order",
+        "dtype": EXTRACT_TOOL + "test_dtype_and_backend_follow_their_flags",
+        "backend": EXTRACT_TOOL + "test_dtype_and_backend_follow_their_flags",
         "doc_stride": EXTRACT
         + "test_pieces_of_a_long_text_have_the_vectors_of_their_windows",
         "pooling": EXTRACT + "test_pooling_makes_one_vector_of_the_pieces",

@@ -9,6 +9,9 @@ from bert_tf.training import options as training_options
 
 # The same as `modeling.pooling.KINDS`: showing a tool's flags must not import Keras.
 POOLINGS = ("cls", "mean", "max")
+# What a predictor computes in, and with; see `backends`.
+DTYPES = ("float32", "bfloat16", "mixed_bfloat16", "float16", "mixed_float16")
+BACKENDS = TENSORFLOW, OPENVINO = ("tensorflow", "openvino")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -9,15 +9,16 @@ from typing import Any
 from typing import cast
 
 import numpy as np
-import tensorflow as tf
 
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
+from bert_tf.fine_tuning import backends
 from bert_tf.fine_tuning import input_items
 from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
 from bert_tf.fine_tuning import task_record
+from bert_tf.modeling import fusible
 from bert_tf.modeling import input_names
 from bert_tf.tokenization import in_graph
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -25,14 +26,8 @@ from bert_tf.training import run_folder
 
 # Default number of rows per call of the model. Limits the memory for long inputs.
 ROWS_PER_CALL = 32
-# Weights stay in float32; layer normalization, softmax and outputs are computed in it.
-_POLICIES = {
-    "float32": "float32",
-    "bfloat16": "mixed_bfloat16",
-    "mixed_bfloat16": "mixed_bfloat16",
-    "float16": "mixed_float16",
-    "mixed_float16": "mixed_float16",
-}
+# A batch of rows of another length holds about as many pieces as one of this length.
+ROW_LENGTH = 128
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -44,6 +39,7 @@ class LoadSettings:
     has_task_file: bool = True  # False: `start` alone describes the task.
     dtype: Any = None  # A Keras dtype or policy. None: the global policy.
     batch_size: int = ROWS_PER_CALL  # Rows per call of the model.
+    backend: str = backends.TENSORFLOW  # One of `backends.BACKENDS`.
     # Only for a checkpoint without a run.
     max_seq_length: int | None = None
     pooling: str | None = None
@@ -103,7 +99,8 @@ class Predictor:
         tokenizer: an instance of `create_tokenizer`.
         model: the task's model with the weights of the run.
         checkpoint: path of the loaded checkpoint.
-        batch_size: rows per call of the model.
+        batch_size: rows of `ROW_LENGTH` pieces per call of the model; see
+            `row_batches`.
 
     Raises:
         OSError: a file of the folder cannot be read.
@@ -133,7 +130,12 @@ class Predictor:
             self.vocabulary = cast(vocabulary_module.Vocabulary, start.vocabulary)
         self.config.check_vocabulary_size(len(self.vocabulary))
         self.tokenizer = create_tokenizer(self.vocabulary, **task.tokenizer_arguments())
-        self.model = task.create_model(self.config, dtype=settings.dtype)
+        self._settings = settings
+        # OpenVINO is given a model in float32 and casts it itself.
+        is_openvino = settings.backend == backends.OPENVINO
+        self.model = task.create_model(
+            self.config, dtype="float32" if is_openvino else settings.dtype
+        )
         self.model.build()
         if start is None:
             self.checkpoint = loading.load_run(self.model, run_dir)
@@ -144,10 +146,28 @@ class Predictor:
             )
             self.checkpoint = settings.source.path
 
+        # Otherwise the model's variables are read at every call.
+        self._has_constant_weights = is_openvino or settings.dtype in backends.ROUNDED
+        if self._has_constant_weights:
+            fusible.use_fusible_activations(self.model)
+
     @property
     def scores(self) -> dict[str, float]:
         """The scores in the run's eval_results.txt; empty if it was not evaluated."""
         return run_folder.RunFolder(self.run_dir).read_eval_results()
+
+    def _compiled(
+        self, function: Callable, columns: Sequence[str] = input_names.SEQUENCE
+    ) -> backends.Compiled:
+        """Returns `backends.compiled` with the backend of this predictor."""
+        if self._has_constant_weights:
+            function = backends.with_constant_weights(function, self.model)
+        return backends.compiled(
+            function,
+            columns,
+            backend=self._settings.backend,
+            policy=self._settings.dtype,
+        )
 
     def _answered(
         self,
@@ -190,19 +210,6 @@ class Predictor:
         return apply_in_parts(function, features, rows_per_call=self.batch_size)
 
 
-def policy_of(dtype: str | None) -> str | None:
-    """Returns the Keras policy for a `dtype` argument; see `bert_tf.load`.
-
-    Raises:
-        ValueError: it is not one of the dtypes to compute in.
-    """
-    if dtype is not None and dtype not in _POLICIES:
-        raise ValueError(
-            f"dtype is {dtype!r:.60}; expected one of {', '.join(_POLICIES)}."
-        )
-    return None if dtype is None else _POLICIES[dtype]
-
-
 def checked_count(value: int, name: str, *, minimum: int = 1) -> int:
     """Returns an argument that is a number of things, such as `batch_size`.
 
@@ -216,28 +223,35 @@ def checked_count(value: int, name: str, *, minimum: int = 1) -> int:
     return int(value)
 
 
-def compiled(
-    function: Callable, columns: Sequence[str] = input_names.SEQUENCE
-) -> Callable:
-    """Compiles a function of features into one graph for all shapes [B, S].
-
-    Args:
-        function: takes features and returns tensors.
-        columns: names of the features, each int32 [B, S].
-    """
-    return tf.function(
-        function,
-        input_signature=[
-            {name: tf.TensorSpec([None, None], tf.int32) for name in columns}
-        ],
-        autograph=False,
-    )
-
-
 def without_padding(features: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Returns features without the trailing positions that are padding in all rows."""
     longest = int(np.max(np.sum(features["input_mask"], axis=1)))
     return {name: column[:, :longest] for name, column in features.items()}
+
+
+def row_batches(lengths: Sequence[int], batch_size: int) -> list[list[int]]:
+    """Returns the numbers of the rows of each batch, the longest rows first.
+
+    Batches of many short rows or of few long ones need about the same time and memory.
+
+    Args:
+        lengths: number of pieces in each row.
+        batch_size: rows per batch, for rows of `ROW_LENGTH` pieces.
+
+    Example:
+        >>> row_batches([64, 256, 64, 128, 64], batch_size=2)
+        [[1], [3, 0], [2, 4]]
+    """
+    most = batch_size * ROW_LENGTH
+    found: list[list[int]] = []
+    room = 0  # Rows that the last batch still has room for.
+    for number in sorted(range(len(lengths)), key=lambda number: -lengths[number]):
+        if room == 0:
+            found.append([])
+            room = max(1, most // max(1, int(lengths[number])))
+        found[-1].append(number)
+        room -= 1
+    return found
 
 
 def apply_in_parts(
@@ -246,18 +260,23 @@ def apply_in_parts(
     *,
     rows_per_call: int = ROWS_PER_CALL,
 ) -> np.ndarray:
-    """Returns the outputs for N rows, computed `rows_per_call` at a time.
+    """Returns the outputs for N rows, computed in batches of similar length.
 
     Args:
         function: maps features of B rows to a tensor [B, ...].
         features: columns int32 [N, S], N at least 1.
-        rows_per_call: largest B.
+        rows_per_call: `batch_size` of `row_batches`.
 
     Returns:
         An array [N, ...].
     """
+    lengths = np.sum(features["input_mask"], axis=1)
+    batches = row_batches(lengths, rows_per_call)
     outputs = []
-    for start in range(0, len(features["input_ids"]), rows_per_call):
-        part = {n: c[start : start + rows_per_call] for n, c in features.items()}
-        outputs.append(function(without_padding(part)))
-    return np.concatenate(outputs)
+    for numbers in batches:
+        part = {name: column[numbers] for name, column in features.items()}
+        outputs.append(np.asarray(function(without_padding(part))))
+    found = np.concatenate(outputs)
+    in_order = np.empty_like(found)
+    in_order[np.concatenate(batches)] = found
+    return in_order

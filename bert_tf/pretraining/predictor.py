@@ -6,6 +6,7 @@ from typing import Any
 
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import starting_point
+from bert_tf.fine_tuning import backends
 from bert_tf.fine_tuning import input_items
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.pretraining import predictions
@@ -23,6 +24,12 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
     task: task_module.Task
 
     def __init__(self, run_dir: str, settings: fine_tuning_predictor.LoadSettings):
+        if settings.backend != backends.TENSORFLOW:
+            raise ValueError(
+                f"backend is {settings.backend!r}, but {run_dir} fills masks, which "
+                "only 'tensorflow' does; omit backend, or pass head='encoder' for "
+                "vectors of texts."
+            )
         start = settings.required_start
         predictions.check_fills_masks(start, run_dir)
         values = settings.task_values() | predictions.tokenizer_arguments(start)

@@ -13,6 +13,7 @@ from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.checkpoints.conversion import source as conversion_source
+from bert_tf.fine_tuning import backends
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.serving import tasks
 
@@ -31,6 +32,7 @@ def load(
     *,
     head: str | None = None,
     dtype: str | None = None,
+    backend: str = backends.TENSORFLOW,
     batch_size: int = fine_tuning_predictor.ROWS_PER_CALL,
     max_seq_length: int | None = None,
     pooling: str | None = None,
@@ -50,8 +52,14 @@ def load(
             has.
         dtype: what to compute in: "float32", "bfloat16" (or "mixed_bfloat16") or
             "float16" (or "mixed_float16"). Weights stay in float32. None: Keras's
-            global policy.
-        batch_size: rows per call of the model.
+            global policy, and float32 with OpenVINO. With bfloat16 or float16 the
+            predictor computes with the weights as they were loaded.
+        backend: "tensorflow", or "openvino" for Intel's library, which is faster on
+            Intel processors (`pip install "bert_tf[openvino]"`). It also computes with
+            the weights as they were loaded. Only TensorFlow fills the masks of a
+            pretraining model.
+        batch_size: texts of 128 word pieces per call of the model. A call takes more
+            shorter texts, and fewer longer ones.
         max_seq_length: maximum length of a text in word pieces; longer texts are
             truncated. None: as the checkpoint says, or else the model's number of
             positions, for question answering at most 384. A run has its own.
@@ -108,8 +116,11 @@ def load(
         max_seq_length = fine_tuning_predictor.checked_count(
             max_seq_length, "max_seq_length", minimum=_NUM_SPECIAL
         )
+    policy = backends.policy_of(dtype)
+    backends.check(backend, policy)
     settings = fine_tuning_predictor.LoadSettings(
-        dtype=fine_tuning_predictor.policy_of(dtype),
+        dtype=policy,
+        backend=backend,
         batch_size=fine_tuning_predictor.checked_count(batch_size, "batch_size"),
         max_seq_length=max_seq_length,
         pooling=pooling,

@@ -5,7 +5,8 @@ import numpy as np
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 
 
-def test_rows_come_back_in_order_and_no_part_has_needless_padding():
+def test_rows_come_back_in_order_and_no_part_has_needless_padding(monkeypatch):
+    monkeypatch.setattr(fine_tuning_predictor, "ROW_LENGTH", 3)
     mask = np.array(
         [
             [1, 1, 0, 0],
@@ -25,4 +26,14 @@ def test_rows_come_back_in_order_and_no_part_has_needless_padding():
 
     found = fine_tuning_predictor.apply_in_parts(first_ids, features, rows_per_call=2)
     assert found.tolist() == [0, 4, 8, 12, 16]
-    assert shapes == [(2, 2), (2, 3), (1, 1)]
+    assert shapes == [(2, 3), (3, 1)]
+
+
+def test_batches_of_rows_have_about_as_many_pieces():
+    assert fine_tuning_predictor.row_batches([64, 256, 64, 128, 64], 2) == [
+        [1],
+        [3, 0],
+        [2, 4],
+    ]
+    assert fine_tuning_predictor.row_batches([512], 1) == [[0]]  # At least one row.
+    assert fine_tuning_predictor.row_batches([], 2) == []

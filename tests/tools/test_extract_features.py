@@ -1,7 +1,9 @@
 """extract_features, called as a user calls it."""
 
+import importlib.util
 import json
 
+import numpy as np
 import pytest
 
 
@@ -61,6 +63,22 @@ def test_cased_text_stays_cased(extract, tmp_path):
     assert extract(do_lower_case="false").exit_code == 0
     first, _ = records(tmp_path / "output.jsonl")
     assert [piece["token"] for piece in first["features"]][1] == "[UNK]"
+
+
+def test_dtype_and_backend_follow_their_flags(extract, tmp_path):
+    def values(**flags):
+        assert extract(**flags).exit_code == 0
+        record = records(tmp_path / "output.jsonl")[0]
+        return np.array([p["layers"][0]["values"] for p in record["features"]])
+
+    exact, rounded = values(), values(dtype="bfloat16")
+    assert 0 < np.abs(rounded - exact).max() < 0.1
+    if importlib.util.find_spec("openvino"):
+        np.testing.assert_allclose(values(backend="openvino"), exact, atol=1e-4)
+        return
+    result = extract(backend="openvino")
+    assert result.exit_code == 1
+    assert "pip install 'bert_tf[openvino]'" in refusal(result)
 
 
 def refusal(result):

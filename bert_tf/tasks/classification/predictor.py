@@ -31,9 +31,7 @@ class ClassificationPredictor(fine_tuning_predictor.Predictor):
         super().__init__(run_dir, task, settings=settings)
         # A checkpoint without a run does not say whether it was trained on pairs.
         self._is_pair = task.is_pair if has_file else None
-        self._logits = fine_tuning_predictor.compiled(
-            lambda features: self.model(features)["logits"]
-        )
+        self._logits = self._compiled(lambda features: self.model(features)["logits"])
 
     def predict(
         self,

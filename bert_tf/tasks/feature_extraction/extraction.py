@@ -18,7 +18,10 @@ from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.data import packing
+from bert_tf.fine_tuning import backends
+from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.modeling import bert
+from bert_tf.modeling import fusible
 from bert_tf.modeling import pooling as pooling_module
 from bert_tf.tasks.feature_extraction import examples
 from bert_tf.tasks.feature_extraction import features as features_module
@@ -49,7 +52,6 @@ class Extractor:
     Args:
         options: what to extract.
         start: the opened checkpoint. None: `options` name it.
-        dtype: dtype or policy of the encoder, such as "mixed_bfloat16".
         progress: called during a download; see `bert_tf.progress`.
 
     Attributes:
@@ -69,7 +71,6 @@ class Extractor:
         options: feature_extraction_options.ExtractionOptions,
         *,
         start: starting_point.StartingPoint | None = None,
-        dtype: str | None = "float32",
         progress: progress_module.Progress = progress_module.silent,
     ):
         start = start or starting_point.find(
@@ -87,6 +88,8 @@ class Extractor:
         if options.pooling == feature_extraction_options.OF_CHECKPOINT:
             self._prompt = source.text.prompt()
         self.options = options = _with_settings(options, source)
+        policy = backends.policy_of(options.dtype)
+        backends.check(options.backend, policy)
         self.config.check_sequence_length(options.max_seq_length)
         self._check_layers()
         if options.pooling != "none":
@@ -94,7 +97,11 @@ class Extractor:
         self._tokenizer = in_graph.InGraphTokenizer(
             self.vocabulary, **start.tokenizer_arguments()
         )
-        self.model = bert.BertModel(self.config, dtype=dtype)
+        # OpenVINO is given a model in float32 and casts it itself.
+        is_openvino = options.backend == backends.OPENVINO
+        self.model = bert.BertModel(
+            self.config, dtype="float32" if is_openvino else policy
+        )
         report = loading.load_source(self.model, source)
         # Hugging Face's checkpoints may lack the pooler, which is not used here.
         missing = [name for name in report.missing if "/pooler/" not in name]
@@ -103,16 +110,12 @@ class Extractor:
                 f"{report.path} lacks {len(missing)} of the encoder's weights, such "
                 f"as {missing[0]}; expected a complete encoder."
             )
-        self._compute = tf.function(
-            self._outputs,
-            input_signature=[
-                {
-                    name: tf.TensorSpec([None, None], tf.int32)
-                    for name in packing.ENCODER_COLUMNS
-                },
-                tf.TensorSpec([None, None], tf.int32),
-            ],
-            autograph=False,
+        fusible.use_fusible_activations(self.model)
+        self._compute = backends.compiled(
+            backends.with_constant_weights(self._outputs, self.model),
+            features_module.COLUMNS,
+            backend=options.backend,
+            policy=policy,
         )
 
     def extract_each(self, lines: Iterable[examples.TextLine]) -> Iterator[Extracted]:
@@ -140,9 +143,11 @@ class Extractor:
                     f"{num_layers} layers; expected {-num_layers} to {num_layers - 1}."
                 )
 
-    def _outputs(self, features, counts):
+    def _outputs(self, features):
         """Returns the requested values of a batch, [B, ...], in a graph."""
         options = self.options
+        counts = features[features_module.COUNTS]
+        features = {name: features[name] for name in packing.ENCODER_COLUMNS}
         outputs = self.model(
             features, return_attention_weights=options.attention_weights
         )
@@ -215,15 +220,14 @@ class Extractor:
 
     def _computed(self, windows):
         """Yields (number of the window, its results), batched by length."""
-        order = sorted(range(len(windows)), key=lambda i: -len(windows[i].ids))
-        for first in range(0, len(order), self.options.batch_size):
-            numbers = order[first : first + self.options.batch_size]
-            batch = self._compute(
-                *features_module.padded([windows[i] for i in numbers])
-            )
-            batch = {name: values.numpy() for name, values in batch.items()}
+        lengths = [len(window.ids) for window in windows]
+        for numbers in fine_tuning_predictor.row_batches(
+            lengths, self.options.batch_size
+        ):
+            found = self._compute(features_module.padded([windows[i] for i in numbers]))
+            found = {name: np.asarray(values) for name, values in found.items()}
             for row, number in enumerate(numbers):
-                yield number, {name: values[row] for name, values in batch.items()}
+                yield number, {name: values[row] for name, values in found.items()}
 
     def _joined(self, parts):
         """Returns the `Extracted` of a text, from its windows and their results."""

@@ -7,6 +7,10 @@ import numpy as np
 
 from bert_tf.data import packing
 
+# 1 for the pieces that count in the vector of a text.
+COUNTS = "counts"
+COLUMNS = (*packing.ENCODER_COLUMNS, COUNTS)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Window:
@@ -124,24 +128,23 @@ def best_spans(found: Sequence[tuple[int, int]], num_pieces: int) -> np.ndarray:
     return owner
 
 
-def padded(rows: Sequence[Window]) -> tuple[dict[str, np.ndarray], np.ndarray]:
+def padded(rows: Sequence[Window]) -> dict[str, np.ndarray]:
     """Returns the encoder's features for some rows, padded to the longest one.
 
     Returns:
-        `input_ids`, `input_mask`, `segment_ids`, int32 [B, S]; and int32 [B, S], 1 for
-        the pieces that count.
+        `input_ids`, `input_mask`, `segment_ids` and `counts`, int32 [B, S]; `counts`
+        is 1 for the pieces that count.
     """
     length = max(len(row.ids) for row in rows)
     shape = (len(rows), length)
-    features = {name: np.zeros(shape, np.int32) for name in packing.ENCODER_COLUMNS}
-    counts = np.zeros(shape, np.int32)
+    features = {name: np.zeros(shape, np.int32) for name in COLUMNS}
     for index, row in enumerate(rows):
         size = len(row.ids)
         features["input_ids"][index, :size] = row.ids
         features["input_mask"][index, :size] = 1
         features["segment_ids"][index, :size] = row.segment_ids
-        counts[index, :size] = row.counts
-    return features, counts
+        features[COUNTS][index, :size] = row.counts
+    return features
 
 
 def _window(pieces, segment_ids, counts):

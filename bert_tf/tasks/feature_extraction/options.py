@@ -3,6 +3,7 @@
 import dataclasses
 
 from bert_tf import options as options_module
+from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.options import option
 
 OF_CHECKPOINT = "checkpoint"
@@ -53,7 +54,23 @@ class ExtractionOptions(options_module.Options):
     batch_size: int = option(
         32,
         minimum=1,
-        help="Sequences per batch. Larger batches need more memory.",
+        help="Sequences of 128 word pieces per batch. A batch of shorter sequences "
+        "contains more of them, and one of longer sequences fewer. Larger batches need "
+        "more memory.",
+        group="advanced",
+    )
+    dtype: str = option(
+        "float32",
+        choices=fine_tuning_options.DTYPES,
+        help="What the encoder computes in. bfloat16 and float16 are faster on "
+        "processors that have them; weights and vectors stay in float32.",
+        group="advanced",
+    )
+    backend: str = option(
+        fine_tuning_options.TENSORFLOW,
+        choices=fine_tuning_options.BACKENDS,
+        help="What computes the encoder. openvino is faster on Intel processors and "
+        "needs pip install 'bert_tf[openvino]'.",
         group="advanced",
     )
     doc_stride: int | None = option(

@@ -13,6 +13,7 @@ from bert_tf import locks
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
+from bert_tf.fine_tuning import backends
 from bert_tf.fine_tuning import input_items
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.tasks.feature_extraction import examples
@@ -97,6 +98,7 @@ def embed(
     *,
     text_column: str = "text",
     dtype: str = "float32",
+    backend: str = backends.TENSORFLOW,
     batch_size: int = 32,
     normalize: bool | None = None,
     progress: progress_module.Progress = progress_module.silent,
@@ -119,8 +121,12 @@ def embed(
             a table of texts: a data frame, or the path of a .csv, .tsv or .jsonl file.
             They are computed in batches of similar length and returned in their order.
         text_column: column of a table with the texts.
-        dtype: "mixed_bfloat16" and "mixed_float16" compute faster on accelerators.
-        batch_size: texts per batch.
+        dtype: what to compute in: "float32", "bfloat16" or "float16". The vectors are
+            always float32.
+        backend: "tensorflow", or "openvino" for Intel's library, which is faster on
+            Intel processors (`pip install "bert_tf[openvino]"`).
+        batch_size: texts of 128 word pieces per batch; a batch of shorter texts
+            contains more of them, and one of longer texts fewer.
         normalize: whether to scale the vectors to length 1. None: as described above.
         progress: see `bert_tf.progress`.
 
@@ -134,7 +140,7 @@ def embed(
     """
     items = input_items.texts_of(texts, text_column)
     lines = [_line(index, item) for index, item in enumerate(items)]
-    policy = fine_tuning_predictor.policy_of(dtype)
+    backends.check(backend, backends.policy_of(dtype))
     batch_size = fine_tuning_predictor.checked_count(batch_size, "batch_size")
     start = starting_point.find(source, progress=progress)
     # `find` was given a checkpoint, so it returns a source.
@@ -156,9 +162,10 @@ def embed(
             init_checkpoint=source,
             pooling=feature_extraction_options.OF_CHECKPOINT,
             batch_size=batch_size,
+            dtype=dtype,
+            backend=backend,
         ),
         start=dataclasses.replace(start, source=dataclasses.replace(opened, text=text)),
-        dtype=policy,
         progress=progress,
     )
     vectors = np.zeros((len(lines), extractor.config.hidden_size), np.float32)

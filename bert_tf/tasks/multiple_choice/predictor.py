@@ -33,7 +33,7 @@ class MultipleChoicePredictor(fine_tuning_predictor.Predictor):
         task = task_module.Task.read(run_dir) if has_file else _task_of(settings)
         super().__init__(run_dir, task, settings=settings)
         # Each ending is scored by itself, so inputs may have any number of endings.
-        self._scores = fine_tuning_predictor.compiled(self.model.score_endings)
+        self._scores = self._compiled(self.model.score_endings)
 
     def predict(
         self,

@@ -46,9 +46,7 @@ class QuestionAnsweringPredictor(fine_tuning_predictor.Predictor):
         )
         # A checkpoint does not say whether it was trained on SQuAD 2.0.
         self._may_decline = not has_file or self.task.version_2_with_negative
-        self._logits = fine_tuning_predictor.compiled(
-            lambda features: self.model(features)
-        )
+        self._logits = self._compiled(lambda features: self.model(features))
 
     def predict(
         self,
@@ -124,7 +122,7 @@ class QuestionAnsweringPredictor(fine_tuning_predictor.Predictor):
                 {name: column[:, :longest] for name, column in columns.items()}
             )
             for name in LOGITS:
-                found[name][numbers, :longest] = outputs[name].numpy()
+                found[name][numbers, :longest] = np.asarray(outputs[name])
         return [spans.without_padding(windows, found[name]) for name in LOGITS]
 
 

@@ -137,7 +137,7 @@ class TextEmbedder(fine_tuning_predictor.Predictor):
         ),
     ):
         super().__init__(run_dir, task, settings=settings)
-        embeddings = fine_tuning_predictor.compiled(
+        embeddings = self._compiled(
             lambda features: self.model(features)["embeddings"],
             ("input_ids", "input_mask"),
         )
@@ -172,13 +172,19 @@ class TextEmbedder(fine_tuning_predictor.Predictor):
         Raises:
             ValueError: `texts` is not an iterable of texts.
         """
-        vectors = self._answered(
-            _texts(texts),
-            lambda part: np.concatenate(list(self.encoder.passages(part))),
-            progress=progress,
-        )
-        width = self.config.hidden_size
-        return np.array(vectors, np.float32).reshape(len(vectors), width)
+        texts = _texts(texts)
+        # The longest texts come first, so that a lack of memory shows at once. Each
+        # block is tokenized in one call and computed in batches of similar length.
+        order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
+        vectors = np.zeros((len(texts), self.config.hidden_size), np.float32)
+        if texts:
+            progress("predict", 0, len(texts), unit="texts")
+        done = 0
+        for block in self.encoder.passages([texts[index] for index in order]):
+            vectors[order[done : done + len(block)]] = block
+            done += len(block)
+            progress("predict", done, len(texts), unit="texts")
+        return vectors
 
 
 class BiEncoderPredictor(TextEmbedder):
@@ -296,9 +302,7 @@ class CrossEncoderPredictor(fine_tuning_predictor.Predictor):
         ),
     ):
         super().__init__(run_dir, task, settings=settings)
-        logits = fine_tuning_predictor.compiled(
-            lambda features: self.model(features)["logits"]
-        )
+        logits = self._compiled(lambda features: self.model(features)["logits"])
         self.scorer = encoding.PairScorer(
             functools.partial(self._applied, logits),
             self.tokenizer,

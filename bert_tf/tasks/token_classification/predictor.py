@@ -33,9 +33,7 @@ class TokenClassificationPredictor(fine_tuning_predictor.Predictor):
         has_file = settings.has_task_file
         task = task_module.Task.read(run_dir) if has_file else _task_of(settings)
         super().__init__(run_dir, task, settings=settings)
-        self._logits = fine_tuning_predictor.compiled(
-            lambda features: self.model(features)["logits"]
-        )
+        self._logits = self._compiled(lambda features: self.model(features)["logits"])
 
     def predict(
         self,

@@ -9,6 +9,7 @@ import pytest
 import bert_tf
 from bert_tf.checkpoints import loading
 from bert_tf.data import packing
+from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.modeling import bert
 from bert_tf.modeling import config as config_module
 from bert_tf.tasks.feature_extraction import examples
@@ -179,7 +180,8 @@ def test_texts_are_taken_as_they_are_needed_and_come_in_order(
     assert found == [1 + index * 7 % 11 for index in range(40)]
 
 
-def test_texts_of_like_length_are_computed_together(extraction_options, monkeypatch):
+def test_batches_have_like_lengths_and_as_many_pieces(extraction_options, monkeypatch):
+    monkeypatch.setattr(fine_tuning_predictor, "ROW_LENGTH", 11)
     options = extraction_options(["x"], batch_size=2, layers=(-1,))
     extractor = extraction.Extractor(options)
     shapes = []
@@ -187,14 +189,14 @@ def test_texts_of_like_length_are_computed_together(extraction_options, monkeypa
     monkeypatch.setattr(
         extractor,
         "_compute",
-        lambda features, counts: (
-            shapes.append(counts.shape),
-            compute(features, counts),
+        lambda features: (
+            shapes.append(features["input_ids"].shape),
+            compute(features),
         )[1],
     )
-    texts = ["bee " * size for size in (1, 9, 1, 9)]
+    texts = ["bee " * size for size in (1, 9, 1, 9, *[1] * 6)]
     list(extractor.extract_each(examples.TextLine(text_a=text) for text in texts))
-    assert shapes == [(2, 11), (2, 3)]
+    assert shapes == [(2, 11), (7, 3), (1, 3)]
 
 
 def test_no_texts_give_no_vectors(checkpoint):
@@ -264,10 +266,25 @@ def test_embed_gives_normalized_means_in_the_order_of_the_texts(checkpoint):
     assert bert_tf.embed(checkpoint, []).shape == (0, 16)
 
 
+def test_embed_and_load_compute_with_openvino(checkpoint):
+    pytest.importorskip("openvino", reason="pip install openvino")
+    texts = [LONG, "the bee", ("the lamp", "is slow"), "is slow"]
+    expected = bert_tf.embed(checkpoint, texts)
+    found = bert_tf.embed(checkpoint, texts, backend="openvino")
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+    encoder = bert_tf.load(checkpoint, head="encoder", backend="openvino")
+    np.testing.assert_allclose(
+        encoder.embed([texts[1], texts[3]]), expected[[1, 3]], atol=1e-4
+    )
+    half = bert_tf.embed(checkpoint, texts, backend="openvino", dtype="bfloat16")
+    np.testing.assert_allclose((half * expected).sum(axis=1), 1, atol=0.02)
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [
         ({"dtype": "int8"}, "dtype is 'int8'; expected one of float32"),
+        ({"backend": "torch"}, "backend is 'torch'; expected one of tensorflow"),
         ({"batch_size": 0}, "^batch_size is 0; expected at least 1"),
     ],
 )

@@ -1,0 +1,45 @@
+"""Part of inference: transformers, in batches of 32 in the given order."""
+
+import inference_task
+import numpy as np
+import torch
+import transformers
+
+MAX_LENGTH = 256
+
+
+def mean_vectors(states, mask):
+    """Returns means over the real pieces, of length 1, [B, H]."""
+    weights = mask[:, :, None].astype(np.float32)
+    means = (states * weights).sum(axis=1) / weights.sum(axis=1)
+    return means / np.linalg.norm(means, axis=1, keepdims=True)
+
+
+def main():
+    """Loads the encoder and answers the driver."""
+    task = inference_task.read_task()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(task["model"])
+    model = transformers.AutoModel.from_pretrained(
+        task["model"], dtype=getattr(torch, task["dtype"])
+    ).eval()
+
+    @torch.inference_mode()
+    def embed(texts):
+        found = []
+        for start in range(0, len(texts), 32):
+            features = tokenizer(
+                texts[start : start + 32],
+                padding=True,
+                truncation=True,
+                max_length=MAX_LENGTH,
+                return_tensors="pt",
+            )
+            states = model(**features).last_hidden_state.float().numpy()
+            found.append(mean_vectors(states, features["attention_mask"].numpy()))
+        return np.concatenate(found)
+
+    inference_task.serve(task, embed, "transformers", "torch")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""Functions of features give the same results on every backend."""
+
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.fine_tuning import backends
+from bert_tf.modeling import bert
+from bert_tf.modeling import config as config_module
+from bert_tf.modeling import fusible
+
+FEATURES = {
+    "input_ids": np.array([[2, 5, 7, 3], [2, 9, 3, 0]], np.int32),
+    "input_mask": np.array([[1, 1, 1, 1], [1, 1, 1, 0]], np.int32),
+    "segment_ids": np.array([[0, 0, 1, 1], [0, 0, 0, 0]], np.int32),
+}
+
+
+def create_model(hidden_act="gelu"):
+    model = bert.BertModel(
+        config_module.BertConfig(
+            vocab_size=10,
+            hidden_size=16,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            intermediate_size=32,
+            max_position_embeddings=8,
+            hidden_act=hidden_act,
+            initializer_range=0.5,
+        ),
+        dtype="float32",
+    )
+    model.build()
+    for weight in model.weights:  # Biases begin with 0.
+        weight.assign_add(0.1 * np.cos(np.arange(weight.shape[-1])))
+    return model
+
+
+@pytest.mark.parametrize("hidden_act", ["gelu", "gelu_erf", "relu"])
+def test_activations_that_can_be_fused_are_the_same_functions(hidden_act):
+    model = create_model(hidden_act)
+    expected = model(FEATURES)["sequence_output"]
+    fusible.use_fusible_activations(model)
+    np.testing.assert_allclose(model(FEATURES)["sequence_output"], expected, atol=1e-5)
+
+
+def test_constant_weights_are_those_of_the_time_when_they_are_read():
+    model = create_model()
+    function = backends.with_constant_weights(lambda f: model(f), model)
+    graph = backends.compiled(function)
+    expected = np.asarray(model(FEATURES)["sequence_output"])
+    np.testing.assert_allclose(graph(FEATURES)["sequence_output"], expected, atol=1e-5)
+    for weight in model.weights:
+        weight.assign(tf.zeros(weight.shape))
+    np.testing.assert_allclose(graph(FEATURES)["sequence_output"], expected, atol=1e-5)
+
+
+def test_weights_of_a_large_model_stay_variables(monkeypatch):
+    monkeypatch.setattr(backends, "_MAX_CONSTANT_BYTES", 100)
+    model = create_model()
+
+    def function(features):
+        return model(features)
+
+    assert backends.with_constant_weights(function, model) is function
+
+
+@pytest.mark.parametrize("hidden_act", ["gelu", "gelu_erf"])
+@pytest.mark.parametrize(
+    "policy, tolerance", [("float32", 1e-4), ("mixed_bfloat16", 0.2)]
+)
+def test_openvino_computes_what_tensorflow_does(hidden_act, policy, tolerance):
+    pytest.importorskip("openvino", reason="pip install openvino")
+    model = create_model(hidden_act)
+    expected = model(FEATURES)
+    fusible.use_fusible_activations(model)
+    names = ("pooled_output", "sequence_output")
+    function = backends.compiled(
+        lambda features: {name: model(features)[name] for name in names},
+        backend=backends.OPENVINO,
+        policy=policy,
+    )
+    found = function(FEATURES)
+    assert sorted(found) == list(names)
+    for name in names:
+        np.testing.assert_allclose(found[name], expected[name], atol=tolerance)
+    # Any other shape works too.
+    one = {name: column[1:, :3] for name, column in FEATURES.items()}
+    np.testing.assert_allclose(
+        function(one)["pooled_output"], expected["pooled_output"][1:], atol=tolerance
+    )
+
+
+def test_a_backend_that_cannot_compute_is_refused(monkeypatch):
+    with pytest.raises(ValueError, match="backend is 'torch'; expected one of tensor"):
+        backends.check("torch", None)
+    with pytest.raises(ValueError, match="'openvino' computes in float32 or bfloat16"):
+        backends.check("openvino", "mixed_float16")
+    monkeypatch.setitem(sys.modules, "openvino", None)
+    with pytest.raises(ImportError, match=r"pip install 'bert_tf\[openvino\]'"):
+        backends.check("openvino", None)
