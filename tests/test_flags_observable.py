@@ -553,6 +553,7 @@ OBSERVED = {
                 "do_lower_case",
                 "max_seq_length",
                 "pooling",
+                "dtype",
             ),
             "serving/test_vector_signatures.py::"
             "test_an_encoder_is_served_without_fine_tuning",

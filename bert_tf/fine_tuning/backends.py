@@ -124,20 +124,22 @@ def with_constant_weights(function: Callable, model: Any) -> Callable:
     """Returns a function that reads a model's weights as constants of the graph.
 
     TensorFlow then casts them to bfloat16 only once, and stores them in the layout that
-    its matrix products read fastest. The function keeps the weights of now. Weights of
-    a large model stay variables, because a graph cannot contain more than 2 GB and is
-    copied several times while it is optimized.
+    its matrix products read fastest. The graph keeps the weights that the model has
+    when the function is first called. Weights of a large model stay variables, because
+    a graph cannot contain more than 2 GB and is copied several times while it is
+    optimized.
 
     Args:
         function: takes features and calls `model`.
         model: a built Keras model.
     """
-    weights = [(weight, weight.numpy()) for weight in model.weights]
-    if sum(value.nbytes for _, value in weights) > _MAX_CONSTANT_BYTES:
-        return function
 
     def apply(features):
-        mapping = [(weight, tf.constant(value)) for weight, value in weights]
+        with tf.init_scope():
+            values = [(weight, weight.numpy()) for weight in model.weights]
+        if sum(value.nbytes for _, value in values) > _MAX_CONSTANT_BYTES:
+            return function(features)
+        mapping = [(weight, tf.constant(value)) for weight, value in values]
         with keras.StatelessScope(state_mapping=mapping):
             return function(features)
 

@@ -45,6 +45,7 @@ def export_saved_model(
     *,
     top_k: int | None = None,
     limits: request_limits.RequestLimits = request_limits.DEFAULT,
+    dtype: str = "float32",
     progress: progress_module.Progress = progress_module.silent,
 ) -> str:
     """Writes the model of a training run as a SavedModel, completely or not at all.
@@ -59,6 +60,7 @@ def export_saved_model(
             its last part: `models/topics/1`. `versions.next_folder` chooses one.
         top_k: candidates per [MASK], for a pretraining run. None: 5.
         limits: limits of the requests that the export answers.
+        dtype: what the exported model computes in; see `bert_tf.load`.
         progress: called after each stage; see `bert_tf.progress`.
 
     Returns:
@@ -81,7 +83,7 @@ def export_saved_model(
                 f"--top_k={top_k}, but {output_dir} is a run of the task {task!r}, "
                 "which fills no masks; omit the flag."
             )
-        model = predictors.load(output_dir)
+        model = predictors.load(output_dir, dtype=dtype)
         progress("export", 1, 3)
         if task == predictors.PRETRAINING:
             kept = _described(model, top_k)
@@ -194,6 +196,7 @@ def _exported(options, progress):
             options.export_dir,
             top_k=options.top_k,
             limits=options.limits(),
+            dtype=options.dtype,
             progress=progress,
         )
     names = ", ".join(files.list_folder(export_dir))

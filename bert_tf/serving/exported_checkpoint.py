@@ -6,6 +6,7 @@ from typing import Any
 
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import starting_point
+from bert_tf.fine_tuning import backends
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.serving import options as serving_options
 from bert_tf.serving import predictors
@@ -43,6 +44,7 @@ def load(
     settings = fine_tuning_predictor.LoadSettings(
         start=start,
         has_task_file=False,
+        dtype=backends.policy_of(options.dtype),
         pooling=options.pooling,
         max_seq_length=options.max_seq_length,
     )

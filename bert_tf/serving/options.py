@@ -20,6 +20,7 @@ TASK_HEADS = (
 )
 # The other options describe a checkpoint; a run has its own values.
 _OF_EVERY_EXPORT = (
+    "dtype",
     "export_dir",
     "output_dir",
     "top_k",
@@ -110,6 +111,13 @@ class ExportSavedModelOptions(options_module.Options):
         minimum=1,
         help="Longest text that the model accepts, in bytes of UTF-8. A request with a "
         "longer one is refused with an error that names this limit.",
+        group="advanced",
+    )
+    dtype: str = option(
+        "float32",
+        choices=fine_tuning_options.DTYPES,
+        help="What the exported model computes in. bfloat16 and float16 are faster on "
+        "processors that have them; weights and answers stay in float32.",
         group="advanced",
     )
     bert_config_file: str | None = option(

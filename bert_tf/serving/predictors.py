@@ -53,10 +53,10 @@ def load(
         dtype: what to compute in: "float32", "bfloat16" (or "mixed_bfloat16") or
             "float16" (or "mixed_float16"). Weights stay in float32. None: Keras's
             global policy, and float32 with OpenVINO. With bfloat16 or float16 the
-            predictor computes with the weights as they were loaded.
+            predictor computes with the weights of the first call.
         backend: "tensorflow", or "openvino" for Intel's library, which is faster on
             Intel processors (`pip install "bert_tf[openvino]"`). It also computes with
-            the weights as they were loaded. Only TensorFlow fills the masks of a
+            the weights of the first call. Only TensorFlow fills the masks of a
             pretraining model.
         batch_size: texts of 128 word pieces per call of the model. A call takes more
             shorter texts, and fewer longer ones.

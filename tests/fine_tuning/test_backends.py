@@ -46,25 +46,17 @@ def test_activations_that_can_be_fused_are_the_same_functions(hidden_act):
     np.testing.assert_allclose(model(FEATURES)["sequence_output"], expected, atol=1e-5)
 
 
-def test_constant_weights_are_those_of_the_time_when_they_are_read():
+@pytest.mark.parametrize("most, is_constant", [(1 << 20, True), (100, False)])
+def test_weights_are_constants_unless_they_are_large(monkeypatch, most, is_constant):
+    monkeypatch.setattr(backends, "_MAX_CONSTANT_BYTES", most)
     model = create_model()
-    function = backends.with_constant_weights(lambda f: model(f), model)
-    graph = backends.compiled(function)
+    graph = backends.compiled(backends.with_constant_weights(model, model))
     expected = np.asarray(model(FEATURES)["sequence_output"])
     np.testing.assert_allclose(graph(FEATURES)["sequence_output"], expected, atol=1e-5)
     for weight in model.weights:
         weight.assign(tf.zeros(weight.shape))
-    np.testing.assert_allclose(graph(FEATURES)["sequence_output"], expected, atol=1e-5)
-
-
-def test_weights_of_a_large_model_stay_variables(monkeypatch):
-    monkeypatch.setattr(backends, "_MAX_CONSTANT_BYTES", 100)
-    model = create_model()
-
-    def function(features):
-        return model(features)
-
-    assert backends.with_constant_weights(function, model) is function
+    found = graph(FEATURES)["sequence_output"]
+    np.testing.assert_allclose(found, expected if is_constant else 0, atol=1e-5)
 
 
 @pytest.mark.parametrize("hidden_act", ["gelu", "gelu_erf"])

@@ -48,6 +48,7 @@ def test_an_encoder_is_served_without_fine_tuning(golden, tmp_path):
     found = {}
     for name, flags in {
         "mean": {},
+        "rounded": {"dtype": "bfloat16"},
         "short": {"pooling": "max", "max_seq_length": 8, "do_lower_case": False},
     }.items():
         export.run(
@@ -58,6 +59,7 @@ def test_an_encoder_is_served_without_fine_tuning(golden, tmp_path):
         )
         answers = client.open_saved_model(str(tmp_path / name)).ask(text=TEXTS)
         found[name] = [answer["embedding"] for answer in answers]
+    assert 0 < np.abs(np.subtract(found["rounded"], found["mean"])).max() < 0.05
     task = json.loads((tmp_path / "short/1/assets.extra/task.json").read_text())
     assert (task["pooling"], task["max_seq_length"]) == ("max", 8)
     assert task["do_lower_case"] is False

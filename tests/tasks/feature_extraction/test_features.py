@@ -81,7 +81,8 @@ def test_the_owner_of_a_piece_is_the_window_with_the_most_context():
 
 def test_rows_are_padded_to_the_longest():
     rows = [*windows([5, 6]), *windows([7])]
-    columns, counts = features_module.padded(rows)
+    columns = features_module.padded(rows)
+    counts = columns.pop(features_module.COUNTS)
     assert columns["input_ids"].tolist() == [[CLS, 5, 6, SEP], [CLS, 7, SEP, 0]]
     assert columns["input_mask"].tolist() == [[1, 1, 1, 1], [1, 1, 1, 0]]
     assert counts.tolist() == columns["input_mask"].tolist()
