@@ -4,7 +4,6 @@ Every library computes the vectors of the same texts with the same encoder: all 
 one call, which it may sort and batch as it likes, and then single texts. Vectors are
 compared with those of sentence-transformers in float32.
 
-    make benchmark-inference
     python benchmarks/inference.py --model=all-MiniLM-L6-v2 --squad_file=dev-v1.1.json
 
 OpenVINO takes part if it is installed (`pip install openvino`) in both environments.

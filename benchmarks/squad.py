@@ -4,7 +4,6 @@ Two stages are measured: the windows of all training questions, from the JSON fi
 arrays, and the answers to all questions of the dev file, from scores of windows (here
 random ones) to texts.
 
-    make benchmark-squad
     python benchmarks/squad.py --vocab_file=vocab.txt --train_file=train-v1.1.json \\
         --dev_file=dev-v1.1.json
 """
