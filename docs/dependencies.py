@@ -44,6 +44,7 @@ NEEDED_FOR = {
     "mwparserfromhell": "Wikipedia's markup",
     "zstandard": "compressed input (.zst)",
     "jieba": "Chinese words",
+    "openvino": "fast inference on Intel processors",
     "requests": "queries over HTTP",
     "urllib3": "retries of queries",
     "tensorflow-serving-api": "queries over gRPC",
