@@ -12,7 +12,6 @@ QUICK = "sentence_classification"
 # Stored without outputs: these were run in tiny form only.
 WITHOUT_OUTPUTS = {
     "bert_end_to_end",
-    "domain_adaptation",
     "question_answering",
 }
 
