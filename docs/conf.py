@@ -31,8 +31,6 @@ autodoc_typehints = "none"
 # "--flag" stays as it is.
 smartquotes = False
 copybutton_prompt_text = "$ "
-# tests/docs/test_pages.py checks the tables of contents.
-suppress_warnings = ["toc.not_readable"]
 html_theme = "pydata_sphinx_theme"
 html_title = "bert_tf"
 html_theme_options = {
