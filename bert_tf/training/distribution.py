@@ -1,11 +1,14 @@
 """Devices: one tf.distribute strategy for every --device, and batches for it."""
 
+import collections
+import concurrent.futures
+import itertools
 import logging
-import socket
-import weakref
 from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from bert_tf.training import gpus
@@ -195,40 +198,59 @@ def distribute_shares(
     return _iterator(strategy, host_share)
 
 
+def for_steps(batches: Any, num_steps: int) -> Any:
+    """Returns the iterator that a function of `num_steps` steps reads.
+
+    Args:
+        batches: returned by `distribute` or `distribute_shares`.
+        num_steps: number of batches that the function takes.
+    """
+    return batches.take(num_steps) if isinstance(batches, SentBatches) else batches
+
+
 def _iterator(strategy, host_share):
     """Returns the iterator, given a function (host, number of hosts) -> dataset."""
+    if not _runs_in_this_process(strategy):
+        return SentBatches(strategy, host_share)
     on_cpus = runs_on(strategy, "CPU")
     if on_cpus and strategy.num_replicas_in_sync == 1:
         return iter(host_share(0, 1))
-    is_in_every_process = isinstance(
-        strategy, tf.distribute.MultiWorkerMirroredStrategy
-    )
-    servers: list[BatchServer] = []
 
     def per_replica(context):
         hosts = context.num_input_pipelines
-        dataset = host_share(context.input_pipeline_id, hosts)
-        if hosts > 1 and not is_in_every_process:
-            if not servers:
-                servers.append(BatchServer())
-            dataset = servers[0].serve(dataset)
-        replicas = context.num_replicas_in_sync // hosts
-        if replicas == 1:
-            return dataset
-        return dataset.flat_map(
-            lambda batch: tf.data.Dataset.from_tensor_slices(
-                {name: _split(column, replicas) for name, column in batch.items()}
-            )
+        return _split_among_replicas(
+            host_share(context.input_pipeline_id, hosts), context
         )
 
     # Prefetching to a device starts a tuner that cannot be switched off and can delay
     # the end of an iterator by up to a minute. A CPU gains nothing from prefetching.
     fetching = tf.distribute.InputOptions(experimental_fetch_to_device=not on_cpus)
-    iterator = iter(strategy.distribute_datasets_from_function(per_replica, fetching))
-    if servers:
-        # The server runs as long as the iterator exists.
-        weakref.finalize(iterator, servers.clear)
-    return iterator
+    return iter(strategy.distribute_datasets_from_function(per_replica, fetching))
+
+
+def _split_among_replicas(dataset, context):
+    """Returns a dataset of replicas' batches from one of a host's batches."""
+    replicas = context.num_replicas_in_sync // context.num_input_pipelines
+    if replicas == 1:
+        return dataset
+    return dataset.flat_map(
+        lambda batch: tf.data.Dataset.from_tensor_slices(
+            {name: _split(column, replicas) for name, column in batch.items()}
+        )
+    )
+
+
+def _runs_in_this_process(strategy):
+    """Returns whether each process of a run computes on devices of its own."""
+    if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        return True
+    try:
+        devices = strategy.extended.worker_devices
+    except RuntimeError:  # TensorFlow's default strategy.
+        return True
+    own = tf.DeviceSpec.from_string(tf.identity(0).device)
+    specs = map(tf.DeviceSpec.from_string, devices)
+    return all((s.job or own.job, s.task or 0) == (own.job, own.task) for s in specs)
 
 
 def runs_on(strategy: tf.distribute.Strategy, kind: str) -> bool:
@@ -250,37 +272,67 @@ def _split(column, parts):
     return split
 
 
-class BatchServer:
-    """Computes datasets in this process for the other hosts of a TPU slice.
+class SentBatches:
+    """Batches that this process reads and sends to the hosts of the devices.
 
     Rows are read by Python functions within tf.data, which run only in the process
-    that created the dataset. The other hosts run none of our Python, so they fetch
-    their share of the batches from here.
+    that created the dataset. The hosts of a TPU that is not in this machine run none of
+    our Python. They get the batches of one call of the step function as tensors; the
+    batches of the next call are read in the meantime.
 
     Args:
-        host: name or address of this machine as the others reach it; default: its
-            fully qualified name.
+        strategy: the devices.
+        host_share: function (host, number of hosts) -> dataset of the host's share of
+            each batch; shapes are static.
     """
 
-    def __init__(self, host: str | None = None):
-        host = host or socket.getfqdn()
-        service = tf.data.experimental.service
-        self._dispatcher = service.DispatchServer(service.DispatcherConfig(port=0))
-        port = self._dispatcher.target.rpartition(":")[2]
-        self._address = f"{host}:{port}"
-        self._worker = service.WorkerServer(
-            service.WorkerConfig(
-                dispatcher_address=self._address, worker_address=f"{host}:%port%"
-            )
-        )
+    def __init__(
+        self,
+        strategy: tf.distribute.Strategy,
+        host_share: Callable[[int, int], tf.data.Dataset],
+    ):
+        self._strategy = strategy
+        self._host_share = host_share
+        self._batches: dict[int, Iterator] = {}
+        self._ahead: dict[int, list] = collections.defaultdict(list)
+        # Also keeps the devices of the hosts, which the caller has entered, from the
+        # datasets of this process: a thread has its own.
+        self._thread = concurrent.futures.ThreadPoolExecutor(1)
+        self._pending: list[concurrent.futures.Future] = []
 
-    def serve(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
-        """Returns a dataset with the same elements in the same order, for any host."""
-        service = tf.data.experimental.service
-        address = f"grpc://{self._address}"
-        return service.from_dataset_id(
-            service.ShardingPolicy.OFF,
-            address,
-            service.register_dataset(address, dataset),
-            element_spec=dataset.element_spec,
+    def take(self, num_steps: int) -> Any:
+        """Returns an iterator over the next batches for `strategy.run`."""
+        for reading in self._pending:
+            reading.result()  # Raises its error.
+
+        def per_replica(context):
+            host, hosts = context.input_pipeline_id, context.num_input_pipelines
+            columns = self._thread.submit(self._read, host, hosts, num_steps).result()
+            dataset = tf.data.Dataset.from_tensor_slices(columns)
+            return _split_among_replicas(dataset, context)
+
+        # Fetching to the device would start a thread for each iterator, which lasts for
+        # one call here.
+        fetching = tf.distribute.InputOptions(experimental_fetch_to_device=False)
+        iterator = iter(
+            self._strategy.distribute_datasets_from_function(per_replica, fetching)
         )
+        self._pending = [
+            self._thread.submit(self._read_ahead, host, num_steps)
+            for host in self._batches
+        ]
+        return iterator
+
+    def _read(self, host, hosts, num_steps):
+        """Returns the columns of a host's next batches: [steps, B / hosts, ...]."""
+        if host not in self._batches:
+            dataset = self._host_share(host, hosts)
+            self._batches[host] = dataset.as_numpy_iterator()
+        self._read_ahead(host, num_steps)
+        taken = self._ahead[host][:num_steps]
+        del self._ahead[host][:num_steps]
+        return {name: np.stack([batch[name] for batch in taken]) for name in taken[0]}
+
+    def _read_ahead(self, host, num_steps):
+        missing = num_steps - len(self._ahead[host])
+        self._ahead[host] += itertools.islice(self._batches[host], max(missing, 0))

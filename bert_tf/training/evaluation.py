@@ -16,6 +16,9 @@ from bert_tf.training import protocols
 from bert_tf.training import steps
 from bert_tf.training import workers
 
+# At a time, to devices of another host.
+_BATCHES_SENT = 32
+
 
 class Evaluation:
     """Runs a model over examples, in order and without dropout.
@@ -130,7 +133,10 @@ class Evaluation:
         num_steps = -(-num_examples // batch_size)
         for index in range(num_steps):
             with self._workers.clear_errors(), examples.clear_errors():
-                values = step_function(iterator)
+                if index % _BATCHES_SENT == 0:
+                    sent = min(_BATCHES_SENT, num_steps - index)
+                    batches = distribution.for_steps(iterator, sent)
+                values = step_function(batches)
             yield values
             self._progress(index + 1, num_steps, unit="batches")
 

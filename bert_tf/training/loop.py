@@ -328,7 +328,8 @@ class Trainer:
         self._budget.set_rate()
         started = time.monotonic()
         with self._clear_errors():
-            history = train_steps(iterator, tf.constant(num_steps))
+            batches = distribution.for_steps(iterator, num_steps)
+            history = train_steps(batches, tf.constant(num_steps))
         history = {name: values.numpy() for name, values in history.items()}
         # Sets the length of the next call, so all workers need the same number.
         seconds = self.workers.broadcast_from_chief(time.monotonic() - started)
@@ -402,6 +403,7 @@ class Trainer:
             self._save()
 
     def _save(self) -> None:
+        self.folder.write_metrics()  # A resumed run does not log these steps again.
         self._writer.save(self.step, train_seconds=self._budget.used_seconds)
 
     def evaluate(

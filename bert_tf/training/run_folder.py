@@ -6,7 +6,9 @@ These are the settings, the metrics and the scores.
 import contextlib
 import json
 import logging
+import math
 import os
+import time
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
@@ -26,6 +28,8 @@ logger = logging.getLogger(__name__)
 
 EVAL_RESULTS_FILE = "eval_results.txt"
 RUN_FILE = "run.json"
+# Between writes of metrics.jsonl to an object store.
+_REMOTE_WRITE_SECONDS = 10.0
 # What predicting and exporting need beside a checkpoint.
 SETTINGS_FILES = (
     companion_files.TASK_FILE,
@@ -73,6 +77,8 @@ class RunFolder:
         self.path = path
         self.is_written = is_written
         self._writers: dict[str, Any] = {}
+        self._unwritten: list[str] = []  # Lines of metrics.jsonl.
+        self._written_at = -math.inf  # Seconds.
 
     def create(self) -> None:
         """Creates the folder; raises OSError if it is not writable."""
@@ -287,6 +293,7 @@ class RunFolder:
 
     def read_metrics(self) -> list[dict[str, float]]:
         """Returns the lines of metrics.jsonl; see `metrics_file.read`."""
+        self.write_metrics()
         return metrics_file.read(self._file(metrics_file.NAME))
 
     def last_loss(self) -> float:
@@ -307,11 +314,26 @@ class RunFolder:
         if not self.is_written:
             return
         with self._clear_write_errors():
-            with files.open_file(self._file(metrics_file.NAME), "a") as file:
-                file.write(metrics_file.line_of({"step": int(step), **values}))
+            self._unwritten.append(metrics_file.line_of({"step": int(step), **values}))
+            # Object stores cannot append: each write uploads the whole file again.
+            period = _REMOTE_WRITE_SECONDS if files.is_remote(self.path) else 0.0
+            if time.monotonic() - self._written_at >= period:
+                self.write_metrics()
             with self._writer(tag).as_default():
                 for name, value in values.items():
                     write_scalar(name, value, int(step))
+
+    def write_metrics(self) -> None:
+        """Writes logged lines that are not yet in metrics.jsonl; see `log`."""
+        if not self._unwritten:
+            return
+        with (
+            self._clear_write_errors(),
+            files.open_file(self._file(metrics_file.NAME), "a") as file,
+        ):
+            file.write("".join(self._unwritten))
+        self._unwritten = []
+        self._written_at = time.monotonic()
 
     def claim_results(
         self, data_sets: Mapping[str, result_files.DataSet], *, is_new: bool
@@ -364,7 +386,8 @@ class RunFolder:
         return found
 
     def close(self) -> None:
-        """Flushes the TensorBoard files."""
+        """Writes what remains of metrics.jsonl and the TensorBoard files."""
+        self.write_metrics()
         writers, self._writers = self._writers, {}
         with self._clear_write_errors():
             for writer in writers.values():

@@ -1,3 +1,6 @@
+import pathlib
+import subprocess
+import sys
 import types
 import urllib.error
 
@@ -9,6 +12,7 @@ from bert_tf.modeling import pretrainer
 from bert_tf.optimization import adam_weight_decay
 from bert_tf.training import distribution
 from bert_tf.training import options as training_options
+from bert_tf.training import run_folder
 
 
 def create_strategy(**options):
@@ -183,83 +187,146 @@ def test_on_a_tpu_model_and_optimizer_are_made_in_scope_and_shapes_are_static(
     assert shapes == {(5, 64), (7, 64)}
 
 
-class HostParts(list):
-    """The batches of each host, with an iterator that can be weakly referenced."""
-
-    def __iter__(self):
-        for index in range(len(self)):
-            yield self[index]
-
-
 class PodSlice:
-    """Two hosts with two replicas each; every host has its own dataset."""
+    """Two hosts with two replicas each, neither of which runs our Python."""
 
     num_replicas_in_sync = 4
-    extended = types.SimpleNamespace(worker_devices=("/device:TPU:0",))
+    extended = types.SimpleNamespace(
+        worker_devices=tuple(
+            f"/job:worker/replica:0/task:{task}/device:TPU:{core}"
+            for task in range(2)
+            for core in range(2)
+        )
+    )
 
     def distribute_datasets_from_function(self, dataset_of, options):
-        assert options.experimental_fetch_to_device
+        assert not options.experimental_fetch_to_device
         contexts = [
             tf.distribute.InputContext(
                 num_input_pipelines=2, input_pipeline_id=host, num_replicas_in_sync=4
             )
             for host in range(2)
         ]
-        # `distribute` returns an iterator over this list.
-        return HostParts([list(dataset_of(context)) for context in contexts])
+        # `take` returns an iterator over this list.
+        return [list(dataset_of(context)) for context in contexts]
 
 
-def local_name():
-    return "localhost"
+def rows_of(share, *, num_steps=7, damaged=None):
+    """Returns the dataset of some rows of the batches; rows are read in Python."""
 
+    def rows(step):
+        if step == damaged:
+            raise ValueError("the record at byte 12 is damaged")
+        return np.arange(share.start, share.stop) + 10 * step
 
-def watched_datasets(monkeypatch):
-    """Returns a list that collects the datasets served to hosts."""
-    fetched, served = [], distribution.BatchServer.serve
-
-    def watched(self, dataset):
-        fetched.append(dataset)
-        return served(self, dataset)
-
-    monkeypatch.setattr(distribution.BatchServer, "serve", watched)
-    return fetched
+    return tf.data.Dataset.range(num_steps).map(
+        lambda step: {
+            "example": tf.ensure_shape(
+                tf.numpy_function(rows, [step], tf.int64), [len(share)]
+            )
+        }
+    )
 
 
 @pytest.mark.parametrize("reads", ["shares", "everything"])
-def test_every_host_of_a_pod_slice_takes_its_share(reads, monkeypatch):
-    monkeypatch.setattr(distribution.socket, "getfqdn", local_name)
-    fetched = watched_datasets(monkeypatch)
-    read = []
-
-    def rows_of(share):
-        read.append(share)
-
-        def rows(step):
-            # Our sources read in Python too, which other hosts do not run.
-            return np.arange(share.start, share.stop) + 10 * step
-
-        return tf.data.Dataset.range(3).map(
-            lambda step: {
-                "example": tf.ensure_shape(
-                    tf.numpy_function(rows, [step], tf.int64), [len(share)]
-                )
-            }
-        )
-
-    strategy = PodSlice()
+def test_every_host_of_a_pod_slice_is_sent_its_share(reads):
     if reads == "shares":
-        hosts = distribution.distribute_shares(rows_of, 8, strategy)
-        assert read == [range(4), range(4, 8)]
+        batches = distribution.distribute_shares(rows_of, 8, PodSlice())
     else:
-        hosts = distribution.distribute(rows_of(range(8)), strategy)
-    # Python ran in this process, and the hosts fetched its results.
-    assert len(fetched) == 2
-    for host, parts in enumerate(hosts):
-        assert [part["example"].numpy().tolist() for part in parts] == [
+        batches = distribution.distribute(rows_of(range(8)), PodSlice())
+    found = [[], []]
+    for num_steps in (1, 4, 2):
+        for host, parts in enumerate(distribution.for_steps(batches, num_steps)):
+            assert len(parts) == 2 * num_steps
+            assert all(part["example"].shape == (2,) for part in parts)
+            found[host] += [part["example"].numpy().tolist() for part in parts]
+    for host, parts in enumerate(found):
+        assert parts == [
             [10 * step + first, 10 * step + first + 1]
-            for step in range(3)
+            for step in range(7)
             for first in (4 * host, 4 * host + 2)
         ]
+
+
+def test_an_error_while_reading_ahead_skips_no_batch():
+    batches = distribution.distribute_shares(
+        lambda share: rows_of(share, damaged=2), 8, PodSlice()
+    )
+    distribution.for_steps(batches, 2)
+    for _ in range(2):
+        with pytest.raises(tf.errors.OpError, match="the record at byte 12 is damaged"):
+            distribution.for_steps(batches, 2)
+
+
+REMOTE_HOST = """
+import sys
+import tensorflow as tf
+
+server = tf.distribute.Server({"worker": ["localhost:0"]}, job_name="worker")
+print(server.target, flush=True)
+sys.stdin.read()
+"""
+# The TPU is a CPU in another process.
+REMOTE_RUN = """
+import runpy
+import tensorflow as tf
+from bert_tf.training import distribution
+
+def strategy_of(options):
+    address = options.tpu_name.removeprefix("grpc://")
+    tf.config.experimental_connect_to_host(address, job_name="worker")
+    return tf.distribute.OneDeviceStrategy("/job:worker/replica:0/task:0/device:CPU:0")
+
+distribution._tpu_strategy = strategy_of
+runpy.run_path({path!r}, run_name="__main__")
+"""
+
+
+def test_a_host_that_runs_no_python_of_ours_trains_on_records(
+    golden, tmp_path, run_tool
+):
+    recorded = golden / "model"
+    flags = [
+        f"--input_file={recorded / 'examples.tfrecord'}",
+        f"--bert_config_file={recorded / 'bert_config.json'}",
+        "--do_train",
+        "--do_eval",
+        "--max_seq_length=64",
+        "--max_predictions_per_seq=10",
+        "--train_batch_size=4",
+        "--num_train_steps=7",
+        "--num_warmup_steps=1",
+        "--iterations_per_loop=3",
+        "--log_every_steps=1",
+    ]
+    tool = str(pathlib.Path(__file__).parents[2] / "tools" / "run_pretraining.py")
+    with subprocess.Popen(
+        [sys.executable, "-c", REMOTE_HOST],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as host:
+        try:
+            address = host.stdout.readline().strip()
+            assert address.startswith("grpc://")
+            script = REMOTE_RUN.format(path=tool)
+            command = [sys.executable, "-c", script, *flags, "--device=tpu"]
+            command += [f"--tpu_name={address}", f"--output_dir={tmp_path / 'sent'}"]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        finally:
+            host.kill()
+    assert done.returncode == 0, done.stderr
+    local = run_tool("run_pretraining", *flags, f"--output_dir={tmp_path / 'local'}")
+    assert local.exit_code == 0, local.stderr
+    sent, expected = (
+        [
+            line["loss"]
+            for line in run_folder.RunFolder(str(tmp_path / name)).read_metrics()
+        ]
+        for name in ("sent", "local")
+    )
+    assert len(sent) == 7
+    np.testing.assert_allclose(sent, expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize(
