@@ -28,8 +28,7 @@ logger = logging.getLogger(__name__)
 
 EVAL_RESULTS_FILE = "eval_results.txt"
 RUN_FILE = "run.json"
-# Between writes of metrics.jsonl to an object store.
-_REMOTE_WRITE_SECONDS = 10.0
+_REMOTE_WRITE_SECONDS = 10.0  # Between writes of metrics.jsonl to an object store.
 # What predicting and exporting need beside a checkpoint.
 SETTINGS_FILES = (
     companion_files.TASK_FILE,
@@ -327,10 +326,8 @@ class RunFolder:
         """Writes logged lines that are not yet in metrics.jsonl; see `log`."""
         if not self._unwritten:
             return
-        with (
-            self._clear_write_errors(),
-            files.open_file(self._file(metrics_file.NAME), "a") as file,
-        ):
+        path = self._file(metrics_file.NAME)
+        with self._clear_write_errors(), files.open_file(path, "a") as file:
             file.write("".join(self._unwritten))
         self._unwritten = []
         self._written_at = time.monotonic()
