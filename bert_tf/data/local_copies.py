@@ -58,10 +58,10 @@ def local_copies(
         _copy(path, cache_dir, facts[path])
         progress(_STAGE, number, len(missing), unit="files")
     logger.info(
-        "Reading local copies of %d remote files in %s; %d files were copied now.",
-        len(remote),
+        "Remote examples are read from their copies in %s (%d of %d files copied now).",
         cache_dir,
         len(missing),
+        len(wanted),
     )
     return [copied.get(path, path) for path in paths]
 

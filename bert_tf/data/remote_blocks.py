@@ -71,14 +71,13 @@ class BlockReader:
                 records of 16 random blocks are shuffled together.
         """
         how = {
-            0: f"The examples of {BLOCKS_PER_POOL} random blocks are shuffled together",
-            1: "Examples are read in order",
-        }.get(window, f"Examples are shuffled within windows of {window:,}")
+            0: f"Those of {BLOCKS_PER_POOL} random blocks are shuffled together",
+            1: "They keep their order",
+        }.get(window, f"They are shuffled within windows of {window:,}")
         logger.info(
-            "Reading %d remote files (%s and so on) in blocks of about %d examples. %s "
+            "Examples in remote files (first %s) are read in blocks of about %d. %s "
             "(--shuffle_buffer_size=%d). With --cache_dir, the files are copied to "
-            "this machine first and shuffled as local files are.",
-            len(self._files.paths),
+            "this machine first and shuffled like local files.",
             self._files.paths[0],
             self.rows_per_block,
             how,

@@ -126,4 +126,4 @@ def test_a_run_reads_copies_as_it_reads_local_files(
         )
     assert copied == local
     assert sum(read_since(store, 0).values()) < 5
-    assert "Reading local copies of 1 remote files" in caplog.text
+    assert "Remote examples are read from their copies in" in caplog.text

@@ -198,9 +198,9 @@ def test_a_read_that_failed_is_tried_again(store, monkeypatch):
 @pytest.mark.parametrize(
     "size, said",
     [
-        (0, "The examples of 4 random blocks are shuffled together"),
-        (1, "Examples are read in order"),
-        (500, "Examples are shuffled within windows of 500"),
+        (0, "Those of 4 random blocks are shuffled together"),
+        (1, "They keep their order"),
+        (500, "They are shuffled within windows of 500"),
     ],
 )
 def test_the_log_says_how_remote_files_are_read(store, caplog, size, said):
