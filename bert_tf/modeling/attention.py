@@ -11,6 +11,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from bert_tf.modeling import compound_numerics
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import embeddings
 from bert_tf.modeling import input_names
@@ -137,8 +138,10 @@ class SelfAttention(keras.layers.Layer):
         if numerics.is_xla_step() and not return_attention_weights:
             compute_context = keras.remat(lambda *projected: compute(*projected)[0])
             return compute_context(query, self.key(inputs), self.value(inputs))
-        context, weights = compute(query, self.key(inputs), self.value(inputs))
-        return (context, weights) if return_attention_weights else context
+        context, scores = compute(query, self.key(inputs), self.value(inputs))
+        if return_attention_weights:
+            return context, compound_numerics.masked_softmax(scores, input_mask)
+        return context
 
     def _attend_fused(self, query, key, value, input_mask):
         """Returns the context [B * F, H] from the backend's own attention."""
@@ -156,7 +159,7 @@ class SelfAttention(keras.layers.Layer):
         return ops.reshape(context, (-1, config.hidden_size))
 
     def _attend(self, query, key, value, *, input_mask, dropout_keys):
-        """Returns the context [B * F, H] and float32 weights [B, N, F, T]."""
+        """Returns the context [B * F, H] and the scores [B, N, F, T]."""
         config = self.config
         length = ops.shape(input_mask)[-1]
         heads = (-1, length, config.num_attention_heads, config.size_per_head)
@@ -164,19 +167,18 @@ class SelfAttention(keras.layers.Layer):
         key = ops.transpose(ops.reshape(key, heads), (0, 2, 3, 1))  # [B, N, D, T]
         value = ops.transpose(ops.reshape(value, heads), (0, 2, 1, 3))  # [B, N, T, D]
 
-        scores = ops.cast(ops.matmul(query, key), "float32")
-        scores = scores + numerics.attention_bias(input_mask)  # [B, N, F, T]
-        weights = numerics.softmax(scores)
+        scores = ops.matmul(query, key)  # [B, N, F, T]
         # Dropping a weight hides one position from another, as in the original model.
-        kept = numerics.dropout(
-            ops.cast(weights, self.compute_dtype),
-            config.attention_probs_dropout_prob,
+        kept = compound_numerics.dropped_attention_weights(
+            scores,
+            input_mask,
             dropout_keys,
-            self.dropout_site,
+            site=self.dropout_site,
+            rate=config.attention_probs_dropout_prob,
         )  # [B, N, F, T]
         context = ops.matmul(kept, value)  # [B, N, F, D]
         context = ops.transpose(context, (0, 2, 1, 3))  # [B, F, N, D]
-        return ops.reshape(context, (-1, config.hidden_size)), weights
+        return ops.reshape(context, (-1, config.hidden_size)), scores
 
 
 def _has_fused_attention():
@@ -186,6 +188,41 @@ def _has_fused_attention():
     them as BERT does, and it is used only where none are dropped.
     """
     return keras.backend.backend() == "jax"
+
+
+class AddAndNorm(embeddings.LayerNorm):
+    """Adds a sublayer's input to its result after dropout, and normalizes the sum.
+
+    Args:
+        config: `BertConfig`.
+        dropout_site: number of this dropout in the model.
+        dtype: the model's dtype policy.
+    """
+
+    def __init__(
+        self, config: config_module.BertConfig, dropout_site: int, *, dtype: Any = None
+    ):
+        super().__init__(config.layer_norm_epsilon, dtype=dtype)
+        self.config = config
+        self.dropout_site = dropout_site
+
+    def call(  # type: ignore[override]  # It takes the residual as well.
+        self,
+        inputs: numerics.Tensor,
+        residual: numerics.Tensor,
+        dropout_keys: numerics.Tensor | None = None,
+    ) -> numerics.Tensor:
+        """Returns [rows, H] for inputs and residual [rows, H]."""
+        return compound_numerics.add_and_norm(
+            inputs,
+            residual,
+            self.gamma,
+            self.beta,
+            dropout_keys,
+            site=self.dropout_site,
+            rate=self.config.hidden_dropout_prob,
+            epsilon=self.epsilon,
+        )
 
 
 class ResidualOutput(keras.layers.Layer):
@@ -207,13 +244,10 @@ class ResidualOutput(keras.layers.Layer):
     ):
         super().__init__(name=name, dtype=dtype)
         self.config = config
-        self.dropout_site = dropout_site
         self.dense = dense(
             config.hidden_size, config, name="dense", dtype=self.dtype_policy
         )
-        self.normalization = embeddings.LayerNorm(
-            config.layer_norm_epsilon, dtype=self.dtype_policy
-        )
+        self.normalization = AddAndNorm(config, dropout_site, dtype=self.dtype_policy)
 
     def build(self, input_shape: Any) -> None:
         """Creates the weights for inputs of this width."""
@@ -233,13 +267,9 @@ class ResidualOutput(keras.layers.Layer):
             residual: [B * S, H], the sublayer's input.
             dropout_keys: uint32 [B], or None for no dropout.
         """
-        outputs = numerics.dropout(
-            self.dense(inputs),
-            self.config.hidden_dropout_prob,
-            dropout_keys,
-            self.dropout_site,
+        return self.normalization(
+            self.dense(inputs), residual, dropout_keys=dropout_keys
         )
-        return self.normalization(outputs + residual)
 
 
 class Attention(keras.layers.Layer):

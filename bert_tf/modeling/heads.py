@@ -13,6 +13,7 @@ from keras import ops
 
 from bert_tf.modeling import attention
 from bert_tf.modeling import base
+from bert_tf.modeling import compound_numerics
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import embeddings
 from bert_tf.modeling import fitting
@@ -89,7 +90,7 @@ class MaskedLanguageModelHead(keras.layers.Layer):
         positions: numerics.Tensor,
         word_embeddings: numerics.Tensor,
     ) -> numerics.Tensor:
-        """Returns float32 logits [B, M, V].
+        """Returns logits [B, M, V], in the compute dtype.
 
         Args:
             sequence_output: [B, S, H].
@@ -98,11 +99,14 @@ class MaskedLanguageModelHead(keras.layers.Layer):
         """
         gathered = gather_positions(sequence_output, positions)  # [B * M, H]
         hidden = self.transform(gathered)
-        logits = ops.einsum("mh,vh->mv", hidden, word_embeddings)  # [B * M, V]
-        if word_embeddings.shape[0] > self.config.vocab_size:
-            logits = logits[:, : self.config.vocab_size]
-        # `ops.add` instead of `+`, so that TensorFlow adds the bias within the product.
-        logits = ops.cast(ops.add(logits, self.output_bias), "float32")
+        table = ops.cast(word_embeddings, hidden.dtype)
+        bias = ops.cast(self.output_bias, hidden.dtype)
+        num_padding = table.shape[0] - self.config.vocab_size
+        if num_padding:
+            bias = ops.pad(bias, ((0, num_padding),))
+        logits = compound_numerics.vocabulary_scores(hidden, table, bias)
+        if num_padding:
+            logits = logits[:, : self.config.vocab_size]  # [B * M, V]
         shape = (-1, ops.shape(positions)[1], self.config.vocab_size)
         return ops.reshape(logits, shape)
 

@@ -16,6 +16,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from bert_tf import islands
+
 # A tensor of the Keras backend in use, or a NumPy array where Keras accepts one. The
 # backends have no common class, so dtype and shape are in the docstrings.
 Tensor = Any
@@ -69,6 +71,7 @@ def is_xla_step() -> bool:
     return _in_xla_step.get() or keras.backend.backend() == "jax"
 
 
+@islands.island
 def gelu(x: Tensor) -> Tensor:
     """Returns the release's GELU: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
 
@@ -100,6 +103,7 @@ def gelu(x: Tensor) -> Tensor:
     return compute(x)
 
 
+@islands.island
 def gelu_erf(x: Tensor) -> Tensor:
     """Returns the exact GELU: x times the normal distribution function of x."""
     return ops.gelu(x, approximate=False)
@@ -210,6 +214,7 @@ def _log_sum(logits):
     return highest + ops.log(total)
 
 
+@islands.island
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     """Returns the negative log-probability of each label, computed in float32.
 
@@ -237,12 +242,10 @@ def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
 
         def gradient(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream
-            rows = ops.arange(ops.shape(labels)[0], dtype="int32")
-            return ops.scatter_update(
-                probabilities * upstream[:, None],
-                ops.stack([rows, labels], axis=1),
-                (_entry(probabilities, labels) - 1.0) * upstream,
-            )
+            classes = ops.arange(ops.shape(logits)[1], dtype="int32")
+            is_label = ops.equal(classes, labels[:, None])
+            errors = ops.where(is_label, probabilities - 1.0, probabilities)
+            return errors * upstream[:, None]
 
         return losses, gradient
 

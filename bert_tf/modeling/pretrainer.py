@@ -112,9 +112,10 @@ class BertPretrainer(heads.TaskModel):
         """Computes the scores of both heads.
 
         Returns:
-            `masked_lm_logits` float32 [B, M, V]; `next_sentence_logits` float32 [B, 2]
-            (not without that head); `sequence_output` [B, S, H] and `pooled_output`
-            [B, H], in the compute dtype. If rows hold several sequences, the second is
+            `masked_lm_logits` [B, M, V], float32, but in training in the compute dtype;
+            `next_sentence_logits` float32 [B, 2] (not without that head);
+            `sequence_output` [B, S, H] and `pooled_output` [B, H], in the compute
+            dtype. If rows hold several sequences, the second is
             [B, K, 2] and the last [B, K, H].
         """
         features = self.checked_features(features)
@@ -125,14 +126,16 @@ class BertPretrainer(heads.TaskModel):
             )
         keys = self.dropout_keys_in_use(features, training, dropout_keys)
         encoded = self.bert(features, training=training, dropout_keys=keys)
+        logits = self.cls.predictions(
+            encoded["sequence_output"],
+            features["masked_lm_positions"],
+            self.bert.embeddings.word_embeddings,
+        )
         outputs = {
             "sequence_output": encoded["sequence_output"],
             "pooled_output": encoded["pooled_output"],
-            "masked_lm_logits": self.cls.predictions(
-                encoded["sequence_output"],
-                features["masked_lm_positions"],
-                self.bert.embeddings.word_embeddings,
-            ),
+            # The loss computes in float32 anyway, and this is its largest tensor.
+            "masked_lm_logits": logits if training else ops.cast(logits, "float32"),
         }
         if self.next_sentence:
             pooled = encoded["pooled_output"]  # [B, H] or [B, K, H]

@@ -1,5 +1,6 @@
 """The release's optimizer: Adam with decoupled weight decay."""
 
+import functools
 import math
 import re
 from collections.abc import Iterable
@@ -9,6 +10,8 @@ from typing import Any
 import keras
 import numpy as np
 from keras import ops
+
+from bert_tf import islands
 
 # Variables that the release does not decay. Decay limits how strongly a layer can react
 # to its inputs, which is the job of its matrix. Pulling LayerNorm's scale towards 0
@@ -88,19 +91,54 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         """Returns {slot name: variables}, in the order of `build`."""
         return dict(zip(self.slot_names, (list(self._m), list(self._v)), strict=True))
 
-    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        """Updates `variable` and its slots with a gradient of its shape."""
-        index = self._get_variable_index(variable)
-        gradient = ops.cast(gradient, variable.dtype)
-        rate = ops.cast(learning_rate, variable.dtype)
-        decay = self.weight_decay_rate if self._decays[index] else 0.0
-        if keras.backend.backend() == "tensorflow":
-            self._update_fused(variable, gradient, index, rate, decay)
-        else:
-            self._update_plainly(variable, gradient, index, rate, decay)
+    def update_step(
+        self,
+        gradient: Any,
+        variable: Any,
+        learning_rate: Any,
+        gradient_scale: Any = 1.0,
+    ) -> None:
+        """Updates `variable` and its slots with a gradient of its shape.
 
-    def _update_plainly(self, variable, gradient, index, rate, decay):
+        Args:
+            gradient: of the variable's shape.
+            variable: one of those of `build`.
+            learning_rate: float32 scalar.
+            gradient_scale: float32 scalar that multiplies the gradient.
+        """
+        index = self._get_variable_index(variable)
+        rate = ops.cast(learning_rate, variable.dtype)
+        scale = ops.cast(gradient_scale, variable.dtype)
+        decay = self.weight_decay_rate if self._decays[index] else 0.0
         m, v = self._m[index], self._v[index]
+        if keras.backend.backend() != "tensorflow":
+            self._update_plainly(
+                variable, m, v, gradient, scale=scale, rate=rate, decay=decay
+            )
+        elif islands.pays_for(variable):
+            if isinstance(variable, keras.Variable):
+                variable = variable.value
+            decay = ops.cast(decay, variable.dtype)
+            self._compiled_update(
+                variable,
+                m.value,
+                v.value,
+                gradient,
+                scale=scale,
+                rate=rate,
+                decay=decay,
+            )
+        else:
+            self._update_by_kernel(
+                variable, m, v, gradient, scale=scale, rate=rate, decay=decay
+            )
+
+    @functools.cached_property
+    def _compiled_update(self):
+        return islands.compile_whole(self._update_plainly)
+
+    def _update_plainly(self, variable, m, v, gradient, *, scale, rate, decay):
+        gradient = ops.cast(gradient, variable.dtype) * scale
         next_m = self.beta_1 * m + (1.0 - self.beta_1) * gradient
         next_v = self.beta_2 * v + (1.0 - self.beta_2) * ops.square(gradient)
         update = next_m / (ops.sqrt(next_v) + self.epsilon) + decay * variable
@@ -108,7 +146,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         self.assign(v, next_v)
         self.assign_sub(variable, rate * update)
 
-    def _update_fused(self, variable, gradient, index, rate, decay):
+    def _update_by_kernel(self, variable, m, v, gradient, *, scale, rate, decay):
         """Does the same with TensorFlow's Adam kernel: one pass over memory, not ten.
 
         Powers of 0 switch the kernel's bias correction off. Multiplying the weight by
@@ -121,20 +159,20 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
 
         if isinstance(variable, keras.Variable):
             variable = variable.value
-        scale = math.sqrt((1 - self.beta_2) / (1 - float(np.float32(self.beta_2))))
+        correction = math.sqrt((1 - self.beta_2) / (1 - float(np.float32(self.beta_2))))
         if decay:
             variable.assign(variable * (1.0 - rate * decay))
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
-            m=self._m[index].value.handle,
-            v=self._v[index].value.handle,
-            beta1_power=tf.zeros([], variable.dtype),
-            beta2_power=tf.zeros([], variable.dtype),
-            lr=rate / scale,
-            beta1=tf.cast(self.beta_1, variable.dtype),
-            beta2=tf.cast(self.beta_2, variable.dtype),
-            epsilon=tf.cast(self.epsilon, variable.dtype),
-            grad=gradient * scale,
+            m=m.value.handle,
+            v=v.value.handle,
+            beta1_power=0.0,
+            beta2_power=0.0,
+            lr=rate / correction,
+            beta1=self.beta_1,
+            beta2=self.beta_2,
+            epsilon=self.epsilon,
+            grad=ops.cast(gradient, variable.dtype) * (scale * correction),
         )
 
     def _is_decayed(self, path):

@@ -37,11 +37,17 @@ class Lamb(adam_weight_decay.AdamWeightDecay):
     def __init__(self, learning_rate: Any = 1e-3, *, name: str = "lamb", **kwargs: Any):
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)
 
-    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        """Updates `variable` and its slots with a gradient of its shape."""
+    def update_step(
+        self,
+        gradient: Any,
+        variable: Any,
+        learning_rate: Any,
+        gradient_scale: Any = 1.0,
+    ) -> None:
+        """Updates `variable` and its slots; see `AdamWeightDecay.update_step`."""
         index = self._get_variable_index(variable)
         m, v = self._m[index], self._v[index]
-        gradient = ops.cast(gradient, variable.dtype)
+        gradient = ops.cast(gradient * gradient_scale, variable.dtype)
         step = ops.cast(self.iterations + 1, variable.dtype)
         next_m = self.beta_1 * m + (1.0 - self.beta_1) * gradient
         next_v = self.beta_2 * v + (1.0 - self.beta_2) * ops.square(gradient)

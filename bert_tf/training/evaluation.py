@@ -64,7 +64,9 @@ class Evaluation:
         )
         totals: dict[str, float] = {}
         for values in self._run(examples, evaluate_step, max_examples):
-            for name, value in values.items():
+            # Each fetch waits for the device, so all sums are fetched at once.
+            sums = tf.stack(list(values.values())).numpy()
+            for name, value in zip(values, sums, strict=True):
                 totals[name] = totals.get(name, 0.0) + float(value)
         means = {}
         for name in [key[4:] for key in totals if key.startswith("sum/")]:

@@ -25,7 +25,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from bert_tf import islands
 from bert_tf.optimization import create
+from bert_tf.training import distribution
 from bert_tf.training import protocols
 
 # Columns of a batch that are not features of an example.
@@ -68,6 +70,12 @@ def build_train_steps(
         model, random_seed, jit_compile, on_tpu=on_tpu
     )
     loss_scale = optimizer.loss_scale
+    # Replicas share one CPU only in trials, and XLA does not know such devices.
+    has_islands = (
+        distribution.runs_on(strategy, "CPU")
+        and strategy.num_replicas_in_sync == 1
+        and not jit_compile
+    )
 
     def replica_step(batch):
         weights = sum_over_replicas(model.loss_weights(_features(batch)))
@@ -100,7 +108,8 @@ def build_train_steps(
     @tf.function(autograph=False)
     def train_steps(iterator, num_steps):
         def take_step(index, history):
-            values = strategy.run(replica_step, args=(next(iterator),))
+            with islands.compiled(has_islands):
+                values = strategy.run(replica_step, args=(next(iterator),))
             first = [strategy.experimental_local_results(values[n])[0] for n in names]
             return index + 1, history.write(index, tf.stack(first))
 
@@ -206,35 +215,37 @@ def apply_gradients(
     # global batch: on a TPU the release clipped the gradient of each core before it
     # averaged them, so its result depended on the number of cores (optimization.py,
     # 2018).
-    clipped, norm = tf.clip_by_global_norm(summed, create.CLIP_NORM)
+    norm = tf.linalg.global_norm(summed)
+    # 1 if the norm is small enough, and not a number if the norm is infinite.
+    scale = create.CLIP_NORM / tf.maximum(norm, create.CLIP_NORM) + (norm - norm)
     # All replicas read the same sum, so they skip a step together. Keras's
     # LossScaleOptimizer decides by the gradient of the first replica.
     is_finite = tf.math.is_finite(norm)
 
-    def update_one(part, gradient, rate, is_finite):
+    def update_one(part, gradient, rate, scale, is_finite):
         if loss_scale is None:
-            optimizer.update_step(gradient, part, rate)
+            optimizer.update_step(gradient, part, rate, scale)
             return
 
         def take_step():
-            optimizer.update_step(gradient, part, rate)
+            optimizer.update_step(gradient, part, rate, scale)
             return 0
 
         tf.cond(is_finite, take_step, lambda: 0)
 
-    def update_all(strategy, clipped, rate, is_finite):
-        for gradient, index in zip(clipped, indices, strict=True):
+    def update_all(strategy, summed, rate, scale, is_finite):
+        for gradient, index in zip(summed, indices, strict=True):
             strategy.extended.update(
                 model.trainable_variables[index].value,
                 update_one,
-                args=(gradient, rate, is_finite),
+                args=(gradient, rate, scale, is_finite),
                 group=False,
             )
         if loss_scale is not None:
             loss_scale.update(strategy, is_finite)
 
     context = tf.distribute.get_replica_context()
-    context.merge_call(update_all, args=(clipped, rate, is_finite))
+    context.merge_call(update_all, args=(summed, rate, scale, is_finite))
     # A skipped step counts too: batch, rate and dropout are functions of the step.
     optimizer.iterations.assign_add(1)
     return norm

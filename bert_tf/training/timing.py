@@ -30,9 +30,11 @@ class Pace:
 
     def record_call(self, num_steps: int, seconds: float) -> float:
         """Records a call and returns its examples per second."""
-        if seconds < SECONDS_PER_CALL / 2:
-            self.num_steps = 2 * num_steps
-        elif seconds > 2 * SECONDS_PER_CALL:
+        # A checkpoint that is due can cut a call short, so a full one is estimated.
+        seconds_of_full_call = self.num_steps * seconds / num_steps
+        if seconds_of_full_call < SECONDS_PER_CALL / 2:
+            self.num_steps *= 2
+        elif seconds_of_full_call > 2 * SECONDS_PER_CALL:
             self.num_steps = max(1, self.num_steps // 2)
         speed = num_steps * self._batch_size / seconds
         self._speeds += [speed] * num_steps

@@ -27,12 +27,12 @@ def reference_updates(weight, gradients, *, rate, decay):
         ("LayerNorm_gamma", 0.0),
     ],
 )
-@pytest.mark.parametrize("update", ["fused", "plain"])
+@pytest.mark.parametrize("update", ["kernel", "plain"])
 def test_updates_follow_the_release_formula(name, decay, update, monkeypatch):
     if update == "plain":
         monkeypatch.setattr(
             adam_weight_decay.AdamWeightDecay,
-            "_update_fused",
+            "_update_by_kernel",
             adam_weight_decay.AdamWeightDecay._update_plainly,
         )
     rng = np.random.RandomState(0)

@@ -131,3 +131,19 @@ def test_what_does_not_go_with_the_time_is_refused(pretrain, flags, line):
     done = pretrain(**flags)
     assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
     assert line in done.stderr
+
+
+def test_calls_take_twice_as_many_steps_until_they_last_a_second():
+    pace = timing.Pace(batch_size=8)
+    lengths = []
+    for _ in range(6):
+        lengths.append(pace.num_steps)
+        pace.record_call(pace.num_steps, seconds=0.1 * pace.num_steps)
+    assert lengths == [1, 2, 4, 8, 8, 8]
+
+
+def test_a_call_that_a_checkpoint_cut_short_does_not_change_the_pace():
+    pace = timing.Pace(batch_size=8)
+    pace.num_steps = 64
+    pace.record_call(3, seconds=0.03)
+    assert pace.num_steps == 64

@@ -1,0 +1,106 @@
+"""Times one pretraining step in three libraries, and its matrix products alone.
+
+Every library trains the same model on the same batch with dropout, weight decay and
+clipping. Hugging Face and this package compute both losses, KerasHub the masked-word
+loss alone. The last row of each table is the bound: the step's matrix products without
+anything else. The share of the bound is its time divided by the step's.
+
+    make benchmark-training_step                 # Everything; about 25 minutes.
+    python benchmarks/training_step.py --sizes=mini --dtypes=bfloat16 --rounds=5
+"""
+
+import argparse
+import pathlib
+import statistics
+import sys
+
+import report
+import training_step_task
+
+BOUND = "matrix products alone"
+OURS = "bert_tf"
+# Name in the table -> part of the script's name, and mode.
+PEERS = {
+    OURS: ("bert_tf", "eager"),
+    "Hugging Face": ("hugging_face", "eager"),
+    "Hugging Face, `torch.compile`": ("hugging_face", "compiled"),
+    "KerasHub": ("keras_hub", "eager"),
+    BOUND: ("matrix_products", "eager"),
+}
+HEADER = (
+    "",
+    "seconds per step (smallest to largest)",
+    "processor seconds",
+    "time / ours",
+    "share of the bound",
+    "first step, s",
+    "peak memory, GB",
+)
+
+
+def main():
+    """Measures every size and dtype, and writes the section of RESULTS.md."""
+    given = arguments()
+    parts, versions = [], {}
+    for size in given.sizes.split(","):
+        for dtype in given.dtypes.split(","):
+            parts.append(measure(size, dtype, given.rounds, versions))
+    report.write_section("Pretraining step", "\n\n".join(parts), all_versions=versions)
+
+
+def arguments():
+    """Returns the parsed command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__.split("\n")[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    parser.add_argument("--sizes", default="base,mini", help="of the model")
+    parser.add_argument("--dtypes", default="bfloat16,float32", help="of the products")
+    parser.add_argument("--rounds", type=int, default=9, help="measurements per peer")
+    return parser.parse_args()
+
+
+def measure(size, dtype, count, versions):
+    """Returns the table of one model in one dtype.
+
+    Args:
+        size: key of `training_step_task.BATCHES`.
+        dtype: "float32" or "bfloat16".
+        count: measurements per peer.
+        versions: dict that gets the versions of all packages.
+    """
+    peers = {}
+    # Started one after the other, so that each first step has the machine to itself.
+    for name, (script, mode) in PEERS.items():
+        peers[name] = report.Peer([*command(script), size, dtype, mode])
+        versions.update(peers[name].facts["versions"])
+    rounds = report.interleave(peers, count)
+    seconds = {name: [one["seconds"] for one in rounds[name]] for name in peers}
+    ours, bound = (statistics.median(seconds[name]) for name in (OURS, BOUND))
+    rows = []
+    for name, peer in peers.items():
+        median = statistics.median(seconds[name])
+        rows.append(
+            [
+                name,
+                report.median_and_spread(seconds[name]),
+                statistics.median(one["cpu_seconds"] for one in rounds[name]),
+                median / ours,
+                f"{bound / median:.0%}",
+                None if name == BOUND else round(peer.facts["first_seconds"], 1),
+                peer.close() / 1e9,
+            ]
+        )
+    num_rows, length, _ = training_step_task.BATCHES[size]
+    title = f"BERT-{size.capitalize()}, {num_rows} × {length}, {dtype}"
+    return f"**{title}**, {count} rounds:\n\n{report.table(HEADER, rows)}"
+
+
+def command(script):
+    """Returns the command that starts a peer's script."""
+    python = report.peers_python() if script == "hugging_face" else sys.executable
+    return [python, pathlib.Path(__file__).with_name(f"training_step_{script}.py")]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""Islands: chains of element-wise operations that XLA compiles into one loop.
+
+TensorFlow runs every element-wise operation as a pass of its own over memory. Beside
+fast matrix units, these passes take longer than the matrix products. XLA fuses them,
+but on a CPU its own matrix products are slower than TensorFlow's. So a training step
+on a CPU compiles only the chains between the products, each as one function:
+
+    @islands.island
+    def scaled_sum(x, y, *, scale):
+        return x + scale * y
+
+    with islands.compiled():
+        scaled_sum(x, y, scale=2.0)  # One pass. Outside of the block: two.
+
+The function reads like its formula and works on every Keras backend. Where the whole
+step is compiled (TPU, --jit_compile), islands would add nothing and stay plain. So do
+exported models, because nothing compiles islands outside of training.
+"""
+
+import contextlib
+import contextvars
+import functools
+import sys
+from collections.abc import Callable
+from collections.abc import Iterator
+from typing import Any
+
+# Below this size, compiling takes more time than even a long run gets back.
+MIN_ELEMENTS = 1 << 18
+
+# The size from which islands are compiled in the current context; None: not at all.
+_min_elements: contextvars.ContextVar[int | None] = contextvars.ContextVar(
+    "min_elements", default=None
+)
+
+
+@contextlib.contextmanager
+def compiled(
+    is_compiled: bool = True, *, min_elements: int = MIN_ELEMENTS
+) -> Iterator[None]:
+    """Compiles the islands that are called within the block. Needs TensorFlow.
+
+    Args:
+        is_compiled: False changes nothing.
+        min_elements: size of the first argument from which an island is compiled.
+    """
+    token = _min_elements.set(min_elements if is_compiled else None)
+    try:
+        yield
+    finally:
+        _min_elements.reset(token)
+
+
+def pays_for(tensor: Any) -> bool:
+    """Returns whether an island whose first argument is `tensor` is compiled here.
+
+    A size that varies from step to step would be compiled again and again.
+    """
+    least = _min_elements.get()
+    if least is None:
+        return False
+    count = tensor.shape.num_elements()
+    return count is not None and count >= least
+
+
+def island(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a function that XLA compiles as a whole within `compiled()`.
+
+    The backward pass is compiled too. It computes the function again, so that nothing
+    but its arguments is kept between the passes.
+
+    Args:
+        function: from tensors to a tensor, without other effects. Positional arguments
+            may also be integers, which become tensors, so that layers with different
+            numbers share what is compiled; so do integers among the keywords. None and
+            other keywords are fixed when compiling.
+    """
+
+    @functools.wraps(function)
+    def call(*arguments, **settings):
+        if not pays_for(arguments[0]):
+            return function(*arguments, **settings)
+        values = dict(enumerate(arguments))
+        values |= {name: n for name, n in settings.items() if isinstance(n, int)}
+        places = tuple(place for place, value in values.items() if value is not None)
+        tensors = [values[place] for place in places]
+        fixed = {name: n for name, n in settings.items() if name not in values}
+        count, settings = len(arguments), tuple(sorted(fixed.items()))
+        compute = _compiled_island(function, count, places, settings)
+        return compute(*map(_tensorflow().convert_to_tensor, tensors))
+
+    return call
+
+
+def compile_whole(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a function that XLA always compiles as a whole, without gradient.
+
+    Its arguments are tensors, or `tf.Variable`s that it assigns to in place. Calls with
+    arguments of the same shapes share what is compiled.
+    """
+    return _tensorflow().function(function, jit_compile=True, autograph=False)
+
+
+@functools.cache
+def _compiled_island(function, num_arguments, places, settings):
+    """Returns the compiled function, which keeps its compiled backward pass."""
+    tf = _tensorflow()
+
+    def compute(*tensors):
+        values = dict(zip(places, tensors, strict=True))
+        arguments = [values.pop(place, None) for place in range(num_arguments)]
+        return function(*arguments, **values, **dict(settings))
+
+    def differentiate(upstream, *tensors):
+        floats = [tensor for tensor in tensors if tensor.dtype.is_floating]
+        with tf.GradientTape() as tape:
+            tape.watch(floats)
+            outputs = compute(*tensors)
+        return tape.gradient(outputs, floats, output_gradients=upstream)
+
+    forward, backward = compile_whole(compute), compile_whole(differentiate)
+
+    @tf.custom_gradient
+    def call(*tensors):
+        def gradient(upstream):
+            found = iter(backward(upstream, *tensors))
+            return [
+                next(found) if tensor.dtype.is_floating else None for tensor in tensors
+            ]
+
+        return forward(*tensors), gradient
+
+    return call
+
+
+def _tensorflow():
+    # Only code that has imported TensorFlow asks for compiled islands.
+    return sys.modules["tensorflow"]

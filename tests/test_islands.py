@@ -1,0 +1,135 @@
+"""Islands: the compiled functions equal the plain ones, forward and backward."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf import islands
+from bert_tf.modeling import compound_numerics
+from bert_tf.modeling import numerics
+from bert_tf.optimization import adam_weight_decay
+
+ROWS, WIDTH, HEADS, LENGTH = 8, 6, 2, 4
+KEYS = numerics.dropout_keys(1, 2, np.arange(2))
+MASK = np.array([[1, 1, 1, 0], [1, 1, 0, 0]], "int32")
+
+
+def random(*shape):
+    return np.random.default_rng(len(shape)).normal(size=shape).astype("float32")
+
+
+def add_and_norm(x, residual, gamma, beta, keys):
+    return compound_numerics.add_and_norm(
+        x, residual, gamma, beta, keys, site=3, rate=0.5, epsilon=1e-12
+    )
+
+
+def drop_weights(scores):
+    return compound_numerics.dropped_attention_weights(
+        scores, MASK, KEYS, site=2, rate=0.5
+    )
+
+
+ADDED = (random(ROWS, WIDTH), 2 * random(ROWS, WIDTH), random(WIDTH), random(WIDTH))
+ISLANDS = {
+    "gelu": (numerics.gelu, [random(ROWS, WIDTH)]),
+    "gelu_erf": (numerics.gelu_erf, [random(ROWS, WIDTH)]),
+    "add and norm": (lambda *args: add_and_norm(*args, KEYS), ADDED),
+    "without dropout": (lambda *args: add_and_norm(*args, None), ADDED),
+    "attention": (drop_weights, [random(2, HEADS, LENGTH, LENGTH)]),
+    "cross-entropy": (
+        lambda logits: numerics.cross_entropy(logits, np.arange(ROWS) % WIDTH),
+        [random(ROWS, WIDTH)],
+    ),
+}
+
+
+def run(function, arguments, *, is_compiled):
+    """Returns the result, the gradients of its squared sum, and the number of calls."""
+
+    @tf.function(autograph=False)
+    def compute(*arguments):
+        with islands.compiled(is_compiled, min_elements=1), tf.GradientTape() as tape:
+            tape.watch(arguments)
+            outputs = function(*arguments)
+            loss = tf.reduce_sum(outputs**2)
+        return outputs, tape.gradient(loss, arguments)
+
+    arguments = [tf.constant(argument) for argument in arguments]
+    graph = compute.get_concrete_function(*arguments).graph
+    calls = [op for op in graph.get_operations() if "PartitionedCall" in op.type]
+    return *compute(*arguments), len(calls)
+
+
+@pytest.mark.parametrize("name", ISLANDS)
+def test_a_compiled_island_equals_the_plain_function(name):
+    outputs, gradients, calls = run(*ISLANDS[name], is_compiled=False)
+    compiled, compiled_gradients, compiled_calls = run(*ISLANDS[name], is_compiled=True)
+    assert (calls, compiled_calls) == (0, 2)  # Forward and backward.
+    np.testing.assert_allclose(compiled, outputs, rtol=1e-5, atol=1e-5)
+    for ours, plain in zip(compiled_gradients, gradients, strict=True):
+        np.testing.assert_allclose(ours, plain, rtol=1e-4, atol=1e-4)
+
+
+def test_layers_share_a_compiled_island():
+    traces = []
+
+    @islands.island
+    def add_site(x, site):
+        traces.append(site)
+        return x + keras.ops.cast(site, x.dtype)
+
+    @tf.function(autograph=False)
+    def layers(x):
+        with islands.compiled(min_elements=1):
+            return add_site(add_site(x, 1), 2)
+
+    np.testing.assert_array_equal(layers(tf.zeros([3])), [3.0, 3.0, 3.0])
+    assert len(traces) == 1
+
+
+@pytest.mark.parametrize(
+    "shape, pays",
+    [
+        ([4, 4], True),
+        ([3, 4], False),  # Too small.
+        ([None, 4], False),  # Every new size would be compiled again.
+    ],
+)
+def test_small_and_varying_sizes_stay_plain(shape, pays):
+    found = []
+
+    @tf.function(autograph=False, input_signature=[tf.TensorSpec(shape)])
+    def compute(x):
+        with islands.compiled(min_elements=16):
+            found.append(islands.pays_for(x))
+        return x
+
+    compute(tf.zeros([size or 4 for size in shape]))
+    assert found[0] is pays
+
+
+def updated(min_elements):
+    """Returns weights and first moments after three steps."""
+    weight = keras.Variable(random(ROWS, WIDTH), name="kernel")
+    bias = keras.Variable(random(ROWS), name="bias")
+    optimizer = adam_weight_decay.AdamWeightDecay(0.1, weight_decay_rate=0.3)
+    optimizer.build([weight, bias])
+
+    @tf.function(autograph=False)
+    def update():
+        for variable in (weight, bias):
+            gradient = tf.sin(variable.value)
+            optimizer.update_step(gradient, variable, 0.1, 0.5)
+
+    with islands.compiled(min_elements=min_elements):
+        for _ in range(3):
+            update()
+    state = [weight, bias, *optimizer.slots()["adam_m"]]
+    return [np.asarray(variable) for variable in state]
+
+
+def test_the_compiled_update_equals_the_kernel():
+    for compiled, plain in zip(updated(1), updated(1000), strict=True):
+        np.testing.assert_allclose(compiled, plain, rtol=1e-5, atol=1e-6)
