@@ -129,7 +129,7 @@ def check_values(
         "segment_ids": _below(type_vocab_size),
         "position_ids": _below(max_position_embeddings),
     }
-    sample = _sample(record_files)
+    sample = spread_sample(record_files, _RECORDS_SAMPLED)
     for index, record in zip(sample.tolist(), record_files.read(sample), strict=True):
         for name, values in record_files.decode(record, index).items():
             low, high = limits.get(name, (-np.inf, np.inf))
@@ -149,9 +149,14 @@ def check_values(
                 )
 
 
-def _sample(record_files: Any) -> np.ndarray:
-    """Returns the indices of records spread over all files: int64, ascending."""
-    total, count = record_files.num_records, _RECORDS_SAMPLED
+def spread_sample(record_files: Any, count: int) -> np.ndarray:
+    """Returns the indices of records spread over all files: int64, ascending.
+
+    Args:
+        record_files: `tfrecord.RecordFiles`.
+        count: the most records to return.
+    """
+    total = record_files.num_records
     # Records that follow each other are one request to a remote file.
     run = _REMOTE_RUN if record_files.is_remote else 1
     firsts = np.linspace(0, max(total - run, 0), min(total, count // run))

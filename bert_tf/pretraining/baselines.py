@@ -6,13 +6,45 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.data import record_checks
 from bert_tf.data import tfrecord
+from bert_tf.pretraining import examples as pretraining_examples
 from bert_tf.pretraining import scores
 from bert_tf.training import plot_data
+from bert_tf.training import result_files
+from bert_tf.training import run_folder
 
 UNIGRAM = "unigram frequencies"
 MAX_RECORDS = 2000
 _IDS, _WEIGHTS, _LABELS = "masked_lm_ids", "masked_lm_weights", "next_sentence_labels"
+
+
+def write(
+    folder: run_folder.RunFolder,
+    examples: pretraining_examples.Examples,
+    eval_examples: pretraining_examples.Examples,
+    *,
+    vocab_size: int,
+    data_set: result_files.DataSet,
+) -> None:
+    """Writes the baselines of an evaluation into plot_data.json.
+
+    Text has none: counting its words would mean reading all of it. Nothing is read if
+    this process does not write the folder, or if the data set is not the run's own.
+
+    Args:
+        folder: of the run.
+        examples: to train on.
+        eval_examples: to evaluate on.
+        vocab_size: of the model.
+        data_set: of `eval_examples`.
+    """
+    both = examples, eval_examples
+    if any(map(pretraining_examples.is_text, both)):
+        return
+    if plot_data.is_written(folder, data_set):
+        found = of_records(*both, vocab_size)
+        plot_data.update(folder, {"baselines": found}, data_set)
 
 
 def of_records(
@@ -59,10 +91,10 @@ def of_records(
 
 def _read(records) -> Mapping[str, np.ndarray]:
     """Returns the masked ids and the labels of records, each as one array."""
-    count = min(records.num_records, MAX_RECORDS)
+    sample = record_checks.spread_sample(records, MAX_RECORDS)
     ids, labels = [], []
-    for index in np.linspace(0, records.num_records - 1, count).astype(int):
-        record = records.decoded(int(index))
+    for index, data in zip(sample.tolist(), records.read(sample), strict=True):
+        record = records.decode(data, index)
         ids.append(record[_IDS][record[_WEIGHTS] > 0])
         labels.append(record.get(_LABELS, ()))
     found = {_IDS: np.concatenate(ids)}

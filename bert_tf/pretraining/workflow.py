@@ -24,7 +24,6 @@ from bert_tf.pretraining import tpu_compilation
 from bert_tf.training import distribution
 from bert_tf.training import estimates
 from bert_tf.training import loop
-from bert_tf.training import plot_data
 from bert_tf.training import result_files
 from bert_tf.training import run_folder
 from bert_tf.training import selection
@@ -294,12 +293,13 @@ class Pretraining:
 
     def _write_baselines(self):
         """Writes the scores that need no context, for the plots."""
-        both = self.records, self.eval_records
-        if not any(map(pretraining_examples.is_text, both)):
-            found = baselines.of_records(*both, self.config.vocab_size)
-            plot_data.update(
-                self.trainer.folder, {"baselines": found}, self._evaluation_data
-            )
+        baselines.write(
+            self.trainer.folder,
+            self.records,
+            self.eval_records,
+            vocab_size=self.config.vocab_size,
+            data_set=self._evaluation_data,
+        )
 
     def _tpu_report(self, estimate):
         """Returns the report of --dry_run for a TPU that is not there."""

@@ -64,11 +64,7 @@ def update(
         values: by key; see the module.
         data_set: what was evaluated. Nothing is written if it is not the run's own.
     """
-    if not folder.is_written:
-        return
-    if data_set is not None and result_files.suffix_of(
-        folder.path, run_folder.EVAL_RESULTS_FILE, data_set
-    ):
+    if not is_written(folder, data_set):
         return
     merged = read(folder.path)
     baselines = merged.get("baselines", {}) | values.get("baselines", {})
@@ -76,6 +72,17 @@ def update(
     text = json.dumps(json_values.with_null(merged), indent=1, ensure_ascii=False)
     with files.complete_or_absent(os.path.join(folder.path, FILE)) as file:
         file.write(text + "\n")
+
+
+def is_written(
+    folder: run_folder.RunFolder, data_set: result_files.DataSet | None
+) -> bool:
+    """Returns whether `update` writes values of a data set, as only the chief does."""
+    if data_set is None or not folder.is_written:
+        return folder.is_written
+    return not result_files.suffix_of(
+        folder.path, run_folder.EVAL_RESULTS_FILE, data_set
+    )
 
 
 def baseline(name: str, value: float) -> dict[str, Any]:
