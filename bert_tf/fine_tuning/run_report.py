@@ -1,15 +1,13 @@
 """The report of a run: report.html in its folder, one file without outside parts.
 
-It has the scores beside what needs no learning, the plots, wrong examples, the settings
-and the next commands. It is made of files in the folder only, so `plot_run` can write
-it for an older run too.
+It has the scores beside what needs no learning, the plots, wrong examples if the run
+has --card_examples, the settings and the next commands. It is made of files in the
+folder only, so `plot_run` can write it for an older run too.
 """
 
 import base64
 import html
 import io
-import itertools
-import json
 import logging
 import os
 import shlex
@@ -33,7 +31,6 @@ from bert_tf.training import verdicts
 logger = logging.getLogger(__name__)
 
 FILE = "report.html"
-MAX_WRONG_EXAMPLES = 20
 _TOOLS = {
     "classification": "run_classifier",
     "multiple_choice": "run_swag",
@@ -191,18 +188,19 @@ def _image(name, figure):
 
 
 def _wrong_examples(run_dir, facts):
-    path = os.path.join(run_dir, model_card.WRONG_EXAMPLES_FILE)
-    if not files.exists(path):
+    name = model_card.WRONG_EXAMPLES_FILE
+    if not files.exists(os.path.join(run_dir, name)):
         return []
-    lines = itertools.islice(files.read_lines(path), MAX_WRONG_EXAMPLES)
-    examples = [json.loads(line) for line in lines]
+    # They may be private: the facts contain some only with --card_examples.
+    examples = facts.get("wrong_examples") or ()
+    sentence = f"{name} has all of them."
     counts = facts.get("num_wrong"), facts.get("num_evaluated")
-    sentence = f"The first of them are here; {os.path.basename(path)} has all."
     if None not in counts:
         wrong, evaluated = counts
-        sentence = f"{wrong:,} of {evaluated:,} evaluated examples are wrong. " + (
-            sentence if examples else ""
-        )
+        counted = f"{wrong:,} of {evaluated:,} evaluated examples are wrong."
+        sentence = f"{counted} {sentence}" if wrong else counted
+    if not examples and counts[0] != 0:
+        sentence += " A training or evaluation with --card_examples shows some here."
     rows = [(e["text"], e["expected"], e["predicted"]) for e in examples]
     table = _table(("text", "expected", "predicted"), rows) if rows else ""
     return ["<h2>Wrong examples</h2>", f"<p>{sentence}</p>", table]

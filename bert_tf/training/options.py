@@ -362,8 +362,9 @@ class FineTuningOptions(TrainingOptions):
     card_examples: bool = option(
         False,
         group="evaluation",
-        help="Show some wrong predictions in the model card. Without this flag, they "
-        "are written only to wrong_examples.jsonl, because they may be private.",
+        help="Show some wrong predictions in the model card and in report.html. "
+        "Without this flag, they are written only to wrong_examples.jsonl, because "
+        "they may be private.",
     )
 
     def __post_init__(self):

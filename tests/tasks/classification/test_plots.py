@@ -33,18 +33,31 @@ def test_an_evaluation_writes_what_the_plots_need(untrained_run):
     assert sum(data["lengths"]["counts"]) == 24
 
 
-def test_the_report_has_scores_plots_wrong_examples_and_commands(untrained_run):
+def test_the_report_has_scores_plots_and_commands(untrained_run):
     text = (untrained_run / "report.html").read_text()
     assert "<title>a&lt;b&gt;</title>" in text
     assert "<td>eval_accuracy</td>" in text
     assert "majority class" in text
     for name in ("curves", "confusion", "calibration", "lengths"):
         assert f'alt="{name}"' in text
-    wrong = (untrained_run / "wrong_examples.jsonl").read_text().splitlines()
-    assert json.loads(wrong[0])["text"] in text
     assert "run_classifier --output_dir=" in text
     assert "export_saved_model" in text
     assert "http" not in text.replace("data:image/svg+xml", "").split("<pre>")[0]
+
+
+def test_the_report_shows_wrong_examples_with_card_examples_only(
+    untrained_run, weather_options
+):
+    [wrong, *_] = (untrained_run / "wrong_examples.jsonl").read_text().splitlines()
+    report, private = untrained_run / "report.html", json.loads(wrong)["text"]
+    text = report.read_text()
+    assert private not in text
+    assert "wrong_examples.jsonl has all of them." in text
+    options = weather_options(
+        untrained_run, do_train=False, do_eval=True, card_examples=True
+    )
+    classification_workflow.run(options)
+    assert private in report.read_text()
 
 
 def test_an_evaluation_of_other_data_leaves_the_plots_as_they_are(
