@@ -96,6 +96,19 @@ def test_each_python_has_pinned_versions_of_every_requirement(dist, version):
             assert _normal(re.match(r"[\w.-]+", line)[0]) in pinned, line
 
 
+def test_a_tpu_machine_gets_every_requirement(dist):
+    [path] = dist.glob("*.whl")
+    with zipfile.ZipFile(path) as archive:
+        metadata = archive.read(f"bert_tf-{VERSION}.dist-info/METADATA").decode()
+    text = (ROOT / "requirements" / "tpu.txt").read_text()
+    pinned = {_normal(name) for name in re.findall(r"^([\w.-]+)==", text, re.M)}
+    assert "tensorflow-tpu" in pinned
+    for line in re.findall(r"^Requires-Dist: (.+)$", metadata, re.M):
+        name = _normal(re.match(r"[\w.-]+", line)[0])
+        if "extra ==" not in line and not name.startswith("tensorflow"):
+            assert name in pinned, line
+
+
 def test_the_first_section_of_the_change_log_is_this_version():
     text = (ROOT / "CHANGELOG.md").read_text()
     assert re.search(r"^## (\S+)", text, re.M)[1] == VERSION
@@ -157,6 +170,15 @@ class TestMake:
         fake_python(tmp_path / ".venv" / "bin", "python", "3.12")
         done = make(tmp_path, tmp_path, f"PYTHON={sys.executable}")
         assert "--requirement requirements/python-3.12.txt" in done.stdout
+
+    def test_an_environment_of_an_unsupported_python_has_to_be_removed(self, tmp_path):
+        (tmp_path / ".venv").mkdir()
+        fake_python(tmp_path / ".venv" / "bin", "python", "3.10")
+        done = make(tmp_path, tmp_path, f"PYTHON={sys.executable}")
+        assert done.returncode == 2
+        [line] = done.stderr.splitlines()
+        assert "no requirements/python-3.10.txt" in line
+        assert "remove .venv" in line
 
     def test_without_a_python_one_line_says_what_is_needed(self, tmp_path):
         programs = tmp_path / "programs"

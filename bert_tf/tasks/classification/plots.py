@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.special
 
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import features as features_module
@@ -31,7 +30,10 @@ def values_of(
         return {}
     [truth] = features_module.label_columns(examples, task).values()
     predicted = classification_predictions.predicted_of(logits, task)
-    confidences = np.max(scipy.special.softmax(logits, axis=-1), axis=-1)
+    # The largest probability of a softmax. The largest logit is subtracted, so that
+    # its exponential is 1.
+    highest = np.max(logits, axis=-1, keepdims=True)
+    confidences = 1 / np.sum(np.exp(logits - highest), axis=-1)
     return {
         "confusion": plot_data.confusion(truth, predicted, task.labels or ()),
         "calibration": plot_data.calibration(confidences, truth == predicted),
