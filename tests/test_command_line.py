@@ -47,6 +47,36 @@ def test_flags_become_a_record_and_the_report_is_printed(capsys):
     assert capsys.readouterr().out == "report\n"
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DeviceOptions(options_module.Options):
+    """Uses a device."""
+
+    device: str = options_module.option(help="A device.")
+
+
+@pytest.mark.parametrize(
+    "device, before, expected",
+    [
+        ("tpu:v5e-4", None, "1"),  # To compile for, on any machine.
+        ("tpu:v5e-4", "0", "0"),  # The user decides.
+        ("tpu", None, None),  # A real one, whose metadata are needed.
+    ],
+)
+def test_compiling_for_a_tpu_does_not_wait_for_google_cloud(
+    device, before, expected, monkeypatch
+):
+    monkeypatch.setenv("TPU_SKIP_MDS_QUERY", before or "")
+    if before is None:
+        monkeypatch.delenv("TPU_SKIP_MDS_QUERY")
+    seen = []
+
+    def work(record, progress):
+        seen.append(os.environ.get("TPU_SKIP_MDS_QUERY"))
+
+    assert command_line.run("t", DeviceOptions, work, [f"--device={device}"]) == 0
+    assert seen == [expected]
+
+
 def test_a_repeated_flag_is_one_item_each_time():
     arguments = ["--text=One, with a comma.", "--input_file=a", "--text", "Two."]
     assert _run(*arguments)[1][0].text == ("One, with a comma.", "Two.")
