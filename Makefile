@@ -15,6 +15,10 @@ BENCHMARKS := training_step tokenizing
 # The versions for the Python of the environment, or of the one to be created.
 LOCK := requirements/python-$(shell $(firstword $(wildcard $(BIN)/python) $(PYTHON)) -c \
   'import sys; print("%d.%d" % sys.version_info[:2])').txt
+ifeq ($(wildcard $(LOCK)),)
+$(error There is no $(LOCK), only versions for Python 3.11, 3.12 and 3.13; remove .venv if it \
+  has another Python, or set PYTHON=path)
+endif
 # Number of test processes. The tests of a file share a process and its trained fixtures.
 WORKERS ?= 2
 PYTEST := $(BIN)/pytest --quiet --numprocesses=$(WORKERS) --dist=loadfile

@@ -130,7 +130,7 @@ class BlockReader:
             raise
 
     def _block_with(self, row):
-        """Returns the block with a row; it is started if nobody announced it."""
+        """Returns the block with a row; it is started if it was not prefetched."""
         place = bisect.bisect_right(self._firsts, row) - 1
         if place >= 0 and row in self._blocks[self._firsts[place]].rows:
             return self._touched(self._firsts[place])
