@@ -82,8 +82,8 @@ def test_a_gradient_that_no_scale_makes_finite_stops_a_float16_run(
 ):
     gradient_function = steps.build_gradient_function
 
-    def without_numbers(*arguments):
-        compute = gradient_function(*arguments)
+    def without_numbers(*arguments, **settings):
+        compute = gradient_function(*arguments, **settings)
 
         def gradients_of(batch, weights):
             terms, gradients = compute(batch, weights)
