@@ -33,6 +33,25 @@ _BLOCKS_KEPT = 8
 _BLOCKS_AHEAD = 4
 
 
+def order_of(record_files: Any, window: int) -> str | None:
+    """Returns the name of the order in which training reads records.
+
+    Args:
+        record_files: `tfrecord.RecordFiles`.
+        window: as `shuffle_buffer_size` of `batching.training_batches`.
+
+    Returns:
+        Such as "16 blocks of 700". None: that of local files.
+    """
+    if window or not record_files.is_remote:
+        return None
+    return f"{BLOCKS_PER_POOL} blocks of {_rows_per_block(record_files)}"
+
+
+def _rows_per_block(record_files):
+    return max(1, record_files.num_records * BLOCK_BYTES // record_files.num_bytes)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Block:
     """Rows that follow each other."""
@@ -53,8 +72,7 @@ class BlockReader:
 
     def __init__(self, record_files: Any):
         self._files = record_files
-        num_rows = record_files.num_records
-        self.rows_per_block = max(1, num_rows * BLOCK_BYTES // record_files.num_bytes)
+        self.rows_per_block = _rows_per_block(record_files)
         self._lock = threading.Lock()
         # By first row, the least recently needed block first.
         self._blocks: collections.OrderedDict[int, _Block] = collections.OrderedDict()

@@ -25,7 +25,7 @@ ALWAYS_SHOWN = (
     "dtype",
 )
 # Settings without influence on the model. Files and folders are listed elsewhere.
-NEVER_SHOWN = (*run_settings.WITHOUT_EFFECT, "init_checkpoint", "tpu_name")
+NEVER_SHOWN = (*run_settings.WITHOUT_EFFECT, "init_checkpoint")
 MAX_CHARACTERS = 200
 # Entries of eval_results.txt that are not scores.
 _COUNTS = ("global_step", "loss")

@@ -10,6 +10,7 @@ from bert_tf.data import record_checks
 from bert_tf.data import tfrecord
 from bert_tf.pretraining import examples as pretraining_examples
 from bert_tf.pretraining import scores
+from bert_tf.pretraining import text_examples
 from bert_tf.training import plot_data
 from bert_tf.training import result_files
 from bert_tf.training import run_folder
@@ -39,11 +40,11 @@ def write(
         vocab_size: of the model.
         data_set: of `eval_examples`.
     """
-    both = examples, eval_examples
-    if any(map(pretraining_examples.is_text, both)):
+    text = text_examples.TextExamples
+    if isinstance(examples, text) or isinstance(eval_examples, text):
         return
     if plot_data.is_written(folder, data_set):
-        found = of_records(*both, vocab_size)
+        found = of_records(examples, eval_examples, vocab_size)
         plot_data.update(folder, {"baselines": found}, data_set)
 
 

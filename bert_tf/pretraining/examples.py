@@ -11,6 +11,7 @@ from bert_tf.checkpoints import vocabulary_checks
 from bert_tf.data import local_copies
 from bert_tf.data import record_checks
 from bert_tf.data import record_index
+from bert_tf.data import remote_blocks
 from bert_tf.data import tfrecord
 from bert_tf.modeling import config as config_module
 from bert_tf.pretraining import dynamic_masking
@@ -166,7 +167,9 @@ def recorded_vocabulary(
     return recorded
 
 
-def data_set(patterns: str | None, examples: Examples) -> result_files.DataSet:
+def data_set(
+    patterns: str | None, examples: Examples, *, window: int | None = None
+) -> result_files.DataSet:
     """Returns the data set of examples.
 
     Text is identified by its content. Records, which are far larger, are identified by
@@ -175,11 +178,16 @@ def data_set(patterns: str | None, examples: Examples) -> result_files.DataSet:
     Args:
         patterns: names and globs; the first one names the data set.
         examples: the examples.
+        window: `shuffle_buffer_size`, if they are to train on.
     """
+    order = None
+    if window is not None and isinstance(examples, tfrecord.RecordFiles):
+        order = remote_blocks.order_of(examples, window)
     return result_files.DataSet(
         name=result_files.stem(str(patterns).split(",")[0]),
         paths=tuple(examples.paths),
         by_size=not is_text(examples),
+        order=order,
     )
 
 

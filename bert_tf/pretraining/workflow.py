@@ -359,12 +359,16 @@ class Pretraining:
 
     @functools.cached_property
     def _training_data(self):
-        return pretraining_examples.data_set(self.options.input_file, self.records)
+        return pretraining_examples.data_set(
+            self.options.input_file,
+            self.records,
+            window=self.options.shuffle_buffer_size,
+        )
 
     @functools.cached_property
     def _evaluation_data(self):
         if not self.options.eval_input_file:
-            return self._training_data
+            return dataclasses.replace(self._training_data, order=None)
         patterns = self.options.eval_input_file
         return pretraining_examples.data_set(patterns, self.eval_records)
 

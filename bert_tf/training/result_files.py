@@ -33,7 +33,10 @@ FLAGS_SHAPE = {str: (str | int | float | bool | None, [str | int | float | bool]
 _ENTRY_SHAPE = {"name": str, "checksum": str | None}
 _RUN_SHAPE = {
     "flags?": FLAGS_SHAPE,
-    "training_data?": (None, {**_ENTRY_SHAPE, "earlier_stages?": [_ENTRY_SHAPE]}),
+    "training_data?": (
+        None,
+        {**_ENTRY_SHAPE, "earlier_stages?": [_ENTRY_SHAPE], "order?": str},
+    ),
     "earlier?": [{"until_step": int, "flags": FLAGS_SHAPE}],
     "finished_step?": int,
 }
@@ -49,6 +52,8 @@ class DataSet:
     by_size: bool = False
     # Of training data: what earlier stages of the training used. None: not recorded.
     earlier_stages: tuple["DataSet", ...] | None = None
+    # Of training data: the order that remote files are read in. None: as local files.
+    order: str | None = None
     _checksum_of: dict[str, str] = dataclasses.field(
         default_factory=dict, repr=False, compare=False
     )
@@ -251,6 +256,8 @@ def entry(data_set: DataSet) -> dict[str, Any]:
     found: dict[str, Any] = {"name": data_set.name, "checksum": data_set.checksum}
     if data_set.earlier_stages is not None:
         found["earlier_stages"] = [entry(stage) for stage in data_set.earlier_stages]
+    if data_set.order is not None:
+        found["order"] = data_set.order
     return found
 
 

@@ -1,7 +1,4 @@
-"""The files of a run in its output_dir, checkpoints excepted.
-
-These are the settings, the metrics and the scores.
-"""
+"""The settings, metrics and scores of a run: its output_dir without checkpoints."""
 
 import contextlib
 import json
@@ -180,14 +177,15 @@ class RunFolder:
 
         Raises:
             ValueError: see `check_same_model`; or the run is finished and was trained
-                with other settings; or the training data or the score that selects
-                best/ differ.
+                with other settings; or the training data, their order or the score
+                that selects best/ differ.
         """
         changed = self.check_same_model(config)
         run = self._read_run()
         found = run_settings.changed_flags(run.get("flags", {}), options)
         recorded_data = run.get("training_data")
         data = run_settings.changed_data(recorded_data, training_data)
+        run_settings.check_order(self.path, run, training_data, found | data)
         if not has_steps_left or (step and run.get("finished_step") == step):
             refused = data | run_settings.refused_changes(
                 found,

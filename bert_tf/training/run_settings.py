@@ -19,9 +19,10 @@ from bert_tf.training import result_files
 from bert_tf.training import saving
 
 # Names of machines and accounts, which are not recorded.
-_ADDRESSES = ("gcp_project", "tpu_zone", "worker_hosts", "worker_index")
+_ADDRESSES = ("gcp_project", "tpu_name", "tpu_zone", "worker_hosts", "worker_index")
 # Flags that can change when a run resumes without changing what it computes.
 WITHOUT_EFFECT = (
+    "cache_dir",  # The order of the data, which it may change, is compared.
     "card_examples",
     "do_train",
     "do_eval",
@@ -83,6 +84,8 @@ _COMPARED_OTHERWISE = (
 )
 # Compared by name with runs of earlier versions, which did not record their data.
 _NAMES_OF_TRAINING_DATA = ("data_dir", "input_file", "train_file")
+_ORDER_FLAG = "shuffle_buffer_size"
+_DATA = "training data"
 _PATHS = ("ensemble", "init_checkpoint", "label_list", "retrieve_with", "teacher")
 _HUB_PREFIX = "hf://"
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
@@ -217,7 +220,36 @@ def changed_data(
         ",".join(stage["name"] for stage in stages) for stages in (before, now)
     )
     name_now += " (other content)" if name_before == name_now else ""
-    return {"training data": (name_before, name_now)}
+    return {_DATA: (name_before, name_now)}
+
+
+def check_order(
+    run_dir: str,
+    run: Mapping[str, Any],
+    data_set: result_files.DataSet | None,
+    found: Changes,
+) -> None:
+    """Raises a ValueError if the same data would be read in another order than before.
+
+    Args:
+        run_dir: folder of the run.
+        run: content of run.json. Without an order, the run read its data in that of
+            local files: in earlier versions, remote files had no order of their own.
+        data_set: of the command that resumes the run.
+        found: returned by `changed_flags` and `changed_data`. An order that changes
+            with these is no surprise.
+    """
+    before = (run.get("training_data") or {}).get("order")
+    if not run or data_set is None or before == data_set.order:
+        return
+    if _ORDER_FLAG in found or _DATA in found:
+        return
+    raise ValueError(
+        f"{run_dir} contains a run that read its examples {_described(before)}, but "
+        f"this command reads them {_described(data_set.order)}; "
+        + ("omit" if before else "pass")
+        + " --cache_dir to read remote files as before, or choose another --output_dir."
+    )
 
 
 def check_best(run_dir: str, found: Changes, options: Any) -> None:
@@ -244,6 +276,10 @@ def _is_longer(found):
         isinstance(before, int | float) and before and (not now or now > before)
         for before, now in pairs
     )
+
+
+def _described(order):
+    return f"from remote files in {order}" if order else "in the order of local files"
 
 
 def _shown(value):

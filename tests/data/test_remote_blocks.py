@@ -122,6 +122,16 @@ def test_windows_have_the_order_of_local_files(store, folder):
     )
 
 
+@pytest.mark.parametrize("window, is_in_blocks", [(0, True), (1, False), (700, False)])
+def test_only_the_default_order_differs_from_that_of_local_files(
+    store, folder, window, is_in_blocks
+):
+    local = tfrecord.RecordFiles(files.expand(str(folder / "part-?")))
+    assert remote_blocks.order_of(local, window) is None
+    found = remote_blocks.order_of(opened(), window)
+    assert found == (f"4 blocks of {opened_block_size()}" if is_in_blocks else None)
+
+
 def test_a_batch_mixes_records_of_random_places(store):
     [first] = numbers(batching.TFRecordSource(opened()), num_steps=1)
     # 4 blocks of the 30 or so, and the share of each that chance allows.

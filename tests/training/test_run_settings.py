@@ -1,5 +1,6 @@
 """A finished run refuses other settings, and run.json describes what was trained."""
 
+import contextlib
 import dataclasses
 import json
 
@@ -139,7 +140,51 @@ def test_a_run_is_marked_as_finished_once_and_only_if_it_has_a_record(folder, tm
     assert not (tmp_path / "run.json").exists()
 
 
+@pytest.mark.parametrize(
+    "before, now, changed, said",
+    [
+        (None, None, {}, None),
+        ("16 blocks of 7", "16 blocks of 7", {}, None),
+        # The user asked for another order, which is logged.
+        ("16 blocks of 7", None, {"shuffle_buffer_size": 100}, None),
+        (None, "16 blocks of 7", {}, "order of local files, .*; pass --cache_dir"),
+        ("16 blocks of 7", None, {}, "files in 16 blocks of 7, .*; omit --cache_dir"),
+    ],
+)
+def test_a_run_does_not_resume_in_another_order(tmp_path, before, now, changed, said):
+    options = pretraining_options.RunPretrainingOptions(
+        input_file="a", output_dir=str(tmp_path), bert_config_file="b"
+    )
+    folder = run_folder.RunFolder(options.output_dir)
+    write(folder, options, result_files.DataSet(name="train", order=before))
+    options = dataclasses.replace(options, cache_dir="cache", **changed)
+    raises = pytest.raises(ValueError, match=said) if said else contextlib.nullcontext()
+    with raises:
+        check(
+            folder,
+            options,
+            result_files.DataSet(name="train", order=now),
+            step=30,
+            has_steps_left=True,
+        )
+
+
+def test_the_folder_of_copies_may_change_after_a_run(tmp_path):
+    options = pretraining_options.RunPretrainingOptions(
+        input_file="a",
+        output_dir=str(tmp_path),
+        bert_config_file="b",
+        cache_dir="/mnt/one",
+    )
+    folder = run_folder.RunFolder(options.output_dir)
+    write(folder, options, result_files.DataSet(name="train"))
+    moved = dataclasses.replace(options, cache_dir="/mnt/two")
+    check(folder, moved, result_files.DataSet(name="train"))
+
+
 def test_addresses_of_machines_are_not_recorded(options):
+    on_a_tpu = dataclasses.replace(options, device="tpu", tpu_name="grpc://internal:1")
+    assert "internal" not in json.dumps(run_settings.flags_of(on_a_tpu))
     values = {"worker_hosts": ("internal:1", "b:1"), "worker_index": 0}
     options = dataclasses.replace(options, device="multi_worker", **values)
     assert "internal" not in json.dumps(run_settings.flags_of(options))
