@@ -1,13 +1,16 @@
 """What a run reads, beyond what the tests of the tool see."""
 
+import dataclasses
 import os
 
 import numpy as np
 import pytest
 
+from bert_tf import files
 from bert_tf.pretraining import fill_mask
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import workflow as pretraining_workflow
+from tests.data import store_double
 
 
 def test_training_opens_its_checkpoint_once(golden, tmp_path, opened_checkpoints):
@@ -30,6 +33,33 @@ def test_training_opens_its_checkpoint_once(golden, tmp_path, opened_checkpoints
     report = pretraining_workflow.run(options)
     assert "Trained to step 1" in report
     assert opened_checkpoints == [options.init_checkpoint]
+
+
+def test_a_run_on_remote_records_does_not_resume_on_local_ones(
+    golden, tmp_path, monkeypatch
+):
+    store = store_double.ObjectStore(golden / "model")
+    monkeypatch.setattr(files, "_gfile", lambda: store)
+    options = pretraining_options.RunPretrainingOptions(
+        input_file="store://examples.tfrecord",
+        output_dir=str(tmp_path / "run"),
+        bert_config_file=str(golden / "model" / "bert_config.json"),
+        vocab_file=str(golden / "vocab.txt"),
+        max_seq_length=64,
+        max_predictions_per_seq=10,
+        train_batch_size=2,
+        num_train_steps=1,
+        num_warmup_steps=0,
+        do_train=True,
+    )
+    pretraining_workflow.run(options)
+    local = dataclasses.replace(
+        options,
+        input_file=str(golden / "model" / "examples.tfrecord"),
+        num_train_steps=2,
+    )
+    with pytest.raises(ValueError, match="read its examples from remote files in 16 b"):
+        pretraining_workflow.run(local)
 
 
 def test_an_evaluation_whose_loss_is_nan_writes_no_results(golden, tmp_path):
