@@ -95,7 +95,7 @@ class ExportSavedModelOptions(options_module.Options):
         help="Also writes files that start TensorFlow Serving into the folder server "
         "beside the versions: batching parameters, a model config with version labels, "
         "a Dockerfile, a compose file and a Kubernetes manifest. Files of an earlier "
-        "version are replaced.",
+        "version are replaced, but the stable version remains.",
         group="advanced",
     )
     max_batch_tokens: int = option(

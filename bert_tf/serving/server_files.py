@@ -16,16 +16,25 @@ FOLDER = "server"
 # TensorFlow Serving 2.16 and newer have the ops of TensorFlow Text that exports use.
 SERVING_IMAGE = "tensorflow/serving:2.19.1"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+# A label in a model config.
+_STABLE = re.compile(r"""key\s*:\s*["']stable["']\s*,?\s*value\s*:\s*(\d+)""")
 _MEBIBYTE = 2**20
+# TensorFlow Serving refuses a request of more rows than a batch may have. The model
+# divides a batch into parts, so this does not limit the memory.
+_MAX_BATCH_SIZE = 128
 # For the server itself and the activations of a batch.
 _BASE_MEBIBYTES = 2048
 
 
 def check_layout(export_dir: str) -> None:
-    """Raises a ValueError if the export is not a version in the folder of a model.
+    """Checks before an export that `write` will know the model and its versions.
 
     Args:
         export_dir: the folder of the SavedModel, such as `models/topics/1`.
+
+    Raises:
+        ValueError: it is not a version in the folder of a model, or an earlier model
+            config has no stable version.
     """
     model_dir, version = os.path.split(os.path.abspath(export_dir))
     name = os.path.basename(model_dir)
@@ -35,10 +44,13 @@ def check_layout(export_dir: str) -> None:
             "a server has no name for the model; pass such an --export_dir, or omit "
             "--server_files."
         )
+    _stable_version(model_dir)
 
 
 def write(export_dir: str, *, limits: request_limits.RequestLimits) -> str:
     """Writes the files, and replaces those of an earlier version.
+
+    The version that is stable remains so.
 
     Args:
         export_dir: the folder of the exported version.
@@ -56,8 +68,10 @@ def write(export_dir: str, *, limits: request_limits.RequestLimits) -> str:
         "DNS_NAME": re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-"),
         "IMAGE": SERVING_IMAGE,
         "MEBIBYTES": str(_BASE_MEBIBYTES + 2 * _mebibytes(export_dir)),
-        "ROWS": str(max(1, limits.max_batch_tokens // task["max_seq_length"])),
-        "VERSIONS": _versions(versions.versions_in(model_dir)),
+        "ROWS": str(
+            max(_MAX_BATCH_SIZE, limits.max_batch_tokens // task["max_seq_length"])
+        ),
+        "VERSIONS": _versions(_labels(model_dir)),
     }
     folder = f"{model_dir}/{FOLDER}"
     for file_name, template in _TEMPLATES.items():
@@ -73,11 +87,42 @@ def _mebibytes(export_dir):
     return -(-sum(sizes) // _MEBIBYTE)
 
 
-def _versions(numbers):
-    """Returns the part of the model config that serves the newest two versions."""
-    served = numbers[-2:]
-    lines = [f"        versions: {number}" for number in served]
-    labels = ("stable", "canary")
+def _labels(model_dir):
+    """Returns the version of each label.
+
+    An earlier model config keeps its stable version: an export releases nothing.
+    """
+    numbers = versions.versions_in(model_dir)
+    stable = _stable_version(model_dir)
+    if stable is None:
+        stable = numbers[-2:][0]
+    newest = numbers[-1]
+    return {"stable": stable} | ({"canary": newest} if newest != stable else {})
+
+
+def _stable_version(model_dir):
+    """Returns the stable version of the model config; None: there is no config.
+
+    Raises:
+        ValueError: the config has no stable version, or it does not exist.
+    """
+    path = f"{model_dir}/{FOLDER}/models.config"
+    if not files.exists(path):
+        return None
+    text = "\n".join(line.partition("#")[0] for line in files.read_lines(path))
+    found = _STABLE.search(text)
+    if found is None or int(found[1]) not in versions.versions_in(model_dir):
+        what = "no label stable" if found is None else f"the label stable: {found[1]}"
+        raise ValueError(
+            f"{path} has {what}; expected a version in {model_dir}. Correct the file, "
+            "delete it, or omit --server_files."
+        )
+    return int(found[1])
+
+
+def _versions(labels):
+    """Returns the part of the model config that serves the labelled versions."""
+    lines = [f"        versions: {number}" for number in labels.values()]
     return "\n".join(
         [
             "    model_version_policy {",
@@ -87,7 +132,7 @@ def _versions(numbers):
             "    }",
             *(
                 f'    version_labels {{ key: "{label}" value: {number} }}'
-                for label, number in zip(labels, served, strict=False)
+                for label, number in labels.items()
             ),
         ]
     )
@@ -102,6 +147,7 @@ _ARGUMENTS = (
 _BATCHING = """\
 # Requests that wait together are computed in one call of the model. The model divides a
 # call into parts of similar length, so long and short texts may share one.
+# TensorFlow Serving refuses a request of more rows. The warm-up has one of 32.
 max_batch_size { value: {{ROWS}} }
 # How long a request waits for others, in microseconds.
 batch_timeout_micros { value: 2000 }

@@ -8,9 +8,12 @@ import tensorflow as tf
 import yaml
 
 from bert_tf.serving import client
+from bert_tf.serving import connection
 from bert_tf.serving import export
 from bert_tf.serving import options as serving_options
+from bert_tf.serving import request_limits
 from bert_tf.serving import server_files
+from bert_tf.serving import warm_up
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +41,14 @@ def test_each_export_is_the_next_version_and_keeps_its_limits(model):
     function = tf.saved_model.load(str(model / "2")).signatures["serving_default"]
     with pytest.raises(tf.errors.InvalidArgumentError, match="longer than 40 bytes"):
         function(text=tf.constant(["x" * 41]))
-    # 64 positions, rows of at most 16.
+
+
+def test_a_server_accepts_the_warm_up_and_the_calls_of_the_client(model):
     batching = (model / "server" / "batching_parameters.txt").read_text()
-    assert "max_batch_size { value: 4 }" in batching
+    max_batch_size = int(re.search(r"max_batch_size { value: (\d+) }", batching)[1])
+    # The export computes only 4 rows at once: 64 positions, rows of 16.
+    assert max_batch_size >= max(warm_up.BATCH_SIZES)
+    assert max_batch_size >= connection.QUERIES_PER_CALL
 
 
 def test_files_of_a_server_name_the_model_and_its_versions(model):
@@ -66,6 +74,52 @@ def test_files_of_a_server_name_the_model_and_its_versions(model):
         if "/models/" in argument:
             path = argument.partition("=")[2].removeprefix("/models/Topics_2/")
             assert (model / path).exists(), argument
+
+
+@pytest.fixture
+def exported(tmp_path):
+    """Adds a version to a model and returns its model config."""
+
+    def add(version):
+        folder = tmp_path / "topics" / str(version)
+        for name in ("saved_model.pb", "variables/index", "assets.extra/task.json"):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(json.dumps({"max_seq_length": 512}))
+        server_files.check_layout(str(folder))
+        server_files.write(str(folder), limits=request_limits.DEFAULT)
+        return tmp_path / "topics" / "server" / "models.config"
+
+    return add
+
+
+def labels_of(config):
+    found = re.findall(r'key: "(\w+)" value: (\d+)', config.read_text())
+    return {label: int(version) for label, version in found}
+
+
+def test_an_export_keeps_the_stable_version(exported):
+    assert labels_of(exported(1)) == {"stable": 1}
+    assert labels_of(exported(2)) == {"stable": 1, "canary": 2}
+    config = exported(3)
+    assert labels_of(config) == {"stable": 1, "canary": 3}
+    assert re.findall(r"versions: (\d+)", config.read_text()) == ["1", "3"]
+    # Version 3 is released.
+    config.write_text(
+        config.read_text().replace('"stable" value: 1', '"stable" value: 3')
+    )
+    assert labels_of(exported(4)) == {"stable": 3, "canary": 4}
+
+
+@pytest.mark.parametrize(
+    "label, message",
+    [("live", "has no label stable"), ("stable: 7", "has the label stable: 7")],
+)
+def test_a_config_without_a_stable_version_is_refused(exported, label, message):
+    config = exported(1)
+    key, _, value = label.partition(": ")
+    config.write_text(f'version_labels {{ key: "{key}" value: {value or 1} }}')
+    with pytest.raises(ValueError, match=message):
+        exported(2)
 
 
 @pytest.mark.parametrize("export_dir", ["exports", "exports/my model/1"])
