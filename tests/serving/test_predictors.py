@@ -12,6 +12,7 @@ from bert_tf.checkpoints.conversion import options as conversion_options
 from bert_tf.checkpoints.conversion import workflow as conversion_workflow
 from bert_tf.checkpoints.release import bundle
 from bert_tf.data import packing
+from bert_tf.fine_tuning import backends
 
 
 def test_a_run_answers_texts_with_names_and_probabilities(single_run):
@@ -259,6 +260,38 @@ def test_a_model_computes_in_the_dtype_asked_for(pretrained):
     assert vectors.dtype == np.float32
     assert not np.array_equal(vectors, exact.embed(["the rain"]))
     np.testing.assert_allclose(vectors, exact.embed(["the rain"]), atol=0.05)
+
+
+@pytest.fixture
+def backend_of_arrays(monkeypatch):
+    """Makes compiled functions return arrays, as with OpenVINO."""
+    compiled = backends.compiled
+
+    def returning_arrays(*arguments, **settings):
+        graph = compiled(*arguments, **settings)
+        return lambda features: tf.nest.map_structure(np.asarray, graph(features))
+
+    monkeypatch.setattr(backends, "compiled", returning_arrays)
+
+
+@pytest.mark.parametrize(
+    "run, item",
+    [
+        ("single_run", "the rain"),
+        ("squad_run", ("who?", "the rain in spain")),
+        ("tag_run", "the rain"),
+        ("choice_run", ("the", ["rain", "snow", "a"])),
+    ],
+)
+def test_predictors_take_the_arrays_of_other_backends(run, item, request):
+    run_dir = request.getfixturevalue(run)
+    expected = bert_tf.load(run_dir).predict([item])
+    request.getfixturevalue("backend_of_arrays")
+    assert bert_tf.load(run_dir).predict([item]) == expected
+
+
+def test_an_encoder_takes_the_arrays_of_other_backends(pretrained, backend_of_arrays):
+    assert bert_tf.load(**pretrained, head="encoder").embed(["rain"]).shape[0] == 1
 
 
 def test_progress_counts_the_answered_inputs(pretrained):

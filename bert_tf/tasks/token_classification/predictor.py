@@ -95,7 +95,7 @@ class TokenClassificationPredictor(fine_tuning_predictor.Predictor):
         for part in features.parts(self.batch_size):
             rows = {name: part.columns[name] for name in input_names.SEQUENCE}
             rows = fine_tuning_predictor.without_padding(rows)
-            logits.append(part.first_pieces(self._logits(rows).numpy()))
+            logits.append(part.first_pieces(np.asarray(self._logits(rows))))
         return predictions.best_tags(np.concatenate(logits), self.task.labels)
 
 
