@@ -120,7 +120,8 @@ def open_saved_model(export_dir: str) -> Client:
 
     Raises:
         OSError: the SavedModel does not exist or cannot be read.
-        ValueError: on a query, if the SavedModel was not exported by this package.
+        ValueError: on a query that the model refuses, or if the SavedModel was not
+            exported by this package.
     """
     import tensorflow as tf
 
@@ -135,10 +136,13 @@ def open_saved_model(export_dir: str) -> Client:
                 f"got {' and '.join(inputs)}."
             )
         columns = {key: tf.constant(values) for key, values in inputs.items()}
-        return {
-            key: _as_list(values.numpy())
-            for key, values in signature(**columns).items()
-        }
+        try:
+            outputs = signature(**columns)
+        except tf.errors.OpError as error:
+            raise ValueError(
+                f"The model in {export_dir} refused the query: {reason_of(error)}"
+            ) from error
+        return {key: _as_list(values.numpy()) for key, values in outputs.items()}
 
     return Client(call)
 
@@ -201,6 +205,13 @@ def _check_certificates(settings):
     for path in named:
         if path is not None and not files.exists(path):
             raise FileNotFoundError(f"{path} does not exist; expected a PEM file.")
+
+
+def reason_of(error: Exception) -> str:
+    """Returns why a model refused its inputs, without the names of nodes around it."""
+    text = " ".join(str(getattr(error, "message", error)).split())
+    text = text.rpartition("<stack traces unavailable> ")[2]
+    return text.split(" [[{{node")[0].split(" [Op:")[0]
 
 
 def _has_nan(values):

@@ -71,7 +71,7 @@ class LoadedModel:
             outputs = self._signatures[requests[0]["signature"]](**columns)
         except (tf.errors.OpError, ValueError) as error:
             is_invalid = isinstance(error, tf.errors.InvalidArgumentError)
-            answer = {"error": _message(error), "is_invalid": is_invalid}
+            answer = {"error": client.reason_of(error), "is_invalid": is_invalid}
             return [answer] * len(requests)
         outputs = {name: value.numpy() for name, value in outputs.items()}
         sizes = [_num_rows(request) for request in requests]
@@ -85,13 +85,6 @@ class LoadedModel:
             }
             for size, end in zip(sizes, ends, strict=True)
         ]
-
-
-def _message(error):
-    """Returns what is wrong, without the names of nodes around it."""
-    text = " ".join(str(getattr(error, "message", error)).split())
-    text = text.rpartition("<stack traces unavailable> ")[2]
-    return text.split(" [[{{node")[0].split(" [Op:")[0]
 
 
 def _num_rows(request):

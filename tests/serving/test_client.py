@@ -3,7 +3,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.serving import client
+from bert_tf.serving import export
 from bert_tf.serving import predictors
+from bert_tf.serving import request_limits
 from tests.serving import rest_double
 
 TEXTS = [f"text {i}, 中文" for i in range(40)]
@@ -153,6 +155,19 @@ def test_a_saved_model_of_something_else_is_refused(tmp_path):
     tf.saved_model.save(tf.Module(), str(tmp_path / "other"))
     with pytest.raises(ValueError, match="no signature serving_default"):
         client.open_saved_model(str(tmp_path / "other")).predict(["a"])
+
+
+def test_a_text_that_the_saved_model_refuses_is_an_error_of_the_query(
+    single_run, tmp_path
+):
+    folder = export.export_saved_model(
+        single_run,
+        str(tmp_path / "1"),
+        limits=request_limits.RequestLimits(max_text_bytes=4),
+    )
+    message = "/1 refused the query: .*A text is longer than 4 bytes"
+    with pytest.raises(ValueError, match=message):
+        client.open_saved_model(folder).predict(["a rai"])
 
 
 def test_an_answer_that_is_nan_is_refused():
