@@ -31,9 +31,11 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
 if importlib.util.find_spec("bert_tf") is None:  # As on Colab.
-    get_ipython().run_line_magic(
-        "pip", "install --quiet 'bert_tf[plots,vocabulary]==0.1.0'"
+    is_checkout = os.path.exists("../setup.py")
+    package = (
+        "..[plots,vocabulary]" if is_checkout else "bert_tf[plots,vocabulary]==0.1.0"
     )
+    get_ipython().run_line_magic("pip", f"install --quiet '{package}'")
 
 import bert_tf
 from bert_tf.demo import notebook
@@ -145,11 +147,12 @@ print("hidden:", " ".join(token for token in hidden if token != "[PAD]"))
 # %%
 import json
 
+from bert_tf import files
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import workflow as pretraining_workflow
 
 config_file = setup.path("bert_config.json")
-with open(config_file, "w", encoding="utf-8") as file:
+with files.open_file(config_file, "w") as file:
     json.dump(recipe.bert_config(len(vocabulary)), file)
 
 options = pretraining_options.RunPretrainingOptions(

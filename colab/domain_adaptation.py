@@ -31,9 +31,11 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
 if importlib.util.find_spec("bert_tf") is None:  # As on Colab.
-    get_ipython().run_line_magic(
-        "pip", "install --quiet 'bert_tf[plots,vocabulary]==0.1.0'"
+    is_checkout = os.path.exists("../setup.py")
+    package = (
+        "..[plots,vocabulary]" if is_checkout else "bert_tf[plots,vocabulary]==0.1.0"
     )
+    get_ipython().run_line_magic("pip", f"install --quiet '{package}'")
 
 import bert_tf
 from bert_tf.demo import notebook
@@ -55,6 +57,7 @@ print(setup)  # The device, the number format and the folder.
 # %%
 import json
 
+from bert_tf import files
 from bert_tf.demo import recipe as recipes
 from bert_tf.demo import text
 from bert_tf.pretraining import options as pretraining_options
@@ -79,14 +82,14 @@ parts = {
     "heldout": held_out,
 }
 for name, content in parts.items():
-    with open(setup.path(f"{name}.txt"), "w", encoding="utf-8") as file:
+    with files.open_file(setup.path(f"{name}.txt"), "w") as file:
         file.write(content + "\n")
 
 vocabulary = learning.learn_vocabulary(
     [setup.path("general.txt")], vocab_size=recipe.vocab_size, do_lower_case=True
 )
 vocabulary.save(setup.path("vocab.txt"))
-with open(setup.path("bert_config.json"), "w", encoding="utf-8") as file:
+with files.open_file(setup.path("bert_config.json"), "w") as file:
     json.dump(recipe.bert_config(len(vocabulary)), file)
 
 for name in parts:

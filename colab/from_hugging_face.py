@@ -30,7 +30,9 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
 if importlib.util.find_spec("bert_tf") is None:  # As on Colab.
-    get_ipython().run_line_magic("pip", "install --quiet 'bert_tf[plots]==0.1.0'")
+    is_checkout = os.path.exists("../setup.py")
+    package = "..[plots]" if is_checkout else "bert_tf[plots]==0.1.0"
+    get_ipython().run_line_magic("pip", f"install --quiet '{package}'")
 
 import bert_tf
 from bert_tf.demo import notebook
@@ -81,6 +83,7 @@ print(setup)  # The device, the number format and the folder.
 # have such a folder without a network, the next cell writes one.
 
 # %%
+from bert_tf import files
 from bert_tf.checkpoints.conversion import options as conversion_options
 from bert_tf.checkpoints.conversion import workflow as conversion_workflow
 
@@ -95,7 +98,7 @@ report = conversion_workflow.run(
         overwrite=True,
     )
 )
-sorted(os.listdir(folder))
+files.list_folder(folder)
 
 # %% [markdown]
 # ## 4. The new program

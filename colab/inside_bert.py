@@ -31,9 +31,11 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
 if importlib.util.find_spec("bert_tf") is None:  # As on Colab.
-    get_ipython().run_line_magic(
-        "pip", "install --quiet 'bert_tf[plots,vocabulary]==0.1.0'"
+    is_checkout = os.path.exists("../setup.py")
+    package = (
+        "..[plots,vocabulary]" if is_checkout else "bert_tf[plots,vocabulary]==0.1.0"
     )
+    get_ipython().run_line_magic("pip", f"install --quiet '{package}'")
 
 import bert_tf
 from bert_tf.demo import notebook
@@ -203,6 +205,7 @@ assert setup.is_tiny or gaps[num_layers] > gaps[0] + 0.05
 # %%
 import json
 
+from bert_tf import files
 from bert_tf.demo import recipe as recipes
 from bert_tf.demo import text as sample_text
 from bert_tf.pretraining import options as pretraining_options
@@ -217,7 +220,7 @@ vocabulary = learning.learn_vocabulary(
     [corpus], vocab_size=recipe.vocab_size, do_lower_case=True
 )
 vocabulary.save(setup.path("vocab.txt"))
-with open(setup.path("bert_config.json"), "w", encoding="utf-8") as file:
+with files.open_file(setup.path("bert_config.json"), "w") as file:
     json.dump(recipe.bert_config(len(vocabulary)), file)
 lengths = {"max_seq_length": 32, "max_predictions_per_seq": 5}
 pretraining_data_workflow.create_data(

@@ -21,10 +21,13 @@
 # [the paper](https://arxiv.org/abs/1810.04805).
 #
 # Choose a TPU under *Runtime > Change runtime type*. Colab's TPU runtime has no
-# TensorFlow: the first cell installs it, and `requirements/tpu.txt` has the versions
-# that have TPU wheels.
+# TensorFlow: the first cell installs 2.20, the last version with TPU wheels. If an
+# import fails after that, restart the runtime and run the cell again. This notebook has
+# not been run on a TPU.
 
 # %%
+import functools
+import glob
 import importlib.util
 import os
 
@@ -35,9 +38,21 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
 if importlib.util.find_spec("bert_tf") is None:  # As on Colab.
-    get_ipython().run_line_magic(
-        "pip", "install --quiet 'bert_tf[plots,vocabulary]==0.1.0'"
-    )
+    has_tpu = any(map(glob.glob, ("/dev/accel[0-9]*", "/dev/vfio/[0-9]*")))
+    is_checkout = os.path.exists("../setup.py")
+    install = functools.partial(get_ipython().run_line_magic, "pip")
+    if has_tpu or "TPU_NAME" in os.environ:
+        # tensorflow-tpu replaces TensorFlow, which the others would install.
+        install(
+            "install --quiet tensorflow-tpu==2.20.0 scipy safetensors tqdm "
+            "google-crc32c matplotlib tokenizers"
+        )
+        package = ".." if is_checkout else "bert_tf==0.1.0"
+        install(f"install --quiet --no-deps tensorflow-text==2.20.1 '{package}'")
+    else:
+        extras = "[plots,vocabulary]"
+        package = f"..{extras}" if is_checkout else f"bert_tf{extras}==0.1.0"
+        install(f"install --quiet '{package}'")
 
 import bert_tf
 from bert_tf.demo import notebook

@@ -30,7 +30,9 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
 if importlib.util.find_spec("bert_tf") is None:  # As on Colab.
-    get_ipython().run_line_magic("pip", "install --quiet 'bert_tf[plots]==0.1.0'")
+    is_checkout = os.path.exists("../setup.py")
+    package = "..[plots]" if is_checkout else "bert_tf[plots]==0.1.0"
+    get_ipython().run_line_magic("pip", f"install --quiet '{package}'")
 
 import bert_tf
 from bert_tf.demo import notebook

@@ -32,7 +32,9 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
 if importlib.util.find_spec("bert_tf") is None:  # As on Colab.
-    get_ipython().run_line_magic("pip", "install --quiet 'bert_tf[plots]==0.1.0'")
+    is_checkout = os.path.exists("../setup.py")
+    package = "..[plots]" if is_checkout else "bert_tf[plots]==0.1.0"
+    get_ipython().run_line_magic("pip", f"install --quiet '{package}'")
 
 import bert_tf
 from bert_tf.demo import notebook
@@ -128,8 +130,8 @@ curves.figure({"run": setup.path("run")})
 # %% [markdown]
 # ## 5. Which classes are confused, and how sure is the model?
 #
-# In the second plot, a model below the diagonal is too sure of itself. All plots, the
-# wrong sentences and the settings are also in `report.html` in the folder of the run.
+# In the second plot, a model below the diagonal is too sure of itself. All plots
+# and the settings are also in `report.html` in the folder of the run.
 
 # %%
 from bert_tf.training import figures
@@ -143,7 +145,9 @@ figures.confusion(**data["confusion"])
 figures.calibration(data["calibration"])
 
 # %%
-with open(setup.path("run", "wrong_examples.jsonl"), encoding="utf-8") as file:
+from bert_tf import files
+
+with files.open_file(setup.path("run", "wrong_examples.jsonl")) as file:
     print(file.read()[:1500])
 
 # %%

@@ -31,7 +31,9 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
 if importlib.util.find_spec("bert_tf") is None:  # As on Colab.
-    get_ipython().run_line_magic("pip", "install --quiet 'bert_tf[plots]==0.1.0'")
+    is_checkout = os.path.exists("../setup.py")
+    package = "..[plots]" if is_checkout else "bert_tf[plots]==0.1.0"
+    get_ipython().run_line_magic("pip", f"install --quiet '{package}'")
 
 import bert_tf
 from bert_tf.demo import notebook
@@ -74,19 +76,22 @@ model.scores
 # the graph.
 
 # %%
+import tensorflow as tf
+
+from bert_tf import files
 from bert_tf.serving import client
 from bert_tf.serving import export
 
 version = 1
-while os.path.exists(setup.path("topics", str(version))):
+while files.exists(setup.path("topics", str(version))):
     version += 1
 export_dir = export.export_saved_model(
     setup.path("run"), setup.path("topics", str(version))
 )
-for folder, _, names in os.walk(export_dir):
+for folder, _, names in tf.io.gfile.walk(export_dir):
     for name in names:
         path = os.path.join(folder, name)
-        print(f"{os.path.relpath(path, export_dir):40} {os.path.getsize(path):>12,}")
+        print(f"{os.path.relpath(path, export_dir):40} {files.size(path):>12,}")
 
 # %% [markdown]
 # ## 3. Signatures
@@ -95,7 +100,6 @@ for folder, _, names in os.walk(export_dir):
 # tokenizer.
 
 # %%
-import tensorflow as tf
 import tensorflow_text  # noqa: F401  # Its operations are in the graph.
 
 loaded = tf.saved_model.load(export_dir)

@@ -6,6 +6,7 @@ last one calls `Setup.last_run_on`.
 
 import dataclasses
 import datetime
+import glob
 import importlib.metadata
 import os
 import platform
@@ -101,7 +102,7 @@ def prepare(name: str, run_dir: str | None = None) -> Setup:
 def _device():
     import tensorflow as tf
 
-    if "TPU_NAME" in os.environ or os.path.exists("/dev/accel0"):
+    if _has_tpu():
         return "tpu", "mixed_bfloat16"
     gpus = tf.config.list_physical_devices("GPU")
     if not gpus:
@@ -111,6 +112,12 @@ def _device():
     is_ampere = details.get("compute_capability", (0, 0)) >= (8, 0)
     dtype = "mixed_bfloat16" if is_ampere else "mixed_float16"
     return ("gpu" if len(gpus) == 1 else "mirrored"), dtype
+
+
+def _has_tpu():
+    # TPUs up to v4 are /dev/accel0 and so on; v5e and v6e are /dev/vfio/0 and so on.
+    chips = "/dev/accel[0-9]*", "/dev/vfio/[0-9]*"
+    return "TPU_NAME" in os.environ or any(map(glob.glob, chips))
 
 
 def _mount_drive(run_dir):

@@ -45,7 +45,8 @@ def test_no_cell_uses_names_that_are_not_public(source):
 def test_a_notebook_installs_a_pinned_version_and_says_where_it_ran(source):
     cells = jupytext.read(source).cells
     assert f"colab/{source.stem}.ipynb)" in cells[0].source  # The badge.
-    assert "==0.1.0'" in cells[1].source
+    assert '==0.1.0"' in cells[1].source
+    assert "is_checkout" in cells[1].source  # Before the release is published.
     assert f'notebook.prepare("{source.stem}", RUN_DIR)' in cells[1].source
     assert cells[-1].source == "print(setup.last_run_on())"
 

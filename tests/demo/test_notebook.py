@@ -1,3 +1,5 @@
+import fnmatch
+
 import pytest
 
 import bert_tf
@@ -16,6 +18,22 @@ def test_a_notebook_keeps_its_files_where_it_is_told(tmp_path, monkeypatch):
     monkeypatch.delenv("BERT_TF_ENCODER")
     assert setup.encoder("bert-mini") == "bert-mini"
     assert "full form" in setup.last_run_on()
+
+
+@pytest.mark.parametrize(
+    "file, device",
+    [
+        ("/dev/accel0", "tpu"),  # Up to v4.
+        ("/dev/vfio/0", "tpu"),  # v5e and v6e.
+        ("/dev/vfio/vfio", "cpu"),  # Any machine with Linux's module vfio.
+    ],
+)
+def test_a_tpu_is_found_by_the_files_of_its_chips(file, device, tmp_path, monkeypatch):
+    monkeypatch.delenv("TPU_NAME", raising=False)
+    monkeypatch.setattr(
+        notebook.glob, "glob", lambda pattern: fnmatch.filter([file], pattern)
+    )
+    assert notebook.prepare("retrieval", str(tmp_path)).device == device
 
 
 # Keras saves its model with an older convention of NumPy's.
