@@ -218,6 +218,29 @@ def test_the_log_says_how_remote_files_are_read(store, caplog, size, said):
         numbers(
             batching.TFRecordSource(opened()), num_steps=0, shuffle_buffer_size=size
         )
-    [record] = [r for r in caplog.records if "remote" in r.getMessage()]
+    [record] = [r for r in caplog.records if "read in blocks" in r.getMessage()]
     assert said in record.getMessage()
     assert "--cache_dir" in record.getMessage()
+
+
+@pytest.mark.parametrize(
+    "window, said",
+    [
+        (0, None),
+        (1, None),
+        (10, "each window is a request of its own"),
+        (1000, None),
+        (15_000, "about three windows of remote files are kept in memory"),
+    ],
+)
+def test_a_window_that_is_slow_or_large_causes_a_warning(
+    store, caplog, monkeypatch, window, said
+):
+    monkeypatch.setattr(remote_blocks, "_LARGE_WINDOW_BYTES", 10 << 20)
+    with caplog.at_level(logging.INFO):
+        remote_blocks.BlockReader(opened()).order(seed=7, window=window)
+    in_blocks, *warnings = [record.getMessage() for record in caplog.records]
+    rows = 10 if window == 10 else opened_block_size()
+    assert f"blocks of about {rows}." in in_blocks
+    assert len(warnings) == bool(said)
+    assert (said or "") in "".join(warnings)
