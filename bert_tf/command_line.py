@@ -132,6 +132,8 @@ def run(
     # TensorFlow reads this many megabytes of gs:// at a time, 64 by default. A block of
     # `remote_blocks` is smaller.
     os.environ.setdefault("GCS_READ_CACHE_BLOCK_SIZE_MB", "4")
+    # Otherwise TensorFlow takes the whole memory of each GPU, also with --device=cpu.
+    os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     try:
         values, shows_traceback = _parse(options_class, argv)
         record = options_class(**values)

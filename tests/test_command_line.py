@@ -77,6 +77,21 @@ def test_compiling_for_a_tpu_does_not_wait_for_google_cloud(
     assert seen == [expected]
 
 
+@pytest.mark.parametrize("before, expected", [(None, "true"), ("false", "false")])
+def test_every_tool_takes_gpu_memory_as_it_needs_it(before, expected, monkeypatch):
+    name = "TF_FORCE_GPU_ALLOW_GROWTH"
+    monkeypatch.setenv(name, before or "")
+    if before is None:
+        monkeypatch.delenv(name)
+    seen = []
+
+    def work(record, progress):
+        seen.append(os.environ.get(name))
+
+    assert command_line.run("t", DeviceOptions, work, ["--device=cpu"]) == 0
+    assert seen == [expected]
+
+
 def test_a_repeated_flag_is_one_item_each_time():
     arguments = ["--text=One, with a comma.", "--input_file=a", "--text", "Two."]
     assert _run(*arguments)[1][0].text == ("One, with a comma.", "Two.")

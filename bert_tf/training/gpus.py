@@ -20,10 +20,9 @@ def prepare(options: training_options.DeviceOptions) -> list[Any]:
     """Returns the GPUs of this machine, set up for a run; [] for --device=cpu.
 
     TensorFlow takes memory as it needs it, instead of the whole card at once, so that
-    several processes can share a card.
+    several processes can share a card. That includes --device=cpu, because TensorFlow
+    also sets up the GPUs that it does not use.
     """
-    if options.device == "cpu":
-        return []
     gpus = tf.config.list_physical_devices("GPU")
     if _GROWTH_VARIABLE not in os.environ:
         for gpu in gpus:
@@ -33,6 +32,8 @@ def prepare(options: training_options.DeviceOptions) -> list[Any]:
                 logger.debug(
                     "TensorFlow already uses %s; memory growth is as set.", gpu
                 )
+    if options.device == "cpu":
+        return []
     if gpus and options.dtype == "float32" and all(map(_has_bfloat16, gpus)):
         logger.info(
             "This GPU has matrix units for bfloat16: --dtype=mixed_bfloat16 trains "
