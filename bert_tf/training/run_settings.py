@@ -85,6 +85,7 @@ _COMPARED_OTHERWISE = (
 # Compared by name with runs of earlier versions, which did not record their data.
 _NAMES_OF_TRAINING_DATA = ("data_dir", "input_file", "train_file")
 _ORDER_FLAG = "shuffle_buffer_size"
+_XLA_FLAG = "jit_compile"
 _DATA = "training data"
 _PATHS = ("ensemble", "init_checkpoint", "label_list", "retrieve_with", "teacher")
 _HUB_PREFIX = "hf://"
@@ -139,7 +140,11 @@ def changed_flags(recorded: Mapping[str, Any], options: Any) -> Changes:
     if not recorded:
         return {}
     before = _defaults(options) | without_folders(recorded)
-    return changed_values(before, flags_of(options), ignored=WITHOUT_EFFECT)
+    now = flags_of(options)
+    if before.get(_XLA_FLAG) is False and now.get(_XLA_FLAG) is None:
+        # The default of earlier versions. Where it now means True, the run logs that.
+        before[_XLA_FLAG] = None
+    return changed_values(before, now, ignored=WITHOUT_EFFECT)
 
 
 def changed_values(

@@ -49,9 +49,9 @@ def test_a_gpu_that_is_in_use_already_is_used_as_it_is(found, monkeypatch):
     assert gpus.prepare(device_options()) == ["one GPU"]
 
 
-def test_without_use_of_gpus_none_is_set_up(found):
+def test_without_use_of_gpus_their_memory_is_not_taken(found):
     assert gpus.prepare(device_options(device="cpu")) == []
-    assert found == []
+    assert found == [("one GPU", True)]
 
 
 @pytest.mark.parametrize(
@@ -86,13 +86,16 @@ def test_bfloat16_is_recommended_where_the_card_has_it(
         ("CPU", (), True, True),
     ],
 )
-def test_xla_is_the_default_on_gpus(device, buckets, given, is_compiled):
+def test_xla_is_the_default_on_gpus(device, buckets, given, is_compiled, caplog):
     extended = types.SimpleNamespace(worker_devices=(f"/device:{device}:0",))
     strategy = types.SimpleNamespace(extended=extended)
     options = training_options.TrainerOptions(
         output_dir="run", length_buckets=buckets, jit_compile=given
     )
-    assert distribution.compiles_step(options, strategy) == is_compiled
+    with caplog.at_level(logging.INFO):
+        assert distribution.compiles_step(options, strategy) == is_compiled
+    is_logged = "--jit_compile=false turns it off" in caplog.text
+    assert is_logged == (is_compiled and given is None)
 
 
 @pytest.mark.parametrize("deterministic", [False, True])

@@ -182,6 +182,25 @@ def test_the_folder_of_copies_may_change_after_a_run(tmp_path):
     check(folder, moved, result_files.DataSet(name="train"))
 
 
+@pytest.mark.parametrize(
+    "before, now, is_changed",
+    [
+        (False, None, False),  # Both are the default, of an earlier version and now.
+        (None, None, False),
+        (True, None, True),
+        (False, True, True),
+    ],
+)
+def test_the_earlier_default_of_jit_compile_is_no_change(
+    options, before, now, is_changed
+):
+    recorded = run_settings.flags_of(options) | {"jit_compile": before}
+    found = run_settings.changed_flags(
+        recorded, dataclasses.replace(options, jit_compile=now)
+    )
+    assert bool(found) == is_changed
+
+
 def test_addresses_of_machines_are_not_recorded(options):
     on_a_tpu = dataclasses.replace(options, device="tpu", tpu_name="grpc://internal:1")
     assert "internal" not in json.dumps(run_settings.flags_of(on_a_tpu))
