@@ -154,9 +154,24 @@ def _text_array(name, values, rank):
         flat = [item for row in flat for item in row]
     if not all(isinstance(item, str | bytes) for item in flat):
         raise ValueError(f"{name}: expected text, got {values!r:.80}.")
+    for item in flat:
+        if isinstance(item, str) and not _is_unicode(item):
+            raise ValueError(
+                f"{name}: a text has half of a surrogate pair, got {item!r:.80}; send "
+                "whole characters."
+            )
     array = np.empty(len(flat), object)
     array[:] = flat
     return array.reshape(shape)
+
+
+def _is_unicode(text):
+    """Returns whether a text can be encoded; JSON can also hold "\\ud800"."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _decoded(values):

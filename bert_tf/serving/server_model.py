@@ -61,13 +61,13 @@ class LoadedModel:
     def _together(self, requests):
         import tensorflow as tf
 
-        columns = {
-            name: tf.constant(
-                np.concatenate([request["inputs"][name] for request in requests])
-            )
-            for name in requests[0]["inputs"]
-        }
         try:
+            columns = {
+                name: tf.constant(
+                    np.concatenate([request["inputs"][name] for request in requests])
+                )
+                for name in requests[0]["inputs"]
+            }
             outputs = self._signatures[requests[0]["signature"]](**columns)
         except (tf.errors.OpError, ValueError) as error:
             is_invalid = isinstance(error, tf.errors.InvalidArgumentError)

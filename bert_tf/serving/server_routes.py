@@ -216,6 +216,8 @@ def _error(status, message, headers=None):
     from starlette import exceptions
 
     text = str(message).rstrip(".") + "."
+    # A name in the request may be no Unicode, as JSON can hold "\ud800".
+    text = text.encode(errors="backslashreplace").decode()
     return exceptions.HTTPException(status, text, headers)
 
 

@@ -27,6 +27,7 @@ def test_signatures_are_read_without_the_model(signatures, exports):
         ({"text": [1]}, r"text: expected text, got \[1\]"),
         ({"text": [["a"]]}, "text: expected text"),
         ([{"b64": "?"}], "b64 is not valid base64"),
+        (["é", "\ud800"], r"text: a text has half of a surrogate pair, got '\\ud800'"),
     ],
 )
 def test_inputs_that_are_no_texts_are_refused(signatures, inputs, message):
