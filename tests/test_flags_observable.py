@@ -602,8 +602,12 @@ OBSERVED = {
             ("export_dir", "host", "port", "model_name", "num_workers"),
             SERVER + "test_the_server_answers_as_the_saved_model",
         ),
-        "max_body_mb": SERVER
-        + "test_what_the_server_cannot_do_has_a_status_and_a_reason",
+        **dict.fromkeys(
+            ("max_body_mb", "max_rows"),
+            SERVER + "test_what_the_server_cannot_do_has_a_status_and_a_reason",
+        ),
+        "queue_timeout_seconds": SERVER
+        + "test_a_body_that_does_not_arrive_is_given_up",
         **dict.fromkeys(
             ("max_batch_size", "batch_timeout_ms", "max_queue_size"),
             SERVER + "test_a_full_queue_refuses_requests_and_answers_the_others",

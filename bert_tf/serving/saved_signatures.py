@@ -27,6 +27,17 @@ class Signature:
         """Whether all inputs are text."""
         return all(kind is None for kind in self._kinds().values())
 
+    @property
+    def pads_answers(self) -> bool:
+        """Whether an answer to texts is as wide as that to the longest of them."""
+        if not self.takes_text or max(self.ranks().values()) > 1:
+            return False  # The answers to endings are as wide as their input.
+        return any(
+            dimension.size == -1
+            for info in self.definition.outputs.values()
+            for dimension in info.tensor_shape.dim[1:]
+        )
+
     def ranks(self) -> dict[str, int]:
         """Returns the rank of every input by name."""
         return {

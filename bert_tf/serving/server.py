@@ -10,12 +10,14 @@ import os
 import re
 import signal
 import socket
+import time
 from collections.abc import Callable
 from typing import Any
 
 from bert_tf import files
 from bert_tf.serving import lit_api
 from bert_tf.serving import saved_signatures
+from bert_tf.serving import server_limits
 from bert_tf.serving import server_options
 from bert_tf.serving import server_routes
 from bert_tf.serving import versions
@@ -56,14 +58,16 @@ def run(
         # Never reached: our route of this path comes first.
         api_path=f"/v1/models/{name}:predict",
     )
-    shown_host = "localhost" if options.host == "127.0.0.1" else options.host
+    shown_host = {"127.0.0.1": "localhost", "::": "[::]"}.get(
+        options.host, options.host
+    )
     address = f"http://{shown_host}:{options.port}"
     server = _server_class(lambda: announce(f"{name} is served at {address}."))(
         api,
         accelerator="cpu",  # Only a label: TensorFlow chooses the device.
         devices=1,
         workers_per_device=options.num_workers,
-        timeout=False,
+        timeout=options.queue_timeout_seconds,
         max_payload_size=options.max_body_mb * _MEBIBYTE,
         disable_openapi_url=True,
     )
@@ -74,6 +78,11 @@ def run(
         version=version,
         signatures=signatures,
         max_queue_size=options.max_queue_size,
+        body_timeout_seconds=options.queue_timeout_seconds,
+        limits=server_limits.ServerLimits(
+            max_rows=options.max_rows,
+            max_padded_bytes=options.max_body_mb * _MEBIBYTE,
+        ),
     )
     _serve(server, options, export_dir, failures)
     return f"{name} is no longer served."
@@ -133,11 +142,33 @@ def _check_port(host, port):
 
 def _server_class(announce):
     import litserve
+    from litserve import utils
 
     class Server(litserve.LitServer):
         def verify_worker_status(self):
+            # The original waits forever for a process that was killed.
+            starting = {utils.WorkerSetupStatus.STARTING}
+            while set(self.workers_setup_status.values()) == starting:
+                is_alive = all(worker.is_alive() for worker in self.inference_workers)
+                # A process whose model cannot be loaded says so before it ends.
+                if not is_alive and set(self.workers_setup_status.values()) == starting:
+                    raise OSError(
+                        "The process with the model died while it loaded the model, "
+                        "perhaps for lack of memory; free memory, or lower "
+                        "--num_workers."
+                    )
+                time.sleep(0.05)
             super().verify_worker_status()
+
+        def _start_server(self, port, num_servers, log_level, sockets, *args, **kwargs):
+            # Connections wait in the sockets until the started process accepts them.
+            for one in sockets:
+                one.listen()
+            started = super()._start_server(
+                port, num_servers, log_level, sockets, *args, **kwargs
+            )
             announce()
+            return started
 
     return Server
 

@@ -43,18 +43,33 @@ class ServeModelOptions(options_module.Options):
     batch_timeout_ms: float = option(
         2.0,
         minimum=0,
-        help="Milliseconds that a request waits for others to be computed with.",
+        help="Milliseconds that a request waits for others to be computed with, not "
+        "longer than --queue_timeout_seconds.",
     )
     max_queue_size: int = option(
         256,
         minimum=1,
-        help="Most requests that wait or are being computed. Further requests get "
-        "status 429.",
+        help="Most requests that are being read, wait or are being computed. Further "
+        "requests get status 429.",
+    )
+    queue_timeout_seconds: float = option(
+        60.0,
+        minimum=1,
+        help="Longest time that a request waits before it is computed; then it gets "
+        "status 504. Also the longest time that its body may take to arrive; then it "
+        "gets status 408.",
+    )
+    max_rows: int = option(
+        1024,
+        minimum=1,
+        help="Most rows of one request. More get status 400.",
     )
     max_body_mb: int = option(
         8,
         minimum=1,
-        help="Largest body of a request in MiB. Larger ones get status 413.",
+        help="Largest body of a request in MiB. Larger ones get status 413. For models "
+        "whose answers are padded to the longest text, it also limits the texts if "
+        "all were as long as the longest.",
     )
     num_workers: int = option(
         1,
@@ -66,6 +81,12 @@ class ServeModelOptions(options_module.Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.batch_timeout_ms > 1000 * self.queue_timeout_seconds:
+            raise options_module.OptionError(
+                f"--batch_timeout_ms={self.batch_timeout_ms:g} is more than "
+                f"--queue_timeout_seconds={self.queue_timeout_seconds:g}; choose a "
+                "shorter one."
+            )
         name = self.model_name
         if name is not None and not re.fullmatch(r"[\w.-]+", name):
             raise options_module.OptionError(

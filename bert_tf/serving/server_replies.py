@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.serving import client
 from bert_tf.serving import saved_signatures
 
 
@@ -116,15 +117,31 @@ def texts_to_embed(body: dict[str, Any], name: str) -> list[Any]:
     return texts
 
 
+def signature_to_embed(body: dict[str, Any]) -> str:
+    """Returns the name of the signature that computes a request's vectors.
+
+    Args:
+        body: the request. OpenAI has no `input_type`; other servers of its API do.
+
+    Raises:
+        ValueError: the request is malformed.
+    """
+    kind = body.get("input_type", "document")
+    if kind not in ("document", "query"):
+        raise ValueError(f"input_type must be document or query, got {kind!r:.80}.")
+    return "query" if kind == "query" else client.DEFAULT_SIGNATURE
+
+
 def embeddings(body: dict[str, Any], vectors: np.ndarray, name: str) -> dict[str, Any]:
     """Returns the reply to a request for embeddings.
 
     The numbers of tokens are 0: a SavedModel does not report them.
     """
-    rows: list[Any] = vectors.tolist()
     if body.get("encoding_format") == "base64":
         packed = np.asarray(vectors, "<f4")
-        rows = [base64.b64encode(row.tobytes()).decode() for row in packed]
+        rows: list[Any] = [base64.b64encode(row.tobytes()).decode() for row in packed]
+    else:
+        rows = vectors.tolist()
     return {
         "object": "list",
         "data": [

@@ -11,6 +11,7 @@
 | GET /metrics | counters for Prometheus |
 """
 
+import asyncio
 import importlib.resources
 import json
 import time
@@ -20,6 +21,7 @@ from typing import Any
 
 from bert_tf.serving import client
 from bert_tf.serving import saved_signatures
+from bert_tf.serving import server_limits
 from bert_tf.serving import server_replies
 
 EMBEDDING = "embedding"
@@ -32,8 +34,10 @@ class Routes:
         name: the model's name.
         version: its version.
         signatures: its signatures by name.
-        max_queue_size: most requests that may wait or be computed; further ones are
-            refused with status 429.
+        max_queue_size: most requests that may be read, wait or be computed; further
+            ones are refused with status 429.
+        body_timeout_seconds: how long a body may take to arrive.
+        limits: what a request may ask for.
         compute: takes a request of `server_model.LoadedModel.answers` and returns its
             answer.
     """
@@ -45,11 +49,15 @@ class Routes:
         version: int,
         signatures: dict[str, saved_signatures.Signature],
         max_queue_size: int,
+        body_timeout_seconds: float,
+        limits: server_limits.ServerLimits,
         compute: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]],
     ):
         self._name = name
         self._signatures = signatures
         self._max_queue_size = max_queue_size
+        self._body_timeout_seconds = body_timeout_seconds
+        self._limits = limits
         self._compute = compute
         self._num_waiting = 0
         self._status = server_replies.status(version)
@@ -74,24 +82,62 @@ class Routes:
         async def metrics(request):
             return responses.Response(*self._metrics.text())
 
+        predict, embed = self._queued(self._predict), self._queued(self._embed)
         models = [{"id": self._name, "object": "model", "owned_by": "bert_tf"}]
         routes = [
             routing.Route("/", page),
             routing.Route("/metrics", metrics),
             routing.Route("/v1/models", reply({"object": "list", "data": models})),
-            routing.Route("/v1/embeddings", self._embed, methods=["POST"]),
+            routing.Route("/v1/embeddings", embed, methods=["POST"]),
         ]
         base = f"/v1/models/{self._name}"
         for path in (base, f"{base}/versions/{self._version}"):
             routes += [
                 routing.Route(path, reply(self._status)),
                 routing.Route(f"{path}/metadata", reply(self._metadata)),
-                routing.Route(f"{path}:predict", self._predict, methods=["POST"]),
+                routing.Route(f"{path}:predict", predict, methods=["POST"]),
             ]
         return routes
 
-    async def _predict(self, request):
-        body = await _body(request)
+    def _queued(self, answer):
+        """Returns an endpoint that bounds the requests whose bodies are in memory."""
+
+        async def endpoint(request):
+            if self._num_waiting >= self._max_queue_size:
+                # No signature: the body has not been read.
+                self._metrics.count("", 429)
+                raise _error(
+                    429,
+                    f"The queue is full ({self._max_queue_size} requests); try again "
+                    "later",
+                    headers={"Retry-After": "1"},
+                )
+            self._num_waiting += 1
+            try:
+                return await answer(request, await self._body(request))
+            finally:
+                self._num_waiting -= 1
+
+        return endpoint
+
+    async def _body(self, request):
+        seconds = self._body_timeout_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                content = await request.body()
+        except TimeoutError as error:
+            raise _error(
+                408, f"The body did not arrive within {seconds:g} seconds"
+            ) from error
+        try:
+            body = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise _error(400, f"The body is not JSON: {error}") from error
+        if not isinstance(body, dict):
+            raise _error(400, "The body must be a JSON object")
+        return body
+
+    async def _predict(self, request, body):
         name = body.get("signature_name", client.DEFAULT_SIGNATURE)
         signature = self._signatures.get(name) if isinstance(name, str) else None
         if signature is None:
@@ -101,39 +147,36 @@ class Routes:
             )
         try:
             inputs = server_replies.columns_of(body, signature)
+            self._limits.check(signature, inputs)
         except (ValueError, RecursionError) as error:
             raise _error(400, error) from error
         outputs = await self._outputs(signature.name, inputs)
         return _json(server_replies.prediction(body, outputs))
 
-    async def _embed(self, request):
-        body = await _body(request)
-        signature = self._signatures.get(client.DEFAULT_SIGNATURE)
-        if signature is None or EMBEDDING not in signature.definition.outputs:
-            raise _error(400, f"The model {self._name} returns no embeddings")
+    async def _embed(self, request, body):
         try:
-            inputs = signature.arrays(server_replies.texts_to_embed(body, self._name))
+            texts = server_replies.texts_to_embed(body, self._name)
+            signature = self._signatures.get(server_replies.signature_to_embed(body))
+            if signature is None or EMBEDDING not in signature.definition.outputs:
+                raise ValueError(f"The model {self._name} returns no embeddings.")
+            inputs = signature.arrays(texts)
+            self._limits.check(signature, inputs)
         except LookupError as error:
             raise _error(404, error.args[0]) from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise _error(400, error) from error
         outputs = await self._outputs(signature.name, inputs)
         return _json(server_replies.embeddings(body, outputs[EMBEDDING], self._name))
 
     async def _outputs(self, signature, inputs):
-        if self._num_waiting >= self._max_queue_size:
-            self._metrics.count(signature, 429)
-            raise _error(
-                429,
-                f"The queue is full ({self._max_queue_size} requests); try again later",
-                headers={"Retry-After": "1"},
-            )
-        self._num_waiting += 1
+        from starlette import exceptions
+
         started = time.perf_counter()
         try:
             answer = await self._compute({"signature": signature, "inputs": inputs})
-        finally:
-            self._num_waiting -= 1
+        except exceptions.HTTPException as error:
+            self._metrics.count(signature, error.status_code)
+            raise
         if "error" in answer:
             code = 400 if answer["is_invalid"] else 500
             self._metrics.count(signature, code)
@@ -170,7 +213,7 @@ class _Metrics:
         )
         prometheus_client.Gauge(
             "bert_tf_queued_requests",
-            "Requests that wait or are being computed.",
+            "Requests that are being read, wait or are being computed.",
             registry=self._registry,
         ).set_function(num_waiting)
 
@@ -192,17 +235,6 @@ class _Metrics:
 def _page():
     folder = importlib.resources.files("bert_tf.serving")
     return folder.joinpath("server_page.html").read_text("utf-8")
-
-
-async def _body(request):
-    content = await request.body()
-    try:
-        body = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise _error(400, f"The body is not JSON: {error}") from error
-    if not isinstance(body, dict):
-        raise _error(400, "The body must be a JSON object")
-    return body
 
 
 def _json(reply):

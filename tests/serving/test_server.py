@@ -1,6 +1,7 @@
 """The server as a whole, in processes of its own; needs the extra `server`."""
 
 import concurrent.futures
+import multiprocessing
 import os
 import pathlib
 import re
@@ -53,6 +54,8 @@ def port(single_export):
         "--model_name=topics",
         "--max_queue_size=2",
         "--max_body_mb=1",
+        "--max_rows=20000",
+        "--queue_timeout_seconds=5",
         "--max_batch_size=8",
         "--batch_timeout_ms=50",
         "--host=127.0.0.1",
@@ -85,13 +88,7 @@ def port(single_export):
 
 def predict(port, **body):
     url = f"http://localhost:{port}/v1/models/topics:predict"
-    # The server listens a moment after it has announced itself.
-    for _ in range(50):
-        try:
-            return requests.post(url, json=body, timeout=60)
-        except requests.ConnectionError:
-            time.sleep(0.1)
-    raise AssertionError("The server cannot be reached.")
+    return requests.post(url, json=body, timeout=60)
 
 
 def get(port, path, status=200):
@@ -133,10 +130,37 @@ def test_what_the_server_cannot_do_has_a_status_and_a_reason(port):
     assert reply.status_code == 400
     assert reply.json()["error"].startswith("There is no signature 'lables'; expected")
     assert predict(port, inputs=["a" * 2**20]).status_code == 413
+    assert predict(port, inputs=["\ud800"]).status_code == 400
+    reply = predict(port, inputs=[""] * 20_001)
+    assert reply.status_code == 400
+    assert "at most 20000 rows, got 20001" in reply.json()["error"]
     url = f"http://localhost:{port}/v1/embeddings"
     reply = requests.post(url, json={"input": "a"}, timeout=60)
     assert reply.status_code == 400
     assert "returns no embeddings" in reply.json()["error"]["message"]
+
+
+def test_a_body_that_does_not_arrive_is_given_up(port):
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as slow:
+        slow.sendall(
+            b"POST /v1/models/topics:predict HTTP/1.1\r\nHost: x\r\n"
+            b"Content-Length: 9\r\n\r\n"
+        )
+        reply = slow.recv(10_000).decode()
+    assert reply.startswith("HTTP/1.1 408 ")
+
+
+def test_a_process_that_is_killed_while_it_loads_ends_the_server():
+    pytest.importorskip("litserve", reason="needs the extra server")
+    kind = server._server_class(announce=None)
+    starting = kind.__new__(kind)
+    starting.workers_setup_status = {"/predict_0": "starting"}
+    worker = multiprocessing.get_context("spawn").Process(target=time.sleep, args=[600])
+    starting.inference_workers = [worker]
+    worker.start()
+    os.kill(worker.pid, signal.SIGKILL)
+    with pytest.raises(OSError, match="died while it loaded the model"):
+        starting.verify_worker_status()
 
 
 def test_a_full_queue_refuses_requests_and_answers_the_others(port):
