@@ -28,6 +28,8 @@ from bert_tf.training import run_folder
 ROWS_PER_CALL = 32
 # A batch of rows of another length holds about as many pieces as one of this length.
 ROW_LENGTH = 128
+# Items are sorted by length within groups of this many batches.
+BATCHES_SORTED = 16
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -177,6 +179,7 @@ class Predictor:
         progress: progress_module.Progress,
         unit: str = "texts",
         length_of: Callable[[Any], int] = input_items.total_length,
+        batches_sorted: int = BATCHES_SORTED,
     ) -> list[Any]:
         """Returns the answers to items, in their order.
 
@@ -185,18 +188,21 @@ class Predictor:
 
         Args:
             items: N checked items.
-            answers_of: from at most `batch_size` items to their answers.
+            answers_of: from at most `batch_size * batches_sorted` items to their
+                answers. It divides them into batches.
             progress: called with the number of answered items.
             unit: what the items are, in the plural.
             length_of: approximate length of an item.
+            batches_sorted: groups have this many times `batch_size` items.
         """
         lengths = [length_of(item) for item in items]
         order = sorted(range(len(items)), key=lambda index: -lengths[index])
         answers: list[Any] = [None] * len(items)
         if items:
             progress("predict", 0, len(items), unit=unit)
-        for start in range(0, len(items), self.batch_size):
-            part = order[start : start + self.batch_size]
+        size = batches_sorted * self.batch_size
+        for start in range(0, len(items), size):
+            part = order[start : start + size]
             found = answers_of([items[index] for index in part])
             for index, answer in zip(part, found, strict=True):
                 answers[index] = answer

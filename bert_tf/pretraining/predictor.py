@@ -73,6 +73,7 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
             lambda part: map(predictions.record, self.filler.fillings(part, top_k)),
             progress=progress,
             length_of=lambda row: len(row[0]),
+            batches_sorted=1,  # The filler computes all rows at once.
         )
 
     def _row(self, index, item):

@@ -264,14 +264,45 @@ def test_a_model_computes_in_the_dtype_asked_for(pretrained):
 
 @pytest.fixture
 def backend_of_arrays(monkeypatch):
-    """Makes compiled functions return arrays, as with OpenVINO."""
+    """Makes compiled functions return arrays, as with OpenVINO; the rows per call."""
     compiled = backends.compiled
+    rows_per_call = []
 
     def returning_arrays(*arguments, **settings):
         graph = compiled(*arguments, **settings)
-        return lambda features: tf.nest.map_structure(np.asarray, graph(features))
+
+        def apply(features):
+            rows_per_call.append(len(features["input_ids"]))
+            return tf.nest.map_structure(np.asarray, graph(features))
+
+        return apply
 
     monkeypatch.setattr(backends, "compiled", returning_arrays)
+    return rows_per_call
+
+
+@pytest.mark.parametrize(
+    "run, item",
+    [
+        ("single_run", "the rain"),
+        ("squad_run", ("who?", "the rain")),
+        ("tag_run", "the rain"),
+    ],
+)
+def test_a_batch_has_more_short_texts_than_its_size(
+    run, item, request, backend_of_arrays
+):
+    # A batch of 4 rows of 128 pieces also holds 16 rows of at most 24 pieces.
+    bert_tf.load(request.getfixturevalue(run), batch_size=4).predict([item] * 16)
+    assert backend_of_arrays == [16]
+
+
+def test_tags_of_batches_by_length_are_those_of_each_sentence(tag_run):
+    # Rows have at most 16 pieces, so one batch has 8 of them or more.
+    tagger = bert_tf.load(tag_run, batch_size=1)
+    sentences = ["the rain in spain " * length for length in (1, 9, 2, 0, 15, 3, 1)]
+    alone = [tagger.predict([sentence])[0] for sentence in sentences]
+    assert tagger.predict(sentences) == alone
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,8 @@ class QuestionAnsweringPredictor(fine_tuning_predictor.Predictor):
             unit="questions",
             # Questions about one context stay together, so it is tokenized once.
             length_of=lambda one: len(one.context.text),
+            # A long context has many windows, which are in memory at once.
+            batches_sorted=4,
         )
 
     def _answers(self, task, examples):
@@ -114,8 +116,10 @@ class QuestionAnsweringPredictor(fine_tuning_predictor.Predictor):
     def _window_logits(self, windows):
         shape = (len(windows), self.task.max_seq_length)
         found = {name: np.zeros(shape, np.float32) for name in LOGITS}
-        for begin in range(0, len(windows), self.batch_size):
-            numbers = np.arange(begin, min(begin + self.batch_size, len(windows)))
+        for batch in fine_tuning_predictor.row_batches(
+            windows.lengths, self.batch_size
+        ):
+            numbers = np.array(batch)
             longest = int(windows.lengths[numbers].max())
             columns = windows.rows(numbers)
             outputs = self._logits(

@@ -56,12 +56,25 @@ class Features:
     """
 
     columns: Mapping[str, np.ndarray]  # int32 [N, S] each, including `tag_ids`.
-    rows: np.ndarray  # int64 [W], the row of each word, in ascending order.
+    # int64 [W], the row of each word; in ascending order, except for `selected` rows.
+    rows: np.ndarray
     positions: np.ndarray  # int64 [W], the position of its first piece in the row.
 
     def first_pieces(self, values: np.ndarray) -> np.ndarray:
         """Returns the values [W, ...] of [N, S, ...] at the words' first pieces."""
         return values[self.rows, self.positions]
+
+    def selected(self, numbers: Sequence[int]) -> tuple[np.ndarray, "Features"]:
+        """Returns which words are in the given rows, bool [W], and these rows."""
+        place = np.full(len(self.columns["input_ids"]), -1)
+        place[numbers] = np.arange(len(numbers))
+        rows = place[self.rows]
+        is_here = rows >= 0
+        return is_here, Features(
+            columns={name: c[numbers] for name, c in self.columns.items()},
+            rows=rows[is_here],
+            positions=self.positions[is_here],
+        )
 
     def parts(self, num_rows: int) -> Iterator["Features"]:
         """Yields the features in parts of `num_rows` rows, each with its words."""

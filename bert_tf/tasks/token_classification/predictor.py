@@ -91,12 +91,14 @@ class TokenClassificationPredictor(fine_tuning_predictor.Predictor):
         features = features_module.convert_sentences_to_features(
             sentences, self.task.labels, self.tokenizer, self.task.windowing
         )
-        logits = []
-        for part in features.parts(self.batch_size):
+        lengths = np.sum(features.columns["input_mask"], axis=1)
+        logits = np.zeros((len(features.rows), len(self.task.labels)), np.float32)
+        for numbers in fine_tuning_predictor.row_batches(lengths, self.batch_size):
+            is_here, part = features.selected(numbers)
             rows = {name: part.columns[name] for name in input_names.SEQUENCE}
             rows = fine_tuning_predictor.without_padding(rows)
-            logits.append(part.first_pieces(np.asarray(self._logits(rows))))
-        return predictions.best_tags(np.concatenate(logits), self.task.labels)
+            logits[is_here] = part.first_pieces(np.asarray(self._logits(rows)))
+        return predictions.best_tags(logits, self.task.labels)
 
 
 def load(
