@@ -10,8 +10,8 @@ ifeq ($(PYTHON),)
 $(error Python 3.11, 3.12 or 3.13 with the module venv was not found; install one, or set PYTHON=path)
 endif
 BIN := .venv/bin
-# Comparisons with other libraries; each is a script in benchmarks/.
-BENCHMARKS := training_step tokenizing
+# The scripts in benchmarks/ that compare with other libraries and need no files.
+BENCHMARKS := training_step tokenizing inference
 # The versions for the Python of the environment, or of the one to be created.
 LOCK := requirements/python-$(shell $(firstword $(wildcard $(BIN)/python) $(PYTHON)) -c \
   'import sys; print("%d.%d" % sys.version_info[:2])').txt
@@ -32,7 +32,8 @@ help:
 	@echo "make test-slow  all tests, also those that take minutes or gigabytes"
 	@echo "make test-beam  the tests of Apache Beam's runners, in .venv-beam"
 	@echo "make benchmark  compare the speed with other libraries, into"
-	@echo "                benchmarks/RESULTS.md; benchmark-training_step runs one"
+	@echo "                benchmarks/RESULTS.md; benchmark-tokenizing runs one of"
+	@echo "                $(BENCHMARKS)"
 	@echo "make lint       ruff (rules and format) and mypy (types)"
 	@echo "make format     format the code and fix what ruff can fix"
 	@echo "make notebooks  build colab/*.ipynb from colab/*.py"

@@ -1,7 +1,8 @@
 """Compiles the pretraining step for TPUs that this machine does not have.
 
 For every case, the batch grows until the step no longer fits. Compiling takes minutes
-per case, so finished cases are kept in --cases_file and not compiled again:
+per case, so finished cases are kept in --cases_file and not compiled again until JAX,
+libtpu, Keras or the sources of the step change:
 
     python benchmarks/tpu_compile.py --slices v5e-4 --models bert-base-uncased
 
@@ -10,6 +11,7 @@ Needs JAX and libtpu: pip install -e '.[tpu-compile]'.
 
 import argparse
 import dataclasses
+import hashlib
 import itertools
 import json
 import pathlib
@@ -22,23 +24,30 @@ from bert_tf.training import tpu_slices
 
 TITLE = "Pretraining steps compiled for TPUs"
 MODELS = ("bert-base-uncased", "bert-large-uncased")
+PACKAGES = ("jax", "libtpu", "keras")
 DTYPES = ("mixed_bfloat16", "float32")
 PREDICTIONS = {128: 20, 512: 77}  # Masked pieces per sequence, 15 %.
 COLUMNS = [
     *("TPU", "model", "length", "dtype", "recomputes layers", "sequences per chip"),
     *("memory, GB", "TFLOP", "model's TFLOP", "traffic, GB", "compiler's count, GB"),
-    *("ms by FLOPs", "ms by traffic", "sequences per second", "share of peak"),
+    *(
+        "ms by FLOPs",
+        "ms by traffic",
+        "sequences per second (all chips)",
+        "share of peak",
+    ),
 ]
 TEXT = """\
 The whole step (both heads, gradients, clipping, the optimizer) on Keras's JAX backend,
 compiled by libtpu for chips that this machine does not have. **Nothing here was run.**
-All figures are per chip and step. "Model's TFLOP" are the matrix products of the model,
-none of them computed twice. "Traffic" is what the program moves from and to the chip's
-memory; the compiler's own count ("bytes accessed") also has the fast memory on the chip
-and counts a whole array for each slice that is prefetched. Milliseconds, sequences per
-second and share of peak are what the published peak and bandwidth allow at best: v5e
-197 TFLOP/s, 819 GB/s, 16 GB; v6e 918 TFLOP/s, 1,640 GB/s, 32 GB. The share of peak is
-the model's FLOPs per second of the slower of the two limits.
+All figures but the sequences per second are per chip and step. "Model's TFLOP" are the
+matrix products of the model, none of them computed twice. "Traffic" is what the program
+moves from and to the chip's memory; the compiler's own count ("bytes accessed") also
+has the fast memory on the chip and counts a whole array for each slice that is
+prefetched. Milliseconds, sequences per second and share of peak are what the published
+peak and bandwidth allow at best: v5e 197 TFLOP/s, 819 GB/s, 16 GB; v6e 918 TFLOP/s,
+1,640 GB/s, 32 GB. The share of peak is the model's FLOPs per second of the slower of
+the two limits.
 """
 
 
@@ -83,13 +92,34 @@ def main():
         cases.write_section()
 
 
+def origin():
+    """Returns what a compiled program depends on besides its settings: {name: version}.
+
+    "sources" is a checksum of the model, the optimizers and the step.
+    """
+    package = report.ROOT / "bert_tf"
+    paths = [*package.glob("modeling/*.py"), *package.glob("optimization/*.py")]
+    paths += [package / "islands.py", package / "pretraining" / "jax_step.py"]
+    digest = hashlib.sha256()
+    for path in sorted(paths):
+        digest.update(path.read_bytes())
+    return report.versions(*PACKAGES) | {"sources": digest.hexdigest()[:8]}
+
+
 class Cases:
-    """Compiled steps, kept in a file of JSON lines."""
+    """Compiled steps, kept in a file of JSON lines.
+
+    Cases of other versions or sources stay in the file, but are not used.
+    """
 
     def __init__(self, path):
         self._path = path
         lines = path.read_text().splitlines() if path.exists() else []
-        self._found = {one["key"]: one for one in map(json.loads, lines)}
+        self._origin = origin()
+        cases = [json.loads(line) for line in lines]
+        self._found = {
+            one["key"]: one for one in cases if one.get("origin") == self._origin
+        }
 
     def compiled(self, model, settings):
         """Returns the `CompiledStep`; compiles it unless the file has it."""
@@ -103,18 +133,21 @@ class Cases:
         )
         if key not in self._found:
             step = tpu_compilation.compile_step(settings)
-            case = {"key": key, "model_flops": settings.model_flops}
-            self._found[key] = case | {"step": dataclasses.asdict(step)}
+            self._found[key] = {
+                "key": key,
+                "origin": self._origin,
+                "model_flops": settings.model_flops,
+                "step": dataclasses.asdict(step),
+            }
             print(self._found[key], flush=True)
             with self._path.open("a") as file:
                 file.write(json.dumps(self._found[key]) + "\n")
         return tpu_compilation.CompiledStep(**self._found[key]["step"])
 
     def write_section(self):
-        """Writes all cases of the file into RESULTS.md."""
+        """Writes all cases that are still valid into RESULTS.md."""
         body = TEXT + "\n" + report.table(COLUMNS, map(_row, self._found.values()))
-        versions = report.versions("jax", "libtpu", "keras")
-        report.write_section(TITLE, body, all_versions=versions)
+        report.write_section(TITLE, body, all_versions=self._origin)
 
 
 def _row(case):
