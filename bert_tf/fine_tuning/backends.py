@@ -30,8 +30,10 @@ ROUNDED = ("mixed_bfloat16", "mixed_float16")
 # OpenVINO's names of the policies that it can compute in.
 _PRECISIONS = {None: "f32", "float32": "f32", "mixed_bfloat16": "bf16"}
 _ONLY_OUTPUT = "output"
-# Enough for the weights of BERT-Base in float32.
+# Enough for the weights of BERT-Base in float32, but for large vocabularies only
+# without the table of words.
 _MAX_CONSTANT_BYTES = 1 << 29
+_WORD_TABLE = "word_embeddings"
 
 # Takes features, and returns tensors or arrays.
 Compiled = Callable[[Mapping[str, np.ndarray]], Any]
@@ -125,9 +127,10 @@ def with_constant_weights(function: Callable, model: Any) -> Callable:
 
     TensorFlow then casts them to bfloat16 only once, and stores them in the layout that
     its matrix products read fastest. The graph keeps the weights that the model has
-    when the function is first called. Weights of a large model stay variables, because
-    a graph cannot contain more than 2 GB and is copied several times while it is
-    optimized.
+    when the function is first called. Above 512 MiB the table of words, whose rows are
+    cast after the lookup, stays a variable; if that is not enough, as in BERT-Large,
+    all weights do. A graph cannot contain more than 2 GB and is copied several times
+    while it is optimized.
 
     Args:
         function: takes features and calls `model`.
@@ -137,13 +140,19 @@ def with_constant_weights(function: Callable, model: Any) -> Callable:
     def apply(features):
         with tf.init_scope():
             values = [(weight, weight.numpy()) for weight in model.weights]
-        if sum(value.nbytes for _, value in values) > _MAX_CONSTANT_BYTES:
+        if _num_bytes(values) > _MAX_CONSTANT_BYTES:
+            values = [pair for pair in values if pair[0].name != _WORD_TABLE]
+        if _num_bytes(values) > _MAX_CONSTANT_BYTES:
             return function(features)
         mapping = [(weight, tf.constant(value)) for weight, value in values]
         with keras.StatelessScope(state_mapping=mapping):
             return function(features)
 
     return apply
+
+
+def _num_bytes(values):
+    return sum(value.nbytes for _, value in values)
 
 
 class _OpenVinoFunction:

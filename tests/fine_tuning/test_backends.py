@@ -1,5 +1,6 @@
 """Functions of features give the same results on every backend."""
 
+import math
 import sys
 
 import numpy as np
@@ -57,6 +58,24 @@ def test_weights_are_constants_unless_they_are_large(monkeypatch, most, is_const
         weight.assign(tf.zeros(weight.shape))
     found = graph(FEATURES)["sequence_output"]
     np.testing.assert_allclose(found, expected if is_constant else 0, atol=1e-5)
+
+
+def test_a_large_table_of_words_alone_stays_a_variable(monkeypatch):
+    model = create_model()
+    sizes = {weight.path: 4 * math.prod(weight.shape) for weight in model.weights}
+    [table] = [path for path in sizes if path.endswith("/word_embeddings")]
+    most = sum(sizes.values()) - sizes[table]
+    monkeypatch.setattr(backends, "_MAX_CONSTANT_BYTES", most)
+    graph = backends.compiled(backends.with_constant_weights(model, model))
+    expected = np.asarray(model(FEATURES)["sequence_output"])
+    np.testing.assert_allclose(graph(FEATURES)["sequence_output"], expected, atol=1e-5)
+    for weight in model.weights:
+        if weight.path != table:
+            weight.assign(tf.zeros(weight.shape))
+    np.testing.assert_allclose(graph(FEATURES)["sequence_output"], expected, atol=1e-5)
+    model.embeddings.word_embeddings.assign(tf.zeros((10, 16)))
+    changed = np.abs(graph(FEATURES)["sequence_output"] - expected)
+    assert changed.max() > 0.01
 
 
 @pytest.mark.parametrize("hidden_act", ["gelu", "gelu_erf"])
