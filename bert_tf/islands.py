@@ -80,13 +80,14 @@ def island(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*arguments, **settings):
         if not pays_for(arguments[0]):
             return function(*arguments, **settings)
-        values = dict(enumerate(arguments))
+        values: dict[int | str, Any] = dict(enumerate(arguments))
         values |= {name: n for name, n in settings.items() if isinstance(n, int)}
         places = tuple(place for place, value in values.items() if value is not None)
         tensors = [values[place] for place in places]
-        fixed = {name: n for name, n in settings.items() if name not in values}
-        count, settings = len(arguments), tuple(sorted(fixed.items()))
-        compute = _compiled_island(function, count, places, settings)
+        fixed = (item for item in settings.items() if item[0] not in values)
+        compute = _compiled_island(
+            function, len(arguments), places, tuple(sorted(fixed))
+        )
         return compute(*map(_tensorflow().convert_to_tensor, tensors))
 
     return call
