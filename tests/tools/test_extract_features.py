@@ -72,7 +72,7 @@ def test_dtype_and_backend_follow_their_flags(extract, tmp_path):
         return np.array([p["layers"][0]["values"] for p in record["features"]])
 
     exact, rounded = values(), values(dtype="bfloat16")
-    assert 0 < np.abs(rounded - exact).max() < 0.5
+    assert 0 < np.abs(rounded - exact).max() < 0.1
     if importlib.util.find_spec("openvino"):
         np.testing.assert_allclose(values(backend="openvino"), exact, atol=1e-4)
         return
