@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bert_tf.serving import predictors
+from bert_tf.serving import request_limits
 from bert_tf.serving import span_signatures
 
 WORDS = (
@@ -36,7 +37,8 @@ def pairs(count):
 
 
 def ask(trained, asked):
-    function = span_signatures.SpanSignatures(trained).functions["serving_default"]
+    signatures = span_signatures.SpanSignatures(trained, request_limits.DEFAULT)
+    function = signatures.functions["serving_default"]
     outputs = function([q for q, _ in asked], [c for _, c in asked])
     columns = {name: values.numpy() for name, values in outputs.items()}
     columns["answer"] = [text.decode() for text in columns["answer"]]
