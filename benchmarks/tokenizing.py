@@ -1,6 +1,6 @@
 """Compares the speed of `InGraphTokenizer` with Hugging Face's fast tokenizer.
 
-Each file is tokenized in one call, a line a text, without truncation. The table also
+Each file is tokenized in one call, one text per line, without truncation. The table also
 says for how many lines both give the same ids.
 
     make benchmark-tokenizing
