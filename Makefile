@@ -75,7 +75,6 @@ notebooks: .venv/installed
 	done
 
 docs: .venv/installed
-	$(BIN)/python docs/generate.py
 	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet docs build/docs
 	@echo "open build/docs/index.html"
 
