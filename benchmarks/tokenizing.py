@@ -1,7 +1,7 @@
 """Compares the speed of `InGraphTokenizer` with Hugging Face's fast tokenizer.
 
-Each file is tokenized in one call, one text per line, without truncation. The table also
-says for how many lines both give the same ids.
+Each file is tokenized in one call, one text per line, without truncation. The table
+also says for how many lines both give the same ids.
 
     make benchmark-tokenizing
     python benchmarks/tokenizing.py --vocab_file=vocab.txt --input_files en.txt zh.txt
