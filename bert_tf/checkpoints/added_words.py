@@ -20,6 +20,7 @@ from keras import ops
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
+from bert_tf.checkpoints import vocabulary_tables
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.tokenization import word_lists
@@ -132,41 +133,14 @@ def grow_source(
     Raises:
         ValueError: the source lacks one of these, or as `find_new`.
     """
-    if source.vocabulary is None:
-        raise ValueError(
-            f"{source.path} has no vocabulary to add words to; pass it as --vocab_file."
-        )
-    if source.do_lower_case is None:
-        raise ValueError(
-            f"It is unknown whether {source.path} was trained on lowercased text, so "
-            "words cannot be added; pass --do_lower_case."
-        )
-    config = source.required_config()
-    config.check_vocabulary_size(len(source.vocabulary))
-    tokenizer = full.FullTokenizer(
-        source.vocabulary, **source.text.tokenizer_arguments()
-    )
+    tokenizer = vocabulary_tables.tokenizer_of(source)
     added = find_new(tokenizer, words, source=words_file)
-
-    def read_each(wanted: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
-        for name, weight in source.read_each(wanted):
-            is_grown = checkpoint_heads.is_sized_by_vocabulary(name)
-            yield name, added.grow(weight) if is_grown else weight
-
-    return dataclasses.replace(
+    return vocabulary_tables.resized(
         source,
-        shapes={
-            name: (added.num_rows(shape[0]), *shape[1:])
-            if checkpoint_heads.is_sized_by_vocabulary(name)
-            else shape
-            for name, shape in source.shapes.items()
-        },
-        read_each=read_each,
-        config=dataclasses.replace(
-            config, vocab_size=added.num_rows(config.vocab_size)
-        ),
-        text=dataclasses.replace(source.text, vocabulary=added.vocabulary),
-        notes=(*source.notes, *added.notes()),
+        added.vocabulary,
+        added.grow,
+        num_rows=added.num_rows(source.required_config().vocab_size),
+        notes=added.notes(),
     )
 
 

@@ -76,6 +76,22 @@ class ConvertCheckpointOptions(options_module.Options):
         "the embedding table begin as the mean of the pieces that each word had.",
         group="model",
     )
+    cut_vocabulary: str | None = option(
+        None,
+        help="Text files, as a comma list with globs: only the word pieces in their "
+        "texts remain in the vocabulary and in the weights, besides all single "
+        "characters and special pieces. The texts are split as before, other words "
+        "into shorter pieces. --add_words applies afterwards.",
+        group="model",
+    )
+    keep_layers: tuple[int, ...] = option(
+        (),
+        minimum=0,
+        help="Layers of the encoder that remain, in ascending order from 0, the lowest "
+        "one: 0,1,2 makes a model of three layers. It needs fine-tuning before use. "
+        "Default: all layers.",
+        group="model",
+    )
     do_lower_case: bool | None = option(
         None,
         help="Whether text is lowercased. Default: the source's setting.",
@@ -89,3 +105,11 @@ class ConvertCheckpointOptions(options_module.Options):
         help="List every weight in the report instead of one line for all layers.",
         group="advanced",
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if list(self.keep_layers) != sorted(set(self.keep_layers)):
+            raise options_module.OptionError(
+                f"--keep_layers={','.join(map(str, self.keep_layers))}: expected "
+                "different layers in ascending order."
+            )

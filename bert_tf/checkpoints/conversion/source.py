@@ -1,13 +1,16 @@
 """What to convert: the source with the flags applied, and one of its heads."""
 
 import dataclasses
+import itertools
 from collections.abc import Iterable
 
 from bert_tf import files
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import added_words
+from bert_tf.checkpoints import cut_vocabulary
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.checkpoints import kept_layers
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.checkpoints.conversion import options as conversion_options
@@ -39,11 +42,21 @@ def open_source(
         do_lower_case=start.do_lower_case if known_casing else None,
     )
     source = dataclasses.replace(source, config=start.config, text=text)
-    if options.add_words is None:
-        return source
-    return added_words.grow_source(
-        source, files.read_lines(options.add_words), words_file=options.add_words
-    )
+    return _resized(source, options)
+
+
+def _resized(source, options):
+    """Returns a source with the layers and the vocabulary that the flags ask for."""
+    if options.keep_layers:
+        source = kept_layers.cut_source(source, options.keep_layers)
+    if options.cut_vocabulary is not None:
+        paths = files.expand(options.cut_vocabulary)
+        texts = itertools.chain.from_iterable(map(files.read_lines, paths))
+        source = cut_vocabulary.cut_source(source, texts, corpus=options.cut_vocabulary)
+    if options.add_words is not None:
+        lines = files.read_lines(options.add_words)
+        source = added_words.grow_source(source, lines, words_file=options.add_words)
+    return source
 
 
 def with_head(
