@@ -35,6 +35,7 @@ def main():
         max_seq_length=task.max_seq_length,
         max_predictions_per_seq=task.max_predictions_per_seq,
         learning_rate=task.learning_rate,
+        random_seed=task.seed,
         train_batch_size=task.batch_size,
         eval_batch_size=64,
         max_eval_steps=-(-task.max_heldout_rows // 64),

@@ -19,7 +19,7 @@ def main():
     task = learning_task.Task()
     torch.set_num_threads(os.cpu_count())
     mode, seconds_of_modes = task.fastest(MODES, lambda mode: probe(task, mode))
-    torch.manual_seed(12345)
+    torch.manual_seed(task.seed)
     trainer = Trainer(task, mode)
     clock = learning_task.Clock(task.minutes)
     steps = 0

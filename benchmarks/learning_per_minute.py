@@ -13,15 +13,22 @@ same held-out rows with the same masked positions.
 
     python benchmarks/learning_per_minute.py --minutes=30 --output_dir=/tmp/learning \\
         --train_text='wiki.train.txt' --heldout_text=wiki.heldout.txt \\
-        --vocab_file=vocab.txt --hugging_face_python=/other/venv/bin/python
+        --vocab_file=vocab.txt --hugging_face_python=/other/venv/bin/python \\
+        --rates bert_tf=3e-4,6e-4,1e-3 hugging_face=1e-4,3e-4,6e-4 --seeds 1 2 3
+
+Every peer is shown with each of its rates, and compared by the best one. Finished runs
+are kept in `--output_dir`: the same command resumes, and more rates or seeds only add
+runs.
 """
 
 import argparse
 import datetime
 import glob
 import json
+import math
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 
@@ -50,7 +57,14 @@ def arguments():
     add("--num_hidden_layers", type=int, default=4)
     add("--hidden_size", type=int, default=256)
     add("--batch_size", type=int, default=16)
-    add("--learning_rate", type=float, default=3e-4)
+    add("--learning_rate", type=float, default=3e-4, help="of peers without --rates")
+    add(
+        "--rates",
+        nargs="+",
+        default=[],
+        help="learning rates to try, for each peer: PEER=RATE,RATE",
+    )
+    add("--seeds", type=int, nargs="+", default=[12345], help="of data, masks, weights")
     add("--dropout", type=float, default=0.0, help="the time is too short to overfit")
     add("--max_seq_length", type=int, default=128)
     add("--max_predictions_per_seq", type=int, default=20)
@@ -83,17 +97,34 @@ def main():
         "command": sys.argv,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="minutes"),
         "settings": {k: v for k, v in vars(given).items() if k != "output_dir"},
-        "peers": {},
+        "runs": [],
     }
     path = os.path.join(given.output_dir, "results.json")
-    for peer in given.peers.split(","):
-        python = given.hugging_face_python if peer == "hugging_face" else sys.executable
-        results["peers"][peer] = run_peer(python, peer, task_file)
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(results, file, indent=2)
-        print(json.dumps({peer: results["peers"][peer]}), flush=True)
-    print(table(given, results["peers"]))
+    rates = rates_of_peers(given)
+    # A seed is finished for all peers before the next one starts.
+    for seed in given.seeds:
+        for peer in rates:
+            for rate in rates[peer]:
+                results["runs"].append(run_peer(given, task_file, peer, rate, seed))
+                with open(path, "w", encoding="utf-8") as file:
+                    json.dump(results, file, indent=2)
+                print(json.dumps(results["runs"][-1]), flush=True)
+    print(table(given, results["runs"]))
     print(f"\nAll results are in {path}.")
+
+
+def rates_of_peers(given):
+    """Returns {peer: its learning rates}, in the order of `--peers`."""
+    rates = {peer: [given.learning_rate] for peer in given.peers.split(",")}
+    for text in given.rates:
+        peer, _, numbers = text.partition("=")
+        if peer not in rates or not numbers:
+            sys.exit(
+                f"--rates {text}: expected PEER=RATE,RATE with a peer of --peers "
+                f"({given.peers})."
+            )
+        rates[peer] = [float(number) for number in numbers.split(",")]
+    return rates
 
 
 def prepare(given):
@@ -157,16 +188,41 @@ def config(given, vocab_size):
     }
 
 
-def run_peer(python, peer, task_file):
-    """Runs a peer's process. Returns the result that it wrote."""
-    result_file = os.path.join(os.path.dirname(task_file), f"{peer}.json")
+def run_peer(given, task_file, peer, rate, seed):
+    """Returns the result of one run, which is made if it is not there yet."""
+    with open(task_file, encoding="utf-8") as file:
+        task = json.load(file) | {"learning_rate": rate, "seed": seed}
+    name = f"{peer}-{rate:g}-{seed}"
+    # What the other runs are, such as which rates they have, changes nothing.
+    listed = ("rates", "seeds", "peers", "hugging_face_python")
+    settings = {key: value for key, value in task.items() if key not in listed}
+    result_file = os.path.join(given.output_dir, f"{name}.json")
     if os.path.exists(result_file):
-        os.remove(result_file)
+        with open(result_file, encoding="utf-8") as file:
+            result = json.load(file)
+        if result["settings"] == settings:
+            return result
+    run_dir = os.path.join(given.output_dir, name)
+    os.makedirs(run_dir, exist_ok=True)
+    run_file = os.path.join(run_dir, "task.json")
+    with open(run_file, "w", encoding="utf-8") as file:
+        json.dump(task | {"output_dir": run_dir}, file, indent=2)
+    python = given.hugging_face_python if peer == "hugging_face" else sys.executable
     before = os.getloadavg()[0]
-    subprocess.run(peer_command(python, peer, task_file), check=True, env=env())
-    with open(result_file, encoding="utf-8") as file:
+    subprocess.run(peer_command(python, peer, run_file), check=True, env=env())
+    with open(os.path.join(run_dir, f"{peer}.json"), encoding="utf-8") as file:
         result = json.load(file)
-    return result | {"load_before": before, "load_after": os.getloadavg()[0]}
+    result |= {
+        "peer": peer,
+        "learning_rate": rate,
+        "seed": seed,
+        "settings": settings,
+        "load_before": before,
+        "load_after": os.getloadavg()[0],
+    }
+    with open(result_file, "w", encoding="utf-8") as file:
+        json.dump(result, file, indent=2)
+    return result
 
 
 def peer_command(python, peer, task_file):
@@ -186,22 +242,44 @@ def env():
     }
 
 
-def table(given, peers):
-    """Returns the results as a table in Markdown."""
+def table(given, runs):
+    """Returns the results as a table in Markdown, means over the seeds."""
     lines = [
         f"{given.num_hidden_layers} layers, width {given.hidden_size}, batch "
-        f"{given.batch_size} × {given.max_seq_length}, rate {given.learning_rate:g}, "
-        f"{given.minutes:g} minutes each; bert_tf with "
+        f"{given.batch_size} × {given.max_seq_length}, {given.minutes:g} minutes each, "
+        f"means of the seeds {', '.join(map(str, given.seeds))}; bert_tf with "
         f"{given.config_overrides or 'the configuration of the other libraries'}:",
         "",
-        f"| | {' | '.join(COLUMNS).replace('_', ' ')} |",
-        f"|---|{'---|' * len(COLUMNS)}",
+        f"| | rate | {' | '.join(COLUMNS).replace('_', ' ')} |",
+        f"|---|---|{'---|' * len(COLUMNS)}",
     ]
-    for peer, result in peers.items():
-        cells = [result[column] for column in COLUMNS]
-        shown = [f"{cell:.4g}" if isinstance(cell, float) else cell for cell in cells]
-        lines.append(f"| {peer} | {' | '.join(map(str, shown))} |")
+    losses = {}
+    for peer, rates in rates_of_peers(given).items():
+        for rate in rates:
+            several = [
+                one
+                for one in runs
+                if (one["peer"], one["learning_rate"]) == (peer, rate)
+            ]
+            cells = [mean_of([one[column] for one in several]) for column in COLUMNS]
+            lines.append(f"| {peer} | {rate:g} | {' | '.join(cells)} |")
+            loss = statistics.mean(one["masked_lm_loss"] for one in several)
+            losses[peer] = min(loss, losses.get(peer, math.inf))
+    ours = losses.pop("bert_tf", None)
+    if ours is not None and losses:
+        best = min(losses, key=losses.get)
+        lines.append(
+            f"\nbert_tf is {losses[best] - ours:.3f} nats below the best other library "
+            f"({best}), each with its best rate."
+        )
     return "\n".join(lines)
+
+
+def mean_of(values):
+    """Returns the mean of numbers, or all different texts."""
+    if isinstance(values[0], str):
+        return ", ".join(sorted(set(values)))
+    return f"{statistics.mean(values):.4g}"
 
 
 if __name__ == "__main__":

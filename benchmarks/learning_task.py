@@ -18,7 +18,7 @@ class Task:
             self.settings = json.load(file)
         self.arrays = np.load(self.settings["arrays"])
         self._train_ids = self.arrays["train_ids"]
-        self._rng = np.random.default_rng(12345)
+        self._rng = np.random.default_rng(self.settings["seed"])
         self._rows = iter(())
 
     def __getattr__(self, name):

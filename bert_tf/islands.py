@@ -20,6 +20,7 @@ exported models, because nothing compiles islands outside of training.
 import contextlib
 import contextvars
 import functools
+import math
 import sys
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -32,35 +33,44 @@ MIN_ELEMENTS = 1 << 18
 _min_elements: contextvars.ContextVar[int | None] = contextvars.ContextVar(
     "min_elements", default=None
 )
+# What an axis of unknown size counts as; None: such islands are not compiled.
+_varying_size: contextvars.ContextVar[int | None] = contextvars.ContextVar(
+    "varying_size", default=None
+)
 
 
 @contextlib.contextmanager
 def compiled(
-    is_compiled: bool = True, *, min_elements: int = MIN_ELEMENTS
+    is_compiled: bool = True,
+    *,
+    min_elements: int = MIN_ELEMENTS,
+    varying_size: int | None = None,
 ) -> Iterator[None]:
     """Compiles the islands that are called within the block. Needs TensorFlow.
 
     Args:
         is_compiled: False changes nothing.
         min_elements: size of the first argument from which an island is compiled.
+        varying_size: what an axis of unknown size counts as. XLA compiles an island
+            once for each size that occurs, so there should be few. None: islands whose
+            first argument has such an axis are not compiled.
     """
     token = _min_elements.set(min_elements if is_compiled else None)
+    size_token = _varying_size.set(varying_size)
     try:
         yield
     finally:
+        _varying_size.reset(size_token)
         _min_elements.reset(token)
 
 
 def pays_for(tensor: Any) -> bool:
-    """Returns whether an island whose first argument is `tensor` is compiled here.
-
-    A size that varies from step to step would be compiled again and again.
-    """
-    least = _min_elements.get()
+    """Returns whether an island whose first argument is `tensor` is compiled here."""
+    least, varying_size = _min_elements.get(), _varying_size.get()
     if least is None:
         return False
-    count = tensor.shape.num_elements()
-    return count is not None and count >= least
+    sizes: list[Any] = [varying_size if s is None else s for s in tensor.shape]
+    return None not in sizes and math.prod(sizes) >= least
 
 
 def island(function: Callable[..., Any]) -> Callable[..., Any]:

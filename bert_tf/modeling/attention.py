@@ -16,6 +16,7 @@ from bert_tf.modeling import config as config_module
 from bert_tf.modeling import embeddings
 from bert_tf.modeling import input_names
 from bert_tf.modeling import numerics
+from bert_tf.modeling import real_rows
 
 
 def dense(
@@ -105,6 +106,7 @@ class SelfAttention(keras.layers.Layer):
         input_mask: numerics.Tensor,
         dropout_keys: numerics.Tensor | None = None,
         return_attention_weights: bool = False,
+        rows: real_rows.RealRows | None = None,
     ) -> Any:
         """Computes attention.
 
@@ -113,6 +115,8 @@ class SelfAttention(keras.layers.Layer):
             input_mask: integer [B, T] or [B, F, T], from `visible_positions`; T = F.
             dropout_keys: uint32 [B], or None for no dropout.
             return_attention_weights: whether to return the attention weights too.
+            rows: which rows the inputs and the result have, R instead of B * F; None:
+                all.
 
         Returns:
             [B * F, H], in the compute dtype. With return_attention_weights a pair: this
@@ -138,7 +142,10 @@ class SelfAttention(keras.layers.Layer):
         if numerics.is_xla_step() and not return_attention_weights:
             compute_context = keras.remat(lambda *projected: compute(*projected)[0])
             return compute_context(query, self.key(inputs), self.value(inputs))
-        context, scores = compute(query, self.key(inputs), self.value(inputs))
+        projected = (query, self.key(inputs), self.value(inputs))
+        if rows is not None:
+            return rows.select(compute(*map(rows.put_back, projected))[0])
+        context, scores = compute(*projected)
         if return_attention_weights:
             return context, compound_numerics.masked_softmax(scores, input_mask)
         return context
@@ -304,16 +311,23 @@ class Attention(keras.layers.Layer):
         input_mask: numerics.Tensor,
         dropout_keys: numerics.Tensor | None = None,
         return_attention_weights: bool = False,
+        rows: real_rows.RealRows | None = None,
     ) -> Any:
-        """Returns [B * F, H], or a pair; arguments are those of `SelfAttention`."""
+        """Returns [B * F, H], or a pair.
+
+        Arguments are those of `SelfAttention`; with `rows`, there are R rows, and the
+        residual output draws its dropout for them.
+        """
         context = self.self_attention(
             inputs,
             input_mask,
             dropout_keys=dropout_keys,
             return_attention_weights=return_attention_weights,
+            rows=rows,
         )
         weights = None
         if return_attention_weights:
             context, weights = context
-        outputs = self.residual_output(context, inputs, dropout_keys=dropout_keys)
+        keys = dropout_keys if rows is None else rows.dropout_keys(dropout_keys)
+        outputs = self.residual_output(context, inputs, dropout_keys=keys)
         return (outputs, weights) if return_attention_weights else outputs

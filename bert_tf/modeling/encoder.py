@@ -12,6 +12,7 @@ from bert_tf.modeling import attention
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import embeddings
 from bert_tf.modeling import numerics
+from bert_tf.modeling import real_rows
 
 _DROPOUT_SITES_PER_LAYER = 3
 
@@ -74,6 +75,7 @@ class EncoderLayer(keras.layers.Layer):
         input_mask: numerics.Tensor,
         dropout_keys: numerics.Tensor | None = None,
         return_attention_weights: bool = False,
+        rows: real_rows.RealRows | None = None,
     ) -> Any:
         """Computes both sublayers.
 
@@ -84,12 +86,14 @@ class EncoderLayer(keras.layers.Layer):
             input_mask,
             dropout_keys=dropout_keys,
             return_attention_weights=return_attention_weights,
+            rows=rows,
         )
         weights = None
         if return_attention_weights:
             attended, weights = attended
         wide = self.intermediate(attended)
-        outputs = self.residual_output(wide, attended, dropout_keys=dropout_keys)
+        keys = dropout_keys if rows is None else rows.dropout_keys(dropout_keys)
+        outputs = self.residual_output(wide, attended, dropout_keys=keys)
         return (outputs, weights) if return_attention_weights else outputs
 
 
@@ -149,6 +153,10 @@ class Encoder(keras.layers.Layer):
             [B, N, S, S].
         """
         outputs, all_weights = [], []
+        rows = None
+        if real_rows.pays_for(inputs, input_mask) and not return_attention_weights:
+            rows = real_rows.RealRows(input_mask)
+            inputs = rows.select(inputs)
         for layer in self.encoder_layers:
             # Mask and keys are bound, so that remat differentiates with respect to the
             # inputs only.
@@ -157,6 +165,7 @@ class Encoder(keras.layers.Layer):
                 input_mask=input_mask,
                 dropout_keys=dropout_keys,
                 return_attention_weights=return_attention_weights,
+                rows=rows,
             )
             if self.recomputes_layers:
                 compute = keras.remat(compute)
@@ -164,5 +173,5 @@ class Encoder(keras.layers.Layer):
             if return_attention_weights:
                 inputs, weights = inputs
                 all_weights.append(weights)
-            outputs.append(inputs)
+            outputs.append(inputs if rows is None else rows.put_back(inputs))
         return (outputs, all_weights) if return_attention_weights else outputs

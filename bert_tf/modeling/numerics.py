@@ -340,6 +340,22 @@ def dropout_keys_of_parts(keys: Tensor, num_parts: int) -> Tensor:
     return ops.reshape(_mix(keys[:, None] ^ parts[None, :]), (-1,))
 
 
+def dropout_keys_of_rows(keys: Tensor, rows: Tensor, length: Tensor) -> Tensor:
+    """Returns what `dropout` needs for some rows of all examples.
+
+    Args:
+        keys: uint32 [B], from `dropout_keys`.
+        rows: int32 [rows], numbers of the rows among B * S.
+        length: S, integer.
+
+    Returns:
+        uint32 [rows, 3]: the example's key, the position within it, and S.
+    """
+    lengths = ops.ones_like(rows) * length
+    parts = (ops.take(keys, rows // length, axis=0), rows % length, lengths)
+    return ops.stack([ops.cast(part, "uint32") for part in parts], axis=1)
+
+
 def dropout(x: Tensor, rate: float, keys: Tensor | None, site: int) -> Tensor:
     """Returns x with some elements set to 0 and the remaining ones scaled up.
 
@@ -351,7 +367,9 @@ def dropout(x: Tensor, rate: float, keys: Tensor | None, site: int) -> Tensor:
         x: float [B * n, ...] or [B, ...]: the same number of elements for every
             example, and the elements of an example are adjacent.
         rate: the share to drop, rounded to a multiple of 1 / 65536; 0 returns x itself.
-        keys: uint32 [B], from `dropout_keys`, or None for no dropout.
+        keys: uint32 [B], from `dropout_keys`, or None for no dropout. For x [rows, H]
+            with only some rows of the examples: uint32 [rows, 3], from
+            `dropout_keys_of_rows`; the mask is the same.
         site: number of this place in the model; every place has its own.
 
     Returns:
@@ -367,6 +385,8 @@ def dropout(x: Tensor, rate: float, keys: Tensor | None, site: int) -> Tensor:
     keep_scale = 65536 / (65536 - threshold)
     site_key = _mix(_mix(ops.cast(site, "uint32") + np.uint32(0x85EBCA6B)))
     bits = _bits_for_xla if is_xla_step() else _bits
+    if len(keys.shape) == 2:
+        bits = _bits_of_rows
     mask = ops.where(
         bits(ops.shape(x), keys, site_key) >= np.uint32(threshold << 16),
         ops.cast(keep_scale, x.dtype),
@@ -410,7 +430,22 @@ def _bits_for_xla(shape, keys, site_key):
     )
     index = index + ops.reshape(ops.broadcast_to(first[None, :], pairs), column)
     keys = ops.reshape(ops.broadcast_to(keys[:, None], pairs), column)
-    num_words = ops.cast((stride * rows_per_example + 1) // 2, "uint32")
+    return _bits_at(index, stride * rows_per_example, keys, site_key)
+
+
+def _bits_of_rows(shape, keys, site_key):
+    """Returns the same bits for the rows that `keys`, uint32 [rows, 3], says."""
+    width = ops.cast(shape[1], "uint32")
+    example_keys, positions, lengths = keys[:, :1], keys[:, 1:2], keys[:, 2:]
+    columns = ops.cast(ops.arange(shape[1]), "uint32")[None, :]
+    return _bits_at(
+        positions * width + columns, lengths * width, example_keys, site_key
+    )
+
+
+def _bits_at(index, num_elements, keys, site_key):
+    """Returns the bits of the elements with an index within their example."""
+    num_words = (ops.cast(num_elements, "uint32") + np.uint32(1)) // np.uint32(2)
     is_second = index >= num_words
     words = _mix(ops.where(is_second, index - num_words, index) ^ site_key)
     shift = ops.where(is_second, np.uint32(0), np.uint32(16))

@@ -1,0 +1,171 @@
+"""Fine-tunes a classifier with this package and with Hugging Face, as whole processes.
+
+Both sides start from the same encoder, read the same files, draw their batches at
+random, and train, evaluate and save. Every run is a process of its own, from its start
+to its end. The runs of both sides take turns.
+
+    python benchmarks/fine_tuning.py --model=all-MiniLM-L6-v2 --glue_dir=glue
+
+`--group_by_length` lets both sides put sequences of similar length into a batch.
+Finished runs are kept in `--work_dir`, so that the same command resumes.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import fine_tuning_task
+import report
+
+SCRIPTS = report.ROOT / "benchmarks"
+OURS, THEIRS = "bert_tf", "Hugging Face"
+TITLES = [
+    "task",
+    "dtype",
+    "batches",
+    "library",
+    "seconds of the whole process",
+    "Hugging Face / ours",
+    "accuracy, each seed",
+]
+
+
+def arguments():
+    """Returns the parsed command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__.split("\n")[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    add = parser.add_argument
+    add(
+        "--model",
+        default="sentence-transformers/all-MiniLM-L6-v2",
+        help="folder of an encoder in Hugging Face's format",
+    )
+    add("--glue_dir", required=True, help="folder with the folders MRPC and SST-2")
+    add("--tasks", nargs="+", default=["MRPC", "SST-2"], help="of GLUE")
+    add("--dtypes", nargs="+", default=["bfloat16", "float32"], help="of the products")
+    add("--seeds", nargs="+", type=int, default=[1, 2, 3], help="of the runs")
+    add("--num_rows", type=int, default=10000, help="most rows to train on")
+    add("--num_epochs", type=int, default=1, help="passes over these rows")
+    add(
+        "--batches", nargs="+", default=["random", "grouped"], help="how they are drawn"
+    )
+    add("--work_dir", help="folder that keeps finished runs; default: a temporary one")
+    return parser.parse_args()
+
+
+def main():
+    """Runs everything that is missing and writes the section of RESULTS.md."""
+    given = arguments()
+    with tempfile.TemporaryDirectory() as temporary:
+        work_dir = pathlib.Path(given.work_dir or temporary)
+        found = measure(given, work_dir)
+    versions = {}
+    for one in found.values():
+        versions |= one["versions"]
+    report.write_section(
+        "Fine-tuning",
+        f"{report.table(TITLES, table_rows(found, given.seeds))}\n\n"
+        f"{pathlib.Path(given.model).name}, {given.num_epochs} epochs of at most "
+        f"{given.num_rows:,} rows, batches of {fine_tuning_task.BATCH_SIZE}, at most "
+        f"{fine_tuning_task.MAX_LENGTH} pieces, rate {fine_tuning_task.RATE}. Seconds: "
+        f"median (smallest to largest) of the seeds "
+        f"{', '.join(map(str, given.seeds))}; accuracy on the development set. Hugging "
+        "Face pads every batch to its longest row.",
+        all_versions=versions,
+    )
+
+
+def measure(given, work_dir):
+    """Returns {(task, dtype, batches, library, seed): its result}."""
+    found = {}
+    for task in given.tasks:
+        data_dir = work_dir / "data" / task
+        fine_tuning_task.copy_rows(pathlib.Path(given.glue_dir, task), data_dir, given)
+        for dtype in given.dtypes:
+            for batches in given.batches:
+                for index, seed in enumerate(given.seeds):
+                    for library in [OURS, THEIRS][:: 1 - 2 * (index % 2)]:
+                        key = (task, dtype, batches, library, seed)
+                        found[key] = run(key, given, data_dir, work_dir)
+    return found
+
+
+def run(key, given, data_dir, work_dir):
+    """Returns the result of one run, which is made if it is not in `work_dir`."""
+    task, dtype, batches, library, seed = key
+    name = "-".join((*key[:3], library.replace(" ", "_"), str(seed)))
+    folder = work_dir / name
+    result_file = work_dir / f"{name}.json"
+    settings = {
+        "task": task,
+        "dtype": dtype,
+        "is_grouped": batches == "grouped",
+        "seed": seed,
+        "model": given.model,
+        "num_epochs": given.num_epochs,
+        "num_rows": given.num_rows,
+        "data_dir": str(data_dir),
+        "output_dir": str(folder),
+    }
+    if result_file.exists():
+        result = json.loads(result_file.read_text(encoding="utf-8"))
+        if result["settings"] == settings:
+            return result
+    shutil.rmtree(folder, ignore_errors=True)  # A run that was killed would resume.
+    script = f"fine_tuning_{'bert_tf' if library == OURS else 'hugging_face'}.py"
+    python = sys.executable if library == OURS else report.peers_python()
+    started = time.perf_counter()
+    answer = subprocess.run(
+        [python, SCRIPTS / script, json.dumps(settings)],
+        env={**os.environ, **report.environment()},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    seconds = time.perf_counter() - started
+    if answer.returncode:
+        raise RuntimeError(f"{name} failed: {answer.stderr[-2000:]}")
+    result = json.loads(answer.stdout.strip().split("\n")[-1])
+    result |= {"seconds": seconds, "settings": settings}
+    print(f"{name}: {seconds:.1f} s, accuracy {result['accuracy']:.3f}", flush=True)
+    result_file.write_text(json.dumps(result), encoding="utf-8")
+    return result
+
+
+def table_rows(found, seeds):
+    """Returns the rows of the table, two for each task, dtype and kind of batches."""
+    rows = []
+    for kind in dict.fromkeys(key[:3] for key in found):
+        runs = {
+            library: [found[*kind, library, seed] for seed in seeds]
+            for library in (OURS, THEIRS)
+        }
+        seconds = {
+            library: [one["seconds"] for one in several]
+            for library, several in runs.items()
+        }
+        medians = {name: statistics.median(values) for name, values in seconds.items()}
+        for library, several in runs.items():
+            rows.append(
+                [
+                    *kind,
+                    library,
+                    report.median_and_spread(seconds[library], 1),
+                    medians[THEIRS] / medians[library],
+                    " ".join(f"{one['accuracy']:.3f}" for one in several),
+                ]
+            )
+    return rows
+
+
+if __name__ == "__main__":
+    main()

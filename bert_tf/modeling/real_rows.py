@@ -1,0 +1,92 @@
+"""The rows of a batch that are not padding.
+
+Random batches contain short and long texts, so that a third or more of their positions
+is padding. Products with kernels, normalization and activations treat every position
+alone, so they can leave padding out. Only attention needs all sequences side by side.
+
+Shape letters: B batch, S sequence, H hidden, R rows that are kept.
+"""
+
+from typing import Any
+
+from keras import ops
+
+from bert_tf import islands
+from bert_tf.modeling import numerics
+
+# R is a multiple of this number, because XLA compiles the islands for every R.
+_MULTIPLE = 256
+
+
+def pays_for(inputs: numerics.Tensor, input_mask: numerics.Tensor) -> bool:
+    """Returns whether leaving padding out saves time here.
+
+    It does in a training step on a CPU that cuts each batch to its longest sequence.
+    Elsewhere, the number of rows must not depend on the values in a batch, or XLA does
+    not compile the dropout masks of single rows.
+
+    Args:
+        inputs: [B * S, H].
+        input_mask: that of `attention.SelfAttention`.
+    """
+    is_same_for_all = len(input_mask.shape) == 2
+    return is_same_for_all and inputs.shape[0] is None and islands.pays_for(inputs)
+
+
+class RealRows:
+    """Selects the rows that are not padding, and puts them back.
+
+    Some padding stays, because the number of rows is a multiple of 256.
+
+    Args:
+        input_mask: integer [B, S], 1 for a real piece.
+
+    Attributes:
+        numbers: int32 [R], the rows among B * S.
+    """
+
+    def __init__(self, input_mask: numerics.Tensor):
+        self._length = ops.shape(input_mask)[1]
+        is_padding = 1 - ops.reshape(ops.cast(input_mask, "int32"), (-1,))  # [B * S]
+        num_rows = ops.shape(is_padding)[0]
+        num_real = num_rows - ops.sum(is_padding)
+        num_kept = ops.minimum(-(-num_real // _MULTIPLE) * _MULTIPLE, num_rows)
+        numbers = ops.arange(num_rows, dtype="int32")
+        sorted_rows = ops.argsort(numbers + is_padding * num_rows)
+        self.numbers = ops.cast(sorted_rows[:num_kept], "int32")
+        # The place of each row among those that are kept; R for the others.
+        self._places = ops.minimum(ops.argsort(sorted_rows), num_kept)
+
+    def select(self, rows: numerics.Tensor) -> numerics.Tensor:
+        """Returns [R, H] of [B * S, H]."""
+        return _gathered(rows, self._selected, self._put_back)
+
+    def put_back(self, rows: numerics.Tensor) -> numerics.Tensor:
+        """Returns [B * S, H] of [R, H]; rows that were left out are 0."""
+        return _gathered(rows, self._put_back, self._selected)
+
+    def dropout_keys(self, keys: numerics.Tensor | None) -> numerics.Tensor | None:
+        """Returns the keys of the rows, [R, 3], given those of the examples, [B]."""
+        if keys is None:
+            return None
+        return numerics.dropout_keys_of_rows(keys, self.numbers, self._length)
+
+    def _selected(self, rows):
+        return ops.take(rows, self.numbers, axis=0)
+
+    def _put_back(self, rows):
+        zeros = ops.zeros_like(rows[:1])
+        return ops.take(ops.concatenate([rows, zeros]), self._places, axis=0)
+
+
+def _gathered(rows: Any, gather: Any, gather_back: Any) -> Any:
+    """Returns `gather(rows)`; its gradient is a gather too, not a slower scatter."""
+
+    @ops.custom_gradient
+    def compute(rows):
+        def gradient(*args, upstream=None):
+            return gather_back(args[0] if upstream is None else upstream)
+
+        return gather(rows), gradient
+
+    return compute(rows)

@@ -1,0 +1,146 @@
+"""Padding is left out of a training step, and nothing else changes."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf import islands
+from bert_tf.modeling import classifier
+from bert_tf.modeling import config as config_module
+from bert_tf.modeling import multiple_choice
+from bert_tf.modeling import numerics
+from bert_tf.modeling import real_rows
+from bert_tf.modeling import span_predictor
+
+CONFIG = config_module.BertConfig(
+    vocab_size=30,
+    hidden_size=8,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=12,
+    max_position_embeddings=16,
+    attention_probs_dropout_prob=0.3,
+    hidden_dropout_prob=0.3,
+)
+MASK = np.array([[1, 1, 0, 0], [1, 1, 1, 1], [1, 0, 0, 0]], "int32")
+IDS = np.array([[2, 7, 0, 0], [2, 5, 8, 3], [4, 0, 0, 0]], "int32")
+FEATURES = {
+    "input_ids": IDS,
+    "input_mask": MASK,
+    "segment_ids": np.zeros_like(MASK),
+    "label_ids": np.array([1, 0, 1], "int32"),
+    "start_positions": np.array([1, 2, 0], "int32"),
+    "end_positions": np.array([1, 3, 0], "int32"),
+}
+PARTS = {
+    name: np.stack([FEATURES[name], FEATURES[name][::-1]], axis=1)
+    for name in ("input_ids", "input_mask", "segment_ids")
+}
+MODELS = {
+    "classifier": (
+        lambda: classifier.BertClassifier(CONFIG, num_labels=3),
+        FEATURES,
+    ),
+    "span_predictor": (lambda: span_predictor.BertSpanPredictor(CONFIG), FEATURES),
+    "multiple_choice": (
+        lambda: multiple_choice.BertMultipleChoice(CONFIG),
+        FEATURES | PARTS,
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def few_rows_are_enough(monkeypatch):
+    monkeypatch.setattr(real_rows, "_MULTIPLE", 4)
+
+
+def test_rows_of_padding_are_left_out_and_come_back_as_zeros():
+    rows = real_rows.RealRows(tf.constant(MASK))
+    numbers = np.arange(1, 13, dtype="float32")[:, None]
+    selected = rows.select(tf.constant(numbers))
+    # Seven rows are real; one row of padding fills the second four.
+    np.testing.assert_array_equal(selected[:, 0], [1, 2, 5, 6, 7, 8, 9, 3])
+    np.testing.assert_array_equal(
+        rows.put_back(selected)[:, 0], [1, 2, 3, 0, 5, 6, 7, 8, 9, 0, 0, 0]
+    )
+
+
+def test_the_kept_rows_have_the_dropout_masks_of_the_whole_batch():
+    keys = keras.ops.convert_to_tensor(numerics.dropout_keys(1, 2, np.arange(3)))
+    whole = numerics.dropout(tf.ones([12, 5]), 0.5, keys, 7)
+    rows = real_rows.RealRows(tf.constant(MASK))
+    kept = numerics.dropout(tf.ones([8, 5]), 0.5, rows.dropout_keys(keys), 7)
+    np.testing.assert_array_equal(kept, tf.gather(whole, rows.numbers))
+
+
+def losses_and_gradients(model, features, *, varying_size):
+    """Returns the loss, the gradients, and the kinds of operations."""
+    variables = [variable.value for variable in model.trainable_variables]
+
+    def compute(batch):
+        keys = numerics.dropout_keys(1, 2, np.arange(3))
+        with (
+            islands.compiled(min_elements=1, varying_size=varying_size),
+            tf.GradientTape() as tape,
+        ):
+            outputs = model(batch, training=True, dropout_keys=keys)
+            loss = model.total_loss(batch, outputs)
+        return loss, tape.gradient(loss, variables)
+
+    signature = {
+        name: tf.TensorSpec(
+            [*column.shape[:-1], None if column.ndim > 1 else column.shape[-1]],
+            column.dtype,
+        )
+        for name, column in features.items()
+    }
+    step = tf.function(compute, autograph=False, input_signature=[signature])
+    graph = step.get_concrete_function().graph
+    kinds = {op.type for op in graph.get_operations()}
+    return *step({k: tf.constant(v) for k, v in features.items()}), kinds
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_loss_and_gradients_stay_the_same(name):
+    create, features = MODELS[name]
+    model = create()
+    model.build()
+    loss, gradients, operations = losses_and_gradients(
+        model, features, varying_size=None
+    )
+    same_loss, same_gradients, with_rows = losses_and_gradients(
+        model, features, varying_size=4
+    )
+    # Rows are sorted only where padding is left out.
+    assert "TopKV2" not in operations
+    assert "TopKV2" in with_rows
+    np.testing.assert_allclose(same_loss, loss, rtol=1e-5)
+    for same, gradient in zip(same_gradients, gradients, strict=True):
+        if gradient is None:
+            assert same is None
+        else:
+            np.testing.assert_allclose(
+                tf.convert_to_tensor(same),
+                tf.convert_to_tensor(gradient),
+                rtol=1e-3,
+                atol=1e-6,
+            )
+
+
+@pytest.mark.parametrize(
+    "shape, mask_shape, varying_size, pays",
+    [
+        ([None, 8], [3, None], 64, True),
+        ([None, 8], [3, None], None, False),  # Nothing of a varying size is compiled.
+        ([12, 8], [3, 4], 64, False),  # All batches have the same length.
+        ([None, 8], [3, None, None], 64, False),  # Each position sees other ones.
+    ],
+)
+def test_where_padding_is_left_out(shape, mask_shape, varying_size, pays):
+    with islands.compiled(min_elements=16, varying_size=varying_size):
+        found = real_rows.pays_for(
+            tf.TensorSpec(shape),
+            tf.TensorSpec(mask_shape),
+        )
+    assert found is pays
