@@ -17,6 +17,7 @@ import numpy as np
 from keras import ops
 
 from bert_tf import islands
+from bert_tf.modeling import dropout_bits
 
 # A tensor of the Keras backend in use, or a NumPy array where Keras accepts one. The
 # backends have no common class, so dtype and shape are in the docstrings.
@@ -44,9 +45,6 @@ TASK_DROPOUT_RATE = 0.1
 # sqrt(2 / pi) and the cubic coefficient of the tanh form (Hendrycks and Gimpel, 2016).
 _GELU_SCALE = 0.7978845608028654
 _GELU_CUBIC = 0.044715
-# A power of 2, so that the index of a row and that of a column share no bit.
-_INDEX_COLUMNS = 1024
-
 _in_xla_step = contextvars.ContextVar("in_xla_step", default=False)
 
 
@@ -294,18 +292,6 @@ def lookup(table: Tensor, ids: Tensor) -> Tensor:
     return ops.take(ops.reshape(table, table.shape), ids, axis=0)
 
 
-def _mix(x):
-    """Returns uint32 hashes: every bit depends on every bit of the input.
-
-    Source: lowbias32, https://nullprogram.com/blog/2018/07/31/.
-    """
-    x = x ^ ops.right_shift(x, np.uint32(16))
-    x = x * np.uint32(0x7FEB352D)
-    x = x ^ ops.right_shift(x, np.uint32(15))
-    x = x * np.uint32(0x846CA68B)
-    return x ^ ops.right_shift(x, np.uint32(16))
-
-
 def dropout_keys(seed: Tensor, step: Tensor, example_index: Tensor) -> Tensor:
     """Returns one key per example, which determines all of its dropout masks.
 
@@ -321,9 +307,9 @@ def dropout_keys(seed: Tensor, step: Tensor, example_index: Tensor) -> Tensor:
     Returns:
         uint32 [B].
     """
-    key = _mix(ops.cast(seed, "uint32") ^ np.uint32(0x9E3779B9))
-    key = _mix(key ^ ops.cast(step, "uint32"))
-    return _mix(key ^ ops.cast(example_index, "uint32"))
+    key = dropout_bits.mix(ops.cast(seed, "uint32") ^ np.uint32(0x9E3779B9))
+    key = dropout_bits.mix(key ^ ops.cast(step, "uint32"))
+    return dropout_bits.mix(key ^ ops.cast(example_index, "uint32"))
 
 
 def dropout_keys_of_parts(keys: Tensor, num_parts: int) -> Tensor:
@@ -336,8 +322,10 @@ def dropout_keys_of_parts(keys: Tensor, num_parts: int) -> Tensor:
     Returns:
         uint32 [B * num_parts]; the keys of an example are adjacent.
     """
-    parts = _mix(ops.cast(ops.arange(num_parts), "uint32") + np.uint32(0xC2B2AE35))
-    return ops.reshape(_mix(keys[:, None] ^ parts[None, :]), (-1,))
+    parts = dropout_bits.mix(
+        ops.cast(ops.arange(num_parts), "uint32") + np.uint32(0xC2B2AE35)
+    )
+    return ops.reshape(dropout_bits.mix(keys[:, None] ^ parts[None, :]), (-1,))
 
 
 def dropout_keys_of_rows(keys: Tensor, rows: Tensor, length: Tensor) -> Tensor:
@@ -383,96 +371,15 @@ def dropout(x: Tensor, rate: float, keys: Tensor | None, site: int) -> Tensor:
     # affect the comparison.
     threshold = round(rate * 65536)
     keep_scale = 65536 / (65536 - threshold)
-    site_key = _mix(_mix(ops.cast(site, "uint32") + np.uint32(0x85EBCA6B)))
-    bits = _bits_for_xla if is_xla_step() else _bits
+    site_key = dropout_bits.mix(
+        dropout_bits.mix(ops.cast(site, "uint32") + np.uint32(0x85EBCA6B))
+    )
+    bits = dropout_bits.for_xla if is_xla_step() else dropout_bits.plain
     if len(keys.shape) == 2:
-        bits = _bits_of_rows
+        bits = dropout_bits.of_rows
     mask = ops.where(
         bits(ops.shape(x), keys, site_key) >= np.uint32(threshold << 16),
         ops.cast(keep_scale, x.dtype),
         ops.cast(0.0, x.dtype),
     )
     return x * mask
-
-
-def _bits(shape, keys, site_key):
-    """Returns uint32 of a shape: random bits in the upper half of each element."""
-    num_examples = ops.shape(keys)[0]
-    num_elements = _elements_per_example(shape, num_examples)
-    num_words = (num_elements + 1) // 2
-    words = _mix(_indices(num_words) ^ site_key)
-    bits = _hash(words[None, :] ^ keys[:, None])
-    bits = ops.left_shift(bits[:, None, :], np.array([[[16], [0]]], "uint32"))
-    bits = ops.reshape(bits, (num_examples, 2 * num_words))[:, :num_elements]
-    return ops.reshape(bits, shape)
-
-
-def _bits_for_xla(shape, keys, site_key):
-    """Returns the same bits, each hash computed twice and none of them reshaped.
-
-    XLA fuses this with what uses the mask, and writes no bits to memory.
-    """
-    num_examples = ops.shape(keys)[0]
-    rows, *sizes = shape
-    rows_per_example = rows // num_examples
-    # The index of each element within its example, from values along each axis.
-    index, stride = np.uint32(0), 1
-    for axis in reversed(range(len(sizes))):
-        place = [1] * len(shape)
-        place[axis + 1] = -1
-        along_axis = ops.reshape(ops.cast(ops.arange(sizes[axis]), "uint32"), place)
-        index = index + along_axis * ops.cast(stride, "uint32")
-        stride = stride * sizes[axis]
-    pairs = (num_examples, rows_per_example)
-    column = (-1, *[1] * len(sizes))
-    first = ops.cast(ops.arange(rows_per_example), "uint32") * ops.cast(
-        stride, "uint32"
-    )
-    index = index + ops.reshape(ops.broadcast_to(first[None, :], pairs), column)
-    keys = ops.reshape(ops.broadcast_to(keys[:, None], pairs), column)
-    return _bits_at(index, stride * rows_per_example, keys, site_key)
-
-
-def _bits_of_rows(shape, keys, site_key):
-    """Returns the same bits for the rows that `keys`, uint32 [rows, 3], says."""
-    width = ops.cast(shape[1], "uint32")
-    example_keys, positions, lengths = keys[:, :1], keys[:, 1:2], keys[:, 2:]
-    columns = ops.cast(ops.arange(shape[1]), "uint32")[None, :]
-    return _bits_at(
-        positions * width + columns, lengths * width, example_keys, site_key
-    )
-
-
-def _bits_at(index, num_elements, keys, site_key):
-    """Returns the bits of the elements with an index within their example."""
-    num_words = (ops.cast(num_elements, "uint32") + np.uint32(1)) // np.uint32(2)
-    is_second = index >= num_words
-    words = _mix(ops.where(is_second, index - num_words, index) ^ site_key)
-    shift = ops.where(is_second, np.uint32(0), np.uint32(16))
-    return ops.left_shift(_hash(words ^ keys), shift)
-
-
-def _hash(bits):
-    bits = bits * np.uint32(0x7FEB352D)
-    bits = bits ^ ops.right_shift(bits, np.uint32(15))
-    bits = bits * np.uint32(0x846CA68B)
-    return bits ^ ops.right_shift(bits, np.uint32(16))
-
-
-def _indices(count):
-    """Returns uint32 [count]: 0, 1, 2 and so on.
-
-    On GPUs TensorFlow computes int32 ranges on the host and copies them to the device.
-    Two short ranges replace the long one, which has megabytes at 512 positions.
-    """
-    columns = ops.cast(ops.arange(_INDEX_COLUMNS), "uint32")
-    rows = ops.cast(ops.arange(-(-count // _INDEX_COLUMNS)), "uint32")
-    table = (rows * np.uint32(_INDEX_COLUMNS))[:, None] ^ columns[None, :]
-    return ops.reshape(table, (-1,))[:count]
-
-
-def _elements_per_example(shape, num_examples):
-    total = 1
-    for size in shape:
-        total = total * size
-    return total // num_examples
