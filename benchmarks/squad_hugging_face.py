@@ -95,7 +95,7 @@ def dev_windows(tokenizer, path, task):
 
 
 def answers(windows, start_logits, end_logits, task):
-    """Returns the best answer of each question."""
+    """Returns the best answers of each question, as dictionaries."""
     rows, owners, all_offsets = windows
     of_row = [[] for _ in rows]
     for number, owner in enumerate(owners):
@@ -117,8 +117,16 @@ def answers(windows, start_logits, end_logits, task):
         powers = np.exp(scores - scores.max())
         for one, probability in zip(candidates, powers / powers.sum(), strict=True):
             one["probability"] = probability
-        best.append(candidates[0]["text"])
+        best.append([_in_python(one) for one in candidates])
     return best
+
+
+def _in_python(candidate):
+    """Returns a candidate with numbers that can be written as JSON."""
+    return {
+        name: float(value) if isinstance(value, np.floating) else value
+        for name, value in candidate.items()
+    }
 
 
 def spans(start_logits, end_logits, offsets, task):
@@ -136,6 +144,8 @@ def spans(start_logits, end_logits, offsets, task):
                 {
                     "offsets": (offsets[start][0], offsets[end][1]),
                     "score": start_logits[start] + end_logits[end],
+                    "start_logit": start_logits[start],
+                    "end_logit": end_logits[end],
                 }
             )
     return found

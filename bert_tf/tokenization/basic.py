@@ -90,6 +90,8 @@ def split_words(text: str) -> list[str]:
 
     Control characters are deleted, and each Chinese character becomes a word.
     """
+    if text.isascii() and text.isprintable():
+        return text.split()  # Spaces are the only white space in it.
     # Chinese is written without spaces, so white space cannot separate its words. The
     # release therefore makes every ideograph a separate token.
     if not text.isascii():

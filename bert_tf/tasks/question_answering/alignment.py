@@ -6,12 +6,18 @@ strips accents. Quoting the whole words that contain the pieces gives too much: 
 pieces "smith" belong to the word "Smith's". So the release searches for the pieces in
 the tokenized words and counts letters, without spaces, to find the same letters in
 the original words. If the letters cannot be matched, the answer is the whole words.
+
+For nearly all words, tokenization keeps the number of letters. Then the result is known
+without a search: it is the same for all answers, so it is computed once per context.
 """
 
 import dataclasses
 import logging
 from collections.abc import Iterable
 from typing import Any
+from typing import NamedTuple
+
+import numpy as np
 
 from bert_tf.tasks.question_answering import windows as question_answering_windows
 from bert_tf.tokenization import basic
@@ -21,8 +27,7 @@ from bert_tf.tokenization import wordpiece
 logger = logging.getLogger(__name__)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Span:
+class Span(NamedTuple):
     """The text of an answer and its position in the context."""
 
     text: str  # With one space between words, as the release writes it.
@@ -52,6 +57,8 @@ class Aligner:
         self._tokens = vocabulary.tokens
         self._words = _BasicTokens(basic.BasicTokenizer(**tokenizer_arguments))
         self._verbose = verbose
+        self._letters = _Letters(vocabulary)
+        self._places: _PiecePlaces | None = None  # Of the last context.
 
     def span(
         self,
@@ -66,6 +73,20 @@ class Aligner:
             first_piece: index of the answer's first piece in the context.
             last_piece: index of its last piece.
         """
+        places = self._places
+        if places is None or places.tokenized is not tokenized:
+            places = self._places = _piece_places(tokenized, self._letters)
+        if not places.is_known(first_piece, last_piece):
+            return self._searched(tokenized, first_piece, last_piece)
+        text_start = places.text_starts[first_piece]
+        return Span(
+            places.text[text_start : places.text_ends[last_piece]],
+            places.context_starts[first_piece],
+            places.context_ends[last_piece],
+        )
+
+    def _searched(self, tokenized, first_piece, last_piece):
+        """Returns the same as `span`, for any words."""
         first_word = int(tokenized.word_of_piece[first_piece])
         last_word = int(tokenized.word_of_piece[last_piece])
         words = tokenized.context.words[first_word : last_word + 1]
@@ -109,6 +130,105 @@ def joined(tokens: Iterable[str]) -> str:
     text = " ".join(tokens)
     text = text.replace(f" {wordpiece.CONTINUATION}", "")
     return " ".join(text.replace(wordpiece.CONTINUATION, "").split())
+
+
+class _Letters:
+    """What each entry of a vocabulary adds to a word.
+
+    Attributes:
+        tokens: the vocabulary's tokens, as a list.
+        counts: int64 [V], the number of letters, without "##".
+        continues: bool [V], whether it continues a word.
+        unk_id: id of [UNK].
+    """
+
+    def __init__(self, vocabulary):
+        self.tokens = vocabulary.tokens
+        self.unk_id = vocabulary.unk_id
+        starts_with = [
+            token.startswith(wordpiece.CONTINUATION) for token in self.tokens
+        ]
+        self.continues = np.array(starts_with, bool)
+        lengths = np.array([len(token) for token in self.tokens], np.int64)
+        self.counts = lengths - len(wordpiece.CONTINUATION) * self.continues
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _PiecePlaces:
+    """Where the pieces of a context are; all lists have one entry per piece.
+
+    A word is exact if its pieces have as many letters as the word itself, so that each
+    piece has its place in the word. The places of the other words' pieces are wrong.
+    """
+
+    tokenized: question_answering_windows.TokenizedContext
+    text: str  # The words, with one space between them.
+    pieces: str  # `joined` pieces.
+    text_starts: list[int]  # In `text`.
+    text_ends: list[int]
+    context_starts: list[int]  # In the context.
+    context_ends: list[int]
+    pieces_starts: list[int]  # In `pieces`.
+    pieces_ends: list[int]
+    word_starts: list[int]  # In `pieces`: start of the piece's word.
+    inexact_before: list[int]  # Number of inexact words before the piece's word.
+    inexact_through: list[int]  # The same, the piece's word included.
+
+    def is_known(self, first, last):
+        """Returns whether the places of an answer's first and last piece are right."""
+        if self.inexact_before[first] != self.inexact_through[last]:
+            return False
+        start, word_start = self.pieces_starts[first], self.word_starts[first]
+        if start == word_start:
+            return True
+        # The release takes the first place that looks like the answer: in the word
+        # "1895-1895" always the first half.
+        answer = self.pieces[start : self.pieces_ends[last]]
+        return self.pieces.find(answer, word_start) == start
+
+
+def _piece_places(tokenized, letters):
+    words, word = tokenized.context.words, tokenized.word_of_piece
+    ids = np.array(tokenized.piece_ids, np.int64)
+    counts, continues = letters.counts[ids], letters.continues[ids]
+    before = np.cumsum(counts) - counts  # Letters before each piece.
+    is_first = np.diff(word, prepend=-1) > 0  # Of its word.
+    pieces_starts = before + np.cumsum(~continues | (before == 0)) - 1
+    pieces = joined([letters.tokens[i] for i in tokenized.piece_ids])
+
+    # The first letter of each word, and the start of each word in the texts.
+    first_letter = np.zeros(len(words), np.int64)
+    first_letter[word[is_first]] = before[is_first]
+    lengths = np.array([len(one) for one in words], np.int64)
+    text_starts = np.cumsum(lengths + 1) - lengths - 1
+    word_starts = np.zeros(len(words), np.int64)
+    word_starts[word[is_first]] = pieces_starts[is_first]
+
+    is_exact = np.bincount(word, counts, minlength=len(words)) == lengths
+    is_exact[word[(ids == letters.unk_id) | (is_first & continues)]] = False
+    if len(ids) and len(pieces) != pieces_starts[-1] + counts[-1]:
+        is_exact[:] = False  # The vocabulary has entries with white space or "##".
+    inexact = np.cumsum(~is_exact)
+    in_word = before - first_letter[word]
+    in_text = text_starts[word] + in_word
+    in_context = np.array(tokenized.context.starts, np.int64)[word] + in_word
+    columns = {
+        "text_starts": in_text,
+        "text_ends": in_text + counts,
+        "context_starts": in_context,
+        "context_ends": in_context + counts,
+        "pieces_starts": pieces_starts,
+        "pieces_ends": pieces_starts + counts,
+        "word_starts": word_starts[word],
+        "inexact_before": (inexact - ~is_exact)[word],
+        "inexact_through": inexact[word],
+    }
+    return _PiecePlaces(
+        tokenized=tokenized,
+        text=" ".join(words),
+        pieces=pieces,
+        **{name: column.tolist() for name, column in columns.items()},
+    )
 
 
 class _BasicTokens(dict):

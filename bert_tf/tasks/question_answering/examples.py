@@ -2,6 +2,7 @@
 
 import bisect
 import dataclasses
+import itertools
 import logging
 import re
 
@@ -29,9 +30,12 @@ class Context:
 
     def __init__(self, text: str):
         self.text = text
-        matches = list(_WORD.finditer(text))
-        self.words = [match.group() for match in matches]
-        self.starts = [match.start() for match in matches]
+        self.words = _WORD.findall(text)
+        if " ".join(self.words) == text:
+            ends = itertools.accumulate(len(word) + 1 for word in self.words)
+            self.starts = [0, *ends][: len(self.words)]
+        else:
+            self.starts = [match.start() for match in _WORD.finditer(text)]
 
     def word_at(self, place: int) -> int:
         """Returns the index of the word at, or the last word before, a character."""
@@ -130,7 +134,9 @@ def training_examples(
             raise ValueError(f"{place}: {found.reason}.")
         if found.kind == LEFT_OUT:
             logger.warning("%s is left out: %s.", place, found.reason)
-        elif example.is_impossible and version_2_with_negative:
+        elif not example.is_impossible:
+            kept.append(example)
+        elif version_2_with_negative:
             kept.append(dataclasses.replace(example, answers=()))
         else:
             kept.append(dataclasses.replace(example, is_impossible=False))

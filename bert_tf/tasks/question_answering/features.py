@@ -3,6 +3,7 @@
 Each context, and each unique word of the contexts, is tokenized only once.
 """
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -153,8 +154,4 @@ class _WordIds(dict):
 
 
 def _concatenated(lists):
-    return np.concatenate([np.zeros(0, np.int32), *map(_as_ids, lists)])
-
-
-def _as_ids(ids):
-    return np.array(ids, np.int32)
+    return np.fromiter(itertools.chain.from_iterable(lists), np.int32)

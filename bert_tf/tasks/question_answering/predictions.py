@@ -21,6 +21,7 @@ import os
 import statistics
 from collections.abc import Sequence
 from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -50,7 +51,7 @@ class Rules:
     version_2_with_negative: bool = False  # A question may have no answer.
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Candidate:
     """A possible answer. The text "" means that there is no answer."""
 
@@ -128,15 +129,15 @@ def predictions_of(
     null_windows = spans.null_windows(windows, start_logits, end_logits)
     found = []
     for index, example in enumerate(windows.examples):
-        null = Candidate(
-            text="",
-            start_logit=float(start_logits[null_windows[index], 0]),
-            end_logit=float(end_logits[null_windows[index], 0]),
+        null = _Choice(
+            "",
+            float(start_logits[null_windows[index], 0]),
+            float(end_logits[null_windows[index], 0]),
         )
-        ranked = allowed.part(splits[index], splits[index + 1])
+        ranked = allowed.ranked(splits[index], splits[index + 1])
         span_of = functools.partial(aligner.span, windows.contexts[index])
-        candidates = _n_best(ranked, null, rules, span_of)
-        found.append(_prediction(example.qas_id, candidates, null))
+        choices = _n_best(ranked, null, rules, span_of)
+        found.append(_prediction(example.qas_id, choices, null))
         done = index + 1
         if done % features_module.EXAMPLES_PER_CALL == 0 or done == num_examples:
             progress("answer", done, num_examples, unit="questions")
@@ -233,47 +234,57 @@ def _best(candidates):
     return next((one for one in candidates if one.text), candidates[0])
 
 
+class _Choice(NamedTuple):
+    """A `Candidate` without its probability."""
+
+    text: str
+    start_logit: float
+    end_logit: float
+    start: int = 0
+    end: int = 0
+
+
 def _n_best(ranked, null, rules, span_of):
-    """Returns the best candidates with unique texts, and `null` if it is allowed."""
+    """Returns the best choices with unique texts, and `null` if it is allowed."""
     kept, texts = [], set()
-    nulls = [null] if rules.version_2_with_negative else []
+    may_decline = rules.version_2_with_negative
+    null_score = null.start_logit + null.end_logit
     for first, last, start_logit, end_logit in ranked:
-        if nulls and start_logit + end_logit < null.score:
-            kept.append(nulls.pop())
+        if may_decline and start_logit + end_logit < null_score:
+            kept.append(null)
+            may_decline = False
         if len(kept) >= rules.n_best_size:
             break
-        span = span_of(first, last)
-        if span.text in texts:
-            continue
-        texts.add(span.text)
-        candidate = Candidate(
-            text=span.text,
-            start_logit=start_logit,
-            end_logit=end_logit,
-            start=span.start,
-            end=span.end,
+        text, start, end = span_of(first, last)
+        if text not in texts:
+            texts.add(text)
+            kept.append(_Choice(text, start_logit, end_logit, start, end))
+    if may_decline:  # Null is always in the list, even if the list is full.
+        kept.append(null)
+    return kept or [_Choice(NO_CANDIDATE, 0.0, 0.0)]
+
+
+def _prediction(qas_id, choices, null):
+    null_score = null.start_logit + null.end_logit
+    probabilities = _softmax([one.start_logit + one.end_logit for one in choices])
+    candidates = tuple(
+        Candidate(
+            text=one.text,
+            start_logit=one.start_logit,
+            end_logit=one.end_logit,
+            start=one.start,
+            end=one.end,
+            probability=probability,
         )
-        kept.append(candidate)
-    # Null is always in the list, even if the list is full.
-    kept += nulls
-    if not kept:
-        kept.append(Candidate(text=NO_CANDIDATE, start_logit=0.0, end_logit=0.0))
-    return kept
-
-
-def _prediction(qas_id, candidates, null):
-    probabilities = _softmax([candidate.score for candidate in candidates])
+        for one, probability in zip(choices, probabilities, strict=True)
+    )
     best = _best(candidates)
-    # The order of the release, since the last digit depends on it.
-    null_odds = null.score - best.start_logit - best.end_logit
     return Prediction(
         qas_id=qas_id,
-        candidates=tuple(
-            dataclasses.replace(candidate, probability=probability)
-            for candidate, probability in zip(candidates, probabilities, strict=True)
-        ),
-        no_answer_score=null.score,
-        null_odds=null_odds,
+        candidates=candidates,
+        no_answer_score=null_score,
+        # The order of the release, since the last digit depends on it.
+        null_odds=null_score - best.start_logit - best.end_logit,
     )
 
 

@@ -81,3 +81,25 @@ def test_what_is_not_found_again_is_whole_words_and_logged_if_asked(
 
 def test_pieces_are_joined_to_words():
     assert alignment.joined(["un", "##aff", "##able", "-", "##s"]) == "unaffable -s"
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        "Steve Smith's cafe (1895-1895).",  # Parts of words that occur twice.
+        "Steve  Smith\t(95-95)  Cafés",  # Spaces to remove, and accents.
+        "zz Smith (zz) steve",  # Some words are unknown.
+        "Steve Smith\u00a0s \x07 cafe",  # A word of two tokens, and one of none.
+        "smi\u0301th's 18 cafe\u0301s 95",  # Tokenization drops the accents.
+        "\u0130s 18-18",  # Lowercased to two characters.
+    ],
+)
+def test_known_places_are_what_the_search_finds(vocab, tokenized, context, monkeypatch):
+    given = tokenized(context)
+    count = len(given.piece_ids)
+    pairs = [(i, j) for i in range(count) for j in range(i, count)]
+    known = alignment.Aligner(vocab, do_lower_case=True)
+    found = [known.span(given, *pair) for pair in pairs]
+    monkeypatch.setattr(alignment._PiecePlaces, "is_known", lambda *_: False)
+    searching = alignment.Aligner(vocab, do_lower_case=True)
+    assert found == [searching.span(given, *pair) for pair in pairs]
