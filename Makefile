@@ -19,6 +19,8 @@ ifeq ($(wildcard $(LOCK)),)
 $(error There is no $(LOCK), only versions for Python 3.11, 3.12 and 3.13; remove .venv if it \
   has another Python, or set PYTHON=path)
 endif
+# Owner and name of the repository, for the links to Colab.
+ADDRESS = $(shell sed -n 's,^repository = "https://github.com/\(.*\)"$$,\1,p' pyproject.toml)
 # Number of test processes. The tests of a file share a process and its trained fixtures.
 WORKERS ?= 2
 PYTEST := $(BIN)/pytest --quiet --numprocesses=$(WORKERS) --dist=loadfile
@@ -70,6 +72,7 @@ format: .venv/installed
 	$(BIN)/ruff format .
 
 notebooks: .venv/installed
+	perl -pi -e 's,(colab.research.google.com/github/)[^/]+/[^/]+/,$$1$(ADDRESS)/,' colab/*.py
 	cd colab && for source in *.py; do \
 	  ../$(BIN)/jupytext --quiet --update --to ipynb --output "$${source%.py}.ipynb" "$$source"; \
 	done

@@ -4,9 +4,9 @@ The metadata is here and not in pyproject.toml because the list of tools is read
 the folder `tools/`, which becomes the package `bert_tf.tools`.
 """
 
-import os
 import pathlib
 import re
+import tomllib
 
 import setuptools
 
@@ -15,8 +15,10 @@ TOOLS = sorted(path.stem for path in (ROOT / "tools").glob("[a-z]*.py"))
 VERSION = re.search(
     r'^__version__ = "(.+)"$', (ROOT / "bert_tf" / "__init__.py").read_text(), re.M
 )[1]
-# The release workflow sets this to the address of the repository that it runs in.
-REPOSITORY = os.environ.get("BERT_TF_REPOSITORY")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+# pyproject.toml says how to set it.
+REPOSITORY = PROJECT["tool"]["bert_tf"]["repository"]
+IS_PUBLIC = "/OWNER/" not in REPOSITORY
 PLOTS = ["matplotlib>=3.8"]
 VOCABULARY = ["tokenizers>=0.20"]
 KERAS_HUB = ["keras-hub>=0.20"]
@@ -84,7 +86,7 @@ SEPARATE_EXTRAS = {
 def long_description():
     """Returns the README, its links to files of the repository made absolute."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    if REPOSITORY:
+    if IS_PUBLIC:
         text = re.sub(r"\]\((?!https?:|#)", f"]({REPOSITORY}/blob/main/", text)
     return text
 
@@ -95,7 +97,7 @@ def project_urls():
         "Release of 2018": "https://github.com/google-research/bert",
         "Paper": "https://arxiv.org/abs/1810.04805",
     }
-    if REPOSITORY:
+    if IS_PUBLIC:
         urls |= {
             "Source": REPOSITORY,
             "Documentation": f"{REPOSITORY}/tree/main/docs",

@@ -69,7 +69,7 @@ with open(corpus.train_file, encoding="utf-8") as file:
 # ## 2. The vocabulary
 #
 # A frequent word is one piece, and a rare word is several. Pieces that continue a word
-# begin with `##`.
+# begin with `##` (section 3 of [the paper](https://arxiv.org/abs/1810.04805)).
 
 # %%
 from bert_tf.tokenization import learning
@@ -97,8 +97,9 @@ in_graph.tokenize(["The baker kneaded the sourdough."]).to_list()
 # ## 3. Examples
 #
 # An example has two segments, `[CLS] A [SEP] B [SEP]`. In half of the examples, B comes
-# from another document. The model has to predict 15% of the pieces, most of which are
-# replaced by `[MASK]`.
+# from another document, and the model has to find out whether it does (section 3.1 of
+# the paper, task 2). The model also has to predict 15% of the pieces, most of which are
+# replaced by `[MASK]` (task 1, and appendix A.1).
 
 # %%
 from bert_tf.data import tfrecord
@@ -141,8 +142,9 @@ print("hidden:", " ".join(token for token in hidden if token != "[PAD]"))
 # %% [markdown]
 # ## 4. Pretraining
 #
-# The configuration is a `bert_config.json` as in the 2018 release. The run folder holds
-# checkpoints in the release's format and all logged numbers.
+# The configuration is a `bert_config.json` as in the 2018 release. The learning rate
+# rises over the first steps and then falls to 0 (appendix A.2). The run folder holds
+# checkpoints in the format of the release and all logged numbers.
 
 # %%
 import json
@@ -175,8 +177,22 @@ options = pretraining_options.RunPretrainingOptions(
 )
 pretraining_workflow.train(options)
 
+# %% [markdown]
+# The scores are those of text that was not trained on. The baseline predicts every
+# masked word from the frequencies of the word pieces alone.
+
 # %%
-pretraining_workflow.evaluate(options)
+from bert_tf.training import plot_data
+
+pretraining_scores = pretraining_workflow.evaluate(options)
+baselines = plot_data.read(options.output_dir)["baselines"]
+for name in ("masked_lm_loss", "masked_lm_accuracy"):
+    baseline = baselines[f"eval_{name}"]["value"]
+    print(f"{name}: {pretraining_scores[name]:.3f}, by frequency {baseline:.3f}")
+assert setup.is_tiny or pretraining_scores["masked_lm_accuracy"] > 0.15
+assert setup.is_tiny or (
+    pretraining_scores["masked_lm_loss"] < baselines["eval_masked_lm_loss"]["value"]
+)
 
 # %%
 # %matplotlib inline
@@ -221,10 +237,11 @@ outputs["sequence_output"].shape, outputs["pooled_output"].shape
 # %% [markdown]
 # ## 7. Fine-tuning
 #
-# The data are a few hundred sentences with their topics. We fine-tune with the same
-# settings from the pretrained weights and from random weights, and measure accuracy on
-# unseen sentences. After these few epochs, pretraining helps. With many more epochs
-# random weights catch up, because the pretraining text is very small.
+# The data are a few hundred sentences with their topics. One new layer reads the vector
+# of `[CLS]`, and all weights are trained (sections 3.2 and 4.1). We fine-tune with the
+# same settings from the pretrained weights and from random weights, and measure
+# accuracy on unseen sentences. After these few epochs, pretraining helps. With many
+# more epochs random weights catch up, because the pretraining text is very small.
 
 # %%
 from bert_tf.tasks.classification import options as classification_options
@@ -263,10 +280,14 @@ import matplotlib.figure
 
 accuracies = {"majority class": 0.25}  # The four topics are equally frequent.
 accuracies |= {name: one["eval_accuracy"] for name, one in scores.items()}
+print({name: round(value, 3) for name, value in accuracies.items()})
 figure = matplotlib.figure.Figure(figsize=(5, 2), layout="constrained")
 axes = figure.subplots()
 axes.barh(list(accuracies), list(accuracies.values()))
 axes.set(xlim=(0, 1), title="accuracy on unseen sentences")
+assert setup.is_tiny or (
+    accuracies["pretrained"] > max(accuracies["random weights"], 0.4)
+)
 figure
 
 # %% [markdown]
@@ -276,7 +297,8 @@ figure
 
 # %%
 sentences = [sentence for sentence, _ in text.labelled_rows(test_file)[:4]]
-bert_tf.load(setup.path("topics")).predict(sentences)
+predictions_of_run = bert_tf.load(setup.path("topics")).predict(sentences)
+predictions_of_run
 
 # %% [markdown]
 # ## 9. Serving
@@ -291,7 +313,10 @@ from bert_tf.serving import export
 export_dir = export.export_saved_model(
     setup.path("topics"), setup.path("exported", "1")
 )
-client.open_saved_model(export_dir).predict(sentences)
+served = client.open_saved_model(export_dir).predict(sentences)
+for one, predicted in zip(served, predictions_of_run, strict=True):
+    assert one["label"] == predicted["label"]
+served
 
 # %%
 print(setup.last_run_on())

@@ -17,8 +17,9 @@
 #
 # Words are used differently in recipes, in patents and in medical notes. Continuing the
 # pretraining on text of the domain ("further pretraining") often helps a classifier of
-# that domain, and needs no labels. This notebook measures both: the perplexity on text
-# of the domain, and the accuracy of a classifier with few labels.
+# that domain, and needs no labels. The training objective stays that of section 3.1 of
+# [the paper](https://arxiv.org/abs/1810.04805). This notebook measures two things: the
+# perplexity on text of the domain, and the accuracy of a classifier with few labels.
 
 # %%
 import importlib.util

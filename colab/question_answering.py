@@ -16,9 +16,9 @@
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/bert_tf/blob/main/colab/question_answering.ipynb)
 #
 # A model reads a text and marks the part that answers a question. To see it learn
-# within minutes, the notebook makes its own small world: texts about who keeps what
-# where, and questions about them. `train_file="train-v1.1.json"` trains on SQuAD
-# instead. It follows section 4.2 of [the paper](https://arxiv.org/abs/1810.04805).
+# within minutes, the notebook makes its own small world: texts about things that people
+# bought, and questions about them. Pass the file `train-v1.1.json` as training data to
+# train on SQuAD instead. It follows section 4.2 of [the paper](https://arxiv.org/abs/1810.04805).
 
 # %%
 import importlib.util
@@ -54,33 +54,56 @@ print(setup)  # The device, the number format and the folder.
 # %%
 import random
 
-NAMES = ["Anna", "Boris", "Carla", "David", "Emma", "Felix", "Greta", "Hugo"]
-THINGS = ["key", "map", "coat", "lamp", "rope", "bell", "book", "drum"]
-PLACES = ["kitchen", "garden", "cellar", "garage", "attic", "office", "hall", "barn"]
+# Held-out texts use other words than those of the training, so that a model that only
+# remembers answers finds none of them.
+TRAIN_WORDS = {
+    "name": ["Anna", "Boris", "Carla", "David", "Emma", "Felix", "Greta", "Hugo"],
+    "thing": ["key", "map", "coat", "lamp", "rope", "bell", "book", "drum"],
+    "color": ["red", "blue", "green", "white", "brown"],
+    "place": ["kitchen", "garden", "cellar", "garage", "attic", "office"],
+    "day": ["Monday", "Tuesday", "Wednesday", "Thursday"],
+    "price": ["two", "three", "five", "seven", "eight", "twelve"],
+}
+DEV_WORDS = {
+    "name": ["Ida", "Simon", "Laura", "Peter"],
+    "thing": ["chair", "vase", "clock", "ball"],
+    "color": ["black", "yellow", "gray"],
+    "place": ["hall", "barn", "library", "bedroom"],
+    "day": ["Friday", "Saturday", "Sunday"],
+    "price": ["four", "six", "nine", "ten"],
+}
+TEXTS = [
+    "{name} keeps the {color} {thing} in the {place}. It was bought on {day} and cost "
+    "{price} dollars.",
+    "On {day}, {name} paid {price} dollars for a {color} {thing}. Now it is in the "
+    "{place}.",
+    "There is a {color} {thing} in the {place}. {name} bought it on {day} for {price} "
+    "dollars.",
+]
+QUESTIONS = {
+    "name": "Who bought the {thing}?",
+    "thing": "What is in the {place}?",
+    "color": "What color is the {thing}?",
+    "place": "Where is the {thing} of {name}?",
+    "day": "When did {name} buy the {thing}?",
+    "price": "How many dollars did the {thing} cost?",
+}
 
 
-def example(rng):
-    """Returns a question, a text with three sentences, and the answer."""
-    facts = list(
-        zip(*(rng.sample(words, 3) for words in (NAMES, THINGS, PLACES)), strict=True)
+def example(rng, words):
+    """Returns a question, a text and the answer."""
+    chosen = {kind: rng.choice(some) for kind, some in words.items()}
+    kind, question = rng.choice(list(QUESTIONS.items()))
+    return (
+        question.format(**chosen),
+        rng.choice(TEXTS).format(**chosen),
+        chosen[kind],
     )
-    sentences = [
-        f"{name} keeps the {thing} in the {place}." for name, thing, place in facts
-    ]
-    name, thing, place = rng.choice(facts)
-    question, answer = rng.choice(
-        [
-            (f"Where does {name} keep the {thing}?", place),
-            (f"Who keeps something in the {place}?", name),
-            (f"What does {name} keep in the {place}?", thing),
-        ]
-    )
-    return question, " ".join(sentences), answer
 
 
 rng = random.Random(1)
-train = [example(rng) for _ in range(40 if setup.is_tiny else 1200)]
-dev = [example(rng) for _ in range(10 if setup.is_tiny else 100)]
+train = [example(rng, TRAIN_WORDS) for _ in range(40 if setup.is_tiny else 1000)]
+dev = [example(rng, DEV_WORDS) for _ in range(10 if setup.is_tiny else 100)]
 dev[0]
 
 # %% [markdown]
@@ -94,8 +117,8 @@ model = bert_tf.fine_tune.answer_questions(
     validation=dev,
     device=setup.device,
     dtype=setup.dtype,
-    max_seq_length=64,
-    doc_stride=32,
+    max_seq_length=48,
+    doc_stride=24,
     max_query_length=16,
     train_batch_size=16,
     learning_rate=5e-5 if setup.device != "cpu" else 2e-4,
@@ -113,8 +136,7 @@ curves.figure({"run": setup.path("run")})
 # %% [markdown]
 # ## 3. Answers
 #
-# Guessing one of the nine names, things and places of a text is right in 11 % of the
-# cases, and one of the right kind in 33 %.
+# A text has six words that may be the answer, so a guess is right in 17 % of the cases.
 
 # %%
 answers = model.predict([(question, context) for question, context, _ in dev])
@@ -123,7 +145,7 @@ correct = sum(
     for answer, (*_, expected) in zip(answers, dev, strict=True)
 )
 print(f"{correct} of {len(dev)} answers are exactly right")
-assert setup.is_tiny or correct > len(dev) / 4
+assert setup.is_tiny or correct > len(dev) * 0.6
 for (question, context, expected), answer in zip(dev[:4], answers[:4], strict=True):
     print(f"{context}\n  {question} {answer['answer']!r} (expected {expected!r})")
 

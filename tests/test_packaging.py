@@ -16,6 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 VERSION = re.search(
     r'^__version__ = "(.+)"$', (ROOT / "bert_tf" / "__init__.py").read_text(), re.M
 )[1]
+ADDRESS = "https://github.com/somebody/bert_tf"
 PYTHONS = ("3.11", "3.12", "3.13")
 BUILD = """
 from setuptools import build_meta
@@ -37,6 +38,10 @@ def dist(tmp_path_factory):
         if path.is_file():
             shutil.copy(path, sources)
     shutil.copy(ROOT / "LICENSE", sources)
+    project = sources / "pyproject.toml"
+    text = project.read_text()
+    text = re.sub("(?m)^repository = .*$", f'repository = "{ADDRESS}"', text)
+    project.write_text(text)
     subprocess.run(
         [sys.executable, "-c", BUILD], cwd=sources, check=True, capture_output=True
     )
@@ -81,6 +86,8 @@ def test_the_wheel_has_every_file_and_command(dist):
         classifier = f"Classifier: Programming Language :: Python :: {version}\n"
         assert classifier in metadata
     assert "Provides-Extra: all\n" in metadata
+    assert f"Project-URL: Source, {ADDRESS}\n" in metadata
+    assert f"]({ADDRESS}/blob/main/docs/results.md)" in metadata  # In the README.
 
 
 @pytest.mark.parametrize("version", PYTHONS)

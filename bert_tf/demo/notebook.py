@@ -8,6 +8,7 @@ import dataclasses
 import datetime
 import glob
 import importlib.metadata
+import logging
 import os
 import platform
 import tempfile
@@ -82,6 +83,8 @@ def prepare(name: str, run_dir: str | None = None) -> Setup:
         OSError: the folder cannot be created.
     """
     started = time.time()
+    # Otherwise an export logs where it has written its files.
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)
     if run_dir is None:
         run_dir = tempfile.mkdtemp(prefix=f"{name}_")
     else:

@@ -124,14 +124,14 @@ def lengths(edges: Sequence[float], counts: Sequence[int], limit: int) -> Any:
     Args:
         edges: N + 1 borders, in word pieces.
         counts: N numbers of examples.
-        limit: the length to which examples are truncated.
+        limit: the length to which examples are truncated, or of their windows.
     """
     figure, [axes] = create()
     axes.stairs(counts, edges, fill=True, color=COLORS[0], alpha=0.8)
     axes.axvline(limit, color=COLORS[1], linestyle="--", label=f"limit: {limit:,}")
     axes.set(
         title="lengths of the training examples",
-        xlabel="word pieces, before truncation",
+        xlabel="word pieces, before truncation or windows",
         ylabel="examples",
         xlim=(0, None),
     )

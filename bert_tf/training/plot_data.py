@@ -128,13 +128,29 @@ def calibration(
     ]
 
 
+def calibration_of_logits(
+    logits: np.ndarray, truth: npt.ArrayLike
+) -> list[dict[str, Any]]:
+    """Returns the calibration of a model that predicts one of C classes.
+
+    Args:
+        logits: float32 [N, C].
+        truth: int [N], the true classes.
+    """
+    # The largest probability of a softmax. The largest logit is subtracted, so that
+    # its exponential is 1.
+    highest = np.max(logits, axis=-1, keepdims=True)
+    confidences = 1 / np.sum(np.exp(logits - highest), axis=-1)
+    return calibration(confidences, np.argmax(logits, axis=-1) == np.asarray(truth))
+
+
 def lengths(num_pieces: npt.ArrayLike, limit: int) -> dict[str, Any]:
     """Returns a histogram of lengths.
 
     Args:
-        num_pieces: int [N], word pieces of each example before truncation, with
-            [CLS] and [SEP].
-        limit: the length to which examples are truncated.
+        num_pieces: int [N], word pieces of each example before it is truncated or
+            divided into windows, with [CLS] and [SEP].
+        limit: `max_seq_length`.
     """
     pieces = np.asarray(num_pieces, np.int64)
     width = max(1, -(-int(pieces.max() + 1) // _NUM_LENGTH_BINS))

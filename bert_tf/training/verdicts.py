@@ -13,7 +13,7 @@ def verdict(name: str, score: float, baseline: float | None) -> str:
 
     Args:
         name: of the score. A loss or a perplexity is better if it is lower.
-        score: of the model.
+        score: of the model. Scores above 1 are percentages.
         baseline: of the simplest prediction. None: unknown.
 
     Returns:
@@ -28,5 +28,6 @@ def verdict(name: str, score: float, baseline: float | None) -> str:
     if name.endswith(("loss", "perplexity")):
         learned = score < baseline * (1 - MARGIN)
     else:
-        learned = score > baseline + MARGIN * (1 - baseline)
+        perfect = 100 if max(score, baseline) > 1 else 1
+        learned = score > baseline + MARGIN * (perfect - baseline)
     return "" if learned else NOT_LEARNED

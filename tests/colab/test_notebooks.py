@@ -1,6 +1,7 @@
 """Each notebook is what its source builds, and every cell of it runs."""
 
 import pathlib
+import tomllib
 
 import jupytext
 import nbclient
@@ -9,11 +10,6 @@ import pytest
 COLAB = pathlib.Path(__file__).resolve().parent.parent.parent / "colab"
 SOURCES = sorted(COLAB.glob("*.py"))
 QUICK = "sentence_classification"
-# Stored without outputs: these were run in tiny form only.
-WITHOUT_OUTPUTS = {
-    "bert_end_to_end",
-    "question_answering",
-}
 
 
 def _cells(notebook):
@@ -44,7 +40,10 @@ def test_no_cell_uses_names_that_are_not_public(source):
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_a_notebook_installs_a_pinned_version_and_says_where_it_ran(source):
     cells = jupytext.read(source).cells
-    assert f"colab/{source.stem}.ipynb)" in cells[0].source  # The badge.
+    project = tomllib.loads((COLAB.parent / "pyproject.toml").read_text())
+    address = project["tool"]["bert_tf"]["repository"].removeprefix("https://")
+    badge = address.replace(".com", "") + f"/blob/main/colab/{source.stem}.ipynb)"
+    assert badge in cells[0].source, "run: make notebooks"
     assert '==0.1.0"' in cells[1].source
     assert "is_checkout" in cells[1].source  # Before the release is published.
     assert f'notebook.prepare("{source.stem}", RUN_DIR)' in cells[1].source
@@ -74,11 +73,7 @@ def test_every_cell_runs(source, tmp_path, monkeypatch):
     assert "Last run on" in notebook.cells[-1].outputs[-1]["text"]
 
 
-@pytest.mark.parametrize(
-    "source",
-    [path for path in SOURCES if path.stem not in WITHOUT_OUTPUTS],
-    ids=lambda path: path.stem,
-)
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_the_stored_outputs_are_of_a_whole_run_on_some_machine(source):
     cells = jupytext.read(source.with_suffix(".ipynb")).cells
     outputs = [output for cell in cells for output in cell.get("outputs", [])]

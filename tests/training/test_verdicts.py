@@ -11,6 +11,8 @@ from bert_tf.training import verdicts
         ("eval_masked_lm_loss", 5.9, 6.0, "not learned"),  # A loss should be lower.
         ("eval_masked_lm_loss", 4.0, 6.0, ""),
         ("eval_perplexity", 400.0, 300.0, "not learned"),
+        ("eval_f1", 50.5, 50.0, "not learned"),  # SQuAD's scores are percentages.
+        ("eval_f1", 52.0, 50.0, ""),
         ("eval_f1", 0.1, None, ""),  # Nothing to compare with.
     ],
 )

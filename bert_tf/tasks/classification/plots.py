@@ -30,13 +30,9 @@ def values_of(
         return {}
     [truth] = features_module.label_columns(examples, task).values()
     predicted = classification_predictions.predicted_of(logits, task)
-    # The largest probability of a softmax. The largest logit is subtracted, so that
-    # its exponential is 1.
-    highest = np.max(logits, axis=-1, keepdims=True)
-    confidences = 1 / np.sum(np.exp(logits - highest), axis=-1)
     return {
         "confusion": plot_data.confusion(truth, predicted, task.labels or ()),
-        "calibration": plot_data.calibration(confidences, truth == predicted),
+        "calibration": plot_data.calibration_of_logits(logits, truth),
     }
 
 

@@ -123,22 +123,25 @@ class MultipleChoice:
 
     def evaluate(self) -> dict[str, float]:
         """Evaluates, writes eval_results.txt and returns its contents."""
-        scores_found, chosen = self._eval_scores()
+        scores_found, logits = self._eval_scores()
         results = fine_tuning_workflow.write_results(
             self.trainer, scores_found, self.setup.data_sets["dev"]
         )
-        self._write_card(results=results, predicted=chosen)
-        self._write_plot_data()
+        self._write_card(results=results, predicted=np.argmax(logits, axis=-1))
+        self._write_plot_data(logits)
         return results
 
-    def _write_plot_data(self):
-        """Writes what the plots need."""
+    def _write_plot_data(self, logits):
+        """Writes what the plots need. The logits are [N, E], E endings."""
         labels = self._features("dev")["label_ids"]
         share = float(np.max(np.bincount(labels)) / len(labels))
         baseline = plot_data.baseline(plot_data.MAJORITY_CLASS, share)
         plot_data.update(
             self.trainer.folder,
-            {"baselines": {"eval_accuracy": baseline}},
+            {
+                "baselines": {"eval_accuracy": baseline},
+                "calibration": plot_data.calibration_of_logits(logits, labels),
+            },
             self.setup.data_sets["dev"],
         )
 
@@ -202,15 +205,14 @@ class MultipleChoice:
         )
 
     def _eval_scores(self):
-        """Returns the scores on "dev", and the index of each chosen ending, int [N]."""
+        """Returns the scores on "dev", and the logits [N, E], E endings."""
         source = self._source("dev")
         logits = self.trainer.predict(source, keys=("logits",))["logits"]
         label_ids = self._features("dev")["label_ids"]
         losses = np.asarray(numerics.cross_entropy(logits, label_ids))
-        chosen = np.argmax(logits, axis=-1)
-        accuracy = scores.accuracy(label_ids, chosen)
+        accuracy = scores.accuracy(label_ids, np.argmax(logits, axis=-1))
         loss = float(np.mean(losses, dtype=np.float64))
-        return dict(zip(SCORE_NAMES, (accuracy, loss), strict=True)), chosen
+        return dict(zip(SCORE_NAMES, (accuracy, loss), strict=True)), logits
 
     def _num_train_steps(self):
         if "train" not in self.examples:

@@ -2,12 +2,14 @@
 
 import dataclasses
 import re
+from typing import Any
 
 from bert_tf.tasks.question_answering import examples as question_answering_examples
 from bert_tf.tasks.question_answering import (
     predictions as question_answering_predictions,
 )
 from bert_tf.tasks.question_answering import scores as question_answering_scores
+from bert_tf.training import plot_data
 from bert_tf.training import result_files
 from bert_tf.training import run_folder
 
@@ -72,6 +74,19 @@ class Answers:
                 best_answers={one.qas_id: one.best.text for one in self.predictions},
             )
         )
+
+    def baselines(self) -> dict[str, dict[str, Any]]:
+        """Returns the scores of never answering, for files of version 2.0."""
+        if self.threshold is None:
+            return {}
+        texts = dict.fromkeys(self.texts, "")
+        found = _eval_results(
+            question_answering_scores.squad_scores(self.squad_file, texts)
+        )
+        return {
+            name: plot_data.baseline("no answer", found[name])
+            for name in ("eval_exact_match", "eval_f1")
+        }
 
     def tuned(self) -> "Answers":
         """Returns the answers with the threshold that gives the best F1.

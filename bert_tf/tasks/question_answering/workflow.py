@@ -3,6 +3,8 @@
 import dataclasses
 import logging
 
+import numpy as np
+
 from bert_tf import files
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
@@ -25,6 +27,7 @@ from bert_tf.tasks.question_answering import task as task_module
 from bert_tf.tasks.question_answering import windows as question_answering_windows
 from bert_tf.tokenization import full
 from bert_tf.training import estimates
+from bert_tf.training import plot_data
 from bert_tf.training import result_files
 from bert_tf.training import run_folder
 
@@ -206,6 +209,7 @@ class QuestionAnswering:
             self.setup.vocabulary, **self.setup.task.tokenizer_arguments()
         )
         self._windows: question_answering_windows.Windows | None = None
+        self._training_lengths: np.ndarray | None = None
 
     def score_names(self) -> list[str]:
         """Returns the names of the scores that an evaluation reports."""
@@ -225,17 +229,27 @@ class QuestionAnswering:
             evaluate=lambda: self.answers().scores(),
         )
         self._write_card(training=self.trainer.facts())
+        if self._training_lengths is not None:
+            limit = self.setup.task.max_seq_length
+            found = plot_data.lengths(self._training_lengths, limit)
+            plot_data.update(self.trainer.folder, {"lengths": found})
         return reached
 
     def evaluate(self, answers: answers_module.Answers) -> dict[str, float]:
         """Writes the scores of answers to eval_results.txt and returns them."""
         results = answers.write_scores(self.options.output_dir)
         self._write_card(results=results, answers=answers)
+        plot_data.update(
+            self.trainer.folder,
+            {"baselines": answers.baselines()},
+            result_files.of_file(answers.squad_file.path),
+        )
         return results
 
     def _training_source(self):
         windows = self.training_windows()
         logger.info("  Num split examples = %d", len(windows))
+        self._training_lengths = windows.example_lengths
         return source.WindowSource(windows)
 
     def training_windows(self) -> question_answering_windows.Windows:

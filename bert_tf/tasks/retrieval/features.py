@@ -35,11 +35,9 @@ class TrainingData:
     def length_facts(self, task: retrieval_task.Task) -> tuple[str, ...]:
         """Returns sentences about the queries and right passages that are truncated."""
         queries = np.array([len(pieces) for pieces in self.queries])
-        passages = np.array([len(self.passages[i]) for i in self.passage_ids])
-        query_room, room = task.max_query_length - 2, task.max_seq_length - 2
-        if not task.is_bi_encoder:
-            passages += np.minimum(queries, query_room)
-            room -= 1
+        num_special = 2 if task.is_bi_encoder else 3
+        passages = self.passage_lengths(task) - num_special
+        query_room = task.max_query_length - 2
         query_limit = f"--max_query_length={task.max_query_length}"
         of_queries = text_checks.truncation(
             queries,
@@ -47,13 +45,27 @@ class TrainingData:
             limit=query_limit,
         )
         of_passages = text_checks.truncation(
-            passages, room=room, limit=f"--max_seq_length={task.max_seq_length}"
+            passages,
+            room=task.max_seq_length - num_special,
+            limit=f"--max_seq_length={task.max_seq_length}",
         )
         suffix = "" if task.is_bi_encoder else " with their queries"
         return (
             f"Of the training queries, {of_queries}.",
             f"Of the training passages{suffix}, {of_passages}.",
         )
+
+    def passage_lengths(self, task: retrieval_task.Task) -> np.ndarray:
+        """Returns the pieces of each right passage in its row, before truncation.
+
+        These are int [N], with [CLS] and [SEP]; the row of a cross-encoder has the
+        query as well.
+        """
+        passages = np.array([len(self.passages[i]) for i in self.passage_ids])
+        if task.is_bi_encoder:
+            return passages + 2
+        queries = np.array([len(pieces) for pieces in self.queries])
+        return passages + np.minimum(queries, task.max_query_length - 2) + 3
 
     @property
     def max_negatives(self) -> int:

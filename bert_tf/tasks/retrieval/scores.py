@@ -86,6 +86,34 @@ def all_scores(
     return dict(zip(names_of(ks, prefix), found, strict=True))
 
 
+def scores_by_chance(
+    num_passages: int, positives: Sequence[Collection[int]], ks: Sequence[int]
+) -> dict[str, float]:
+    """Returns the expected `all_scores` of rankings in random order.
+
+    Args:
+        num_passages: number N of different passages.
+        positives: see `recall_at`.
+        ks: see `all_scores`.
+
+    Example:
+        >>> scores_by_chance(4, [{2}], [1])
+        {'eval_recall_at_1': 0.25, 'eval_mrr': 0.5208333333333333}
+    """
+    reciprocals = []
+    for positive in positives:
+        none_yet, mean = 1.0, 0.0
+        for rank in range(1, min(MRR_DEPTH, num_passages) + 1):
+            # The probability that this passage is right if none before it was.
+            share = min(1.0, len(positive) / (num_passages - rank + 1))
+            mean += none_yet * share / rank
+            none_yet *= 1 - share
+        reciprocals.append(mean)
+    found = [min(1.0, k / num_passages) for k in ks]
+    found.append(sum(reciprocals) / len(reciprocals))
+    return dict(zip(names_of(ks), found, strict=True))
+
+
 def _check(
     rankings: Sequence[Sequence[int]], positives: Sequence[Collection[int]]
 ) -> None:

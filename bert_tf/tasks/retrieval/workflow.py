@@ -21,6 +21,7 @@ from bert_tf.tasks.retrieval import search as search_module
 from bert_tf.tasks.retrieval import source as retrieval_source
 from bert_tf.tokenization import in_graph
 from bert_tf.training import estimates
+from bert_tf.training import plot_data
 from bert_tf.training import run_folder
 
 logger = logging.getLogger(__name__)
@@ -141,6 +142,9 @@ class Retrieval:
             evaluate=lambda: self._eval_scores()[0],
         )
         self._write_card(training=self.trainer.facts(), training_data=self._train_facts)
+        lengths = self._training_data.passage_lengths(self.task)
+        found = plot_data.lengths(lengths, self.task.max_seq_length)
+        plot_data.update(self.trainer.folder, {"lengths": found})
         return reached
 
     def evaluate(self) -> dict[str, float]:
@@ -153,6 +157,7 @@ class Retrieval:
             self.trainer, scores_found, self.setup.data_sets["dev"]
         )
         self._write_card(results=results, firsts=firsts)
+        self._write_baselines()
         return results
 
     def predict(self) -> list[str]:
@@ -219,13 +224,33 @@ class Retrieval:
             self.trainer.folder, card.card_of(self.options, self.setup, **known)
         )
 
-    def _eval_scores(self) -> tuple[dict[str, float], dict[str, int]]:
-        """Returns the scores, and the index of each query's first passage."""
+    def _write_baselines(self) -> None:
+        """Writes the scores of a random order, for the plots and the report."""
+        found = scores.scores_by_chance(
+            len(set(self.setup.require_corpus().numbers)),
+            list(self._right_passages().values()),
+            self.options.recall_at,
+        )
+        baselines = {
+            name: plot_data.baseline("random order", value)
+            for name, value in found.items()
+        }
+        plot_data.update(
+            self.trainer.folder, {"baselines": baselines}, self.setup.data_sets["dev"]
+        )
+
+    def _right_passages(self) -> dict[str, set[int]]:
+        """Returns the right passages of each query."""
         corpus = self.setup.require_corpus()
         right: dict[str, set[int]] = {}
         for example in self.examples["dev"]:
             number = corpus.number_of_text(example.require_passage())
             right.setdefault(example.query, set()).add(number)
+        return right
+
+    def _eval_scores(self) -> tuple[dict[str, float], dict[str, int]]:
+        """Returns the scores, and the index of each query's first passage."""
+        right = self._right_passages()
         queries, positives = list(right), list(right.values())
         ks = self.options.recall_at
         found = self._ranking.rank(queries, max(*ks, scores.MRR_DEPTH))

@@ -15,6 +15,7 @@ from bert_tf.tasks.token_classification import card
 from bert_tf.tasks.token_classification import features as features_module
 from bert_tf.tasks.token_classification import options as token_classification_options
 from bert_tf.tasks.token_classification import plain_text
+from bert_tf.tasks.token_classification import plots
 from bert_tf.tasks.token_classification import predictions
 from bert_tf.tasks.token_classification import run_setup
 from bert_tf.tasks.token_classification import schemes
@@ -22,6 +23,7 @@ from bert_tf.tasks.token_classification import scores
 from bert_tf.tasks.token_classification import true_casing
 from bert_tf.tokenization import in_graph
 from bert_tf.training import estimates
+from bert_tf.training import plot_data
 from bert_tf.training import run_folder
 
 logger = logging.getLogger(__name__)
@@ -130,6 +132,9 @@ class Tagging:
             evaluate=self._eval_scores,
         )
         self._write_card(training=self.trainer.facts())
+        lengths = np.sum(rows["input_mask"], axis=1)
+        found = plot_data.lengths(lengths, self.setup.task.max_seq_length)
+        plot_data.update(self.trainer.folder, {"lengths": found})
         return reached
 
     def evaluate(self) -> dict[str, float]:
@@ -143,6 +148,13 @@ class Tagging:
         )
         self._log_types("dev", self._predicted)
         self._write_card(results=results, predicted=self._predicted)
+        values = plots.values_of(
+            self._true_tags("dev"),
+            self._predicted,
+            self.setup.task.tag_scheme,
+            self._calibration,
+        )
+        plot_data.update(self.trainer.folder, values, self.setup.data_sets["dev"])
         return results
 
     def predict(self) -> list[str]:
@@ -199,6 +211,7 @@ class Tagging:
         found = self._features("dev")
         tag_ids = found.first_pieces(found.columns["tag_ids"])
         losses = np.asarray(numerics.cross_entropy(logits, tag_ids))
+        self._calibration = plot_data.calibration_of_logits(logits, tag_ids)
         self._predicted = self._by_sentence(
             "dev", predictions.best_tags(logits, self.setup.task.labels)
         )

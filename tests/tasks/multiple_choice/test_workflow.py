@@ -14,6 +14,7 @@ from bert_tf.checkpoints.release import rotation
 from bert_tf.tasks.multiple_choice import workflow as multiple_choice_workflow
 from bert_tf.training import distribution
 from bert_tf.training import estimates
+from bert_tf.training import plot_data
 
 
 def read_results(folder):
@@ -43,6 +44,13 @@ def test_the_evaluation_has_the_usual_keys(run_dir):
     assert results["eval_accuracy"] == 1.0
     assert results["eval_loss"] == results["loss"] < 0.3
     assert results["global_step"] == 80  # int(32 / 8 * 20)
+
+
+def test_an_evaluation_writes_what_the_plots_need(run_dir):
+    data = plot_data.read(str(run_dir))
+    assert all(one["accuracy"] == 1.0 for one in data["calibration"])
+    assert data["baselines"]["eval_accuracy"]["name"] == "majority class"
+    assert sum(data["lengths"]["counts"]) == 32 * 3  # Every ending is a sequence.
 
 
 def test_training_and_evaluation_are_logged_and_the_best_is_kept(

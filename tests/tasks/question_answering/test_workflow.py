@@ -13,6 +13,7 @@ from bert_tf.serving import export
 from bert_tf.tasks.question_answering import options as question_answering_options
 from bert_tf.tasks.question_answering import workflow as question_answering_workflow
 from bert_tf.training import distribution
+from bert_tf.training import plot_data
 
 HEAD = "cls/squad/output_weights"
 
@@ -83,6 +84,17 @@ def test_what_was_learned_is_scored(quiz_run, quiz_options):
     assert [line["step"] for line in lines if "eval_f1" in line] == [30, 60]
     best = question_answering_workflow.evaluate(quiz_options(quiz_run / "best"))
     assert best["global_step"] in (30, 60)
+
+
+def test_a_run_writes_what_the_plots_need(quiz_run, quiz_2_run):
+    data = plot_data.read(str(quiz_run))
+    assert data["baselines"] == {}
+    assert sum(data["lengths"]["counts"]) == 24
+    assert data["lengths"]["limit"] == 48
+    nothing = {"name": "no answer", "value": 25.0}  # Every fourth has no answer.
+    found = plot_data.read(str(quiz_2_run))["baselines"]
+    assert found == {"eval_exact_match": nothing, "eval_f1": nothing}
+    assert "no answer" in (quiz_2_run / "report.html").read_text()
 
 
 def test_training_and_evaluating_write_a_model_card(quiz_run):

@@ -1,5 +1,7 @@
 """Recall and mean reciprocal rank of small rankings."""
 
+import itertools
+
 import pytest
 
 from bert_tf.tasks.retrieval import scores
@@ -29,6 +31,17 @@ def test_the_reciprocal_rank_is_that_of_the_first_right_passage():
 def test_all_scores_have_the_names_of_eval_results():
     found = scores.all_scores(RANKINGS, POSITIVES, (1, 3))
     assert list(found) == ["eval_recall_at_1", "eval_recall_at_3", "eval_mrr"]
+
+
+def test_chance_is_the_mean_over_all_orders():
+    positives = [{0}, {1, 3}]
+    orders = list(itertools.permutations(range(4)))
+    found = [scores.all_scores([order, order], positives, (1, 3)) for order in orders]
+    expected = {
+        name: sum(one[name] for one in found) / len(orders) for name in found[0]
+    }
+    by_chance = scores.scores_by_chance(4, positives, (1, 3))
+    assert by_chance == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("ks", [(1,), (1, 1000)])

@@ -17,6 +17,7 @@ from bert_tf.tasks.retrieval import passage_index
 from bert_tf.tasks.retrieval import workflow as retrieval_workflow
 from bert_tf.training import distribution
 from bert_tf.training import estimates
+from bert_tf.training import plot_data
 
 BEST = "eval_mrr"
 PAIRS = (("the bee", "honey and wax"), ("the lamp", "light"), ("the river", "is cold"))
@@ -69,6 +70,14 @@ def test_the_evaluation_has_recall_and_reciprocal_rank(run_dir):
         "eval_recall_at_3": 1.0,
         "global_step": 40,  # int(16 / 8 * 20)
     }
+
+
+def test_a_run_writes_what_the_plots_need(run_dir):
+    data = plot_data.read(str(run_dir))
+    assert sum(data["lengths"]["counts"]) == 16
+    assert data["lengths"]["limit"] == 16
+    baseline = data["baselines"]["eval_recall_at_3"]
+    assert baseline == {"name": "random order", "value": 3 / 11}  # 11 passages.
 
 
 def test_the_reciprocal_rank_is_that_of_100_passages_whatever_recall_is_asked(

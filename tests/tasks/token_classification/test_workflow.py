@@ -14,6 +14,7 @@ from bert_tf.tasks.token_classification import run_setup
 from bert_tf.tasks.token_classification import true_casing
 from bert_tf.tasks.token_classification import workflow as token_classification_workflow
 from bert_tf.training import distribution
+from bert_tf.training import plot_data
 
 
 def read_results(folder):
@@ -55,6 +56,24 @@ def test_names_are_found_again_in_new_sentences(names_run):
     assert results["eval_f1"] > 0.95
     assert results["eval_loss"] == results["loss"] < 0.1
     assert results["global_step"] == 120  # int(240 / 16 * 8)
+
+
+def test_an_evaluation_writes_what_the_plots_need(names_run, names):
+    data = plot_data.read(str(names_run))
+    lines = (names / "dev.txt").read_text().splitlines()
+    words = [line for line in lines if line and "-DOCSTART-" not in line]
+    types = [line[-3:] if "-" in line else "O" for line in words]
+    assert data["confusion"]["labels"] == ["LOC", "PER", "O"]
+    for label, row in zip(
+        ("LOC", "PER", "O"), data["confusion"]["counts"], strict=True
+    ):
+        assert sum(row) == types.count(label)
+    assert sum(one["count"] for one in data["calibration"]) == len(words)
+    baselines = data["baselines"]
+    assert baselines["eval_accuracy"]["name"] == "most frequent tag"
+    assert baselines["eval_accuracy"]["value"] == types.count("O") / len(words)
+    assert baselines["eval_f1"]["value"] == 0
+    assert sum(data["lengths"]["counts"]) == 240
 
 
 def test_scores_of_the_test_file_stay_beside_those_of_the_development_file(
