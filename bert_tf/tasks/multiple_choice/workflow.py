@@ -115,8 +115,10 @@ class MultipleChoice:
         )
         self._write_card(training=self.trainer.facts(), training_data=self._train_facts)
         if self._lengths.get("train"):
+            num_special = multiple_choice_checks.NUM_SPECIAL
             found = plot_data.lengths(
-                self._lengths["train"], self.setup.task.max_seq_length
+                np.add(self._lengths["train"], num_special),
+                self.setup.task.max_seq_length,
             )
             plot_data.update(self.trainer.folder, {"lengths": found})
         return reached
