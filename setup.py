@@ -54,7 +54,8 @@ SEPARATE_EXTRAS = {
     # Needs protobuf below 7; requirements/beam.txt pins a tested combination.
     "beam": ["apache-beam>=2.77", "distributed>=2026.1", *CORPUS],
     # Large, and of use on Intel processors only.
-    "openvino": ["openvino>=2025.2"],
+    "openvino": ["nncf>=2.19", "openvino>=2025.2"],
+    "onnx": ["onnxruntime>=1.22", "tf2onnx>=1.17"],
     "docs": [
         "myst-parser>=5",
         "pydata-sphinx-theme>=0.17",

@@ -34,10 +34,10 @@ RESULTS_HEAD = """\
 
 `make benchmark` runs three scripts, each of which replaces its section of this file:
 `training_step.py`, `tokenizing.py` and `inference.py`. The targets
-`benchmark-tokenizing` and so on run one. `squad.py`, `serving_load.py`, `gpu.py` and
-`tpu_compile.py` need files, a run or other packages; see their `--help`. A script
-without a section has not been run yet. Compare ratios within a table only: machines
-differ, and so do their loads.
+`benchmark-tokenizing` and so on run one. `squad.py`, `exports.py`, `serving_load.py`,
+`gpu.py` and `tpu_compile.py` need files, a run or other packages; see their `--help`. A
+script without a section has not been run yet. Compare ratios within a table only:
+machines differ, and so do their loads.
 """
 # Marks the lines that `serve` writes; libraries print other ones.
 _ANSWER = "ANSWER "

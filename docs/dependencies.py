@@ -2,8 +2,8 @@
 
     python docs/dependencies.py
 
-It needs an environment with the extras [all] and [dev] and with uv, and asks the
-package index for the newest version of each package, now and a year ago.
+It needs an environment with uv and the extras [all], [dev], [onnx] and [openvino]. It
+asks the package index for the newest version of each package, now and a year ago.
 """
 
 import datetime
@@ -45,18 +45,24 @@ NEEDED_FOR = {
     "zstandard": "compressed input (.zst)",
     "jieba": "Chinese words",
     "openvino": "fast inference on Intel processors",
+    "nncf": "int8 weights of OpenVINO's models",
+    "onnxruntime": "int8 weights of ONNX models",
+    "tf2onnx": "exports to ONNX",
     "requests": "queries over HTTP",
     "urllib3": "retries of queries",
     "tensorflow-serving-api": "queries over gRPC",
     "litserve": "the HTTP server of `serve_model`",
     "prometheus-client": "metrics of the server",
 }
+# Extras for users that `all` does not contain.
+SEPARATE = ("onnx", "openvino")
 HEADING = """# Dependencies
 
 Packages without an extra are always installed. The extra `all` adds all extras of this
-table; Apache Beam has an environment of its own ([Beam](apache_beam.md)). The last
-columns are the newest version now and a year ago: where they are equal, there was no
-release for a year. Written on {date} by `docs/dependencies.py`.
+table but {separate}; Apache Beam has an environment of its own
+([Beam](apache_beam.md)). The last columns are the newest version now and a year ago:
+where they are equal, there was no release for a year. Written
+on {date} by `docs/dependencies.py`.
 
 | package | extra | needed for | license | newest | a year ago |
 |---|---|---|---|---|---|
@@ -75,7 +81,11 @@ def main() -> None:
         f"| {license_of(name)} | {newest[name]} | {year_ago.get(name, '–')} |"
         for name in names
     ]
-    page = HEADING.format(date=today) + "\n".join(lines) + "\n"
+    page = (
+        HEADING.format(date=today, separate=" and ".join(SEPARATE))
+        + "\n".join(lines)
+        + "\n"
+    )
     (FOLDER / "dependencies.md").write_text(page, encoding="utf-8")
 
 
@@ -85,7 +95,8 @@ def requirements() -> dict[str, set[str]]:
     setuptools.setup = given.update
     names = runpy.run_path(str(FOLDER.parent / "setup.py"))
     extras_of = {name_of(item): set() for item in given["install_requires"]}
-    for extra, items in names["EXTRAS"].items():
+    separate = {extra: names["SEPARATE_EXTRAS"][extra] for extra in SEPARATE}
+    for extra, items in {**names["EXTRAS"], **separate}.items():
         for item in items:
             extras_of.setdefault(name_of(item), set()).add(extra)
     return extras_of

@@ -549,6 +549,8 @@ OBSERVED = {
     "export_saved_model": {
         "output_dir": NOT_EXPORTED,
         "export_dir": NOT_EXPORTED,
+        "format": "serving/test_id_models.py::"
+        "test_every_runtime_gives_the_answers_of_the_run",
         **dict.fromkeys(
             (
                 "init_checkpoint",

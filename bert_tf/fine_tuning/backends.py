@@ -4,6 +4,9 @@ OpenVINO is Intel's inference library. On Intel processors it is several times a
 as TensorFlow in bfloat16, because it fuses what lies between two matrix products.
 """
 
+import contextlib
+import io
+import logging
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -19,16 +22,17 @@ from bert_tf.modeling import input_names
 TENSORFLOW = fine_tuning_options.TENSORFLOW
 OPENVINO = fine_tuning_options.OPENVINO
 BACKENDS = fine_tuning_options.BACKENDS
+INT8 = "int8"  # Weights of OpenVINO's models; not a Keras policy.
 # Keras policies for the dtypes to compute in. Weights stay in float32; layer
 # normalization, softmax and outputs are computed in it.
 _POLICIES = {
     dtype: dtype if dtype == "float32" else f"mixed_{dtype.removeprefix('mixed_')}"
     for dtype in fine_tuning_options.DTYPES
-}
+} | {INT8: INT8}
 # The policies whose casts of the weights are worth saving.
 ROUNDED = ("mixed_bfloat16", "mixed_float16")
 # OpenVINO's names of the policies that it can compute in.
-_PRECISIONS = {None: "f32", "float32": "f32", "mixed_bfloat16": "bf16"}
+_PRECISIONS = {None: "f32", "float32": "f32", "mixed_bfloat16": "bf16", INT8: ""}
 _ONLY_OUTPUT = "output"
 # Enough for the weights of BERT-Base in float32, but for large vocabularies only
 # without the table of words.
@@ -40,7 +44,7 @@ Compiled = Callable[[Mapping[str, np.ndarray]], Any]
 
 
 def policy_of(dtype: str | None) -> str | None:
-    """Returns the Keras policy for a `dtype` argument; see `bert_tf.load`.
+    """Returns the Keras policy, or `INT8`, for a `dtype` argument of `bert_tf.load`.
 
     Raises:
         ValueError: it is not one of the dtypes to compute in.
@@ -67,13 +71,20 @@ def check(backend: str, policy: str | None) -> None:
         raise ValueError(
             f"backend is {backend!r:.60}; expected one of {', '.join(BACKENDS)}."
         )
+    if backend != OPENVINO and policy == INT8:
+        raise ValueError(
+            "dtype is 'int8', which only backend 'openvino' has; pass both, or another "
+            "dtype."
+        )
     if backend == OPENVINO:
         if policy not in _PRECISIONS:
             raise ValueError(
                 f"dtype is {policy!r}, but backend 'openvino' computes in float32 or "
-                "bfloat16; pass one of them."
+                "bfloat16, or with int8 weights; pass one of them."
             )
         import_openvino()
+        if policy == INT8:
+            import_nncf()
 
 
 def import_openvino() -> Any:
@@ -89,6 +100,22 @@ def import_openvino() -> Any:
             "OpenVINO is not installed; pip install 'bert_tf[openvino]'."
         ) from error
     return openvino
+
+
+def import_nncf() -> Any:
+    """Returns the package nncf, which compresses OpenVINO's models.
+
+    Raises:
+        ImportError: it is not installed; the message says how to install it.
+    """
+    try:
+        import nncf
+    except ImportError as error:
+        raise ImportError(
+            "NNCF, which int8 weights need, is not installed; "
+            "pip install 'bert_tf[openvino]'."
+        ) from error
+    return nncf
 
 
 def compiled(
@@ -166,19 +193,21 @@ class _OpenVinoFunction:
 
     def __call__(self, features: Mapping[str, np.ndarray]) -> Any:
         if self._compiled is None:
-            self._compiled = import_openvino().compile_model(
-                converted(self._graph, self._columns),
-                "CPU",
-                {
-                    "INFERENCE_PRECISION_HINT": self._precision,
-                    "PERFORMANCE_HINT": "LATENCY",
-                },
-            )
+            self._compiled = self._compile()
         found = self._compiled(
             {name: np.asarray(features[name], np.int32) for name in self._columns}
         )
         values = {name: found[name] for name in self._names()}
         return values.get(_ONLY_OUTPUT, values)
+
+    def _compile(self):
+        model = converted(self._graph, self._columns)
+        hints = {"PERFORMANCE_HINT": "LATENCY"}
+        if self._precision:
+            hints["INFERENCE_PRECISION_HINT"] = self._precision
+        else:  # OpenVINO then chooses bfloat16 where the processor has it.
+            model = with_int8_weights(model)
+        return import_openvino().compile_model(model, "CPU", hints)
 
     def _names(self):
         return [name for output in self._compiled.outputs for name in output.names]
@@ -213,3 +242,21 @@ def converted(graph: Callable, columns: Sequence[str]) -> Any:
         output.set_names({name})
         outputs.append(output)
     return openvino.Model(outputs, model.get_parameters(), "bert_tf")
+
+
+def with_int8_weights(model: Any) -> Any:
+    """Returns an OpenVINO model whose tables and kernels are stored in 8 bits.
+
+    Each row has a scale and a zero point of its own, so no texts are needed to
+    calibrate the model. Activations keep the precision that the model is compiled for.
+    """
+    nncf = import_nncf()
+    logger = logging.getLogger("nncf")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    # It draws progress bars on standard output.
+    with contextlib.redirect_stdout(io.StringIO()):
+        try:
+            return nncf.compress_weights(model)
+        finally:
+            logger.setLevel(level)

@@ -11,6 +11,8 @@ from bert_tf.training import options as training_options
 POOLINGS = ("cls", "mean", "max")
 # What a predictor computes in, and with; see `backends`.
 DTYPES = ("float32", "bfloat16", "mixed_bfloat16", "float16", "mixed_float16")
+# OpenVINO also computes with weights in int8.
+INFERENCE_DTYPES = (*DTYPES, "int8")
 BACKENDS = TENSORFLOW, OPENVINO = ("tensorflow", "openvino")
 
 

@@ -1,4 +1,7 @@
-"""Exports a run folder as a SavedModel that needs only TensorFlow and TF Text."""
+"""Exports a run or a checkpoint, completely or not at all.
+
+A SavedModel needs only TensorFlow and TF Text; for other formats see `id_models`.
+"""
 
 import contextlib
 import dataclasses
@@ -18,6 +21,7 @@ from bert_tf import locks
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.fine_tuning import model_card
+from bert_tf.serving import id_models
 from bert_tf.serving import options as serving_options
 from bert_tf.serving import predictors
 from bert_tf.serving import request_limits
@@ -26,17 +30,44 @@ from bert_tf.serving import tasks
 from bert_tf.serving import versions
 from bert_tf.serving import warm_up
 
-# A SavedModel's folder for files that its graph does not read.
+# A SavedModel's folder for files that its graph does not read. Exports in other
+# formats have these files beside the model.
 EXTRA_FOLDER = "assets.extra"
 # The file that loaders look for. Where folders cannot be renamed, it is written last.
 MODEL_FILE = versions.MODEL_FILE
 LABELS_FILE = "labels.txt"  # One per line, in the order of the model's outputs.
 VERSIONS_FILE = "versions.json"  # Of the software that wrote the export.
+_NAMES = {
+    id_models.LITERT: "LiteRT model",
+    id_models.ONNX: "ONNX model",
+    id_models.OPENVINO: "OpenVINO model",
+}
 RUN_FILES = (
     companion_files.TASK_FILE,
     companion_files.VOCAB_FILE,
     companion_files.CONFIG_FILE,
 )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Target:
+    """What to write, and where."""
+
+    export_dir: str
+    format: str = serving_options.SAVED_MODEL
+    # What a SavedModel computes in, and other formats store their weights in.
+    dtype: str = "float32"
+    limits: request_limits.RequestLimits = request_limits.DEFAULT
+
+    @property
+    def is_saved_model(self) -> bool:
+        """Whether the export is a SavedModel."""
+        return self.format == serving_options.SAVED_MODEL
+
+    @property
+    def model_dtype(self) -> str:
+        """What the model to export computes in."""
+        return self.dtype if self.is_saved_model else "float32"
 
 
 def export_saved_model(
@@ -46,9 +77,10 @@ def export_saved_model(
     top_k: int | None = None,
     limits: request_limits.RequestLimits = request_limits.DEFAULT,
     dtype: str = "float32",
+    export_format: str = serving_options.SAVED_MODEL,
     progress: progress_module.Progress = progress_module.silent,
 ) -> str:
-    """Writes the model of a training run as a SavedModel, completely or not at all.
+    """Writes the model of a training run, completely or not at all.
 
     `serving.tasks` names the module of its signatures. `assets.extra/` contains the
     run's task.json, vocab.txt, bert_config.json and model card, the labels, the
@@ -60,7 +92,9 @@ def export_saved_model(
             its last part: `models/topics/1`. `versions.next_folder` chooses one.
         top_k: candidates per [MASK], for a pretraining run. None: 5.
         limits: limits of the requests that the export answers.
-        dtype: what the exported model computes in; see `bert_tf.load`.
+        dtype: what the exported model computes in, or stores its weights in; see
+            `ExportSavedModelOptions`.
+        export_format: "saved_model", or a key of `id_models.FILES`.
         progress: called after each stage; see `bert_tf.progress`.
 
     Returns:
@@ -69,8 +103,13 @@ def export_saved_model(
     Raises:
         OSError: a file cannot be read or written.
         ValueError: `output_dir` contains no trained model, `export_dir` is not empty,
-            or `top_k` is given for another task.
+            `top_k` is given for another task, or the format cannot store the model.
+        ImportError: the format needs a package that is not installed.
     """
+    target = Target(
+        export_dir=export_dir, format=export_format, dtype=dtype, limits=limits
+    )
+    id_models.check(target.format, target.dtype)
     with _locked(export_dir):
         _, task = predictors.run_of(output_dir)
         if task is None:
@@ -83,11 +122,17 @@ def export_saved_model(
                 f"--top_k={top_k}, but {output_dir} is a run of the task {task!r}, "
                 "which fills no masks; omit the flag."
             )
-        model = predictors.load(output_dir, dtype=dtype)
+        if task == predictors.PRETRAINING and not target.is_saved_model:
+            raise ValueError(
+                f"{output_dir} is a pretraining run, whose candidates for a [MASK] are "
+                f"text, which {export_format} lacks; export a saved_model, or a "
+                "BertPretrainer with its method `export`."
+            )
+        model = predictors.load(output_dir, dtype=target.model_dtype)
         progress("export", 1, 3)
         if task == predictors.PRETRAINING:
             kept = _described(model, top_k)
-            return _write(model, kept, export_dir, limits, progress)
+            return _write(model, kept, target, progress)
         kept = {}
         for name in RUN_FILES:
             with files.open_file(os.path.join(output_dir, name), "rb") as file:
@@ -96,7 +141,7 @@ def export_saved_model(
         if files.exists(card):
             with files.open_file(card, "rb") as file:
                 kept[model_card.CARD_FILE] = file.read()
-        return _write(model, kept, export_dir, limits, progress)
+        return _write(model, kept, target, progress)
 
 
 def export_checkpoint(
@@ -104,7 +149,7 @@ def export_checkpoint(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> str:
-    """Writes the SavedModel of a checkpoint: its encoder, ranker or another head.
+    """Writes the model of a checkpoint: its encoder, ranker or another head.
 
     Args:
         options: options with an init_checkpoint.
@@ -116,15 +161,25 @@ def export_checkpoint(
     Raises:
         OSError: a file cannot be read or written.
         ValueError: the checkpoint has no such model, or the folder is not empty.
+        ImportError: the format needs a package that is not installed.
     """
+    target = Target(
+        export_dir=options.export_dir,
+        format=options.format,
+        dtype=options.dtype,
+        limits=options.limits(),
+    )
+    id_models.check(target.format, target.dtype)
     with _locked(options.export_dir):
         # Needs the folder of retrieval, which runs of other tasks do without.
         from bert_tf.serving import exported_checkpoint
 
-        model = exported_checkpoint.load(options, progress=progress)
+        model = exported_checkpoint.load(
+            options, dtype=target.model_dtype, progress=progress
+        )
         progress("export", 1, 3)
         kept = _described(model, options.top_k)
-        return _write(model, kept, options.export_dir, options.limits(), progress)
+        return _write(model, kept, target, progress)
 
 
 def _described(model, top_k):
@@ -145,23 +200,29 @@ def _described(model, top_k):
     return {name: text.encode() for name, text in kept.items()}
 
 
-def _write(model, kept, export_dir, limits, progress):
-    """Writes the SavedModel of a model, with extra files."""
+def _write(model, kept, target, progress):
+    """Writes a model with extra files."""
     kept = {**kept, VERSIONS_FILE: _versions()}
     if labels := getattr(model.task, "labels", ()):
         kept[LABELS_FILE] = "".join(f"{label}\n" for label in labels).encode()
     signatures = importlib.import_module(tasks.TASKS[model.task.KIND].signatures)
-    module = signatures.create(model, limits)
-    with _complete_or_absent_folder(export_dir) as folder:
-        _save(module, folder, export_dir)
+    module = signatures.create(model, target.limits)
+    with _complete_or_absent_folder(target.export_dir) as folder:
+        extra_folder = folder
+        if target.is_saved_model:
+            _save(module, folder, target.export_dir)
+            extra_folder = os.path.join(folder, EXTRA_FOLDER)
+        else:
+            id_models.write(module, folder, target.format, target.dtype)
         progress("export", 2, 3)
         for name, content in kept.items():
-            target = os.path.join(folder, EXTRA_FOLDER, name)
-            with files.complete_or_absent(target, "wb") as file:
+            path = os.path.join(extra_folder, name)
+            with files.complete_or_absent(path, "wb") as file:
                 file.write(content)
-        warm_up.write(module, os.path.join(folder, EXTRA_FOLDER, warm_up.FILE))
+        if target.is_saved_model:
+            warm_up.write(module, os.path.join(extra_folder, warm_up.FILE))
     progress("export", 3, 3)
-    return export_dir
+    return target.export_dir
 
 
 def run(
@@ -176,10 +237,11 @@ def run(
     """
     with contextlib.ExitStack() as stack:
         model_dir = options.export_dir.rstrip("/")
-        if versions.next_folder(model_dir) != model_dir:
+        model_file = id_models.FILES.get(options.format, MODEL_FILE)
+        if versions.next_folder(model_dir, model_file) != model_dir:
             # Two exports must not choose the same version.
             stack.enter_context(locks.output_file(model_dir, flag="export_dir"))
-        export_dir = versions.next_folder(model_dir)
+        export_dir = versions.next_folder(model_dir, model_file)
         return _exported(dataclasses.replace(options, export_dir=export_dir), progress)
 
 
@@ -197,10 +259,12 @@ def _exported(options, progress):
             top_k=options.top_k,
             limits=options.limits(),
             dtype=options.dtype,
+            export_format=options.format,
             progress=progress,
         )
     names = ", ".join(files.list_folder(export_dir))
-    report = f"The SavedModel is in {export_dir} ({names})."
+    kind = _NAMES.get(options.format, "SavedModel")
+    report = f"The {kind} is in {export_dir} ({names})."
     if options.server_files:
         folder = server_files.write(export_dir, limits=options.limits())
         report += f"\nFiles for a model server are in {folder}."
@@ -272,7 +336,8 @@ def _copy_model_file_last(source, target):
         for folder, _, names in os.walk(source)
         for name in names
     ]
-    for name in sorted(names, key=lambda name: (name == MODEL_FILE, name)):
+    model_files = (MODEL_FILE, *id_models.FILES.values())
+    for name in sorted(names, key=lambda name: (name in model_files, name)):
         with open(os.path.join(source, name), "rb") as file:
             content = file.read()
         with files.complete_or_absent(f"{target.rstrip('/')}/{name}", "wb") as file:

@@ -18,6 +18,7 @@ _MAX_SEQ_LENGTH = 128  # Of an encoder, if neither flag nor checkpoint sets it.
 def load(
     options: serving_options.ExportSavedModelOptions,
     *,
+    dtype: str,
     progress: progress_module.Progress = progress_module.silent,
 ) -> Any:
     """Returns the predictor of a checkpoint in any format.
@@ -27,6 +28,7 @@ def load(
 
     Args:
         options: options with an init_checkpoint.
+        dtype: what to compute in.
         progress: called during a download; see `bert_tf.progress`.
 
     Raises:
@@ -44,7 +46,7 @@ def load(
     settings = fine_tuning_predictor.LoadSettings(
         start=start,
         has_task_file=False,
-        dtype=backends.policy_of(options.dtype),
+        dtype=backends.policy_of(dtype),
         pooling=options.pooling,
         max_seq_length=options.max_seq_length,
     )

@@ -12,6 +12,17 @@ FROM_STDIN = "-"
 ENCODER = "encoder"
 MASKED_LM = "masked_lm"
 CLASSIFICATION = "classification"
+SAVED_MODEL = "saved_model"
+ID_FORMATS = ("litert", "onnx", "openvino")
+# What each format computes in, or stores its weights in.
+_DTYPES = {
+    SAVED_MODEL: fine_tuning_options.DTYPES,
+    "litert": ("float32", "float16", "int8"),
+    "onnx": ("float32", "int8"),
+    "openvino": ("float32", "float16", "int8"),
+}
+# Options that only a SavedModel, with its graph and server, has.
+_OF_SAVED_MODEL = ("max_batch_tokens", "max_text_bytes", "server_files", "top_k")
 TASK_HEADS = (
     CLASSIFICATION,
     "question_answering",
@@ -22,6 +33,7 @@ TASK_HEADS = (
 _OF_EVERY_EXPORT = (
     "dtype",
     "export_dir",
+    "format",
     "output_dir",
     "top_k",
     "max_batch_tokens",
@@ -33,6 +45,8 @@ _OF_EVERY_EXPORT = (
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExportSavedModelOptions(options_module.Options):
     """Exports a model as a SavedModel that takes text and returns answers.
+
+    Or, with --format, as a LiteRT, ONNX or OpenVINO model that takes word piece ids.
 
     --output_dir exports the model of any task's training run; a pretraining run fills
     the [MASK]s of texts. --init_checkpoint exports an encoder that returns one vector
@@ -48,6 +62,14 @@ class ExportSavedModelOptions(options_module.Options):
         "name is a number."
     )
     output_dir: str | None = option(None, help="Folder of the training run to export.")
+    format: str = option(
+        SAVED_MODEL,
+        choices=(SAVED_MODEL, *ID_FORMATS),
+        help="Format of the model. litert (model.tflite), onnx (model.onnx) and "
+        "openvino (model.xml) take word piece ids instead of text; the vocabulary lies "
+        "beside them. Not for models that fill [MASK]s. onnx and openvino need pip "
+        "install 'bert_tf[onnx]' or 'bert_tf[openvino]'.",
+    )
     init_checkpoint: str | None = option(
         None,
         help="Checkpoint in any format, or the name of a released model; exports its "
@@ -115,10 +137,12 @@ class ExportSavedModelOptions(options_module.Options):
     )
     dtype: str = option(
         "float32",
-        choices=fine_tuning_options.DTYPES,
-        help="What the exported model computes in. bfloat16 and float16 are faster on "
+        choices=fine_tuning_options.INFERENCE_DTYPES,
+        help="What a SavedModel computes in. bfloat16 and float16 are faster on "
         "processors that have them; weights and answers stay in float32. Every call "
-        "casts the weights, so in bfloat16 short requests can be slower.",
+        "casts the weights, so in bfloat16 short requests can be slower. For the other "
+        "formats, what the weights are stored in: float16 (not onnx) halves the file, "
+        "int8 divides it by four.",
         group="advanced",
     )
     bert_config_file: str | None = option(
@@ -145,6 +169,7 @@ class ExportSavedModelOptions(options_module.Options):
                 "Expected either --output_dir (a training run) or --init_checkpoint "
                 "(an encoder)."
             )
+        self._check_format()
         if self.output_dir is None:
             self._check_head()
             return
@@ -161,6 +186,26 @@ class ExportSavedModelOptions(options_module.Options):
         return request_limits.RequestLimits(
             max_batch_tokens=self.max_batch_tokens, max_text_bytes=self.max_text_bytes
         )
+
+    def _check_format(self):
+        if self.dtype not in _DTYPES[self.format]:
+            raise options_module.OptionError(
+                f"--dtype={self.dtype} does not exist for --format={self.format}; "
+                f"expected one of {', '.join(_DTYPES[self.format])}."
+            )
+        if self.format == SAVED_MODEL:
+            return
+        if self.head == MASKED_LM:
+            raise options_module.OptionError(
+                f"--head={MASKED_LM} needs --format={SAVED_MODEL}: the candidates for "
+                "a [MASK] are text."
+            )
+        for field in dataclasses.fields(self):
+            is_given = getattr(self, field.name) != field.default
+            if is_given and field.name in _OF_SAVED_MODEL:
+                raise options_module.OptionError(
+                    f"--{field.name} needs --format={SAVED_MODEL}; omit one of them."
+                )
 
     def _check_head(self):
         if self.head != MASKED_LM and self.top_k is not None:

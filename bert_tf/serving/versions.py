@@ -16,12 +16,14 @@ _LARGEST = 2**63 - 1
 _LIKE_A_VERSION = re.compile(r"[vV]?[+-]?\d[\d._-]*")
 
 
-def next_folder(export_dir: str) -> str:
+def next_folder(export_dir: str, model_file: str = MODEL_FILE) -> str:
     """Returns the folder of the version to write.
 
     Args:
         export_dir: the folder of a version, such as `models/topics/1`, or the folder of
             a model, such as `models/topics`, which gets the next number.
+        model_file: the file by which a version is recognized. All versions of a model
+            have the same format.
 
     Raises:
         ValueError: the folder has a name that TensorFlow Serving ignores, or contains
@@ -36,12 +38,12 @@ def next_folder(export_dir: str) -> str:
             f"{export_dir}: {name!r} is not a version of TensorFlow Serving; expected "
             "a whole number, as in models/topics/1, or the folder of the model."
         )
-    if siblings := versions_in(parent):
+    if siblings := versions_in(parent, model_file):
         raise ValueError(
             f"{export_dir}: TensorFlow Serving would ignore {name!r} beside version "
             f"{siblings[-1]}; use {parent} for the next version."
         )
-    numbers = versions_in(export_dir)
+    numbers = versions_in(export_dir, model_file)
     if not numbers and files.is_folder(export_dir):
         others = [name for name in files.list_folder(export_dir) if name[:1] != "."]
         if others:
@@ -61,14 +63,14 @@ def latest_folder(export_dir: str) -> str:
     return f"{export_dir.rstrip('/')}/{numbers[-1]}" if numbers else export_dir
 
 
-def versions_in(folder: str) -> list[int]:
+def versions_in(folder: str, model_file: str = MODEL_FILE) -> list[int]:
     """Returns the versions in the folder of a model, in ascending order."""
     if not files.is_folder(folder or "."):
         return []
     return sorted(
         int(name)
         for name in (entry.rstrip("/") for entry in files.list_folder(folder or "."))
-        if _is_number(name) and files.exists(f"{folder or '.'}/{name}/{MODEL_FILE}")
+        if _is_number(name) and files.exists(f"{folder or '.'}/{name}/{model_file}")
     )
 
 

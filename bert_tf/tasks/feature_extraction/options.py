@@ -61,9 +61,10 @@ class ExtractionOptions(options_module.Options):
     )
     dtype: str = option(
         "float32",
-        choices=fine_tuning_options.DTYPES,
+        choices=fine_tuning_options.INFERENCE_DTYPES,
         help="What the encoder computes in. bfloat16 and float16 are faster on "
-        "processors that have them; weights and vectors stay in float32.",
+        "processors that have them; weights and vectors stay in float32. int8 needs "
+        "--backend=openvino: its weights take a quarter of the memory.",
         group="advanced",
     )
     backend: str = option(

@@ -121,8 +121,8 @@ def embed(
             a table of texts: a data frame, or the path of a .csv, .tsv or .jsonl file.
             They are computed in batches of similar length and returned in their order.
         text_column: column of a table with the texts.
-        dtype: what to compute in: "float32", "bfloat16" or "float16". The vectors are
-            always float32.
+        dtype: what to compute in: "float32", "bfloat16" or "float16", or with OpenVINO
+            "int8" weights. The vectors are always float32.
         backend: "tensorflow", or "openvino" for Intel's library, which is faster on
             Intel processors (`pip install "bert_tf[openvino]"`).
         batch_size: texts of 128 word pieces per batch; a batch of shorter texts

@@ -1,0 +1,354 @@
+"""Compares the kinds of exports: size, speed and score of the same trained models.
+
+Every kind computes the model for the predictors of this package, so tokenization,
+windows and answers are the same. All kinds take turns in one process.
+
+    python benchmarks/exports.py --mrpc_run=runs/mrpc --mrpc_file=MRPC/dev.tsv \
+      --sst_run=runs/sst --sst_file=SST-2/dev.tsv \
+      --sts_run=all-MiniLM-L6-v2 --sts_file=STS-B/dev.tsv \
+      --squad_run=runs/squad --squad_file=dev-v1.1.json
+
+A run is a fine-tuned model of that task; for STS-B it is a sentence encoder, whose
+vectors are compared. The speed is that of the first task. `--small_runs` adds models
+with fewer layers, `--mrpc_corpus` and so on a vocabulary that is cut to a text file.
+LiteRT, ONNX and OpenVINO take part if they are installed.
+"""
+
+import argparse
+import csv
+import functools
+import importlib.util
+import os
+import pathlib
+import statistics
+import tempfile
+import time
+
+import numpy as np
+import report
+import tensorflow as tf
+from scipy import stats
+
+import bert_tf
+from bert_tf.checkpoints.conversion import options as conversion_options
+from bert_tf.checkpoints.conversion import workflow as conversion_workflow
+from bert_tf.fine_tuning import predictor as fine_tuning_predictor
+from bert_tf.serving import export
+from bert_tf.serving import id_models
+from bert_tf.serving import options as serving_options
+from bert_tf.tasks.question_answering import examples
+from bert_tf.tasks.question_answering import scores as squad_scores
+
+# Task -> title of its score.
+TASKS = {
+    "mrpc": "MRPC accuracy",
+    "sst": "SST-2 accuracy",
+    "sts": "STS-B Spearman",
+    "squad": "SQuAD F1",
+}
+HEADS = {
+    "mrpc": "classification",
+    "sst": "classification",
+    "sts": "encoder",
+    "squad": "question_answering",
+}
+MAX_SEQ_LENGTH = 128
+# Title -> format, dtype of the file, and what OpenVINO computes in.
+KINDS = {
+    "SavedModel": ("saved_model", "float32", None),
+    "SavedModel, bfloat16": ("saved_model", "bfloat16", None),
+    "LiteRT": ("litert", "float32", None),
+    "LiteRT, int8": ("litert", "int8", None),
+    "ONNX": ("onnx", "float32", None),
+    "ONNX, int8": ("onnx", "int8", None),
+    "OpenVINO, computes in float32": ("openvino", "float32", "f32"),
+    "OpenVINO, computes in bfloat16": ("openvino", "float16", "bf16"),
+    "OpenVINO, int8": ("openvino", "int8", "bf16"),
+}
+PACKAGES = {"litert": "ai_edge_litert", "onnx": "onnxruntime", "openvino": "nncf"}
+
+
+def arguments():
+    """Returns the parsed command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    for task in TASKS:
+        parser.add_argument(f"--{task}_run", help="output_dir of the fine-tuning")
+        parser.add_argument(f"--{task}_file", help="file with the dev set")
+        parser.add_argument(f"--{task}_corpus", help="text file to cut to")
+    parser.add_argument(
+        "--small_runs", help="folder with runs mrpc, sst, sts and squad"
+    )
+    parser.add_argument("--num_rounds", type=int, default=5)
+    parser.add_argument("--num_texts", type=int, default=872, help="of each task")
+    return parser.parse_args()
+
+
+def main():
+    """Exports and measures every kind, and writes the section."""
+    args = arguments()
+    tasks = [task for task in TASKS if getattr(args, f"{task}_run")]
+    rows = {}
+    with tempfile.TemporaryDirectory() as folder:
+        speeds, computed = {}, {}
+        for task in tasks:
+            data = DATA[task](getattr(args, f"{task}_file"), args.num_texts)
+            for title, start in models(args, task, folder).items():
+                row = rows.setdefault(title, {})
+                predict = functools.partial(start(), data["inputs"])
+                row[task] = data["score"](predict())
+                print(f"{task}, {title}: {row[task]:.3f}", flush=True)
+                if task == tasks[0]:
+                    speeds[title] = []
+                    computed[title] = predict
+                    row["bytes"] = size_of(pathlib.Path(folder, task, title))
+            if task == tasks[0]:
+                measure(computed, speeds, len(data["inputs"]), args.num_rounds)
+    report.write_section(
+        "Exports",
+        report.table(
+            ["export", "MB", "texts per second", *(TASKS[task] for task in tasks)],
+            [
+                [
+                    title,
+                    f"{row['bytes'] / 1e6:.1f}",
+                    report.median_and_spread(speeds[title], 0),
+                    *(f"{row[task]:.3f}" if task in row else None for task in tasks),
+                ]
+                for title, row in rows.items()
+            ],
+        )
+        + f"\n\nSize of the model file and speed with tokenization for {tasks[0]}: "
+        "median (smallest to largest). Scores on the dev sets, at most "
+        f"{args.num_texts} rows each. Fewer layers are not fine-tuned for STS-B.",
+        all_versions=report.versions("bert_tf", "tensorflow", *installed()),
+    )
+
+
+def installed():
+    """Returns the runtimes that are installed."""
+    names = {"ai_edge_litert": "ai-edge-litert"}
+    found = [name for name in PACKAGES.values() if importlib.util.find_spec(name)]
+    found += ["openvino"] if "nncf" in found else []
+    return [names.get(name, name) for name in found]
+
+
+def models(args, task, folder):
+    """Returns {title: function that exports a model and returns what computes it}."""
+    run = getattr(args, f"{task}_run")
+    found = {}
+    for title, (form, dtype, precision) in KINDS.items():
+        if form == "saved_model" or importlib.util.find_spec(PACKAGES[form]):
+            path = f"{folder}/{task}/{title}/1"
+            found[title] = functools.partial(
+                exported, task, run, path, form, dtype, precision
+            )
+    if args.small_runs and os.path.exists(f"{args.small_runs}/{task}"):
+        path = f"{folder}/{task}/SavedModel, fewer layers/1"
+        found["SavedModel, fewer layers"] = functools.partial(
+            exported, task, f"{args.small_runs}/{task}", path
+        )
+    corpus = getattr(args, f"{task}_corpus")
+    if corpus:
+        path = f"{folder}/{task}/SavedModel, cut vocabulary"
+        found["SavedModel, cut vocabulary"] = functools.partial(
+            with_cut_vocabulary, task, run, corpus, path
+        )
+    return found
+
+
+def exported(task, run, path, form="saved_model", dtype="float32", precision=None):
+    """Returns the function from inputs to answers of an export."""
+    source = {"output_dir": run}
+    if not os.path.exists(f"{run}/run.json"):
+        source = {"init_checkpoint": run, "head": HEADS[task]}
+        source["max_seq_length"] = MAX_SEQ_LENGTH
+        source["text_pairs"] = task == "mrpc"
+    export.run(
+        serving_options.ExportSavedModelOptions(
+            **source, export_dir=path, format=form, dtype=dtype
+        )
+    )
+    compute = RUNTIMES[form](path, precision)
+
+    def outputs(features):
+        found = compute({n: np.asarray(x, np.int32) for n, x in features.items()})
+        return found.get("logits", found.get("embedding", found))
+
+    predictor = bert_tf.load(
+        run,
+        head=source.get("head"),
+        max_seq_length=source.get("max_seq_length"),
+    )
+    if task != "sts":
+        predictor._logits = outputs
+        return predictor.predict
+
+    def embed(pairs):
+        texts = [text for pair in pairs for text in pair]
+        features = bert_tf.pack(
+            predictor.tokenizer, texts, max_seq_length=MAX_SEQ_LENGTH
+        )
+        vectors = fine_tuning_predictor.apply_in_parts(outputs, features)
+        return vectors.reshape(len(pairs), 2, -1)
+
+    return embed
+
+
+def with_cut_vocabulary(task, run, corpus, path):
+    """Returns `exported` of a run with a cut vocabulary."""
+    cut = f"{path}.cut"
+    conversion_workflow.run(
+        conversion_options.ConvertCheckpointOptions(
+            source=run, target=cut, target_format="bert", cut_vocabulary=corpus
+        )
+    )
+    return exported(task, cut, f"{path}/1")
+
+
+def saved_model(path, _):
+    """Returns the function of a SavedModel."""
+    model = tf.saved_model.load(path)
+    signature = model.signatures["ids"]
+
+    def compute(features):
+        tensors = {name: tf.constant(value) for name, value in features.items()}
+        return {name: value.numpy() for name, value in signature(**tensors).items()}
+
+    compute.model = model  # A signature does not keep its variables.
+    return compute
+
+
+def litert(path, _):
+    """Returns the function of a LiteRT model."""
+    from ai_edge_litert import interpreter
+
+    model = interpreter.Interpreter(
+        model_path=f"{path}/{id_models.FILES['litert']}", num_threads=os.cpu_count()
+    )
+    runner = model.get_signature_runner()
+    used = runner.get_input_details()
+    return lambda features: runner(**{name: features[name] for name in used})
+
+
+def onnx(path, _):
+    """Returns the function of an ONNX model."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(f"{path}/{id_models.FILES['onnx']}")
+    names = [one.name for one in session.get_outputs()]
+    used = [one.name for one in session.get_inputs()]
+
+    def compute(features):
+        outputs = session.run(names, {name: features[name] for name in used})
+        return dict(zip(names, outputs, strict=True))
+
+    return compute
+
+
+def openvino(path, precision):
+    """Returns the function of an OpenVINO model."""
+    import openvino
+
+    model = openvino.compile_model(
+        f"{path}/{id_models.FILES['openvino']}",
+        "CPU",
+        {"INFERENCE_PRECISION_HINT": precision, "PERFORMANCE_HINT": "LATENCY"},
+    )
+
+    used = [one.any_name for one in model.inputs]
+
+    def compute(features):
+        outputs = model({name: features[name] for name in used})
+        return {one.any_name: outputs[one] for one in model.outputs}
+
+    return compute
+
+
+RUNTIMES = {
+    "saved_model": saved_model,
+    "litert": litert,
+    "onnx": onnx,
+    "openvino": openvino,
+}
+
+
+def measure(computed, speeds, num_texts, num_rounds):
+    """Adds the texts per second of every kind, which take turns."""
+    titles = list(computed)
+    for index in range(num_rounds):
+        first = index % len(titles)
+        for title in titles[first:] + titles[:first]:
+            started = time.perf_counter()
+            computed[title]()
+            speeds[title].append(num_texts / (time.perf_counter() - started))
+
+
+def size_of(folder):
+    """Returns the bytes of the model's files, without those beside it."""
+    folder = folder / "1"
+    names = ("saved_model.pb", *id_models.FILES.values(), "model.bin")
+    found = [folder / name for name in names if (folder / name).exists()]
+    found += (folder / "variables").glob("*")
+    return sum(path.stat().st_size for path in found)
+
+
+def classes(columns, label_column, path, num_texts):
+    """Returns texts or pairs of a file of GLUE, and their accuracy."""
+    rows = table(path)[:num_texts]
+
+    def score(answers):
+        pairs = zip(answers, rows, strict=True)
+        return statistics.mean(one["label"] == row[label_column] for one, row in pairs)
+
+    inputs = [tuple(row[name] for name in columns) for row in rows]
+    if len(columns) == 1:
+        inputs = [text for (text,) in inputs]
+    return {"inputs": inputs, "score": score}
+
+
+def sts(path, num_texts):
+    """Returns pairs of STS-B, and the correlation of their cosines."""
+    rows = table(path)[:num_texts]
+    gold = [float(row["score"]) for row in rows]
+
+    def score(vectors):
+        cosines = np.sum(vectors[:, 0] * vectors[:, 1], axis=1)  # Of length 1.
+        return stats.spearmanr(cosines, gold).statistic
+
+    inputs = [(row["sentence1"], row["sentence2"]) for row in rows]
+    return {"inputs": inputs, "score": score}
+
+
+def squad(path, num_texts):
+    """Returns questions of SQuAD 1.1, and their F1."""
+    questions = examples.read_squad(path).examples[:num_texts]
+
+    def score(answers):
+        found = [
+            max(
+                squad_scores.word_f1(truth.text, one["answer"], empty_is_word=False)
+                for truth in question.answers
+            )
+            for one, question in zip(answers, questions, strict=True)
+        ]
+        return statistics.mean(found)
+
+    inputs = [(one.question_text, one.context.text) for one in questions]
+    return {"inputs": inputs, "score": score}
+
+
+def table(path):
+    """Returns the rows of a file of GLUE."""
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+DATA = {
+    "mrpc": functools.partial(classes, ("#1 String", "#2 String"), "Quality"),
+    "sst": functools.partial(classes, ("sentence",), "label"),
+    "sts": sts,
+    "squad": squad,
+}
+
+if __name__ == "__main__":
+    main()

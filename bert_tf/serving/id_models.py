@@ -1,0 +1,130 @@
+"""Exports for other runtimes: LiteRT, ONNX and OpenVINO.
+
+These runtimes have no operations for text. The models take what the signature `ids` of
+a SavedModel takes, and return what it returns; a client tokenizes with the vocabulary
+beside the model.
+"""
+
+import importlib.util
+import logging
+import os
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from bert_tf.fine_tuning import backends
+from bert_tf.modeling import fusible
+from bert_tf.modeling import input_names
+from bert_tf.serving import options as serving_options
+from bert_tf.serving import signatures
+
+LITERT, ONNX, OPENVINO = serving_options.ID_FORMATS
+# The model's file in the folder of an export; OpenVINO adds model.bin.
+FILES = {LITERT: "model.tflite", ONNX: "model.onnx", OPENVINO: "model.xml"}
+INT8 = backends.INT8
+_FLOAT16 = ("float16", "mixed_float16")
+# Modules of packages that a format needs, besides this package's own requirements.
+_MODULES = {ONNX: ("tf2onnx", "onnxruntime"), OPENVINO: ("openvino",)}
+
+
+def check(export_format: str, dtype: str) -> None:
+    """Checks that what a format needs is installed, before any work.
+
+    Raises:
+        ImportError: a package is missing; the message says how to install it.
+    """
+    if export_format == OPENVINO:
+        backends.import_openvino()
+        if dtype == INT8:
+            backends.import_nncf()
+    for module in _MODULES.get(export_format, ()):
+        if importlib.util.find_spec(module) is None:
+            raise ImportError(
+                f"{module} is not installed; pip install 'bert_tf[{export_format}]'."
+            )
+
+
+def write(
+    module: signatures.TaskSignatures, folder: str, export_format: str, dtype: str
+) -> None:
+    """Writes a model into a folder, as `FILES[export_format]`.
+
+    Args:
+        module: the signatures of a model that computes in float32.
+        folder: an existing folder.
+        export_format: a key of `FILES`.
+        dtype: what the weights are stored in.
+    """
+    path = os.path.join(folder, FILES[export_format])
+    fusible.use_fusible_activations(module.predictor.model)
+    if export_format == OPENVINO:
+        _write_openvino(module, path, dtype)
+        return
+    model = _IdsModel(module)
+    signature = {
+        name: keras.InputSpec(shape=(None, None), dtype="int32", name=name)
+        for name in input_names.SEQUENCE
+    }
+    options = {"verbose": False, "input_signature": [signature]}
+    if export_format == LITERT:
+        model.export(path, format="litert", **options, **_litert_options(dtype))
+        return
+    model.export(path, format="onnx", **options)
+    if dtype == INT8:
+        _quantize_onnx(path)
+
+
+class _IdsModel(keras.Model):
+    """The `ids` signature as a Keras model, for Keras's exporters."""
+
+    def __init__(self, module: signatures.TaskSignatures):
+        super().__init__(name="bert_tf")
+        self.model = module.predictor.model
+        self._outputs = module.outputs
+        self.built = True
+
+    def call(self, features: Any, training: bool = False) -> Any:
+        """Returns the outputs for features."""
+        return self._outputs(features)
+
+
+def _litert_options(dtype):
+    """Returns options of LiteRT's converter."""
+    if dtype == "float32":
+        return {}
+    options: dict[str, Any] = {"optimizations": [tf.lite.Optimize.DEFAULT]}
+    if dtype in _FLOAT16:
+        options["target_spec"] = {"supported_types": [tf.float16]}
+    return options
+
+
+def _quantize_onnx(path):
+    """Replaces a model by one with int8 weights."""
+    from onnxruntime import quantization
+
+    exact = f"{path}.float32"
+    os.replace(path, exact)
+    root = logging.getLogger()
+    level = root.level
+    root.setLevel(logging.ERROR)  # It advises preprocessing that changes no result.
+    try:
+        quantization.quantize_dynamic(
+            exact, path, weight_type=quantization.QuantType.QInt8
+        )
+    finally:
+        root.setLevel(level)
+        os.remove(exact)
+
+
+def _write_openvino(module, path, dtype):
+    graph = tf.function(
+        backends.with_constant_weights(module.outputs, module.predictor.model),
+        autograph=False,
+    )
+    model = backends.converted(graph, input_names.SEQUENCE)
+    if dtype == INT8:
+        model = backends.with_int8_weights(model)
+    backends.import_openvino().save_model(
+        model, path, compress_to_fp16=dtype in _FLOAT16
+    )

@@ -1,0 +1,92 @@
+"""Every example with >>> in a docstring runs and prints what it says."""
+
+import doctest
+import importlib
+import pkgutil
+import shutil
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf.tokenization import full
+
+MODEL = "bert-base-uncased"
+# Their answers need trained weights or a file; docs/examples has tested scripts.
+NOT_RUN = {
+    "bert_tf.fine_tune.classify": "reads reviews.csv",
+    "bert_tf.serving.predictors.load": "reads runs/topics",
+    "bert_tf.preparation.wikitext": "leaves out an argument",
+}
+
+
+def docstrings():
+    """Returns every docstring with an example, by the name of its object."""
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    found = {}
+    for info in pkgutil.walk_packages(bert_tf.__path__, "bert_tf."):
+        # Importing __main__ would start the command line.
+        if info.name.endswith("__main__"):
+            continue
+        module = importlib.import_module(info.name)
+        for test in finder.find(module, info.name, module):
+            if test.examples:
+                found[test.name] = test
+    return found
+
+
+class Checker(doctest.OutputChecker):
+    """Compares what is printed, except for answers of a released model."""
+
+    def __init__(self, *, needs_weights):
+        self._needs_weights = needs_weights
+
+    def check_output(self, want, got, optionflags):
+        if self._needs_weights:
+            return bool(got) == bool(want)
+        return super().check_output(want, got, optionflags)
+
+
+@pytest.fixture(scope="module")
+def tiny(golden, tmp_path_factory):
+    """Folder of the recorded model, in place of BERT-Base."""
+    folder = tmp_path_factory.mktemp("tiny")
+    for path in (*(golden / "model").glob("bert_*"), golden / "vocab.txt"):
+        shutil.copy(path, folder)
+    return folder
+
+
+def test_examples_in_docstrings_print_what_they_say(tiny, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    faults, num_run = [], 0
+    for name, test in docstrings().items():
+        if name in NOT_RUN:
+            continue
+        needs_weights = any(MODEL in example.source for example in test.examples)
+        needs_weights |= "pack(tokenizer" in test.examples[0].source
+        for example in test.examples:
+            example.source = example.source.replace(f'"{MODEL}"', repr(str(tiny)))
+        test.globs |= {
+            "bert_tf": bert_tf,
+            "np": np,
+            "tokenizer": full.FullTokenizer(tiny / "vocab.txt"),
+        }
+        runner = doctest.DocTestRunner(
+            Checker(needs_weights=needs_weights),
+            optionflags=doctest.NORMALIZE_WHITESPACE,
+        )
+        runner.run(test, out=faults.append)
+        num_run += 1
+    assert not faults, "".join(faults)
+    assert num_run > 20
+
+
+def test_examples_that_do_not_run_are_still_there():
+    assert not NOT_RUN.keys() - docstrings().keys()
+
+
+@pytest.mark.parametrize("needs_weights, is_right", [(False, False), (True, True)])
+def test_a_wrong_answer_is_found_unless_it_needs_weights(needs_weights, is_right):
+    checker = Checker(needs_weights=needs_weights)
+    assert checker.check_output("(2, 768)\n", "(2, 16)\n", 0) == is_right
+    assert not checker.check_output("(2, 768)\n", "", 0)
