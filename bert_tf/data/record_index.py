@@ -30,7 +30,9 @@ _BYTES_THAT_SHOW_KIND = 1 << 12
 class RecordIndex:
     """What is known about a TFRecord file without reading its records."""
 
-    offsets: np.ndarray  # int64 [R + 1]: starts of the records, then the file's size.
+    # [R + 1]: starts of the records, then the file's size. int64; in a file below 4 GiB
+    # uint32, because a corpus has hundreds of millions of records.
+    offsets: np.ndarray
     schema: schema_module.Schema | None  # None without a side file.
     metadata: dict[str, Any]  # As the writer recorded it; empty without a side file.
 
@@ -198,7 +200,8 @@ def load_or_scan(path: str) -> RecordIndex:
     """
     size = files.size(path)
     if not files.exists(side_path(path)):
-        return RecordIndex(offsets=_scan(path, size), schema=None, metadata={})
+        offsets = _compact(_scan(path, size))
+        return RecordIndex(offsets=offsets, schema=None, metadata={})
     index = _load(side_path(path))
     expected = int(index.offsets[-1])
     if size != expected:
@@ -220,7 +223,7 @@ def _load(path):
             if not is_sound or (np.diff(offsets) <= 0).any():
                 raise ValueError("the offsets of records increase from 0")
             return RecordIndex(
-                offsets=offsets,
+                offsets=_compact(offsets),
                 schema=schema_module.Schema.from_dicts(description["columns"]),
                 metadata=_checked_metadata(description["metadata"]),
             )
@@ -238,6 +241,10 @@ def _load(path):
             f"{path}: not a side file of TFRecords; remove it to read the records "
             f"without it."
         ) from None
+
+
+def _compact(offsets):
+    return offsets.astype(np.uint32) if offsets[-1] < 1 << 32 else offsets
 
 
 def _checked_metadata(metadata):

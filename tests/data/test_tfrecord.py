@@ -232,6 +232,27 @@ def test_a_record_has_a_header_of_12_and_a_footer_of_4_bytes(tmp_path):
     assert tfrecord.RecordFiles([path]).read([0]) == [data[12:-4]]
 
 
+@pytest.mark.parametrize(
+    "num_records, expected",
+    [
+        (2, np.uint32),
+        (3, np.int64),  # The last offset exceeds 32 bits.
+    ],
+)
+def test_the_index_of_a_file_below_4_gib_takes_4_bytes_per_record(
+    tmp_path, num_records, expected
+):
+    path, size = tmp_path / "a", 2**32 // 3 + 1
+    with path.open("wb") as file:
+        file.truncate(num_records * size)  # Sparse: no content is written.
+    with record_index.Recorder() as recorder:
+        recorder.add(np.full(num_records, size))
+        recorder.save(str(path), SCHEMA, METADATA)
+    offsets = record_index.load_or_scan(str(path)).offsets
+    assert offsets.dtype == expected
+    assert offsets.tolist() == [index * size for index in range(num_records + 1)]
+
+
 @pytest.mark.parametrize("extra", [-1, 0, 1, 11, 12])
 def test_records_are_found_where_a_block_ends_at_or_in_a_header(
     tmp_path, monkeypatch, extra
