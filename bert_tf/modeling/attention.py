@@ -136,19 +136,32 @@ class SelfAttention(keras.layers.Layer):
         compute = functools.partial(
             self._attend, input_mask=input_mask, dropout_keys=dropout_keys
         )
-        # Scores and weights have S / D times as many elements as queries. In a step
-        # that XLA compiles, computing them again in the backward pass takes less time
-        # than writing them to memory.
-        if numerics.is_xla_step() and not return_attention_weights:
-            compute_context = keras.remat(lambda *projected: compute(*projected)[0])
-            return compute_context(query, self.key(inputs), self.value(inputs))
         projected = (query, self.key(inputs), self.value(inputs))
         if rows is not None:
-            return rows.select(compute(*map(rows.put_back, projected))[0])
-        context, scores = compute(*projected)
+            projected = tuple(map(rows.put_back, projected))
+        heads = self._split_heads(*projected, length=ops.shape(input_mask)[-1])
+        # Scores and weights have S / D times as many elements as queries. In a step
+        # that XLA compiles, computing them again in the backward pass takes less time
+        # than writing them to memory. The heads are split before, so that the backward
+        # pass does not have to transpose them once more.
+        if numerics.is_xla_step() and rows is None and not return_attention_weights:
+            return keras.remat(lambda *heads: compute(*heads)[0])(*heads)
+        context, scores = compute(*heads)
+        if rows is not None:
+            return rows.select(context)
         if return_attention_weights:
             return context, compound_numerics.masked_softmax(scores, input_mask)
         return context
+
+    def _split_heads(self, query, key, value, *, length):
+        """Returns [B, N, F, D], [B, N, D, T] and [B, N, T, D] of three [B * S, H]."""
+        config = self.config
+        heads = (-1, length, config.num_attention_heads, config.size_per_head)
+        return (
+            ops.transpose(ops.reshape(query, heads), (0, 2, 1, 3)),
+            ops.transpose(ops.reshape(key, heads), (0, 2, 3, 1)),
+            ops.transpose(ops.reshape(value, heads), (0, 2, 1, 3)),
+        )
 
     def _attend_fused(self, query, key, value, input_mask):
         """Returns the context [B * F, H] from the backend's own attention."""
@@ -166,14 +179,16 @@ class SelfAttention(keras.layers.Layer):
         return ops.reshape(context, (-1, config.hidden_size))
 
     def _attend(self, query, key, value, *, input_mask, dropout_keys):
-        """Returns the context [B * F, H] and the scores [B, N, F, T]."""
-        config = self.config
-        length = ops.shape(input_mask)[-1]
-        heads = (-1, length, config.num_attention_heads, config.size_per_head)
-        query = ops.transpose(ops.reshape(query, heads), (0, 2, 1, 3))  # [B, N, F, D]
-        key = ops.transpose(ops.reshape(key, heads), (0, 2, 3, 1))  # [B, N, D, T]
-        value = ops.transpose(ops.reshape(value, heads), (0, 2, 1, 3))  # [B, N, T, D]
+        """Returns the context [B * F, H] and the scores [B, N, F, T].
 
+        Args:
+            query: [B, N, F, D].
+            key: [B, N, D, T].
+            value: [B, N, T, D].
+            input_mask: that of `call`.
+            dropout_keys: that of `call`.
+        """
+        config = self.config
         scores = ops.matmul(query, key)  # [B, N, F, T]
         # Dropping a weight hides one position from another, as in the original model.
         kept = compound_numerics.dropped_attention_weights(
