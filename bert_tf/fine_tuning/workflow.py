@@ -222,6 +222,7 @@ def train(
     Raises:
         ValueError: output_dir contains a run with other settings or data.
     """
+    trainer.workers.check_same_data(setup.data_sets["train"].checksum)
     if trainer.resumed:
         has_steps_left = trainer.has_steps_left()
         trainer.folder.check_same_run(

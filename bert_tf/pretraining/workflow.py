@@ -204,6 +204,7 @@ class Pretraining:
         """Trains to num_train_steps; returns {"loss", "global_step"}."""
         trainer, folder = self.trainer, self.trainer.folder
         training_data = self._training_data
+        trainer.workers.check_same_data(training_data.checksum)
         if trainer.resumed:
             has_steps_left = trainer.has_steps_left()
             self._check_same_casing()

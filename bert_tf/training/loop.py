@@ -40,6 +40,7 @@ from bert_tf.training import optimizers
 from bert_tf.training import options as training_options
 from bert_tf.training import protocols
 from bert_tf.training import run_folder
+from bert_tf.training import run_settings
 from bert_tf.training import saving
 from bert_tf.training import selection
 from bert_tf.training import steps
@@ -119,6 +120,8 @@ class Trainer:
         self.progress = progress
         self.strategy = distribution.create_strategy(options)
         self.workers = workers.Workers(self.strategy)
+        if self.workers.count > 1:
+            self.workers.check_same_flags(run_settings.flags_of_workers(options))
         self.folder = run_folder.RunFolder(
             options.output_dir, is_written=self.workers.is_chief
         )
@@ -361,7 +364,9 @@ class Trainer:
     ) -> None:
         # A batch is a function of the seed and the step, so it can be read again.
         values = {name: float(column[index]) for name, column in history.items()}
-        batch = next(iter(self._read_batches(start_step=self.step)))
+        batch = None
+        if self.workers.is_chief:
+            batch = next(iter(self._read_batches(start_step=self.step)))
         folder = self.options.output_dir
         non_finite.stop_training(folder, self.step + 1, values, batch)
 

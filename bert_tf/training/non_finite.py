@@ -34,7 +34,10 @@ def count_finite_steps(history: Mapping[str, np.ndarray]) -> int:
 
 
 def stop_training(
-    output_dir: str, step: int, values: Mapping[str, float], batch: protocols.Tensors
+    output_dir: str,
+    step: int,
+    values: Mapping[str, float],
+    batch: protocols.Tensors | None,
 ) -> NoReturn:
     """Saves the batch of a step with a non-finite loss or gradient, and raises.
 
@@ -42,7 +45,7 @@ def stop_training(
         output_dir: folder of the run.
         step: number of the step, from 1.
         values: what the step computed.
-        batch: the global batch, [B, ...] each.
+        batch: the global batch, [B, ...] each; None: another worker saves it.
 
     Raises:
         ValueError: always.
@@ -52,9 +55,10 @@ def stop_training(
     remedy = "a lower --learning_rate"
     if steps.LOSS_SCALE in values:
         remedy += " or --dtype=mixed_bfloat16"
-    arrays: dict[str, Any] = {name: np.asarray(all_) for name, all_ in batch.items()}
-    with files.complete_or_absent(path, "wb") as file:
-        np.savez(file, **arrays)
+    if batch is not None:
+        columns: dict[str, Any] = {n: np.asarray(rows) for n, rows in batch.items()}
+        with files.complete_or_absent(path, "wb") as file:
+            np.savez(file, **columns)
     raise ValueError(
         f"{output_dir}: training stopped at step {step} because its loss is "
         f"{values['loss']:.4g} and its gradient norm {values['global_grad_norm']:.4g} "

@@ -104,6 +104,13 @@ def flags_of(options: options_module.Options) -> dict[str, Any]:
     return without_folders({k: v for k, v in flags.items() if k not in _ADDRESSES})
 
 
+def flags_of_workers(options: options_module.Options) -> dict[str, Any]:
+    """Returns the flags, as `flags_of`, that must be the same on all workers."""
+    flags = flags_of(options)
+    flags.pop("cache_dir", None)  # Each machine has its own disk.
+    return flags
+
+
 def without_folders(flags: Mapping[str, Any]) -> dict[str, Any]:
     """Returns flags whose paths are replaced by `short_name`."""
     return {name: _shortened(name, value) for name, value in flags.items()}

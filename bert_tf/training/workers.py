@@ -9,12 +9,15 @@ joins.
 """
 
 import contextlib
+import json
 import logging
 import os
 import socket
 import time
 import uuid
+import zlib
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
@@ -133,6 +136,57 @@ class Workers:
                 f"The workers differ in {what}: {', '.join(f'{v:g}' for v in values)}. "
                 "Start all of them with the same command and the same files."
             )
+
+    def check_same_flags(self, flags: Mapping[str, Any]) -> None:
+        """Checks that all workers were started with the same flags.
+
+        Other flags would give other results without an error, or make workers wait for
+        each other forever, for example at a checkpoint that only one of them saves.
+
+        Args:
+            flags: values by name, without those that may differ.
+
+        Raises:
+            ValueError: a flag differs.
+        """
+        if not self._first_with_another(list(flags.items())):
+            return
+        other = self._first_with_another(list(flags))
+        if other:
+            raise ValueError(
+                f"Worker {other} runs another tool or version than worker 0. Start the "
+                "same command with the same version on all workers."
+            )
+        for name, value in flags.items():
+            other = self._first_with_another(value)
+            if other:
+                raise ValueError(
+                    f"Worker {other} was started with another --{name} than worker 0 "
+                    f"(worker {self.index}, which says this, has {value!r}). Start the "
+                    "same command on all workers."
+                )
+
+    def check_same_data(self, checksum: str | None) -> None:
+        """Checks that all workers train on the same data.
+
+        Args:
+            checksum: of this worker's data.
+
+        Raises:
+            ValueError: they do not.
+        """
+        other = self._first_with_another(checksum)
+        if other:
+            raise ValueError(
+                f"Worker {other} has other training data than worker 0. Give all "
+                "workers the same files."
+            )
+
+    def _first_with_another(self, value):
+        """Returns the first worker whose value is not that of worker 0; 0: none."""
+        text = json.dumps(value, sort_keys=True)
+        found = self.gather(float(zlib.crc32(text.encode("utf-8"))))
+        return int(np.argmax(found != found[0]))
 
     @contextlib.contextmanager
     def clear_errors(self) -> Iterator[None]:

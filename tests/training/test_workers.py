@@ -88,6 +88,36 @@ def test_a_worker_that_starts_from_another_checkpoint_is_refused():
 
 
 @pytest.mark.parametrize(
+    "flags, message",
+    [
+        (({"num_train_steps": 50}, {"num_train_steps": 50}), None),
+        (
+            (
+                {"dtype": "a", "num_train_steps": 50},
+                {"dtype": "a", "num_train_steps": 9},
+            ),
+            "Worker 1 was started with another --num_train_steps than worker 0",
+        ),
+        (
+            ({"num_train_steps": 50}, {"num_train_epochs": 50}),
+            "Worker 1 runs another tool or version than worker 0",
+        ),
+    ],
+)
+def test_a_worker_with_other_flags_is_refused_by_all(flags, message):
+    results = together(lambda worker: worker.check_same_flags(flags[worker.index]))
+    for result in results:
+        assert result is None if message is None else message in str(result)
+
+
+def test_a_worker_with_other_data_is_refused_by_all():
+    data = ("content", "content", "older content")
+    results = together(lambda worker: worker.check_same_data(data[worker.index]), 3)
+    for error in results:
+        assert "Worker 2 has other training data than worker 0" in str(error)
+
+
+@pytest.mark.parametrize(
     "folders, is_refused",
     [
         (("one", "one"), False),
