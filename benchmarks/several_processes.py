@@ -1,0 +1,344 @@
+"""Trains in several processes on this machine, over sockets, with accidents.
+
+The first table has the throughput of one, two and four processes. Every process is tied
+to one core, process i to core i modulo the number of cores. The second table says what
+happens to the others when one process is killed, stops, is slow or computes a number
+that is none, and how long it takes until a run that was started again has made up for
+the loss.
+
+    python benchmarks/several_processes.py
+"""
+
+import argparse
+import dataclasses
+import itertools
+import json
+import os
+import pathlib
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import numpy as np
+import report
+
+from bert_tf.data import schema as schema_module
+from bert_tf.data import tfrecord
+
+TITLE = "Several processes"
+WORKER = pathlib.Path(__file__).with_name("several_processes_worker.py")
+LENGTH, PREDICTIONS, NUM_RECORDS = 128, 20, 4096
+CONFIG = {
+    "vocab_size": 30522,
+    "hidden_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 512,
+}
+# The first calls compile; their times do not count.
+STEPS_BEFORE_MEASURING = 20
+STEP_OF_ACCIDENT = 12
+STEPS_BETWEEN_CHECKPOINTS = 5
+# A process that has not ended by then is reported as hanging.
+PATIENCE = 90.0
+TEXT = """\
+BERT-Tiny (two layers of 128), {batch} × {length} pieces in a step of all processes
+together, float32, over sockets of one machine with {cores} cores. Each process is tied
+to one core.
+"""
+AFTER_THROUGHPUT = """\
+Two processes have twice the cores of one; four share the same cores. The gradients of
+4.4 million weights travel through the sockets in every step.
+"""
+ACCIDENTS_TEXT = """\
+What happens when something goes wrong in one of two or four processes. The accident
+happens after step {step}; there is a checkpoint every {every} steps. "Others
+end" is the time from the accident until the last of the other processes has ended.
+"Resumed" is the time from the new start of all processes until the run has passed the
+step of the accident; it contains starting Python and TensorFlow and compiling.
+"""
+
+
+ACCIDENT_COLUMNS = [
+    *("accident", "processes", "others end, s", "exit codes", "resumed, s"),
+    "last line of the others",
+]
+
+
+def arguments():
+    """Returns the parsed command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__.split("\n")[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--counts", nargs="+", type=int, default=[1, 2, 4], help="processes")
+    add("--num_steps", type=int, default=100, help="steps of a throughput run")
+    add("--batch_size", type=int, default=32, help="sequences per step")
+    add("--accidents", nargs="*", default=list(ACCIDENTS), help="to try")
+    return parser.parse_args()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Accident:
+    """What happens to one process of a run."""
+
+    words: str
+    kind: str  # That of several_processes_worker.
+    worker: int = 1
+    count: int = 2  # Processes.
+    restarts: bool = True  # Whether the run is started again afterwards.
+
+
+ACCIDENTS = {
+    "worker_killed": Accident(words="kill -9 of worker 1", kind="kill"),
+    "chief_killed": Accident(words="kill -9 of worker 0", kind="kill", worker=0),
+    "worker_of_four_killed": Accident(
+        words="kill -9 of worker 3", kind="kill", worker=3, count=4
+    ),
+    "worker_frozen": Accident(words="worker 1 frozen (SIGSTOP)", kind="freeze"),
+    "chief_frozen": Accident(
+        words="worker 0 frozen (SIGSTOP)", kind="freeze", worker=0
+    ),
+    "not_a_number": Accident(
+        words="weights of worker 1 not finite", kind="not_a_number", restarts=False
+    ),
+    "slow_worker": Accident(
+        words="worker 1 waits 0.5 s in each step", kind="slow", restarts=False
+    ),
+    "slow_disk": Accident(
+        words="writing a checkpoint takes 15 s",
+        kind="slow_disk",
+        worker=0,
+        restarts=False,
+    ),
+}
+
+
+class Process:
+    """A worker, its output and the times of its steps."""
+
+    def __init__(self, command, core):
+        self.lines, self.times = [], {}
+        self._process = subprocess.Popen(
+            list(map(str, command)),
+            env={**os.environ, **report.environment(), "CUDA_VISIBLE_DEVICES": ""},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            preexec_fn=lambda: os.sched_setaffinity(0, {core}),
+        )
+        self.accident = self.ended = None
+        self._thread = threading.Thread(target=self._read)
+        self._thread.start()
+
+    def _read(self):
+        for line in self._process.stdout:
+            if line.startswith("STEP "):
+                _, step, seconds = line.split()
+                self.times[int(step)] = float(seconds)
+            elif line.startswith("ACCIDENT "):
+                self.accident = self.accident or float(line.split()[2])
+            else:
+                self.lines.append(line.strip())
+        self._process.wait()
+        self.ended = time.time()
+
+    @property
+    def exit_code(self):
+        """None while it runs, and where it was stopped by a signal."""
+        return self._process.returncode
+
+    def end(self, deadline):
+        """Waits until the deadline, then kills the process. Returns whether it hung."""
+        self._thread.join(max(deadline - time.time(), 0))
+        hangs = self._thread.is_alive()
+        if hangs:
+            self._process.send_signal(signal.SIGKILL)
+            self._thread.join()
+        return hangs
+
+
+class Runs:
+    """Starts runs on the same records.
+
+    Args:
+        folder: for records and runs.
+        batch_size: sequences per step.
+    """
+
+    def __init__(self, folder, batch_size):
+        self._folder, self._batch_size = folder, batch_size
+        self._numbers = itertools.count()
+        schema = schema_module.pretraining(LENGTH, PREDICTIONS)
+        draws = np.random.default_rng(0)
+        with tfrecord.Writer(folder / "records", schema) as writer:
+            writer.write({one.name: _values(draws, one) for one in schema.columns})
+        (folder / "config.json").write_text(json.dumps(CONFIG))
+
+    def new_folder(self):
+        """Returns an output_dir that does not exist."""
+        return self._folder / f"run-{next(self._numbers)}"
+
+    def start(self, output_dir, count, *, num_steps, accidents=(), **flags):
+        """Returns the started processes.
+
+        Args:
+            output_dir: of the run.
+            count: number of processes.
+            num_steps: of the run.
+            accidents: (worker, kind) pairs.
+            **flags: further flags.
+        """
+        given = {
+            "input_file": self._folder / "records",
+            "bert_config_file": self._folder / "config.json",
+            "output_dir": output_dir,
+            "train_batch_size": self._batch_size,
+            "max_seq_length": LENGTH,
+            "max_predictions_per_seq": PREDICTIONS,
+            "num_train_steps": num_steps,
+            "num_warmup_steps": 1,
+            "iterations_per_loop": 1,
+            **flags,
+        }
+        given = ["--do_train", *(f"--{name}={value}" for name, value in given.items())]
+        if count > 1:
+            hosts = ",".join(_free_addresses(count))
+            given += ["--device=multi_worker", f"--worker_hosts={hosts}"]
+        kinds = dict(accidents)
+        return [
+            Process(
+                [
+                    *(sys.executable, WORKER),
+                    *(kinds.get(index, "none"), STEP_OF_ACCIDENT),
+                    *given,
+                    *([f"--worker_index={index}"] if count > 1 else []),
+                ],
+                core=index % os.cpu_count(),
+            )
+            for index in range(count)
+        ]
+
+
+def main():
+    """Measures and writes the section of RESULTS.md."""
+    given = arguments()
+    with tempfile.TemporaryDirectory() as name:
+        runs = Runs(pathlib.Path(name), given.batch_size)
+        throughput = [measure(runs, count, given) for count in given.counts]
+        accidents = [observe(runs, ACCIDENTS[name]) for name in given.accidents]
+    columns = ["processes", "sequences per second", "per process", "seconds per step"]
+    texts = [
+        TEXT.format(batch=given.batch_size, length=LENGTH, cores=os.cpu_count()),
+        report.table(columns, throughput) + "\n",
+        AFTER_THROUGHPUT,
+        ACCIDENTS_TEXT.format(
+            step=STEP_OF_ACCIDENT,
+            every=STEPS_BETWEEN_CHECKPOINTS,
+        ),
+        report.table(
+            ACCIDENT_COLUMNS,
+            accidents,
+        ),
+    ]
+    versions = report.versions("tensorflow", "keras")
+    report.write_section(TITLE, "\n".join(texts), all_versions=versions)
+
+
+def measure(runs, count, given):
+    """Returns a row of the first table."""
+    processes = runs.start(runs.new_folder(), count, num_steps=given.num_steps)
+    for one in processes:
+        one.end(time.time() + 5 * PATIENCE)
+    times = processes[0].times
+    if len(times) < given.num_steps:
+        raise RuntimeError("\n".join(processes[0].lines[-5:]))
+    seconds = np.diff([times[n] for n in range(STEPS_BEFORE_MEASURING, max(times))])
+    rate = given.batch_size / statistics.median(seconds)
+    row = [count, f"{rate:.0f}", f"{rate / count:.0f}"]
+    print(row, flush=True)
+    return [*row, report.median_and_spread(seconds)]
+
+
+def observe(runs, accident):
+    """Returns a row of the second table."""
+    folder = runs.new_folder()
+    setting = {
+        "num_steps": 3 * STEP_OF_ACCIDENT,
+        "save_checkpoints_steps": STEPS_BETWEEN_CHECKPOINTS,
+    }
+    processes = runs.start(
+        folder, accident.count, accidents=[(accident.worker, accident.kind)], **setting
+    )
+    hit = processes[accident.worker]
+    others = [one for one in processes if one is not hit]
+    began = time.time() + PATIENCE
+    hang = False
+    for one in others:
+        hang |= one.end(began)
+    hit.end(time.time() if accident.kind == "freeze" else began)
+    ended = max(one.ended for one in others)
+    seconds = None
+    if hit.accident is not None:
+        seconds = "hang" if hang else f"{ended - hit.accident:.1f}"
+    codes = ", ".join(str(one.exit_code) for one in processes)
+    line = others[0].lines[-1] if others[0].lines else ""
+    resumed = _resumed(runs, folder, accident, setting) if accident.restarts else None
+    row = [accident.words, accident.count, seconds, codes, resumed, _shown(line)]
+    if accident.kind in ("slow", "slow_disk"):
+        row[-1] = _gaps(others[0].times)
+    print(row, flush=True)
+    return row
+
+
+def _resumed(runs, folder, accident, setting):
+    started = time.time()
+    again = runs.start(folder, accident.count, **setting)
+    hangs = [one.end(started + PATIENCE) for one in again]
+    passed = again[0].times.get(STEP_OF_ACCIDENT + 1)
+    if any(hangs) or passed is None:
+        return f"failed: {again[0].lines[-1]}"
+    return f"{passed - started:.1f}"
+
+
+def _gaps(times):
+    """Returns the duration of steps, in words."""
+    gaps = np.diff([times[step] for step in sorted(times)])
+    before, after = gaps[1 : STEP_OF_ACCIDENT - 1], gaps[STEP_OF_ACCIDENT:]
+    return (
+        f"no error; steps take {statistics.median(before):.2f} s before, "
+        f"{statistics.median(after):.2f} s after, at most {max(after):.1f} s"
+    )
+
+
+def _shown(line):
+    return line.replace("|", "/").removeprefix("run_pretraining: ")
+
+
+def _values(draws, column):
+    shape = (NUM_RECORDS, column.length) if column.length else (NUM_RECORDS,)
+    if column.name in ("input_ids", "masked_lm_ids"):
+        return draws.integers(1000, CONFIG["vocab_size"], shape)
+    if column.name == "masked_lm_positions":
+        return np.tile(np.arange(PREDICTIONS) * 5 + 1, (NUM_RECORDS, 1))
+    if column.name in ("segment_ids", "next_sentence_labels"):
+        return draws.integers(0, 2, shape)
+    return np.ones(shape)
+
+
+def _free_addresses(count):
+    listeners = [socket.create_server(("localhost", 0)) for _ in range(count)]
+    addresses = [f"localhost:{one.getsockname()[1]}" for one in listeners]
+    for listener in listeners:
+        listener.close()
+    return addresses
+
+
+if __name__ == "__main__":
+    main()
