@@ -17,8 +17,6 @@ from bert_tf.training import steps  # noqa: E402
 def main():
     """Builds model and optimizer, and answers the driver."""
     dtype = {"bfloat16": "mixed_bfloat16"}.get(task.dtype, task.dtype)
-    if task.mode == "deterministic":
-        tf.config.experimental.enable_op_determinism()
     strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
     with strategy.scope():
         model = building.build_model(
