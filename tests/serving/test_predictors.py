@@ -349,7 +349,7 @@ def test_masks_are_filled_in_the_order_of_the_texts(pretrained):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ({"dtype": "int8"}, "dtype is 'int8'; expected one of float32"),
+        ({"dtype": "int4"}, "dtype is 'int4'; expected one of float32"),
         ({"batch_size": 0}, "batch_size is 0; expected at least 1"),
         ({"batch_size": 2.5}, "batch_size is 2.5; expected an integer"),
         ({"head": "tagger"}, "head is 'tagger'; expected one of encoder"),

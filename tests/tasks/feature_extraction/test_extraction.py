@@ -283,7 +283,7 @@ def test_embed_and_load_compute_with_openvino(checkpoint):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ({"dtype": "int8"}, "dtype is 'int8'; expected one of float32"),
+        ({"dtype": "int4"}, "dtype is 'int4'; expected one of float32"),
         ({"backend": "torch"}, "backend is 'torch'; expected one of tensorflow"),
         ({"batch_size": 0}, "^batch_size is 0; expected at least 1"),
     ],
