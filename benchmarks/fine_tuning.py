@@ -74,8 +74,9 @@ def main():
     report.write_section(
         "Fine-tuning",
         f"{report.table(TITLES, table_rows(found, given.seeds))}\n\n"
-        f"{pathlib.Path(given.model).name}, {given.num_epochs} epochs of at most "
-        f"{given.num_rows:,} rows, batches of {fine_tuning_task.BATCH_SIZE}, at most "
+        f"{pathlib.Path(given.model).name}, passes over at most "
+        f"{given.num_rows:,} rows: {given.num_epochs}, batches of "
+        f"{fine_tuning_task.BATCH_SIZE}, at most "
         f"{fine_tuning_task.MAX_LENGTH} pieces, rate {fine_tuning_task.RATE}. Seconds: "
         f"median (smallest to largest) of the seeds "
         f"{', '.join(map(str, given.seeds))}; accuracy on the development set. Hugging "
