@@ -79,6 +79,7 @@ SEPARATE_EXTRAS = {
         *CORPUS,
         *CHINESE,
         *SERVING,
+        *SERVER,
         *NOTEBOOKS,
     ],
 }

@@ -15,12 +15,11 @@ def mean_vectors(states, mask):
     return means / np.linalg.norm(means, axis=1, keepdims=True)
 
 
-def main():
-    """Loads the encoder and answers the driver."""
-    task = inference_task.read_task()
-    tokenizer = transformers.AutoTokenizer.from_pretrained(task["model"])
-    model = transformers.AutoModel.from_pretrained(
-        task["model"], dtype=getattr(torch, task["dtype"])
+def embedder(model, dtype):
+    """Returns a function from a list of texts to vectors [N, H]."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model)
+    encoder = transformers.AutoModel.from_pretrained(
+        model, dtype=getattr(torch, dtype)
     ).eval()
 
     @torch.inference_mode()
@@ -34,10 +33,17 @@ def main():
                 max_length=MAX_LENGTH,
                 return_tensors="pt",
             )
-            states = model(**features).last_hidden_state.float().numpy()
+            states = encoder(**features).last_hidden_state.float().numpy()
             found.append(mean_vectors(states, features["attention_mask"].numpy()))
         return np.concatenate(found)
 
+    return embed
+
+
+def main():
+    """Loads the encoder and answers the driver."""
+    task = inference_task.read_task()
+    embed = embedder(task["model"], task["dtype"])
     inference_task.serve(task, embed, "transformers", "torch")
 
 

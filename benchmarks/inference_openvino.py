@@ -10,15 +10,14 @@ COLUMNS = ("input_ids", "attention_mask", "token_type_ids")
 PRECISIONS = {"float32": "f32", "bfloat16": "bf16"}
 
 
-def main():
-    """Converts the encoder and answers the driver."""
-    task = inference_task.read_task()
-    tokenizer = transformers.AutoTokenizer.from_pretrained(task["model"])
-    model = transformers.AutoModel.from_pretrained(task["model"]).eval()
+def embedder(model, dtype):
+    """Returns a function from a list of texts to vectors [N, H]."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model)
+    encoder = transformers.AutoModel.from_pretrained(model).eval()
     example = dict(tokenizer(["one", "two"], return_tensors="pt"))
-    converted = openvino.convert_model(model, example_input=example)
+    converted = openvino.convert_model(encoder, example_input=example)
     compiled = openvino.compile_model(
-        converted, "CPU", {"INFERENCE_PRECISION_HINT": PRECISIONS[task["dtype"]]}
+        converted, "CPU", {"INFERENCE_PRECISION_HINT": PRECISIONS[dtype]}
     )
 
     def embed(texts):
@@ -41,6 +40,13 @@ def main():
                 found[number] = vector
         return np.stack(found)
 
+    return embed
+
+
+def main():
+    """Converts the encoder and answers the driver."""
+    task = inference_task.read_task()
+    embed = embedder(task["model"], task["dtype"])
     inference_task.serve(task, embed, "openvino", "transformers")
 
 

@@ -5,18 +5,22 @@ import sentence_transformers
 import torch
 
 
-def main():
-    """Loads the encoder and answers the driver."""
-    task = inference_task.read_task()
+def embedder(model, dtype):
+    """Returns a function from a list of texts to vectors [N, H]."""
     encoder = sentence_transformers.SentenceTransformer(
-        task["model"],
-        device="cpu",
-        model_kwargs={"dtype": getattr(torch, task["dtype"])},
+        model, device="cpu", model_kwargs={"dtype": getattr(torch, dtype)}
     )
 
     def embed(texts):
         return encoder.encode(texts, batch_size=32, normalize_embeddings=True)
 
+    return embed
+
+
+def main():
+    """Loads the encoder and answers the driver."""
+    task = inference_task.read_task()
+    embed = embedder(task["model"], task["dtype"])
     inference_task.serve(task, embed, "sentence-transformers", "torch", "transformers")
 
 

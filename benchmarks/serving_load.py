@@ -1,21 +1,27 @@
-"""Loads a server with more and more requests, and checks every answer.
+"""Loads servers with more and more requests, and checks every answer.
 
 The load is open: requests start at fixed times, whether or not earlier ones were
 answered, and the time of a request counts from when it should have started. Each of the
 clients is a process. Every answer is compared with that of the SavedModel on disk.
 
-    python benchmarks/serving_load.py --export_dir=models/topics/1 --rates=5,10,20,40
-    python benchmarks/serving_load.py --export_dir=models/topics/1 --hostile \
+    python benchmarks/serving_load.py --export_dir=models/vectors/1 \\
+        --model=all-MiniLM-L6-v2
+    python benchmarks/serving_load.py --export_dir=models/topics/1 --hostile \\
         --server=http://localhost:8501/v1/models/topics
 
-Without --server, it starts and stops `serve_model` and reports its memory.
+Without --server, it starts `serve_model`, also with OpenVINO if that is installed, and
+with --model plain servers of other libraries (`serving_load_peer.py`). All servers
+run at the same time and take turns, one rate after the other, and their memory is
+reported. With the defaults, each is loaded for ten minutes.
 """
 
 import argparse
 import concurrent.futures
 import contextlib
+import importlib.util
 import math
 import multiprocessing
+import os
 import pathlib
 import random
 import signal
@@ -47,7 +53,9 @@ HOSTILE = [
     "e\u0301" * 5_000,
 ]
 TOLERANCE = 1e-3
+SERVER_ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "3", "TOKENIZERS_PARALLELISM": "false"}
 TITLES = [
+    "server",
     "requests per second",
     "answered",
     "429",
@@ -57,7 +65,8 @@ TITLES = [
     "p50 ms",
     "p95 ms",
     "p99 ms",
-    "memory MB",
+    "memory, MB, before",
+    "after",
 ]
 
 
@@ -68,10 +77,14 @@ def arguments():
     add("--export_dir", required=True, help="SavedModel that takes one text per row")
     add("--server", help="address of the model; default: a new serve_model")
     add("--input_file", default=str(SAMPLE), help="texts, one per line")
-    add("--rates", default="5,10,20", help="requests per second, one row each")
-    add("--seconds", type=float, default=30, help="duration of each rate")
+    add("--model", help="folder or name of the encoder, for servers of other libraries")
+    add("--only", nargs="+", help="parts of the names of the servers to load")
+    add("--rates", default="5,10,20,40", help="requests per second, one row each")
+    add("--seconds", type=float, default=150, help="duration of each rate")
     add("--clients", type=int, default=8, help="processes that send requests")
     add("--hostile", action="store_true", help="add hostile texts and disconnections")
+    add("--title", default="Serving under load", help="of the section of RESULTS.md")
+    add("--note", default="", help="a sentence for the section, such as other work")
     return parser.parse_args()
 
 
@@ -80,20 +93,59 @@ def main():
     args = arguments()
     texts = all_texts(args.input_file) + (HOSTILE if args.hostile else [])
     golden = golden_answers(args.export_dir, texts)
-    with running_server(args) as (address, process):
+    context = multiprocessing.get_context("spawn")
+    with contextlib.ExitStack() as stack:
+        servers = {
+            name: stack.enter_context(running_server(command))
+            for name, command in commands(args).items()
+        }
+        if args.server is not None:
+            servers = {"server": (args.server, None)}
+        pool = stack.enter_context(
+            concurrent.futures.ProcessPoolExecutor(args.clients, mp_context=context)
+        )
         rows = [
-            row_of_rate(args, address, process, golden, float(rate))
+            row_of_rate(args, pool, name, *servers[name], golden, float(rate))
             for rate in args.rates.split(",")
+            for name in servers
         ]
     report.write_section(
-        "Serving under load" + (", with hostile requests" if args.hostile else ""),
+        args.title + (", with hostile requests" if args.hostile else ""),
         f"{report.table(TITLES, rows)}\n\n"
         f"{args.clients} clients, {args.seconds:g} seconds per row, 1 to 8 texts per "
-        "request. A wrong answer differs from that of the SavedModel on disk.",
-        all_versions=report.versions("tensorflow", "requests"),
+        "request. A wrong answer differs from that of the SavedModel on disk by more "
+        f"than {TOLERANCE:g}. {args.note}",
+        all_versions=report.versions("tensorflow", "litserve", "requests"),
     )
-    bad = sum(row[3] + row[4] for row in rows)
+    bad = sum(row[4] + row[5] for row in rows)
     return 1 if bad else 0
+
+
+def commands(args):
+    """Returns {server: its command}, apart from --port."""
+    if args.server is not None:
+        return {}
+    export_dir = pathlib.Path(args.export_dir).resolve()
+    tool = report.ROOT / "tools" / "serve_model.py"
+    ours = [sys.executable, tool, f"--export_dir={export_dir}", "--model_name=model"]
+    found = {"serve_model": ours}
+    if importlib.util.find_spec("openvino"):
+        found["serve_model, OpenVINO"] = [*ours, "--backend=openvino"]
+    if args.model is not None:
+        peer = report.ROOT / "benchmarks" / "serving_load_peer.py"
+        for name, library in [
+            ("sentence-transformers, FastAPI", "sentence_transformers"),
+            ("Hugging Face, FastAPI", "hugging_face"),
+            ("OpenVINO, FastAPI", "openvino"),
+        ]:
+            flags = [f"--library={library}", f"--model={args.model}"]
+            found[name] = [report.peers_python(), peer, *flags]
+    only = args.only or [""]
+    return {
+        name: command
+        for name, command in found.items()
+        if any(part in name for part in only)
+    }
 
 
 def all_texts(path):
@@ -131,62 +183,63 @@ def _decoded(value):
 
 
 @contextlib.contextmanager
-def running_server(args):
-    """Yields the address of the model, and the process of a server that it started."""
-    if args.server is not None:
-        yield args.server, None
-        return
+def running_server(command):
+    """Yields the address of the model, and the process of a server that it starts."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    export_dir = pathlib.Path(args.export_dir).resolve()
-    flags = [f"--export_dir={export_dir}", f"--port={port}", "--model_name=model"]
     process = subprocess.Popen(
-        [sys.executable, "tools/serve_model.py", *flags],
-        cwd=report.ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
+        [*map(str, command), f"--port={port}"], env=os.environ | SERVER_ENVIRONMENT
     )
     try:
-        if "is served" not in process.stdout.readline():
-            raise SystemExit("serve_model did not start; its message is above.")
-        time.sleep(1)
+        while not is_ready(port):
+            if process.poll() is not None:
+                raise SystemExit(f"{command[1]} did not start; its message is above.")
+            time.sleep(0.5)
         yield f"http://localhost:{port}/v1/models/model", process
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait()
 
 
-def row_of_rate(args, address, process, golden, rate):
+def is_ready(port):
+    """Returns whether a server answers that it is healthy."""
+    try:
+        return requests.get(f"http://localhost:{port}/health", timeout=5).ok
+    except requests.RequestException:
+        return False
+
+
+def row_of_rate(args, pool, name, address, process, golden, rate):
     """Sends requests at a rate. Returns the cells of a row."""
-    context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(
-        args.clients, mp_context=context
-    ) as pool:
-        # All processes are there before the first request is due.
-        start = time.time() + 5
-        jobs = [
-            pool.submit(
-                client, address, golden, rate / args.clients, args.seconds, start, seed
-            )
-            for seed in range(args.clients)
-        ]
-        results = [result for job in jobs for result in job.result()]
+    before = None if process is None else memory_of(process.pid)
+    start = time.time() + 1
+    jobs = [
+        pool.submit(
+            client, address, golden, rate / args.clients, args.seconds, start, seed
+        )
+        for seed in range(args.clients)
+    ]
+    results = [result for job in jobs for result in job.result()]
     seconds = sorted(s for outcome, s, _ in results if outcome == "answered")
     counts = {
-        name: sum(outcome == name for outcome, _, _ in results)
-        for name in ("answered", "429", "failed", "wrong")
+        outcome: sum(one == outcome for one, _, _ in results)
+        for outcome in ("answered", "429", "failed", "wrong")
     }
     num_texts = sum(size for outcome, _, size in results if outcome == "answered")
     # Until the last answer, if the server is behind.
-    duration = args.seconds + (max(seconds, default=0.0))
-    return [
-        rate,
+    duration = max(args.seconds, time.time() - start)
+    row = [
+        name,
+        f"{rate:g}",
         *counts.values(),
-        num_texts / duration,
-        *(1000 * percentile(seconds, share) for share in (0.5, 0.95, 0.99)),
-        None if process is None else memory_of(process.pid),
+        round(num_texts / duration),
+        *(round(1000 * percentile(seconds, share), 1) for share in (0.5, 0.95, 0.99)),
+        before and round(before),
+        None if process is None else round(memory_of(process.pid)),
     ]
+    print(dict(zip(TITLES, row, strict=True)), flush=True)
+    return row
 
 
 def percentile(values, share):

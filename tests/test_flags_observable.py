@@ -612,6 +612,8 @@ OBSERVED = {
             ("max_body_mb", "max_rows"),
             SERVER + "test_what_the_server_cannot_do_has_a_status_and_a_reason",
         ),
+        "backend": SERVER
+        + "test_a_model_that_openvino_cannot_compute_ends_in_one_line",
         "queue_timeout_seconds": SERVER
         + "test_a_body_that_does_not_arrive_is_given_up",
         **dict.fromkeys(

@@ -21,6 +21,7 @@ from bert_tf import locks
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.fine_tuning import model_card
+from bert_tf.modeling import fusible
 from bert_tf.serving import id_models
 from bert_tf.serving import options as serving_options
 from bert_tf.serving import predictors
@@ -29,10 +30,11 @@ from bert_tf.serving import server_files
 from bert_tf.serving import tasks
 from bert_tf.serving import versions
 from bert_tf.serving import warm_up
+from bert_tf.serving import warm_up_file
 
 # A SavedModel's folder for files that its graph does not read. Exports in other
 # formats have these files beside the model.
-EXTRA_FOLDER = "assets.extra"
+EXTRA_FOLDER = warm_up_file.PATH[0]
 # The file that loaders look for. Where folders cannot be renamed, it is written last.
 MODEL_FILE = versions.MODEL_FILE
 LABELS_FILE = "labels.txt"  # One per line, in the order of the model's outputs.
@@ -206,6 +208,8 @@ def _write(model, kept, target, progress):
     if labels := getattr(model.task, "labels", ()):
         kept[LABELS_FILE] = "".join(f"{label}\n" for label in labels).encode()
     signatures = importlib.import_module(tasks.TASKS[model.task.KIND].signatures)
+    # An export is for inference alone, where libraries fuse these activations.
+    fusible.use_fusible_activations(model.model)
     module = signatures.create(model, target.limits)
     with _complete_or_absent_folder(target.export_dir) as folder:
         extra_folder = folder
@@ -220,7 +224,7 @@ def _write(model, kept, target, progress):
             with files.complete_or_absent(path, "wb") as file:
                 file.write(content)
         if target.is_saved_model:
-            warm_up.write(module, os.path.join(extra_folder, warm_up.FILE))
+            warm_up.write(module, os.path.join(folder, *warm_up_file.PATH))
     progress("export", 3, 3)
     return target.export_dir
 

@@ -95,6 +95,28 @@ def read(export_dir: str) -> dict[str, Signature]:
         OSError: the folder has no SavedModel, or it cannot be read.
         ValueError: the file is damaged, or has no signature for serving.
     """
+    found = {
+        name: Signature(name=name, definition=definition)
+        for graph in read_definition(export_dir).meta_graphs
+        if _TAG in graph.meta_info_def.tags
+        for name, definition in graph.signature_def.items()
+        if name != _INITIALIZER
+    }
+    if not found:
+        raise ValueError(
+            f"{os.path.join(export_dir, versions.MODEL_FILE)} has no signature; "
+            "expected a model written by export_saved_model."
+        )
+    return found
+
+
+def read_definition(export_dir: str) -> Any:
+    """Returns the message `SavedModel` of a SavedModel.
+
+    Raises:
+        OSError: the folder has no SavedModel, or it cannot be read.
+        ValueError: the file is damaged.
+    """
     path = os.path.join(export_dir, versions.MODEL_FILE)
     if not files.exists(path):
         raise FileNotFoundError(
@@ -106,21 +128,9 @@ def read(export_dir: str) -> dict[str, Signature]:
 
     with files.open_file(path, "rb") as file:
         try:
-            model = saved_model_pb2.SavedModel.FromString(file.read())
+            return saved_model_pb2.SavedModel.FromString(file.read())
         except message.DecodeError as error:
             raise ValueError(f"{path} is damaged; export the model again.") from error
-    found = {
-        name: Signature(name=name, definition=definition)
-        for graph in model.meta_graphs
-        if _TAG in graph.meta_info_def.tags
-        for name, definition in graph.signature_def.items()
-        if name != _INITIALIZER
-    }
-    if not found:
-        raise ValueError(
-            f"{path} has no signature; expected a model written by export_saved_model."
-        )
-    return found
 
 
 def _array(name, values, kind, rank):

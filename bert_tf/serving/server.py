@@ -53,6 +53,7 @@ def run(
     api = lit_api.create(
         export_dir,
         failures,
+        options.backend,
         max_batch_size=options.max_batch_size,
         batch_timeout=options.batch_timeout_ms / 1000,
         # Never reached: our route of this path comes first.

@@ -4,34 +4,47 @@ Requests of one batch that call the same signature with rows of equal shape are 
 together.
 """
 
+import os
 from typing import Any
 
 import numpy as np
 
+from bert_tf import files
+from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.serving import client
 from bert_tf.serving import saved_signatures
+from bert_tf.serving import warm_up_file
 
 
 class LoadedModel:
-    """A SavedModel in memory.
+    """A SavedModel in memory, which has answered its warm-up requests.
 
     Args:
         export_dir: the SavedModel.
+        backend: the library that computes the model: "tensorflow" or "openvino".
 
     Raises:
-        OSError: it cannot be loaded.
+        ImportError: OpenVINO is not installed.
+        OSError: the SavedModel cannot be loaded, or fails its warm-up requests.
+        ValueError: OpenVINO cannot compute it.
     """
 
-    def __init__(self, export_dir: str):
-        self._signatures = client.load(export_dir).signatures
-        for signature in saved_signatures.read(export_dir).values():
-            if signature.takes_text:
-                # The first call of a signature builds its graph's executor.
-                ranks = signature.ranks()
-                texts = {
-                    name: np.full([1] * ranks[name], "a", object) for name in ranks
-                }
-                self.answers([{"signature": signature.name, "inputs": texts}], 1)
+    def __init__(self, export_dir: str, backend: str = fine_tuning_options.TENSORFLOW):
+        if backend == fine_tuning_options.OPENVINO:
+            # Needs Keras, which TensorFlow does without.
+            from bert_tf.serving import openvino_model
+
+            self._signatures = openvino_model.load(export_dir).signatures
+        else:
+            self._signatures = client.load(export_dir).signatures
+        for signature, inputs in _warm_up_requests(export_dir):
+            request = {"signature": signature, "inputs": inputs}
+            [answer] = self.answers([request], 1)
+            if "error" in answer:
+                raise OSError(
+                    f"{export_dir} failed a warm-up request to its signature "
+                    f"{signature}: {answer['error']}."
+                )
 
     def answers(
         self, requests: list[dict[str, Any]], max_rows: int
@@ -85,6 +98,20 @@ class LoadedModel:
             }
             for size, end in zip(sizes, ends, strict=True)
         ]
+
+
+def _warm_up_requests(export_dir):
+    """Returns signatures and inputs; the first call of a signature is slow."""
+    path = os.path.join(export_dir, *warm_up_file.PATH)
+    if files.exists(path):
+        return warm_up_file.read(path)
+    # Of an export of an earlier version.
+    return [
+        (name, {key: np.full([1] * rank, "a", object) for key, rank in ranks.items()})
+        for name, signature in saved_signatures.read(export_dir).items()
+        if signature.takes_text
+        for ranks in [signature.ranks()]
+    ]
 
 
 def _num_rows(request):

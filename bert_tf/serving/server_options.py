@@ -4,6 +4,7 @@ import dataclasses
 import re
 
 from bert_tf import options as options_module
+from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.options import option
 
 
@@ -34,6 +35,13 @@ class ServeModelOptions(options_module.Options):
         None,
         help="Name of the model in the paths: /v1/models/NAME. Default: the name of "
         "the folder above the version.",
+    )
+    backend: str = option(
+        fine_tuning_options.TENSORFLOW,
+        choices=fine_tuning_options.BACKENDS,
+        help="Library that computes the model. openvino is faster on Intel processors "
+        "and needs the extra openvino: pip install 'bert_tf[openvino]'. TensorFlow "
+        "still tokenizes the texts.",
     )
     max_batch_size: int = option(
         32,

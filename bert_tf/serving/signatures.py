@@ -38,6 +38,8 @@ class TaskSignatures(tf.Module):
             which takes text, and `ids`, which takes `input_ids`, `input_mask` and
             `segment_ids`, int32 [B, S], and returns the model's outputs. `ids` ignores
             the padding that a server adds; see `real_mask`.
+        model_outputs: `outputs` as one `tf.function`, which all functions call.
+            `openvino_model` replaces it in a SavedModel.
     """
 
     # Whether `ids` returns a value for each position, also for padding.
@@ -60,6 +62,9 @@ class TaskSignatures(tf.Module):
             name: tf.TensorSpec([None, None], tf.int32, name=name)
             for name in input_names.SEQUENCE
         }
+        self.model_outputs = tf.function(
+            self.outputs, input_signature=[ids], autograph=False
+        )
         self.functions = {
             name: self._signature(*function)
             for name, function in {"ids": (self._of_ids, ids), **functions}.items()
@@ -84,7 +89,10 @@ class TaskSignatures(tf.Module):
             **options: see `row_parts.apply`.
         """
         return row_parts.apply(
-            self.outputs, features, max_tokens=self._limits.max_batch_tokens, **options
+            self.model_outputs,
+            features,
+            max_tokens=self._limits.max_batch_tokens,
+            **options,
         )
 
     def _of_ids(self, input_ids, input_mask, segment_ids):

@@ -1,11 +1,8 @@
-"""Requests that TensorFlow Serving sends to a model before it answers others.
+"""Requests that a server sends to a model before it answers others.
 
 The first call of a signature prepares its graph, which takes many times as long as
-later calls. TensorFlow Serving replays the requests in
-`assets.extra/tf_serving_warmup_requests` while it loads a version, so no client waits
-for that. The file has TFRecords of the message `PredictionLog`
-(tensorflow_serving/apis/prediction_log.proto). Its few fields are encoded here, so that
-an export does not need tensorflow-serving-api.
+later calls. Servers replay these requests while they load a version, so no client waits
+for that. See `warm_up_file`.
 """
 
 import itertools
@@ -14,8 +11,8 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf.serving import signatures
+from bert_tf.serving import warm_up_file
 
-FILE = "tf_serving_warmup_requests"
 BATCH_SIZES = (1, 4, 32)
 # Texts of ASCII characters and other texts take different ways through the tokenizer.
 _TEXTS = (
@@ -23,13 +20,6 @@ _TEXTS = (
     "Où est la gare ? 車站在哪裡？ Где вокзал?",
 )
 _MASKED = "The [MASK] is in the [MASK]."
-# Numbers of the protocol buffers' fields.
-_PREDICT_LOG = 6  # Of PredictionLog.
-_REQUEST = 1  # Of PredictLog.
-_MODEL_SPEC, _INPUTS = 1, 2  # Of PredictRequest.
-_SIGNATURE_NAME = 3  # Of ModelSpec.
-_KEY, _VALUE = 1, 2  # Of an entry of a map.
-_LENGTH_DELIMITED = 2  # Wire type.
 
 
 def write(module: signatures.TaskSignatures, path: str) -> None:
@@ -41,7 +31,7 @@ def write(module: signatures.TaskSignatures, path: str) -> None:
     """
     with tf.io.TFRecordWriter(path) as writer:
         for name, inputs in requests_of(module):
-            writer.write(prediction_log(name, inputs))
+            writer.write(warm_up_file.prediction_log(name, inputs))
 
 
 def requests_of(
@@ -63,25 +53,6 @@ def requests_of(
         for name, function in module.functions.items()
         for batch_size in BATCH_SIZES
     ]
-
-
-def prediction_log(signature: str, inputs: dict[str, tf.Tensor]) -> bytes:
-    """Returns a serialized `PredictionLog` of a request.
-
-    Args:
-        signature: name of the signature.
-        inputs: tensors by name.
-    """
-    entries = b"".join(
-        _field(
-            _INPUTS,
-            _field(_KEY, name.encode())
-            + _field(_VALUE, tf.make_tensor_proto(tensor).SerializeToString()),
-        )
-        for name, tensor in inputs.items()
-    )
-    spec = _field(_MODEL_SPEC, _field(_SIGNATURE_NAME, signature.encode()))
-    return _field(_PREDICT_LOG, _field(_REQUEST, spec + entries))
 
 
 def _values(predictor: Any, spec: tf.TensorSpec, batch_size: int) -> tf.Tensor:
@@ -121,17 +92,3 @@ def _ids(vocabulary, name, lengths):
     }[name]
     width = max(map(len, rows))
     return [row + [0] * (width - len(row)) for row in rows]
-
-
-def _field(number: int, content: bytes) -> bytes:
-    """Returns a length-delimited field of a protocol buffer."""
-    return _varint(number << 3 | _LENGTH_DELIMITED) + _varint(len(content)) + content
-
-
-def _varint(value: int) -> bytes:
-    """Returns a number in groups of 7 bits, the lowest first."""
-    groups = []
-    while value > 0x7F:
-        groups.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*groups, value])

@@ -1,7 +1,11 @@
+import shutil
+
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from bert_tf.serving import server_model
+from bert_tf.serving import warm_up_file
 
 
 @pytest.fixture(scope="module")
@@ -65,3 +69,29 @@ def test_a_text_that_is_not_unicode_fails_alone(model):
     good, bad = text_request("rain"), text_request("\ud800")
     answers = model.answers([good, bad, good], 32)
     assert [sorted(answer)[0] for answer in answers] == ["outputs", "error", "outputs"]
+
+
+def test_warm_up_requests_are_replayed_while_the_model_is_loaded(
+    single_export, monkeypatch, tmp_path
+):
+    asked = []
+    answers = server_model.LoadedModel.answers
+
+    def recorded(self, requests, max_rows):
+        asked.extend(request["signature"] for request in requests)
+        return answers(self, requests, max_rows)
+
+    monkeypatch.setattr(server_model.LoadedModel, "answers", recorded)
+    server_model.LoadedModel(single_export)
+    assert sorted(asked) == ["ids"] * 3 + ["labels"] * 3 + ["serving_default"] * 3
+    folder = shutil.copytree(single_export, tmp_path / "1")
+    path = folder.joinpath(*warm_up_file.PATH)
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        ids = ids_request([2, 10**6, 3])
+        writer.write(warm_up_file.prediction_log("ids", ids["inputs"]))
+    with pytest.raises(OSError, match="failed a warm-up request to its signature ids"):
+        server_model.LoadedModel(str(folder))
+    path.unlink()  # As in an export of an earlier version.
+    asked.clear()
+    server_model.LoadedModel(str(folder))
+    assert sorted(asked) == ["labels", "serving_default"]

@@ -1,63 +1,21 @@
 """Warm-up requests: what a server reads, and that every signature answers them."""
 
+import os
+import pathlib
+
 import pytest
 import tensorflow as tf
-from tensorflow.core.framework import tensor_pb2
 
-from bert_tf.serving import export
-from bert_tf.serving import warm_up
-
-
-def read(data):
-    """Returns the fields of a protocol buffer that has only length-delimited ones."""
-    found, place = [], 0
-
-    def varint():
-        nonlocal place
-        value = shift = 0
-        while True:
-            byte = data[place]
-            place += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return value
-
-    while place < len(data):
-        key, length = varint(), varint()
-        assert key & 7 == 2
-        found.append((key >> 3, data[place : place + length]))
-        place += length
-    return found
-
-
-def request_of(record):
-    """Returns signature and inputs of a `PredictionLog`."""
-    [(number, log)] = read(record)
-    assert number == 6
-    [(number, request)] = read(log)
-    assert number == 1
-    [(first, spec), *entries] = read(request)
-    assert first == 1
-    [(number, signature)] = read(spec)
-    assert number == 3
-    inputs = {}
-    for number, entry in entries:
-        assert number == 2
-        (_, name), (_, tensor) = read(entry)
-        proto = tensor_pb2.TensorProto.FromString(tensor)
-        inputs[name.decode()] = tf.constant(tf.make_ndarray(proto))
-    return signature.decode(), inputs
+from bert_tf.serving import warm_up_file
 
 
 @pytest.mark.parametrize("kind", ["single", "pair", "choice", "squad", "tags", "masks"])
 def test_every_signature_answers_its_warm_up_requests(exports, kind):
     folder = exports[kind][1]
     signatures = tf.saved_model.load(folder).signatures
-    path = f"{folder}/{export.EXTRA_FOLDER}/{warm_up.FILE}"
     asked = {}
-    for record in tf.data.TFRecordDataset(path).as_numpy_iterator():
-        name, inputs = request_of(record)
+    for name, arrays in warm_up_file.read(os.path.join(folder, *warm_up_file.PATH)):
+        inputs = {key: tf.constant(array) for key, array in arrays.items()}
         answer = signatures[name](**inputs)
         rows = {int(values.shape[0]) for values in (*inputs.values(), *answer.values())}
         assert len(rows) == 1
@@ -75,9 +33,22 @@ def test_the_serving_library_reads_a_warm_up_request():
         reason="needs tensorflow-serving-api",
     )
     texts = tf.constant(["été " * 100, ""])  # Longer than 127 bytes.
-    record = warm_up.prediction_log("query", {"text": texts})
+    record = warm_up_file.prediction_log("query", {"text": texts})
     request = prediction_log_pb2.PredictionLog.FromString(record).predict_log.request
     assert request.model_spec.signature_name == "query"
     assert list(request.inputs) == ["text"]
     found = tf.make_ndarray(request.inputs["text"]).tolist()
     assert found == texts.numpy().tolist()
+
+
+def test_a_damaged_file_is_refused(exports, tmp_path):
+    content = pathlib.Path(exports["single"][1], *warm_up_file.PATH).read_bytes()
+    path = tmp_path / "requests"
+    for damaged in (content[:-5], content[:20] + b"x" + content[21:]):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match="is damaged; export the model again"):
+            warm_up_file.read(str(path))
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        writer.write(b"\x32\x7f\x0a")
+    with pytest.raises(ValueError, match="is damaged; export the model again"):
+        warm_up_file.read(str(path))

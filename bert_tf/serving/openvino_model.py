@@ -1,0 +1,200 @@
+"""A SavedModel whose model is computed by OpenVINO, and the rest by TensorFlow.
+
+OpenVINO lacks the operations that tokenize texts and assemble answers. All signatures
+call the model through one function, `signatures.TaskSignatures.model_outputs`. In a
+copy of the SavedModel's graph, these calls become calls of OpenVINO.
+"""
+
+import os
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+from typing import cast
+
+import tensorflow as tf
+from tensorflow.core.framework import types_pb2
+
+from bert_tf import files
+from bert_tf.checkpoints import companion_files
+from bert_tf.fine_tuning import backends
+from bert_tf.modeling import config as config_module
+from bert_tf.modeling import input_names
+from bert_tf.serving import client
+from bert_tf.serving import saved_signatures
+from bert_tf.serving import versions
+from bert_tf.serving import warm_up_file
+
+# The function's name in the object graph, and the suffix of the one that replaces it.
+_FUNCTION = "model_outputs"
+_SUFFIX = "_of_openvino"
+_NODE = "openvino"
+# Describes the SavedModel before the change.
+_FINGERPRINT = "fingerprint.pb"
+
+
+def load(export_dir: str) -> Any:
+    """Returns a loaded SavedModel, with `signatures` that compute with OpenVINO.
+
+    An export in float32 is computed in float32, and one in bfloat16 in bfloat16.
+
+    Args:
+        export_dir: the SavedModel, in a local folder.
+
+    Raises:
+        ImportError: OpenVINO is not installed.
+        OSError: the SavedModel cannot be loaded.
+        ValueError: OpenVINO cannot compute it.
+    """
+    backends.import_openvino()
+    if files.is_remote(export_dir):
+        raise ValueError(
+            f"{export_dir}: OpenVINO serves models from a local folder; copy it there."
+        )
+    saved_model = saved_signatures.read_definition(export_dir)
+    function = _model_function(saved_model, export_dir)
+    policy = _policy(function, export_dir)
+    model = _Model(_read_config(export_dir))
+    _replace(saved_model, function, model)
+    loaded = _load_changed(saved_model, export_dir)
+    model.compute = backends.compiled(
+        loaded.model_outputs, backend=backends.OPENVINO, policy=policy
+    )
+    # The loaded graphs call it, but do not keep it.
+    loaded.openvino_model = model
+    return loaded
+
+
+class _Model:
+    """The model as a function of TensorFlow that runs in Python.
+
+    Args:
+        config: configuration of the model.
+    """
+
+    def __init__(self, config: config_module.BertConfig):
+        self._config = config
+        self.compute: backends.Compiled | None = None
+
+    def node(self, dtypes: Sequence[int]) -> Any:
+        """Returns the `NodeDef` that calls this function.
+
+        Args:
+            dtypes: the outputs' types, as in a `FunctionDef`.
+        """
+
+        def call(input_ids, input_mask, segment_ids):
+            return tf.numpy_function(
+                self._outputs, [input_ids, input_mask, segment_ids], dtypes
+            )
+
+        spec = tf.TensorSpec([None, None], tf.int32)
+        # As long as this graph exists, TensorFlow keeps the Python function.
+        self._graph = tf.function(
+            call, input_signature=[spec] * 3, autograph=False
+        ).get_concrete_function()
+        [node] = [
+            node
+            for node in self._graph.graph.as_graph_def().node
+            if node.op in ("PyFunc", "EagerPyFunc")
+        ]
+        return node
+
+    def _outputs(self, *columns):
+        features = dict(zip(input_names.SEQUENCE, columns, strict=True))
+        self._check(features)
+        outputs = cast(backends.Compiled, self.compute)(features)
+        return [outputs[name] for name in sorted(outputs)]
+
+    def _check(self, features):
+        """Refuses ids that TensorFlow refuses; OpenVINO would read zeros for them."""
+        config = self._config
+        length = features["input_ids"].shape[1]
+        if length > config.max_position_embeddings:
+            raise ValueError(
+                f"A row has {length} positions; the model has at most "
+                f"{config.max_position_embeddings}."
+            )
+        sizes = {"input_ids": config.vocab_size, "segment_ids": config.type_vocab_size}
+        for name, size in sizes.items():
+            ids = features[name]
+            wrong = ids[(ids < 0) | (ids >= size)]
+            if wrong.size:
+                raise ValueError(f"{name}: {wrong[0]} is not in [0, {size}).")
+
+
+def _model_function(saved_model, export_dir):
+    """Returns the `FunctionDef` of the model."""
+    [graph] = saved_model.meta_graphs
+    objects = graph.object_graph_def.nodes
+    children = {child.local_name: child.node_id for child in objects[0].children}
+    if _FUNCTION not in children:
+        raise ValueError(
+            f"{export_dir} was exported by an earlier version, for TensorFlow alone; "
+            "export the model again, or use the backend tensorflow."
+        )
+    [name] = objects[children[_FUNCTION]].function.concrete_functions
+    [found] = [f for f in graph.graph_def.library.function if f.signature.name == name]
+    if any(output.type != types_pb2.DT_FLOAT for output in found.signature.output_arg):
+        raise ValueError(
+            f"{export_dir} fills masked words, which OpenVINO cannot; use the backend "
+            "tensorflow."
+        )
+    return found
+
+
+def _policy(function, export_dir):
+    """Returns the Keras policy that a model computes in."""
+    dtypes = {node.attr["T"].type for node in function.node_def if node.op == "MatMul"}
+    if types_pb2.DT_HALF in dtypes:
+        raise ValueError(
+            f"{export_dir} was exported with --dtype=float16, but OpenVINO computes in "
+            "float32 or bfloat16; export it with one of them, or use the backend "
+            "tensorflow."
+        )
+    return "mixed_bfloat16" if types_pb2.DT_BFLOAT16 in dtypes else "float32"
+
+
+def _read_config(export_dir):
+    path = os.path.join(export_dir, warm_up_file.PATH[0], companion_files.CONFIG_FILE)
+    return config_module.BertConfig.from_json_file(path)
+
+
+def _replace(saved_model, function, model):
+    """Replaces the calls of the model's function; the function itself remains."""
+    [graph] = saved_model.meta_graphs
+    name = function.signature.name
+    library = graph.graph_def.library.function
+    nodes = [*graph.graph_def.node, *(node for f in library for node in f.node_def)]
+    for node in nodes:
+        for attribute in node.attr.values():
+            if attribute.func.name == name:
+                attribute.func.name = name + _SUFFIX
+    replacement = library.add()
+    replacement.CopyFrom(function)
+    replacement.signature.name = name + _SUFFIX
+    for field in ("node_def", "ret", "control_ret"):
+        replacement.ClearField(field)
+    replacement.signature.ClearField("control_output")
+    inputs = [argument.name for argument in function.signature.input_arg]
+    outputs = function.signature.output_arg
+    node = model.node([output.type for output in outputs])
+    node.name = _NODE
+    node.input[:] = inputs[: len(input_names.SEQUENCE)]
+    replacement.node_def.add().CopyFrom(node)
+    for index, output in enumerate(outputs):
+        replacement.ret[output.name] = f"{_NODE}:output:{index}"
+
+
+def _load_changed(saved_model, export_dir):
+    """Loads a SavedModel with another definition than that on disk."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name in os.listdir(export_dir):
+            if name not in (versions.MODEL_FILE, _FINGERPRINT):
+                target = os.path.abspath(os.path.join(export_dir, name))
+                os.symlink(target, os.path.join(folder, name))
+        with open(os.path.join(folder, versions.MODEL_FILE), "wb") as file:
+            file.write(saved_model.SerializeToString())
+        try:
+            return client.load(folder)
+        except OSError as error:
+            raise OSError(str(error).replace(folder, export_dir)) from error

@@ -1,0 +1,126 @@
+"""Exports answer alike with OpenVINO, which computes the model alone.
+
+Most tests replace OpenVINO with TensorFlow, so that they also run without it.
+"""
+
+import os
+import shutil
+import sys
+
+import numpy as np
+import pytest
+
+from bert_tf.fine_tuning import backends
+from bert_tf.serving import openvino_model
+from bert_tf.serving import saved_signatures
+from bert_tf.serving import server_model
+from bert_tf.serving import warm_up_file
+
+TEXTS = ["the rain", "", "中文 été " * 20]
+INPUTS = {
+    "single": {"text": TEXTS},
+    "pair": {"text": TEXTS, "text_b": TEXTS[::-1]},
+    "choice": {"text": TEXTS, "endings": [["snow", "the rain"]] * 3},
+    "squad": {"question": ["who ?"] * 3, "context": ["the rain", "a " * 90, "été"]},
+    "tags": {"text": TEXTS},
+}
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """The shapes of the features that the stand-in for OpenVINO received."""
+    found = []
+
+    def compiled(function, *, backend, policy):
+        assert (backend, policy) == ("openvino", "float32")
+
+        def compute(features):
+            found.append(features["input_ids"].shape)
+            return {name: value.numpy() for name, value in function(features).items()}
+
+        return compute
+
+    monkeypatch.setattr(backends, "import_openvino", lambda: None)
+    monkeypatch.setattr(backends, "compiled", compiled)
+    return found
+
+
+def answer_to(model, signature, inputs):
+    arrays = {
+        name: np.array(values, object if signature != "ids" else np.int32)
+        for name, values in inputs.items()
+    }
+    [answer] = model.answers([{"signature": signature, "inputs": arrays}], 32)
+    return answer
+
+
+def assert_same_answers(export_dir, kind):
+    expected = server_model.LoadedModel(export_dir)
+    found = server_model.LoadedModel(export_dir, "openvino")
+    for inputs in (INPUTS[kind], {name: [] for name in INPUTS[kind]}):
+        if kind == "choice" and not inputs["text"]:
+            continue
+        outputs = answer_to(found, "serving_default", inputs)["outputs"]
+        for name, value in answer_to(expected, "serving_default", inputs)[
+            "outputs"
+        ].items():
+            if value.dtype == object:
+                assert outputs[name].tolist() == value.tolist()
+            else:
+                np.testing.assert_allclose(outputs[name], value, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", INPUTS)
+def test_the_model_is_replaced_and_the_answers_stay(exports, calls, kind):
+    assert_same_answers(exports[kind][1], kind)
+    path = os.path.join(exports[kind][1], *warm_up_file.PATH)
+    assert len(calls) > len(warm_up_file.read(path)) / 2
+
+
+@pytest.mark.parametrize("kind", ["single", "squad"])
+def test_openvino_answers_as_tensorflow(exports, kind):
+    pytest.importorskip("openvino", reason="needs the extra openvino")
+    assert_same_answers(exports[kind][1], kind)
+
+
+@pytest.mark.parametrize(
+    "ids, segment, message",
+    [
+        ([2, 10**6, 3], 0, "input_ids: 1000000 is not in"),
+        ([2, 9, 3], 2, "segment_ids: 2 is not in"),
+        ([2] + [9] * 100 + [3], 0, "A row has 102 positions"),
+    ],
+)
+def test_ids_that_the_model_lacks_are_refused(exports, calls, ids, segment, message):
+    model = server_model.LoadedModel(exports["single"][1], "openvino")
+    inputs = {
+        "input_ids": [ids],
+        "input_mask": [[1] * len(ids)],
+        "segment_ids": [[segment] * len(ids)],
+    }
+    answer = answer_to(model, "ids", inputs)
+    assert answer["is_invalid"]
+    assert answer["error"].startswith(message)
+    assert "Traceback" not in answer["error"]
+
+
+def test_masked_words_are_left_to_tensorflow(exports, calls):
+    with pytest.raises(ValueError, match="fills masked words, which OpenVINO cannot"):
+        openvino_model.load(exports["masks"][1])
+
+
+def test_an_export_of_an_earlier_version_is_refused(exports, calls, tmp_path):
+    folder = shutil.copytree(exports["single"][1], tmp_path / "1")
+    saved_model = saved_signatures.read_definition(str(folder))
+    for child in saved_model.meta_graphs[0].object_graph_def.nodes[0].children:
+        if child.local_name == "model_outputs":
+            child.local_name = "another"
+    (folder / "saved_model.pb").write_bytes(saved_model.SerializeToString())
+    with pytest.raises(ValueError, match="exported by an earlier version"):
+        server_model.LoadedModel(str(folder), "openvino")
+
+
+def test_a_missing_package_is_named(exports, monkeypatch):
+    monkeypatch.setitem(sys.modules, "openvino", None)
+    with pytest.raises(ImportError, match=r"pip install 'bert_tf\[openvino\]'"):
+        openvino_model.load(exports["single"][1])
