@@ -211,6 +211,8 @@ def reason_of(error: Exception) -> str:
     """Returns why a model refused its inputs, without the names of nodes around it."""
     text = " ".join(str(getattr(error, "message", error)).split())
     text = text.rpartition("<stack traces unavailable> ")[2]
+    # From a Python function in the graph.
+    text = text.split(" Traceback (most recent")[0].removeprefix("ValueError: ")
     return text.split(" [[{{node")[0].split(" [Op:")[0]
 
 

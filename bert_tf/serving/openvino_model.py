@@ -82,11 +82,10 @@ class _Model:
             dtypes: the outputs' types, as in a `FunctionDef`.
         """
 
-        def call(input_ids, input_mask, segment_ids):
-            return tf.numpy_function(
-                self._outputs, [input_ids, input_mask, segment_ids], dtypes
-            )
+        def call(*columns):
+            return tf.numpy_function(self._outputs, list(columns), kinds)
 
+        kinds = [tf.as_dtype(dtype) for dtype in dtypes]
         spec = tf.TensorSpec([None, None], tf.int32)
         # As long as this graph exists, TensorFlow keeps the Python function.
         self._graph = tf.function(
