@@ -63,6 +63,7 @@ SEPARATE_EXTRAS = {
         "sphinx-copybutton>=0.5.2",
     ],
     "dev": [
+        "httpx>=0.27",  # Calls the server's routes without a server.
         "jax>=0.4",
         "mypy>=2",
         "pandas>=2.2",

@@ -34,9 +34,13 @@ class LoadedModel:
             # Needs Keras, which TensorFlow does without.
             from bert_tf.serving import openvino_model
 
-            self._signatures = openvino_model.load(export_dir).signatures
+            model = openvino_model.load(export_dir)
         else:
-            self._signatures = client.load(export_dir).signatures
+            model = client.load(export_dir)
+        # OpenVINO reads the model's variables, which nothing else keeps, when it is
+        # first called.
+        self._model = model
+        self._signatures = model.signatures
         for signature, inputs in _warm_up_requests(export_dir):
             request = {"signature": signature, "inputs": inputs}
             [answer] = self.answers([request], 1)

@@ -229,10 +229,12 @@ def test_a_server_without_litserve_names_the_extra(monkeypatch, single_export):
         server.run(options)
 
 
-def test_a_model_that_openvino_cannot_compute_ends_in_one_line(exports, run_tool):
+def test_a_model_that_openvino_cannot_compute_ends_in_one_line(
+    exports, run_tool_process
+):
     pytest.importorskip("litserve", reason="needs the extra server")
     flags = [f"--export_dir={exports['masks'][1]}", f"--port={free_port()}"]
-    result = run_tool("serve_model", *flags, "--backend=openvino")
+    result = run_tool_process("serve_model", *flags, "--backend=openvino")
     assert (result.exit_code, len(result.stderr.splitlines())) == (1, 1)
     # Or it is not installed.
     assert "OpenVINO" in result.stderr
