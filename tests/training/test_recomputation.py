@@ -1,5 +1,6 @@
 """Layers recomputed in the backward pass: gradients and memory."""
 
+import functools
 import subprocess
 import sys
 
@@ -139,6 +140,7 @@ def test_every_layer_is_computed_twice(monkeypatch):
     computed = []
     call = pretrainer.bert.encoder.EncoderLayer.call
 
+    @functools.wraps(call)  # Keras reads the signature.
     def watched(self, *arguments, **settings):
         computed.append(self.name)
         return call(self, *arguments, **settings)
