@@ -49,7 +49,8 @@ class RealRows:
         self._length = ops.shape(input_mask)[1]
         is_padding = 1 - ops.reshape(ops.cast(input_mask, "int32"), (-1,))  # [B * S]
         num_rows = ops.shape(is_padding)[0]
-        num_real = num_rows - ops.sum(is_padding)
+        # At least one row, so that a batch of nothing but padding works too.
+        num_real = ops.maximum(num_rows - ops.sum(is_padding), 1)
         num_kept = ops.minimum(-(-num_real // _MULTIPLE) * _MULTIPLE, num_rows)
         numbers = ops.arange(num_rows, dtype="int32")
         sorted_rows = ops.argsort(numbers + is_padding * num_rows)

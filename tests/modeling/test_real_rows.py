@@ -66,6 +66,14 @@ def test_rows_of_padding_are_left_out_and_come_back_as_zeros():
     )
 
 
+def test_a_batch_of_padding_alone_keeps_some_rows():
+    rows = real_rows.RealRows(tf.zeros([2, 3], "int32"))
+    numbers = tf.reshape(tf.range(1.0, 7.0), [6, 1])
+    selected = rows.select(numbers)
+    np.testing.assert_array_equal(selected[:, 0], [1, 2, 3, 4])
+    np.testing.assert_array_equal(rows.put_back(selected)[:, 0], [1, 2, 3, 4, 0, 0])
+
+
 def test_the_kept_rows_have_the_dropout_masks_of_the_whole_batch():
     keys = keras.ops.convert_to_tensor(numerics.dropout_keys(1, 2, np.arange(3)))
     whole = numerics.dropout(tf.ones([12, 5]), 0.5, keys, 7)
