@@ -205,12 +205,13 @@ def _run_in_process(name, *arguments):
 
 def _run_in_new_process(name, *arguments, env=None, timeout=300):
     command = [sys.executable, ROOT / "tools" / f"{name}.py", *map(str, arguments)]
+    paths = filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])
     done = subprocess.run(
         command,
         capture_output=True,
         text=True,
         timeout=timeout,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **(env or {})},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **(env or {})},
         check=False,
     )
     return ToolResult(exit_code=done.returncode, stdout=done.stdout, stderr=done.stderr)

@@ -614,6 +614,7 @@ OBSERVED = {
         ),
         "backend": SERVER
         + "test_a_model_that_openvino_cannot_compute_ends_in_one_line",
+        "dtype": SERVER + "test_the_dtype_reaches_the_process_of_the_model",
         "queue_timeout_seconds": SERVER
         + "test_a_body_that_does_not_arrive_is_given_up",
         **dict.fromkeys(

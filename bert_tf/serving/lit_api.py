@@ -14,13 +14,16 @@ from bert_tf import startup_lines
 from bert_tf.serving import server_model
 
 
-def create(export_dir: str, failures: Any, backend: str, **settings: Any) -> Any:
+def create(
+    export_dir: str, failures: Any, backend: str, dtype: str, **settings: Any
+) -> Any:
     """Returns the API object of a SavedModel.
 
     Args:
         export_dir: the SavedModel.
         failures: a queue that receives the reason if the model cannot be loaded.
         backend: the library that computes; see `server_model.LoadedModel`.
+        dtype: what it computes in.
         **settings: of `litserve.LitAPI`. `max_batch_size` limits both the requests per
             batch and the rows that are computed together.
     """
@@ -29,7 +32,7 @@ def create(export_dir: str, failures: Any, backend: str, **settings: Any) -> Any
     class ModelApi(litserve.LitAPI):
         def __reduce__(self):
             state = {k: v for k, v in self.__dict__.items() if k != "_loop"}
-            arguments = (export_dir, failures, backend)
+            arguments = (export_dir, failures, backend, dtype)
             return functools.partial(create, **settings), arguments, state
 
         def setup(self, device):
@@ -38,7 +41,7 @@ def create(export_dir: str, failures: Any, backend: str, **settings: Any) -> Any
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             try:
                 with startup_lines.hidden():
-                    self._model = server_model.LoadedModel(export_dir, backend)
+                    self._model = server_model.LoadedModel(export_dir, backend, dtype)
             except Exception as error:
                 # LitServe would log a traceback; the main process reports the reason.
                 logging.getLogger("litserve").setLevel(logging.CRITICAL + 1)

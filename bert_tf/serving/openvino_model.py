@@ -32,13 +32,12 @@ _NODE = "openvino"
 _FINGERPRINT = "fingerprint.pb"
 
 
-def load(export_dir: str) -> Any:
+def load(export_dir: str, dtype: str = "float32") -> Any:
     """Returns a loaded SavedModel, with `signatures` that compute with OpenVINO.
 
-    An export in float32 is computed in float32, and one in bfloat16 in bfloat16.
-
     Args:
-        export_dir: the SavedModel, in a local folder.
+        export_dir: the SavedModel, exported in float32, in a local folder.
+        dtype: what OpenVINO computes in: "float32" or "bfloat16".
 
     Raises:
         ImportError: OpenVINO is not installed.
@@ -52,12 +51,14 @@ def load(export_dir: str) -> Any:
         )
     saved_model = saved_signatures.read_definition(export_dir)
     function = _model_function(saved_model, export_dir)
-    policy = _policy(function, export_dir)
+    _check_dtype(function, export_dir)
     model = _Model(_read_config(export_dir))
     _replace(saved_model, function, model)
     loaded = _load_changed(saved_model, export_dir)
     model.compute = backends.compiled(
-        loaded.model_outputs, backend=backends.OPENVINO, policy=policy
+        loaded.model_outputs,
+        backend=backends.OPENVINO,
+        policy=backends.policy_of(dtype),
     )
     # The loaded graphs call it, but do not keep it.
     loaded.openvino_model = model
@@ -141,16 +142,20 @@ def _model_function(saved_model, export_dir):
     return found
 
 
-def _policy(function, export_dir):
-    """Returns the Keras policy that a model computes in."""
+def _check_dtype(function, export_dir):
+    """Refuses a model that does not compute in float32.
+
+    OpenVINO cannot convert a graph in bfloat16, and would compute one in float16 in
+    another precision.
+    """
     dtypes = {node.attr["T"].type for node in function.node_def if node.op == "MatMul"}
-    if types_pb2.DT_HALF in dtypes:
+    for dtype in dtypes - {types_pb2.DT_FLOAT}:
         raise ValueError(
-            f"{export_dir} was exported with --dtype=float16, but OpenVINO computes in "
-            "float32 or bfloat16; export it with one of them, or use the backend "
+            f"{export_dir} was exported with --dtype={tf.as_dtype(dtype).name}, but "
+            "OpenVINO needs an export in float32; export it with --dtype=float32 (the "
+            "server's --dtype=bfloat16 then computes in bfloat16), or use the backend "
             "tensorflow."
         )
-    return "mixed_bfloat16" if types_pb2.DT_BFLOAT16 in dtypes else "float32"
 
 
 def _read_config(export_dir):

@@ -54,6 +54,7 @@ def run(
         export_dir,
         failures,
         options.backend,
+        options.dtype,
         max_batch_size=options.max_batch_size,
         batch_timeout=options.batch_timeout_ms / 1000,
         # Never reached: our route of this path comes first.

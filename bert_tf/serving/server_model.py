@@ -22,6 +22,8 @@ class LoadedModel:
     Args:
         export_dir: the SavedModel.
         backend: the library that computes the model: "tensorflow" or "openvino".
+        dtype: what OpenVINO computes in: "float32" or "bfloat16". TensorFlow computes
+            in what the model was exported with.
 
     Raises:
         ImportError: OpenVINO is not installed.
@@ -29,12 +31,17 @@ class LoadedModel:
         ValueError: OpenVINO cannot compute it.
     """
 
-    def __init__(self, export_dir: str, backend: str = fine_tuning_options.TENSORFLOW):
+    def __init__(
+        self,
+        export_dir: str,
+        backend: str = fine_tuning_options.TENSORFLOW,
+        dtype: str = "float32",
+    ):
         if backend == fine_tuning_options.OPENVINO:
             # Needs Keras, which TensorFlow does without.
             from bert_tf.serving import openvino_model
 
-            model = openvino_model.load(export_dir)
+            model = openvino_model.load(export_dir, dtype)
         else:
             model = client.load(export_dir)
         # OpenVINO reads the model's variables, which nothing else keeps, when it is

@@ -43,6 +43,13 @@ class ServeModelOptions(options_module.Options):
         "and needs the extra openvino: pip install 'bert_tf[openvino]'. TensorFlow "
         "still tokenizes the texts.",
     )
+    dtype: str = option(
+        "float32",
+        choices=("float32", "bfloat16"),
+        help="What --backend=openvino computes in. bfloat16 is faster on processors "
+        "that have it. With --backend=tensorflow, --dtype of export_saved_model "
+        "decides.",
+    )
     max_batch_size: int = option(
         32,
         minimum=1,
@@ -89,6 +96,11 @@ class ServeModelOptions(options_module.Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.dtype != "float32" and self.backend != fine_tuning_options.OPENVINO:
+            raise options_module.OptionError(
+                f"--dtype={self.dtype} needs --backend=openvino; for TensorFlow, "
+                f"export the model with export_saved_model --dtype={self.dtype}."
+            )
         if self.batch_timeout_ms > 1000 * self.queue_timeout_seconds:
             raise options_module.OptionError(
                 f"--batch_timeout_ms={self.batch_timeout_ms:g} is more than "

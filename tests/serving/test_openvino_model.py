@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from bert_tf.fine_tuning import backends
+from bert_tf.serving import export
 from bert_tf.serving import openvino_model
 from bert_tf.serving import saved_signatures
 from bert_tf.serving import server_model
@@ -28,14 +29,14 @@ INPUTS = {
 
 @pytest.fixture
 def calls(monkeypatch):
-    """The shapes of the features that the stand-in for OpenVINO received."""
+    """Shapes of the features that the stand-in for OpenVINO received, and policies."""
     found = []
 
     def compiled(function, *, backend, policy):
-        assert (backend, policy) == ("openvino", "float32")
+        assert backend == "openvino"
 
         def compute(features):
-            found.append(features["input_ids"].shape)
+            found.append((features["input_ids"].shape, policy))
             return {name: value.numpy() for name, value in function(features).items()}
 
         return compute
@@ -54,9 +55,9 @@ def answer_to(model, signature, inputs):
     return answer
 
 
-def assert_same_answers(export_dir, kind):
+def assert_same_answers(export_dir, kind, dtype="float32", atol=1e-4):
     expected = server_model.LoadedModel(export_dir)
-    found = server_model.LoadedModel(export_dir, "openvino")
+    found = server_model.LoadedModel(export_dir, "openvino", dtype)
     for inputs in (INPUTS[kind], {name: [] for name in INPUTS[kind]}):
         if kind == "choice" and not inputs["text"]:
             continue
@@ -67,7 +68,7 @@ def assert_same_answers(export_dir, kind):
             if value.dtype == object:
                 assert outputs[name].tolist() == value.tolist()
             else:
-                np.testing.assert_allclose(outputs[name], value, atol=1e-4)
+                np.testing.assert_allclose(outputs[name], value, atol=atol)
 
 
 @pytest.mark.parametrize("kind", INPUTS)
@@ -75,12 +76,35 @@ def test_the_model_is_replaced_and_the_answers_stay(exports, calls, kind):
     assert_same_answers(exports[kind][1], kind)
     path = os.path.join(exports[kind][1], *warm_up_file.PATH)
     assert len(calls) > len(warm_up_file.read(path)) / 2
+    assert {policy for _, policy in calls} == {"float32"}
 
 
-@pytest.mark.parametrize("kind", ["single", "squad"])
-def test_openvino_answers_as_tensorflow(exports, kind):
+@pytest.mark.parametrize(
+    "kind, dtype, atol",
+    [
+        ("single", "float32", 1e-4),
+        ("squad", "float32", 1e-4),
+        ("single", "bfloat16", 0.05),
+    ],
+)
+def test_openvino_answers_as_tensorflow(exports, kind, dtype, atol):
     pytest.importorskip("openvino", reason="needs the extra openvino")
-    assert_same_answers(exports[kind][1], kind)
+    assert_same_answers(exports[kind][1], kind, dtype, atol)
+
+
+def test_the_dtype_is_that_of_the_server(exports, calls):
+    server_model.LoadedModel(exports["single"][1], "openvino", "bfloat16")
+    assert {policy for _, policy in calls} == {"mixed_bfloat16"}
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_an_export_in_another_dtype_is_refused(exports, monkeypatch, tmp_path, dtype):
+    monkeypatch.setattr(backends, "import_openvino", lambda: None)
+    folder = export.export_saved_model(
+        exports["single"][0], str(tmp_path / "1"), dtype=dtype
+    )
+    with pytest.raises(ValueError, match=f"--dtype={dtype}, but OpenVINO needs"):
+        server_model.LoadedModel(folder, "openvino")
 
 
 @pytest.mark.parametrize(
