@@ -17,6 +17,9 @@ def main():
     tokenizer = tokenizers.BertWordPieceTokenizer(
         task["vocab_file"], lowercase=task["do_lower_case"]
     )._tokenizer
+    # As in the release. By default, words of more than 100 characters become [UNK], and
+    # Thai text without blanks has many of them.
+    tokenizer.model.max_input_chars_per_word = 200
 
     def tokenize():
         return tokenizer.encode_batch_fast(texts, add_special_tokens=False)
