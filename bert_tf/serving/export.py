@@ -105,13 +105,14 @@ def export_saved_model(
     Raises:
         OSError: a file cannot be read or written.
         ValueError: `output_dir` contains no trained model, `export_dir` is not empty,
-            `top_k` is given for another task, or the format cannot store the model.
+            `top_k` is given for another task, or the format cannot store the model or
+            does not have the `dtype` or `limits`.
         ImportError: the format needs a package that is not installed.
     """
     target = Target(
         export_dir=export_dir, format=export_format, dtype=dtype, limits=limits
     )
-    id_models.check(target.format, target.dtype)
+    id_models.check(target.format, target.dtype, target.limits)
     with _locked(export_dir):
         _, task = predictors.run_of(output_dir)
         if task is None:
@@ -171,7 +172,7 @@ def export_checkpoint(
         dtype=options.dtype,
         limits=options.limits(),
     )
-    id_models.check(target.format, target.dtype)
+    id_models.check(target.format, target.dtype, target.limits)
     with _locked(options.export_dir):
         # Needs the folder of retrieval, which runs of other tasks do without.
         from bert_tf.serving import exported_checkpoint

@@ -2,7 +2,8 @@
 
 These runtimes have no operations for text. The models take what the signature `ids` of
 a SavedModel takes, and return what it returns; a client tokenizes with the vocabulary
-beside the model.
+stored next to the model. Padding needs the mask 0: the models do not recognize the
+padding of a server, and do not divide large batches.
 """
 
 import importlib.util
@@ -14,26 +15,51 @@ import keras
 import tensorflow as tf
 
 from bert_tf.fine_tuning import backends
-from bert_tf.modeling import fusible
 from bert_tf.modeling import input_names
 from bert_tf.serving import options as serving_options
+from bert_tf.serving import request_limits
 from bert_tf.serving import signatures
 
 LITERT, ONNX, OPENVINO = serving_options.ID_FORMATS
 # The model's file in the folder of an export; OpenVINO adds model.bin.
 FILES = {LITERT: "model.tflite", ONNX: "model.onnx", OPENVINO: "model.xml"}
 INT8 = backends.INT8
-_FLOAT16 = ("float16", "mixed_float16")
+_FLOAT16 = "float16"
+_KERAS_OF_LITERT = (3, 13)  # The first that exports LiteRT.
 # Modules of packages that a format needs, besides this package's own requirements.
 _MODULES = {ONNX: ("tf2onnx", "onnxruntime"), OPENVINO: ("openvino",)}
 
 
-def check(export_format: str, dtype: str) -> None:
-    """Checks that what a format needs is installed, before any work.
+def check(export_format: str, dtype: str, limits: request_limits.RequestLimits) -> None:
+    """Checks what to export, and that what it needs is installed, before any work.
 
     Raises:
+        ValueError: there is no such format, it cannot have the dtype, or it has no
+            limits.
         ImportError: a package is missing; the message says how to install it.
     """
+    dtypes = serving_options.DTYPES.get(export_format)
+    if dtypes is None:
+        raise ValueError(
+            f"The format of an export is {export_format!r:.60}; expected one of "
+            f"{', '.join(serving_options.DTYPES)}."
+        )
+    if dtype not in dtypes:
+        raise ValueError(
+            f"dtype is {dtype!r:.60}, but the format {export_format} has only "
+            f"{', '.join(dtypes)}; pass one of them."
+        )
+    if export_format in FILES and limits != request_limits.DEFAULT:
+        raise ValueError(
+            f"Only a saved_model limits its requests, but the format is "
+            f"{export_format}; omit `limits`."
+        )
+    version = tuple(map(int, keras.__version__.split(".")[:2]))
+    if export_format == LITERT and version < _KERAS_OF_LITERT:
+        raise ImportError(
+            f"The format litert needs Keras 3.13 or newer, got {keras.__version__}; "
+            "pip install --upgrade keras."
+        )
     if export_format == OPENVINO:
         backends.import_openvino()
         if dtype == INT8:
@@ -57,7 +83,6 @@ def write(
         dtype: what the weights are stored in.
     """
     path = os.path.join(folder, FILES[export_format])
-    fusible.use_fusible_activations(module.predictor.model)
     if export_format == OPENVINO:
         _write_openvino(module, path, dtype)
         return
@@ -94,7 +119,7 @@ def _litert_options(dtype):
     if dtype == "float32":
         return {}
     options: dict[str, Any] = {"optimizations": [tf.lite.Optimize.DEFAULT]}
-    if dtype in _FLOAT16:
+    if dtype == _FLOAT16:
         options["target_spec"] = {"supported_types": [tf.float16]}
     return options
 
@@ -126,5 +151,5 @@ def _write_openvino(module, path, dtype):
     if dtype == INT8:
         model = backends.with_int8_weights(model)
     backends.import_openvino().save_model(
-        model, path, compress_to_fp16=dtype in _FLOAT16
+        model, path, compress_to_fp16=dtype == _FLOAT16
     )

@@ -106,7 +106,10 @@ class _Model:
         return [outputs[name] for name in sorted(outputs)]
 
     def _check(self, features):
-        """Refuses ids that TensorFlow refuses; OpenVINO would read zeros for them."""
+        """Refuses ids that TensorFlow refuses; OpenVINO would read zeros for them.
+
+        Both compute segments outside the table as a row of zeros.
+        """
         config = self._config
         length = features["input_ids"].shape[1]
         if length > config.max_position_embeddings:
@@ -114,12 +117,12 @@ class _Model:
                 f"A row has {length} positions; the model has at most "
                 f"{config.max_position_embeddings}."
             )
-        sizes = {"input_ids": config.vocab_size, "segment_ids": config.type_vocab_size}
-        for name, size in sizes.items():
-            ids = features[name]
-            wrong = ids[(ids < 0) | (ids >= size)]
-            if wrong.size:
-                raise ValueError(f"{name}: {wrong[0]} is not in [0, {size}).")
+        ids = features["input_ids"]
+        wrong = ids[(ids < 0) | (ids >= config.vocab_size)]
+        if wrong.size:
+            raise ValueError(
+                f"input_ids: {wrong[0]} is not in [0, {config.vocab_size})."
+            )
 
 
 def _model_function(saved_model, export_dir):

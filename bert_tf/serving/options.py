@@ -15,7 +15,7 @@ CLASSIFICATION = "classification"
 SAVED_MODEL = "saved_model"
 ID_FORMATS = ("litert", "onnx", "openvino")
 # What each format computes in, or stores its weights in.
-_DTYPES = {
+DTYPES = {
     SAVED_MODEL: fine_tuning_options.DTYPES,
     "litert": ("float32", "float16", "int8"),
     "onnx": ("float32", "int8"),
@@ -46,7 +46,7 @@ _OF_EVERY_EXPORT = (
 class ExportSavedModelOptions(options_module.Options):
     """Exports a model as a SavedModel that takes text and returns answers.
 
-    Or, with --format, as a LiteRT, ONNX or OpenVINO model that takes word piece ids.
+    With --format, exports a LiteRT, ONNX or OpenVINO model that takes word piece ids.
 
     --output_dir exports the model of any task's training run; a pretraining run fills
     the [MASK]s of texts. --init_checkpoint exports an encoder that returns one vector
@@ -66,9 +66,10 @@ class ExportSavedModelOptions(options_module.Options):
         SAVED_MODEL,
         choices=(SAVED_MODEL, *ID_FORMATS),
         help="Format of the model. litert (model.tflite), onnx (model.onnx) and "
-        "openvino (model.xml) take word piece ids instead of text; the vocabulary lies "
-        "beside them. Not for models that fill [MASK]s. onnx and openvino need pip "
-        "install 'bert_tf[onnx]' or 'bert_tf[openvino]'.",
+        "openvino (model.xml) take word piece ids instead of text; the vocabulary is "
+        "stored next to them. Not for models that fill [MASK]s. onnx and openvino need "
+        "pip install 'bert_tf[onnx]' or 'bert_tf[openvino]', and litert Keras 3.13 or "
+        "newer. To run a LiteRT model: pip install ai-edge-litert.",
     )
     init_checkpoint: str | None = option(
         None,
@@ -188,10 +189,10 @@ class ExportSavedModelOptions(options_module.Options):
         )
 
     def _check_format(self):
-        if self.dtype not in _DTYPES[self.format]:
+        if self.dtype not in DTYPES[self.format]:
             raise options_module.OptionError(
                 f"--dtype={self.dtype} does not exist for --format={self.format}; "
-                f"expected one of {', '.join(_DTYPES[self.format])}."
+                f"expected one of {', '.join(DTYPES[self.format])}."
             )
         if self.format == SAVED_MODEL:
             return

@@ -1,9 +1,10 @@
 """The file of warm-up requests that an export brings, in TensorFlow Serving's format.
 
 It has TFRecords of the message `PredictionLog`
-(tensorflow_serving/apis/prediction_log.proto). Its few fields, all of them
+(tensorflow_serving/apis/prediction_log.proto). The few fields that we need, all of them
 length-delimited, are encoded and decoded here, so that neither an export nor our server
-needs tensorflow-serving-api.
+needs tensorflow-serving-api. A file that a user wrote may have other fields and logs,
+which are skipped.
 """
 
 from collections.abc import Iterator
@@ -18,7 +19,10 @@ _REQUEST = 1  # Of PredictLog.
 _MODEL_SPEC, _INPUTS = 1, 2  # Of PredictRequest.
 _SIGNATURE_NAME = 3  # Of ModelSpec.
 _KEY, _VALUE = 1, 2  # Of an entry of a map.
-_LENGTH_DELIMITED = 2  # Wire type.
+# Wire types. Fixed numbers have the given number of bytes.
+_VARINT, _LENGTH_DELIMITED = 0, 2
+_FIXED = {1: 8, 5: 4}
+_DEFAULT_SIGNATURE = "serving_default"
 
 
 def read(path: str) -> list[tuple[str, dict[str, np.ndarray]]]:
@@ -31,8 +35,10 @@ def read(path: str) -> list[tuple[str, dict[str, np.ndarray]]]:
 
     try:
         return [
-            _request(record)
+            _request(content)
             for record in tf.data.TFRecordDataset(path).as_numpy_iterator()
+            for number, content in _fields(record)
+            if number == _PREDICT_LOG
         ]
     except (tf.errors.OpError, ValueError, LookupError) as error:
         raise ValueError(f"{path} is damaged; export the model again.") from error
@@ -59,18 +65,20 @@ def prediction_log(signature: str, inputs: dict[str, Any]) -> bytes:
     return _field(_PREDICT_LOG, _field(_REQUEST, spec + entries))
 
 
-def _request(record):
+def _request(log):
     import tensorflow as tf
     from google.protobuf import message
     from tensorflow.core.framework import tensor_pb2
 
-    request = dict(_fields(dict(_fields(record))[_PREDICT_LOG]))[_REQUEST]
-    signature, inputs = "", {}
+    request = dict(_fields(log))[_REQUEST]
+    signature, inputs = _DEFAULT_SIGNATURE, {}
     for number, content in _fields(request):
-        fields = dict(_fields(content))
         if number == _MODEL_SPEC:
-            signature = fields[_SIGNATURE_NAME].decode()
+            name = dict(_fields(content)).get(_SIGNATURE_NAME, b"")
+            signature = name.decode() or _DEFAULT_SIGNATURE
+        if number != _INPUTS:
             continue
+        fields = dict(_fields(content))
         try:
             tensor = tensor_pb2.TensorProto.FromString(fields[_VALUE])
         except message.DecodeError as error:
@@ -80,15 +88,22 @@ def _request(record):
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yields number and content of the fields of a protocol buffer."""
+    """Yields number and content of the length-delimited fields of a protocol buffer."""
     place = 0
     while place < len(data):
         key, place = _read_varint(data, place)
-        length, place = _read_varint(data, place)
-        if key & 7 != _LENGTH_DELIMITED:
-            raise ValueError(f"Expected a length-delimited field, got key {key}.")
-        yield key >> 3, data[place : place + length]
-        place += length
+        wire_type = key & 7
+        if wire_type in _FIXED:
+            place += _FIXED[wire_type]
+        elif wire_type in (_VARINT, _LENGTH_DELIMITED):
+            value, place = _read_varint(data, place)
+            if wire_type == _LENGTH_DELIMITED:
+                yield key >> 3, data[place : place + value]
+                place += value
+        else:
+            raise ValueError(f"Expected a protocol buffer, got the key {key}.")
+    if place > len(data):
+        raise ValueError("A field is longer than the message.")
 
 
 def _read_varint(data, place):

@@ -15,4 +15,5 @@ session = onnxruntime.InferenceSession(str(folder / "model.onnx"))
 texts = ["Plant the bulbs before the first frost."]
 features = bert_tf.pack(tokenizer, texts, max_seq_length=task["max_seq_length"])
 [probabilities] = session.run(["probabilities"], features)
-answer = dict(zip(task["labels"], probabilities[0], strict=True))  # {"garden": 0.98}
+answer = dict(zip(task["labels"], probabilities[0], strict=True))
+# {"gardening": 0.98, ...}

@@ -13,6 +13,7 @@ from bert_tf.serving import export
 from bert_tf.serving import id_models
 from bert_tf.serving import options as serving_options
 from bert_tf.serving import predictors
+from bert_tf.serving import request_limits
 
 TEXTS = ["the rain in spain", "Crème brûlée", "中文"]
 PACKAGES = {
@@ -187,6 +188,37 @@ def test_flags_that_do_not_fit_the_format_are_refused(flags, message):
         serving_options.ExportSavedModelOptions(
             output_dir="run", export_dir="new", **flags
         )
+
+
+@pytest.mark.parametrize(
+    "export_format, dtype, limit, message",
+    [
+        ("tflite", "float32", 2**20, "expected one of saved_model, litert, onnx"),
+        ("litert", "bfloat16", 2**20, "litert has only float32, float16, int8"),
+        ("onnx", "float16", 2**20, "onnx has only float32, int8"),
+        ("openvino", "mixed_float16", 2**20, "openvino has only float32"),
+        ("saved_model", "int8", 2**20, "saved_model has only float32, bfloat16"),
+        ("litert", "float32", 9, "Only a saved_model limits its requests"),
+    ],
+)
+def test_arguments_that_do_not_fit_the_format_are_refused(
+    tmp_path, export_format, dtype, limit, message
+):
+    limits = request_limits.RequestLimits(max_text_bytes=limit)
+    with pytest.raises(ValueError, match=message):
+        export.export_saved_model(
+            "no run",
+            str(tmp_path / "1"),
+            export_format=export_format,
+            dtype=dtype,
+            limits=limits,
+        )
+
+
+def test_litert_needs_a_keras_that_exports_it(monkeypatch, tmp_path):
+    monkeypatch.setattr(id_models.keras, "__version__", "3.12.0")
+    with pytest.raises(ImportError, match=r"needs Keras 3\.13 or newer, got 3\.12\.0"):
+        export.export_saved_model("no run", str(tmp_path), export_format="litert")
 
 
 def test_a_model_that_fills_masks_is_refused(mask_run, tmp_path):
