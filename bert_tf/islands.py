@@ -28,14 +28,17 @@ from typing import Any
 
 # Below this size, compiling takes more time than even a long run gets back.
 MIN_ELEMENTS = 1 << 18
+# Batches that are cut to their longest sequence have at least about this many pieces
+# per sequence.
+SHORT_LENGTH = 32
 
 # The size from which islands are compiled in the current context; None: not at all.
 _min_elements: contextvars.ContextVar[int | None] = contextvars.ContextVar(
     "min_elements", default=None
 )
-# What an axis of unknown size counts as; None: such islands are not compiled.
-_varying_size: contextvars.ContextVar[int | None] = contextvars.ContextVar(
-    "varying_size", default=None
+# Examples per batch of varying length; None: islands of unknown size are not compiled.
+_num_examples: contextvars.ContextVar[int | None] = contextvars.ContextVar(
+    "num_examples", default=None
 )
 
 
@@ -44,33 +47,44 @@ def compiled(
     is_compiled: bool = True,
     *,
     min_elements: int = MIN_ELEMENTS,
-    varying_size: int | None = None,
+    num_examples: int | None = None,
 ) -> Iterator[None]:
     """Compiles the islands that are called within the block. Needs TensorFlow.
 
     Args:
         is_compiled: False changes nothing.
         min_elements: size of the first argument from which an island is compiled.
-        varying_size: what an axis of unknown size counts as. XLA compiles an island
-            once for each size that occurs, so there should be few. None: islands whose
-            first argument has such an axis are not compiled.
+        num_examples: examples per batch, if the length of sequences varies. The size
+            of an argument is then that for sequences of `SHORT_LENGTH`. XLA compiles an
+            island once for each size that occurs, so there should be few. None: islands
+            whose first argument has an axis of unknown size are not compiled.
     """
     token = _min_elements.set(min_elements if is_compiled else None)
-    size_token = _varying_size.set(varying_size)
+    examples_token = _num_examples.set(num_examples)
     try:
         yield
     finally:
-        _varying_size.reset(size_token)
+        _num_examples.reset(examples_token)
         _min_elements.reset(token)
 
 
 def pays_for(tensor: Any) -> bool:
     """Returns whether an island whose first argument is `tensor` is compiled here."""
-    least, varying_size = _min_elements.get(), _varying_size.get()
+    least, num_examples = _min_elements.get(), _num_examples.get()
     if least is None:
         return False
-    sizes: list[Any] = [varying_size if s is None else s for s in tensor.shape]
-    return None not in sizes and math.prod(sizes) >= least
+    size = math.prod(n for n in tensor.shape if n is not None)
+    num_unknown = sum(n is None for n in tensor.shape)
+    if num_unknown == 0:
+        return size >= least
+    if num_examples is None:
+        return False
+    # [B, S] and [B * S, H] contain one length, attention scores [B, N, S, S] two.
+    # B is unknown in the last two.
+    has_examples = tensor.shape[0] is None
+    num_lengths = max(1, num_unknown - has_examples)
+    size *= SHORT_LENGTH**num_lengths * (num_examples if has_examples else 1)
+    return size >= least
 
 
 def island(function: Callable[..., Any]) -> Callable[..., Any]:

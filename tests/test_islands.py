@@ -110,6 +110,24 @@ def test_small_and_varying_sizes_stay_plain(shape, pays):
     assert found[0] is pays
 
 
+@pytest.mark.parametrize(
+    "shape, size",
+    [
+        ([None, 4], 3 * 32 * 4),  # [B * S, H]
+        ([None, 2, None, None], 3 * 2 * 32 * 32),  # [B, N, S, S]
+        ([3, 2, None, None], 3 * 2 * 32 * 32),
+        ([3, None], 3 * 32),  # [B, S]
+        ([None, None], 3 * 32),
+    ],
+)
+def test_unknown_sizes_are_those_of_short_sequences(shape, size):
+    tensor = tf.TensorSpec(shape)
+    with islands.compiled(min_elements=size, num_examples=3):
+        assert islands.pays_for(tensor)
+    with islands.compiled(min_elements=size + 1, num_examples=3):
+        assert not islands.pays_for(tensor)
+
+
 def updated(min_elements):
     """Returns weights and first moments after three steps."""
     weight = keras.Variable(random(ROWS, WIDTH), name="kernel")

@@ -133,7 +133,8 @@ class BertModel(base.BaseModel):
             [B, S, H], lowest first; `embedding_output` [B, S, H]. On request
             `attention_weights`, a list of L tensors, float32 [B, N, S, S]: for each
             head and piece (third axis) the weights of all pieces (fourth axis), which
-            sum to 1.
+            sum to 1. Vectors of padding have no meaning, and those of the layers may
+            be 0 in training: a head that averages over S must use the mask.
 
         Raises:
             ValueError: a sequence longer than the position table, or an unknown

@@ -149,6 +149,7 @@ class Encoder(keras.layers.Layer):
 
         Returns:
             List of L tensors [B * S, H], in the compute dtype: the layers' outputs.
+            Vectors of padding have no meaning. They may be 0 in training.
             With return_attention_weights a pair: this and a list of L tensors, float32
             [B, N, S, S].
         """
@@ -173,5 +174,5 @@ class Encoder(keras.layers.Layer):
             if return_attention_weights:
                 inputs, weights = inputs
                 all_weights.append(weights)
-            outputs.append(inputs if rows is None else rows.put_back(inputs))
+            outputs.append(inputs if rows is None else rows.put_back_real(inputs))
         return (outputs, all_weights) if return_attention_weights else outputs

@@ -16,6 +16,8 @@ from bert_tf.modeling import numerics
 
 # R is a multiple of this number, because XLA compiles the islands for every R.
 _MULTIPLE = 256
+# Large R are coarser: at most this many between a power of two and the next.
+_SIZES_PER_DOUBLING = 8
 
 
 def pays_for(inputs: numerics.Tensor, input_mask: numerics.Tensor) -> bool:
@@ -36,7 +38,8 @@ def pays_for(inputs: numerics.Tensor, input_mask: numerics.Tensor) -> bool:
 class RealRows:
     """Selects the rows that are not padding, and puts them back.
 
-    Some padding stays, because the number of rows is a multiple of 256.
+    Some padding stays, so that the number of rows has few values: it is a multiple of
+    256 up to 4096 rows, of 512 up to 8192, of 1024 up to 16384, and so on.
 
     Args:
         input_mask: integer [B, S], 1 for a real piece.
@@ -51,7 +54,10 @@ class RealRows:
         num_rows = ops.shape(is_padding)[0]
         # At least one row, so that a batch of nothing but padding works too.
         num_real = ops.maximum(num_rows - ops.sum(is_padding), 1)
-        num_kept = ops.minimum(-(-num_real // _MULTIPLE) * _MULTIPLE, num_rows)
+        sizes = ops.convert_to_tensor(_possible_sizes(), dtype="int32")
+        num_kept = ops.min(ops.where(sizes >= num_real, sizes, num_rows))
+        num_kept = ops.minimum(num_kept, num_rows)
+        self._is_real = ops.expand_dims(1 - is_padding, -1)  # [B * S, 1]
         numbers = ops.arange(num_rows, dtype="int32")
         sorted_rows = ops.argsort(numbers + is_padding * num_rows)
         self.numbers = ops.cast(sorted_rows[:num_kept], "int32")
@@ -66,6 +72,14 @@ class RealRows:
         """Returns [B * S, H] of [R, H]; rows that were left out are 0."""
         return _gathered(rows, self._put_back, self._selected)
 
+    def put_back_real(self, rows: numerics.Tensor) -> numerics.Tensor:
+        """Returns [B * S, H] of [R, H]; all padding is 0.
+
+        Which padding is among the R rows depends on the other examples of the batch.
+        The outputs of an example must not.
+        """
+        return self.put_back(rows) * ops.cast(self._is_real, rows.dtype)
+
     def dropout_keys(self, keys: numerics.Tensor | None) -> numerics.Tensor | None:
         """Returns the keys of the rows, [R, 3], given those of the examples, [B]."""
         if keys is None:
@@ -78,6 +92,15 @@ class RealRows:
     def _put_back(self, rows):
         zeros = ops.zeros_like(rows[:1])
         return ops.take(ops.concatenate([rows, zeros]), self._places, axis=0)
+
+
+def _possible_sizes():
+    """Returns the values of R, ascending."""
+    sizes = [_MULTIPLE * n for n in range(1, _SIZES_PER_DOUBLING + 1)]
+    while sizes[-1] < 1 << 24:
+        step = sizes[-1] // _SIZES_PER_DOUBLING
+        sizes += [sizes[-1] + step * n for n in range(1, _SIZES_PER_DOUBLING + 1)]
+    return sizes
 
 
 def _gathered(rows: Any, gather: Any, gather_back: Any) -> Any:

@@ -35,9 +35,6 @@ EXAMPLE_INDEX = "example_index"
 STEP = "step"
 # Name of the loss scale among the values of a step, in float16.
 LOSS_SCALE = "loss_scale"
-# Batches that are cut to their longest sequence have at least about this many pieces
-# per sequence.
-_SHORT_SEQUENCE = 32
 
 # Gradients by the index of their variable in `model.trainable_variables`.
 Gradients = dict[int, tf.Tensor]
@@ -112,8 +109,11 @@ def build_train_steps(
     def train_steps(iterator, num_steps):
         def take_step(index, history):
             batch = next(iterator)
-            rows = batch[EXAMPLE_INDEX].shape[0] if has_islands else 0
-            with islands.compiled(has_islands, varying_size=_SHORT_SEQUENCE * rows):
+            # The model sees one micro-batch at a time.
+            examples = (
+                batch[EXAMPLE_INDEX].shape[0] // micro_batches if has_islands else 0
+            )
+            with islands.compiled(has_islands, num_examples=examples):
                 values = strategy.run(replica_step, args=(batch,))
             first = [strategy.experimental_local_results(values[n])[0] for n in names]
             return index + 1, history.write(index, tf.stack(first))

@@ -64,6 +64,19 @@ def test_rows_of_padding_are_left_out_and_come_back_as_zeros():
     np.testing.assert_array_equal(
         rows.put_back(selected)[:, 0], [1, 2, 3, 0, 5, 6, 7, 8, 9, 0, 0, 0]
     )
+    # Outputs do not show which padding was kept.
+    np.testing.assert_array_equal(
+        rows.put_back_real(selected)[:, 0], [1, 2, 0, 0, 5, 6, 7, 8, 9, 0, 0, 0]
+    )
+
+
+@pytest.mark.parametrize(
+    "num_real, kept", [(0, 4), (4, 4), (5, 8), (32, 32), (33, 36), (65, 72), (97, 98)]
+)
+def test_the_number_of_kept_rows_has_few_values(num_real, kept):
+    mask = np.arange(98)[None] < num_real
+    rows = real_rows.RealRows(tf.constant(mask, "int32"))
+    assert len(rows.numbers) == kept  # At most all 98.
 
 
 def test_a_batch_of_padding_alone_keeps_some_rows():
@@ -82,14 +95,14 @@ def test_the_kept_rows_have_the_dropout_masks_of_the_whole_batch():
     np.testing.assert_array_equal(kept, tf.gather(whole, rows.numbers))
 
 
-def losses_and_gradients(model, features, *, varying_size):
+def losses_and_gradients(model, features, *, num_examples):
     """Returns the loss, the gradients, and the kinds of operations."""
     variables = [variable.value for variable in model.trainable_variables]
 
     def compute(batch):
         keys = numerics.dropout_keys(1, 2, np.arange(3))
         with (
-            islands.compiled(min_elements=1, varying_size=varying_size),
+            islands.compiled(min_elements=1, num_examples=num_examples),
             tf.GradientTape() as tape,
         ):
             outputs = model(batch, training=True, dropout_keys=keys)
@@ -115,10 +128,10 @@ def test_loss_and_gradients_stay_the_same(name):
     model = create()
     model.build()
     loss, gradients, operations = losses_and_gradients(
-        model, features, varying_size=None
+        model, features, num_examples=None
     )
     same_loss, same_gradients, with_rows = losses_and_gradients(
-        model, features, varying_size=4
+        model, features, num_examples=3
     )
     # Rows are sorted only where padding is left out.
     assert "TopKV2" not in operations
@@ -137,16 +150,16 @@ def test_loss_and_gradients_stay_the_same(name):
 
 
 @pytest.mark.parametrize(
-    "shape, mask_shape, varying_size, pays",
+    "shape, mask_shape, num_examples, pays",
     [
-        ([None, 8], [3, None], 64, True),
+        ([None, 8], [3, None], 3, True),
         ([None, 8], [3, None], None, False),  # Nothing of a varying size is compiled.
-        ([12, 8], [3, 4], 64, False),  # All batches have the same length.
-        ([None, 8], [3, None, None], 64, False),  # Each position sees other ones.
+        ([12, 8], [3, 4], 3, False),  # All batches have the same length.
+        ([None, 8], [3, None, None], 3, False),  # Each position sees other ones.
     ],
 )
-def test_where_padding_is_left_out(shape, mask_shape, varying_size, pays):
-    with islands.compiled(min_elements=16, varying_size=varying_size):
+def test_where_padding_is_left_out(shape, mask_shape, num_examples, pays):
+    with islands.compiled(min_elements=16, num_examples=num_examples):
         found = real_rows.pays_for(
             tf.TensorSpec(shape),
             tf.TensorSpec(mask_shape),

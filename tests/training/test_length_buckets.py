@@ -1,12 +1,17 @@
 """Length buckets change neither losses nor outputs."""
 
+import dataclasses
+import functools
+
 import numpy as np
 import pytest
 
+from bert_tf import islands
 from bert_tf.data import batching
 from bert_tf.modeling import classifier
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import multiple_choice as modeling_multiple_choice
+from bert_tf.modeling import real_rows
 from bert_tf.modeling import span_predictor
 from bert_tf.modeling import token_classifier
 from bert_tf.training import loop
@@ -26,6 +31,11 @@ CONFIG = config_module.BertConfig(
     max_position_embeddings=LENGTH,
     hidden_dropout_prob=0.0,
     attention_probs_dropout_prob=0.0,
+)
+
+
+WITH_DROPOUT = dataclasses.replace(
+    CONFIG, hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1
 )
 
 
@@ -52,6 +62,7 @@ def columns_of(kind):
     mask = np.arange(LENGTH) < lengths[..., None]
     labels = {
         "classes": {"label_ids": draw.integers(0, 3, len(LENGTHS))},
+        "with dropout": {"label_ids": draw.integers(0, 3, len(LENGTHS))},
         "choices": {"label_ids": draw.integers(0, 3, len(LENGTHS))},
         "tags": {"tag_ids": np.where(mask, draw.integers(-1, 3, shape), -1)},
         "spans": {
@@ -69,6 +80,7 @@ def columns_of(kind):
 
 MODELS = {
     "classes": lambda: WithoutDropout(CONFIG, num_labels=3),
+    "with dropout": lambda: classifier.BertClassifier(WITH_DROPOUT, num_labels=3),
     "choices": lambda: ChoicesWithoutDropout(CONFIG),
     "tags": lambda: TagsWithoutDropout(CONFIG, num_labels=3),
     "spans": lambda: span_predictor.BertSpanPredictor(CONFIG),
@@ -103,6 +115,30 @@ def run_of(kind, output_dir, monkeypatch, **flags):
     trainer.train(source, group_by_length=group_by_length)
     metrics = trainer.folder.read_metrics()
     return trainer, source, [line["loss"] for line in metrics]
+
+
+@pytest.fixture
+def leave_padding_out(monkeypatch):
+    """Returns a function that makes small batches leave padding out of training.
+
+    It returns a list that has one element for each time that rows are selected.
+    """
+
+    def change():
+        built = []
+        create = real_rows.RealRows.__init__
+
+        def watched(rows, input_mask):
+            built.append(rows)
+            create(rows, input_mask)
+
+        compiled = functools.partial(islands.compiled, min_elements=1)
+        monkeypatch.setattr(islands, "compiled", compiled)
+        monkeypatch.setattr(real_rows, "_MULTIPLE", 4)
+        monkeypatch.setattr(real_rows.RealRows, "__init__", watched)
+        return built
+
+    return change
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +196,7 @@ def test_losses_are_those_of_padded_batches(kind, flags, padded, tmp_path, monke
     np.testing.assert_allclose(losses, expected, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", OUTPUTS)
 def test_scores_and_outputs_are_those_of_padded_batches(
     kind, padded, tmp_path, monkeypatch
 ):
@@ -179,7 +215,32 @@ def test_scores_and_outputs_are_those_of_padded_batches(
         np.testing.assert_allclose(found[key], values, atol=1e-5)
 
 
-def test_a_run_with_buckets_goes_on_as_if_it_had_not_been_killed(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def with_dropout(tmp_path_factory):
+    """Returns the losses of a run with buckets whose rows are all computed."""
+    folder = tmp_path_factory.mktemp("with_dropout")
+    with pytest.MonkeyPatch.context() as patch:
+        return run_of("with dropout", folder, patch, length_buckets=BUCKETS)[2]
+
+
+@pytest.mark.parametrize(
+    "flags", [{}, {"gradient_accumulation_steps": 2, "recompute_layers": True}]
+)
+def test_losses_are_the_same_without_the_rows_of_padding(
+    flags, with_dropout, leave_padding_out, tmp_path, monkeypatch
+):
+    built = leave_padding_out()
+    flags["length_buckets"] = BUCKETS
+    _, _, losses = run_of("with dropout", tmp_path, monkeypatch, **flags)
+    assert built
+    np.testing.assert_allclose(losses, with_dropout, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("leaves_padding_out", [False, True])
+def test_a_run_with_buckets_goes_on_as_if_it_had_not_been_killed(
+    leaves_padding_out, leave_padding_out, tmp_path, monkeypatch
+):
+    built = leave_padding_out() if leaves_padding_out else []
     flags = {"length_buckets": BUCKETS, "group_by_length": True}
     flags |= {"shuffle_buffer_size": 0, "save_checkpoints_steps": 4}
     whole, _, losses = run_of("classes", tmp_path / "whole", monkeypatch, **flags)
@@ -197,6 +258,7 @@ def test_a_run_with_buckets_goes_on_as_if_it_had_not_been_killed(tmp_path, monke
         with pytest.raises(KilledError):
             run_of("classes", tmp_path / "killed", patch, **flags)
     resumed, _, again = run_of("classes", tmp_path / "killed", monkeypatch, **flags)
+    assert bool(built) is leaves_padding_out
     assert resumed.resumed
     assert again == losses
     for one, other in zip(whole.model.weights, resumed.model.weights, strict=True):
