@@ -175,11 +175,16 @@ def null_windows(
 
 
 def _best_places(logits, count):
-    """Returns the positions [B, K] of the highest logits; ties keep their order."""
+    """Returns the positions [B, K] of the highest logits; ties keep their order.
+
+    NaN comes last, as in NumPy's sorting.
+    """
     # Sorting integers is several times as fast as a stable sort of floats. The bits of
     # positive floats are in the order of their values, those of negative floats in the
     # opposite order. The position in the lower half decides about ties.
-    bits = (0.0 - logits.astype(np.float32)).view(np.int32)
+    negative = 0.0 - logits.astype(np.float32)
+    negative[np.isnan(negative)] = np.inf
+    bits = negative.view(np.int32)
     ordered = bits ^ ((bits >> 31) & np.int32(0x7FFFFFFF))
     keys = (ordered.astype(np.int64) << 32) | np.arange(logits.shape[1])
     keys.partition(min(count, keys.shape[1]) - 1, axis=1)
