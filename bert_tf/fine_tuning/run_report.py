@@ -153,7 +153,9 @@ def _scores(results, data):
             continue
         found = baselines.get(name) or baselines.get(f"eval_{name}") or {}
         value = found.get("value")
-        said = verdicts.verdict(name, results[name], value)
+        said = verdicts.verdict(
+            name, results[name], value, perfect=found.get("perfect")
+        )
         rows.append(
             f"<tr><td>{_text(name)}</td>{_number(results[name])}"
             f"{_number(value)}<td>{_text(found.get('name', ''))}</td>"

@@ -85,9 +85,18 @@ def is_written(
     )
 
 
-def baseline(name: str, value: float) -> dict[str, Any]:
-    """Returns an entry of `baselines`."""
-    return {"name": name, "value": float(value)}
+def baseline(
+    name: str, value: float, *, perfect: float | None = None
+) -> dict[str, Any]:
+    """Returns an entry of `baselines`.
+
+    Args:
+        name: of the simplest prediction.
+        value: its score.
+        perfect: the best possible score, if it is not 1.
+    """
+    entry = {"name": name, "value": float(value)}
+    return entry if perfect is None else entry | {"perfect": perfect}
 
 
 def confusion(

@@ -8,13 +8,21 @@ MARGIN = 0.02
 NOT_LEARNED = "not learned"
 
 
-def verdict(name: str, score: float, baseline: float | None) -> str:
+def verdict(
+    name: str,
+    score: float,
+    baseline: float | None,
+    *,
+    perfect: float | None = None,
+) -> str:
     """Returns "not learned" if a score is not better than what needs no learning.
 
     Args:
         name: of the score. A loss or a perplexity is better if it is lower.
-        score: of the model. Scores above 1 are percentages.
+        score: of the model.
         baseline: of the simplest prediction. None: unknown.
+        perfect: the best possible score; losses ignore it. None: 100 if the score or
+            the baseline is above 1, else 1.
 
     Returns:
         `NOT_LEARNED`, or "" if the score is clearly better or there is no baseline.
@@ -28,6 +36,7 @@ def verdict(name: str, score: float, baseline: float | None) -> str:
     if name.endswith(("loss", "perplexity")):
         learned = score < baseline * (1 - MARGIN)
     else:
-        perfect = 100 if max(score, baseline) > 1 else 1
+        if perfect is None:
+            perfect = 100 if max(score, baseline) > 1 else 1
         learned = score > baseline + MARGIN * (perfect - baseline)
     return "" if learned else NOT_LEARNED

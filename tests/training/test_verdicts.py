@@ -20,3 +20,8 @@ def test_a_score_must_be_clearly_better_than_its_baseline(
     name, score, baseline, expected
 ):
     assert verdicts.verdict(name, score, baseline) == expected
+
+
+def test_a_percentage_below_one_is_measured_by_its_scale():
+    assert verdicts.verdict("eval_f1", 0.8, 0.0, perfect=100) == "not learned"
+    assert verdicts.verdict("eval_f1", 2.5, 0.0, perfect=100) == ""
