@@ -6,8 +6,9 @@ to its end. The runs of both sides take turns.
 
     python benchmarks/fine_tuning.py --model=all-MiniLM-L6-v2 --glue_dir=glue
 
-`--group_by_length` lets both sides put sequences of similar length into a batch.
-Finished runs are kept in `--work_dir`, so that the same command resumes.
+With `--batches grouped`, both sides put sequences of similar length into a batch.
+Finished runs are kept in `--work_dir`, so that the same command resumes. After an
+update of a library, use a new folder.
 """
 
 import argparse

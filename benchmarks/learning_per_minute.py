@@ -18,7 +18,7 @@ same held-out rows with the same masked positions.
 
 Every peer is shown with each of its rates, and compared by the best one. Finished runs
 are kept in `--output_dir`: the same command resumes, and more rates or seeds only add
-runs.
+runs. After an update of a library, use a new folder.
 """
 
 import argparse
@@ -34,6 +34,11 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PEERS = ("bert_tf", "hugging_face", "keras_hub")
+# What the records are made of.
+RECORD_SETTINGS = (
+    *("train_text", "heldout_text", "vocab_file"),
+    *("max_seq_length", "max_predictions_per_seq"),
+)
 # Columns of the table, in order.
 COLUMNS = ("steps", "rows_per_second", "masked_lm_loss", "masked_lm_accuracy", "mode")
 
@@ -139,6 +144,8 @@ def prepare(given):
     ]
     train = os.path.join(given.output_dir, "train.tfrecord")
     heldout = os.path.join(given.output_dir, "heldout.tfrecord")
+    path = os.path.join(given.output_dir, "task.json")
+    remove_other_records(path, given)
     if not os.path.exists(train):
         texts = sorted(p for t in given.train_text.split(",") for p in glob.glob(t))
         create(f"--input_file={','.join(texts)}", train, *lengths, "--dynamic_masking")
@@ -157,11 +164,23 @@ def prepare(given):
         "special_ids": [vocabulary.index(token) for token in ("[CLS]", "[SEP]")],
         "config": config(given, len(vocabulary)),
     }
-    path = os.path.join(given.output_dir, "task.json")
     with open(path, "w", encoding="utf-8") as file:
         json.dump(task, file, indent=2)
     subprocess.run(peer_command(sys.executable, "arrays", path), check=True, env=env())
     return path
+
+
+def remove_other_records(task_file, given):
+    """Removes the records unless task.json says that they are those of this task."""
+    task = {}
+    if os.path.exists(task_file):
+        with open(task_file, encoding="utf-8") as file:
+            task = json.load(file)
+        if all(task.get(name) == getattr(given, name) for name in RECORD_SETTINGS):
+            return
+        os.remove(task_file)
+    for path in glob.glob(os.path.join(glob.escape(given.output_dir), "*.tfrecord*")):
+        os.remove(path)
 
 
 def create(text, records, *flags):

@@ -66,6 +66,23 @@ def test_the_table_compares_the_best_rates_by_their_means(learning):
     assert "bert_tf is 0.500 nats below the best other library (keras_hub)" in text
 
 
+def test_records_of_other_texts_are_removed(learning, tmp_path):
+    task = dict.fromkeys(learning.RECORD_SETTINGS, 1)
+    task_file, records = tmp_path / "task.json", tmp_path / "train.tfrecord"
+
+    def remains(**changed):
+        records.touch()
+        options = given(output_dir=str(tmp_path), **task | changed)
+        learning.remove_other_records(str(task_file), options)
+        return records.exists()
+
+    assert not remains()  # Nothing says what they were made of.
+    task_file.write_text(json.dumps(task | {"minutes": 3}))
+    assert remains()
+    assert not remains(train_text=2)
+    assert not task_file.exists()
+
+
 def test_finished_runs_are_kept_unless_their_settings_change(
     learning, tmp_path, monkeypatch
 ):
