@@ -16,7 +16,7 @@ from bert_tf.checkpoints.release import rotation
 from bert_tf.training import loop
 
 SLOW_SECONDS = 0.5  # What a slow worker loses per step.
-SLOW_DISK_SECONDS = 15.0  # What writing a checkpoint takes on the slow disk.
+SLOW_DISK_SECONDS = 5.0  # What writing a checkpoint takes on the slow disk.
 
 accident, step_of_accident = sys.argv[1], int(sys.argv[2])
 advance, write_parts = loop.Trainer._advance, rotation.write_parts
