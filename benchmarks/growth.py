@@ -200,7 +200,8 @@ def corpus_seconds(given):
 
 def exponent(values, measured):
     """Returns the slope of `measured` over `values` on logarithmic scales."""
-    return float(np.polyfit(np.log(values), np.log(measured), 1)[0])
+    slope = float(np.polyfit(np.log(values), np.log(measured), 1)[0])
+    return round(slope, 2) + 0.0  # Not "-0.00".
 
 
 def draw(found):

@@ -4,6 +4,7 @@ import json
 import sys
 import time
 
+import numpy as np
 import report
 import squad_scores
 
@@ -47,7 +48,10 @@ def main():
 
     def measure():
         started = time.perf_counter()
-        num_windows = len(windows_of(task["train_file"], is_training=True))
+        windows = windows_of(task["train_file"], is_training=True)
+        # The padded rows, which Hugging Face makes too. All at once would take 400 MB.
+        for first in range(0, len(windows), 10000):
+            windows.rows(np.arange(first, min(first + 10000, len(windows))))
         read = time.perf_counter()
         tokenizer = full.FullTokenizer(task["vocab_file"], do_lower_case=True)
         predictions.predictions_of(
@@ -59,7 +63,7 @@ def main():
         return {
             "features_seconds": read - started,
             "answers_seconds": time.perf_counter() - read,
-            "num_windows": num_windows,
+            "num_windows": len(windows),
         }
 
     report.serve(measure, versions=report.versions("numpy"))
