@@ -104,6 +104,9 @@ def main():
         pool = stack.enter_context(
             concurrent.futures.ProcessPoolExecutor(args.clients, mp_context=context)
         )
+        # Each process has a job while the others start, so that all have started before
+        # the first requests are due.
+        list(pool.map(time.sleep, [5] * args.clients))
         rows = [
             row_of_rate(args, pool, name, *servers[name], golden, float(rate))
             for rate in args.rates.split(",")

@@ -1,7 +1,7 @@
 """Cuts the vocabulary of a model to the word pieces that a corpus needs.
 
-In small models, most of the weights are the rows of words that a program's texts never
-contain: of the 22.7 million of a MiniLM with 6 layers, 11.7 million are. WordPiece
+In small models, the table of words is half of the weights: 11.7 of the 22.7 million of
+a MiniLM with 6 layers. A program's texts contain only some of these words. WordPiece
 takes the longest piece that matches. As long as all pieces of a word are kept, the word
 is therefore split as before, and the model computes the same. Other words are split
 into shorter pieces, down to single characters, which are all kept.

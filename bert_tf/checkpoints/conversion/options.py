@@ -78,10 +78,10 @@ class ConvertCheckpointOptions(options_module.Options):
     )
     cut_vocabulary: str | None = option(
         None,
-        help="Text files, as a comma list with globs: only the word pieces in their "
-        "texts remain in the vocabulary and in the weights, besides all single "
-        "characters and special pieces. The texts are split as before, other words "
-        "into shorter pieces. --add_words applies afterwards.",
+        help="Text files (not JSON), as a comma list with globs: only the word pieces "
+        "in their texts remain in the vocabulary and in the weights, besides all "
+        "single characters and special pieces. The texts are split as before, other "
+        "words into shorter pieces. --add_words applies afterwards.",
         group="model",
     )
     keep_layers: tuple[int, ...] = option(

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import re
 from collections.abc import Iterable
 
 from bert_tf import files
@@ -51,12 +52,23 @@ def _resized(source, options):
         source = kept_layers.cut_source(source, options.keep_layers)
     if options.cut_vocabulary is not None:
         paths = files.expand(options.cut_vocabulary)
+        _check_plain_text(paths)
         texts = itertools.chain.from_iterable(map(files.read_lines, paths))
         source = cut_vocabulary.cut_source(source, texts, corpus=options.cut_vocabulary)
     if options.add_words is not None:
         lines = files.read_lines(options.add_words)
         source = added_words.grow_source(source, lines, words_file=options.add_words)
     return source
+
+
+def _check_plain_text(paths):
+    for path in paths:
+        if re.search(r"\.jsonl?(\.\w+)?$", path):
+            # Escapes such as \u00e9 would be taken for words.
+            raise ValueError(
+                f"--cut_vocabulary: {path} is JSON; expected text files, so extract "
+                "its texts to one."
+            )
 
 
 def with_head(

@@ -59,6 +59,9 @@ class Features:
     # int64 [W], the row of each word; in ascending order, except for `selected` rows.
     rows: np.ndarray
     positions: np.ndarray  # int64 [W], the position of its first piece in the row.
+    # Pieces of each sentence (with `document_context` document) before it is divided
+    # into windows, with [CLS] and [SEP]. None for a part of the features.
+    lengths: np.ndarray | None = None
 
     def first_pieces(self, values: np.ndarray) -> np.ndarray:
         """Returns the values [W, ...] of [N, S, ...] at the words' first pieces."""
@@ -125,13 +128,16 @@ def convert_sentences_to_features(
     piece_ids = _piece_ids(words, tokenizer, progress)
     label_ids = {label: index for index, label in enumerate(labels)}
     windows = []
+    lengths = []
     for unit in _units(sentences, windowing):
         ids = [piece_ids[word] for index in unit for word in words[index]]
+        lengths.append(sum(map(len, ids)) + 2)
         tags = [tag for index in unit for tag in _tags(sentences[index])]
         tag_ids = np.array([label_ids.get(tag, NO_TAG) for tag in tags])
         windows += _windows(ids, tag_ids, windowing)
     vocabulary = tokenizer.vocabulary
-    return _packed(windows, windowing, cls=vocabulary.cls_id, sep=vocabulary.sep_id)
+    found = _packed(windows, windowing, cls=vocabulary.cls_id, sep=vocabulary.sep_id)
+    return dataclasses.replace(found, lengths=np.array(lengths))
 
 
 def row_lengths(

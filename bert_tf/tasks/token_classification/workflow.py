@@ -119,7 +119,8 @@ class Tagging:
         if advice:
             logger.warning("%s", advice)
         logger.info("Tag scheme: %s", task.tag_scheme)
-        rows = self._features("train").columns
+        features = self._features("train")
+        rows = features.columns
         reached = fine_tuning_workflow.train(
             self.trainer,
             self.setup,
@@ -132,8 +133,7 @@ class Tagging:
             evaluate=self._eval_scores,
         )
         self._write_card(training=self.trainer.facts())
-        lengths = np.sum(rows["input_mask"], axis=1)
-        found = plot_data.lengths(lengths, self.setup.task.max_seq_length)
+        found = plot_data.lengths(features.lengths, self.setup.task.max_seq_length)
         plot_data.update(self.trainer.folder, {"lengths": found})
         return reached
 
