@@ -39,6 +39,13 @@ RESULTS_HEAD = """\
 script without a section has not been run yet. Compare ratios within a table only:
 machines differ, and so do their loads.
 """
+# For training: by default, glibc gives large tensors back to the kernel when they are
+# freed and gets cleared pages for the next ones. Without this, PyTorch's steps take
+# longer.
+KEEPS_MEMORY = {
+    "GLIBC_TUNABLES": "glibc.malloc.mmap_max=0:glibc.malloc.arena_max=1:"
+    "glibc.malloc.trim_threshold=100000000000"
+}
 # Marks the lines that `serve` writes; libraries print other ones.
 _ANSWER = "ANSWER "
 

@@ -27,12 +27,6 @@ PEERS = {
     "KerasHub": ("keras_hub", "eager"),
     BOUND: ("matrix_products", "eager"),
 }
-# By default, glibc gives large tensors back to the kernel when they are freed and gets
-# cleared pages for the next ones. Without this, PyTorch's steps take longer.
-KEEPS_MEMORY = {
-    "GLIBC_TUNABLES": "glibc.malloc.mmap_max=0:glibc.malloc.arena_max=1:"
-    "glibc.malloc.trim_threshold=100000000000"
-}
 HEADER = (
     "",
     "seconds per step (smallest to largest)",
@@ -76,7 +70,7 @@ def measure(size, dtype, count):
     # Started one after the other, so that each first step has the machine to itself.
     for name, (script, mode) in PEERS.items():
         peers[name] = report.Peer(
-            [*command(script), size, dtype, mode], env=KEEPS_MEMORY
+            [*command(script), size, dtype, mode], env=report.KEEPS_MEMORY
         )
         versions.update(peers[name].facts["versions"])
     rounds = report.interleave(peers, count)
