@@ -138,7 +138,7 @@ def test_the_example_in_the_documentation_runs(single_run, tmp_path, monkeypatch
     assert names["answer"] == pytest.approx(expected["probabilities"], abs=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["squad", "choice"])
+@pytest.mark.parametrize("kind", ["squad", "choice", "tag"])
 def test_every_task_returns_what_its_ids_signature_returns(request, tmp_path, kind):
     need("openvino")
     run_dir = request.getfixturevalue(f"{kind}_run")
