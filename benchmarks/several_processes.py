@@ -45,7 +45,7 @@ STEPS_BEFORE_MEASURING = 20
 STEP_OF_ACCIDENT = 12
 STEPS_BETWEEN_CHECKPOINTS = 5
 # A process that has not ended by then is reported as hanging.
-PATIENCE = 90.0
+PATIENCE = 240.0
 TEXT = """\
 BERT-Tiny (two layers of 128), {batch} × {length} pieces in a step of all processes
 together, float32, over sockets of one machine with {cores} cores. Each process is tied
