@@ -146,8 +146,7 @@ class BertSpanPredictor(heads.TaskModel):
         took part; the loss then depends on the length to which rows are padded, and
         rows cut to a length bucket would train differently from full ones.
         """
-        input_mask = attention.input_mask_of(features)
-        bias = numerics.attention_bias(input_mask)[:, 0, 0]  # [B, S]
+        bias = _bias_of_padding(features)
         start_losses = numerics.cross_entropy(
             outputs["start_logits"] + bias, features["start_positions"]
         )
@@ -160,12 +159,18 @@ class BertSpanPredictor(heads.TaskModel):
     def metric_sums(
         self, features: numerics.Features, outputs: numerics.Outputs
     ) -> dict[str, tuple[numerics.Tensor, numerics.Tensor]]:
-        """Returns `start_accuracy` and `end_accuracy`: hits and windows."""
+        """Returns `start_accuracy` and `end_accuracy`: hits and windows.
+
+        As in the loss, padding does not take part.
+        """
         weights = heads.example_weights(features)
+        bias = _bias_of_padding(features)
         return {
             f"{end}_accuracy": (
                 heads.weighted_hits(
-                    outputs[f"{end}_logits"], features[f"{end}_positions"], weights
+                    outputs[f"{end}_logits"] + bias,
+                    features[f"{end}_positions"],
+                    weights,
                 ),
                 ops.sum(weights),
             )
@@ -175,3 +180,8 @@ class BertSpanPredictor(heads.TaskModel):
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments, as plain values."""
         return {**super().get_config(), "bilstm_on_top": self.bilstm_on_top}
+
+
+def _bias_of_padding(features: numerics.Features) -> numerics.Tensor:
+    """Returns what to add to logits, float32 [B, S], so that padding is never best."""
+    return numerics.attention_bias(attention.input_mask_of(features))[:, 0, 0]
