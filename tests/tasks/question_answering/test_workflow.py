@@ -91,7 +91,8 @@ def test_a_run_writes_what_the_plots_need(quiz_run, quiz_2_run):
     assert data["baselines"] == {}
     assert sum(data["lengths"]["counts"]) == 24
     assert data["lengths"]["limit"] == 48
-    nothing = {"name": "no answer", "value": 25.0}  # Every fourth has no answer.
+    # Every fourth has no answer.
+    nothing = {"name": "no answer", "value": 25.0, "perfect": 100}
     found = plot_data.read(str(quiz_2_run))["baselines"]
     assert found == {"eval_exact_match": nothing, "eval_f1": nothing}
     assert "no answer" in (quiz_2_run / "report.html").read_text()
