@@ -3,7 +3,6 @@
 import doctest
 import importlib
 import pkgutil
-import shutil
 
 import numpy as np
 import pytest
@@ -46,15 +45,6 @@ class Checker(doctest.OutputChecker):
         if self._needs_weights:
             return bool(got) == bool(want)
         return super().check_output(want, got, optionflags)
-
-
-@pytest.fixture(scope="module")
-def tiny(golden, tmp_path_factory):
-    """Folder of the recorded model, in place of BERT-Base."""
-    folder = tmp_path_factory.mktemp("tiny")
-    for path in (*(golden / "model").glob("bert_*"), golden / "vocab.txt"):
-        shutil.copy(path, folder)
-    return folder
 
 
 def test_examples_in_docstrings_print_what_they_say(tiny, tmp_path, monkeypatch):

@@ -2,7 +2,6 @@
 
 import pathlib
 import runpy
-import shutil
 
 import pytest
 
@@ -16,15 +15,6 @@ RESULTS = {
     "retrieve": "passages",
     "tag": "tags",
 }
-
-
-@pytest.fixture(scope="module")
-def tiny(golden, tmp_path_factory):
-    """Folder of the recorded model, as it would be downloaded."""
-    folder = tmp_path_factory.mktemp("tiny")
-    for path in (*(golden / "model").glob("bert_*"), golden / "vocab.txt"):
-        shutil.copy(path, folder)
-    return folder
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
