@@ -225,4 +225,4 @@ def token_ids(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
         return [
             tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text)) for text in texts
         ]
-    return tokenizer.tokenize(list(texts)).to_list()
+    return tokenizer.token_ids(list(texts))

@@ -17,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.fine_tuning import options as fine_tuning_options
+from bert_tf.modeling import fusible
 from bert_tf.modeling import input_names
 
 TENSORFLOW = fine_tuning_options.TENSORFLOW
@@ -172,7 +173,11 @@ def with_constant_weights(function: Callable, model: Any) -> Callable:
         if _num_bytes(values) > _MAX_CONSTANT_BYTES:
             return function(features)
         mapping = [(weight, tf.constant(value)) for weight, value in values]
-        with keras.StatelessScope(state_mapping=mapping):
+        on_cpu = not tf.config.list_physical_devices("GPU")
+        with (
+            keras.StatelessScope(state_mapping=mapping),
+            fusible.constant_graph(on_cpu),
+        ):
             return function(features)
 
     return apply

@@ -14,6 +14,7 @@ from keras import ops
 from bert_tf.modeling import compound_numerics
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import embeddings
+from bert_tf.modeling import fusible
 from bert_tf.modeling import input_names
 from bert_tf.modeling import numerics
 from bert_tf.modeling import real_rows
@@ -127,7 +128,11 @@ class SelfAttention(keras.layers.Layer):
         # softmax has a useful gradient, for any head size (section 3.2.1 of "Attention
         # Is All You Need"). Queries have fewer elements than scores, so they are
         # divided instead.
-        query = self.query(inputs) * (self.config.size_per_head**-0.5)
+        query, scale = self.query(inputs), self.config.size_per_head**-0.5
+        is_plain = dropout_keys is None and not return_attention_weights
+        fuses = is_plain and fusible.is_fused(query)
+        if not fuses:  # Else the product of queries and keys is divided.
+            query = query * scale
         drops = dropout_keys is not None and self.config.attention_probs_dropout_prob
         if _has_fused_attention() and not (drops or return_attention_weights):
             return self._attend_fused(
@@ -140,6 +145,10 @@ class SelfAttention(keras.layers.Layer):
         if rows is not None:
             projected = tuple(map(rows.put_back, projected))
         heads = self._split_heads(*projected, length=ops.shape(input_mask)[-1])
+        if fuses:
+            scores = ops.matmul(heads[0], heads[1])  # [B, N, F, T]
+            weights = fusible.attention_weights(scores, input_mask, scale)
+            return self._weighted(weights, heads[2])
         # Scores and weights have S / D times as many elements as queries. In a step
         # that XLA compiles, computing them again in the backward pass takes less time
         # than writing them to memory. The heads are split before, so that the backward
@@ -198,9 +207,13 @@ class SelfAttention(keras.layers.Layer):
             site=self.dropout_site,
             rate=config.attention_probs_dropout_prob,
         )  # [B, N, F, T]
-        context = ops.matmul(kept, value)  # [B, N, F, D]
+        return self._weighted(kept, value), scores
+
+    def _weighted(self, weights, value):
+        """Returns sums of values [B, N, T, D] with weights [B, N, F, T]: [B * F, H]."""
+        context = ops.matmul(weights, value)  # [B, N, F, D]
         context = ops.transpose(context, (0, 2, 1, 3))  # [B, F, N, D]
-        return ops.reshape(context, (-1, config.hidden_size)), scores
+        return ops.reshape(context, (-1, self.config.hidden_size))
 
 
 def _has_fused_attention():
@@ -235,6 +248,10 @@ class AddAndNorm(embeddings.LayerNorm):
         dropout_keys: numerics.Tensor | None = None,
     ) -> numerics.Tensor:
         """Returns [rows, H] for inputs and residual [rows, H]."""
+        if dropout_keys is None and fusible.is_fused(inputs):
+            return fusible.add_and_norm(
+                inputs, residual, self.gamma, self.beta, self.epsilon
+            )
         return compound_numerics.add_and_norm(
             inputs,
             residual,

@@ -1,15 +1,82 @@
-"""Activations in the form that inference libraries recognize.
+"""Formulas in the forms that inference libraries recognize.
 
-TensorFlow's graph optimizer and OpenVINO fuse an activation with the product before it
-if they find the formula exactly as it is usually written. `numerics` has faster forms
-for training.
+TensorFlow's graph optimizer and OpenVINO fuse several operations into one if they find
+a formula exactly as it is usually written. `numerics` has faster forms for training.
+
+Shape letters: B batch, F from-sequence, T to-sequence, H hidden, N heads.
 """
 
+import contextlib
+import contextvars
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 from keras import ops
 
 from bert_tf.modeling import numerics
+
+_is_constant_graph = contextvars.ContextVar("is_constant_graph", default=False)
+
+
+@contextlib.contextmanager
+def constant_graph(on_cpu: bool) -> Iterator[None]:
+    """Marks the code of a TensorFlow graph whose weights are constants.
+
+    In bfloat16 on CPUs, layers then use `attention_weights` and `add_and_norm` for
+    inference. TensorFlow has oneDNN multiply the scores and add their mask within the
+    matrix product, and compute each of softmax and layer normalization as one
+    operation. Sums are computed in float32.
+
+    Args:
+        on_cpu: False changes nothing.
+    """
+    token = _is_constant_graph.set(on_cpu)
+    try:
+        yield
+    finally:
+        _is_constant_graph.reset(token)
+
+
+def is_fused(tensor: numerics.Tensor) -> bool:
+    """Returns whether TensorFlow fuses the formulas below for a tensor's dtype here."""
+    return _is_constant_graph.get() and tensor.dtype == "bfloat16"
+
+
+def attention_weights(
+    scores: numerics.Tensor, input_mask: numerics.Tensor, scale: float
+) -> numerics.Tensor:
+    """Returns the attention weights [B, N, F, T], in the dtype of the scores.
+
+    Args:
+        scores: products of queries and keys, [B, N, F, T].
+        input_mask: that of `numerics.attention_bias`.
+        scale: factor of the scores.
+    """
+    bias = ops.cast(numerics.attention_bias(input_mask), scores.dtype)
+    return ops.softmax(scores * ops.cast(scale, scores.dtype) + bias, axis=-1)
+
+
+def add_and_norm(
+    x: numerics.Tensor,
+    residual: numerics.Tensor,
+    gamma: numerics.Tensor,
+    beta: numerics.Tensor,
+    epsilon: float,
+) -> numerics.Tensor:
+    """Returns LayerNorm(residual + x), in the dtype of x.
+
+    Args:
+        x, residual, gamma, beta, epsilon: those of `compound_numerics.add_and_norm`.
+    """
+    tf = sys.modules["tensorflow"]  # Keras's `mean` adds casts, which prevent fusion.
+    total = x + residual
+    gamma, beta = ops.cast(gamma, x.dtype), ops.cast(beta, x.dtype)
+    mean = tf.reduce_mean(total, axis=[1], keepdims=True)
+    square = tf.math.squared_difference(total, mean)
+    variance = tf.reduce_mean(square, axis=[1], keepdims=True)
+    factor = tf.math.rsqrt(variance + ops.cast(epsilon, x.dtype)) * gamma
+    return total * factor + (beta - mean * factor)
 
 
 def _gelu(x: numerics.Tensor) -> numerics.Tensor:

@@ -41,6 +41,8 @@ UNKNOWN_WORD = "a" * (MAX_BYTES_PER_WORD + 1)
 # Each op runs on one core, so a large batch is cut into parts that run at once.
 NUM_PARTS = 4
 MIN_ROWS_PER_PART = 64
+# Below this size, splitting texts in Python takes less time than calling the graph.
+MAX_BYTES_IN_PYTHON = 4096
 
 
 class InGraphTokenizer(tf.Module):
@@ -81,15 +83,9 @@ class InGraphTokenizer(tf.Module):
         self._do_lower_case = do_lower_case
         if strip_accents is None:
             strip_accents = do_lower_case
-        self._in_python = None
+        self._strip_accents = strip_accents
         if tf_text is None:
             _warn_of_missing_ops()
-            self._in_python = full.FullTokenizer(
-                self.vocabulary,
-                do_lower_case,
-                strip_accents=strip_accents,
-                never_split=self.never_split,
-            )
             return
         # The tables are eager constants, so that any graph can capture them even if the
         # tokenizer is created inside another graph.
@@ -116,9 +112,31 @@ class InGraphTokenizer(tf.Module):
         strings = tf.convert_to_tensor(strings, tf.string)
         if strings.shape.rank not in (None, 1):
             raise ValueError(f"Expected texts of shape [B], got {strings.shape}.")
-        if self._in_python is not None:
+        if tf_text is None:
             return _tokenize_in_python(self._in_python, strings)
         return self._tokenize(strings)
+
+    def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """Returns the ids of the word pieces of texts, as lists.
+
+        Raises:
+            UnicodeEncodeError: a text has half of a surrogate pair.
+        """
+        if sum(len(text.encode()) for text in texts) > MAX_BYTES_IN_PYTHON:
+            return self.tokenize(texts).to_list()
+        tokenizer = self._in_python
+        return [
+            tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text)) for text in texts
+        ]
+
+    @functools.cached_property
+    def _in_python(self):
+        return full.FullTokenizer(
+            self.vocabulary,
+            self._do_lower_case,
+            strip_accents=self._strip_accents,
+            never_split=self.never_split,
+        )
 
     def basic_tokens(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """Returns the words that `BasicTokenizer` finds, before they become pieces.

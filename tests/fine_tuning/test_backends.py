@@ -19,7 +19,7 @@ FEATURES = {
 }
 
 
-def create_model(hidden_act="gelu"):
+def create_model(hidden_act="gelu", dtype="float32"):
     model = bert.BertModel(
         config_module.BertConfig(
             vocab_size=10,
@@ -31,7 +31,7 @@ def create_model(hidden_act="gelu"):
             hidden_act=hidden_act,
             initializer_range=0.5,
         ),
-        dtype="float32",
+        dtype=dtype,
     )
     model.build()
     for weight in model.weights:  # Biases begin with 0.
@@ -45,6 +45,57 @@ def test_activations_that_can_be_fused_are_the_same_functions(hidden_act):
     expected = model(FEATURES)["sequence_output"]
     fusible.use_fusible_activations(model)
     np.testing.assert_allclose(model(FEATURES)["sequence_output"], expected, atol=1e-5)
+
+
+def normalizations_and_softmaxes(function):
+    """Returns the dtypes of these operations in a function's graph."""
+    signature = [
+        {name: tf.TensorSpec([None, None], tf.int32, name) for name in FEATURES}
+    ]
+    graph = tf.function(function, input_signature=signature, autograph=False)
+    operations = graph.get_concrete_function().graph.get_operations()
+    return {
+        kind: [op.outputs[0].dtype.name for op in operations if op.type == kind]
+        for kind in ("Rsqrt", "Softmax")
+    }
+
+
+def test_constant_weights_in_bfloat16_use_the_formulas_that_tensorflow_fuses():
+    model = create_model(dtype="mixed_bfloat16")
+    expected = model(FEATURES)["sequence_output"]
+    constant = backends.with_constant_weights(model, model)
+    # The embeddings are normalized in float32, two norms per layer are not.
+    assert normalizations_and_softmaxes(constant) == {
+        "Rsqrt": ["float32", *["bfloat16"] * 4],
+        "Softmax": ["bfloat16"] * 2,
+    }
+    found = backends.compiled(constant)(FEATURES)["sequence_output"]
+    real = FEATURES["input_mask"] == 1
+    difference = np.asarray(tf.cast(found - expected, tf.float32))[real]
+    assert np.abs(difference).max() < 0.1
+    assert np.abs(difference).mean() < 0.015
+    # Outside of the constant graph, nothing changes.
+    assert normalizations_and_softmaxes(model) == {
+        "Rsqrt": ["float32"] * 5,
+        "Softmax": ["float32"] * 2,
+    }
+
+
+@pytest.mark.parametrize("needed", ["float32", "dropout", "weights", "variables"])
+def test_other_graphs_keep_softmax_and_normalization_in_float32(monkeypatch, needed):
+    model = create_model(dtype="float32" if needed == "float32" else "mixed_bfloat16")
+    if needed == "variables":
+        monkeypatch.setattr(backends, "_MAX_CONSTANT_BYTES", 100)
+    arguments = {
+        "dropout": {"training": True, "dropout_keys": tf.constant([1, 2], tf.uint32)},
+        "weights": {"return_attention_weights": True},
+    }.get(needed, {})
+    found = normalizations_and_softmaxes(
+        backends.with_constant_weights(lambda f: model(f, **arguments), model)
+    )
+    norms = "bfloat16" if needed == "weights" else "float32"
+    assert found["Rsqrt"] == ["float32", *[norms] * 4]
+    assert set(found["Softmax"]) == {"float32"}
 
 
 @pytest.mark.parametrize("most, is_constant", [(1 << 20, True), (100, False)])

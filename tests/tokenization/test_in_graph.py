@@ -48,6 +48,22 @@ def tokens(tokenizer, texts):
     return [[tokenizer.vocabulary.token_of(i) for i in row] for row in rows]
 
 
+@pytest.mark.parametrize("most", [0, 1 << 20])
+def test_few_texts_have_the_same_ids_in_python(monkeypatch, most):
+    monkeypatch.setattr(in_graph, "MAX_BYTES_IN_PYTHON", most)
+    tokenizer = in_graph.InGraphTokenizer(VOCABULARY, never_split=("[MASK]",))
+    texts = ["The cats.", "", "THÉ ΟΣ≠[MASK]", "zz " + "a" * 201]
+    ids = tokenizer.token_ids(texts)
+    assert [[VOCABULARY.token_of(i) for i in row] for row in ids] == [
+        ["the", "cat", "##s", "."],
+        [],
+        ["the", "ος", "=", "[MASK]"],
+        ["[UNK]", "[UNK]"],
+    ]
+    with pytest.raises(UnicodeEncodeError):
+        tokenizer.token_ids(["\ud800"])
+
+
 @pytest.mark.parametrize(
     "text, pieces",
     [
