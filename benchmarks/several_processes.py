@@ -1,12 +1,13 @@
 """Trains in several processes on this machine, over sockets, with accidents.
 
-The first table has the throughput of one, two and four processes. Every process is tied
-to one core, process i to core i modulo the number of cores. The second table says what
-happens to the others when one process is killed, stops, is slow or computes a number
-that is none, and how long it takes until a run that was started again has made up for
-the loss.
+The first section has the throughput of one, two and four processes. Every process is
+tied to one core, process i to core i modulo the number of cores. The second section
+says what happens to the others when one process is killed, stops, is slow or computes a
+number that is none, and how long it takes until a run that was started again has made
+up for the loss. Each section can be measured on its own:
 
-    python benchmarks/several_processes.py
+    python benchmarks/several_processes.py --accidents
+    python benchmarks/several_processes.py --counts
 """
 
 import argparse
@@ -31,6 +32,7 @@ from bert_tf.data import schema as schema_module
 from bert_tf.data import tfrecord
 
 TITLE = "Several processes"
+ACCIDENTS_TITLE = "Several processes: accidents"
 WORKER = pathlib.Path(__file__).with_name("several_processes_worker.py")
 LENGTH, PREDICTIONS, NUM_RECORDS = 128, 20, 4096
 CONFIG = {
@@ -77,7 +79,7 @@ def arguments():
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     add = parser.add_argument
-    add("--counts", nargs="+", type=int, default=[1, 2, 4], help="processes")
+    add("--counts", nargs="*", type=int, default=[1, 2, 4], help="processes")
     add("--num_steps", type=int, default=100, help="steps of a throughput run")
     add("--batch_size", type=int, default=32, help="sequences per step")
     add("--accidents", nargs="*", default=list(ACCIDENTS), help="to try")
@@ -227,30 +229,41 @@ class Runs:
 
 
 def main():
-    """Measures and writes the section of RESULTS.md."""
+    """Measures and writes the sections of RESULTS.md."""
     given = arguments()
     with tempfile.TemporaryDirectory() as name:
         runs = Runs(pathlib.Path(name), given.batch_size)
-        throughput = [measure(runs, count, given) for count in given.counts]
-        accidents = [observe(runs, ACCIDENTS[name]) for name in given.accidents]
+        if given.counts:
+            rows = [measure(runs, count, given) for count in given.counts]
+            write_throughput(rows, given.batch_size)
+        if given.accidents:
+            rows = [observe(runs, ACCIDENTS[name]) for name in given.accidents]
+            missing = [name for name in ACCIDENTS if name not in given.accidents]
+            write_accidents(rows, missing)
+
+
+def write_throughput(rows, batch_size):
+    """Writes the first section."""
     columns = ["processes", "sequences per second", "per process", "seconds per step"]
-    texts = [
-        TEXT.format(batch=given.batch_size, length=LENGTH, cores=os.cpu_count()),
-        report.table(columns, throughput) + "\n",
-        AFTER_THROUGHPUT,
-        ACCIDENTS_TEXT.format(
-            step=STEP_OF_ACCIDENT,
-            every=STEPS_BETWEEN_CHECKPOINTS,
-        ),
-        report.table(ACCIDENT_COLUMNS, accidents),
-    ]
-    missing = [
-        ACCIDENTS[name].words for name in ACCIDENTS if name not in given.accidents
-    ]
+    text = TEXT.format(batch=batch_size, length=LENGTH, cores=os.cpu_count())
+    body = "\n".join([text, report.table(columns, rows), "", AFTER_THROUGHPUT])
+    report.write_section(TITLE, body, all_versions=versions())
+
+
+def write_accidents(rows, missing):
+    """Writes the second section; `missing` has the names of cases that were not run."""
+    text = ACCIDENTS_TEXT.format(step=STEP_OF_ACCIDENT, every=STEPS_BETWEEN_CHECKPOINTS)
+    texts = [text, report.table(ACCIDENT_COLUMNS, rows)]
     if missing:
-        texts.append(f"\nNot run: {'; '.join(missing)}.")
-    versions = report.versions("tensorflow", "keras")
-    report.write_section(TITLE, "\n".join(texts), all_versions=versions)
+        words = "; ".join(ACCIDENTS[name].words for name in missing)
+        texts.append(f"\nNot run: {words}.")
+    body = "\n".join(texts)
+    report.write_section(ACCIDENTS_TITLE, body, all_versions=versions())
+
+
+def versions():
+    """Returns the versions of what trains."""
+    return report.versions("tensorflow", "keras")
 
 
 def measure(runs, count, given):

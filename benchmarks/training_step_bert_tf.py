@@ -16,6 +16,8 @@ from bert_tf.training import steps  # noqa: E402
 
 def main():
     """Builds model and optimizer, and answers the driver."""
+    if task.mode == "deterministic":
+        tf.config.experimental.enable_op_determinism()
     dtype = {"bfloat16": "mixed_bfloat16"}.get(task.dtype, task.dtype)
     strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
     with strategy.scope():

@@ -5,7 +5,9 @@ in processes of their own, and it imports no TensorFlow. `tpu_compilation` start
 compile the step for a TPU: libtpu has the compiler of the real chips and needs none.
 """
 
+import concurrent.futures
 import json
+import os
 import pathlib
 import re
 import time
@@ -22,22 +24,42 @@ from bert_tf.pretraining import memory_traffic
 
 # Any rate and number of steps give the same program.
 _LEARNING_RATE, _NUM_STEPS, _NUM_WARMUP_STEPS = 1e-4, 1000, 100
+# Ends of the names of files that XLA writes: the program as it will run; what it needs
+# of each memory; and the file that follows only if it fits.
+_PROGRAM, _MEMORY, _FITS = (
+    f"after_optimizations{end}.txt"
+    for end in ("", "-memory-usage-report", "_after_buffer_assignment")
+)
+_STEP = "take_step"  # The function that is compiled, part of these names.
+_CHIP_MEMORY = re.compile(r"\(color=0\)\s+Total bytes: (\d+)")
+_SECONDS_BETWEEN_LOOKS = 0.2
 
 
 def write_report(settings_file: str, report_file: str) -> None:
-    """Compiles the step that a file describes and writes what the compiler reports.
+    """Compiles the step that a file describes, writes a report and ends the process.
 
     Args:
-        settings_file: JSON of `tpu_compilation.StepSettings`, with `topology`.
+        settings_file: JSON of `tpu_compilation.StepSettings`, with `topology` and
+            `xla_folder`, the folder that XLA writes its programs to.
         report_file: JSON with the fields of `tpu_compilation.CompiledStep`.
     """
+    import jax
+
     settings = json.loads(pathlib.Path(settings_file).read_text(encoding="utf-8"))
-    report = compile_step(settings)
+    try:
+        report = compile_step(settings)
+    except jax.errors.JaxRuntimeError as error:
+        raise SystemExit(str(error).partition("\n")[0]) from error
     pathlib.Path(report_file).write_text(json.dumps(report), encoding="utf-8")
+    os._exit(0)  # The compiler still works on the machine code.
 
 
 def compile_step(settings: dict[str, Any]) -> dict[str, Any]:
-    """Returns what the compiler reports about a step; see `write_report`."""
+    """Returns what the compiler reports about a step; see `write_report`.
+
+    The program and its memory are known long before the machine code is, which takes
+    most of the compiler's time. This function does not wait for it.
+    """
     import jax
 
     model = create_model(settings)
@@ -56,29 +78,44 @@ def compile_step(settings: dict[str, Any]) -> dict[str, Any]:
         batch_shapes(settings),
         jax.ShapeDtypeStruct((), "int32"),
     )
-    try:
-        compiled = lowered.compile()
-    except jax.errors.JaxRuntimeError as error:
-        needed = re.search(r"Used ([\d.]+)([KMG]) of", str(error))
-        if needed is None:
-            raise
-        unit = {"K": 2**10, "M": 2**20, "G": 2**30}[needed[2]]
-        return {"fits": False, "memory_bytes": float(needed[1]) * unit}
-    return _report(compiled) | {"compile_seconds": time.monotonic() - started}
+    folder = pathlib.Path(settings["xla_folder"])
+    compiling = concurrent.futures.ThreadPoolExecutor(1).submit(lowered.compile)
+    while not compiling.done() and not _text_of(folder, _FITS):
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+    fits, needed = bool(_text_of(folder, _FITS)), _text_of(folder, _MEMORY)
+    if not fits and (not needed or not _is_out_of_memory(compiling.exception())):
+        compiling.result()  # Raises its error.
+        raise SystemExit(f"XLA did not write its program to {folder}.")
+    report = {"fits": fits, "memory_bytes": int(_CHIP_MEMORY.search(needed)[1])}
+    if fits:
+        report |= _costs(_text_of(folder, _PROGRAM))
+    return report | {"compile_seconds": time.monotonic() - started}
 
 
-def _report(compiled):
-    cost, memory = compiled.cost_analysis(), compiled.memory_analysis()
+def _is_out_of_memory(error):
+    return error is not None and "RESOURCE_EXHAUSTED" in str(error)
+
+
+def _text_of(folder, end):
+    """Returns the text that XLA wrote about the step; "" if there is none yet."""
+    for path in folder.glob(f"*{_STEP}*.{end}"):
+        return path.read_text(encoding="utf-8")
+    return ""
+
+
+def _costs(program):
+    """Returns the FLOPs and bytes of a program, given its text."""
+    import jax
+    from jaxlib import _jax
+    from jaxlib import xla_client
+
+    module = xla_client.hlo.hlo_module_from_text(program)
+    client = jax.devices("cpu")[0].client
+    counted = _jax.hlo_module_cost_analysis(client, module)
     return {
-        "fits": True,
-        "memory_bytes": memory.argument_size_in_bytes
-        + memory.output_size_in_bytes
-        - memory.alias_size_in_bytes
-        + memory.temp_size_in_bytes
-        + memory.generated_code_size_in_bytes,
-        "flops": cost["flops"],
-        "bytes_accessed": cost["bytes accessed"],
-        "traffic_bytes": memory_traffic.memory_bytes(compiled.as_text()),
+        "flops": counted["flops"],
+        "bytes_accessed": counted["bytes accessed"],
+        "traffic_bytes": memory_traffic.memory_bytes(module.to_string()),
     }
 
 

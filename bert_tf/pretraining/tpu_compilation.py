@@ -70,10 +70,10 @@ class CompiledStep:
     """What the compiler reports about one step on one chip."""
 
     fits: bool
-    memory_bytes: float  # Weights, slots, activations and program.
+    memory_bytes: float  # Weights, slots and activations, without machine code.
     # The fields below are 0 if the step does not fit.
     flops: float = 0.0
-    bytes_accessed: float = 0.0  # The compiler's count; see `memory_traffic`.
+    bytes_accessed: float = 0.0  # XLA's count; see `memory_traffic`.
     traffic_bytes: float = 0.0  # From and to the chip's memory.
     compile_seconds: float = 0.0
 
@@ -86,7 +86,7 @@ class CompiledStep:
 
 
 def compile_step(settings: StepSettings) -> CompiledStep:
-    """Compiles a step. Takes minutes of processor time for a large model.
+    """Compiles a step. Takes a minute of processor time or more for a large model.
 
     Raises:
         ValueError: JAX or libtpu is missing, the batch cannot be divided among the
@@ -102,10 +102,10 @@ def compile_step(settings: StepSettings) -> CompiledStep:
     values = dataclasses.asdict(settings) | {"topology": settings.slice.topology}
     with tempfile.TemporaryDirectory() as folder:
         given, report = pathlib.Path(folder, "given"), pathlib.Path(folder, "report")
-        given.write_text(json.dumps(values), encoding="utf-8")
+        given.write_text(json.dumps(values | {"xla_folder": folder}), encoding="utf-8")
         done = subprocess.run(
             [sys.executable, "-c", _PROGRAM, str(given), str(report)],
-            env=_environment(settings.slice),
+            env=_environment(settings.slice, folder),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -170,9 +170,10 @@ def check_packages() -> None:
         )
 
 
-def _environment(tpu):
+def _environment(tpu, folder):
     return {
         **os.environ,
+        "XLA_FLAGS": f"--xla_dump_to={folder} --xla_dump_hlo_as_text",
         "KERAS_BACKEND": "jax",
         "JAX_PLATFORMS": "cpu",
         # Away from Google Cloud, libtpu would wait for the metadata server.
