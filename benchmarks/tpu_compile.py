@@ -1,8 +1,8 @@
 """Compiles the pretraining step for TPUs that this machine does not have.
 
-For every case, the batch grows until the step no longer fits. Compiling takes minutes
-per case, so finished cases are kept in --cases_file and not compiled again until JAX,
-libtpu, Keras or the sources of the step change:
+For every case, the batch grows until the step no longer fits. A case takes half a
+minute of processor time or more, so finished cases are kept in --cases_file and not
+compiled again until JAX, libtpu, Keras or the sources of the step change:
 
     python benchmarks/tpu_compile.py --slices v5e-4 --models bert-base-uncased
 
@@ -29,7 +29,7 @@ DTYPES = ("mixed_bfloat16", "float32")
 PREDICTIONS = {128: 20, 512: 77}  # Masked pieces per sequence, 15 %.
 COLUMNS = [
     *("TPU", "model", "length", "dtype", "recomputes layers", "sequences per chip"),
-    *("memory, GB", "TFLOP", "model's TFLOP", "traffic, GB", "compiler's count, GB"),
+    *("memory, GB", "TFLOP", "model's TFLOP", "traffic, GB", "XLA's count, GB"),
     *(
         "ms by FLOPs",
         "ms by traffic",
@@ -41,13 +41,13 @@ TEXT = """\
 The whole step (both heads, gradients, clipping, the optimizer) on Keras's JAX backend,
 compiled by libtpu for chips that this machine does not have. **Nothing here was run.**
 All figures but the sequences per second are per chip and step. "Model's TFLOP" are the
-matrix products of the model, none of them computed twice. "Traffic" is what the program
-moves from and to the chip's memory; the compiler's own count ("bytes accessed") also
-has the fast memory on the chip and counts a whole array for each slice that is
-prefetched. Milliseconds, sequences per second and share of peak are what the published
-peak and bandwidth allow at best: v5e 197 TFLOP/s, 819 GB/s, 16 GB; v6e 918 TFLOP/s,
-1,640 GB/s, 32 GB. The share of peak is the model's FLOPs per second of the slower of
-the two limits.
+matrix products of the model, none of them computed twice. "Memory" has weights, slots
+and activations, but not the machine code. "Traffic" is what the program moves from and
+to the chip's memory; XLA's count ("bytes accessed") also has the fast memory on the
+chip and counts a whole array for each slice that is prefetched. Milliseconds, sequences
+per second and share of peak are what the published peak and bandwidth allow at best:
+v5e 197 TFLOP/s, 819 GB/s, 16 GB; v6e 918 TFLOP/s, 1,640 GB/s, 32 GB. The share of peak
+is the model's FLOPs per second of the slower of the two limits.
 """
 
 

@@ -21,11 +21,13 @@ from bert_tf.data import tfrecord
 
 _BATCHES_AHEAD = 4
 _PARALLEL_READS = 2
+# Names of the exceptions that `tfrecord` and `files` raise.
+_RAISED_BY_READING = "ValueError|OSError|FileNotFoundError|PermissionError"
 
 
 @contextlib.contextmanager
 def clear_errors() -> Iterator[None]:
-    """Turns the error that tf.data raises for a damaged record into a ValueError.
+    """Turns errors that tf.data raises for records or files into a ValueError.
 
     Use it around the iteration over a dataset of this module.
 
@@ -36,7 +38,7 @@ def clear_errors() -> Iterator[None]:
         yield
     except tf.errors.OpError as error:
         message = error.message or ""
-        raised = re.search(r"(?:ValueError|OSError): (.+)", message)
+        raised = re.search(rf"(?:{_RAISED_BY_READING}): (.+)", message)
         if raised:
             raise ValueError(raised[1].strip()) from None
         if "ParseExample" in message:

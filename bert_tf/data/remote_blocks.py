@@ -74,6 +74,7 @@ class BlockReader:
 
     def __init__(self, record_files: Any):
         self._files = record_files
+        self._facts = self._current_facts(record_files.paths)
         self.rows_per_block = _rows_per_block(record_files)
         self._lock = threading.Lock()
         # By first row, the least recently needed block first.
@@ -194,11 +195,29 @@ class BlockReader:
         if held is None or len(held.rows) < len(rows):
             self._blocks[rows.start] = _Block(
                 rows=rows,
-                framed=self._threads.submit(
-                    self._files.read_framed, np.arange(rows.start, rows.stop)
-                ),
+                framed=self._threads.submit(self._read_block, rows),
             )
         self._touched(rows.start)
+
+    def _read_block(self, rows):
+        """Returns the framed records of a block, from files that have not changed.
+
+        Other records of the same size would be read without an error.
+        """
+        framed = self._files.read_framed(np.arange(rows.start, rows.stop))
+        paths = self._files.paths_of(rows)
+        for path, facts in self._current_facts(paths).items():
+            if facts != self._facts[path]:
+                raise ValueError(
+                    f"{path} has changed since training started. Put the old file back "
+                    "and start the same command again, or start a new run."
+                )
+        return framed
+
+    @staticmethod
+    def _current_facts(paths):
+        """Returns {path: size and time} of files."""
+        return dict(zip(paths, files.of_each(files.size_and_time, paths), strict=True))
 
     def _drop_oldest(self):
         held = sum(len(block.rows) for block in self._blocks.values())

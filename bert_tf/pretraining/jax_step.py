@@ -86,7 +86,7 @@ def compile_step(settings: dict[str, Any]) -> dict[str, Any]:
     if not fits and (not needed or not _is_out_of_memory(compiling.exception())):
         compiling.result()  # Raises its error.
         raise SystemExit(f"XLA did not write its program to {folder}.")
-    report = {"fits": fits, "memory_bytes": int(_CHIP_MEMORY.search(needed)[1])}
+    report = {"fits": fits, "memory_bytes": int(_CHIP_MEMORY.findall(needed)[0])}
     if fits:
         report |= _costs(_text_of(folder, _PROGRAM))
     return report | {"compile_seconds": time.monotonic() - started}
@@ -106,7 +106,7 @@ def _text_of(folder, end):
 def _costs(program):
     """Returns the FLOPs and bytes of a program, given its text."""
     import jax
-    from jaxlib import _jax
+    from jaxlib import _jax  # type: ignore[attr-defined]
     from jaxlib import xla_client
 
     module = xla_client.hlo.hlo_module_from_text(program)

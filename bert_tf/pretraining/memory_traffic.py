@@ -1,8 +1,8 @@
 """Counts what a compiled TPU program reads from and writes to the chip's memory.
 
-The compiler's own count, "bytes accessed", also has the traffic of the fast memory on
-the chip (space 1), and counts a whole array for each slice that is copied from it. Both
-make it two to three times too high for a BERT step.
+XLA's count, "bytes accessed", also has the traffic of the fast memory on the chip
+(space 1), and counts a whole array for each slice that is copied from it. Both make it
+two to four times too high for a BERT step.
 """
 
 import math
