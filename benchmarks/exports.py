@@ -1,7 +1,9 @@
 """Compares the kinds of exports: size, speed and score of the same trained models.
 
 Every kind computes the model for the predictors of this package, so tokenization,
-windows and answers are the same. All kinds take turns in one process.
+windows and answers are the same. The kinds take turns, and each turn is a process of
+its own, so that only one model is in memory. With --work_dir, a killed run continues
+where it stopped.
 
     python benchmarks/exports.py --mrpc_run=runs/mrpc --mrpc_file=MRPC/dev.tsv \
       --sst_run=runs/sst --sst_file=SST-2/dev.tsv \
@@ -15,11 +17,16 @@ LiteRT, ONNX and OpenVINO take part if they are installed.
 """
 
 import argparse
+import concurrent.futures
+import contextlib
 import csv
 import functools
 import importlib.util
+import json
+import multiprocessing
 import os
 import pathlib
+import shutil
 import statistics
 import tempfile
 import time
@@ -78,50 +85,102 @@ def arguments():
     parser.add_argument(
         "--small_runs", help="folder with runs mrpc, sst, sts and squad"
     )
-    parser.add_argument("--num_rounds", type=int, default=5)
+    parser.add_argument("--num_rounds", type=int, default=3, help="turns per kind")
     parser.add_argument("--num_texts", type=int, default=872, help="of each task")
+    parser.add_argument("--work_dir", help="folder for the exports and finished turns")
     return parser.parse_args()
 
 
 def main():
     """Exports and measures every kind, and writes the section."""
     args = arguments()
-    tasks = [task for task in TASKS if getattr(args, f"{task}_run")]
-    rows = {}
-    with tempfile.TemporaryDirectory() as folder:
-        speeds, computed = {}, {}
-        for task in tasks:
-            data = DATA[task](getattr(args, f"{task}_file"), args.num_texts)
-            for title, start in models(args, task, folder).items():
-                row = rows.setdefault(title, {})
-                predict = functools.partial(start(), data["inputs"])
-                row[task] = data["score"](predict())
-                print(f"{task}, {title}: {row[task]:.3f}", flush=True)
-                if task == tasks[0]:
-                    speeds[title] = []
-                    computed[title] = predict
-                    row["bytes"] = size_of(pathlib.Path(folder, task, title))
-            if task == tasks[0]:
-                measure(computed, speeds, len(data["inputs"]), args.num_rounds)
+    with contextlib.ExitStack() as stack:
+        folder = args.work_dir or stack.enter_context(tempfile.TemporaryDirectory())
+        turns = all_turns(args, folder)
+    tasks = tasks_of(args)
     report.write_section(
         "Exports",
         report.table(
             ["export", "MB", "texts per second", *(TASKS[task] for task in tasks)],
-            [
-                [
-                    title,
-                    f"{row['bytes'] / 1e6:.1f}",
-                    report.median_and_spread(speeds[title], 0),
-                    *(f"{row[task]:.3f}" if task in row else None for task in tasks),
-                ]
-                for title, row in rows.items()
-            ],
+            [row_of(title, turns, tasks) for title in titles(args)],
         )
         + f"\n\nSize of the model file and speed with tokenization for {tasks[0]}: "
         "median (smallest to largest). Scores on the dev sets, at most "
         f"{args.num_texts} rows each. Fewer layers are not fine-tuned for STS-B.",
         all_versions=report.versions("bert_tf", "tensorflow", *installed()),
     )
+
+
+def row_of(title, turns, tasks):
+    """Returns the cells of a kind."""
+    own = [turn for turn in turns if turn["title"] == title]
+    scores = own[0]["scores"]
+    return [
+        title,
+        f"{own[0]['bytes'] / 1e6:.1f}",
+        report.median_and_spread([speed for turn in own for speed in turn["speeds"]], 0)
+        if tasks[0] in scores
+        else None,
+        *(f"{scores[task]:.3f}" if task in scores else None for task in tasks),
+    ]
+
+
+def all_turns(args, folder):
+    """Returns the results of every turn, those of an earlier run included."""
+    os.makedirs(folder, exist_ok=True)
+    journal = pathlib.Path(folder, "turns.jsonl")
+    journal.touch()
+    turns = [json.loads(line) for line in journal.read_text("utf-8").splitlines()]
+    done = {(turn["title"], turn["round"]) for turn in turns}
+    context = multiprocessing.get_context("spawn")
+    for index in range(args.num_rounds):
+        order = titles(args)
+        first = index % len(order)
+        for title in order[first:] + order[:first]:
+            if (title, index) in done:
+                continue
+            with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
+                turn = pool.submit(one_turn, args, folder, title, index).result()
+            print(turn, flush=True)
+            turns.append(turn)
+            with journal.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(turn) + "\n")
+    return turns
+
+
+def one_turn(args, folder, title, index):
+    """Returns the speeds of a kind and, in the first round, its size and scores."""
+    first = tasks_of(args)[0]
+    turn = {"title": title, "round": index, "speeds": [], "scores": {}}
+    for task in tasks_of(args):
+        start = models(args, task, folder).get(title)
+        if start is None or (index > 0 and task != first):
+            continue
+        data = DATA[task](getattr(args, f"{task}_file"), args.num_texts)
+        predict = functools.partial(start(), data["inputs"])
+        turn["scores"][task] = data["score"](predict())
+        turn.setdefault("bytes", size_of(pathlib.Path(folder, task, title)))
+        if task == first:
+            turn["speeds"] = [speed(predict, len(data["inputs"])) for _ in range(3)]
+    return turn
+
+
+def speed(predict, num_texts):
+    """Returns the texts per second of a kind that has answered before."""
+    started = time.perf_counter()
+    predict()
+    return num_texts / (time.perf_counter() - started)
+
+
+def tasks_of(args):
+    """Returns the tasks that have a run."""
+    return [task for task in TASKS if getattr(args, f"{task}_run")]
+
+
+def titles(args):
+    """Returns the kinds that at least one task has."""
+    found = [models(args, task, "") for task in tasks_of(args)]
+    return list(dict.fromkeys(title for kinds in found for title in kinds))
 
 
 def installed():
@@ -163,11 +222,12 @@ def exported(task, run, path, form="saved_model", dtype="float32", precision=Non
         source = {"init_checkpoint": run, "head": HEADS[task]}
         source["max_seq_length"] = MAX_SEQ_LENGTH
         source["text_pairs"] = task == "mrpc"
-    export.run(
-        serving_options.ExportSavedModelOptions(
-            **source, export_dir=path, format=form, dtype=dtype
+    if not os.path.exists(path):  # Of an earlier turn.
+        export.run(
+            serving_options.ExportSavedModelOptions(
+                **source, export_dir=path, format=form, dtype=dtype
+            )
         )
-    )
     compute = RUNTIMES[form](path, precision)
 
     def outputs(features):
@@ -197,11 +257,13 @@ def exported(task, run, path, form="saved_model", dtype="float32", precision=Non
 def with_cut_vocabulary(task, run, corpus, path):
     """Returns `exported` of a run with a cut vocabulary."""
     cut = f"{path}.cut"
-    conversion_workflow.run(
-        conversion_options.ConvertCheckpointOptions(
-            source=run, target=cut, target_format="bert", cut_vocabulary=corpus
+    if not os.path.exists(f"{path}/1"):
+        shutil.rmtree(cut, ignore_errors=True)
+        conversion_workflow.run(
+            conversion_options.ConvertCheckpointOptions(
+                source=run, target=cut, target_format="bert", cut_vocabulary=corpus
+            )
         )
-    )
     return exported(task, cut, f"{path}/1")
 
 
@@ -270,17 +332,6 @@ RUNTIMES = {
     "onnx": onnx,
     "openvino": openvino,
 }
-
-
-def measure(computed, speeds, num_texts, num_rounds):
-    """Adds the texts per second of every kind, which take turns."""
-    titles = list(computed)
-    for index in range(num_rounds):
-        first = index % len(titles)
-        for title in titles[first:] + titles[:first]:
-            started = time.perf_counter()
-            computed[title]()
-            speeds[title].append(num_texts / (time.perf_counter() - started))
 
 
 def size_of(folder):

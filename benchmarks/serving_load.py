@@ -78,7 +78,7 @@ def arguments():
     add("--server", help="address of the model; default: a new serve_model")
     add("--input_file", default=str(SAMPLE), help="texts, one per line")
     add("--model", help="folder or name of the encoder, for servers of other libraries")
-    add("--only", nargs="+", help="parts of the names of the servers to load")
+    add("--only", nargs="+", help="names of the servers to load, as in the table")
     add("--rates", default="5,10,20,40", help="requests per second, one row each")
     add("--seconds", type=float, default=150, help="duration of each rate")
     add("--clients", type=int, default=8, help="processes that send requests")
@@ -143,12 +143,10 @@ def commands(args):
         ]:
             flags = [f"--library={library}", f"--model={args.model}"]
             found[name] = [report.peers_python(), peer, *flags]
-    only = args.only or [""]
-    return {
-        name: command
-        for name, command in found.items()
-        if any(part in name for part in only)
-    }
+    unknown = set(args.only or []) - set(found)
+    if unknown:
+        raise SystemExit(f"--only {unknown}: expected some of {list(found)}.")
+    return {name: found[name] for name in args.only or found}
 
 
 def all_texts(path):
