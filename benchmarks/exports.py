@@ -114,13 +114,13 @@ def main():
 def row_of(title, turns, tasks):
     """Returns the cells of a kind."""
     own = [turn for turn in turns if turn["title"] == title]
-    scores = own[0]["scores"]
+    scores = {turn["task"]: turn["score"] for turn in own if "score" in turn}
+    sizes = {turn["task"]: turn["bytes"] for turn in own if "bytes" in turn}
+    speeds = [speed for turn in own for speed in turn.get("speeds", [])]
     return [
         title,
-        f"{own[0]['bytes'] / 1e6:.1f}",
-        report.median_and_spread([speed for turn in own for speed in turn["speeds"]], 0)
-        if tasks[0] in scores
-        else None,
+        f"{next(iter(sizes.values())) / 1e6:.1f}",
+        report.median_and_spread(speeds, 0) if speeds else None,
         *(f"{scores[task]:.3f}" if task in scores else None for task in tasks),
     ]
 
@@ -131,37 +131,45 @@ def all_turns(args, folder):
     journal = pathlib.Path(folder, "turns.jsonl")
     journal.touch()
     turns = [json.loads(line) for line in journal.read_text("utf-8").splitlines()]
-    done = {(turn["title"], turn["round"]) for turn in turns}
+    done = {(turn["task"], turn["title"], turn["round"]) for turn in turns}
     context = multiprocessing.get_context("spawn")
-    for index in range(args.num_rounds):
-        order = titles(args)
-        first = index % len(order)
-        for title in order[first:] + order[:first]:
-            if (title, index) in done:
-                continue
-            with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
-                turn = pool.submit(one_turn, args, folder, title, index).result()
-            print(turn, flush=True)
-            turns.append(turn)
-            with journal.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(turn) + "\n")
+    for key in order_of_turns(args):
+        if key in done:
+            continue
+        with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
+            turn = pool.submit(one_turn, args, folder, *key).result()
+        print(turn, flush=True)
+        turns.append(turn)
+        with journal.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(turn) + "\n")
     return turns
 
 
-def one_turn(args, folder, title, index):
-    """Returns the speeds of a kind and, in the first round, its size and scores."""
-    first = tasks_of(args)[0]
-    turn = {"title": title, "round": index, "speeds": [], "scores": {}}
-    for task in tasks_of(args):
-        start = models(args, task, folder).get(title)
-        if start is None or (index > 0 and task != first):
-            continue
-        data = DATA[task](getattr(args, f"{task}_file"), args.num_texts)
-        predict = functools.partial(start(), data["inputs"])
-        turn["scores"][task] = data["score"](predict())
-        turn.setdefault("bytes", size_of(pathlib.Path(folder, task, title)))
-        if task == first:
-            turn["speeds"] = [speed(predict, len(data["inputs"])) for _ in range(3)]
+def order_of_turns(args):
+    """Returns task, title and round of each turn."""
+    first, *others = tasks_of(args)
+    order = list(models(args, first, ""))
+    found = []
+    for index in range(args.num_rounds):
+        start = index % len(order)
+        turned = order[start:] + order[:start]
+        found += [(first, title, index) for title in turned]
+    # The others have only scores.
+    found += [(task, title, 0) for task in others for title in models(args, task, "")]
+    return found
+
+
+def one_turn(args, folder, task, title, index):
+    """Returns speeds of a kind in the first task; in round 0 also size and score."""
+    turn = {"task": task, "title": title, "round": index}
+    data = DATA[task](getattr(args, f"{task}_file"), args.num_texts)
+    predict = functools.partial(models(args, task, folder)[title](), data["inputs"])
+    answers = predict()
+    if index == 0:
+        turn["score"] = data["score"](answers)
+        turn["bytes"] = size_of(pathlib.Path(folder, task, title))
+    if task == tasks_of(args)[0]:
+        turn["speeds"] = [speed(predict, len(data["inputs"])) for _ in range(3)]
     return turn
 
 

@@ -107,11 +107,18 @@ def main():
         # Each process has a job while the others start, so that all have started before
         # the first requests are due.
         list(pool.map(time.sleep, [5] * args.clients))
-        rows = [
-            row_of_rate(args, pool, name, *servers[name], golden, float(rate))
-            for rate in args.rates.split(",")
-            for name in servers
-        ]
+        rows = []
+        for rate in args.rates.split(","):
+            for name in servers:
+                row = row_of_rate(args, pool, name, *servers[name], golden, float(rate))
+                rows.append(row)
+                write_rows(args, rows)
+    bad = sum(row[4] + row[5] for row in rows)
+    return 1 if bad else 0
+
+
+def write_rows(args, rows):
+    """Writes the section after every row, so that a killed run keeps what it found."""
     report.write_section(
         args.title + (", with hostile requests" if args.hostile else ""),
         f"{report.table(TITLES, rows)}\n\n"
@@ -120,8 +127,6 @@ def main():
         f"than {TOLERANCE:g}. {args.note}",
         all_versions=report.versions("tensorflow", "litserve", "requests"),
     )
-    bad = sum(row[4] + row[5] for row in rows)
-    return 1 if bad else 0
 
 
 def commands(args):
@@ -235,7 +240,7 @@ def row_of_rate(args, pool, name, address, process, golden, rate):
         f"{rate:g}",
         *counts.values(),
         round(num_texts / duration),
-        *(round(1000 * percentile(seconds, share), 1) for share in (0.5, 0.95, 0.99)),
+        *(f"{1000 * percentile(seconds, share):.0f}" for share in (0.5, 0.95, 0.99)),
         before and round(before),
         None if process is None else round(memory_of(process.pid)),
     ]
@@ -312,7 +317,10 @@ def equal(found, expected):
 
 
 def memory_of(pid):
-    """Returns the megabytes of a process and its children, shared pages in parts."""
+    """Returns the megabytes of a process and its children, shared pages in parts.
+
+    Mapped files are left out: other processes that use the same libraries share them.
+    """
     found = subprocess.run(
         ["ps", "-o", "pid=", "--ppid", str(pid)],
         capture_output=True,
@@ -324,7 +332,7 @@ def memory_of(pid):
         rollup = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
     except OSError:
         return total
-    [line] = [line for line in rollup.splitlines() if line.startswith("Pss:")]
+    [line] = [line for line in rollup.splitlines() if line.startswith("Pss_Anon:")]
     return total + int(line.split()[1]) / 1024
 
 

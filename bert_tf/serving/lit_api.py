@@ -6,8 +6,11 @@ result picklable, because LitServe starts the process of the model with it.
 
 import functools
 import logging
+import multiprocessing.connection
+import os
 import queue
 import signal
+import threading
 from typing import Any
 
 from bert_tf import startup_lines
@@ -36,9 +39,12 @@ def create(
             return functools.partial(create, **settings), arguments, state
 
         def setup(self, device):
-            # Ctrl-C reaches all processes of a terminal. This one first answers the
-            # requests that it has; the main process ends it.
+            # Ctrl-C reaches all processes of a terminal, and SIGTERM of systemd all
+            # processes of a service. This one first answers the requests that it has;
+            # the main process ends it.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            end_with_parent()
             try:
                 with startup_lines.hidden():
                     self._model = server_model.LoadedModel(export_dir, backend, dtype)
@@ -64,6 +70,16 @@ def create(
             return output
 
     return ModelApi(loop=_waiting_loop(), **settings)
+
+
+def end_with_parent() -> None:
+    """Ends this process as soon as the main process no longer exists."""
+
+    def wait_and_end():
+        multiprocessing.connection.wait([multiprocessing.parent_process().sentinel])
+        os._exit(1)
+
+    threading.Thread(target=wait_and_end, daemon=True).start()
 
 
 def _waiting_loop():

@@ -4,6 +4,7 @@ LitServe brings the processes, the queue and the dynamic batches. See
 docs/decisions/0026-server.md for the choice.
 """
 
+import contextlib
 import errno
 import multiprocessing
 import os
@@ -12,6 +13,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable
+from multiprocessing import util
 from typing import Any
 
 from bert_tf import files
@@ -147,6 +149,18 @@ def _server_class(announce):
     from litserve import utils
 
     class Server(litserve.LitServer):
+        def _init_manager(self, num_api_servers):
+            # systemd sends SIGTERM to all processes at once. This one has the queues,
+            # which are needed until the last request is answered.
+            with _blocked(signal.SIGTERM):
+                return super()._init_manager(num_api_servers)
+
+        def launch_inference_worker(self, lit_api):
+            workers = super().launch_inference_worker(lit_api)
+            for worker in workers:
+                worker.terminate = worker.kill  # It ignores SIGTERM.
+            return workers
+
         def verify_worker_status(self):
             # The original waits forever for a process that was killed.
             starting = {utils.WorkerSetupStatus.STARTING}
@@ -173,6 +187,16 @@ def _server_class(announce):
             return started
 
     return Server
+
+
+@contextlib.contextmanager
+def _blocked(number):
+    """Delays a signal; processes that are started meanwhile never receive it."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, [number])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
 
 
 def _connect(server, api, **settings):
@@ -207,6 +231,8 @@ def _serve(server, options, export_dir, failures):
         for number in (signal.SIGTERM, signal.SIGINT)
     }
     server.inference_workers = []
+    # Of the forked processes; that of the model is started afresh and calls it itself.
+    util.register_after_fork(server, lambda _: lit_api.end_with_parent())
     try:
         server.run(
             host=options.host,

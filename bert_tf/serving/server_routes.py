@@ -25,6 +25,7 @@ from bert_tf.serving import server_limits
 from bert_tf.serving import server_replies
 
 EMBEDDING = "embedding"
+_TOO_DEEP = "The body has too many nested lists or objects"
 
 
 class Routes:
@@ -131,7 +132,9 @@ class Routes:
             ) from error
         try:
             body = json.loads(content)
-        except (ValueError, RecursionError) as error:
+        except RecursionError as error:
+            raise _error(400, _TOO_DEEP) from error
+        except ValueError as error:
             raise _error(400, f"The body is not JSON: {error}") from error
         if not isinstance(body, dict):
             raise _error(400, "The body must be a JSON object")
@@ -148,7 +151,9 @@ class Routes:
         try:
             inputs = server_replies.columns_of(body, signature)
             self._limits.check(signature, inputs)
-        except (ValueError, RecursionError) as error:
+        except RecursionError as error:
+            raise _error(400, _TOO_DEEP) from error
+        except ValueError as error:
             raise _error(400, error) from error
         outputs = await self._outputs(signature.name, inputs)
         return _json(server_replies.prediction(body, outputs))
@@ -163,7 +168,9 @@ class Routes:
             self._limits.check(signature, inputs)
         except LookupError as error:
             raise _error(404, error.args[0]) from error
-        except (ValueError, RecursionError) as error:
+        except RecursionError as error:
+            raise _error(400, _TOO_DEEP) from error
+        except ValueError as error:
             raise _error(400, error) from error
         outputs = await self._outputs(signature.name, inputs)
         return _json(server_replies.embeddings(body, outputs[EMBEDDING], self._name))
@@ -257,8 +264,12 @@ async def error_reply(request: Any, error: Any) -> Any:
     """Returns the reply to a failed request, in the form of its API."""
     from starlette import responses
 
-    content: Any = {"error": error.detail}
+    detail = error.detail
+    if detail == "Not Found":  # Starlette's, for paths without a route.
+        path = request.url.path
+        detail = f"There is no {path:.80}; GET /v1/models names the model."
+    content: Any = {"error": detail}
     if request.url.path == "/v1/embeddings":
         kind = "invalid_request_error" if error.status_code < 500 else "server_error"
-        content = {"error": {"message": error.detail, "type": kind}}
+        content = {"error": {"message": detail, "type": kind}}
     return responses.JSONResponse(content, error.status_code, error.headers)

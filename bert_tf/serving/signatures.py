@@ -97,6 +97,19 @@ class TaskSignatures(tf.Module):
 
     def _of_ids(self, input_ids, input_mask, segment_ids):
         vocabulary = self.predictor.vocabulary
+        config = self.predictor.model.config
+        same_shape = tf.reduce_all(
+            [
+                tf.reduce_all(tf.equal(tf.shape(input_ids), tf.shape(other)))
+                for other in (input_mask, segment_ids)
+            ]
+        )
+        message = "input_ids, input_mask and segment_ids must have the same shape."
+        with tf.control_dependencies([tf.debugging.Assert(same_shape, [message])]):
+            # Keras would count negative ids from the end of the table, and segments
+            # outside their table have no embedding.
+            input_ids = _below(config.vocab_size, input_ids, "input_ids")
+            segment_ids = _below(config.type_vocab_size, segment_ids, "segment_ids")
         features = {
             "input_ids": input_ids,
             "input_mask": real_mask(
@@ -168,6 +181,17 @@ def real_mask(
     is_tail = tf.math.cumprod(tf.cast(is_padding, tf.int32), axis=1, reverse=True) > 0
     is_first = tf.range(tf.shape(input_ids)[1]) == 0
     return tf.where(is_tail & ~is_first, 0, input_mask)
+
+
+def _below(limit, ids, name):
+    """Returns ids after the check that all of them are in [0, limit)."""
+    is_wrong = (ids < 0) | (ids >= limit)
+    refusal = tf.debugging.Assert(
+        ~tf.reduce_any(is_wrong),
+        [f"{name} must be at least 0 and below {limit}, got", ids[is_wrong][:1]],
+    )
+    with tf.control_dependencies([refusal]):
+        return tf.identity(ids)
 
 
 def texts(*names: str) -> dict[str, tf.TensorSpec]:

@@ -1,6 +1,7 @@
 """The server as a whole, in processes of its own; needs the extra `server`."""
 
 import concurrent.futures
+import contextlib
 import importlib.util
 import multiprocessing
 import os
@@ -45,16 +46,39 @@ def free_port():
         return probe.getsockname()[1]
 
 
-@pytest.fixture(scope="module")
-def port(single_export):
-    """The port of a server with a short queue and small bodies."""
+@contextlib.contextmanager
+def running_server(export_dir, *flags):
+    """Yields the port and the process of a server of the model `topics`."""
     pytest.importorskip("litserve", reason="needs the extra server")
     pytest.importorskip("prometheus_client", reason="needs the extra server")
     port = free_port()
     flags = [
-        f"--export_dir={single_export}",
+        f"--export_dir={export_dir}",
         f"--port={port}",
         "--model_name=topics",
+        *flags,
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "tools/serve_model.py", *flags],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"},
+        process_group=0,
+    )
+    try:
+        line = process.stdout.readline()
+        assert line == f"topics is served at http://localhost:{port}.\n", line
+        yield port, process
+    finally:
+        process.kill()
+
+
+@pytest.fixture(scope="module")
+def port(single_export):
+    """The port of a server with a short queue and small bodies."""
+    flags = [
         "--max_queue_size=2",
         "--max_body_mb=1",
         "--max_rows=20000",
@@ -64,29 +88,18 @@ def port(single_export):
         "--host=127.0.0.1",
         "--num_workers=1",
     ]
-    process = subprocess.Popen(
-        [sys.executable, "tools/serve_model.py", *flags],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"},
-    )
-    try:
-        line = process.stdout.readline()
-        assert line == f"topics is served at http://localhost:{port}.\n", line
+    with running_server(single_export, *flags) as (port, process):
         yield port
         # A request in progress is answered before the server stops.
         with concurrent.futures.ThreadPoolExecutor() as pool:
             last = pool.submit(predict, port, inputs=["rain and snow"] * 20_000)
             time.sleep(0.3)
-            process.send_signal(signal.SIGTERM)
+            # To all of its processes at once, as systemd does.
+            os.killpg(process.pid, signal.SIGTERM)
             assert last.result().status_code == 200
         out, err = process.communicate(timeout=60)
         assert (process.returncode, out) == (0, "topics is no longer served.\n"), err
         assert "Traceback" not in err
-    finally:
-        process.kill()
 
 
 def predict(port, **body):
@@ -125,7 +138,8 @@ def test_the_server_describes_itself(port):
     assert get(port, "/health").text == "ok"
     assert "<form" in get(port, "/").text
     assert 'status="200"} ' in get(port, "/metrics").text
-    assert "error" in get(port, "/v1/models/other", status=404).json()
+    error = get(port, "/v1/models/other", status=404).json()["error"]
+    assert error == "There is no /v1/models/other; GET /v1/models names the model."
 
 
 def test_what_the_server_cannot_do_has_a_status_and_a_reason(port):
@@ -164,6 +178,22 @@ def test_a_process_that_is_killed_while_it_loads_ends_the_server():
     os.kill(worker.pid, signal.SIGKILL)
     with pytest.raises(OSError, match="died while it loaded the model"):
         starting.verify_worker_status()
+
+
+def test_openvino_answers_in_a_server_that_leaves_nothing_behind_when_killed(
+    single_export,
+):
+    pytest.importorskip("openvino", reason="needs the extra openvino")
+    expected = client.open_saved_model(single_export).predict(TEXTS)
+    with running_server(single_export, "--backend=openvino") as (port, process):
+        answers = predict(port, instances=TEXTS).json()["predictions"]
+        for answer, one in zip(answers, expected, strict=True):
+            assert answer["probabilities"] == pytest.approx(
+                one["probabilities"], abs=1e-4
+            )
+        process.kill()
+        # The other processes hold the pipe until they have ended.
+        assert process.communicate(timeout=60) == ("", "")
 
 
 def test_a_full_queue_refuses_requests_and_answers_the_others(port):

@@ -69,6 +69,7 @@ def test_queries_and_documents_have_their_own_signatures(kind, value):
         ('{"input": ["a", "b", "c"]}', "at most 2 rows, got 3"),
         ('{"input": "a", "input_type": "x"}', "input_type must be document or query"),
         ('{"input": ' + "[" * 900 + "]" * 900 + "}", ""),
+        ('{"input": ' + "[" * 90_000 + "]" * 90_000 + "}", "too many nested lists"),
     ],
 )
 def test_a_request_for_embeddings_that_cannot_be_answered_is_refused(body, message):
