@@ -92,22 +92,6 @@ def test_openvino_answers_as_tensorflow(exports, kind, dtype, atol):
     assert_same_answers(exports[kind][1], kind, dtype, atol)
 
 
-def test_segments_outside_the_table_count_as_in_tensorflow(exports):
-    pytest.importorskip("openvino", reason="needs the extra openvino")
-    ids = [[2, 9, 3]] * 3
-    inputs = {
-        "input_ids": ids,
-        "input_mask": np.ones_like(ids),
-        "segment_ids": [[0] * 3, [5] * 3, [-1] * 3],
-    }
-    found, expected = (
-        answer_to(server_model.LoadedModel(exports["single"][1], name), "ids", inputs)
-        for name in ("openvino", "tensorflow")
-    )
-    for name, value in expected["outputs"].items():
-        np.testing.assert_allclose(found["outputs"][name], value, atol=1e-4)
-
-
 def test_the_dtype_is_that_of_the_server(exports, calls):
     server_model.LoadedModel(exports["single"][1], "openvino", "bfloat16")
     assert {policy for _, policy in calls} == {"mixed_bfloat16"}
