@@ -59,6 +59,7 @@ TITLES = [
     "requests per second",
     "answered",
     "429",
+    "504",
     "failed",
     "wrong",
     "texts per second",
@@ -113,7 +114,7 @@ def main():
                 row = row_of_rate(args, pool, name, *servers[name], golden, float(rate))
                 rows.append(row)
                 write_rows(args, rows)
-    bad = sum(row[4] + row[5] for row in rows)
+    bad = sum(row[5] + row[6] for row in rows)
     return 1 if bad else 0
 
 
@@ -230,7 +231,7 @@ def row_of_rate(args, pool, name, address, process, golden, rate):
     seconds = sorted(s for outcome, s, _ in results if outcome == "answered")
     counts = {
         outcome: sum(one == outcome for one, _, _ in results)
-        for outcome in ("answered", "429", "failed", "wrong")
+        for outcome in ("answered", "429", "504", "failed", "wrong")
     }
     num_texts = sum(size for outcome, _, size in results if outcome == "answered")
     # Until the last answer, if the server is behind.
@@ -286,8 +287,8 @@ def ask(session, address, golden, texts, due, leaves):
     except requests.RequestException:
         return ("left" if leaves else "failed"), 0.0, 0
     taken = time.time() - due
-    if reply.status_code == 429:
-        return "429", taken, 0
+    if reply.status_code in (429, 504):  # The queue is full, or the wait too long.
+        return str(reply.status_code), taken, 0
     refused = any(not golden[text] for text in texts)  # By the model, also on disk.
     if not reply.ok:
         return ("refused" if refused and reply.status_code == 400 else "failed"), 0.0, 0

@@ -75,8 +75,10 @@ def create(
 def end_with_parent() -> None:
     """Ends this process as soon as the main process no longer exists."""
 
+    parent: Any = multiprocessing.parent_process()
+
     def wait_and_end():
-        multiprocessing.connection.wait([multiprocessing.parent_process().sentinel])
+        multiprocessing.connection.wait([parent.sentinel])
         os._exit(1)
 
     threading.Thread(target=wait_and_end, daemon=True).start()
