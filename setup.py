@@ -159,7 +159,7 @@ setuptools.setup(
         # It has no wheels for Windows.
         "tensorflow-text>=2.20,<2.22; platform_system != 'Windows'",
         "keras>=3.10,<4",
-        "absl-py>=2.1",
+        "absl-py>=1.4",  # Colab has 1.4.0.
         "numpy>=1.26",
         "google-crc32c>=1.5",
         "h5py>=3.10",

@@ -17,7 +17,7 @@
 #
 # A bi-encoder turns queries and passages into vectors, so that the passages of a large
 # corpus can be searched by their dot product with the query. This notebook trains one
-# on a few hundred pairs, searches with it, and shows how the vectors changed.
+# on about a hundred pairs, searches with it, and shows how the vectors changed.
 
 # %%
 import importlib.util
@@ -48,30 +48,53 @@ print(setup)  # The device, the number format and the folder.
 # %% [markdown]
 # ## 1. Queries and passages
 #
-# A passage is a paragraph of the package's text, and its query is a sentence that was
-# taken out of it. The other passages of a batch serve as wrong answers.
+# Customers write "my kettle", and the manuals say "Orla". No released model knows the
+# product names of this shop, which are invented. The pairs for training show
+# which name belongs to which product; the pairs held out combine products and problems
+# in ways that training does not show.
 
 # %%
-from bert_tf.demo import text
-
-
-def pairs_of(path):
-    """Returns (sentence, rest of its paragraph) for every paragraph of a text."""
-    with open(path, encoding="utf-8") as file:
-        paragraphs = [part.split("\n") for part in file.read().split("\n\n")]
-    found = []
-    for sentences in paragraphs:
-        for start in range(0, len(sentences) - 3, 4):
-            part = sentences[start : start + 4]
-            found.append((part[2], " ".join(part[:2] + part[3:])))
-    return found
-
-
-train = pairs_of(text.sample_file("corpus.txt"))
-dev = pairs_of(text.sample_file("corpus_heldout.txt"))
+PRODUCTS = {
+    "kettle": "Orla",
+    "lamp": "Vinto",
+    "radio": "Kemba",
+    "heater": "Tarno",
+    "printer": "Zelie",
+    "camera": "Fendra",
+    "drill": "Molvo",
+    "mixer": "Rubex",
+    "toaster": "Sanwi",
+    "fan": "Dolmi",
+    "telephone": "Pexal",
+    "clock": "Quorin",
+}
+PROBLEMS = {
+    "My {} does not switch on.": "No power. Replace the fuse in the plug.",
+    "My {} smells as if it burns.": "Smoke. Unplug it and call our service.",
+    "Why is my {} so loud?": "Noise. Tighten the four screws underneath.",
+    "I dropped my {} and it cracked.": "Broken housing. Order part 20.",
+    "My {} was out in the rain.": "Moisture. Let it dry for two days.",
+    "There are stains on my {}.": "Cleaning. Wipe with a cloth, without soap.",
+    "My {} stops after a minute.": "Overheating. Keep the vents free.",
+    "The cable of my {} is too short.": "Extensions. Use a lead of three metres.",
+    "I do not want my {} any more.": "Returns. Send it back within thirty days.",
+    "What can I do with my old {}?": "Disposal. Take it to a recycling centre.",
+    "How long may I complain about my {}?": "Warranty. It ends after two years.",
+    "Is my {} safe for children?": "Minors. Use it from the age of eight.",
+}
+pairs = [
+    (query.format(product), f"{name}: {passage}")
+    for product, name in PRODUCTS.items()
+    for query, passage in PROBLEMS.items()
+]
+# Of each product, and of each problem, every fourth pair is held out.
+is_held_out = [(i // len(PROBLEMS) + i) % 4 == 0 for i in range(len(pairs))]
+dev = [pair for pair, held in zip(pairs, is_held_out, strict=True) if held]
+train = [pair for pair, held in zip(pairs, is_held_out, strict=True) if not held]
+passages = [passage for _, passage in pairs]
 train = train[:24] if setup.is_tiny else train
 print(len(train), "pairs for training,", len(dev), "held out")
-dev[0]
+dev[:3]
 
 # %% [markdown]
 # ## 2. Before training
@@ -83,11 +106,10 @@ encoder = setup.encoder("bert-mini")
 
 
 def ranks(vectors_of):
-    """Returns the rank of the right passage for each held-out query; 1 is best."""
-    queries = vectors_of([query for query, _ in dev])  # [Q, H]
-    passages = vectors_of([passage for _, passage in dev])  # [P, H]
-    scores = queries @ passages.T  # [Q, P]
-    return 1 + np.sum(scores > np.diag(scores)[:, np.newaxis], axis=1), scores
+    """Returns the rank of the right passage among all, for each held-out query."""
+    scores = vectors_of([query for query, _ in dev]) @ vectors_of(passages).T  # [Q, P]
+    right = scores[range(len(dev)), [passages.index(passage) for _, passage in dev]]
+    return 1 + np.sum(scores > right[:, np.newaxis], axis=1), scores
 
 
 before, scores_before = ranks(bert_tf.load(encoder, head="encoder").embed)
@@ -105,14 +127,15 @@ model = bert_tf.fine_tune.retrieve(
     encoder,
     setup.path("run"),
     validation=dev,
+    corpus=passages,
     device=setup.device,
     dtype=setup.dtype,
     max_query_length=32,
-    max_seq_length=64,
+    max_seq_length=32,
     pooling="mean",
     train_batch_size=12 if setup.is_tiny else 24,
-    learning_rate=1e-4,
-    num_train_epochs=1.0 if setup.is_tiny else 4.0,
+    learning_rate=3e-4,
+    num_train_epochs=1.0 if setup.is_tiny else 6.0,
     log_every_steps=2,
 )
 model.scores
@@ -126,26 +149,28 @@ curves.figure({"run": setup.path("run")})
 # %% [markdown]
 # ## 4. After training
 #
-# An encoder that was already trained on pairs of sentences, such as all-MiniLM, gains
-# little or nothing from a few hundred pairs. A plain BERT has more to gain. The stored
-# outputs are those of all-MiniLM.
+# The right passage must come first among all passages, those of training included. In
+# the picture, each block of columns has the passages of one product. Before training,
+# the columns of the same problem in all blocks look alike; after training, one block
+# stands out in each row. The stored outputs are those of all-MiniLM, which already
+# knows what questions and answers have in common.
 
 # %%
 from matplotlib import figure as matplotlib_figure
 
 after, scores_after = ranks(model.embed)
 print(f"recall@1: {np.mean(before == 1):.3f} before, {np.mean(after == 1):.3f} after")
-print(f"by chance: {1 / len(dev):.3f}")
-assert setup.is_tiny or np.mean(after == 1) > 3 / len(dev)
+print(f"by chance: {1 / len(passages):.3f}")
+assert setup.is_tiny or np.mean(after == 1) > np.mean(before == 1) + 0.2
 
-figure = matplotlib_figure.Figure(figsize=(9, 4), layout="constrained")
+figure = matplotlib_figure.Figure(figsize=(9, 5), layout="constrained")
 for axes, (title, scores) in zip(
-    figure.subplots(1, 2),
+    figure.subplots(2, 1),
     {"before training": scores_before, "after training": scores_after}.items(),
     strict=True,
 ):
     axes.imshow(scores, cmap="Blues")
-    axes.set(title=title, xlabel="passage", ylabel="query")
+    axes.set(title=title, xlabel="passage", ylabel="held-out query")
 figure
 
 # %% [markdown]
@@ -154,7 +179,8 @@ figure
 # `run_retrieval --search=faiss` searches millions of passages.
 
 # %%
-for answer in model.predict(["Who repaired the roof?", "What is growing?"], top_k=2):
+queries = ["The fan broke when it fell.", "Rain came in and my drill got wet."]
+for answer in model.predict(queries, top_k=2):
     print(answer["query"])
     for passage in answer["passages"]:
         print(f"    {passage['score']:.3f} {passage['text'][:90]}")

@@ -33,6 +33,8 @@ smartquotes = False
 copybutton_prompt_text = "$ "
 html_theme = "pydata_sphinx_theme"
 html_title = "bert_tf"
+html_static_path = ["style"]
+html_css_files = ["site.css"]
 html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 7,

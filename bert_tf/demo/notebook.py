@@ -8,7 +8,6 @@ import dataclasses
 import datetime
 import glob
 import importlib.metadata
-import logging
 import os
 import platform
 import tempfile
@@ -83,8 +82,6 @@ def prepare(name: str, run_dir: str | None = None) -> Setup:
         OSError: the folder cannot be created.
     """
     started = time.time()
-    # Otherwise an export logs where it has written its files.
-    logging.getLogger("tensorflow").setLevel(logging.ERROR)
     if run_dir is None:
         run_dir = tempfile.mkdtemp(prefix=f"{name}_")
     else:
@@ -93,6 +90,7 @@ def prepare(name: str, run_dir: str | None = None) -> Setup:
         if "://" not in run_dir:
             os.makedirs(run_dir, exist_ok=True)
     device, dtype = _device()
+    _quiet_tensorflow()
     return Setup(
         device=device,
         dtype=dtype,
@@ -115,6 +113,14 @@ def _device():
     is_ampere = details.get("compute_capability", (0, 0)) >= (8, 0)
     dtype = "mixed_bfloat16" if is_ampere else "mixed_float16"
     return ("gpu" if len(gpus) == 1 else "mirrored"), dtype
+
+
+def _quiet_tensorflow():
+    import tensorflow as tf
+
+    # In a notebook, TensorFlow's logger sets its level to INFO when it is first used,
+    # and an export would log where it has written its files.
+    tf.get_logger().setLevel("ERROR")
 
 
 def _has_tpu():

@@ -11,6 +11,7 @@ import pytest
 COLAB = pathlib.Path(__file__).resolve().parent.parent.parent / "colab"
 SOURCES = sorted(COLAB.glob("*.py"))
 QUICK = "sentence_classification"
+LOG_LINES = ("WARNING:tensorflow", "INFO:tensorflow", "Assets written")
 
 
 def _cells(notebook):
@@ -72,6 +73,8 @@ def test_every_cell_runs(source, tmp_path, monkeypatch):
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert any("image/png" in output.get("data", {}) for output in outputs)
     assert "Last run on" in notebook.cells[-1].outputs[-1]["text"]
+    printed = "".join(output.get("text", "") for output in outputs)
+    assert not [line for line in LOG_LINES if line in printed]
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
@@ -81,7 +84,7 @@ def test_the_stored_outputs_are_of_a_whole_run_on_some_machine(source):
     assert any("image/png" in output.get("data", {}) for output in outputs)
     assert "full form" in cells[-1].outputs[-1]["text"]
     shown = "".join(str(output) for output in outputs)
-    for noise in ("/tmp/", "/home/", "WARNING:tensorflow", "Assets written", "oneDNN"):
+    for noise in ("/tmp/", "/home/", "oneDNN", *LOG_LINES):
         assert noise not in shown
     # Folders of the machine that made the outputs.
     printed = "".join(output.get("text", "") for output in outputs)
