@@ -221,9 +221,9 @@ def _serve(server, options, export_dir, failures):
 
     def stop(number: int, frame: Any) -> None:
         # The process that speaks HTTP inherits this function and calls it after it has
-        # answered its requests.
+        # answered its requests, or before it has started.
         if os.getpid() != main_process:
-            raise SystemExit(0)
+            os._exit(0)
         raise KeyboardInterrupt
 
     previous = {
