@@ -100,7 +100,8 @@ def _copy(path, cache_dir, facts):
         with files.complete_or_absent(copy, "wb") as file:
             for block in parallel_reads.blocks(path):
                 file.write(block)
+            # A mixture of both files could have the right size.
+            if files.size_and_time(path) != facts:
+                raise OSError(f"{path} changed while it was copied; start again.")
         # The time of the original shows later whether the copy is up to date.
         os.utime(copy, (facts[1], facts[1]))
-    if files.size(copy) != facts[0]:
-        raise OSError(f"{path} changed while it was copied; start again.")

@@ -63,6 +63,22 @@ def test_a_changed_file_is_copied_again(store, tmp_path):
     assert not os.path.exists(copy + ".index.npz")
 
 
+def test_a_file_that_changes_while_it_is_copied_leaves_no_copy(
+    store, tmp_path, monkeypatch
+):
+    request = store.request
+
+    def changes_its_time(operation, path, num_bytes=0):
+        if operation == "read" and path == "store://a/two":
+            os.utime(tmp_path / "bucket" / "a" / "two", (1e9, 1e9))
+        return request(operation, path, num_bytes)
+
+    monkeypatch.setattr(store, "request", changes_its_time)
+    with pytest.raises(OSError, match=r"^store://a/two changed while it was copied"):
+        local_copies.local_copies(PATHS, str(tmp_path / "cache"))
+    assert not list((tmp_path / "cache").rglob("*two*"))
+
+
 def test_folders_with_equal_names_of_files_do_not_mix(store, tmp_path):
     other = tmp_path / "bucket" / "b"
     other.mkdir()
