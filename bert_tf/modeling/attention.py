@@ -144,11 +144,12 @@ class SelfAttention(keras.layers.Layer):
         projected = (query, self.key(inputs), self.value(inputs))
         if rows is not None:
             projected = tuple(map(rows.put_back, projected))
-        heads = self._split_heads(*projected, length=ops.shape(input_mask)[-1])
+        length = ops.shape(input_mask)[-1]
         if fuses:
-            scores = ops.matmul(heads[0], heads[1])  # [B, N, F, T]
-            weights = fusible.attention_weights(scores, input_mask, scale)
-            return self._weighted(weights, heads[2])
+            query, key, value = (self._split(x, length) for x in projected)
+            weights = fusible.attention_weights(query, key, input_mask, scale)
+            return self._weighted(weights, value)
+        heads = self._split_heads(*projected, length=length)
         # Scores and weights have S / D times as many elements as queries. In a step
         # that XLA compiles, computing them again in the backward pass takes less time
         # than writing them to memory. The heads are split before, so that the backward
@@ -162,14 +163,20 @@ class SelfAttention(keras.layers.Layer):
             return context, compound_numerics.masked_softmax(scores, input_mask)
         return context
 
+    def _split(self, x, length):
+        """Returns [B, N, S, D] of [B * S, H]."""
+        config = self.config
+        heads = (-1, length, config.num_attention_heads, config.size_per_head)
+        return ops.transpose(ops.reshape(x, heads), (0, 2, 1, 3))
+
     def _split_heads(self, query, key, value, *, length):
         """Returns [B, N, F, D], [B, N, D, T] and [B, N, T, D] of three [B * S, H]."""
         config = self.config
         heads = (-1, length, config.num_attention_heads, config.size_per_head)
         return (
-            ops.transpose(ops.reshape(query, heads), (0, 2, 1, 3)),
+            self._split(query, length),
             ops.transpose(ops.reshape(key, heads), (0, 2, 3, 1)),
-            ops.transpose(ops.reshape(value, heads), (0, 2, 1, 3)),
+            self._split(value, length),
         )
 
     def _attend_fused(self, query, key, value, input_mask):

@@ -3,7 +3,7 @@
 TensorFlow's graph optimizer and OpenVINO fuse several operations into one if they find
 a formula exactly as it is usually written. `numerics` has faster forms for training.
 
-Shape letters: B batch, F from-sequence, T to-sequence, H hidden, N heads.
+Shape letters: B batch, F from-sequence, T to-sequence, H hidden, N heads, D = H / N.
 """
 
 import contextlib
@@ -44,15 +44,20 @@ def is_fused(tensor: numerics.Tensor) -> bool:
 
 
 def attention_weights(
-    scores: numerics.Tensor, input_mask: numerics.Tensor, scale: float
+    query: numerics.Tensor,
+    key: numerics.Tensor,
+    input_mask: numerics.Tensor,
+    scale: float,
 ) -> numerics.Tensor:
-    """Returns the attention weights [B, N, F, T], in the dtype of the scores.
+    """Returns the attention weights [B, N, F, T], in the dtype of query and key.
 
     Args:
-        scores: products of queries and keys, [B, N, F, T].
+        query: [B, N, F, D].
+        key: [B, N, T, D], which oneDNN transposes within the product.
         input_mask: that of `numerics.attention_bias`.
         scale: factor of the scores.
     """
+    scores = _tensorflow().matmul(query, key, transpose_b=True)  # [B, N, F, T]
     bias = ops.cast(numerics.attention_bias(input_mask), scores.dtype)
     return ops.softmax(scores * ops.cast(scale, scores.dtype) + bias, axis=-1)
 
@@ -69,7 +74,7 @@ def add_and_norm(
     Args:
         x, residual, gamma, beta, epsilon: those of `compound_numerics.add_and_norm`.
     """
-    tf = sys.modules["tensorflow"]  # Keras's `mean` adds casts, which prevent fusion.
+    tf = _tensorflow()  # Keras's `mean` adds casts, which prevent fusion.
     total = x + residual
     gamma, beta = ops.cast(gamma, x.dtype), ops.cast(beta, x.dtype)
     mean = tf.reduce_mean(total, axis=[1], keepdims=True)
@@ -103,3 +108,8 @@ def use_fusible_activations(model: Any) -> None:
     for layer in encoder.encoder_layers:
         activation = layer.intermediate.activation
         layer.intermediate.activation = _FORMS.get(activation, activation)
+
+
+def _tensorflow():
+    # Only code that has imported TensorFlow marks constant graphs.
+    return sys.modules["tensorflow"]
