@@ -200,7 +200,7 @@ assert setup.is_tiny or gaps[num_layers] > gaps[0] + 0.05
 #
 # A very small model is pretrained on the text of the package. After each part of the
 # training, it fills the same mask. First it learns which pieces are frequent. What the
-# neighbors say comes much later: the demo's 3,000 steps begin to show it.
+# neighbors say comes much later: the demo's 2,500 steps begin to show it.
 
 # %%
 import json
