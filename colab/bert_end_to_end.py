@@ -55,7 +55,7 @@ from bert_tf.demo import recipe as recipes
 from bert_tf.demo import text
 
 # The demo (`make demo`) trains for more steps.
-recipe = dataclasses.replace(recipes.FULL, pretraining_steps=1500)
+recipe = dataclasses.replace(recipes.FULL, pretraining_steps=2000)
 recipe = recipes.TINY if setup.is_tiny else recipe
 corpus = text.prepare_corpus(None, setup.run_dir)
 recipe
