@@ -5,8 +5,10 @@ as TensorFlow in bfloat16, because it fuses what lies between two matrix product
 """
 
 import contextlib
+import functools
 import io
 import logging
+import os
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -25,7 +27,8 @@ OPENVINO = fine_tuning_options.OPENVINO
 BACKENDS = fine_tuning_options.BACKENDS
 INT8 = "int8"  # Weights of OpenVINO's models; not a Keras policy.
 # Keras policies for the dtypes to compute in. Weights stay in float32; layer
-# normalization, softmax and outputs are computed in it.
+# normalization, softmax and outputs are computed in it (see `fusible.constant_graph`
+# for the exception).
 _POLICIES = {
     dtype: dtype if dtype == "float32" else f"mixed_{dtype.removeprefix('mixed_')}"
     for dtype in fine_tuning_options.DTYPES
@@ -35,6 +38,7 @@ ROUNDED = ("mixed_bfloat16", "mixed_float16")
 # OpenVINO's names of the policies that it can compute in.
 _PRECISIONS = {None: "f32", "float32": "f32", "mixed_bfloat16": "bf16", INT8: ""}
 _ONLY_OUTPUT = "output"
+_CPU_INFO_FILE = "/proc/cpuinfo"
 # Enough for the weights of BERT-Base in float32, but for large vocabularies only
 # without the table of words.
 _MAX_CONSTANT_BYTES = 1 << 29
@@ -173,14 +177,30 @@ def with_constant_weights(function: Callable, model: Any) -> Callable:
         if _num_bytes(values) > _MAX_CONSTANT_BYTES:
             return function(features)
         mapping = [(weight, tf.constant(value)) for weight, value in values]
-        on_cpu = not tf.config.list_physical_devices("GPU")
         with (
             keras.StatelessScope(state_mapping=mapping),
-            fusible.constant_graph(on_cpu),
+            fusible.constant_graph(_fuses_bfloat16()),
         ):
             return function(features)
 
     return apply
+
+
+@functools.cache
+def _fuses_bfloat16():
+    """Returns whether TensorFlow fuses operations in bfloat16 here.
+
+    It leaves them to oneDNN, which computes sums in float32, on CPUs with AVX-512.
+    """
+    if tf.config.list_physical_devices("GPU"):
+        return False
+    if os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0":
+        return False
+    try:
+        with open(_CPU_INFO_FILE, encoding="utf-8") as file:
+            return "avx512f" in file.read().split()
+    except OSError:  # Not Linux.
+        return False
 
 
 def _num_bytes(values):

@@ -20,18 +20,19 @@ _is_constant_graph = contextvars.ContextVar("is_constant_graph", default=False)
 
 
 @contextlib.contextmanager
-def constant_graph(on_cpu: bool) -> Iterator[None]:
+def constant_graph(fuses: bool) -> Iterator[None]:
     """Marks the code of a TensorFlow graph whose weights are constants.
 
-    In bfloat16 on CPUs, layers then use `attention_weights` and `add_and_norm` for
-    inference. TensorFlow has oneDNN multiply the scores and add their mask within the
-    matrix product, and compute each of softmax and layer normalization as one
-    operation. Sums are computed in float32.
+    In bfloat16, layers then use `attention_weights` and `add_and_norm` for inference.
+    TensorFlow has oneDNN multiply the scores and add their mask within the matrix
+    product, and compute each of softmax and layer normalization as one operation.
+    Sums are computed in float32.
 
     Args:
-        on_cpu: False changes nothing.
+        fuses: whether TensorFlow fuses operations in bfloat16 here; False changes
+            nothing. Without fusion, these formulas would round at every operation.
     """
-    token = _is_constant_graph.set(on_cpu)
+    token = _is_constant_graph.set(fuses)
     try:
         yield
     finally:

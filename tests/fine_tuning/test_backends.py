@@ -47,6 +47,12 @@ def test_activations_that_can_be_fused_are_the_same_functions(hidden_act):
     np.testing.assert_allclose(model(FEATURES)["sequence_output"], expected, atol=1e-5)
 
 
+@pytest.fixture
+def fusing(monkeypatch):
+    """TensorFlow fuses operations in bfloat16, as far as we can tell."""
+    monkeypatch.setattr(backends, "_fuses_bfloat16", lambda: True)
+
+
 def normalizations_and_softmaxes(function):
     """Returns the dtypes of these operations in a function's graph."""
     signature = [
@@ -60,20 +66,14 @@ def normalizations_and_softmaxes(function):
     }
 
 
-def test_constant_weights_in_bfloat16_use_the_formulas_that_tensorflow_fuses():
+def test_constant_weights_in_bfloat16_use_the_formulas_that_tensorflow_fuses(fusing):
     model = create_model(dtype="mixed_bfloat16")
-    expected = model(FEATURES)["sequence_output"]
     constant = backends.with_constant_weights(model, model)
     # The embeddings are normalized in float32, two norms per layer are not.
     assert normalizations_and_softmaxes(constant) == {
         "Rsqrt": ["float32", *["bfloat16"] * 4],
         "Softmax": ["bfloat16"] * 2,
     }
-    found = backends.compiled(constant)(FEATURES)["sequence_output"]
-    real = FEATURES["input_mask"] == 1
-    difference = np.asarray(tf.cast(found - expected, tf.float32))[real]
-    assert np.abs(difference).max() < 0.1
-    assert np.abs(difference).mean() < 0.015
     # Outside of the constant graph, nothing changes.
     assert normalizations_and_softmaxes(model) == {
         "Rsqrt": ["float32"] * 5,
@@ -81,8 +81,48 @@ def test_constant_weights_in_bfloat16_use_the_formulas_that_tensorflow_fuses():
     }
 
 
+def test_constant_weights_in_bfloat16_compute_the_same_vectors():
+    # On the processor at hand, whether TensorFlow fuses the formulas there or not.
+    model = create_model(dtype="mixed_bfloat16")
+    expected = model(FEATURES)["sequence_output"]
+    constant = backends.with_constant_weights(model, model)
+    found = backends.compiled(constant)(FEATURES)["sequence_output"]
+    real = FEATURES["input_mask"] == 1
+    difference = np.asarray(tf.cast(found - expected, tf.float32))[real]
+    assert np.abs(difference).max() < 0.1
+    assert np.abs(difference).mean() < 0.015
+
+
+@pytest.mark.parametrize(
+    "cpu_info, one_dnn, fuses",
+    [
+        ("flags : sse avx2 avx512f avx512dq", "1", True),
+        ("flags : sse avx2", "1", False),
+        ("flags : sse avx2 avx512f avx512dq", "0", False),
+        (None, "1", False),
+    ],
+)
+def test_without_fusion_softmax_and_normalization_stay_in_float32(
+    cpu_info, one_dnn, fuses, monkeypatch, tmp_path
+):
+    if cpu_info is not None:
+        (tmp_path / "cpuinfo").write_text(cpu_info)
+    monkeypatch.setattr(backends, "_CPU_INFO_FILE", str(tmp_path / "cpuinfo"))
+    monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", one_dnn)
+    # The function behind the cache.
+    monkeypatch.setattr(
+        backends, "_fuses_bfloat16", backends._fuses_bfloat16.__wrapped__
+    )
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [])
+    model = create_model(dtype="mixed_bfloat16")
+    found = normalizations_and_softmaxes(backends.with_constant_weights(model, model))
+    assert set(found["Softmax"]) == {"bfloat16" if fuses else "float32"}
+
+
 @pytest.mark.parametrize("needed", ["float32", "dropout", "weights", "variables"])
-def test_other_graphs_keep_softmax_and_normalization_in_float32(monkeypatch, needed):
+def test_other_graphs_keep_softmax_and_normalization_in_float32(
+    monkeypatch, needed, fusing
+):
     model = create_model(dtype="float32" if needed == "float32" else "mixed_bfloat16")
     if needed == "variables":
         monkeypatch.setattr(backends, "_MAX_CONSTANT_BYTES", 100)
