@@ -1,6 +1,7 @@
 """Opens the files of examples, records or text, and checks that they suit a run."""
 
 import logging
+import os
 
 from bert_tf import files
 from bert_tf import options as options_module
@@ -180,15 +181,26 @@ def data_set(
         examples: the examples.
         window: `shuffle_buffer_size`, if they are to train on.
     """
-    order = None
+    order, remote_files = None, ()
     if window is not None and isinstance(examples, tfrecord.RecordFiles):
         order = remote_blocks.order_of(examples, window)
+        if examples.is_remote:
+            remote_files = tuple(_described_files(examples.paths))
     return result_files.DataSet(
         name=result_files.stem(str(patterns).split(",")[0]),
         paths=tuple(examples.paths),
         by_size=not is_text(examples),
         order=order,
+        remote_files=remote_files,
     )
+
+
+def _described_files(paths):
+    for path, facts in zip(
+        paths, files.of_each(files.size_and_time, paths), strict=True
+    ):
+        size, seconds = facts
+        yield f"{os.path.basename(path)}: {size} bytes, changed at {seconds}"
 
 
 def _open_text(paths, options, config, vocabulary, source):

@@ -369,7 +369,7 @@ class Pretraining:
     @functools.cached_property
     def _evaluation_data(self):
         if not self.options.eval_input_file:
-            return dataclasses.replace(self._training_data, order=None)
+            return dataclasses.replace(self._training_data, order=None, remote_files=())
         patterns = self.options.eval_input_file
         return pretraining_examples.data_set(patterns, self.eval_records)
 

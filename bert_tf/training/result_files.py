@@ -35,7 +35,12 @@ _RUN_SHAPE = {
     "flags?": FLAGS_SHAPE,
     "training_data?": (
         None,
-        {**_ENTRY_SHAPE, "earlier_stages?": [_ENTRY_SHAPE], "order?": str},
+        {
+            **_ENTRY_SHAPE,
+            "earlier_stages?": [_ENTRY_SHAPE],
+            "order?": str,
+            "remote_files?": [str],
+        },
     ),
     "earlier?": [{"until_step": int, "flags": FLAGS_SHAPE}],
     "finished_step?": int,
@@ -54,6 +59,8 @@ class DataSet:
     earlier_stages: tuple["DataSet", ...] | None = None
     # Of training data: the order that remote files are read in. None: as local files.
     order: str | None = None
+    # Of training data: name, size and time of each remote file.
+    remote_files: tuple[str, ...] = ()
     _checksum_of: dict[str, str] = dataclasses.field(
         default_factory=dict, repr=False, compare=False
     )
@@ -258,6 +265,8 @@ def entry(data_set: DataSet) -> dict[str, Any]:
         found["earlier_stages"] = [entry(stage) for stage in data_set.earlier_stages]
     if data_set.order is not None:
         found["order"] = data_set.order
+    if data_set.remote_files:
+        found["remote_files"] = list(data_set.remote_files)
     return found
 
 

@@ -199,6 +199,7 @@ class RunFolder:
             run_settings.refuse_data(self.path, data)
         if has_steps_left:
             run_settings.check_best(self.path, found, options)
+            run_settings.warn_of_changed_files(self.path, recorded_data, training_data)
             changed |= found | data
         for name, (before, now) in changed.items():
             logger.warning("%s: %s was %s, now %s.", self.path, name, before, now)

@@ -7,6 +7,7 @@ without their parent folders, because a run's folder may be published.
 
 import dataclasses
 import json
+import logging
 import os
 import re
 from collections.abc import Collection
@@ -17,6 +18,8 @@ from bert_tf import files
 from bert_tf import options as options_module
 from bert_tf.training import result_files
 from bert_tf.training import saving
+
+logger = logging.getLogger(__name__)
 
 # Names of machines and accounts, which are not recorded.
 _ADDRESSES = ("gcp_project", "tpu_name", "tpu_zone", "worker_hosts", "worker_index")
@@ -87,6 +90,7 @@ _NAMES_OF_TRAINING_DATA = ("data_dir", "input_file", "train_file")
 _ORDER_FLAG = "shuffle_buffer_size"
 _XLA_FLAG = "jit_compile"
 _DATA = "training data"
+_NAMES_SHOWN = 5  # Of files that have changed.
 _PATHS = ("ensemble", "init_checkpoint", "label_list", "retrieve_with", "teacher")
 _HUB_PREFIX = "hf://"
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
@@ -233,6 +237,38 @@ def changed_data(
     )
     name_now += " (other content)" if name_before == name_now else ""
     return {_DATA: (name_before, name_now)}
+
+
+def warn_of_changed_files(
+    run_dir: str,
+    recorded: Mapping[str, Any] | None,
+    data_set: result_files.DataSet | None,
+) -> None:
+    """Logs a warning if remote training files have another size or time than before.
+
+    This is no error, because a file that was put back has a new time.
+
+    Args:
+        run_dir: folder of the run.
+        recorded: "training_data" in run.json. Earlier versions did not record sizes
+            and times; then nothing is compared.
+        data_set: of the command that resumes the run.
+    """
+    before = (recorded or {}).get("remote_files")
+    if before is None or data_set is None:
+        return
+    changed = [file for file in data_set.remote_files if file not in before]
+    if changed:
+        names = [file.rpartition(": ")[0] for file in changed[:_NAMES_SHOWN]]
+        names += ["..."] if len(changed) > _NAMES_SHOWN else []
+        logger.warning(
+            "%s: %d of the remote training files changed after the run had started "
+            "(%s). Unless their content is that of before, the steps that are left "
+            "train on other examples; then start a new run in another --output_dir.",
+            run_dir,
+            len(changed),
+            ", ".join(names),
+        )
 
 
 def check_order(

@@ -2,11 +2,13 @@
 
 import dataclasses
 import os
+import shutil
 
 import numpy as np
 import pytest
 
 from bert_tf import files
+from bert_tf.data import remote_blocks
 from bert_tf.pretraining import fill_mask
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import workflow as pretraining_workflow
@@ -60,6 +62,44 @@ def test_a_run_on_remote_records_does_not_resume_on_local_ones(
     )
     with pytest.raises(ValueError, match="read its examples from remote files in 16 b"):
         pretraining_workflow.run(local)
+
+
+def test_a_run_whose_remote_file_changed_warns_when_it_resumes(
+    golden, tmp_path, monkeypatch, caplog
+):
+    store = store_double.ObjectStore(tmp_path / "store")
+    shutil.copytree(golden / "model", tmp_path / "store")
+    monkeypatch.setattr(files, "_gfile", lambda: store)
+    monkeypatch.setattr(remote_blocks, "BLOCK_BYTES", 1)  # One record per block.
+    read_block = remote_blocks.BlockReader._read_block
+
+    def changed_at_row_8(reader, rows):
+        if rows.start == 8:
+            os.utime(tmp_path / "store" / "examples.tfrecord", (1e9, 1e9))
+        return read_block(reader, rows)
+
+    monkeypatch.setattr(remote_blocks.BlockReader, "_read_block", changed_at_row_8)
+    options = pretraining_options.RunPretrainingOptions(
+        input_file="store://examples.tfrecord",
+        output_dir=str(tmp_path / "run"),
+        bert_config_file=str(golden / "model" / "bert_config.json"),
+        vocab_file=str(golden / "vocab.txt"),
+        max_seq_length=64,
+        max_predictions_per_seq=10,
+        shuffle_buffer_size=1,
+        train_batch_size=2,
+        num_train_steps=5,
+        num_warmup_steps=0,
+        save_checkpoints_steps=1,
+        do_train=True,
+    )
+    with pytest.raises(ValueError, match=r"examples\.tfrecord has changed since"):
+        pretraining_workflow.run(options)
+    assert "changed after the run had started" not in caplog.text
+    assert "Trained to step 5" in pretraining_workflow.run(options)
+    [warning] = [line for line in caplog.messages if "after the run had" in line]
+    assert "1 of the remote training files" in warning
+    assert "(examples.tfrecord)" in warning
 
 
 def test_an_evaluation_whose_loss_is_nan_writes_no_results(golden, tmp_path):

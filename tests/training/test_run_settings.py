@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import json
+import re
 
 import pytest
 
@@ -126,6 +127,32 @@ def test_other_records_of_the_same_name_are_logged(folder, options, data, caplog
     assert not caplog.messages
     check(folder, options, records("12"), step=30, has_steps_left=True)
     assert "training data was a, now a (other content)" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "before, now, names",
+    [
+        (("a: 1", "b: 1"), ("a: 1", "b: 1"), None),
+        (("a: 1", "b: 1"), ("a: 1", "b: 2"), r"1 of the remote training files .*\(b\)"),
+        ((), ("a: 1",), None),  # Earlier versions recorded nothing.
+        (("a: 1",), (), None),  # Copied with --cache_dir: the order is compared.
+        (
+            tuple(f"{name}: 1" for name in "abcdefg"),
+            tuple(f"{name}: 2" for name in "abcdefg"),
+            r"7 of .*\(a, b, c, d, e, \.\.\.\)",
+        ),
+    ],
+)
+def test_remote_files_that_changed_are_named(
+    folder, options, data, caplog, before, now, names
+):
+    def records(remote_files):
+        return dataclasses.replace(data(), remote_files=remote_files)
+
+    write(folder, options, records(before))
+    check(folder, options, records(now), step=30, has_steps_left=True)
+    assert len(caplog.messages) == (names is not None)
+    assert re.search(names or "", caplog.text)
 
 
 def test_a_run_is_marked_as_finished_once_and_only_if_it_has_a_record(folder, tmp_path):
