@@ -3,7 +3,7 @@
 Every kind computes the model for the predictors of this package, so tokenization,
 windows and answers are the same. The kinds take turns, and each turn is a process of
 its own, so that only one model is in memory. With --work_dir, a killed run continues
-where it stopped.
+where it stopped, if its arguments, files and versions are the same.
 
     python benchmarks/exports.py --mrpc_run=runs/mrpc --mrpc_file=MRPC/dev.tsv \
       --sst_run=runs/sst --sst_file=SST-2/dev.tsv \
@@ -45,6 +45,7 @@ from bert_tf.serving import id_models
 from bert_tf.serving import options as serving_options
 from bert_tf.tasks.question_answering import examples
 from bert_tf.tasks.question_answering import scores as squad_scores
+from bert_tf.training import training_facts
 
 # Task -> title of its score.
 TASKS = {
@@ -53,6 +54,8 @@ TASKS = {
     "sts": "STS-B Spearman",
     "squad": "SQuAD F1",
 }
+# Endings of the flags of each task.
+INPUTS = ("run", "file", "corpus")
 HEADS = {
     "mrpc": "classification",
     "sst": "classification",
@@ -116,7 +119,8 @@ def row_of(title, turns, tasks):
     own = [turn for turn in turns if turn["title"] == title]
     scores = {turn["task"]: turn["score"] for turn in own if "score" in turn}
     sizes = {turn["task"]: turn["bytes"] for turn in own if "bytes" in turn}
-    speeds = [speed for turn in own for speed in turn.get("speeds", [])]
+    timed = [turn for turn in own if turn["task"] == tasks[0]]
+    speeds = [speed for turn in timed for speed in turn.get("speeds", [])]
     return [
         title,
         f"{next(iter(sizes.values())) / 1e6:.1f}",
@@ -129,8 +133,7 @@ def all_turns(args, folder):
     """Returns the results of every turn, those of an earlier run included."""
     os.makedirs(folder, exist_ok=True)
     journal = pathlib.Path(folder, "turns.jsonl")
-    journal.touch()
-    turns = [json.loads(line) for line in journal.read_text("utf-8").splitlines()]
+    turns = earlier_turns(journal, settings_of(args))
     done = {(turn["task"], turn["title"], turn["round"]) for turn in turns}
     context = multiprocessing.get_context("spawn")
     for key in order_of_turns(args):
@@ -143,6 +146,44 @@ def all_turns(args, folder):
         with journal.open("a", encoding="utf-8") as file:
             file.write(json.dumps(turn) + "\n")
     return turns
+
+
+def earlier_turns(journal, settings):
+    """Returns the turns in a journal, whose first line has the settings of all.
+
+    An incomplete last line, which a killed run leaves behind, is removed.
+    """
+    first = json.dumps({"settings": settings}) + "\n"
+    lines = []
+    if journal.exists():
+        lines = journal.read_text("utf-8").splitlines(keepends=True)
+    lines = [line for line in lines if line.endswith("\n")]
+    if lines and lines[0] != first:
+        raise SystemExit(
+            f"{journal} contains turns with other arguments, files or versions of the "
+            "packages; pass those again, or another --work_dir."
+        )
+    journal.write_text("".join(lines or [first]), "utf-8")
+    return [json.loads(line) for line in lines[1:]]
+
+
+def settings_of(args):
+    """Returns what decides the result of a turn: arguments, files and versions."""
+    settings = vars(args) | report.versions("bert_tf", "tensorflow", *installed())
+    settings["commit"] = training_facts.git_commit()
+    for name in ("num_rounds", "work_dir"):
+        del settings[name]
+    given = [args.small_runs, *(vars(args)[f"{t}_{k}"] for t in TASKS for k in INPUTS)]
+    settings["files"] = {path: files_below(path) for path in given if path}
+    return settings
+
+
+def files_below(path):
+    """Returns {name: size and time} of a file, or of the files in a folder."""
+    root = pathlib.Path(path)
+    paths = sorted(root.rglob("*")) if root.is_dir() else [root]
+    facts = [(str(one), one.stat()) for one in paths if one.is_file()]
+    return {name: [found.st_size, found.st_mtime_ns] for name, found in facts}
 
 
 def order_of_turns(args):
