@@ -12,10 +12,12 @@ clients is a process. Every answer is compared with that of the SavedModel on di
 Without --server, it starts `serve_model`, also with OpenVINO if that is installed, and
 with --model plain servers of other libraries (`serving_load_peer.py`). All servers
 run at the same time and take turns, one rate after the other, and their memory is
-reported. With the defaults, each is loaded for ten minutes.
+reported. With the defaults, each is loaded for ten minutes. Below the table, failed
+requests are counted by status or exception.
 """
 
 import argparse
+import collections
 import concurrent.futures
 import contextlib
 import importlib.util
@@ -24,6 +26,7 @@ import multiprocessing
 import os
 import pathlib
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -53,6 +56,7 @@ HOSTILE = [
     "e\u0301" * 5_000,
 ]
 TOLERANCE = 1e-3
+FAILED = "failed:"  # Begins the outcome of a failed request, which names the cause.
 SERVER_ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "3", "TOKENIZERS_PARALLELISM": "false"}
 TITLES = [
     "server",
@@ -108,26 +112,36 @@ def main():
         # Each process has a job while the others start, so that all have started before
         # the first requests are due.
         list(pool.map(time.sleep, [5] * args.clients))
-        rows = []
+        rows, failures = [], collections.Counter()
         for rate in args.rates.split(","):
             for name in servers:
-                row = row_of_rate(args, pool, name, *servers[name], golden, float(rate))
+                row, failed = row_of_rate(
+                    args, pool, name, *servers[name], golden, float(rate)
+                )
                 rows.append(row)
-                write_rows(args, rows)
+                for cause, count in failed.items():
+                    failures[f"{name} at {rate}: {cause}"] += count
+                write_rows(args, rows, failures)
     bad = sum(row[5] + row[6] for row in rows)
     return 1 if bad else 0
 
 
-def write_rows(args, rows):
+def write_rows(args, rows, failures):
     """Writes the section after every row, so that a killed run keeps what it found."""
     report.write_section(
         args.title + (", with hostile requests" if args.hostile else ""),
         f"{report.table(TITLES, rows)}\n\n"
         f"{args.clients} clients, {args.seconds:g} seconds per row, 1 to 8 texts per "
         "request. A wrong answer differs from that of the SavedModel on disk by more "
-        f"than {TOLERANCE:g}. {args.note}",
+        f"than {TOLERANCE:g}. {args.note}{listed(failures)}",
         all_versions=report.versions("tensorflow", "litserve", "requests"),
     )
+
+
+def listed(failures):
+    """Returns a list of failures with their numbers; "" for none."""
+    lines = [f"* {count} x {cause}" for cause, count in failures.most_common()]
+    return "\n\nFailures:\n\n" + "\n".join(lines) if lines else ""
 
 
 def commands(args):
@@ -218,7 +232,7 @@ def is_ready(port):
 
 
 def row_of_rate(args, pool, name, address, process, golden, rate):
-    """Sends requests at a rate. Returns the cells of a row."""
+    """Sends requests at a rate. Returns the cells of a row, and {failure: number}."""
     before = None if process is None else memory_of(process.pid)
     start = time.time() + 1
     jobs = [
@@ -233,6 +247,10 @@ def row_of_rate(args, pool, name, address, process, golden, rate):
         outcome: sum(one == outcome for one, _, _ in results)
         for outcome in ("answered", "429", "504", "failed", "wrong")
     }
+    failures = collections.Counter(
+        outcome for outcome, _, _ in results if outcome.startswith(FAILED)
+    )
+    counts["failed"] = failures.total()
     num_texts = sum(size for outcome, _, size in results if outcome == "answered")
     # Until the last answer, if the server is behind.
     duration = max(args.seconds, time.time() - start)
@@ -245,8 +263,8 @@ def row_of_rate(args, pool, name, address, process, golden, rate):
         before and round(before),
         None if process is None else round(memory_of(process.pid)),
     ]
-    print(dict(zip(TITLES, row, strict=True)), flush=True)
-    return row
+    print(dict(zip(TITLES, row, strict=True)), dict(failures), flush=True)
+    return row, failures
 
 
 def percentile(values, share):
@@ -284,14 +302,16 @@ def ask(session, address, golden, texts, due, leaves):
         reply = session.post(
             f"{address}:predict", json={"inputs": texts}, timeout=timeout
         )
-    except requests.RequestException:
-        return ("left" if leaves else "failed"), 0.0, 0
+    except requests.RequestException as error:
+        return ("left" if leaves else failure(type(error).__name__, error)), 0.0, 0
     taken = time.time() - due
     if reply.status_code in (429, 504):  # The queue is full, or the wait too long.
         return str(reply.status_code), taken, 0
     refused = any(not golden[text] for text in texts)  # By the model, also on disk.
     if not reply.ok:
-        return ("refused" if refused and reply.status_code == 400 else "failed"), 0.0, 0
+        if refused and reply.status_code == 400:
+            return "refused", 0.0, 0
+        return failure(f"status {reply.status_code}", reply.text), 0.0, 0
     outputs = reply.json()["outputs"]
     names = list(golden[texts[0]])
     columns = outputs if isinstance(outputs, dict) else {names[0]: outputs}
@@ -300,6 +320,15 @@ def ask(session, address, golden, texts, due, leaves):
             if not equal(flat(columns[name][index]), expected):
                 return "wrong", taken, 0
     return "answered", taken, len(texts)
+
+
+def failure(kind, message):
+    """Returns the outcome of a failed request: its kind and the message's first line.
+
+    Addresses of objects are left out, so that equal failures are counted together.
+    """
+    first_line = str(message).split("\n")[0]
+    return f"{FAILED} {kind}: {re.sub(' at 0x[0-9a-f]+', '', first_line)[:160]}"
 
 
 def flat(value):
