@@ -151,7 +151,9 @@ def _server_class(announce):
     class Server(litserve.LitServer):
         def _init_manager(self, num_api_servers):
             # systemd sends SIGTERM to all processes at once. This one has the queues,
-            # which are needed until the last request is answered.
+            # which are needed until the last request is answered. Linux only: where
+            # `multiprocessing` does not fork, such as on macOS, the new process
+            # receives the signal.
             with _blocked(signal.SIGTERM):
                 return super()._init_manager(num_api_servers)
 
@@ -192,11 +194,11 @@ def _server_class(announce):
 @contextlib.contextmanager
 def _blocked(number):
     """Delays a signal; processes that are started meanwhile never receive it."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, [number])
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, [number])
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
 
 
 def _connect(server, api, **settings):

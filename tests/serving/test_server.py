@@ -93,7 +93,8 @@ def port(single_export):
         # A request in progress is answered before the server stops.
         with concurrent.futures.ThreadPoolExecutor() as pool:
             last = pool.submit(predict, port, inputs=["rain and snow"] * 20_000)
-            time.sleep(0.3)
+            while "bert_tf_queued_requests 1.0" not in get(port, "/metrics").text:
+                assert not last.done(), "The request was never seen in progress."
             # To all of its processes at once, as systemd does.
             os.killpg(process.pid, signal.SIGTERM)
             assert last.result().status_code == 200
@@ -180,18 +181,21 @@ def test_a_process_that_is_killed_while_it_loads_ends_the_server():
         starting.verify_worker_status()
 
 
-def test_openvino_answers_in_a_server_that_leaves_nothing_behind_when_killed(
-    single_export,
-):
+def test_openvino_answers_in_a_server(single_export):
     pytest.importorskip("openvino", reason="needs the extra openvino")
     expected = client.open_saved_model(single_export).predict(TEXTS)
-    with running_server(single_export, "--backend=openvino") as (port, process):
+    with running_server(single_export, "--backend=openvino") as (port, _):
         url = f"http://localhost:{port}/v1/models/topics"
         answers = client.open_server(url).predict(TEXTS)
         for answer, one in zip(answers, expected, strict=True):
             assert answer["probabilities"] == pytest.approx(
                 one["probabilities"], abs=1e-4
             )
+
+
+def test_a_server_that_is_killed_leaves_no_process_behind(single_export):
+    with running_server(single_export) as (port, process):
+        assert predict(port, inputs=TEXTS).ok
         process.kill()
         # The other processes hold the pipes until they have ended.
         _, err = process.communicate(timeout=60)

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import bert_tf
 from bert_tf import options as options_module
@@ -37,6 +38,12 @@ def test_a_saved_model_of_a_bi_encoder_gives_its_vectors(
     )
     with pytest.raises(ValueError, match="no signature search; it has ids, query, "):
         client.open_saved_model(folder).ask(signature="search", text=TEXTS)
+    row = {"input_ids": [[2, 10**6, 3]], "input_mask": [[1] * 3]}
+    row = {name: tf.constant(ids) for name, ids in row.items()}
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"got.*\[1000000\]"):
+        tf.saved_model.load(folder).signatures["ids"](
+            **row, segment_ids=tf.zeros([1, 3], tf.int32)
+        )
 
 
 def test_an_encoder_is_served_without_fine_tuning(golden, tmp_path):
