@@ -3,12 +3,24 @@
 import contextlib
 import io
 import shlex
+import types
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import IO
 from typing import Any
 
 _BUFFER_BYTES = 1 << 16
+_SENTENCES: Mapping[type[OSError], str] = types.MappingProxyType(
+    {
+        FileNotFoundError: "There is no file {path}.",
+        PermissionError: "{path}: permission denied.",
+        IsADirectoryError: "{path} is a folder; expected a file.",
+        NotADirectoryError: "{path}: expected a folder, found a file.",
+    }
+)
+# What `clear_errors` raises.
+RAISED: tuple[type[OSError], ...] = (OSError, *_SENTENCES)
 _CONVERTED = "converted"  # Name of a file in error messages.
 STANDARD_INPUT = "standard input"  # In the place of a file's name.
 
@@ -113,34 +125,30 @@ def _iconv_command(encoding: str, name: object) -> str:
 @contextlib.contextmanager
 def clear_errors(path: str) -> Iterator[None]:
     """Turns exceptions of Python and TensorFlow into an OSError of one sentence."""
-    sentences: dict[type[Exception], str] = {
-        FileNotFoundError: f"There is no file {path}.",
-        PermissionError: f"{path}: permission denied.",
-        IsADirectoryError: f"{path} is a folder; expected a file.",
-        NotADirectoryError: f"{path}: expected a folder, found a file.",
-    }
     try:
         yield
-    except tuple(sentences) as error:
-        raise type(error)(sentences[type(error)]) from None
+    except tuple(_SENTENCES) as error:
+        raise _clear(type(error), path) from None
     except OSError as error:
         if error.errno is None and str(error).startswith(f"{path}: "):
             raise  # It is already such a sentence.
         raise OSError(f"{path}: {error.strerror or error}.") from error
     except Exception as error:
         if "://" in path:
-            _raise_from_tensorflow(error, path, sentences)
+            _raise_from_tensorflow(error, path)
         raise
 
 
-def _raise_from_tensorflow(
-    error: Exception, path: str, sentences: dict[type[Exception], str]
-) -> None:
+def _clear(kind: type[OSError], path: str) -> OSError:
+    return kind(_SENTENCES[kind].format(path=path))
+
+
+def _raise_from_tensorflow(error: Exception, path: str) -> None:
     import tensorflow as tf
 
     if isinstance(error, tf.errors.NotFoundError):
-        raise FileNotFoundError(sentences[FileNotFoundError]) from error
+        raise _clear(FileNotFoundError, path) from error
     if isinstance(error, tf.errors.PermissionDeniedError):
-        raise PermissionError(sentences[PermissionError]) from error
+        raise _clear(PermissionError, path) from error
     if isinstance(error, tf.errors.OpError):
         raise OSError(f"{path}: {error.message}") from error

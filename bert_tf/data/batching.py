@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from bert_tf import file_errors
 from bert_tf.data import length_buckets as length_buckets_module
 from bert_tf.data import ordering
 from bert_tf.data import remote_blocks
@@ -21,8 +22,8 @@ from bert_tf.data import tfrecord
 
 _BATCHES_AHEAD = 4
 _PARALLEL_READS = 2
-# Names of the exceptions that `tfrecord` and `files` raise.
-_RAISED_BY_READING = "ValueError|OSError|FileNotFoundError|PermissionError"
+# The exceptions that `tfrecord` and `files` raise.
+_RAISED_BY_READING: tuple[type[Exception], ...] = (ValueError, *file_errors.RAISED)
 
 
 @contextlib.contextmanager
@@ -38,7 +39,8 @@ def clear_errors() -> Iterator[None]:
         yield
     except tf.errors.OpError as error:
         message = error.message or ""
-        raised = re.search(rf"(?:{_RAISED_BY_READING}): (.+)", message)
+        names = "|".join(kind.__name__ for kind in _RAISED_BY_READING)
+        raised = re.search(rf"(?:{names}): (.+)", message)
         if raised:
             raise ValueError(raised[1].strip()) from None
         if "ParseExample" in message:

@@ -122,8 +122,9 @@ class InGraphTokenizer(tf.Module):
         Raises:
             UnicodeEncodeError: a text has half of a surrogate pair.
         """
-        if sum(len(text.encode()) for text in texts) > MAX_BYTES_IN_PYTHON:
-            return self.tokenize(texts).to_list()
+        sizes = itertools.accumulate(len(text.encode()) for text in texts)
+        if any(size > MAX_BYTES_IN_PYTHON for size in sizes):
+            return self.tokenize([text.encode() for text in texts]).to_list()
         tokenizer = self._in_python
         return [
             tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text)) for text in texts

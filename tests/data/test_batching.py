@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf import file_errors
 from bert_tf.data import batching
 from bert_tf.data import ordering
 from bert_tf.data import tfrecord
@@ -240,6 +241,29 @@ def test_a_damaged_record_is_a_clear_error(tmp_path, golden):
     with pytest.raises(ValueError, match=r"a.tfrecord: the record at byte \d+ is dam"):
         with batching.clear_errors():
             list(batching.evaluation_batches(source, batch_size=8))
+
+
+@pytest.mark.parametrize(
+    "error, message",
+    [
+        (ValueError("a:1: damaged"), "a:1: damaged"),
+        (FileNotFoundError(2, "", "a"), "There is no file a"),
+        (PermissionError(13, "", "a"), "a: permission denied"),
+        (IsADirectoryError(21, "", "a"), "a is a folder; expected a file"),
+        (NotADirectoryError(20, "", "a"), "a: expected a folder, found a file"),
+        (OSError(5, "Input/output error"), "a: Input/output error"),
+    ],
+)
+def test_an_error_of_reading_inside_tf_data_is_one_sentence(error, message):
+    def read(index):
+        with file_errors.clear_errors("a"):
+            raise error
+
+    dataset = tf.data.Dataset.range(1).map(
+        lambda index: tf.numpy_function(read, [index], tf.int64)
+    )
+    with pytest.raises(ValueError, match=f"^{message}"), batching.clear_errors():
+        list(dataset)
 
 
 def test_a_record_of_another_length_is_a_clear_error(tmp_path):
