@@ -1,13 +1,12 @@
-"""Trains in several processes on this machine, over sockets, with accidents.
+"""Trains in several processes on this machine, over sockets, with failures.
 
-The first section has the throughput of one, two and four processes. Every process is
-tied to one core, process i to core i modulo the number of cores. The second section
-says what happens to the others when one process is killed, stops, is slow or computes a
-number that is none, and how long it takes until a run that was started again has made
-up for the loss. Each section can be measured on its own:
+The section "throughput" has one, two and four processes. Every process is tied to one
+core, process i to core i modulo the number of cores. The section "failures" says what
+happens to the others when one process is killed, stops, is slow or computes a
+non-finite value, and how long it takes until a run that was started again has caught
+up. Each section can be measured on its own:
 
-    python benchmarks/several_processes.py --accidents
-    python benchmarks/several_processes.py --counts
+    python benchmarks/several_processes.py --sections failures
 """
 
 import argparse
@@ -32,7 +31,7 @@ from bert_tf.data import schema as schema_module
 from bert_tf.data import tfrecord
 
 TITLE = "Several processes"
-ACCIDENTS_TITLE = "Several processes: accidents"
+FAILURES_TITLE = "Several processes: failures"
 WORKER = pathlib.Path(__file__).with_name("several_processes_worker.py")
 LENGTH, PREDICTIONS, NUM_RECORDS = 128, 20, 4096
 CONFIG = {
@@ -44,10 +43,13 @@ CONFIG = {
 }
 # The first calls compile; their times do not count.
 STEPS_BEFORE_MEASURING = 20
-STEP_OF_ACCIDENT = 12
+STEP_OF_FAILURE = 12
 STEPS_BETWEEN_CHECKPOINTS = 5
-# A process that has not ended by then is reported as hanging.
+# A process that has not ended that many seconds after the failure hangs.
 PATIENCE = 240.0
+# Seconds for starting, compiling and the steps before the failure.
+PATIENCE_BEFORE_FAILURE = 600.0
+SECTIONS = ("throughput", "failures")
 TEXT = """\
 BERT-Tiny (two layers of 128), {batch} × {length} pieces in a step of all processes
 together, float32, over sockets of one machine with {cores} cores. Each process is tied
@@ -57,17 +59,18 @@ AFTER_THROUGHPUT = """\
 Each process up to the number of cores has a core of its own; more share them. The
 gradients of 4.4 million weights travel through the sockets in every step.
 """
-ACCIDENTS_TEXT = """\
-What happens when something goes wrong in one of several processes. The accident
-happens after step {step}; there is a checkpoint every {every} steps. "Others
-end" is the time from the accident until the last of the other processes has ended.
-"Resumed" is the time from the new start of all processes until the run has passed the
-step of the accident; it contains starting Python and TensorFlow and compiling.
+FAILURES_TEXT = """\
+What happens when something goes wrong in one of several processes. The failure
+happens after step {step}; there is a checkpoint every {every} steps. Each failure was
+observed once. "Others end" is the time from the failure until the last of the other
+processes has ended. "Resumed" is the time from the new start of all processes until the
+run has passed the step of the failure; it contains starting Python and TensorFlow and
+compiling.
 """
 
 
-ACCIDENT_COLUMNS = [
-    *("accident", "processes", "others end, s", "exit codes", "resumed, s"),
+FAILURE_COLUMNS = [
+    *("failure", "processes", "others end, s", "exit codes", "resumed, s"),
     "last line of the others",
 ]
 
@@ -79,15 +82,18 @@ def arguments():
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     add = parser.add_argument
-    add("--counts", nargs="*", type=int, default=[1, 2, 4], help="processes")
+    add("--sections", nargs="+", choices=SECTIONS, default=SECTIONS, help="to measure")
+    add("--counts", nargs="+", type=int, default=[1, 2, 4], help="processes")
     add("--num_steps", type=int, default=100, help="steps of a throughput run")
     add("--batch_size", type=int, default=32, help="sequences per step")
-    add("--accidents", nargs="*", default=list(ACCIDENTS), help="to try")
+    add(
+        "--failures", nargs="+", choices=FAILURES, default=list(FAILURES), help="to try"
+    )
     return parser.parse_args()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Accident:
+class Failure:
     """What happens to one process of a run."""
 
     words: str
@@ -97,23 +103,21 @@ class Accident:
     restarts: bool = True  # Whether the run is started again afterwards.
 
 
-ACCIDENTS = {
-    "worker_killed": Accident(words="kill -9 of worker 1", kind="kill"),
-    "chief_killed": Accident(words="kill -9 of worker 0", kind="kill", worker=0),
-    "worker_of_four_killed": Accident(
+FAILURES = {
+    "worker_killed": Failure(words="kill -9 of worker 1", kind="kill"),
+    "chief_killed": Failure(words="kill -9 of worker 0", kind="kill", worker=0),
+    "worker_of_four_killed": Failure(
         words="kill -9 of worker 3", kind="kill", worker=3, count=4
     ),
-    "worker_frozen": Accident(words="worker 1 frozen (SIGSTOP)", kind="freeze"),
-    "chief_frozen": Accident(
-        words="worker 0 frozen (SIGSTOP)", kind="freeze", worker=0
-    ),
-    "not_a_number": Accident(
+    "worker_frozen": Failure(words="worker 1 frozen (SIGSTOP)", kind="freeze"),
+    "chief_frozen": Failure(words="worker 0 frozen (SIGSTOP)", kind="freeze", worker=0),
+    "not_a_number": Failure(
         words="weights of worker 1 not finite", kind="not_a_number", restarts=False
     ),
-    "slow_worker": Accident(
+    "slow_worker": Failure(
         words="worker 1 waits 0.5 s in each step", kind="slow", restarts=False
     ),
-    "slow_disk": Accident(
+    "slow_disk": Failure(
         words="writing a checkpoint takes 5 s",
         kind="slow_disk",
         worker=0,
@@ -135,7 +139,7 @@ class Process:
             text=True,
             preexec_fn=lambda: os.sched_setaffinity(0, {core}),
         )
-        self.accident = self.ended = None
+        self.failure = self.ended = None
         self._thread = threading.Thread(target=self._read)
         self._thread.start()
 
@@ -144,8 +148,8 @@ class Process:
             if line.startswith("STEP "):
                 _, step, seconds = line.split()
                 self.times[int(step)] = float(seconds)
-            elif line.startswith("ACCIDENT "):
-                self.accident = self.accident or float(line.split()[2])
+            elif line.startswith("FAILURE "):
+                self.failure = self.failure or float(line.split()[2])
             else:
                 self.lines.append(line.strip())
         self._process.wait()
@@ -187,14 +191,14 @@ class Runs:
         """Returns an output_dir that does not exist."""
         return self._folder / f"run-{next(self._numbers)}"
 
-    def start(self, output_dir, count, *, num_steps, accidents=(), **flags):
+    def start(self, output_dir, count, *, num_steps, failures=(), **flags):
         """Returns the started processes.
 
         Args:
             output_dir: of the run.
             count: number of processes.
             num_steps: of the run.
-            accidents: (worker, kind) pairs.
+            failures: (worker, kind) pairs.
             **flags: further flags.
         """
         given = {
@@ -213,12 +217,12 @@ class Runs:
         if count > 1:
             hosts = ",".join(_free_addresses(count))
             given += ["--device=multi_worker", f"--worker_hosts={hosts}"]
-        kinds = dict(accidents)
+        kinds = dict(failures)
         return [
             Process(
                 [
                     *(sys.executable, WORKER),
-                    *(kinds.get(index, "none"), STEP_OF_ACCIDENT),
+                    *(kinds.get(index, "none"), STEP_OF_FAILURE),
                     *given,
                     *([f"--worker_index={index}"] if count > 1 else []),
                 ],
@@ -233,13 +237,13 @@ def main():
     given = arguments()
     with tempfile.TemporaryDirectory() as name:
         runs = Runs(pathlib.Path(name), given.batch_size)
-        if given.counts:
+        if "throughput" in given.sections:
             rows = [measure(runs, count, given) for count in given.counts]
             write_throughput(rows, given.batch_size)
-        if given.accidents:
-            rows = [observe(runs, ACCIDENTS[name]) for name in given.accidents]
-            missing = [name for name in ACCIDENTS if name not in given.accidents]
-            write_accidents(rows, missing)
+        if "failures" in given.sections:
+            rows = [observe(runs, FAILURES[name]) for name in given.failures]
+            missing = [name for name in FAILURES if name not in given.failures]
+            write_failures(rows, missing)
 
 
 def write_throughput(rows, batch_size):
@@ -250,15 +254,15 @@ def write_throughput(rows, batch_size):
     report.write_section(TITLE, body, all_versions=versions())
 
 
-def write_accidents(rows, missing):
+def write_failures(rows, missing):
     """Writes the second section; `missing` has the names of cases that were not run."""
-    text = ACCIDENTS_TEXT.format(step=STEP_OF_ACCIDENT, every=STEPS_BETWEEN_CHECKPOINTS)
-    texts = [text, report.table(ACCIDENT_COLUMNS, rows)]
+    text = FAILURES_TEXT.format(step=STEP_OF_FAILURE, every=STEPS_BETWEEN_CHECKPOINTS)
+    texts = [text, report.table(FAILURE_COLUMNS, rows)]
     if missing:
-        words = "; ".join(ACCIDENTS[name].words for name in missing)
+        words = "; ".join(FAILURES[name].words for name in missing)
         texts.append(f"\nNot run: {words}.")
     body = "\n".join(texts)
-    report.write_section(ACCIDENTS_TITLE, body, all_versions=versions())
+    report.write_section(FAILURES_TITLE, body, all_versions=versions())
 
 
 def versions():
@@ -281,44 +285,53 @@ def measure(runs, count, given):
     return [*row, report.median_and_spread(seconds)]
 
 
-def observe(runs, accident):
+def observe(runs, failure):
     """Returns a row of the second table."""
     folder = runs.new_folder()
     setting = {
-        "num_steps": 3 * STEP_OF_ACCIDENT,
+        "num_steps": 3 * STEP_OF_FAILURE,
         "save_checkpoints_steps": STEPS_BETWEEN_CHECKPOINTS,
     }
     processes = runs.start(
-        folder, accident.count, accidents=[(accident.worker, accident.kind)], **setting
+        folder, failure.count, failures=[(failure.worker, failure.kind)], **setting
     )
-    hit = processes[accident.worker]
+    hit = processes[failure.worker]
     others = [one for one in processes if one is not hit]
-    began = time.time() + PATIENCE
+    deadline = _deadline(hit)
     hang = False
     for one in others:
-        hang |= one.end(began)
-    hit.end(time.time() if accident.kind == "freeze" else began)
+        hang |= one.end(deadline)
+    hit.end(time.time() if failure.kind == "freeze" else deadline)
     ended = max(one.ended for one in others)
     seconds = "hang" if hang else None
-    if hit.accident is not None and not hang:
-        seconds = f"{ended - hit.accident:.1f}"
+    if hit.failure is not None and not hang:
+        seconds = f"{ended - hit.failure:.1f}"
     codes = ", ".join(str(one.exit_code) for one in processes)
     line = others[0].lines[-1] if others[0].lines else ""
-    resumed = _resumed(runs, folder, accident, setting) if accident.restarts else None
-    row = [accident.words, accident.count, seconds, codes, resumed, _shown(line)]
+    resumed = _resumed(runs, folder, failure, setting) if failure.restarts else None
+    row = [failure.words, failure.count, seconds, codes, resumed, _shown(line)]
     # An error shows as the last line: then steps are missing.
-    is_slow = accident.kind in ("slow", "slow_disk")
+    is_slow = failure.kind in ("slow", "slow_disk")
     if is_slow and len(others[0].times) == setting["num_steps"]:
         row[-1] = _gaps(others[0].times)
     print(row, flush=True)
     return row
 
 
-def _resumed(runs, folder, accident, setting):
+def _deadline(hit):
+    """Waits for the failure. Returns the time after which a process hangs."""
+    deadline = time.time() + PATIENCE_BEFORE_FAILURE
+    while hit.failure is None and hit.ended is None and time.time() < deadline:
+        time.sleep(1)
+    return time.time() + PATIENCE
+
+
+def _resumed(runs, folder, failure, setting):
     started = time.time()
-    again = runs.start(folder, accident.count, **setting)
-    hangs = [one.end(started + PATIENCE) for one in again]
-    passed = again[0].times.get(STEP_OF_ACCIDENT + 1)
+    again = runs.start(folder, failure.count, **setting)
+    deadline = started + PATIENCE_BEFORE_FAILURE + PATIENCE
+    hangs = [one.end(deadline) for one in again]
+    passed = again[0].times.get(STEP_OF_FAILURE + 1)
     if any(hangs) or passed is None:
         return f"failed: {again[0].lines[-1]}"
     return f"{passed - started:.1f}"
@@ -327,10 +340,10 @@ def _resumed(runs, folder, accident, setting):
 def _gaps(times):
     """Returns the duration of steps, in words."""
     gaps = np.diff([times[step] for step in sorted(times)])
-    before, after = gaps[1 : STEP_OF_ACCIDENT - 1], gaps[STEP_OF_ACCIDENT:]
+    before, after = gaps[1 : STEP_OF_FAILURE - 1], gaps[STEP_OF_FAILURE:]
     return (
-        f"no error; steps take {statistics.median(before):.2f} s before, "
-        f"{statistics.median(after):.2f} s after, at most {max(after):.1f} s"
+        f"no error; steps take {statistics.mean(before):.2f} s on average before, "
+        f"{statistics.mean(after):.2f} s after, at most {max(after):.1f} s"
     )
 
 
