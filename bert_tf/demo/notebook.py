@@ -32,6 +32,8 @@ class Setup:
     run_dir: str  # Folder for everything that the notebook writes.
     is_tiny: bool  # Whether this is a test, in which nothing is learned.
     started: float  # time.time() of the first cell.
+    # Checkpoints that replaced the notebook's.
+    replacements: list[str] = dataclasses.field(default_factory=list)
 
     def __str__(self) -> str:
         size = "; tiny, for testing" if self.is_tiny else ""
@@ -49,7 +51,9 @@ class Setup:
                 checkpoint is a very small one with random weights.
         """
         if not self.is_tiny:
-            return os.environ.get(ENCODER_VARIABLE, name)
+            if replacement := os.environ.get(ENCODER_VARIABLE):
+                self.replacements.append(replacement)
+            return replacement or name
         model_file = self.path("tiny_encoder", "model.keras")
         if not os.path.exists(model_file):
             _write_tiny_encoder(model_file)
@@ -60,7 +64,7 @@ class Setup:
         versions = [f"{name} {importlib.metadata.version(name)}" for name in _VERSIONS]
         minutes = (time.time() - self.started) / 60
         size = "tiny form" if self.is_tiny else "full form"
-        if not self.is_tiny and (encoder := os.environ.get(ENCODER_VARIABLE)):
+        for encoder in dict.fromkeys(self.replacements):
             # Not the released model that the notebook names.
             size += f" with the encoder {'/'.join(encoder.split('/')[-2:])}"
         return (

@@ -13,6 +13,7 @@ def test_a_notebook_keeps_its_files_where_it_is_told(tmp_path, monkeypatch):
     assert setup.path("run") == str(tmp_path / "retrieval" / "run")
     assert (tmp_path / "retrieval").is_dir()
     assert (setup.device, setup.dtype) == ("cpu", "float32")
+    assert "encoder" not in setup.last_run_on()
     assert setup.encoder("bert-mini") == "models/own"
     assert "with the encoder models/own" in setup.last_run_on()
     monkeypatch.delenv("BERT_TF_ENCODER")
