@@ -28,6 +28,7 @@ AnyPath = str | os.PathLike[str]
 REQUESTS_AT_ONCE = 16  # To remote file systems. Each takes tens of milliseconds.
 # Suffix of the files beside TFRecord files. Globs such as `tf_examples*` skip them.
 SIDE_FILE_SUFFIX = ".index.npz"
+RAISED = file_errors.RAISED  # Where a file cannot be read or written.
 # Errors that a disk can cause.
 _WRITE_ERRORS = (
     errno.ENOSPC,
@@ -39,9 +40,7 @@ _WRITE_ERRORS = (
 )
 # The end of the name of an unfinished file or folder; see `temporary_path`.
 PARTIAL = ".partial"
-_TEMPORARY = re.compile(
-    rf"\.(?P<name>.+)\.[0-9a-f]{{32}}{re.escape(PARTIAL)}", re.DOTALL
-)
+_TEMPORARY = re.compile(rf"(?s)\.(?P<name>.+)\.[0-9a-f]{{32}}{re.escape(PARTIAL)}")
 
 
 def is_remote(path: AnyPath) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf import file_errors
+from bert_tf import files
 from bert_tf.data import length_buckets as length_buckets_module
 from bert_tf.data import ordering
 from bert_tf.data import remote_blocks
@@ -23,7 +23,7 @@ from bert_tf.data import tfrecord
 _BATCHES_AHEAD = 4
 _PARALLEL_READS = 2
 # The exceptions that `tfrecord` and `files` raise.
-_RAISED_BY_READING: tuple[type[Exception], ...] = (ValueError, *file_errors.RAISED)
+_RAISED_BY_READING: tuple[type[Exception], ...] = (ValueError, *files.RAISED)
 
 
 @contextlib.contextmanager
