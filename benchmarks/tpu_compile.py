@@ -93,13 +93,16 @@ def main():
 
 
 def origin():
-    """Returns what a compiled program depends on besides its settings: {name: version}.
+    """Returns what the figures depend on besides the settings: {name: version}.
 
-    "sources" is a checksum of the model, the optimizers and the step.
+    "sources" is a checksum of the model, the optimizers, the step, the flags of the
+    compiler and the way in which memory traffic is counted.
     """
     package = report.ROOT / "bert_tf"
     paths = [*package.glob("modeling/*.py"), *package.glob("optimization/*.py")]
-    paths += [package / "islands.py", package / "pretraining" / "jax_step.py"]
+    compilation = "jax_step.py", "memory_traffic.py", "tpu_compilation.py"
+    paths += [package / "pretraining" / name for name in compilation]
+    paths.append(package / "islands.py")
     digest = hashlib.sha256()
     for path in sorted(paths):
         digest.update(path.read_bytes())

@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -40,7 +41,8 @@ def write_report(settings_file: str, report_file: str) -> None:
 
     Args:
         settings_file: JSON of `tpu_compilation.StepSettings`, with `topology` and
-            `xla_folder`, the folder that XLA writes its programs to.
+            `xla_folder`, the folder that XLA writes its programs to, and
+            `chip_memory_bytes`.
         report_file: JSON with the fields of `tpu_compilation.CompiledStep`.
     """
     import jax
@@ -48,8 +50,10 @@ def write_report(settings_file: str, report_file: str) -> None:
     settings = json.loads(pathlib.Path(settings_file).read_text(encoding="utf-8"))
     try:
         report = compile_step(settings)
-    except jax.errors.JaxRuntimeError as error:
-        raise SystemExit(str(error).partition("\n")[0]) from error
+    except (jax.errors.JaxRuntimeError, ValueError) as error:
+        sys.stderr.write(str(error).partition("\n")[0])
+        sys.stderr.flush()
+        os._exit(1)  # As below.
     pathlib.Path(report_file).write_text(json.dumps(report), encoding="utf-8")
     os._exit(0)  # The compiler still works on the machine code.
 
@@ -82,18 +86,59 @@ def compile_step(settings: dict[str, Any]) -> dict[str, Any]:
     compiling = concurrent.futures.ThreadPoolExecutor(1).submit(lowered.compile)
     while not compiling.done() and not _text_of(folder, _FITS):
         time.sleep(_SECONDS_BETWEEN_LOOKS)
-    fits, needed = bool(_text_of(folder, _FITS)), _text_of(folder, _MEMORY)
-    if not fits and (not needed or not _is_out_of_memory(compiling.exception())):
-        compiling.result()  # Raises its error.
-        raise SystemExit(f"XLA did not write its program to {folder}.")
-    report = {"fits": fits, "memory_bytes": int(_CHIP_MEMORY.findall(needed)[0])}
+    fits, usage = bool(_text_of(folder, _FITS)), _text_of(folder, _MEMORY)
+    if not fits:
+        check_is_too_large(
+            usage, settings["chip_memory_bytes"], error=compiling.exception()
+        )
+    report = {"fits": fits, "memory_bytes": needed_bytes(usage)}
     if fits:
         report |= _costs(_text_of(folder, _PROGRAM))
     return report | {"compile_seconds": time.monotonic() - started}
 
 
-def _is_out_of_memory(error):
-    return error is not None and "RESOURCE_EXHAUSTED" in str(error)
+def needed_bytes(usage: str) -> int:
+    """Returns the bytes that a step needs of the chip's memory.
+
+    Args:
+        usage: XLA's report of the memory that the step needs.
+
+    Raises:
+        ValueError: the report does not have the expected form.
+    """
+    found = _CHIP_MEMORY.search(usage)
+    if found is None:
+        raise ValueError(
+            "XLA's memory report has no line 'Total bytes' for the chip's memory; its "
+            "form may have changed. Install the versions that this was written for: "
+            "pip install jax==0.10.2 libtpu==0.0.52"
+        )
+    return int(found[1])
+
+
+def check_is_too_large(
+    usage: str, chip_memory_bytes: float, *, error: BaseException | None
+) -> None:
+    """Raises an error unless the chip's memory is the reason why compiling ended.
+
+    The compiler also reports other exhausted memories as "RESOURCE_EXHAUSTED".
+
+    Args:
+        usage: XLA's report of the memory that the step needs; "" if there is none.
+        chip_memory_bytes: published size of the chip's memory.
+        error: of the compiler.
+
+    Raises:
+        ValueError: there is no error, although XLA did not write the program.
+        BaseException: `error`, if it has another reason.
+    """
+    if error is None:
+        raise ValueError(
+            "XLA did not write the program that it compiled; check XLA_FLAGS."
+        )
+    is_exhausted = usage and "RESOURCE_EXHAUSTED" in str(error)
+    if not is_exhausted or needed_bytes(usage) <= chip_memory_bytes:
+        raise error
 
 
 def _text_of(folder, end):

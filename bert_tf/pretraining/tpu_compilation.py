@@ -99,7 +99,10 @@ def compile_step(settings: StepSettings) -> CompiledStep:
             f"--train_batch_size={settings.batch_size} is not divisible by the "
             f"{num_chips} chips of {settings.slice_name}; choose a multiple."
         )
-    values = dataclasses.asdict(settings) | {"topology": settings.slice.topology}
+    values = dataclasses.asdict(settings) | {
+        "topology": settings.slice.topology,
+        "chip_memory_bytes": settings.slice.chip.memory_bytes,
+    }
     with tempfile.TemporaryDirectory() as folder:
         given, report = pathlib.Path(folder, "given"), pathlib.Path(folder, "report")
         given.write_text(json.dumps(values | {"xla_folder": folder}), encoding="utf-8")
@@ -171,9 +174,11 @@ def check_packages() -> None:
 
 
 def _environment(tpu, folder):
+    flags = os.environ.get("XLA_FLAGS", "")
     return {
         **os.environ,
-        "XLA_FLAGS": f"--xla_dump_to={folder} --xla_dump_hlo_as_text",
+        # Of a flag that is given twice, XLA takes the last one.
+        "XLA_FLAGS": f"{flags} --xla_dump_to={folder} --xla_dump_hlo_as_text",
         "KERAS_BACKEND": "jax",
         "JAX_PLATFORMS": "cpu",
         # Away from Google Cloud, libtpu would wait for the metadata server.

@@ -3,11 +3,13 @@
 import dataclasses
 import importlib.util
 import json
+import subprocess
 
 import pytest
 
 from bert_tf import options as options_module
 from bert_tf.modeling import config as config_module
+from bert_tf.pretraining import jax_step
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import tpu_compilation
 from bert_tf.training import tpu_slices
@@ -17,6 +19,10 @@ needs_compiler = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("jax", "libtpu")),
     reason="needs JAX and libtpu: pip install -e '.[tpu-compile]'",
 )
+
+
+def usage_of(num_bytes):
+    return f"Memory Space: default (color=0)\nTotal bytes: {num_bytes} (0GiB)\n"
 
 
 def settings(**changes):
@@ -47,6 +53,51 @@ def test_a_whole_step_is_compiled_for_a_tpu():
     # The compiler also counts what is not a matrix product.
     assert 0.8 < compiled.flops / settings().model_flops < 4
     assert 0 < compiled.traffic_bytes <= compiled.bytes_accessed
+
+
+@pytest.mark.parametrize(
+    "usage, error, message",
+    [
+        # Another memory than the chip's is exhausted.
+        (usage_of(5_000_000_000), "RESOURCE_EXHAUSTED: vmem", "EXHAUSTED: vmem"),
+        ("", "RESOURCE_EXHAUSTED: host", "EXHAUSTED: host"),
+        (usage_of(20_000_000_000), "INTERNAL: a bug", "INTERNAL: a bug"),
+        ("Something else", "RESOURCE_EXHAUSTED: hbm", "no line 'Total bytes'"),
+    ],
+)
+def test_what_else_ends_the_compiler_is_an_error(usage, error, message):
+    with pytest.raises((RuntimeError, ValueError), match=message):
+        jax_step.check_is_too_large(usage, V5E.memory_bytes, error=RuntimeError(error))
+
+
+def test_a_program_that_was_not_written_is_an_error():
+    with pytest.raises(ValueError, match="did not write the program"):
+        jax_step.check_is_too_large("", V5E.memory_bytes, error=None)
+
+
+def test_too_little_memory_of_the_chip_is_no_error():
+    exhausted = RuntimeError("RESOURCE_EXHAUSTED: hbm")
+    usage = usage_of(20_000_000_000)
+    jax_step.check_is_too_large(usage, V5E.memory_bytes, error=exhausted)
+    assert jax_step.needed_bytes(usage) == 20_000_000_000
+
+
+def test_flags_of_the_user_reach_the_compiler(monkeypatch):
+    monkeypatch.setattr(tpu_compilation, "check_packages", lambda: None)
+    monkeypatch.setenv("XLA_FLAGS", "--xla_a=1 --xla_dump_to=mine")
+    seen = {}
+
+    def run(command, *, env, **options):
+        seen.update(env)
+        return subprocess.CompletedProcess(command, 1, stdout="stopped")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    with pytest.raises(ValueError, match="The TPU compiler failed: stopped"):
+        tpu_compilation.compile_step(settings())
+    flags = seen["XLA_FLAGS"].split()
+    assert flags[:2] == ["--xla_a=1", "--xla_dump_to=mine"]
+    # XLA takes the last one.
+    assert flags[2].startswith("--xla_dump_to=/")
 
 
 def test_the_report_says_whether_a_step_fits_and_its_shortest_time():
