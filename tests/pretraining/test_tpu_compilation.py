@@ -55,6 +55,20 @@ def test_a_whole_step_is_compiled_for_a_tpu():
     assert 0 < compiled.traffic_bytes <= compiled.bytes_accessed
 
 
+@needs_compiler
+def test_a_batch_that_exceeds_the_memory_of_the_chip_does_not_fit():
+    # 4096 x 128 x 30522 logits of 2 bytes take 32 GB.
+    given = settings(
+        config=dataclasses.replace(settings().config, vocab_size=30_522),
+        batch_size=4 * 4096,
+        max_predictions_per_seq=128,
+    )
+    compiled = tpu_compilation.compile_step(given)
+    assert not compiled.fits
+    assert 32e9 < compiled.memory_bytes < 64e9
+    assert compiled.flops == 0
+
+
 @pytest.mark.parametrize(
     "usage, error, message",
     [
