@@ -24,6 +24,10 @@ ADDRESS = $(shell sed -n 's,^repository = "https://github.com/\(.*\)"$$,\1,p' py
 # Number of test processes. The tests of a file share a process and its trained fixtures.
 WORKERS ?= 2
 PYTEST := $(BIN)/pytest --quiet --numprocesses=$(WORKERS) --dist=loadfile
+# Tested first, and the other tests in new processes: a process keeps the memory of every
+# function that TensorFlow compiled, about 10 GB for all tests.
+FIRST_TESTS := tests/checkpoints tests/modeling tests/serving tests/tasks
+OTHER_TESTS := tests $(FIRST_TESTS:%=--ignore=%)
 
 .PHONY: help demo test test-slow test-beam lint format notebooks docs dist lock benchmark
 
@@ -47,10 +51,12 @@ demo: .venv/installed
 	$(BIN)/python tools/run_demo.py $(if $(DEMO_CORPUS),--corpus_file="$(DEMO_CORPUS)")
 
 test: lint
-	$(PYTEST)
+	$(PYTEST) $(FIRST_TESTS)
+	$(PYTEST) $(OTHER_TESTS)
 
 test-slow: lint
-	$(PYTEST) --run-slow
+	$(PYTEST) --run-slow $(FIRST_TESTS)
+	$(PYTEST) --run-slow $(OTHER_TESTS)
 
 test-beam: .venv-beam/installed
 	.venv-beam/bin/pytest --quiet tests/data/parallel/test_beam.py
