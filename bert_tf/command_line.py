@@ -19,6 +19,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 from absl import flags
@@ -157,7 +158,7 @@ def run(
         # no name and says which extra to install.
         if shows_traceback or getattr(error, "name", None):
             raise
-        return complain(typed, error, FAILED)
+        return complain(typed, f"{error}{_recipe_advice(argv, error)}", FAILED)
     except KeyboardInterrupt as interrupt:
         return _complain_of_interrupt(typed, interrupt, options_class.after_interrupt)
     if isinstance(report, FailureReport):
@@ -311,6 +312,25 @@ def _flag_file(name: str) -> str:
             f"--flagfile={_RECIPE_PREFIX}{recipe}."
         )
     return name
+
+
+def _recipe_advice(argv: Sequence[str], failure: Exception) -> str:
+    """Returns what to do if a file that a recipe reads is missing, "" otherwise."""
+    missing = re.fullmatch(r"(?:There is no file|No file matches) (.+)\.", str(failure))
+    for argument in argv:
+        found = re.fullmatch(rf"(?:--?flagfile=)?{_RECIPE_PREFIX}(.+)", argument)
+        if not found or not missing:
+            continue
+        path = _flag_file(found[0].partition("=")[2] or found[0])
+        text = pathlib.Path(path).read_text(encoding="utf-8")
+        for flag, value in re.findall(r"^(--\w+)=(.+)$", text, re.MULTILINE):
+            # A phase has several settings in one value.
+            if missing[1] in re.split(r"[ ,=]", value):
+                return (
+                    f" It is the recipe's {flag}: create it with the commands in "
+                    f"{path}, or set {flag} to your own files."
+                )
+    return ""
 
 
 def _define(declared: Iterable[options_module.Declaration]) -> flags.FlagValues:

@@ -8,6 +8,7 @@ import shutil
 import pytest
 
 from bert_tf import command_line
+from bert_tf import files
 from bert_tf.pretraining import continuation
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import phases
@@ -190,6 +191,35 @@ def test_a_recipe_that_is_not_there_is_one_line(capsys, monkeypatch, given, want
     assert code == 2
     [line] = capsys.readouterr().err.splitlines()
     assert wanted in line
+
+
+@pytest.mark.parametrize(
+    "flags, wanted",
+    [
+        # The path may be the value of a flag, a pattern, or part of a phase.
+        (["--flagfile=recipe:mini_two_cores"], "unmasked.tfrecord. It is the recipe's"),
+        (["--flagfile", "recipe:base_paper"], "or set --phase to your own files."),
+        (["--flagfile=recipe:tiny_two_cores", "--input_file=x"], "is no file x."),
+    ],
+)
+def test_a_missing_file_of_a_recipe_says_how_to_create_it(
+    capsys, monkeypatch, tmp_path, flags, wanted
+):
+    monkeypatch.chdir(tmp_path)
+    code = command_line.run(
+        "run_pretraining",
+        pretraining_options.RunPretrainingOptions,
+        lambda options, progress: files.expand(_input_of(options)),
+        [*flags, "--output_dir=run"],
+    )
+    assert code == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert wanted in line
+    assert (".flags, or set --" in line) == (wanted != "is no file x.")
+
+
+def _input_of(options):
+    return (phases.options_of(options) or [options])[0].input_file
 
 
 @pytest.fixture(scope="module")
