@@ -63,7 +63,7 @@ recipe
 # %% [markdown]
 # ## 1. The text
 #
-# One sentence per line, and a blank line between documents.
+# The text has one sentence per line and a blank line between documents.
 
 # %%
 with open(corpus.train_file, encoding="utf-8") as file:
@@ -101,10 +101,10 @@ in_graph.tokenize(["The baker kneaded the sourdough."]).to_list()
 # ## 3. Examples
 #
 # An example has two segments, `[CLS] A [SEP] B [SEP]`. In half of the examples, B comes
-# from another document, and the model has to find out whether it does (section 3.1 of
-# the paper, task 2). An A with no sentence left behind it always gets such a B, so the
-# share is above one half. The model also has to predict 15% of the pieces, most of
-# which are replaced by `[MASK]` (task 1, and appendix A.1).
+# from another document, and the model has to predict whether it does (section 3.1 of
+# the paper, task 2). If A ends with the last sentence of its document, B always comes
+# from another one, so the share is above one half. The model also has to predict 15% of
+# the pieces, most of which are replaced by `[MASK]` (task 1, and appendix A.1).
 
 # %%
 from bert_tf.data import tfrecord
@@ -148,7 +148,7 @@ print("hidden:", " ".join(token for token in hidden if token != "[PAD]"))
 # ## 4. Pretraining
 #
 # The configuration is a `bert_config.json` as in the 2018 release. The learning rate
-# rises over the first steps and then falls to 0 (appendix A.2). The run folder holds
+# rises over the first steps and then falls to 0 (appendix A.2). The run folder contains
 # checkpoints in the format of the release and all logged numbers.
 
 # %%
@@ -183,8 +183,8 @@ options = pretraining_options.RunPretrainingOptions(
 pretraining_workflow.train(options)
 
 # %% [markdown]
-# The scores are those of text that was not trained on. The baseline predicts every
-# masked word from the frequencies of the word pieces alone.
+# The scores are those on held-out text. The baseline predicts every masked word from
+# the frequencies of the word pieces alone.
 
 # %%
 from bert_tf.training import plot_data
@@ -208,7 +208,7 @@ curves.figure({"pretraining": options.output_dir})
 # %% [markdown]
 # ## 5. Filling masks
 #
-# Each of these sentences was never seen in training and has one masked word.
+# These sentences did not occur in training. Each has one masked word.
 
 # %%
 from bert_tf.pretraining import predictions
@@ -242,11 +242,11 @@ outputs["sequence_output"].shape, outputs["pooled_output"].shape
 # %% [markdown]
 # ## 7. Fine-tuning
 #
-# The data are a few hundred sentences with their topics. One new layer reads the vector
-# of `[CLS]`, and all weights are trained (sections 3.2 and 4.1). We fine-tune with the
-# same settings from the pretrained weights and from random weights, and measure
-# accuracy on unseen sentences. After these few epochs, pretraining helps. With many
-# more epochs random weights catch up, because the pretraining text is very small.
+# The data set has a few hundred sentences with their topics. One new layer reads the
+# vector of `[CLS]`, and all weights are trained (sections 3.2 and 4.1). We fine-tune
+# with the same settings from the pretrained weights and from random weights, and
+# measure accuracy on unseen sentences. After these few epochs, pretraining helps. With
+# many more epochs, random weights catch up, because the pretraining text is very small.
 
 # %%
 from bert_tf.tasks.classification import options as classification_options

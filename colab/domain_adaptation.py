@@ -20,7 +20,8 @@
 # that domain, and needs no labels. The training objective stays that of section 3.1 of
 # [the paper](https://arxiv.org/abs/1810.04805). This notebook measures the perplexity
 # on held-out text. To see what a classifier gains, pass both checkpoints to
-# `bert_tf.fine_tune.classify`. With models as small as these, the difference is noise.
+# `bert_tf.fine_tune.classify`. With models as small as these, the difference is only
+# noise.
 
 # %%
 import importlib.util
@@ -147,8 +148,8 @@ if GENERAL is None:
 # %% [markdown]
 # ## 2. The domain
 #
-# The same tool continues from a checkpoint. A lower learning rate and a new warm-up
-# keep what the model knows.
+# The same tool continues from a checkpoint. With a lower learning rate and a new
+# warm-up, the model keeps what it has learned before.
 
 # %%
 after = pretrain("adapted", "domain.tfrecord", 5e-4, init_checkpoint=GENERAL)

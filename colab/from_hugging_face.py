@@ -16,8 +16,8 @@
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/bert_tf/blob/main/colab/from_hugging_face.ipynb)
 #
 # Transformers 5 has no TensorFlow models. This notebook moves a program that uses
-# `TFBertForSequenceClassification` here, line by line, and goes back to Hugging Face's
-# format at the end without a difference.
+# `TFBertForSequenceClassification` to bert_tf, line by line. At the end, it writes the
+# model in Hugging Face's format again, with identical weights.
 
 # %%
 import importlib.util
@@ -79,8 +79,9 @@ print(setup)  # The device, the number format and the folder.
 #
 # ## 3. The checkpoint
 #
-# A folder of Hugging Face's, a name on its hub and a released model's name all work. To
-# have such a folder without a network, the next cell writes one.
+# The checkpoint may be a Hugging Face folder, a name on its hub, or the name of a
+# released model. So that the notebook also works without a network, the next cell
+# writes such a folder.
 
 # %%
 from bert_tf import files
@@ -149,7 +150,7 @@ assert setup.is_tiny or accuracy > 0.5
 # %% [markdown]
 # ## 5. Hugging Face's input names
 #
-# Both names give the same numbers. A name that is not known is an error, never ignored.
+# Both names give the same numbers. An unknown name is an error.
 
 # %%
 ours = tokenizer(["The rain stopped at noon."])
@@ -169,7 +170,7 @@ except ValueError as error:
 # ## 6. Back again
 #
 # The weights of the encoder, read from Hugging Face's format and from the original, are
-# equal to the last bit.
+# bit-identical.
 
 # %%
 original, _ = bert_tf.from_pretrained(checkpoint, head="encoder")

@@ -15,9 +15,9 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/bert_tf/blob/main/colab/inside_bert.ipynb)
 #
-# This notebook looks into a BERT: how text becomes word pieces, which words each head
-# attends to, how a word's vector depends on its context, and what the model predicts
-# for a mask while it is trained. It follows section 3 of [the
+# This notebook shows what happens inside BERT: how text becomes word pieces, which
+# words each head attends to, how a word's vector depends on its context, and what the
+# model predicts for a mask while it is trained. It follows section 3 of [the
 # paper](https://arxiv.org/abs/1810.04805).
 
 # %%
@@ -103,7 +103,8 @@ figure
 # %% [markdown]
 # ## 3. One head as lines between words
 #
-# The head is the one in which the last pronoun attends most to a single other word.
+# The picture shows the head in which the last pronoun attends most to a single other
+# word.
 
 # %%
 source = tokens.index("it") if "it" in tokens else 1
@@ -132,9 +133,9 @@ figure
 # %% [markdown]
 # ## 4. One word, many contexts
 #
-# The input vector of "bank" depends on nothing but its position. After the last layer,
-# it depends on the sentence. The picture shows the two directions in which the vectors
-# differ most.
+# The input vector of "bank" depends only on its position in the sentence. After the
+# last layer, the vector depends on the other words, too. The picture shows the two
+# directions in which the vectors differ most.
 
 # %%
 WORD = "bank"
@@ -199,8 +200,8 @@ assert setup.is_tiny or gaps[num_layers] > gaps[0] + 0.05
 # ## 5. What a mask becomes while training goes on
 #
 # A very small model is pretrained on the text of the package. After each part of the
-# training, it fills the same mask. First it learns which pieces are frequent. What the
-# neighbors say comes much later: the demo's 2,500 steps begin to show it.
+# training, it fills the same mask. First it learns which pieces are frequent. It learns
+# to use the neighboring words much later: the 2,500 steps of the demo begin to show it.
 
 # %%
 import json

@@ -15,10 +15,10 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/bert_tf/blob/main/colab/named_entities.ipynb)
 #
-# A tagger finds the people and places in a sentence. To see it learn within minutes,
-# the notebook makes its own sentences. `bert_tf.fine_tune.tag("train.txt", ...)` trains
-# on a file in the format of CoNLL-2003 instead. It follows section 5.3 of [the
-# paper](https://arxiv.org/abs/1810.04805).
+# In this notebook, a tagger learns to find the people and places in a sentence. So that
+# it learns within minutes, the notebook generates simple sentences. To train on a file
+# in the format of CoNLL-2003 instead, use `bert_tf.fine_tune.tag("train.txt", ...)`.
+# The notebook follows section 5.3 of [the paper](https://arxiv.org/abs/1810.04805).
 
 # %%
 import importlib.util
@@ -49,9 +49,9 @@ print(setup)  # The device, the number format and the folder.
 # %% [markdown]
 # ## 1. Sentences
 #
-# `B-PER` begins a person, `I-PER` continues it, and `O` is outside of all entities. The
-# held-out sentences have first names and towns that the training sentences lack, so the
-# model has to use the context.
+# `B-PER` is the first word of a person's name, `I-PER` is a further word of it, and `O`
+# is a word outside of all names. The held-out sentences contain first names and towns
+# that do not occur in training, so the model has to use the context.
 
 # %%
 import random
@@ -120,8 +120,8 @@ curves.figure({"run": setup.path("run")})
 # %% [markdown]
 # ## 3. What the model found
 #
-# Scores count whole entities: an entity is right only if its words and its type are.
-# Always answering `O` has an F1 of 0.
+# Scores count whole entities: an entity is right only if its words and its type are
+# right. Always answering `O` has an F1 of 0.
 
 # %%
 from IPython import display

@@ -15,10 +15,10 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/bert_tf/blob/main/colab/pretraining_on_tpu.ipynb)
 #
-# The whole of BERT's pretraining, from text in a bucket to a checkpoint in it. On a
-# TPU, every step is one compiled program for all cores. Without a TPU, the same cells
-# run on a GPU or a CPU, with a model that is small enough. It follows appendix A.2 of
-# [the paper](https://arxiv.org/abs/1810.04805).
+# This notebook shows the whole of BERT's pretraining, from text in a bucket to a
+# checkpoint in the bucket. On a TPU, every step is one compiled program for all cores.
+# Without a TPU, the same cells run on a GPU or a CPU, with a smaller model. The
+# notebook follows appendix A.2 of [the paper](https://arxiv.org/abs/1810.04805).
 #
 # Choose a TPU under *Runtime > Change runtime type*. Colab's TPU runtime has no
 # TensorFlow: the first cell installs 2.20, the last version with TPU wheels. If an
@@ -184,9 +184,10 @@ from bert_tf.training import curves
 curves.figure({"run": options.output_dir})
 
 # %% [markdown]
-# The dotted lines need no context: the frequencies of the word pieces, and the more
-# frequent of "next sentence" and "random sentence". A model that has learned is below
-# the first one; the few steps of this notebook only reach it.
+# The dotted lines are baselines without context: the frequencies of the word pieces,
+# and the more frequent of "next sentence" and "random sentence". The loss of a model
+# that uses context is below the first one; the few steps of this notebook only reach
+# it.
 
 # %%
 from bert_tf.training import plot_data
@@ -200,8 +201,8 @@ assert setup.is_tiny or scores["masked_lm_loss"] < unigram + 0.1
 # %% [markdown]
 # ## 4. Speed
 #
-# Compare with one more replica or a larger batch; steps are fastest if the batch per
-# core is a multiple of 8.
+# Compare the speed with more replicas or a larger batch. Steps are fastest if the batch
+# per core is a multiple of 8.
 
 # %%
 from bert_tf.training import run_folder
@@ -216,8 +217,8 @@ print(f"{sorted(speeds)[len(speeds) // 2]:.0f} examples per second (median)")
 # %% [markdown]
 # ## 5. Use it
 #
-# The folder is a starting point for every other notebook: `setup.encoder` can be
-# replaced by its path.
+# The run folder is a starting point for the other notebooks: use its path in place of
+# `setup.encoder(...)`.
 
 # %%
 bert_tf.fill_masks(options.output_dir, ["The rain stopped in the [MASK]."], top_k=3)

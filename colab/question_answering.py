@@ -15,10 +15,11 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/bert_tf/blob/main/colab/question_answering.ipynb)
 #
-# A model reads a text and marks the part that answers a question. To see it learn
-# within minutes, the notebook makes its own small world: texts about things that people
-# bought, and questions about them. Pass the file `train-v1.1.json` as training data to
-# train on SQuAD instead. It follows section 4.2 of [the paper](https://arxiv.org/abs/1810.04805).
+# In this notebook, a model learns to mark the part of a text that answers a question.
+# So that it learns within minutes, the notebook generates simple texts about things
+# that people bought, and questions about them. To train on SQuAD instead, pass the file
+# `train-v1.1.json` as training data. The notebook follows section 4.2 of [the
+# paper](https://arxiv.org/abs/1810.04805).
 
 # %%
 import importlib.util
@@ -136,7 +137,8 @@ curves.figure({"run": setup.path("run")})
 # %% [markdown]
 # ## 3. Answers
 #
-# A text has six words that may be the answer, so a guess is right in 17 % of the cases.
+# Each text has six words that may be the answer, so a random guess is right in 17 % of
+# the cases.
 
 # %%
 answers = model.predict([(question, context) for question, context, _ in dev])

@@ -48,10 +48,10 @@ print(setup)  # The device, the number format and the folder.
 # %% [markdown]
 # ## 1. Queries and passages
 #
-# Customers write "my kettle", and the manuals say "Orla". No released model knows the
-# product names of this shop, which are invented. The pairs for training show
-# which name belongs to which product; the pairs held out combine products and problems
-# in ways that training does not show.
+# Customers write "my kettle", but the manuals say "Orla". No released model knows the
+# product names of this shop, because they are invented. The training pairs show which
+# name belongs to which product. The held-out pairs combine products and problems in
+# ways that do not occur in training.
 
 # %%
 PRODUCTS = {
@@ -118,8 +118,9 @@ print(f"recall@1 before training: {np.mean(before == 1):.3f}")
 # %% [markdown]
 # ## 3. Training
 #
-# "Sentence vectors" of a BERT that was not trained for it are poor: its [CLS] vector is
-# "not a meaningful sentence representation without fine-tuning" (note 9 of the paper).
+# The vectors of a BERT that was not trained for retrieval are poor: its `[CLS]` vector
+# is "not a meaningful sentence representation without fine-tuning" (note 9 of the
+# paper).
 
 # %%
 model = bert_tf.fine_tune.retrieve(
@@ -149,11 +150,11 @@ curves.figure({"run": setup.path("run")})
 # %% [markdown]
 # ## 4. After training
 #
-# The right passage must come first among all passages, those of training included. In
+# The right passage must come first among all passages, including those of training. In
 # the picture, each block of columns has the passages of one product. Before training,
-# the columns of the same problem in all blocks look alike; after training, one block
-# stands out in each row. The stored outputs are those of all-MiniLM, which already
-# knows what questions and answers have in common.
+# the columns of the same problem look alike in all blocks; after training, one block
+# stands out in each row. The stored outputs are those of all-MiniLM-L6-v2, which was
+# already trained to match questions and answers.
 
 # %%
 from matplotlib import figure as matplotlib_figure
@@ -176,7 +177,7 @@ figure
 # %% [markdown]
 # ## 5. Searching
 #
-# `run_retrieval --search=faiss` searches millions of passages.
+# For millions of passages, use `run_retrieval --search=faiss`.
 
 # %%
 queries = ["The fan broke when it fell.", "Rain came in and my drill got wet."]

@@ -15,9 +15,9 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/bert_tf/blob/main/colab/sentence_classification.ipynb)
 #
-# This notebook fine-tunes a released BERT to put texts into classes: the sentences that
-# come with the package, or your own table. It checks the data, trains, shows the scores
-# beside those of the majority class, and shows which sentences the model gets wrong. It
+# This notebook fine-tunes a released BERT to classify texts: the sentences that come
+# with the package, or your own table. It checks the data, trains, compares the scores
+# with those of the majority class, and shows which sentences the model gets wrong. It
 # takes minutes on a CPU. It follows section 4.1 of [the
 # paper](https://arxiv.org/abs/1810.04805).
 
@@ -51,9 +51,9 @@ print(setup)  # The device, the number format and the folder.
 # ## 1. The texts
 #
 # Each row has a text and its class. Set `UPLOAD = True` to upload your own `.csv` file
-# with the columns `text` and `label`; any other table works with `text_column` and
-# `label_column`. The reviews of the release's own notebook are
-# `tfds_name="imdb_reviews"`.
+# with the columns `text` and `label`. If your columns have other names, pass
+# `text_column` and `label_column`. For the movie reviews of the release's own notebook,
+# pass `tfds_name="imdb_reviews"`.
 
 # %%
 from bert_tf.demo import text
@@ -119,7 +119,8 @@ model.scores
 # %% [markdown]
 # ## 4. Curves
 #
-# Training is solid, held-out is dashed, and the dotted line is the majority class.
+# Solid lines are training values, dashed lines are held-out values, and the dotted line
+# is the majority class.
 
 # %%
 # %matplotlib inline
@@ -130,8 +131,8 @@ curves.figure({"run": setup.path("run")})
 # %% [markdown]
 # ## 5. Which classes are confused, and how sure is the model?
 #
-# In the second plot, a model below the diagonal is too sure of itself. All plots
-# and the settings are also in `report.html` in the folder of the run.
+# In the second plot, points below the diagonal mean that the model is overconfident.
+# All plots and the settings are also in `report.html` in the folder of the run.
 
 # %%
 from bert_tf.training import figures
@@ -161,8 +162,8 @@ assert setup.is_tiny or UPLOAD or accuracy > majority + 0.3
 # "We use the final hidden vector C corresponding to the first input token ([CLS]) as
 # the aggregate representation. The only new parameters introduced during fine-tuning
 # are classification layer weights W" (section 4.1): the probabilities are softmax(C
-# Wᵀ). The release adds a bias, and C is the output of the pooler. Here is the same by
-# hand.
+# Wᵀ). The release adds a bias, and C is the output of the pooler. The next cell
+# computes the same by hand.
 
 # %%
 import numpy as np

@@ -15,10 +15,10 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/bert_tf/blob/main/colab/serve_a_model.ipynb)
 #
-# A fine-tuned model is exported to a SavedModel that takes strings and returns class
-# names. The SavedModel is queried in this process, and the last cells show the commands
-# for TensorFlow Serving. Nothing but TensorFlow and TensorFlow Text is needed to serve
-# it.
+# This notebook exports a fine-tuned model to a SavedModel that takes strings and
+# returns class names. It queries the SavedModel in this process; the last cells show
+# the commands for TensorFlow Serving. Serving needs only TensorFlow and TensorFlow
+# Text.
 
 # %%
 import importlib.util
@@ -49,7 +49,8 @@ print(setup)  # The device, the number format and the folder.
 # %% [markdown]
 # ## 1. A model
 #
-# Any folder of a run works. This one classifies sentences by topic.
+# You can export the folder of any run. The model in this notebook classifies sentences
+# by topic.
 
 # %%
 from bert_tf.demo import text
@@ -162,12 +163,12 @@ figure
 # %% [markdown]
 # ## 6. TensorFlow Serving
 #
-# The folder above the version is the model. Start the server:
+# The parent folder of the version is the model. Start the server:
 #
 #     docker run --publish 8501:8501 --env MODEL_NAME=topics \\
 #         --mount type=bind,source=$PWD/topics,target=/models/topics tensorflow/serving
 #
-# Then ask it, with `curl` or with our client:
+# Then query it, with `curl` or with our client:
 #
 #     curl --data '{"inputs": {"text": ["Knead the dough."]}}' \\
 #         http://localhost:8501/v1/models/topics:predict
