@@ -58,7 +58,7 @@ def main():
         + (f"Published peak: {peak / 1e12:.0f} TFLOP/s.\n\n" if peak else "\n\n")
         + report.table(COLUMNS, rows)
     )
-    report.write_section(TITLE, body, all_versions=versions)
+    report.write_section(TITLE, body, all_versions=versions, on_cpu=False)
 
 
 def measure(case, num_rounds):

@@ -152,6 +152,11 @@ def versions(*packages):
     return {package: importlib.metadata.version(package) for package in packages}
 
 
+def has_amx():
+    """Returns whether the processor has AMX's matrix units for bfloat16."""
+    return "amx_bf16" in _cpu_facts().get("flags", "").split()
+
+
 def machine():
     """Returns a line about this machine: processor, matrix units, cores, memory."""
     facts = _cpu_facts()
@@ -160,7 +165,7 @@ def machine():
     gigabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     return (
         f"{facts.get('model name', platform.processor())}, {os.cpu_count()} cores, "
-        f"{'with' if 'amx_bf16' in flags else 'without'} AMX "
+        f"{'with' if has_amx() else 'without'} AMX "
         f"({', '.join(units) or 'no AVX-512'}), {gigabytes:.0f} GB of memory, "
         f"{platform.system()} {platform.release()}, Python {platform.python_version()}"
     )
@@ -202,14 +207,18 @@ def _cell(value):
     return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
-def write_section(title, body, *, all_versions):
+def write_section(title, body, *, all_versions, on_cpu=True):
     """Writes or replaces a section of RESULTS.md, and prints it.
 
     Args:
         title: of the section; a section with the same title is replaced.
         body: tables and what they mean, in Markdown.
         all_versions: {package: version}.
+        on_cpu: whether the figures depend on this machine's processor. If so, a
+            processor without AMX gets a section of its own.
     """
+    if on_cpu and not has_amx():
+        title = f"{title}, without AMX"
     packages = ", ".join(f"{name} {value}" for name, value in all_versions.items())
     load = " ".join(f"{value:.1f}" for value in os.getloadavg())
     section = "\n".join(

@@ -150,7 +150,7 @@ class Cases:
     def write_section(self):
         """Writes all cases that are still valid into RESULTS.md."""
         body = TEXT + "\n" + report.table(COLUMNS, map(_row, self._found.values()))
-        report.write_section(TITLE, body, all_versions=self._origin)
+        report.write_section(TITLE, body, all_versions=self._origin, on_cpu=False)
 
 
 def _row(case):
