@@ -21,10 +21,9 @@ HEADER = (
 )
 TEXT = """\
 The step of BERT-Mini on {rows} × {length} pieces on the CPU. {rounds} rounds, in turns;
-median (smallest to largest). The batch is in memory: **the input pipeline was not
-measured**, which TensorFlow runs in series and without reading ahead when operations
-are deterministic. **A GPU was not measured**; there, more operations have a slower
-deterministic form.
+median (smallest to largest). The batch is in memory; the section below has the input
+pipeline. **A GPU was not measured**; there, more operations have a slower deterministic
+form.
 
 """
 

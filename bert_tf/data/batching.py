@@ -66,6 +66,10 @@ class Source:
     def rows(self, indices: tf.Tensor, num_rows: int) -> dict[str, tf.Tensor]:
         """Returns rows, inside a tf.data function.
 
+        What it returns must be a function of the arguments alone, and every
+        `tf.numpy_function` must have stateful=False. With --deterministic, TensorFlow
+        runs the whole pipeline in series, without reading ahead, if one has not.
+
         Args:
             indices: int64 [B], indices of the rows.
             num_rows: B.
@@ -158,7 +162,7 @@ class TFRecordSource(Source):
 
     def rows(self, indices: tf.Tensor, num_rows: int) -> dict[str, tf.Tensor]:
         """See `Source.rows`."""
-        records = tf.numpy_function(self._read, [indices], tf.string)
+        records = tf.numpy_function(self._read, [indices], tf.string, stateful=False)
         records = tf.ensure_shape(records, [num_rows])
         parsed = tf.io.parse_example(
             records,
@@ -212,6 +216,7 @@ class ArraySource(Source):
             lambda places: [array[places] for array in self._arrays.values()],
             [indices],
             [column.dtype for column in self.columns],
+            stateful=False,
         )
         return {
             name: tf.ensure_shape(value, [num_rows, *array.shape[1:]])
@@ -288,7 +293,7 @@ def training_batches(
         return order.indices(position, len(read))
 
     def batch(step):
-        indices = tf.numpy_function(indices_of, [step], tf.int64)
+        indices = tf.numpy_function(indices_of, [step], tf.int64, stateful=False)
         indices = tf.ensure_shape(indices, [len(read)])
         features = source.rows_at_step(step, indices, len(read))
         features["example_index"] = tf.range(read.start, read.stop)

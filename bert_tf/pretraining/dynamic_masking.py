@@ -205,6 +205,7 @@ class MaskingSource(batching.Source):
                 self._mask,
                 [step, rows, *(features[name] for name in names), starts_word],
                 [tf.int32, tf.int32, tf.int32, tf.float32],
+                stateful=False,
             )
             num_rows = features["input_ids"].shape[0]
             shape = (num_rows, self._masks.max_predictions)

@@ -263,7 +263,9 @@ class TextSource(batching.Source):
             return number
 
         count = tf.size(pool.pairs.start_a, tf.int64)
-        number = tf.numpy_function(record, [pool.number, count], tf.int64)
+        # Recording a pool again changes nothing; see `batching.Source.rows`.
+        arguments = [pool.number, count]
+        number = tf.numpy_function(record, arguments, tf.int64, stateful=False)
         return pool._replace(number=tf.ensure_shape(number, []))
 
 

@@ -1,4 +1,7 @@
+import ast
 import collections
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -310,3 +313,59 @@ def test_arrays_that_are_no_rows_are_refused(columns, message):
 def test_numbers_that_cannot_be_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         rows(numbered(3), **{"batch_size": 2, "num_steps": 1, "seed": 0, **arguments})
+
+
+# Reading waits until two batches are read at the same time.
+PARALLEL = """
+import threading
+import numpy as np
+import tensorflow as tf
+from bert_tf.data import batching
+
+class Waiting(batching.ArraySource):
+    def rows(self, indices, num_rows):
+        def read(indices):
+            barrier.wait(timeout=20)
+            return indices
+        value = tf.numpy_function(read, [indices], tf.int64, stateful=False)
+        return {"row": tf.ensure_shape(value, [num_rows])}
+
+barrier = threading.Barrier(2)
+tf.config.experimental.enable_op_determinism()
+source = Waiting({"row": np.arange(10)})
+for batches in (
+    batching.training_batches(source, batch_size=2, num_steps=4, seed=1),
+    batching.evaluation_batches(source, batch_size=5),
+):
+    print(*(batch["row"].tolist() for batch in batches.as_numpy_iterator()))
+"""
+
+
+def test_deterministic_operations_leave_batches_parallel(project_root):
+    done = subprocess.run(
+        [sys.executable, "-c", PARALLEL],
+        cwd=project_root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    training, evaluation = done.stdout.splitlines()
+    assert training == " ".join(
+        map(str, rows(numbered(10), batch_size=2, num_steps=4, seed=1))
+    )
+    assert evaluation == "[0, 1, 2, 3, 4] [5, 6, 7, 8, 9]"
+
+
+def test_python_functions_of_input_pipelines_are_declared_stateless(project_root):
+    # A stateful one would make TensorFlow run the whole pipeline in series if
+    # operations are deterministic.
+    stateful = [
+        f"{path.name}:{node.lineno}"
+        for path in (project_root / "bert_tf").rglob("*.py")
+        if "serving" not in path.parts  # Answers, not an input pipeline.
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and "numpy_function" in ast.unparse(node.func)
+        if "stateful=False" not in ast.unparse(node)
+    ]
+    assert not stateful

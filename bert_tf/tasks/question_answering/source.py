@@ -37,6 +37,7 @@ class WindowSource(batching.Source):
             lambda numbers: list(self._windows.rows(numbers).values()),
             [indices],
             [column.dtype for column in self.columns],
+            stateful=False,
         )
         return {
             column.name: tf.ensure_shape(value, [num_rows, *column.shape])

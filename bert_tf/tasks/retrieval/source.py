@@ -91,6 +91,7 @@ class RankingSource(batching.Source):
             lambda *arguments: list(self._rows(*arguments).values()),
             [step, indices],
             [tf.int32] * len(self._shapes),
+            stateful=False,
         )
         return {
             name: tf.ensure_shape(value, [num_rows, *shape])
