@@ -148,9 +148,18 @@ class Cases:
         return tpu_compilation.CompiledStep(**self._found[key]["step"])
 
     def write_section(self):
-        """Writes all cases that are still valid into RESULTS.md."""
-        body = TEXT + "\n" + report.table(COLUMNS, map(_row, self._found.values()))
+        """Writes all cases that are still valid into RESULTS.md, in a fixed order."""
+        cases = sorted(self._found.values(), key=_place)
+        body = TEXT + "\n" + report.table(COLUMNS, map(_row, cases))
         report.write_section(TITLE, body, all_versions=self._origin, on_cpu=False)
+
+
+def _place(case):
+    """Returns what the rows are sorted by."""
+    name, model, length, dtype, recomputes, batch = case["key"].split(" ")
+    slices = list(tpu_slices.SLICES)
+    setting = slices.index(name), model, int(length), DTYPES.index(dtype)
+    return *setting, recomputes != "no", int(batch)
 
 
 def _row(case):

@@ -34,6 +34,10 @@ _PROGRAM, _MEMORY, _FITS = (
 _STEP = "take_step"  # The function that is compiled, part of these names.
 _CHIP_MEMORY = re.compile(r"\(color=0\)\s+Total bytes: (\d+)")
 _SECONDS_BETWEEN_LOOKS = 0.2
+# An operation of a v6e's SparseCore, which gets its operands after its start.
+_LATE_OPERANDS = re.compile(
+    r"^ *%([\w.\-]+) = .* async-update\(%([\w.\-]+), ([^)]*)\).*\n", re.MULTILINE
+)
 
 
 def write_report(settings_file: str, report_file: str) -> None:
@@ -154,7 +158,7 @@ def _costs(program):
     from jaxlib import _jax  # type: ignore[attr-defined]
     from jaxlib import xla_client
 
-    module = xla_client.hlo.hlo_module_from_text(program)
+    module = xla_client.hlo.hlo_module_from_text(parsable(program))
     client = jax.devices("cpu")[0].client
     counted = _jax.hlo_module_cost_analysis(client, module)
     return {
@@ -162,6 +166,24 @@ def _costs(program):
         "bytes_accessed": counted["bytes accessed"],
         "traffic_bytes": memory_traffic.memory_bytes(module.to_string()),
     }
+
+
+def parsable(program: str) -> str:
+    """Returns the text of a program that XLA can read.
+
+    XLA writes gathers of a v6e's SparseCore (start, update, done) in a form that its
+    own parser refuses. They become one instruction with the same operands and result.
+    """
+    for update, start, operands in _LATE_OPERANDS.findall(program):
+        for name in (start, update):
+            line = rf"^ *%{re.escape(name)} = .*\n"
+            program = re.sub(line, "", program, flags=re.MULTILINE)
+        program = re.sub(
+            rf"async-done\(%{re.escape(update)}\).*",
+            f'custom-call({operands}), custom_call_target="offloaded"',
+            program,
+        )
+    return program
 
 
 def create_model(settings: dict[str, Any]) -> pretrainer.BertPretrainer:

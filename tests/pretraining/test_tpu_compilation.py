@@ -192,3 +192,26 @@ def test_models_and_rows_of_another_kind_are_refused(changes, schema, found):
     )
     with pytest.raises(ValueError, match=found):
         tpu_compilation.settings_of(config, options, schema=schema)
+
+
+def test_a_gather_of_the_sparse_core_becomes_one_instruction():
+    # As libtpu 0.0.52 writes it for a v6e: the operands follow in the update.
+    program = """ENTRY %main {
+  %table = f32[9,4]{1,0} parameter(0)
+  %ids = s32[2]{0} parameter(1)
+  %start = ((), (), (s32[5]{0:S(10)})) async-start(), calls=%gather
+  %start.update = ((f32[9,4]), f32[2,4], (s32[5])) async-update(%start, %table, %ids)
+  ROOT %done = f32[2,4]{1,0} async-done(%start.update), metadata={op_name="gather"}
+}
+"""
+    assert (
+        jax_step.parsable(program)
+        == """ENTRY %main {
+  %table = f32[9,4]{1,0} parameter(0)
+  %ids = s32[2]{0} parameter(1)
+  ROOT %done = f32[2,4]{1,0} custom-call(%table, %ids), custom_call_target="offloaded"
+}
+"""
+    )
+    usual = "  %a = s8[4] async-done(%slice-start.1), metadata={}\n"
+    assert jax_step.parsable(usual) == usual
