@@ -7,9 +7,7 @@ included, and the two take turns.
     python benchmarks/data_creation.py --input_file=wiki.txt --vocab_file=vocab.txt
 """
 
-import argparse
 import os
-import pathlib
 import platform
 import re
 import resource
@@ -21,9 +19,9 @@ import tempfile
 import time
 
 import numpy as np
+import report
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-TOOL = ROOT / "tools" / "create_pretraining_data.py"
+TOOL = report.ROOT / "tools" / "create_pretraining_data.py"
 FLAGS = {
     "plain": ("--sampler=release", "--num_workers=1", "--shard_mb=100000"),
     "default": (),
@@ -32,10 +30,7 @@ FLAGS = {
 
 def arguments():
     """Returns the parsed command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__.split("\n")[0],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
+    parser = report.argument_parser(__doc__)
     add = parser.add_argument
     add("--input_file", required=True, help="text with one sentence per line")
     add("--vocab_file", required=True, help="vocabulary with one word piece per line")

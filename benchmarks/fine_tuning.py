@@ -11,7 +11,6 @@ Finished runs are kept in `--work_dir`, so that the same command resumes. After 
 update of a library, use a new folder.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -40,10 +39,7 @@ TITLES = [
 
 def arguments():
     """Returns the parsed command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__.split("\n")[0],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
+    parser = report.argument_parser(__doc__)
     add = parser.add_argument
     add(
         "--model",

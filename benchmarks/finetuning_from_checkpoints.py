@@ -15,7 +15,6 @@ Checkpoints that have the names of the paper's ablations (`PUBLISHED`,
 `PUBLISHED_MASKS`) are printed beside the published figures.
 """
 
-import argparse
 import itertools
 import json
 import os
@@ -24,6 +23,7 @@ import statistics
 import time
 
 import keras
+import report
 
 from bert_tf.checkpoints import starting_point
 from bert_tf.tasks.classification import options as classification_options
@@ -57,10 +57,7 @@ PUBLISHED_MASKS = {
 
 def arguments():
     """Returns the parsed command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__.split("\n")[0],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
+    parser = report.argument_parser(__doc__)
     add = parser.add_argument
     add("--checkpoints", required=True, help="comma-separated NAME=PATH, or random")
     add("--glue_dir", required=True, help="folder with one folder per task")
@@ -108,7 +105,7 @@ def main():
             file.write(json.dumps(line) + "\n")
         done.append(line)
         print(json.dumps(line), flush=True)
-    text = report(given, list(checkpoints), rows, done)
+    text = scores_report(given, list(checkpoints), rows, done)
     with open(os.path.join(given.output_dir, "report.md"), "w", encoding="utf-8") as f:
         f.write(text + "\n")
     print(text)
@@ -188,7 +185,7 @@ def size_of_first(given, checkpoints):
     return {"bert_config_file": config_file, "vocab_file": vocab_file}
 
 
-def report(given, names, rows, done):
+def scores_report(given, names, rows, done):
     """Returns the scores as a table in Markdown."""
     tasks = list(rows)
     lines = [

@@ -10,7 +10,6 @@ of the step's FLOPs, which is what the mathematics asks for.
 The plot needs matplotlib (the extra `plots`).
 """
 
-import argparse
 import pathlib
 import statistics
 import subprocess
@@ -45,10 +44,7 @@ TITLES = ["", "values", "seconds (median)", "exponent of the time", "of the FLOP
 
 def arguments():
     """Returns the parsed command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__.split("\n")[0],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
+    parser = report.argument_parser(__doc__)
     add = parser.add_argument
     add("--input_file", required=True, help="text with one sentence per line")
     add("--vocab_file", required=True, help="vocabulary with one word piece per line")

@@ -7,7 +7,6 @@ and the table says how many times faster the pipeline is.
     python benchmarks/input_pipeline.py --input_file=wiki.txt --vocab_file=vocab.txt
 """
 
-import argparse
 import json
 import os
 import platform
@@ -18,6 +17,7 @@ import sys
 import tempfile
 import time
 
+import report
 import tensorflow as tf
 
 from bert_tf.data import tfrecord
@@ -52,10 +52,7 @@ KINDS = {
 
 def arguments():
     """Returns the parsed command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__.split("\n")[0],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
+    parser = report.argument_parser(__doc__)
     add = parser.add_argument
     add(
         "--input_file",

@@ -21,18 +21,17 @@ are kept in `--output_dir`: the same command resumes, and more rates or seeds on
 runs. After an update of a library, use a new folder.
 """
 
-import argparse
 import datetime
 import glob
 import json
 import math
 import os
-import pathlib
 import statistics
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+import report
+
 PEERS = ("bert_tf", "hugging_face", "keras_hub")
 # What the records are made of.
 RECORD_SETTINGS = (
@@ -45,10 +44,7 @@ COLUMNS = ("steps", "rows_per_second", "masked_lm_loss", "masked_lm_accuracy", "
 
 def arguments():
     """Returns the parsed command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__.split("\n")[0],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
+    parser = report.argument_parser(__doc__)
     add = parser.add_argument
     add("--minutes", type=float, default=30.0, help="wall time per peer")
     add("--output_dir", required=True, help="folder for data, runs and results.json")
@@ -185,7 +181,7 @@ def remove_other_records(task_file, given):
 
 def create(text, records, *flags):
     """Runs create_pretraining_data."""
-    tool = ROOT / "tools" / "create_pretraining_data.py"
+    tool = report.ROOT / "tools" / "create_pretraining_data.py"
     command = [sys.executable, tool, text, f"--output_file={records}", *flags]
     subprocess.run(command, check=True, env=env())
 
@@ -246,7 +242,7 @@ def run_peer(given, task_file, peer, rate, seed):
 
 def peer_command(python, peer, task_file):
     """Returns the command of a peer's process."""
-    script = pathlib.Path(__file__).with_name(f"learning_{peer}.py")
+    script = report.ROOT / "benchmarks" / f"learning_{peer}.py"
     return [python, str(script), task_file]
 
 
@@ -254,7 +250,7 @@ def env():
     """Returns the environment of every process."""
     return {
         **os.environ,
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": str(report.ROOT),
         "KERAS_BACKEND": "tensorflow",
         "TF_CPP_MIN_LOG_LEVEL": "3",
         "TOKENIZERS_PARALLELISM": "false",

@@ -8,7 +8,6 @@ the memory. The hosts are threads of one process here, so they share its process
     python benchmarks/remote_records.py
 """
 
-import argparse
 import concurrent.futures
 import os
 import pathlib
@@ -20,6 +19,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 import numpy as np
+import report
 import tensorflow as tf
 
 from bert_tf import files
@@ -35,10 +35,7 @@ ROWS_PER_WRITE = 1 << 14
 
 def arguments():
     """Returns the parsed command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__.split("\n")[0],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
+    parser = report.argument_parser(__doc__)
     add = parser.add_argument
     add("--num_records", type=int, default=1 << 18, help="records to create")
     add("--num_batches", type=int, default=1000, help="batches to read in each order")

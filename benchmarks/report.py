@@ -15,6 +15,7 @@ measurement and returns its figures. This module needs only the standard library
 that every peer can import it.
 """
 
+import argparse
 import datetime
 import importlib.metadata
 import json
@@ -48,6 +49,14 @@ KEEPS_MEMORY = {
 }
 # Marks the lines that `serve` writes; libraries print other ones.
 _ANSWER = "ANSWER "
+
+
+def argument_parser(docstring):
+    """Returns a parser that describes a script by the first line of its docstring."""
+    return argparse.ArgumentParser(
+        description=docstring.split("\n")[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
 
 
 class Peer:

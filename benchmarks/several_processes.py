@@ -9,7 +9,6 @@ up. Each section can be measured on its own:
     python benchmarks/several_processes.py --sections failures
 """
 
-import argparse
 import dataclasses
 import itertools
 import json
@@ -77,10 +76,7 @@ FAILURE_COLUMNS = [
 
 def arguments():
     """Returns the parsed command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__.split("\n")[0],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
+    parser = report.argument_parser(__doc__)
     add = parser.add_argument
     add("--sections", nargs="+", choices=SECTIONS, default=SECTIONS, help="to measure")
     add("--counts", nargs="+", type=int, default=[1, 2, 4], help="processes")

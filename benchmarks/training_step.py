@@ -9,7 +9,6 @@ anything else. The share of the bound is its time divided by the step's.
     python benchmarks/training_step.py --sizes=mini --dtypes=bfloat16 --rounds=5
 """
 
-import argparse
 import pathlib
 import statistics
 import sys
@@ -48,10 +47,7 @@ def main():
 
 def arguments():
     """Returns the parsed command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__.split("\n")[0],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
+    parser = report.argument_parser(__doc__)
     parser.add_argument("--sizes", default="base,mini", help="of the model")
     parser.add_argument("--dtypes", default="bfloat16,float32", help="of the products")
     parser.add_argument("--rounds", type=int, default=9, help="measurements per peer")
