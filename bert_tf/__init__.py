@@ -1,4 +1,4 @@
-"""BERT of 2018 for TensorFlow 2 and Keras 3, from raw text to a served answer.
+"""BERT for TensorFlow 2 and Keras 3, from raw text to a served model.
 
 Read in this order, which is the order in which text flows through the package:
 

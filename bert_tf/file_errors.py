@@ -13,7 +13,7 @@ from typing import Any
 _BUFFER_BYTES = 1 << 16
 _SENTENCES: Mapping[type[OSError], str] = types.MappingProxyType(
     {
-        FileNotFoundError: "There is no file {path}.",
+        FileNotFoundError: "No such file: {path}.",
         PermissionError: "{path}: permission denied.",
         IsADirectoryError: "{path} is a folder; expected a file.",
         NotADirectoryError: "{path}: expected a folder, found a file.",
@@ -22,7 +22,7 @@ _SENTENCES: Mapping[type[OSError], str] = types.MappingProxyType(
 # What `clear_errors` raises.
 RAISED: tuple[type[OSError], ...] = (OSError, *_SENTENCES)
 _CONVERTED = "converted"  # Name of a file in error messages.
-STANDARD_INPUT = "standard input"  # In the place of a file's name.
+STANDARD_INPUT = "standard input"  # Shown in place of a file's name.
 
 
 class NamedFile(io.FileIO):

@@ -67,7 +67,7 @@ def open_file(path: AnyPath, mode: str = "r") -> IO[Any]:
 
 
 def read_range(path: AnyPath, start: int, num_bytes: int) -> bytes:
-    """Returns bytes of a file from a place on; fewer at the end of the file."""
+    """Returns `num_bytes` bytes of a file from `start`; fewer at its end."""
     with file_errors.clear_errors(os.fspath(path)):
         # Not `open_file`, which asks whether a remote file exists: another request.
         opened = _gfile().GFile if is_remote(path) else open
@@ -76,10 +76,10 @@ def read_range(path: AnyPath, start: int, num_bytes: int) -> bytes:
             return file.read(num_bytes)
 
 
-def of_each(function: Callable[..., Any], *arguments: Sequence) -> list[Any]:
-    """Returns `list(map(function, *arguments))`, in parallel if the paths are remote.
+def map_paths(function: Callable[..., Any], *arguments: Sequence) -> list[Any]:
+    """Returns `list(map(function, *arguments))`, in threads if the paths are remote.
 
-    The function takes a path first, and must be safe to call in threads.
+    The first of `arguments` is a sequence of paths. The function must be thread-safe.
     """
     if len(arguments[0]) < 2 or not is_remote(arguments[0][0]):
         return list(map(function, *arguments))
@@ -423,7 +423,7 @@ def _matches(pattern: str) -> list[str]:
     if exists(pattern):
         return [pattern]
     if not glob.has_magic(pattern):
-        raise FileNotFoundError(f"There is no file {pattern}.")
+        raise FileNotFoundError(f"No such file: {pattern}.")
     with file_errors.clear_errors(pattern):
         paths = _gfile().glob(pattern) if is_remote(pattern) else glob.glob(pattern)
     paths = [path for path in sorted(paths) if not path.endswith(SIDE_FILE_SUFFIX)]

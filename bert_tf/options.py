@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from typing import Any
 from typing import ClassVar
 
-# The default of an option that has none.
+# Marks an option that has no default.
 REQUIRED: Any = dataclasses.MISSING
 
 # Headings of `--help`, in the order in which it prints them.

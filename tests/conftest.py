@@ -9,6 +9,7 @@ import io
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -99,6 +100,23 @@ def project_root():
 def golden():
     """Folder of small results that were recorded from the 2018 release."""
     return ROOT / "tests" / "golden"
+
+
+@pytest.fixture(scope="session")
+def copy_release(golden):
+    """Copies the recorded model into a new folder, as a released zip unpacks.
+
+    `copy_release(path)` copies checkpoint, configuration and vocabulary, and returns
+    the folder.
+    """
+
+    def copy(folder):
+        folder.mkdir(parents=True)
+        for path in (*(golden / "model").glob("bert_*"), golden / "vocab.txt"):
+            shutil.copy(path, folder)
+        return folder
+
+    return copy
 
 
 @pytest.fixture(scope="session")

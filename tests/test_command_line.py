@@ -172,7 +172,7 @@ def test_flags_of_2018_that_ask_for_what_happens_anyway_are_accepted(capsys):
     "failure, code, line",
     [
         (ValueError("a.txt:3: two\n columns."), 1, "pack: a.txt:3: two columns.\n"),
-        (FileNotFoundError("There is no file x."), 1, "pack: There is no file x.\n"),
+        (FileNotFoundError("No such file: x."), 1, "pack: No such file: x.\n"),
         (ImportError("pip install 'bert_tf[plots]'"), 1, None),
         (options_module.OptionError("--a: needs --b."), 2, "pack: --a: needs --b.\n"),
         (KeyboardInterrupt(), 130, f"pack: interrupted. {AFTER}\n"),

@@ -184,7 +184,7 @@ def test_expand_names_the_pattern_that_matches_nothing(tmp_path):
     (tmp_path / "a").write_text("")
     with pytest.raises(FileNotFoundError, match=r"No file matches .*/b\*\."):
         files.expand(f"{tmp_path}/a,{tmp_path}/b*")
-    with pytest.raises(FileNotFoundError, match=r"There is no file .*/b\."):
+    with pytest.raises(FileNotFoundError, match=r"No such file: .*/b\."):
         files.expand([f"{tmp_path}/b"])
     with pytest.raises(ValueError, match="at least one file name"):
         files.expand("")
@@ -238,7 +238,7 @@ def test_the_command_in_the_message_converts_a_file(tmp_path, encoding):
 @pytest.mark.parametrize(
     "name, error, sentence",
     [
-        ("absent", FileNotFoundError, "There is no file .*absent"),
+        ("absent", FileNotFoundError, "No such file: .*absent"),
         ("folder", IsADirectoryError, "folder is a folder; expected a file"),
         ("file/deep", NotADirectoryError, "file/deep: expected a folder"),
     ],
@@ -286,7 +286,7 @@ def test_paths_with_a_scheme_go_through_tensorflow():
     files.rename(f"{folder}/deep/a.txt", f"{folder}/deep/c.txt")
     files.remove(f"{folder}/deep/c.txt")
     assert not files.exists(f"{folder}/deep/c.txt")
-    with pytest.raises(FileNotFoundError, match="There is no file ram://"):
+    with pytest.raises(FileNotFoundError, match="No such file: ram://"):
         files.open_file(f"{folder}/deep/c.txt")
     with pytest.raises(OSError, match="unknown://x"):
         files.size("unknown://x")

@@ -46,9 +46,9 @@ def local_copies(
         raise ValueError(f"--cache_dir={cache_dir}: expected a local folder.")
     copied = {path: _copied_path(path, cache_dir) for path in remote}
     sides = [path + files.SIDE_FILE_SUFFIX for path in remote]
-    has_side = files.of_each(files.exists, sides)
+    has_side = files.map_paths(files.exists, sides)
     wanted = remote + [s for s, found in zip(sides, has_side, strict=True) if found]
-    facts = dict(zip(wanted, files.of_each(files.size_and_time, wanted), strict=True))
+    facts = dict(zip(wanted, files.map_paths(files.size_and_time, wanted), strict=True))
     missing = [path for path in wanted if not _is_copied(path, cache_dir, facts[path])]
     _check_space(cache_dir, sum(facts[path][0] for path in missing), len(missing))
     for path, found in zip(remote, has_side, strict=True):

@@ -160,7 +160,7 @@ def are_text(paths: Sequence[str]) -> bool:
         OSError: a file cannot be read.
         ValueError: some are text and some are not.
     """
-    found = dict(zip(paths, files.of_each(_is_text, paths), strict=True))
+    found = dict(zip(paths, files.map_paths(_is_text, paths), strict=True))
     texts, others = (
         [path for path in paths if found[path] is kind] for kind in (True, False)
     )

@@ -217,7 +217,9 @@ class BlockReader:
     @staticmethod
     def _current_facts(paths):
         """Returns {path: size and time} of files."""
-        return dict(zip(paths, files.of_each(files.size_and_time, paths), strict=True))
+        return dict(
+            zip(paths, files.map_paths(files.size_and_time, paths), strict=True)
+        )
 
     def _drop_oldest(self):
         held = sum(len(block.rows) for block in self._blocks.values())

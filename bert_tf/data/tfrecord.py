@@ -132,7 +132,7 @@ class RecordFiles:
 
     def __init__(self, paths: Sequence[str | os.PathLike]):
         self.paths = [os.fspath(path) for path in paths]
-        indices = files.of_each(record_index.load_or_scan, self.paths)
+        indices = files.map_paths(record_index.load_or_scan, self.paths)
         self._offsets = [index.offsets for index in indices]
         counts = [len(offsets) - 1 for offsets in self._offsets]
         self._ends = np.cumsum(counts, dtype=np.int64)
@@ -315,7 +315,7 @@ class RecordFiles:
             if end > start
         ]
         ranges = [self._range(*run) for run in runs]
-        blocks = files.of_each(
+        blocks = files.map_paths(
             files.read_range,
             [self.paths[file] for file, _, _ in runs],
             [start for start, _ in ranges],

@@ -36,7 +36,7 @@ _SET_BY_CALL = frozenset(
         *("ensemble", "model", "top_k"),
     )
 )
-# What the calls name the data of these flags.
+# The arguments that replace these flags in Python calls.
 _ARGUMENTS = {
     "train_file": "train",
     "eval_file": "validation",

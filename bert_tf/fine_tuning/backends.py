@@ -7,6 +7,7 @@ in float32, and less in bfloat16.
 
 import contextlib
 import functools
+import importlib
 import io
 import logging
 import os
@@ -27,16 +28,15 @@ TENSORFLOW = fine_tuning_options.TENSORFLOW
 OPENVINO = fine_tuning_options.OPENVINO
 BACKENDS = fine_tuning_options.BACKENDS
 INT8 = "int8"  # Weights of OpenVINO's models; not a Keras policy.
-# Keras policies for the dtypes to compute in. Weights stay in float32; layer
-# normalization, softmax and outputs are computed in it (see `fusible.constant_graph`
-# for the exception).
+# The Keras policy of each dtype. Weights stay in float32; layer normalization, softmax
+# and outputs are computed in float32 (see `fusible.constant_graph` for the exception).
 _POLICIES = {
     dtype: dtype if dtype == "float32" else f"mixed_{dtype.removeprefix('mixed_')}"
     for dtype in fine_tuning_options.DTYPES
 } | {INT8: INT8}
 # The policies whose casts of the weights are worth saving.
 ROUNDED = ("mixed_bfloat16", "mixed_float16")
-# OpenVINO's names of the policies that it can compute in.
+# OpenVINO's names of the policies that it supports.
 _PRECISIONS = {None: "f32", "float32": "f32", "mixed_bfloat16": "bf16", INT8: ""}
 _ONLY_OUTPUT = "output"
 _CPU_INFO_FILE = "/proc/cpuinfo"
@@ -53,7 +53,7 @@ def policy_of(dtype: str | None) -> str | None:
     """Returns the Keras policy, or `INT8`, for a `dtype` argument of `bert_tf.load`.
 
     Raises:
-        ValueError: it is not one of the dtypes to compute in.
+        ValueError: it is not one of the supported dtypes.
     """
     if dtype is not None and dtype not in _POLICIES:
         raise ValueError(
@@ -67,10 +67,10 @@ def check(backend: str, policy: str | None) -> None:
 
     Args:
         backend: the argument.
-        policy: the Keras policy to compute in; None: the default.
+        policy: the Keras policy of the computation; None: the default.
 
     Raises:
-        ValueError: it is not one of `BACKENDS`, or cannot compute in this policy.
+        ValueError: it is not one of `BACKENDS`, or does not support this policy.
         ImportError: it needs a package that is not installed.
     """
     if backend not in BACKENDS:
@@ -79,7 +79,7 @@ def check(backend: str, policy: str | None) -> None:
         )
     if backend != OPENVINO and policy == INT8:
         raise ValueError(
-            "dtype is 'int8', which only backend 'openvino' has; pass both, or another "
+            "dtype is 'int8', which requires backend 'openvino'; pass both, or another "
             "dtype."
         )
     if backend == OPENVINO:
@@ -88,40 +88,23 @@ def check(backend: str, policy: str | None) -> None:
                 f"dtype is {policy!r}, but backend 'openvino' computes in float32 or "
                 "bfloat16, or with int8 weights; pass one of them."
             )
-        import_openvino()
+        import_package("openvino")
         if policy == INT8:
-            import_nncf()
+            import_package("nncf")
 
 
-def import_openvino() -> Any:
-    """Returns the package openvino.
-
-    Raises:
-        ImportError: it is not installed; the message says how to install it.
-    """
-    try:
-        import openvino
-    except ImportError as error:
-        raise ImportError(
-            "OpenVINO is not installed; pip install 'bert_tf[openvino]'."
-        ) from error
-    return openvino
-
-
-def import_nncf() -> Any:
-    """Returns the package nncf, which compresses OpenVINO's models.
+def import_package(name: str) -> Any:
+    """Returns a package of the extra `openvino`: "openvino" or "nncf".
 
     Raises:
         ImportError: it is not installed; the message says how to install it.
     """
     try:
-        import nncf
+        return importlib.import_module(name)
     except ImportError as error:
         raise ImportError(
-            "NNCF, which int8 weights need, is not installed; "
-            "pip install 'bert_tf[openvino]'."
+            f"The package {name} is not installed; pip install 'bert_tf[openvino]'."
         ) from error
-    return nncf
 
 
 def compiled(
@@ -140,8 +123,8 @@ def compiled(
         function: takes features and returns a tensor, or a dict of tensors.
         columns: names of the features, each int32 [B, S].
         backend: one of `BACKENDS`.
-        policy: with OpenVINO, the Keras policy to compute in. The model of `function`
-            is in float32.
+        policy: with OpenVINO, the Keras policy of the computation. The model of
+            `function` is in float32.
     """
     graph = tf.function(
         function,
@@ -233,7 +216,7 @@ class _OpenVinoFunction:
             hints["INFERENCE_PRECISION_HINT"] = self._precision
         else:  # OpenVINO then chooses bfloat16 where the processor has it.
             model = with_int8_weights(model)
-        return import_openvino().compile_model(model, "CPU", hints)
+        return import_package("openvino").compile_model(model, "CPU", hints)
 
     def _names(self):
         return [name for output in self._compiled.outputs for name in output.names]
@@ -259,7 +242,7 @@ def converted(graph: Callable, columns: Sequence[str]) -> Any:
         input_signature=[tf.TensorSpec([None, None], tf.int32, n) for n in columns],
         autograph=False,
     ).get_concrete_function()
-    openvino = import_openvino()
+    openvino = import_package("openvino")
     model = openvino.convert_model(concrete)
     outputs = []
     # The converter also lists inner tensors as outputs.
@@ -276,7 +259,7 @@ def with_int8_weights(model: Any) -> Any:
     Each row has a scale and a zero point of its own, so no texts are needed to
     calibrate the model. Activations keep the precision that the model is compiled for.
     """
-    nncf = import_nncf()
+    nncf = import_package("nncf")
     logger = logging.getLogger("nncf")
     level = logger.level
     logger.setLevel(logging.ERROR)

@@ -300,7 +300,7 @@ def _evaluation_facts(evaluated):
 
 
 def _merged(earlier, facts):
-    """Returns the facts of now, completed by earlier facts."""
+    """Returns the new facts, completed by earlier ones."""
     training, before = facts["training"], earlier.get("training")
     is_measured = training is not None and training["examples_per_second"] is not None
     if before and not is_measured:
@@ -324,7 +324,7 @@ def _with_evaluation(earlier, facts):
 
 
 def _merged_scores(earlier, facts):
-    """Returns the scores of now, but keeps those of several restarts of this model.
+    """Returns the new scores, but keeps those of several restarts of this model.
 
     The model is the best of the restarts, so its own score is optimistic. The scores of
     all restarts say more, and remain unless the steps or the development set changed.
@@ -341,7 +341,7 @@ def _dev_files(facts):
 
 
 def _merged_data(earlier, data):
-    """Returns the files of all parts. Files of now replace earlier ones."""
+    """Returns the files of all parts. New files replace earlier ones."""
     now = {file["part"] for file in data}
     return sorted(
         [*data, *(file for file in earlier if file["part"] not in now)],

@@ -9,9 +9,9 @@ from bert_tf.training import options as training_options
 
 # The same as `modeling.pooling.KINDS`: showing a tool's flags must not import Keras.
 POOLINGS = ("cls", "mean", "max")
-# What a predictor computes in, and with; see `backends`.
+# The dtypes and the backends of inference; see `backends`.
 DTYPES = ("float32", "bfloat16", "mixed_bfloat16", "float16", "mixed_float16")
-# OpenVINO also computes with weights in int8.
+# With OpenVINO, weights can also be stored in int8.
 INFERENCE_DTYPES = (*DTYPES, "int8")
 BACKENDS = TENSORFLOW, OPENVINO = ("tensorflow", "openvino")
 

@@ -48,7 +48,7 @@ class LoadSettings:
 
     @property
     def required_start(self) -> starting_point.StartingPoint:
-        """The opened checkpoint, for predictors that cannot do without."""
+        """The opened checkpoint, for predictors that require one."""
         if self.start is None:
             raise ValueError("LoadSettings.start is None; expected a checkpoint.")
         return self.start

@@ -1,8 +1,8 @@
-"""The report of a run: report.html in its folder, one file without outside parts.
+"""The report of a run: report.html in its folder, one self-contained file.
 
-It has the scores beside what needs no learning, the plots, wrong examples if the run
-has --card_examples, the settings and the next commands. It is made of files in the
-folder only, so `plot_run` can write it for an older run too.
+It shows the scores next to baselines without learning, the plots, wrong examples if the
+run has --card_examples, the settings and the next commands. It reads only files in the
+folder, so `plot_run` can also write it for an older run.
 """
 
 import base64

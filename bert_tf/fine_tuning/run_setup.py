@@ -94,7 +94,7 @@ def read_vocabulary(run_dir: str) -> vocabulary_module.Vocabulary:
     vocabulary = companion_files.read_vocabulary(run_dir)
     if vocabulary is None:
         path = os.path.join(run_dir, companion_files.VOCAB_FILE)
-        raise FileNotFoundError(f"There is no file {path}.")
+        raise FileNotFoundError(f"No such file: {path}.")
     return vocabulary
 
 

@@ -48,8 +48,8 @@ def report(
 
 def _estimates(trials, create):
     found = []
-    ordered = sorted(trials, key=_model_of)
-    for _, group in itertools.groupby(ordered, key=_model_of):
+    ordered = sorted(trials, key=_shared_settings)
+    for _, group in itertools.groupby(ordered, key=_shared_settings):
         estimate_one, known = None, {}
         for trial in group:
             estimate_one = estimate_one or create(trial.options)
@@ -60,7 +60,7 @@ def _estimates(trials, create):
     return found
 
 
-def _model_of(trial):
+def _shared_settings(trial):
     """Returns the settings that runs must share to be estimated with one model."""
     names = (*_COUNTED, *_WITHOUT_COST)
     return repr({n: value for n, value in trial.changed.items() if n not in names})

@@ -4,7 +4,7 @@ The seed decides the head's initial weights, dropout and the order of the exampl
 small data sets these matter: BERT-Large sometimes does not learn at all. The paper
 therefore runs several restarts and selects the best on the development set (section
 4.1), and searches over learning rates, batch sizes and numbers of epochs (appendix
-A.3). The best score on the development set is optimistic; report a test set's.
+A.3). The best score on the development set is optimistic; report test-set scores.
 
 Each run has its own folder below `trials/`. Its `trial.json` records that it is
 finished, so a killed search continues with the next run. Only the best run so far

@@ -197,7 +197,7 @@ def data_set(
 
 def _described_files(paths):
     for path, facts in zip(
-        paths, files.of_each(files.size_and_time, paths), strict=True
+        paths, files.map_paths(files.size_and_time, paths), strict=True
     ):
         size, seconds = facts
         yield f"{os.path.basename(path)}: {size} bytes, changed at {seconds}"

@@ -40,7 +40,7 @@ def choose_spans(
         draws: source of all draws.
     """
     length = sizes.shape[1]
-    start, has_next = _neighbours(word, sizes, is_candidate)
+    start, has_next = _neighbors(word, sizes, is_candidate)
     # Candidates first, in order.
     places = tf.argsort(tf.cast(~is_candidate, tf.int32), axis=1, stable=True)
     num_places = tf.math.count_nonzero(is_candidate, axis=1)
@@ -93,7 +93,7 @@ def choose_spans(
     )
 
 
-def _neighbours(word, sizes, is_candidate):
+def _neighbors(word, sizes, is_candidate):
     """Returns each word's first place, and whether the next word is adjacent."""
     length = sizes.shape[1]
     place = tf.broadcast_to(tf.range(length), tf.shape(word))

@@ -49,7 +49,7 @@ def choose_spans(
         draws: source of all draws.
     """
     rows = np.arange(len(word))
-    start, has_next = _neighbours(word, sizes, is_candidate)
+    start, has_next = _neighbors(word, sizes, is_candidate)
     places = np.argsort(~is_candidate, axis=1, kind="stable")  # Candidates first.
     num_places = is_candidate.sum(axis=1)
     is_taken, first_place = np.zeros(sizes.shape, bool), np.zeros_like(sizes)
@@ -83,7 +83,7 @@ def choose_spans(
     )
 
 
-def _neighbours(word, sizes, is_candidate):
+def _neighbors(word, sizes, is_candidate):
     """Returns each word's first place, and whether the next word is adjacent."""
     length = word.shape[1]
     start = np.full(sizes.shape, length)

@@ -57,7 +57,7 @@ class Target:
 
     export_dir: str
     format: str = serving_options.SAVED_MODEL
-    # What a SavedModel computes in, and other formats store their weights in.
+    # Of a SavedModel's computation, or of the stored weights in other formats.
     dtype: str = "float32"
     limits: request_limits.RequestLimits = request_limits.DEFAULT
 
@@ -68,7 +68,7 @@ class Target:
 
     @property
     def model_dtype(self) -> str:
-        """What the model to export computes in."""
+        """The dtype in which the model to export computes."""
         return self.dtype if self.is_saved_model else "float32"
 
 
@@ -94,7 +94,7 @@ def export_saved_model(
             its last part: `models/topics/1`. `versions.next_folder` chooses one.
         top_k: candidates per [MASK], for a pretraining run. None: 5.
         limits: limits of the requests that the export answers.
-        dtype: what the exported model computes in, or stores its weights in; see
+        dtype: of the exported model's computation or of its stored weights; see
             `ExportSavedModelOptions`.
         export_format: "saved_model", or a key of `id_models.FILES`.
         progress: called after each stage; see `bert_tf.progress`.

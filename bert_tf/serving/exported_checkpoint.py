@@ -28,7 +28,7 @@ def load(
 
     Args:
         options: options with an init_checkpoint.
-        dtype: what to compute in.
+        dtype: of the computation.
         progress: called during a download; see `bert_tf.progress`.
 
     Raises:

@@ -1,6 +1,6 @@
 """True-casing of all-capital sentences, in a graph.
 
-It does the same as `token_classification.true_casing`, which explains the steps.
+The TensorFlow version of `token_classification.true_casing`, which explains the steps.
 
 Shape letters: B sentences, N words of all of them, C characters.
 """

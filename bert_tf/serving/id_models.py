@@ -61,9 +61,9 @@ def check(export_format: str, dtype: str, limits: request_limits.RequestLimits) 
             "pip install --upgrade keras."
         )
     if export_format == OPENVINO:
-        backends.import_openvino()
+        backends.import_package("openvino")
         if dtype == INT8:
-            backends.import_nncf()
+            backends.import_package("nncf")
     for module in _MODULES.get(export_format, ()):
         if importlib.util.find_spec(module) is None:
             raise ImportError(
@@ -80,7 +80,7 @@ def write(
         module: the signatures of a model that computes in float32.
         folder: an existing folder.
         export_format: a key of `FILES`.
-        dtype: what the weights are stored in.
+        dtype: of the stored weights.
     """
     path = os.path.join(folder, FILES[export_format])
     if export_format == OPENVINO:
@@ -150,6 +150,6 @@ def _write_openvino(module, path, dtype):
     model = backends.converted(graph, input_names.SEQUENCE)
     if dtype == INT8:
         model = backends.with_int8_weights(model)
-    backends.import_openvino().save_model(
+    backends.import_package("openvino").save_model(
         model, path, compress_to_fp16=dtype == _FLOAT16
     )

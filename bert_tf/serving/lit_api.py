@@ -25,8 +25,8 @@ def create(
     Args:
         export_dir: the SavedModel.
         failures: a queue that receives the reason if the model cannot be loaded.
-        backend: the library that computes; see `server_model.LoadedModel`.
-        dtype: what it computes in.
+        backend: the library that runs the model; see `server_model.LoadedModel`.
+        dtype: of the computation.
         **settings: of `litserve.LitAPI`. `max_batch_size` limits both the requests per
             batch and the rows that are computed together.
     """

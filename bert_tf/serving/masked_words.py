@@ -29,7 +29,7 @@ def fill_masks(
             table of them: a data frame, or the path of a .csv, .tsv or .jsonl file.
         top_k: number of pieces per mask.
         text_column: column of a table with the texts.
-        dtype: "mixed_bfloat16" and "mixed_float16" compute faster on accelerators.
+        dtype: "mixed_bfloat16" and "mixed_float16" are faster on accelerators.
         batch_size: texts per batch.
         progress: see `bert_tf.progress`.
 

@@ -1,4 +1,4 @@
-"""A SavedModel whose model is computed by OpenVINO, and the rest by TensorFlow.
+"""A SavedModel in which OpenVINO runs the model and TensorFlow the rest.
 
 OpenVINO lacks the operations that tokenize texts and assemble answers. All signatures
 call the model through one function, `signatures.TaskSignatures.model_outputs`. In a
@@ -37,14 +37,14 @@ def load(export_dir: str, dtype: str = "float32") -> Any:
 
     Args:
         export_dir: the SavedModel, exported in float32, in a local folder.
-        dtype: what OpenVINO computes in: "float32" or "bfloat16".
+        dtype: of OpenVINO's computation: "float32" or "bfloat16".
 
     Raises:
         ImportError: OpenVINO is not installed.
         OSError: the SavedModel cannot be loaded.
         ValueError: OpenVINO cannot compute it.
     """
-    backends.import_openvino()
+    backends.import_package("openvino")
     if files.is_remote(export_dir):
         raise ValueError(
             f"{export_dir}: OpenVINO serves models from a local folder; copy it there."

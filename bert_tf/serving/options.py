@@ -14,7 +14,7 @@ MASKED_LM = "masked_lm"
 CLASSIFICATION = "classification"
 SAVED_MODEL = "saved_model"
 ID_FORMATS = ("litert", "onnx", "openvino")
-# What each format computes in, or stores its weights in.
+# The dtypes of each format: of the computation, or of the stored weights.
 DTYPES = {
     SAVED_MODEL: fine_tuning_options.DTYPES,
     "litert": ("float32", "float16", "int8"),
@@ -115,9 +115,9 @@ class ExportSavedModelOptions(options_module.Options):
     )
     server_files: bool = option(
         False,
-        help="Also writes files that start TensorFlow Serving into the folder server "
-        "beside the versions: batching parameters, a model config with version labels, "
-        "a Dockerfile, a compose file and a Kubernetes manifest. Files of an earlier "
+        help="Also write files for TensorFlow Serving to the folder server next to the "
+        "versions: batching parameters, a model config with version labels, a "
+        "Dockerfile, a compose file and a Kubernetes manifest. Files of an earlier "
         "version are replaced, but the stable version remains.",
         group="advanced",
     )
@@ -132,18 +132,18 @@ class ExportSavedModelOptions(options_module.Options):
     max_text_bytes: int = option(
         request_limits.DEFAULT.max_text_bytes,
         minimum=1,
-        help="Longest text that the model accepts, in bytes of UTF-8. A request with a "
-        "longer one is refused with an error that names this limit.",
+        help="Maximum length of a text in UTF-8 bytes. Requests with a longer text "
+        "are refused with an error that names this limit.",
         group="advanced",
     )
     dtype: str = option(
         "float32",
         choices=fine_tuning_options.INFERENCE_DTYPES,
-        help="What a SavedModel computes in. bfloat16 and float16 are faster on "
-        "processors that have them; weights and answers stay in float32. Every call "
-        "casts the weights, so in bfloat16 short requests can be slower. For the other "
-        "formats, what the weights are stored in: float16 (not onnx) halves the file, "
-        "int8 divides it by four.",
+        help="For a SavedModel: data type of the computation. bfloat16 and float16 are "
+        "faster on processors that support them; weights and answers stay in float32. "
+        "Every call casts the weights, so short requests can be slower in bfloat16. "
+        "For the other formats: data type of the stored weights. float16 (not onnx) "
+        "halves the file, int8 divides it by four.",
         group="advanced",
     )
     bert_config_file: str | None = option(

@@ -50,16 +50,16 @@ def load(
         head: the head to use, a key of `checkpoints.heads.HEADS`, such as "encoder" for
             vectors from a model that also has a head. None: what the run or checkpoint
             has.
-        dtype: what to compute in: "float32", "bfloat16" (or "mixed_bfloat16") or
+        dtype: of the computation: "float32", "bfloat16" (or "mixed_bfloat16") or
             "float16" (or "mixed_float16"). Weights stay in float32. "int8", with
-            OpenVINO only, rounds the weights to 8 bits and computes in what the
-            processor is fastest in. None: Keras's global policy, and float32 with
-            OpenVINO. With bfloat16 or float16 the
-            predictor computes with the weights of the first call.
+            OpenVINO only, rounds the weights to 8 bits and computes in the dtype in
+            which the processor is fastest. None: Keras's global policy, and float32
+            with OpenVINO. With bfloat16 or float16, the weights are those of the first
+            call.
         backend: "tensorflow", or "openvino" for Intel's library, which is faster on
-            Intel processors (`pip install "bert_tf[openvino]"`). It also computes with
-            the weights of the first call. Only TensorFlow fills the masks of a
-            pretraining model.
+            Intel processors (`pip install "bert_tf[openvino]"`). OpenVINO also uses the
+            weights of the first call. Only TensorFlow fills the masks of a pretraining
+            model.
         batch_size: texts of 128 word pieces per call of the model. A call takes more
             shorter texts, and fewer longer ones.
         max_seq_length: maximum length of a text in word pieces; longer texts are

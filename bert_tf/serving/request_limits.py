@@ -9,7 +9,7 @@ class RequestLimits:
 
     # Positions that are computed at once, padding included; see `row_parts`.
     max_batch_tokens: int = 8192
-    # Longest text, in UTF-8. A longer one is an error that names this limit.
+    # Maximum length of a text in UTF-8. The error of a longer one names this limit.
     max_text_bytes: int = 2**20
 
 

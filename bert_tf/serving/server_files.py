@@ -121,7 +121,7 @@ def _stable_version(model_dir):
 
 
 def _versions(labels):
-    """Returns the part of the model config that serves the labelled versions."""
+    """Returns the part of the model config that serves the labeled versions."""
     lines = [f"        versions: {number}" for number in labels.values()]
     return "\n".join(
         [

@@ -1,4 +1,4 @@
-"""What one request to the server may ask for, which bounds the memory of its answer."""
+"""Limits of one request to the server, which bound the memory of its answer."""
 
 import dataclasses
 
@@ -12,7 +12,7 @@ class ServerLimits:
     """Limits of a request."""
 
     max_rows: int
-    # Of the texts, if all were as long as the longest, as some answers are padded.
+    # Number of texts times bytes of the longest one, to which some answers are padded.
     max_padded_bytes: int
 
     def check(

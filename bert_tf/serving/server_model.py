@@ -1,4 +1,4 @@
-"""The part of the server that computes: a loaded model and batches of requests.
+"""The part of the server that runs the model: a loaded model and batches of requests.
 
 Requests of one batch that call the same signature with rows of equal shape are computed
 together.
@@ -21,9 +21,9 @@ class LoadedModel:
 
     Args:
         export_dir: the SavedModel.
-        backend: the library that computes the model: "tensorflow" or "openvino".
-        dtype: what OpenVINO computes in: "float32" or "bfloat16". TensorFlow computes
-            in what the model was exported with.
+        backend: the library that runs the model: "tensorflow" or "openvino".
+        dtype: of OpenVINO's computation: "float32" or "bfloat16". With TensorFlow, the
+            export determines the dtype.
 
     Raises:
         ImportError: OpenVINO is not installed.

@@ -39,58 +39,58 @@ class ServeModelOptions(options_module.Options):
     backend: str = option(
         fine_tuning_options.TENSORFLOW,
         choices=fine_tuning_options.BACKENDS,
-        help="Library that computes the model. openvino is faster on Intel processors "
-        "and needs the extra openvino: pip install 'bert_tf[openvino]'. TensorFlow "
-        "still tokenizes the texts.",
+        help="Library that runs the model. openvino is faster on Intel processors "
+        "and requires pip install 'bert_tf[openvino]'. TensorFlow still tokenizes the "
+        "texts.",
     )
     dtype: str = option(
         "float32",
         choices=("float32", "bfloat16"),
-        help="What --backend=openvino computes in. bfloat16 is faster on processors "
-        "that have it. With --backend=tensorflow, --dtype of export_saved_model "
-        "decides.",
+        help="Data type of the computation with --backend=openvino. bfloat16 is faster "
+        "on processors that support it. With --backend=tensorflow, --dtype of "
+        "export_saved_model decides.",
     )
     max_batch_size: int = option(
         32,
         minimum=1,
-        help="Most rows of several requests that are computed together.",
+        help="Maximum number of rows, from several requests, to compute together.",
     )
     batch_timeout_ms: float = option(
         2.0,
         minimum=0,
-        help="Milliseconds that a request waits for others to be computed with, not "
-        "longer than --queue_timeout_seconds.",
+        help="Milliseconds that a request waits for others to be computed together "
+        "with it. At most --queue_timeout_seconds.",
     )
     max_queue_size: int = option(
         256,
         minimum=1,
-        help="Most requests that are being read, wait or are being computed. Further "
-        "requests get status 429.",
+        help="Maximum number of requests that are being read, waiting or being "
+        "computed. Further requests get status 429.",
     )
     queue_timeout_seconds: float = option(
         60.0,
         minimum=1,
-        help="Longest time that a request waits before it is computed; then it gets "
-        "status 504. Also the longest time that its body may take to arrive; then it "
-        "gets status 408.",
+        help="Maximum time that a request waits to be computed; after that it gets "
+        "status 504. Also the maximum time for its body to arrive; after that it gets "
+        "status 408.",
     )
     max_rows: int = option(
         1024,
         minimum=1,
-        help="Most rows of one request. More get status 400.",
+        help="Maximum number of rows per request. Larger requests get status 400.",
     )
     max_body_mb: int = option(
         8,
         minimum=1,
-        help="Largest body of a request in MiB. Larger ones get status 413. For models "
-        "whose answers are padded to the longest text, it also limits the texts if "
-        "all were as long as the longest.",
+        help="Maximum size of a request's body in MiB. Larger requests get status 413. "
+        "For models whose answers are padded to the longest text, it also limits the "
+        "number of texts times the length of the longest one.",
     )
     num_workers: int = option(
         1,
         minimum=1,
-        help="Processes with a copy of the model each. One already uses all "
-        "processors.",
+        help="Number of processes, each with its own copy of the model. A single one "
+        "already uses all processors.",
         group="advanced",
     )
 

@@ -1,6 +1,6 @@
 """Maps an answer's pieces back to characters of its context, in a graph.
 
-It does what `question_answering.alignment` does in Python and explains there.
+The TensorFlow version of `question_answering.alignment`, which explains the steps.
 
 Shape letters: B questions, W words, T tokens, C characters.
 """

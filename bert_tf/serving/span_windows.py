@@ -1,7 +1,7 @@
 """Sliding windows over contexts, and the best answer in them, in a graph.
 
-It does what `question_answering.windows` and `question_answering.spans` do in Python
-and explain there.
+The TensorFlow version of `question_answering.windows` and `question_answering.spans`,
+which explain the steps.
 
 Shape letters: B questions, P pieces of a context, W windows, S sequence, K the best
 starts (or ends) of a window.

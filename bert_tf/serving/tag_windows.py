@@ -1,6 +1,6 @@
 """Sliding windows over the words of texts, in a graph.
 
-It does what `token_classification.features` does in Python and explains there.
+The TensorFlow version of `token_classification.features`, which explains the steps.
 
 Shape letters: B texts, P pieces, N windows, W words.
 """
@@ -56,7 +56,7 @@ def features(windows: Windows, *, cls_id: int, sep_id: int) -> dict[str, tf.Tens
 
 
 def _best_windows(pieces, start, end, counts, windowing):
-    """Returns for each word the window with most context on its poorer side, [W].
+    """Returns for each word the window with the most context on its shorter side, [W].
 
     Args:
         pieces: the pieces by text and word.

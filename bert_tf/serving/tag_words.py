@@ -1,6 +1,6 @@
 """Splits texts into words and splits off outer punctuation, in a graph.
 
-It does the same as `token_classification.words`, which explains the rules.
+The TensorFlow version of `token_classification.words`, which explains the rules.
 
 Shape letters: B texts, N chunks of all texts, C characters of all chunks.
 """

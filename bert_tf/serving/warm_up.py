@@ -14,7 +14,7 @@ from bert_tf.serving import signatures
 from bert_tf.serving import warm_up_file
 
 BATCH_SIZES = (1, 4, 32)
-# Texts of ASCII characters and other texts take different ways through the tokenizer.
+# ASCII texts and other texts take different paths through the tokenizer.
 _TEXTS = (
     "Where is the nearest station?",
     "Où est la gare ? 車站在哪裡？ Где вокзал?",

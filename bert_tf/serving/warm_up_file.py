@@ -1,4 +1,4 @@
-"""The file of warm-up requests that an export brings, in TensorFlow Serving's format.
+"""The file of warm-up requests in an export, in TensorFlow Serving's format.
 
 It has TFRecords of the message `PredictionLog`
 (tensorflow_serving/apis/prediction_log.proto). The few fields that we need, all of them
@@ -107,7 +107,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _read_varint(data, place):
-    """Returns a number and the place behind it."""
+    """Returns a number and the position after it."""
     value = shift = 0
     while data[place] > 0x7F:
         value |= (data[place] & 0x7F) << shift

@@ -85,7 +85,7 @@ class DataSet:
         if not self.paths:
             return None
         if self.by_size:
-            sizes = files.of_each(files.size, self.paths)
+            sizes = files.map_paths(files.size, self.paths)
             names = map(os.path.basename, self.paths)
             found = [f"{name} {size}" for name, size in zip(names, sizes, strict=True)]
         else:

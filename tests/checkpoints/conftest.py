@@ -8,13 +8,9 @@ import pytest
 
 
 @pytest.fixture
-def released_folder(golden, tmp_path):
+def released_folder(copy_release, tmp_path):
     """A folder as the released zips have it."""
-    folder = tmp_path / "uncased_L-2_H-16_A-2"
-    folder.mkdir()
-    for path in (*(golden / "model").glob("bert_*"), golden / "vocab.txt"):
-        shutil.copy(path, folder)
-    return folder
+    return copy_release(tmp_path / "uncased_L-2_H-16_A-2")
 
 
 @pytest.fixture

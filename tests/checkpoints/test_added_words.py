@@ -271,7 +271,7 @@ def test_slots_are_left_out_with_a_line_and_the_fingerprint_is_new(
     [
         ("good\ncovid-19\n", [], "words.txt:2: the tokenizer splits 'covid-19' into"),
         ("\n", [], "words.txt: there are no words"),
-        (None, [], "There is no file"),
+        (None, [], "No such file"),
         ("good\n", ["--do_lower_case=False"], "was trained on lowercased text"),
     ],
 )

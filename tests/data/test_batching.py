@@ -250,7 +250,7 @@ def test_a_damaged_record_is_a_clear_error(tmp_path, golden):
     "error, message",
     [
         (ValueError("a:1: damaged"), "a:1: damaged"),
-        (FileNotFoundError(2, "", "a"), "There is no file a"),
+        (FileNotFoundError(2, "", "a"), "No such file: a"),
         (PermissionError(13, "", "a"), "a: permission denied"),
         (IsADirectoryError(21, "", "a"), "a is a folder; expected a file"),
         (NotADirectoryError(20, "", "a"), "a: expected a folder, found a file"),

@@ -126,7 +126,7 @@ def test_an_earlier_demo_is_replaced(tmp_path, run_tool):
     (tmp_path / "old").touch()
     flags = ["--tiny", f"--output_dir={tmp_path}", "--corpus_file=/nowhere/own.txt"]
     result = run_tool("run_demo", *flags)
-    assert result.stderr == "run_demo: There is no file /nowhere/own.txt.\n"
+    assert result.stderr == "run_demo: No such file: /nowhere/own.txt.\n"
     assert os.listdir(tmp_path) == [demo_workflow.MARKER_FILE]
 
 

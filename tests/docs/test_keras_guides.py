@@ -2,7 +2,6 @@
 
 import pathlib
 import runpy
-import shutil
 
 import numpy as np
 import pytest
@@ -11,12 +10,9 @@ FOLDER = pathlib.Path(__file__).resolve().parent.parent.parent / "docs" / "keras
 
 
 @pytest.fixture
-def run_guide(golden, tmp_path, monkeypatch):
+def run_guide(copy_release, tmp_path, monkeypatch):
     def run(name):
-        tiny = tmp_path / "tiny"
-        tiny.mkdir()
-        for path in (*(golden / "model").glob("bert_*"), golden / "vocab.txt"):
-            shutil.copy(path, tiny)
+        tiny = copy_release(tmp_path / "tiny")
         monkeypatch.chdir(tmp_path)
         source = (FOLDER / name).read_text()
         assert source.count('"bert-base-uncased"') == 1

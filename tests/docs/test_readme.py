@@ -3,7 +3,6 @@
 import pathlib
 import re
 import shlex
-import shutil
 
 import numpy as np
 import pytest
@@ -22,12 +21,10 @@ def block(heading, language):
 
 
 @pytest.fixture(scope="module")
-def folder(golden, tmp_path_factory):
+def folder(copy_release, tmp_path_factory):
     """Working folder with a tiny model and a CSV file of reviews."""
     folder = tmp_path_factory.mktemp("readme")
-    (folder / "tiny").mkdir()
-    for path in (*(golden / "model").glob("bert_*"), golden / "vocab.txt"):
-        shutil.copy(path, folder / "tiny")
+    copy_release(folder / "tiny")
     rows = [f"{word} film {i},{word}\n" for i in range(40) for word in ("good", "bad")]
     (folder / "reviews.csv").write_text("text,label\n" + "".join(rows))
     (folder / "novels").mkdir()

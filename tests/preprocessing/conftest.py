@@ -1,7 +1,6 @@
 """Folders of checkpoints for the tests of this folder."""
 
 import json
-import shutil
 
 import pytest
 
@@ -32,14 +31,11 @@ def hugging_face(project_root):
 
 
 @pytest.fixture
-def released(golden, tmp_path):
+def released(copy_release, tmp_path):
     """Copies the recorded model: released("uncased_L-2_H-16_A-2", task={...})."""
 
     def write(name, task=None):
-        folder = tmp_path / name
-        folder.mkdir()
-        for path in (*(golden / "model").glob("bert_*"), golden / "vocab.txt"):
-            shutil.copy(path, folder)
+        folder = copy_release(tmp_path / name)
         if task is not None:
             (folder / "task.json").write_text(json.dumps(task))
         return folder

@@ -156,7 +156,7 @@ def test_the_length_of_a_tokenizer_alone_is_the_one_in_its_options(
 
 
 def test_what_is_no_tokenizer_gets_a_clear_line(released, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"There is no file .*vocab\.txt"):
+    with pytest.raises(FileNotFoundError, match=r"No such file: .*vocab\.txt"):
         bert_tf.FullTokenizer(tmp_path / "vocab.txt")
     with pytest.raises(ValueError, match="of an unknown format; expected one of"):
         bert_tf.FullTokenizer(tmp_path)

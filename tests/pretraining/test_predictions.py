@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 
 import numpy as np
 import pytest
@@ -36,13 +35,9 @@ def fill_options(golden):
 
 
 @pytest.fixture
-def released(golden, tmp_path):
+def released(copy_release, tmp_path):
     """Folder with checkpoint, configuration and vocabulary beside each other."""
-    folder = tmp_path / "released"
-    folder.mkdir()
-    for path in (*(golden / "model").glob("bert_*"), golden / "vocab.txt"):
-        shutil.copy(path, folder)
-    return folder
+    return copy_release(tmp_path / "released")
 
 
 def test_the_probabilities_are_those_of_the_model(fill_options, golden):

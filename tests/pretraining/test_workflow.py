@@ -15,6 +15,28 @@ from bert_tf.pretraining import workflow as pretraining_workflow
 from tests.data import store_double
 
 
+@pytest.fixture
+def remote_options(golden, tmp_path):
+    """Returns options for training on a remote file; keywords replace or add."""
+
+    def create(**values):
+        defaults = {
+            "input_file": "store://examples.tfrecord",
+            "output_dir": str(tmp_path / "run"),
+            "bert_config_file": str(golden / "model" / "bert_config.json"),
+            "vocab_file": str(golden / "vocab.txt"),
+            "max_seq_length": 64,
+            "max_predictions_per_seq": 10,
+            "train_batch_size": 2,
+            "num_train_steps": 1,
+            "num_warmup_steps": 0,
+            "do_train": True,
+        }
+        return pretraining_options.RunPretrainingOptions(**defaults | values)
+
+    return create
+
+
 def test_training_opens_its_checkpoint_once(golden, tmp_path, opened_checkpoints):
     model = golden / "model"
     options = pretraining_options.RunPretrainingOptions(
@@ -38,22 +60,11 @@ def test_training_opens_its_checkpoint_once(golden, tmp_path, opened_checkpoints
 
 
 def test_a_run_on_remote_records_does_not_resume_on_local_ones(
-    golden, tmp_path, monkeypatch
+    golden, remote_options, monkeypatch
 ):
     store = store_double.ObjectStore(golden / "model")
     monkeypatch.setattr(files, "_gfile", lambda: store)
-    options = pretraining_options.RunPretrainingOptions(
-        input_file="store://examples.tfrecord",
-        output_dir=str(tmp_path / "run"),
-        bert_config_file=str(golden / "model" / "bert_config.json"),
-        vocab_file=str(golden / "vocab.txt"),
-        max_seq_length=64,
-        max_predictions_per_seq=10,
-        train_batch_size=2,
-        num_train_steps=1,
-        num_warmup_steps=0,
-        do_train=True,
-    )
+    options = remote_options()
     pretraining_workflow.run(options)
     local = dataclasses.replace(
         options,
@@ -65,7 +76,7 @@ def test_a_run_on_remote_records_does_not_resume_on_local_ones(
 
 
 def test_a_run_whose_remote_file_changed_warns_when_it_resumes(
-    golden, tmp_path, monkeypatch, caplog
+    golden, remote_options, tmp_path, monkeypatch, caplog
 ):
     store = store_double.ObjectStore(tmp_path / "store")
     shutil.copytree(golden / "model", tmp_path / "store")
@@ -79,19 +90,8 @@ def test_a_run_whose_remote_file_changed_warns_when_it_resumes(
         return read_block(reader, rows)
 
     monkeypatch.setattr(remote_blocks.BlockReader, "_read_block", changed_at_row_8)
-    options = pretraining_options.RunPretrainingOptions(
-        input_file="store://examples.tfrecord",
-        output_dir=str(tmp_path / "run"),
-        bert_config_file=str(golden / "model" / "bert_config.json"),
-        vocab_file=str(golden / "vocab.txt"),
-        max_seq_length=64,
-        max_predictions_per_seq=10,
-        shuffle_buffer_size=1,
-        train_batch_size=2,
-        num_train_steps=5,
-        num_warmup_steps=0,
-        save_checkpoints_steps=1,
-        do_train=True,
+    options = remote_options(
+        num_train_steps=5, shuffle_buffer_size=1, save_checkpoints_steps=1
     )
     with pytest.raises(ValueError, match=r"examples\.tfrecord has changed since"):
         pretraining_workflow.run(options)

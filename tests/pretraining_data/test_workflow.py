@@ -535,7 +535,7 @@ def test_ctrl_c_while_workers_start_ends_in_one_line(golden, tmp_path):
 @pytest.mark.parametrize(
     "flags, message, code",
     [
-        ({"input_file": "{tmp}/no.txt"}, "There is no file {tmp}/no.txt", 1),
+        ({"input_file": "{tmp}/no.txt"}, "No such file: {tmp}/no.txt", 1),
         ({"input_file": "{tmp}/x*.txt"}, "No file matches {tmp}/x*.txt", 1),
         ({"input_file": "{tmp}"}, "{tmp} is a folder", 1),
         ({"input_file": "{tmp}/empty.txt"}, "Found no text in {tmp}/empty.txt", 1),
@@ -543,7 +543,7 @@ def test_ctrl_c_while_workers_start_ends_in_one_line(golden, tmp_path):
         ({"input_file": "{tmp}/one.txt"}, "one.txt: found one document, but random", 1),
         ({"input_file": "{tmp}/latin.txt"}, "latin.txt:3: not UTF-8", 1),
         ({"vocab_file": "{tmp}/no_mask.txt"}, "no_mask.txt: [MASK] is missing", 1),
-        ({"vocab_file": "{tmp}/no.txt"}, "There is no file {tmp}/no.txt", 1),
+        ({"vocab_file": "{tmp}/no.txt"}, "No such file: {tmp}/no.txt", 1),
         ({"output_file": "{tmp}/one.txt/out"}, "{tmp}/one.txt: expected a folder", 1),
         ({"output_file": "/proc/none/out"}, "/proc/none", 1),
         ({"output_file": "{tmp}"}, "{tmp} is a folder", 1),

@@ -250,6 +250,6 @@ def test_openvino_computes_with_int8_weights(single_run):
 
 
 def test_int8_needs_openvino(single_run):
-    with pytest.raises(ValueError, match="which only backend 'openvino' has"):
+    with pytest.raises(ValueError, match="which requires backend 'openvino'"):
         predictors.load(single_run, dtype="int8")
     assert backends.policy_of("int8") == backends.INT8

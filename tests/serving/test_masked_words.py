@@ -1,7 +1,5 @@
 """Masks and scores of texts in one call, on the recorded model."""
 
-import shutil
-
 import pytest
 
 import bert_tf
@@ -12,11 +10,8 @@ WHOLE = ["the bee", "the lamp is slow and keep form", "summer form"]
 
 
 @pytest.fixture(scope="module")
-def released(golden, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("released")
-    for path in (*(golden / "model").glob("bert_*"), golden / "vocab.txt"):
-        shutil.copy(path, folder)
-    return str(folder)
+def released(copy_release, tmp_path_factory):
+    return str(copy_release(tmp_path_factory.mktemp("release") / "released"))
 
 
 @pytest.fixture(scope="module")

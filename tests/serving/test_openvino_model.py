@@ -41,7 +41,7 @@ def calls(monkeypatch):
 
         return compute
 
-    monkeypatch.setattr(backends, "import_openvino", lambda: None)
+    monkeypatch.setattr(backends, "import_package", lambda name: None)
     monkeypatch.setattr(backends, "compiled", compiled)
     return found
 
@@ -99,7 +99,7 @@ def test_the_dtype_is_that_of_the_server(exports, calls):
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_an_export_in_another_dtype_is_refused(exports, monkeypatch, tmp_path, dtype):
-    monkeypatch.setattr(backends, "import_openvino", lambda: None)
+    monkeypatch.setattr(backends, "import_package", lambda name: None)
     folder = export.export_saved_model(
         exports["single"][0], str(tmp_path / "1"), dtype=dtype
     )

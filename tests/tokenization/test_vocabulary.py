@@ -92,7 +92,7 @@ def test_without_pad_the_id_0_pads_and_without_mask_only_masked_words_are_refuse
 
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path):
-    with pytest.raises(FileNotFoundError, match="There is no file"):
+    with pytest.raises(FileNotFoundError, match="No such file"):
         vocabulary_module.Vocabulary.load(tmp_path / "vocab.txt")
     with pytest.raises(IsADirectoryError, match="is a folder"):
         vocabulary_module.Vocabulary.load(tmp_path)

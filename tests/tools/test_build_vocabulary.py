@@ -113,8 +113,8 @@ def test_words_fill_unused_places(run_tool, golden, tmp_path, flags):
             2,
             "--character_coverage has no effect",
         ),
-        (["--fill_unused={}/words"], 1, "There is no file"),
-        (["--fill_unused={}/none", "--vocab_file={}/vocab"], 1, "There is no file"),
+        (["--fill_unused={}/words"], 1, "No such file"),
+        (["--fill_unused={}/none", "--vocab_file={}/vocab"], 1, "No such file"),
         (
             ["--fill_unused={}/words", "--vocab_file={}/vocab"],
             1,

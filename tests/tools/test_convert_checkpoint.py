@@ -1,7 +1,6 @@
 """convert_checkpoint as its user sees it: flags, report, mistakes."""
 
 import json
-import shutil
 
 import pytest
 
@@ -14,13 +13,9 @@ pytestmark = pytest.mark.filterwarnings(
 
 
 @pytest.fixture
-def released(golden, tmp_path):
+def released(copy_release, tmp_path):
     """A folder as the released zips have it."""
-    folder = tmp_path / "uncased_L-2_H-16_A-2"
-    folder.mkdir()
-    for path in (*(golden / "model").glob("bert_*"), golden / "vocab.txt"):
-        shutil.copy(path, folder)
-    return folder
+    return copy_release(tmp_path / "uncased_L-2_H-16_A-2")
 
 
 @pytest.fixture

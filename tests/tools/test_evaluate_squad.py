@@ -81,7 +81,7 @@ def test_thresholds_are_found_only_with_odds(run_tool, files):
     [
         ({"data_file": None}, 2, "--data_file is required"),
         ({"predictions_file": None}, 2, "--predictions_file is required"),
-        ({"predictions_file": "gone.json"}, 1, "There is no file gone.json"),
+        ({"predictions_file": "gone.json"}, 1, "No such file: gone.json"),
         ({"predictions_file": "{files}/odds.json"}, 1, "a: expected text, got -4.0"),
         ({"null_odds_file": "{files}/predictions.json"}, 1, "expected a number"),
         ({"data_file": "{files}/odds.json"}, 1, "odds.json: data is missing"),

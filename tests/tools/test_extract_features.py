@@ -92,7 +92,7 @@ def refusal(result):
 @pytest.mark.parametrize(
     "changes, exit_code, message",
     [
-        ({"input_file": "none.txt"}, 1, "There is no file none.txt"),
+        ({"input_file": "none.txt"}, 1, "No such file: none.txt"),
         ({"init_checkpoint": "none/model.ckpt"}, 1, "none/model.ckpt"),
         ({"vocab_file": None}, 1, "--vocab_file is needed"),
         ({"layers": "-1,5"}, 1, "layer 5 does not exist"),

@@ -20,13 +20,9 @@ FORMATS = ["bert", "hugging_face", "keras", "saved_model"]
 
 
 @pytest.fixture(scope="module")
-def released(golden, tmp_path_factory):
+def released(copy_release, tmp_path_factory):
     """A folder as the released zips have it."""
-    folder = tmp_path_factory.mktemp("released") / "uncased_L-2_H-16_A-2"
-    folder.mkdir()
-    for path in (*(golden / "model").glob("bert_*"), golden / "vocab.txt"):
-        shutil.copy(path, folder)
-    return folder
+    return copy_release(tmp_path_factory.mktemp("released") / "uncased_L-2_H-16_A-2")
 
 
 @pytest.fixture(scope="module")

@@ -504,7 +504,7 @@ LONG = os.urandom(200_000).hex().encode()
 @pytest.mark.parametrize(
     "name, write, message",
     [
-        ("none.txt", lambda path: None, "There is no file"),
+        ("none.txt", lambda path: None, "No such file"),
         ("empty.txt", _bytes(b""), "Found no running text in"),
         ("folder", lambda path: path.mkdir(), "Found no text in"),
         (

@@ -182,7 +182,7 @@ def test_bad_data_end_in_one_line_and_exit_code_1(
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"train_file": "none.tsv"}, "There is no file none.tsv"),
+        ({"train_file": "none.tsv"}, "No such file: none.tsv"),
         ({"vocab_file": "none.txt"}, "none.txt"),
         ({"bert_config_file": "none.json"}, "none.json"),
         ({"init_checkpoint": "none.ckpt"}, "none.ckpt"),

@@ -79,7 +79,7 @@ def refusal(result):
 @pytest.mark.parametrize(
     "changes, exit_code, message",
     [
-        ({"train_file": "none.jsonl"}, 1, "There is no file none.jsonl"),
+        ({"train_file": "none.jsonl"}, 1, "No such file: none.jsonl"),
         ({"vocab_file": "none.txt"}, 1, "none.txt"),
         ({"max_seq_length": 1000}, 1, "max_position_embeddings"),
         ({"do_train": None}, 2, "Nothing to do"),

@@ -78,7 +78,7 @@ def refusal(result):
 @pytest.mark.parametrize(
     "changes, exit_code, message",
     [
-        ({"train_file": "none.tsv"}, 1, "There is no file none.tsv"),
+        ({"train_file": "none.tsv"}, 1, "No such file: none.tsv"),
         ({"vocab_file": "none.txt"}, 1, "none.txt"),
         ({"max_seq_length": 1000}, 1, "max_position_embeddings"),
         ({"do_train": None, "do_eval": "true", "eval_file": "e.tsv"}, 1, "e.tsv"),

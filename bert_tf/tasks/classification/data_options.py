@@ -1,4 +1,4 @@
-"""Options for the data of a classifier: a task, a TensorFlow dataset, or own tables."""
+"""Options for a classifier's data: a task, a TensorFlow dataset, or your own tables."""
 
 import dataclasses
 from typing import Any

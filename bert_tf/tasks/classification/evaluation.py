@@ -56,7 +56,9 @@ def evaluated(
     answers = classification_predictions.answers_of(logits, task)
     return Evaluated(
         scores=found | {"loss": loss},
-        predicted=tuple(classification_predictions.said(answer) for answer in answers),
+        predicted=tuple(
+            classification_predictions.label_text(answer) for answer in answers
+        ),
         is_correct=tuple(_is_correct(truth, predicted, task.label_kind).tolist()),
         class_table=None
         if task.label_kind == label_kinds.REGRESSION

@@ -42,22 +42,22 @@ class GlueProcessor(examples_module.DataProcessor):
 
     def get_train_examples(self, data_dir: str) -> list[examples_module.InputExample]:
         """Returns the examples of train.tsv."""
-        return self.read_labelled(data_dir, "train")
+        return self.read_labeled(data_dir, "train")
 
     def get_dev_examples(self, data_dir: str) -> list[examples_module.InputExample]:
         """Returns the examples of the first file for evaluation."""
-        return self.read_labelled(data_dir, "dev")
+        return self.read_labeled(data_dir, "dev")
 
     def get_test_examples(self, data_dir: str) -> list[examples_module.InputExample]:
         """Returns the examples of the first file to predict, without labels."""
-        return self._read_unlabelled(data_dir, "test")
+        return self._read_unlabeled(data_dir, "test")
 
     def get_dev_sets(
         self, data_dir: str
     ) -> dict[str, list[examples_module.InputExample]]:
         """Returns the examples of all files for evaluation."""
         return {
-            part: self.read_labelled(data_dir, part)
+            part: self.read_labeled(data_dir, part)
             for part in self.parts
             if part.startswith("dev")
         }
@@ -67,7 +67,7 @@ class GlueProcessor(examples_module.DataProcessor):
     ) -> dict[str, list[examples_module.InputExample]]:
         """Returns the examples of all files to predict."""
         return {
-            part: self._read_unlabelled(data_dir, part)
+            part: self._read_unlabeled(data_dir, part)
             for part in self.parts
             if part.startswith("test")
         }
@@ -89,7 +89,7 @@ class GlueProcessor(examples_module.DataProcessor):
         """Returns the code of English."""
         return ["en"]
 
-    def read_labelled(
+    def read_labeled(
         self, data_dir: str, part: str
     ) -> list[examples_module.InputExample]:
         """Returns the examples of one file, with labels."""
@@ -102,7 +102,7 @@ class GlueProcessor(examples_module.DataProcessor):
             broken_rows=self.broken_rows,
         )
 
-    def _read_unlabelled(self, data_dir, part):
+    def _read_unlabeled(self, data_dir, part):
         path = self.get_files(data_dir)[part]
         return examples_module.read_examples(
             path, self.columns.without_label(), part, broken_rows=self.broken_rows
@@ -155,7 +155,7 @@ class QqpProcessor(GlueProcessor):
     )
     submitted_as = ("QQP.tsv",)
 
-    def read_labelled(
+    def read_labeled(
         self, data_dir: str, part: str
     ) -> list[examples_module.InputExample]:
         """Returns the examples of one file, without the rows that are broken in GLUE.
@@ -252,7 +252,7 @@ class AxProcessor(GlueProcessor):
                 paths["test"] = alternative
         return paths
 
-    def read_labelled(
+    def read_labeled(
         self, data_dir: str, part: str
     ) -> list[examples_module.InputExample]:
         """Returns the examples of diagnostic-full.tsv, which has its own columns."""

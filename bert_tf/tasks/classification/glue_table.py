@@ -211,7 +211,7 @@ def _score_of_file(path, column, data_dir):
     """Returns the score of an answer file on the development set."""
     processor = glue.PROCESSORS[column.task_name]()
     folder = os.path.join(data_dir, column.folder)
-    examples = processor.read_labelled(folder, column.part)
+    examples = processor.read_labeled(folder, column.part)
     answer_of = {
         row.cells["index"]: row
         for row in tables.read_table(path, ["index", "prediction"])

@@ -81,7 +81,7 @@ def prediction(probabilities: np.ndarray, labels: Sequence[str]) -> dict[str, An
     return {"label": labels[int(np.argmax(probabilities))], "probabilities": by_name}
 
 
-def said(answer: Mapping) -> str:
+def label_text(answer: Mapping) -> str:
     """Returns the answer in the format of a label: a class, several, or a number."""
     if "value" in answer:
         return f"{answer['value']:.3f}"
@@ -165,7 +165,7 @@ def write_submission(
     with files.complete_or_absent(path) as file:
         file.write("index\tprediction\n")
         for number, (index, answer) in enumerate(zip(indices, answers, strict=True)):
-            text = said(answer)
+            text = label_text(answer)
             if "value" in answer:
                 text = f"{np.clip(answer['value'], *_SUBMITTED_RANGE):.3f}"
             file.write(f"{number if index is None else index}\t{text}\n")

@@ -105,7 +105,7 @@ def spans(num_pieces: int, room: int, stride: int) -> list[tuple[int, int]]:
 
 
 def best_spans(found: Sequence[tuple[int, int]], num_pieces: int) -> np.ndarray:
-    """Returns the window in which each piece has most context, int [num_pieces].
+    """Returns the window in which each piece has the most context, int [num_pieces].
 
     A piece's context is the smaller of its contexts to the left and to the right. Among
     equals the longer window wins, then the first one.

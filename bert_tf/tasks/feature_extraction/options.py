@@ -62,16 +62,16 @@ class ExtractionOptions(options_module.Options):
     dtype: str = option(
         "float32",
         choices=fine_tuning_options.INFERENCE_DTYPES,
-        help="What the encoder computes in. bfloat16 and float16 are faster on "
-        "processors that have them; weights and vectors stay in float32. int8 needs "
-        "--backend=openvino: its weights take a quarter of the memory.",
+        help="Data type of the computation. bfloat16 and float16 are faster on "
+        "processors that support them; weights and vectors stay in float32. int8 "
+        "requires --backend=openvino: the weights take a quarter of the memory.",
         group="advanced",
     )
     backend: str = option(
         fine_tuning_options.TENSORFLOW,
         choices=fine_tuning_options.BACKENDS,
-        help="What computes the encoder. openvino is faster on Intel processors and "
-        "needs pip install 'bert_tf[openvino]'.",
+        help="Library that runs the encoder. openvino is faster on Intel processors "
+        "and requires pip install 'bert_tf[openvino]'.",
         group="advanced",
     )
     doc_stride: int | None = option(

@@ -119,9 +119,10 @@ def embed(
             model, or the output_dir of a run.
         texts: N texts, or pairs (text, second text), as a list or another iterable; or
             a table of texts: a data frame, or the path of a .csv, .tsv or .jsonl file.
-            They are computed in batches of similar length and returned in their order.
+            The vectors are computed in batches of similar length and returned in the
+            order of the texts.
         text_column: column of a table with the texts.
-        dtype: what to compute in: "float32", "bfloat16" or "float16", or with OpenVINO
+        dtype: of the computation: "float32", "bfloat16" or "float16", or with OpenVINO
             "int8" weights. The vectors are always float32.
         backend: "tensorflow", or "openvino" for Intel's library, which is faster on
             Intel processors (`pip install "bert_tf[openvino]"`).

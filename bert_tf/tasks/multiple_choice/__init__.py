@@ -1,4 +1,4 @@
-"""Multiple choice: which of several endings continues a text? SWAG, CODAH, own tables.
+"""Multiple choice: which ending continues a text? SWAG, CODAH, your own tables.
 
 The modules in the order in which a run uses them:
 

@@ -126,7 +126,7 @@ def layout_of(data_dir: str) -> Layout:
         if any(files.exists(os.path.join(data_dir, name)) for name in names):
             return layout
     raise ValueError(
-        f"There is no data set in --data_dir={data_dir}; expected train.csv, val.csv, "
+        f"--data_dir={data_dir} contains no data set; expected train.csv, val.csv, "
         "test.csv (SWAG) or train.tsv, dev.tsv, test.tsv (CODAH). For other files, use "
         "--train_file, --eval_file and --predict_file."
     )

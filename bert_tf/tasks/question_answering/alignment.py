@@ -133,7 +133,7 @@ def joined(tokens: Iterable[str]) -> str:
 
 
 class _Letters:
-    """What each entry of a vocabulary adds to a word.
+    """What each entry of a vocabulary contributes to a word.
 
     Attributes:
         tokens: the vocabulary's tokens, as a list.

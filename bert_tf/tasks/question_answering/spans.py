@@ -91,9 +91,8 @@ def allowed_spans(
 
     A span is valid if it is inside the context, its end is not before its start, it
     has at most `max_answer_length` pieces, and no other window shows its first piece
-    with more context (see `windows.is_max_context`). Nothing in the model links the
-    end to the
-    start: without a limit, a start in one sentence and an end three sentences
+    with more context (see `windows.is_max_context`). Nothing in the model links the end
+    to the start: without a limit, a start in one sentence and an end three sentences
     later can score higher than either sentence's answer.
 
     Args:

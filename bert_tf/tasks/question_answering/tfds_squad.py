@@ -34,7 +34,7 @@ def squad_json_of(features: Any, records: Iterable[dict[str, Any]]) -> Iterator[
         {"title": title, "paragraphs": [{"context": context, "qas": questions}]}
         for (title, context), questions in questions_of.items()
     ]
-    # One value per line, so that messages about a line are of use.
+    # One value per line, so that line numbers in error messages are useful.
     yield json.dumps({"data": articles}, ensure_ascii=False, indent=1)
 
 

@@ -48,9 +48,9 @@ class CorpusRanking:
             options,
             length_buckets=options.length_buckets,
         )
-        self._candidates: dict[tuple[str, ...], search_module.Neighbours] = {}
+        self._candidates: dict[tuple[str, ...], search_module.Neighbors] = {}
 
-    def rank(self, queries: Sequence[str], top_k: int) -> search_module.Neighbours:
+    def rank(self, queries: Sequence[str], top_k: int) -> search_module.Neighbors:
         """Returns the passages of each query, best first.
 
         Args:
@@ -74,7 +74,7 @@ class CorpusRanking:
             progress=self._progress,
         )
 
-    def candidates(self, queries: Sequence[str]) -> search_module.Neighbours:
+    def candidates(self, queries: Sequence[str]) -> search_module.Neighbors:
         """Returns the passages that the bi-encoder of `retrieve_with` finds.
 
         They do not change during the run, so they are computed once per set of queries.
@@ -113,7 +113,7 @@ class CorpusRanking:
 
     def _retrieve(
         self, retriever: ranking.Retriever, queries: Sequence[str], top_k: int
-    ) -> search_module.Neighbours:
+    ) -> search_module.Neighbors:
         index = retriever.index(
             self._setup.require_corpus(),
             self._options.output_dir,

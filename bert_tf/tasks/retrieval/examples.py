@@ -47,7 +47,7 @@ def read_examples(
     * any other, only without passages: text with one query per line; blank lines are
       ignored.
 
-    A query that occurs in several rows has several right passages.
+    A query that occurs in several rows has several relevant passages.
 
     Args:
         path: the file.

@@ -29,11 +29,11 @@ class TrainingData:
     queries: tuple[list[int], ...]  # Word piece ids of each example's query.
     passages: tuple[list[int], ...]  # Word piece ids of each distinct passage.
     passage_ids: np.ndarray  # int32 [N]: number of each example's passage.
-    positives: tuple[frozenset[int], ...]  # All right passages of each query.
+    positives: tuple[frozenset[int], ...]  # All relevant passages of each query.
     negatives: tuple[tuple[int, ...], ...]  # Wrong passages that each example gives.
 
     def length_facts(self, task: retrieval_task.Task) -> tuple[str, ...]:
-        """Returns sentences about the queries and right passages that are truncated."""
+        """Returns sentences about truncated queries and relevant passages."""
         queries = np.array([len(pieces) for pieces in self.queries])
         num_special = 2 if task.is_bi_encoder else 3
         passages = self.passage_lengths(task) - num_special
@@ -56,7 +56,7 @@ class TrainingData:
         )
 
     def passage_lengths(self, task: retrieval_task.Task) -> np.ndarray:
-        """Returns the pieces of each right passage in its row, before truncation.
+        """Returns the pieces of each relevant passage in its row, before truncation.
 
         These are int [N], with [CLS] and [SEP]; the row of a cross-encoder has the
         query as well.
@@ -85,7 +85,7 @@ def convert_examples_to_features(
     """Returns the training data of examples.
 
     Equal passages get one number, even across rows and files, and all rows of a query
-    share their right passages. Otherwise a passage that answers the query could be
+    share their relevant passages. Otherwise a passage that answers the query could be
     drawn as one of its negatives.
 
     Args:

@@ -90,7 +90,7 @@ class Retriever:
         *,
         search: str = "exact",
         progress: progress_module.Progress = progress_module.silent,
-    ) -> search_module.Neighbours:
+    ) -> search_module.Neighbors:
         """Returns the best passages of each query; see `search.search`.
 
         Args:
@@ -109,11 +109,11 @@ class Retriever:
 def rerank(
     scorer: encoding.PairScorer,
     queries: Sequence[str],
-    found: search_module.Neighbours,
+    found: search_module.Neighbors,
     passages: Sequence[str],
     *,
     progress: progress_module.Progress = progress_module.silent,
-) -> search_module.Neighbours:
+) -> search_module.Neighbors:
     """Returns the passages found, reordered by the scores of a cross-encoder.
 
     Args:
@@ -130,7 +130,7 @@ def rerank(
         progress=progress,
     ).reshape(found.numbers.shape)
     order = np.argsort(-scores, axis=1, kind="stable")
-    return search_module.Neighbours(
+    return search_module.Neighbors(
         numbers=np.take_along_axis(found.numbers, order, axis=1),
         scores=np.take_along_axis(scores, order, axis=1),
     )

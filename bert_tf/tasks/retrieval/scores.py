@@ -2,7 +2,7 @@
 
 Recall at k is the score for finding candidates: a passage missing from the first k
 cannot be recovered by later ranking. The mean reciprocal rank is the score for showing
-them: it counts only the first right passage, because a reader stops there. It gives 1
+them: only the first relevant passage counts, because a reader stops there. It gives 1
 for rank 1, 1/2 for rank 2, and so on, because a step down costs most at the top.
 """
 
@@ -16,15 +16,15 @@ MRR_DEPTH = 100
 def recall_at(
     rankings: Sequence[Sequence[int]], positives: Sequence[Collection[int]], k: int
 ) -> float:
-    """Returns the share of right passages among the first k, averaged over queries.
+    """Returns the share of relevant passages among the first k, averaged over queries.
 
     Args:
         rankings: for each query, the numbers of passages, best first.
-        positives: for each query, the numbers of its right passages, at least one.
+        positives: for each query, the numbers of its relevant passages, at least one.
         k: number of passages to look at.
 
     Raises:
-        ValueError: there are no queries, or a query has no right passage.
+        ValueError: there are no queries, or a query has no relevant passage.
     """
     _check(rankings, positives)
     shares = [
@@ -40,16 +40,16 @@ def mean_reciprocal_rank(
     *,
     depth: int | None = None,
 ) -> float:
-    """Returns the mean of 1 / rank of each query's first right passage.
+    """Returns the mean of 1 / rank of each query's first relevant passage.
 
-    A query without a right passage in its ranking counts as 0.
+    A query without a relevant passage in its ranking counts as 0.
 
     Args:
         rankings, positives: as for `recall_at`.
         depth: number of passages to consider. None: all of a ranking.
 
     Raises:
-        ValueError: there are no queries, or a query has no right passage.
+        ValueError: there are no queries, or a query has no relevant passage.
 
     Example:
         >>> mean_reciprocal_rank([[7, 3], [5, 9], [1, 2]], [{3}, {5}, {4}])
@@ -123,4 +123,4 @@ def _check(
             f"{len(rankings)} rankings and {len(positives)} queries."
         )
     if not all(positives):
-        raise ValueError("Expected at least one right passage for every query.")
+        raise ValueError("Expected at least one relevant passage for every query.")

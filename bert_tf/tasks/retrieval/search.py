@@ -18,7 +18,7 @@ QUERIES_PER_BLOCK = 1024
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Neighbours:
+class Neighbors:
     """The best passages of each query, best first."""
 
     numbers: np.ndarray  # int64 [N, K], indices in the corpus.
@@ -41,7 +41,7 @@ def search(
     *,
     kind: str = "exact",
     progress: progress_module.Progress = progress_module.silent,
-) -> Neighbours:
+) -> Neighbors:
     """Returns the passages with the highest dot products.
 
     Args:
@@ -82,7 +82,7 @@ def _search_blocks(
     blocks: Iterable[tuple[int, np.ndarray]],
     width: int,
     top_k: int,
-) -> Neighbours:
+) -> Neighbors:
     numbers = np.zeros((len(queries), 0), np.int64)
     scores = np.zeros((len(queries), 0), np.float32)
     for first, block in blocks:
@@ -98,7 +98,7 @@ def _search_blocks(
         ]
         numbers = np.concatenate([numbers for numbers, _ in parts])
         scores = np.concatenate([scores for _, scores in parts])
-    return Neighbours(numbers=numbers, scores=scores)
+    return Neighbors(numbers=numbers, scores=scores)
 
 
 def _merge_block(
@@ -137,12 +137,12 @@ def _search_with_faiss(
     blocks: Iterable[tuple[int, np.ndarray]],
     width: int,
     top_k: int,
-) -> Neighbours:
+) -> Neighbors:
     index = _import_faiss().IndexFlatIP(width)
     for _, block in blocks:
         index.add(np.ascontiguousarray(block, np.float32))
     scores, numbers = index.search(np.ascontiguousarray(queries, np.float32), top_k)
-    return Neighbours(numbers=numbers.astype(np.int64), scores=scores)
+    return Neighbors(numbers=numbers.astype(np.int64), scores=scores)
 
 
 def _import_faiss() -> Any:

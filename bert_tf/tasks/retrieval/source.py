@@ -17,7 +17,7 @@ NUM_SPECIAL_OF_PAIR = 3  # [CLS], and a [SEP] after each text.
 
 
 class RankingSource(batching.Source):
-    """Queries with their right passage and wrong ones.
+    """Queries with their relevant passage and wrong ones.
 
     The wrong passages are those that the example gives: a random choice if it gives
     more than `num_negatives`, filled up with random passages if it gives fewer. Given
@@ -99,7 +99,7 @@ class RankingSource(batching.Source):
         }
 
     def row_lengths(self) -> np.ndarray:
-        """Returns int64 [N], the length of each example's right passage in pieces."""
+        """Returns the pieces of each example's relevant passage, int64 [N]."""
         return np.array(
             [
                 min(len(self._data.passages[number]) + 2, self._task.max_seq_length)
@@ -108,7 +108,7 @@ class RankingSource(batching.Source):
         )
 
     def candidates(self, step: int, indices: np.ndarray) -> np.ndarray:
-        """Returns int32 [B, 1 + num_negatives]: the right passage, then wrong ones.
+        """Returns int32 [B, 1 + num_negatives]: the relevant passage, then wrong ones.
 
         Args:
             step: the training step.

@@ -240,7 +240,7 @@ class Retrieval:
         )
 
     def _right_passages(self) -> dict[str, set[int]]:
-        """Returns the right passages of each query."""
+        """Returns the relevant passages of each query."""
         corpus = self.setup.require_corpus()
         right: dict[str, set[int]] = {}
         for example in self.examples["dev"]:
@@ -281,7 +281,7 @@ class Retrieval:
                 ", ".join(limited),
             )
 
-    def _by_text(self, found: search_module.Neighbours) -> list[list[int]]:
+    def _by_text(self, found: search_module.Neighbors) -> list[list[int]]:
         """Returns rankings in which passages with the same text have one number."""
         return np.asarray(self.setup.require_corpus().numbers)[found.numbers].tolist()
 

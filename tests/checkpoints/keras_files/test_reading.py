@@ -485,7 +485,7 @@ def test_a_damaged_byte_is_noticed(tmp_path):
 
 def test_a_file_that_is_not_there_is_one_line(tmp_path):
     for name in ("a.keras", "a.weights.h5"):
-        with pytest.raises(FileNotFoundError, match=f"There is no file .*{name}"):
+        with pytest.raises(FileNotFoundError, match=f"No such file: .*{name}"):
             keras_files.open_source(tmp_path / name)
 
 

@@ -259,13 +259,9 @@ def test_the_encoder_comes_from_the_checkpoint(
 
 
 @pytest.fixture
-def downloaded(golden, tmp_path):
+def downloaded(copy_release, tmp_path):
     """Folder as a released checkpoint is unpacked; the checkpoint's prefix in it."""
-    folder = tmp_path / "downloaded"
-    folder.mkdir()
-    for path in (*(golden / "model").glob("bert_*"), golden / "vocab.txt"):
-        shutil.copy(path, folder)
-    return folder / "bert_model.ckpt"
+    return copy_release(tmp_path / "downloaded") / "bert_model.ckpt"
 
 
 @pytest.mark.parametrize("is_prefix", [True, False], ids=["prefix", "folder"])

@@ -1,19 +1,14 @@
 """Options for the recorded model, and its checkpoint as it would be downloaded."""
 
-import shutil
-
 import pytest
 
 from bert_tf.tasks.feature_extraction import options as feature_extraction_options
 
 
 @pytest.fixture(scope="session")
-def released(golden, tmp_path_factory):
+def released(copy_release, tmp_path_factory):
     """Folder with checkpoint, configuration and vocabulary beside each other."""
-    folder = tmp_path_factory.mktemp("released")
-    for path in (*(golden / "model").glob("bert_*"), golden / "vocab.txt"):
-        shutil.copy(path, folder)
-    return folder
+    return copy_release(tmp_path_factory.mktemp("release") / "released")
 
 
 @pytest.fixture

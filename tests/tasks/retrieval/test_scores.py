@@ -13,7 +13,7 @@ POSITIVES = [{3}, {5, 2}, {4}]
 @pytest.mark.parametrize(
     "k, recall",
     [
-        (1, (0 + 1 / 2 + 0) / 3),  # One of two right passages is half.
+        (1, (0 + 1 / 2 + 0) / 3),  # One of two relevant passages is half.
         (2, (1 + 1 / 2 + 0) / 3),
         (3, (1 + 1 + 0) / 3),
         (100, (1 + 1 + 0) / 3),  # All passages are looked at.
@@ -56,7 +56,7 @@ def test_the_reciprocal_rank_does_not_depend_on_the_recalls(ks):
     [
         ([], [], "at least one"),
         ([[1]], [], "got 1 rankings and 0 queries"),
-        ([[1]], [set()], "at least one right passage for every query"),
+        ([[1]], [set()], "at least one relevant passage for every query"),
     ],
 )
 def test_invalid_rankings_are_refused(rankings, positives, message):

@@ -1,4 +1,4 @@
-"""Training rows: right passages, wrong passages, and what is drawn."""
+"""Training rows: relevant passages, wrong passages, and what is drawn."""
 
 import numpy as np
 import pytest

@@ -94,7 +94,7 @@ def test_the_reciprocal_rank_is_that_of_100_passages_whatever_recall_is_asked(
         return retrieval_workflow.evaluate(options)
 
     few, many = evaluated((1,)), evaluated((1, 7))
-    # The right passage is not always the first one.
+    # The relevant passage is not always the first one.
     assert few["eval_recall_at_1"] < few["eval_mrr"] == many["eval_mrr"]
 
 
