@@ -50,7 +50,7 @@ def arguments():
     add("--tasks", nargs="+", default=["MRPC", "SST-2"], help="of GLUE")
     add("--dtypes", nargs="+", default=["bfloat16", "float32"], help="of the products")
     add("--seeds", nargs="+", type=int, default=[1, 2, 3], help="of the runs")
-    add("--num_rows", type=int, default=10000, help="most rows to train on")
+    add("--num_rows", type=int, default=10000, help="maximum number of training rows")
     add("--num_epochs", type=int, default=1, help="passes over these rows")
     add(
         "--batches", nargs="+", default=["random", "grouped"], help="how they are drawn"

@@ -68,8 +68,8 @@ def compiled(
         _min_elements.reset(token)
 
 
-def pays_for(tensor: Any) -> bool:
-    """Returns whether an island whose first argument is `tensor` is compiled here."""
+def is_worth_compiling(tensor: Any) -> bool:
+    """Returns whether an island with `tensor` as first argument is compiled here."""
     least, num_examples = _min_elements.get(), _num_examples.get()
     if least is None:
         return False
@@ -102,7 +102,7 @@ def island(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*arguments, **settings):
-        if not pays_for(arguments[0]):
+        if not is_worth_compiling(arguments[0]):
             return function(*arguments, **settings)
         values: dict[int | str, Any] = dict(enumerate(arguments))
         values |= {name: n for name, n in settings.items() if isinstance(n, int)}

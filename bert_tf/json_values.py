@@ -72,7 +72,7 @@ def _is_never_accepted(value: Any) -> bool:
 
 
 def with_null(value: Any) -> Any:
-    """Returns a value with null in the place of NaN and infinity, which JSON lacks."""
+    """Returns a value with null in place of NaN and infinity, which JSON lacks."""
     if isinstance(value, Mapping):
         return {name: with_null(part) for name, part in value.items()}
     if isinstance(value, list | tuple):

@@ -103,7 +103,7 @@ def test_small_and_varying_sizes_stay_plain(shape, pays):
     @tf.function(autograph=False, input_signature=[tf.TensorSpec(shape)])
     def compute(x):
         with islands.compiled(min_elements=16):
-            found.append(islands.pays_for(x))
+            found.append(islands.is_worth_compiling(x))
         return x
 
     compute(tf.zeros([size or 4 for size in shape]))
@@ -123,9 +123,9 @@ def test_small_and_varying_sizes_stay_plain(shape, pays):
 def test_unknown_sizes_are_those_of_short_sequences(shape, size):
     tensor = tf.TensorSpec(shape)
     with islands.compiled(min_elements=size, num_examples=3):
-        assert islands.pays_for(tensor)
+        assert islands.is_worth_compiling(tensor)
     with islands.compiled(min_elements=size + 1, num_examples=3):
-        assert not islands.pays_for(tensor)
+        assert not islands.is_worth_compiling(tensor)
 
 
 def updated(min_elements):

@@ -51,7 +51,7 @@ def parsed(tool, options_class, flags):
 def runs_of(recipe):
     """Returns the options of every run of a recipe: its phases, or itself."""
     options = options_of(recipe)
-    return phases.options_of(options) or [options]
+    return phases.phase_options(options) or [options]
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.stem)
@@ -67,7 +67,7 @@ def test_the_tool_takes_every_flag_of_a_recipe(recipe):
             assert value == tuple(text.split(",")), name
         elif text:
             assert type(value)(text) == value, name
-    assert len(phases.options_of(options)) == recipe.read_text().count("\n--phase=")
+    assert len(phases.phase_options(options)) == recipe.read_text().count("\n--phase=")
 
 
 def test_no_recipe_trains_on_what_another_one_evaluates():
@@ -135,7 +135,7 @@ def test_what_was_not_run_here_says_so(name):
 @pytest.mark.parametrize("size", ["base", "large"])
 def test_the_two_phases_of_the_paper_are_its_million_steps(size):
     recipe = FOLDER / f"{size}_paper.flags"
-    first, second = phases.options_of(options_of(recipe))
+    first, second = phases.phase_options(options_of(recipe))
     # Of one schedule, so the steps of the second phase include those of the first.
     assert (first.num_train_steps, second.num_train_steps) == (900_000, 1_000_000)
     assert first.schedule_steps == second.schedule_steps == 1_000_000

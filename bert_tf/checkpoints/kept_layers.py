@@ -1,7 +1,7 @@
 """A checkpoint with some of its encoder's layers.
 
 A model with fewer layers is faster in proportion, and fine-tuning recovers most of what
-it loses. The lowest layers alone are the best start without a teacher (Sajjad et al.
+it loses. The lowest layers are the best start without a teacher (Sajjad et al.
 2020, "On the Effect of Dropping Layers of Pre-trained Transformer Models").
 DistilBERT, which is trained with one, begins with every second layer (Sanh et al.
 2019).
@@ -27,7 +27,7 @@ def cut_source(
 
     Args:
         source: with a configuration.
-        layers: numbers of the layers in ascending order; 0 is the lowest layer.
+        layers: indices of the layers in ascending order; 0 is the lowest layer.
 
     Raises:
         ValueError: the source has no configuration, or lacks a layer.
@@ -38,7 +38,7 @@ def cut_source(
             f"--keep_layers={','.join(map(str, layers))}, but the highest layer of "
             f"{source.path} is {config.num_hidden_layers - 1}; the lowest is 0."
         )
-    own_names = {}  # Name with the new number -> name in the source.
+    own_names = {}  # Name with the new index -> name in the source.
     for name in source.shapes:
         match = _LAYER.fullmatch(name)
         if match is None:

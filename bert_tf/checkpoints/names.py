@@ -142,9 +142,9 @@ def checkpoint_variables(model: Any) -> dict[str, Any]:
 class CutTable:
     """A padded table as checkpoints see it: without the padding rows.
 
-    Accelerators like a number of rows that is a multiple of 128. The padding rows have
-    no gradient and stay zero, so a checkpoint written with padding can be read without
-    it, and vice versa.
+    Accelerators are fastest if the number of rows is a multiple of 128. The padding
+    rows have no gradient and stay zero, so a checkpoint written with padding can be
+    read without it, and vice versa.
 
     Args:
         variable: Keras variable [padded rows, ...].

@@ -48,7 +48,7 @@ def find(
 
     Args:
         source: an opened checkpoint; the path or name of one, as for
-            `formats.open_source`; a folder with the files of a tokenizer alone; or a
+            `formats.open_source`; a folder with only the files of a tokenizer; or a
             tokenizer.
         do_lower_case: None: as the source says. If it says nothing, text is lowercased
             unless the vocabulary has cased pieces, which is an error.

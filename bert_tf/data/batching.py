@@ -188,8 +188,7 @@ class ArraySource(Source):
 
     Raises:
         ValueError: there are no rows, arrays differ in N, or an array has a different
-        rank
-            or does not contain numbers.
+            rank or does not contain numbers.
     """
 
     def __init__(self, columns: Mapping[str, np.ndarray]):

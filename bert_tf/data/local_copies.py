@@ -26,7 +26,7 @@ def local_copies(
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> list[str]:
-    """Returns the paths of files, with local copies in the place of remote files.
+    """Returns the paths of files, with local copies in place of remote files.
 
     The side file of a TFRecord file is copied too.
 

@@ -154,7 +154,7 @@ def spread_sample(record_files: Any, count: int) -> np.ndarray:
 
     Args:
         record_files: `tfrecord.RecordFiles`.
-        count: the most records to return.
+        count: maximum number of records to return.
     """
     total = record_files.num_records
     # Records that follow each other are one request to a remote file.

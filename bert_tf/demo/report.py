@@ -131,7 +131,7 @@ def text(outcome: Outcome) -> str:
 
 
 def page(outcome: Outcome) -> str:
-    """Returns the report as HTML, in one file without outside parts."""
+    """Returns the report as one self-contained HTML file."""
     parts = []
     for section in sections(outcome):
         head = _html_row("th", section.head)

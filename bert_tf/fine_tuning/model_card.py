@@ -136,7 +136,7 @@ def data_file(
     Raises:
         OSError: the file cannot be read.
     """
-    data_set = data_set or result_files.of_file(path)
+    data_set = data_set or result_files.file_data_set(path)
     return DataFile(
         part=part,
         name=os.path.basename(path),

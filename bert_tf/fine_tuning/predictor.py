@@ -236,7 +236,7 @@ def without_padding(features: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]
 
 
 def row_batches(lengths: Sequence[int], batch_size: int) -> list[list[int]]:
-    """Returns the numbers of the rows of each batch, the longest rows first.
+    """Returns the indices of the rows of each batch, the longest rows first.
 
     Batches of many short rows or of few long ones need about the same time and memory.
 

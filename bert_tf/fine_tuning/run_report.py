@@ -170,7 +170,7 @@ def _plots(run_dir, data):
         drawn = {}
         if files.exists(os.path.join(run_dir, metrics_file.NAME)):
             drawn["curves"] = curves.figure({os.path.basename(run_dir): run_dir})
-        drawn |= figures.of_data(data)
+        drawn |= figures.from_plot_data(data)
     except ImportError as error:
         return f"<p>{_text(error)}</p>"
     if not drawn:

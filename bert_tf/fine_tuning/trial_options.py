@@ -80,7 +80,7 @@ class TrialOptions(fine_tuning_options.TaskOptions):
         """Returns whether the options describe several runs."""
         return self.num_restarts > 1 or self.sweep is not None
 
-    def alone(self, **values: Any) -> Self:
+    def single_run(self, **values: Any) -> Self:
         """Returns the options of a single run, with some values replaced."""
         values |= {"num_restarts": 1, "sweep": None}
         if not self.eval_every_steps:
@@ -102,7 +102,10 @@ class TrialOptions(fine_tuning_options.TaskOptions):
             changed = dict(zip(axes, values, strict=True))
             folder = os.path.join(self.output_dir, FOLDER, _name(changed))
             found.append(
-                Trial(changed=changed, options=self.alone(output_dir=folder, **changed))
+                Trial(
+                    changed=changed,
+                    options=self.single_run(output_dir=folder, **changed),
+                )
             )
         return found
 

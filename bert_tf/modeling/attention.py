@@ -116,7 +116,7 @@ class SelfAttention(keras.layers.Layer):
             input_mask: integer [B, T] or [B, F, T], from `visible_positions`; T = F.
             dropout_keys: uint32 [B], or None for no dropout.
             return_attention_weights: whether to return the attention weights too.
-            rows: which rows the inputs and the result have, R instead of B * F; None:
+            rows: the R of the B * F rows that the inputs and the result contain; None:
                 all.
 
         Returns:

@@ -34,7 +34,7 @@ class BaseModel(keras.Model):
 
     Attributes:
         seed_generator: `keras.random.SeedGenerator` that dropout uses if a model is
-            called with `training=True` and without `dropout_keys`. Its state is no
+            called with `training=True` and without `dropout_keys`. Its state is not a
             weight: checkpoints and `.keras` files do not contain it.
     """
 

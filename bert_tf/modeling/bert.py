@@ -213,7 +213,7 @@ class BertModel(base.BaseModel):
         first = features.get("cls_positions")
         if not self.config.is_causal:
             return self.pooler(vectors, first)
-        # Under causal attention [CLS] comes first and sees itself alone, so its vector
+        # Under causal attention [CLS] comes first and sees only itself, so its vector
         # is the same for every text. The last piece is the one that has seen them all.
         if first is not None:
             last = last_positions(input_mask, first, features["sequence_ids"])

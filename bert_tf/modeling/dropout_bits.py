@@ -64,7 +64,7 @@ def for_xla(shape: Any, keys: Any, site_key: Any) -> Any:
 
 
 def of_rows(shape: Any, keys: Any, site_key: Any) -> Any:
-    """Returns the same bits for the rows that `keys`, uint32 [rows, 3], says."""
+    """Returns the same bits for the rows that `keys`, uint32 [rows, 3], specifies."""
     width = ops.cast(shape[1], "uint32")
     example_keys, positions, lengths = keys[:, :1], keys[:, 1:2], keys[:, 2:]
     columns = ops.cast(ops.arange(shape[1]), "uint32")[None, :]

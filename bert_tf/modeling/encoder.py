@@ -155,7 +155,7 @@ class Encoder(keras.layers.Layer):
         """
         outputs, all_weights = [], []
         rows = None
-        if real_rows.pays_for(inputs, input_mask) and not return_attention_weights:
+        if real_rows.is_worthwhile(inputs, input_mask) and not return_attention_weights:
             rows = real_rows.RealRows(input_mask)
             inputs = rows.select(inputs)
         for layer in self.encoder_layers:

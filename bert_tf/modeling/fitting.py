@@ -19,7 +19,7 @@ from bert_tf.modeling import base
 from bert_tf.modeling import input_names
 from bert_tf.modeling import numerics
 
-# Label -> number of its axes, where a model's own loss needs exactly so many.
+# Label -> the exact number of axes that a model's own loss requires.
 _AXES = {
     "label_ids": 1,
     "label_values": 1,

@@ -47,7 +47,7 @@ OF_TASKS = (
     "example_weights",
     "is_real_example",
 )
-# Those that are no integers.
+# Those that are not integers.
 FLOATS = (
     "masked_lm_weights",
     "label_weights",

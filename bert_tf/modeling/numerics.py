@@ -333,7 +333,7 @@ def dropout_keys_of_rows(keys: Tensor, rows: Tensor, length: Tensor) -> Tensor:
 
     Args:
         keys: uint32 [B], from `dropout_keys`.
-        rows: int32 [rows], numbers of the rows among B * S.
+        rows: int32 [rows], indices of the rows among B * S.
         length: S, integer.
 
     Returns:

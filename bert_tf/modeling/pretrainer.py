@@ -115,8 +115,8 @@ class BertPretrainer(heads.TaskModel):
             `masked_lm_logits` [B, M, V], float32, but in training in the compute dtype;
             `next_sentence_logits` float32 [B, 2] (not without that head);
             `sequence_output` [B, S, H] and `pooled_output` [B, H], in the compute
-            dtype. If rows hold several sequences, the second is
-            [B, K, 2] and the last [B, K, H].
+            dtype. If rows hold several sequences, the second is [B, K, 2] and the last
+            [B, K, H].
         """
         features = self.checked_features(features)
         if "masked_lm_positions" not in features:

@@ -2,7 +2,8 @@
 
 Random batches contain short and long texts, so that a third or more of their positions
 is padding. Products with kernels, normalization and activations treat every position
-alone, so they can leave padding out. Only attention needs all sequences side by side.
+separately, so they can leave padding out. Only attention needs all sequences side by
+side.
 
 Shape letters: B batch, S sequence, H hidden, R rows that are kept.
 """
@@ -20,7 +21,7 @@ _MULTIPLE = 256
 _SIZES_PER_DOUBLING = 8
 
 
-def pays_for(inputs: numerics.Tensor, input_mask: numerics.Tensor) -> bool:
+def is_worthwhile(inputs: numerics.Tensor, input_mask: numerics.Tensor) -> bool:
     """Returns whether leaving padding out saves time here.
 
     It does in a training step on a CPU that cuts each batch to its longest sequence.
@@ -32,7 +33,11 @@ def pays_for(inputs: numerics.Tensor, input_mask: numerics.Tensor) -> bool:
         input_mask: that of `attention.SelfAttention`.
     """
     is_same_for_all = len(input_mask.shape) == 2
-    return is_same_for_all and inputs.shape[0] is None and islands.pays_for(inputs)
+    return (
+        is_same_for_all
+        and inputs.shape[0] is None
+        and islands.is_worth_compiling(inputs)
+    )
 
 
 class RealRows:

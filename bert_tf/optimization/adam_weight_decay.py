@@ -115,7 +115,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             self._update_plainly(
                 variable, m, v, gradient, scale=scale, rate=rate, decay=decay
             )
-        elif islands.pays_for(variable):
+        elif islands.is_worth_compiling(variable):
             if isinstance(variable, keras.Variable):
                 variable = variable.value
             decay = ops.cast(decay, variable.dtype)

@@ -1,4 +1,4 @@
-"""Strings to features, as a checkpoint wants them, and models that come with this.
+"""Strings to features, as a checkpoint expects them, and models with their tokenizer.
 
 - `tokenizer`: `FullTokenizer` from a folder or name; called, it returns features.
 - `text_preprocessor`: the same as a Keras layer, for tf.data and Functional models.

@@ -26,10 +26,10 @@ class FullTokenizer(full.FullTokenizer):
     """The release's tokenizer, with the settings of a checkpoint.
 
     Args:
-        source: the file of a vocabulary, or a `Vocabulary`, as in 2018; or what says
-            more: a checkpoint of any format (a folder, a file or a name, as for
-            `bert_tf.load_checkpoint`), a run's folder, a folder with the files of a
-            tokenizer alone, an opened `Source`, or another `FullTokenizer`.
+        source: the file of a vocabulary, or a `Vocabulary`, as in 2018; or a source
+            that also has settings: a checkpoint of any format (a folder, a file or a
+            name, as for `bert_tf.load_checkpoint`), a run's folder, a folder with only
+            the files of a tokenizer, an opened `Source`, or another `FullTokenizer`.
         do_lower_case: whether to lowercase. None: as the source says; True for a
             vocabulary, as in 2018.
         strip_accents: whether to strip accents. None: as the source says, or else the
@@ -148,7 +148,7 @@ def _is_vocabulary(source: Any) -> bool:
 
 
 def _listed(texts: Iterable[str]) -> Sequence[str]:
-    # Passes a single string on, which `pack` refuses: its characters are no texts.
+    # Passes a single string on, which `pack` refuses: its characters are not texts.
     if isinstance(texts, str):
         return texts
     if not isinstance(texts, Iterable) and not hasattr(texts, "__iter__"):

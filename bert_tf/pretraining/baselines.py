@@ -44,11 +44,11 @@ def write(
     if isinstance(examples, text) or isinstance(eval_examples, text):
         return
     if plot_data.is_written(folder, data_set):
-        found = of_records(examples, eval_examples, vocab_size)
+        found = record_baselines(examples, eval_examples, vocab_size)
         plot_data.update(folder, {"baselines": found}, data_set)
 
 
-def of_records(
+def record_baselines(
     records: tfrecord.RecordFiles, eval_records: tfrecord.RecordFiles, vocab_size: int
 ) -> dict[str, dict[str, Any]]:
     """Returns the baselines of an evaluation; see `training.plot_data`.

@@ -102,7 +102,7 @@ def compile_step(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def needed_bytes(usage: str) -> int:
-    """Returns the bytes that a step needs of the chip's memory.
+    """Returns how many bytes of the chip's memory a step needs.
 
     Args:
         usage: XLA's report of the memory that the step needs.

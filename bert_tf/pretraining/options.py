@@ -91,7 +91,8 @@ class RunPretrainingOptions(
     )
     do_lower_case: bool | None = option(
         None,
-        help="For text: lowercase it. Default: as init_checkpoint says, or True.",
+        help="For text: lowercase it. Default: the setting of init_checkpoint, or "
+        "true.",
     )
     next_sentence: bool = option(
         True,
@@ -195,7 +196,9 @@ class RunPretrainingOptions(
         super().__post_init__()
         self._check_schedule()
         if self.phase:
-            phases.options_of(self)  # Finds errors in a later phase before the first.
+            phases.phase_options(
+                self
+            )  # Finds errors in a later phase before the first.
         elif self.input_file is None:
             raise options_module.OptionError(
                 "--input_file is required: the TFRecord or text files to train on."

@@ -5,7 +5,7 @@ the steps on sequences of 128 pieces and only the last 10 % on sequences of 512,
 teach the remaining position embeddings (appendix A.2 of arXiv:1810.04805).
 
 Each phase is a separate run with its own folder. With `--phase_schedule=separate`, it
-takes over only the weights: Adam's moments, the step and the learning rate begin anew.
+takes over only the weights: Adam's moments, the step and the learning rate start fresh.
 With `--phase_schedule=shared`, it takes over all of them, and one warm-up and one
 linear decay span all phases, as in the paper. Batches and dropout masks are functions
 of the step, so two phases with the same data and length compute the same as one run.
@@ -59,7 +59,7 @@ _UNPREDICTABLE = ("max_train_minutes", "early_stopping_evals")
 RunOptions = TypeVar("RunOptions", bound=options_module.Options)
 
 
-def options_of(options: RunOptions) -> list[RunOptions]:
+def phase_options(options: RunOptions) -> list[RunOptions]:
     """Returns the options of each phase of a run.
 
     Args:
@@ -96,12 +96,12 @@ def options_of(options: RunOptions) -> list[RunOptions]:
     return _with_one_schedule(phases) if is_shared else phases
 
 
-def first_steps_of(options: RunOptions, phases: list[RunOptions]) -> list[int]:
+def first_steps(options: RunOptions, phases: list[RunOptions]) -> list[int]:
     """Returns the finished steps with which each phase of a run begins.
 
     Args:
         options: `RunPretrainingOptions` of the run.
-        phases: its phases, from `options_of`.
+        phases: its phases, from `phase_options`.
     """
     given: list[Any] = [options, *phases]
     if given[0].phase_schedule == SEPARATE:

@@ -17,7 +17,7 @@ _ADVICE = "remove it; it will be computed again"
 
 
 class RowCounts:
-    """The numbers of rows of the pools of a text, from some pool on.
+    """The number of rows of each pool of a text, from some pool on.
 
     Args:
         pools: the pools.

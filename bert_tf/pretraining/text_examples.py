@@ -144,7 +144,7 @@ class TextSource(batching.Source):
 
     Args:
         pools: the pools.
-        counts: their numbers of rows.
+        counts: the number of rows of each pool.
         schema: the columns.
         seed: the seed of the pools.
         max_examples: a number of examples that suffices for evaluation; None: all.
@@ -174,7 +174,7 @@ class TextSource(batching.Source):
         """Returns the batches of some steps, as `batching.training_batches` does.
 
         Raises:
-            ValueError: the order should be another than that of the pools.
+            ValueError: an order other than that of the pools was requested.
         """
         return self._training_batches(**arguments)
 
@@ -182,7 +182,7 @@ class TextSource(batching.Source):
         """Returns the text once, as `batching.evaluation_batches` does."""
         return self._evaluation_batches(**arguments)
 
-    @tf.autograph.experimental.do_not_convert  # Converting takes time, for nothing.
+    @tf.autograph.experimental.do_not_convert  # Converting takes time and is useless.
     def _training_batches(
         self,
         *,

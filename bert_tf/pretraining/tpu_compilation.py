@@ -177,7 +177,7 @@ def _environment(tpu, folder):
     flags = os.environ.get("XLA_FLAGS", "")
     return {
         **os.environ,
-        # Of a flag that is given twice, XLA takes the last one.
+        # If a flag is given twice, XLA uses the last one.
         "XLA_FLAGS": f"{flags} --xla_dump_to={folder} --xla_dump_hlo_as_text",
         "KERAS_BACKEND": "jax",
         "JAX_PLATFORMS": "cpu",
@@ -185,7 +185,8 @@ def _environment(tpu, folder):
         "TPU_SKIP_MDS_QUERY": "1",
         "TPU_ACCELERATOR_TYPE": tpu.accelerator_type,
         "TPU_WORKER_HOSTNAMES": "localhost",
-        # libtpu would refuse to load while another process, which may use a chip, has.
+        # By default, libtpu refuses to load while another process has loaded it,
+        # because that process may use a chip.
         "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
     }
 

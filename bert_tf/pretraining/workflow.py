@@ -60,8 +60,8 @@ def run(
     with run_folder.locked(options):
         if not options.phase:
             return _run(options, progress)
-        runs = phases.options_of(options)
-        first_steps = phases.first_steps_of(options, runs)
+        runs = phases.phase_options(options)
+        first_steps = phases.first_steps(options, runs)
         lines = []
         for phase, first_step in zip(runs, first_steps, strict=True):
             with run_folder.locked(phase):
@@ -95,7 +95,7 @@ def train(
     """Trains; returns {"loss", "global_step"} of the last phase. See `run`."""
     options = dataclasses.replace(options, do_train=True, dry_run=False)
     with run_folder.locked(options):
-        for phase in phases.options_of(options) or [options]:
+        for phase in phases.phase_options(options) or [options]:
             reached = Pretraining(phase, progress=progress).train()
     return reached
 
@@ -107,7 +107,7 @@ def evaluate(
 ) -> dict[str, float]:
     """Evaluates the last checkpoint; returns the release's six scores. See `run`."""
     options = dataclasses.replace(options, do_train=False, do_eval=True, dry_run=False)
-    last = (phases.options_of(options) or [options])[-1]
+    last = (phases.phase_options(options) or [options])[-1]
     return Pretraining(last, progress=progress).evaluate()
 
 

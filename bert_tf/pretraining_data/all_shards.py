@@ -103,7 +103,7 @@ def write_shards(work: ShardWork, progress: progress_module.Progress) -> float:
             progress(_STAGE, num_bytes / _MEGABYTE, total / _MEGABYTE, unit="MB")
 
     if work.options.runner != execution.LOCAL and len(work.shards) > 1:
-        results = beam_shards.do_all(
+        results = beam_shards.sample_all(
             work.tasks(), work.options, stage=_STAGE, progress=progress
         )
         for result in results:

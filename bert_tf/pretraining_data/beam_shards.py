@@ -21,7 +21,7 @@ class RunnerTask:
     options: pretraining_data_options.CreatePretrainingDataOptions
 
 
-def do_all(
+def sample_all(
     tasks: list[one_shard.Task],
     options: pretraining_data_options.CreatePretrainingDataOptions,
     *,
@@ -42,7 +42,7 @@ def do_all(
         ValueError: as `one_shard.sample`.
     """
     execution.run(
-        do,
+        sample,
         [RunnerTask(task=task, options=options) for task in tasks],
         options,
         stage=stage,
@@ -59,7 +59,7 @@ def do_all(
         yield result
 
 
-def do(task: RunnerTask, on_bytes: Callable[[int], None]) -> None:
+def sample(task: RunnerTask, on_bytes: Callable[[int], None]) -> None:
     """Samples a shard, unless an earlier run has finished it.
 
     Args:

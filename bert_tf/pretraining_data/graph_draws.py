@@ -97,7 +97,7 @@ def row_keys(*seed: Any, rows: tf.Tensor) -> tf.Tensor:
 
     Args:
         *seed: integers or int tensors, scalar.
-        rows: int64 [B], numbers of the rows.
+        rows: int64 [B], indices of the rows.
     """
     key = tf.zeros([], tf.uint64)
     for number in seed:

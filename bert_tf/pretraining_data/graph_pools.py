@@ -153,7 +153,7 @@ class TextPools:
             autograph=False,
         )
 
-    @tf.autograph.experimental.do_not_convert  # Converting takes time, for nothing.
+    @tf.autograph.experimental.do_not_convert  # Converting takes time and is useless.
     def pools(self, first: int, end: int) -> tf.data.Dataset:
         """Returns the pools from number `first` to `end` - 1, a dataset of `Pool`."""
         pools = tf.data.Dataset.range(first, end).flat_map(self._pool)
@@ -164,7 +164,7 @@ class TextPools:
 
         Args:
             pool: the pool.
-            chosen: int64, numbers of the rows to return.
+            chosen: int64, indices of the rows to return.
         """
 
         def block(start):

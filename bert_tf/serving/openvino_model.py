@@ -122,7 +122,7 @@ def _model_function(saved_model, export_dir):
     children = {child.local_name: child.node_id for child in objects[0].children}
     if _FUNCTION not in children:
         raise ValueError(
-            f"{export_dir} was exported by an earlier version, for TensorFlow alone; "
+            f"{export_dir} was exported by an earlier version, for TensorFlow only; "
             "export the model again, or use the backend tensorflow."
         )
     [name] = objects[children[_FUNCTION]].function.concrete_functions
@@ -183,7 +183,7 @@ def _replace(saved_model, function, model):
 
 
 def _load_changed(saved_model, export_dir):
-    """Loads a SavedModel with another definition than that on disk."""
+    """Loads a SavedModel with a definition that differs from the one on disk."""
     with tempfile.TemporaryDirectory() as folder:
         for name in os.listdir(export_dir):
             if name not in (versions.MODEL_FILE, _FINGERPRINT):

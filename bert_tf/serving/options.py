@@ -50,7 +50,7 @@ class ExportSavedModelOptions(options_module.Options):
 
     --output_dir exports the model of any task's training run; a pretraining run fills
     the [MASK]s of texts. --init_checkpoint exports an encoder that returns one vector
-    per text: as the checkpoint says, or else the mean over the pieces, scaled to length
+    per text: the checkpoint's own, or else the mean over the pieces, scaled to length
     1. A cross-encoder of sentence-transformers returns the score of a pair of texts.
     With --head, --init_checkpoint exports a model that fills [MASK]s, or one with
     another head of the checkpoint.
@@ -158,8 +158,8 @@ class ExportSavedModelOptions(options_module.Options):
     )
     do_lower_case: bool | None = option(
         None,
-        help="True for uncased checkpoints, False for cased ones. Default: what the "
-        "checkpoint says, otherwise True.",
+        help="Lowercase the text: true for uncased checkpoints, false for cased ones. "
+        "Default: the checkpoint's setting, or true.",
         group="model",
     )
 

@@ -65,7 +65,8 @@ class LoadedModel:
         Args:
             requests: each with `signature`, a name, and `inputs`, name -> array
                 [B, ...]. The rows of one request are computed together.
-            max_rows: most rows of several requests to compute together.
+            max_rows: maximum number of rows, from several requests, to compute
+                together.
 
         Returns:
             For each request a dict with `outputs`, name -> array [B, ...], and `rows`,

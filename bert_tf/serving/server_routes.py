@@ -35,8 +35,8 @@ class Routes:
         name: the model's name.
         version: its version.
         signatures: its signatures by name.
-        max_queue_size: most requests that may be read, wait or be computed; further
-            ones are refused with status 429.
+        max_queue_size: maximum number of requests that are being read, waiting or
+            being computed; further ones are refused with status 429.
         body_timeout_seconds: how long a body may take to arrive.
         limits: what a request may ask for.
         compute: takes a request of `server_model.LoadedModel.answers` and returns its

@@ -88,7 +88,7 @@ class WordSplitter(tf.Module):
         is_mark = word_splitting.is_among(codes.values, characters.PUNCTUATION)
         within = tf.ragged.range(lengths).values
         rows = codes.value_rowids()
-        # In a chunk of marks alone, all borders are 0.
+        # In a chunk that contains only marks, all borders are 0.
         zero, outside = tf.constant(0, tf.int64), tf.gather(lengths, rows)
         begin = tf.math.segment_min(tf.where(is_mark, outside, within), rows)
         end = tf.math.segment_max(tf.where(is_mark, zero, within + 1), rows)

@@ -22,7 +22,7 @@ from bert_tf.tokenization import wordpiece
 
 try:
     import tensorflow_text as tf_text
-except ImportError:  # There is none for Windows.
+except ImportError:  # TensorFlow Text has no wheels for Windows.
     tf_text = None
 
 logger = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 NO_OPS = (
     "TensorFlow Text is not installed, but tokenization in the graph needs its "
     "operations: exports and their queries, and text in tf.data. Run pip install "
-    "tensorflow-text; on Windows, for which there is none, use WSL."
+    "tensorflow-text; it does not exist for Windows, so use WSL there."
 )
 # Excludes the control characters, which TensorFlow Text turns into spaces.
 PLAIN_ASCII = r"[\t\n\r -~]*"

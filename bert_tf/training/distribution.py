@@ -27,7 +27,7 @@ def create_strategy(options: training_options.DeviceOptions) -> tf.distribute.St
 
     Raises:
         ValueError: the device does not exist.
-        OSError: not all workers of --device=multi_worker came.
+        OSError: not all workers of --device=multi_worker connected.
     """
     if options.deterministic:
         tf.config.experimental.enable_op_determinism()
@@ -60,10 +60,10 @@ def compiles_step(
 ) -> bool:
     """Returns whether XLA compiles forward and backward pass.
 
-    By default it does on GPUs, unless the batches have several lengths: each length is
-    compiled anew. Fused operations should save most of the time that is not spent in
-    matrix products; this was not measured on a GPU. On CPUs oneDNN's matrix products
-    are faster than XLA's.
+    By default it does on GPUs, unless the batches have several lengths, because each
+    length is compiled separately. Fused operations should save most of the time that is
+    not spent in matrix products; this was not measured on a GPU. On CPUs oneDNN's
+    matrix products are faster than XLA's.
     """
     if options.jit_compile is not None:
         return options.jit_compile
@@ -202,7 +202,7 @@ def distribute_shares(
     return _iterator(strategy, host_share)
 
 
-def for_steps(batches: Any, num_steps: int) -> Any:
+def steps_iterator(batches: Any, num_steps: int) -> Any:
     """Returns the iterator that a function of `num_steps` steps reads.
 
     Args:

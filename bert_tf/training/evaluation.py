@@ -137,7 +137,7 @@ class Evaluation:
             with self._workers.clear_errors(), examples.clear_errors():
                 if index % _BATCHES_SENT == 0:
                     sent = min(_BATCHES_SENT, num_steps - index)
-                    batches = distribution.for_steps(iterator, sent)
+                    batches = distribution.steps_iterator(iterator, sent)
                 values = step_function(batches)
             yield values
             self._progress(index + 1, num_steps, unit="batches")

@@ -140,7 +140,7 @@ def lengths(edges: Sequence[float], counts: Sequence[int], limit: int) -> Any:
     return figure
 
 
-def of_data(data: Mapping[str, Any]) -> dict[str, Any]:
+def from_plot_data(data: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the figures of plot_data.json by name; see `plot_data`."""
     found = {}
     if len((data.get("confusion") or {}).get("labels", ())) > 1:

@@ -331,7 +331,7 @@ class Trainer:
         self._budget.set_rate()
         started = time.monotonic()
         with self._clear_errors():
-            batches = distribution.for_steps(iterator, num_steps)
+            batches = distribution.steps_iterator(iterator, num_steps)
             history = train_steps(batches, tf.constant(num_steps))
         history = {name: values.numpy() for name, values in history.items()}
         # Sets the length of the next call, so all workers need the same number.

@@ -1,4 +1,4 @@
-"""The lines of metrics.jsonl: strict JSON, with null in the place of NaN."""
+"""The lines of metrics.jsonl: strict JSON, with null in place of NaN."""
 
 import json
 import logging

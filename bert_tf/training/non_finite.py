@@ -18,9 +18,9 @@ BATCH_FILE = "non_finite_batch_{step}.npz"
 def count_finite_steps(history: Mapping[str, np.ndarray]) -> int:
     """Returns the number of steps before the first non-finite one.
 
-    In float16 an overflowing gradient is no error as long as loss scaling can handle
-    it: the step is skipped and the scale is lowered. It is one when the scale cannot be
-    lowered any further.
+    In float16 an overflowing gradient is not an error as long as loss scaling can
+    handle it: the step is skipped and the scale is lowered. It is one when the scale
+    cannot be lowered any further.
 
     Args:
         history: float32 [number of steps]: `loss`, `global_grad_norm` and, in float16,

@@ -1,8 +1,8 @@
-"""What the plots of a run need beside its metrics: plot_data.json in its folder.
+"""What the plots of a run need besides its metrics: plot_data.json in its folder.
 
 | key | value |
 |---|---|
-| `baselines` | name of a score -> `name` and `value` of what needs no learning |
+| `baselines` | name of a score -> `name` and `value` of the simplest prediction |
 | `confusion` | `labels`, and `counts`: rows are true classes, columns predicted ones |
 | `calibration` | bins of confidence, each with `count`, `confidence`, `accuracy` |
 | `lengths` | `edges` and `counts` of a histogram, and the `limit` of the lengths |

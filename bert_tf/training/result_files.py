@@ -95,7 +95,7 @@ class DataSet:
         return hashlib.sha256("\n".join(found).encode("utf-8")).hexdigest()
 
 
-def of_file(path: str, *more_paths: str) -> DataSet:
+def file_data_set(path: str, *more_paths: str) -> DataSet:
     """Returns the data set in a file, named after it.
 
     Args:
@@ -105,7 +105,7 @@ def of_file(path: str, *more_paths: str) -> DataSet:
     return DataSet(name=stem(path), paths=(path, *more_paths))
 
 
-def of_folder(folder: str, *paths: str) -> DataSet:
+def folder_data_set(folder: str, *paths: str) -> DataSet:
     """Returns a data set with files of fixed names, named after its folder."""
     return DataSet(name=os.path.basename(os.path.abspath(folder)), paths=paths)
 

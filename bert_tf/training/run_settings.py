@@ -101,7 +101,7 @@ Changes = dict[str, tuple[Any, Any]]
 def flags_of(options: options_module.Options) -> dict[str, Any]:
     """Returns the options by name, as JSON values, paths without their folders.
 
-    Addresses and the project are left out: a run's folder is what one publishes.
+    Addresses and the project are left out, because a run's folder may be published.
     """
     # Through JSON, so that tuples become lists.
     flags = json.loads(json.dumps(dataclasses.asdict(options)))
@@ -205,7 +205,7 @@ def refuse(run_dir: str, step: int, found: Changes) -> None:
 
 
 def refuse_data(run_dir: str, found: Changes) -> None:
-    """Raises a ValueError about a run that is resumed with other training data."""
+    """Raises a ValueError about a run that is resumed with different training data."""
     [(before, now)] = found.values()
     raise ValueError(
         f"{run_dir} contains a run that was trained on {before}, but this command "
@@ -235,7 +235,7 @@ def changed_data(
     name_before, name_now = (
         ",".join(stage["name"] for stage in stages) for stages in (before, now)
     )
-    name_now += " (other content)" if name_before == name_now else ""
+    name_now += " (different content)" if name_before == name_now else ""
     return {_DATA: (name_before, name_now)}
 
 
@@ -244,9 +244,9 @@ def warn_of_changed_files(
     recorded: Mapping[str, Any] | None,
     data_set: result_files.DataSet | None,
 ) -> None:
-    """Logs a warning if remote training files have another size or time than before.
+    """Logs a warning if remote training files have a different size or time.
 
-    This is no error, because a file that was put back has a new time.
+    This is not an error, because a file that was restored has a new time.
 
     Args:
         run_dir: folder of the run.
@@ -277,15 +277,15 @@ def check_order(
     data_set: result_files.DataSet | None,
     found: Changes,
 ) -> None:
-    """Raises a ValueError if the same data would be read in another order than before.
+    """Raises a ValueError if the same data would be read in a different order.
 
     Args:
         run_dir: folder of the run.
         run: content of run.json. Without an order, the run read its data in that of
             local files: in earlier versions, remote files had no order of their own.
         data_set: of the command that resumes the run.
-        found: returned by `changed_flags` and `changed_data`. An order that changes
-            with these is no surprise.
+        found: returned by `changed_flags` and `changed_data`. If there are such
+            changes, a different order is expected.
     """
     before = (run.get("training_data") or {}).get("order")
     if not run or data_set is None or before == data_set.order:
@@ -301,7 +301,7 @@ def check_order(
 
 
 def check_best(run_dir: str, found: Changes, options: Any) -> None:
-    """Raises a ValueError if another score would select best/ than before.
+    """Raises a ValueError if a different score would select best/.
 
     Args:
         run_dir: folder of the run.

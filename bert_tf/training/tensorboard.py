@@ -49,7 +49,7 @@ def write(run_dir: str) -> str:
             if baseline["value"] is not None:
                 for step in {steps[0], steps[-1]}:
                     run_folder.write_scalar(name, baseline["value"], step)
-        for name, figure in figures.of_data(data).items():
+        for name, figure in figures.from_plot_data(data).items():
             _write_image(name, figure, steps[-1])
     writer.close()
     _write_projector(folder, run_dir)

@@ -15,12 +15,12 @@ def verdict(
     *,
     perfect: float | None = None,
 ) -> str:
-    """Returns "not learned" if a score is not better than what needs no learning.
+    """Returns "not learned" if a score is hardly better than its baseline.
 
     Args:
         name: of the score. A loss or a perplexity is better if it is lower.
         score: of the model.
-        baseline: of the simplest prediction. None: unknown.
+        baseline: the score of the simplest prediction. None: unknown.
         perfect: the best possible score; losses ignore it. None: 100 if the score or
             the baseline is above 1, else 1.
 

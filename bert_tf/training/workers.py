@@ -154,16 +154,16 @@ class Workers:
         other = self._first_with_another(list(flags))
         if other:
             raise ValueError(
-                f"Worker {other} runs another tool or version than worker 0. Start the "
-                "same command with the same version on all workers."
+                f"Worker {other} runs a different tool or version from worker 0. Start "
+                "the same command with the same version on all workers."
             )
         for name, value in flags.items():
             other = self._first_with_another(value)
             if other:
                 raise ValueError(
-                    f"Worker {other} was started with another --{name} than worker 0 "
-                    f"(worker {self.index}, which says this, has {value!r}). Start the "
-                    "same command on all workers."
+                    f"--{name} of worker {other} differs from that of worker 0 (here, "
+                    f"on worker {self.index}, it is {value!r}). Start the same command "
+                    "on all workers."
                 )
 
     def check_same_data(self, checksum: str | None) -> None:
@@ -178,12 +178,12 @@ class Workers:
         other = self._first_with_another(checksum)
         if other:
             raise ValueError(
-                f"Worker {other} has other training data than worker 0. Give all "
-                "workers the same files."
+                f"The training data of worker {other} differs from that of worker 0. "
+                "Give all workers the same files."
             )
 
     def _first_with_another(self, value):
-        """Returns the first worker whose value is not that of worker 0; 0: none."""
+        """Returns the first worker whose value differs from worker 0's; 0: none."""
         text = json.dumps(value, sort_keys=True)
         found = self.gather(float(zlib.crc32(text.encode("utf-8"))))
         return int(np.argmax(found != found[0]))
@@ -218,7 +218,7 @@ def create_strategy(
 
     Raises:
         ValueError: neither lists the workers.
-        OSError: not all of them came.
+        OSError: not all of them connected.
     """
     resolver = _resolver(worker_hosts, worker_index)
     hosts, index = _hosts_and_index(resolver)
@@ -256,7 +256,7 @@ def wait_for_all(
         seconds: how long to wait.
 
     Raises:
-        OSError: they did not all come, or the port of worker 0 is in use.
+        OSError: not all of them connected in time, or the port of worker 0 is in use.
         ValueError: an address has no port.
     """
     deadline = time.monotonic() + seconds

@@ -290,7 +290,9 @@ class DataRunner(Runner):
 
 def data_sets_in(folder):
     parts = ("train", "dev")
-    return {part: result_files.of_file(str(folder / f"{part}.csv")) for part in parts}
+    return {
+        part: result_files.file_data_set(str(folder / f"{part}.csv")) for part in parts
+    }
 
 
 def write_data(folder, train="wet", dev="dry"):

@@ -160,7 +160,7 @@ def test_loss_and_gradients_stay_the_same(name):
 )
 def test_where_padding_is_left_out(shape, mask_shape, num_examples, pays):
     with islands.compiled(min_elements=16, num_examples=num_examples):
-        found = real_rows.pays_for(
+        found = real_rows.is_worthwhile(
             tf.TensorSpec(shape),
             tf.TensorSpec(mask_shape),
         )

@@ -43,7 +43,7 @@ def _record(ids, weights, label):
 def test_masked_words_are_predicted_from_their_training_frequencies():
     trained = Records(_record([7, 7, 0], [1.0, 1.0, 0.0], 0))
     evaluated = Records(_record([7, 5, 0], [1.0, 1.0, 0.0], 0), _record([7], [1.0], 1))
-    found = baselines.of_records(trained, evaluated, vocab_size=10)
+    found = baselines.record_baselines(trained, evaluated, vocab_size=10)
     # 12 counts: 3 of id 7 (two and one added), one of every other id.
     loss = -(2 * math.log(3 / 12) + math.log(1 / 12)) / 3
     assert found["eval_masked_lm_loss"]["value"] == pytest.approx(loss)
@@ -55,7 +55,7 @@ def test_masked_words_are_predicted_from_their_training_frequencies():
 
 def test_records_without_masks_have_no_baselines():
     records = Records({"input_ids": [1]})
-    assert baselines.of_records(records, records, vocab_size=10) == {}
+    assert baselines.record_baselines(records, records, vocab_size=10) == {}
 
 
 def test_remote_records_take_few_requests(tmp_path, monkeypatch):
@@ -70,7 +70,7 @@ def test_remote_records_take_few_requests(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "_gfile", lambda: store)
     records = tfrecord.RecordFiles(["store://train"])
     with store.counted() as requests:
-        found = baselines.of_records(records, records, vocab_size=10)
+        found = baselines.record_baselines(records, records, vocab_size=10)
     assert len(requests) < 200
     assert found["eval_masked_lm_accuracy"]["value"] == 1.0
 

@@ -262,7 +262,7 @@ def test_a_run_trains_on_text_and_resumes_with_the_same_weights(
     text_of_another.write_text(text.read_text() + "\n\none more")
     done = pretrain(input_file=text_of_another, num_train_steps=20)
     assert done.exit_code == 1
-    assert "text (other content)" in done.stderr
+    assert "text (different content)" in done.stderr
 
 
 MISTAKES = [

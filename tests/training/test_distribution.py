@@ -236,7 +236,7 @@ def test_every_host_of_a_pod_slice_is_sent_its_share(reads):
         batches = distribution.distribute(rows_of(range(8)), PodSlice())
     found = [[], []]
     for num_steps in (1, 4, 2):
-        for host, parts in enumerate(distribution.for_steps(batches, num_steps)):
+        for host, parts in enumerate(distribution.steps_iterator(batches, num_steps)):
             assert len(parts) == 2 * num_steps
             assert all(part["example"].shape == (2,) for part in parts)
             found[host] += [part["example"].numpy().tolist() for part in parts]
@@ -252,10 +252,10 @@ def test_an_error_while_reading_ahead_skips_no_batch():
     batches = distribution.distribute_shares(
         lambda share: rows_of(share, damaged=2), 8, PodSlice()
     )
-    distribution.for_steps(batches, 2)
+    distribution.steps_iterator(batches, 2)
     for _ in range(2):
         with pytest.raises(tf.errors.OpError, match="the record at byte 12 is damaged"):
-            distribution.for_steps(batches, 2)
+            distribution.steps_iterator(batches, 2)
 
 
 REMOTE_HOST = """

@@ -22,7 +22,7 @@ def write(tmp_path):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-        return result_files.of_file(str(path))
+        return result_files.file_data_set(str(path))
 
     return write
 

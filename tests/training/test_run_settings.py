@@ -35,7 +35,7 @@ def data(tmp_path):
 
     def data(text="text\tlabel\n", name="train.tsv"):
         (tmp_path / name).write_text(text)
-        return result_files.of_file(str(tmp_path / name))
+        return result_files.file_data_set(str(tmp_path / name))
 
     return data
 
@@ -126,7 +126,7 @@ def test_other_records_of_the_same_name_are_logged(folder, options, data, caplog
     check(folder, options, records("1"), step=30, has_steps_left=True)
     assert not caplog.messages
     check(folder, options, records("12"), step=30, has_steps_left=True)
-    assert "training data was a, now a (other content)" in caplog.text
+    assert "training data was a, now a (different content)" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,9 @@ def test_the_files_of_all_stages_of_a_training_are_compared(tmp_path):
         (tmp_path / name).write_text(f"content of {name}")
 
     def training_data(*names):
-        *earlier, last = [result_files.of_file(str(tmp_path / name)) for name in names]
+        *earlier, last = [
+            result_files.file_data_set(str(tmp_path / name)) for name in names
+        ]
         return dataclasses.replace(last, earlier_stages=tuple(earlier))
 
     def changed_names(recorded, *names):

@@ -96,11 +96,11 @@ def test_a_worker_that_starts_from_another_checkpoint_is_refused():
                 {"dtype": "a", "num_train_steps": 50},
                 {"dtype": "a", "num_train_steps": 9},
             ),
-            "Worker 1 was started with another --num_train_steps than worker 0",
+            "--num_train_steps of worker 1 differs from that of worker 0",
         ),
         (
             ({"num_train_steps": 50}, {"num_train_epochs": 50}),
-            "Worker 1 runs another tool or version than worker 0",
+            "Worker 1 runs a different tool or version from worker 0",
         ),
     ],
 )
@@ -114,7 +114,7 @@ def test_a_worker_with_other_data_is_refused_by_all():
     data = ("content", "content", "older content")
     results = together(lambda worker: worker.check_same_data(data[worker.index]), 3)
     for error in results:
-        assert "Worker 2 has other training data than worker 0" in str(error)
+        assert "The training data of worker 2 differs from" in str(error)
 
 
 @pytest.mark.parametrize(

@@ -78,17 +78,17 @@ class ConvertCheckpointOptions(options_module.Options):
     )
     cut_vocabulary: str | None = option(
         None,
-        help="Text files (not JSON), as a comma list with globs: only the word pieces "
-        "in their texts remain in the vocabulary and in the weights, besides all "
-        "single characters and special pieces. The texts are split as before, other "
-        "words into shorter pieces. --add_words applies afterwards.",
+        help="Text files (not JSON): names and globs, separated by commas. Only the "
+        "word pieces in these texts remain in the vocabulary and in the weights, "
+        "besides all single characters and special pieces. The texts are split as "
+        "before, other words into shorter pieces. --add_words is applied afterwards.",
         group="model",
     )
     keep_layers: tuple[int, ...] = option(
         (),
         minimum=0,
-        help="Layers of the encoder that remain, in ascending order from 0, the lowest "
-        "one: 0,1,2 makes a model of three layers. It needs fine-tuning before use. "
+        help="Encoder layers to keep, in ascending order. 0 is the lowest layer, and "
+        "0,1,2 makes a model of three layers. The result needs fine-tuning before use. "
         "Default: all layers.",
         group="model",
     )

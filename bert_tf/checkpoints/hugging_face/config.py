@@ -105,9 +105,8 @@ def read(folder: str) -> Description:
 
     Raises:
         FileNotFoundError: there is no config.json.
-        ValueError: the file is not a JSON object, describes a different architecture
-        or an
-            unsupported BERT variant, or a value is out of range.
+        ValueError: the file is not a JSON object, describes a different architecture or
+            an unsupported BERT variant, or a value is out of range.
     """
     path = os.path.join(folder, NAME)
     values = files.read_json(path, advice=COPY_AGAIN)

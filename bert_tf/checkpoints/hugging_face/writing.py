@@ -65,8 +65,8 @@ def write(
 ) -> None:
     """Writes config.json, model.safetensors and the tokenizer's files.
 
-    For an encoder, this includes the files that tell sentence-transformers how to pool,
-    and for a classifier with one output, the files that let it rank.
+    For an encoder, this includes the files from which sentence-transformers learns how
+    to pool, and for a classifier with one output, those that let it rank.
 
     Args:
         source: `Source`. Weights without a place are left out.

@@ -49,8 +49,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     Raises:
         OSError: there is no such file.
         ValueError: it is truncated or damaged, or contains a model of a different
-        class,
-            which is named in the message and not created.
+            class, which is named in the message and not created.
     """
     path = os.fspath(path)
     if path.endswith(archive.ARCHIVE_SUFFIX):

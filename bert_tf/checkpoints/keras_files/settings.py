@@ -56,8 +56,7 @@ def read_archive(path: str) -> Settings:
     Raises:
         OSError: there is no such file.
         ValueError: it is damaged, or contains a model of a different class, which is
-        named
-            in the message and not created.
+            named in the message and not created.
     """
     description = archive.describe(path)
     class_name = description.config.get("class_name")

@@ -67,7 +67,7 @@ def places(num_layers: int, kind: str) -> dict[str, str]:
 
     Args:
         num_layers: number of encoder layers.
-        kind: kind of head; for one that KerasHub lacks, the encoder's names alone.
+        kind: kind of head; for one that KerasHub lacks, only the encoder's names.
     """
     found = dict(_PLACES)
     for number in range(num_layers):

@@ -118,6 +118,6 @@ def _do(work, task):
 
 def _leave(signal_number, frame):
     # The pool sends the signal again when it notices that a worker has ended. It must
-    # not break off the removal of unfinished files, which context managers do now.
+    # not interrupt the context managers that are now removing unfinished files.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise SystemExit(1)

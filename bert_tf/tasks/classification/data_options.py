@@ -142,14 +142,14 @@ class DataOptions(trial_options.TrialOptions):
         else:
             self._check_own_data()
 
-    def alone(self, **values: Any) -> Self:
-        """Returns the options of a single run; see `TrialOptions.alone`.
+    def single_run(self, **values: Any) -> Self:
+        """Returns the options of a single run; see `TrialOptions.single_run`.
 
         All runs of a search are evaluated on the same examples, whatever their seed.
         """
         if self.validation_split and self.validation_seed is None:
             values.setdefault("validation_seed", self.random_seed)
-        return super().alone(**values)
+        return super().single_run(**values)
 
     def _check_labels(self) -> None:
         if len(set(self.labels)) != len(self.labels) or len(self.labels) == 1:

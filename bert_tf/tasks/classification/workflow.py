@@ -58,7 +58,7 @@ def _run(options, progress):
         if not options.do_predict:
             return "\n".join([*lines, fine_tuning_workflow.place_line(options)])
         # The files of the best run are now in output_dir, like those of a single run.
-        options = options.alone(do_train=False, do_eval=False)
+        options = options.single_run(do_train=False, do_eval=False)
     one = Classification(options, progress=progress)
     report = fine_tuning_workflow.run(one, options, more_scores=lambda: one.class_lines)
     return "\n".join([*lines, report])
@@ -70,7 +70,7 @@ def train(
     progress: progress_module.Progress = progress_module.silent,
 ) -> dict[str, float]:
     """Trains; returns {"loss", "global_step"}. See `run`."""
-    options = fine_tuning_workflow.only_training(options.alone())
+    options = fine_tuning_workflow.only_training(options.single_run())
     with run_folder.locked(options):
         return Classification(options, progress=progress).train()
 
@@ -81,7 +81,7 @@ def evaluate(
     progress: progress_module.Progress = progress_module.silent,
 ) -> dict[str, float]:
     """Evaluates the last checkpoint; returns the contents of eval_results.txt."""
-    options = fine_tuning_workflow.only_evaluation(options.alone())
+    options = fine_tuning_workflow.only_evaluation(options.single_run())
     return Classification(options, progress=progress).evaluate()
 
 

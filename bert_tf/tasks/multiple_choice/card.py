@@ -28,7 +28,8 @@ def card_of(
         training: facts about the training, if the run trained.
         training_data: sentences about the labels and lengths of the training examples.
         results: contents of eval_results.txt, if the run was evaluated.
-        predicted: index of the chosen ending of each example of "dev", likewise.
+        predicted: index of the chosen ending of each example of "dev", if the run was
+            evaluated.
 
     Raises:
         OSError: a data file cannot be read.

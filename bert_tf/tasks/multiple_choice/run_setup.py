@@ -124,9 +124,9 @@ def _tfds_path(options, part, number):
 def _data_sets(options):
     """Returns the data that the options name, by set."""
     return {
-        name: result_files.of_file(path)
+        name: result_files.file_data_set(path)
         if options.data_dir is None or options.tfds_name is not None
-        else result_files.of_folder(options.data_dir, path)
+        else result_files.folder_data_set(options.data_dir, path)
         for name, path in paths_of(options).items()
         if path is not None
     }

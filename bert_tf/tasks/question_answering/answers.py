@@ -50,7 +50,7 @@ class Answers:
         folder.create()
         suffix = folder.record_data_set(
             question_answering_predictions.JSON_LINES_FILE,
-            result_files.of_file(self.squad_file.path),
+            result_files.file_data_set(self.squad_file.path),
         )
         return question_answering_predictions.write_predictions(
             output_dir, self.predictions, self.threshold, suffix=suffix
@@ -102,7 +102,9 @@ class Answers:
             results["global_step"] = self.global_step
         folder = run_folder.RunFolder(output_dir)
         folder.create()
-        folder.write_eval_results(results, result_files.of_file(self.squad_file.path))
+        folder.write_eval_results(
+            results, result_files.file_data_set(self.squad_file.path)
+        )
         return results
 
 

@@ -137,10 +137,10 @@ def _data_sets(options):
     found = {}
     predicted = predict_path(options)
     if predicted:
-        found["dev"] = found["test"] = result_files.of_file(predicted)
+        found["dev"] = found["test"] = result_files.file_data_set(predicted)
     trained = train_paths(options)
     if trained:
-        *earlier, last = map(result_files.of_file, trained)
+        *earlier, last = map(result_files.file_data_set, trained)
         found["train"] = dataclasses.replace(last, earlier_stages=tuple(earlier))
     return found
 

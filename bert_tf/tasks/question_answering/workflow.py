@@ -78,7 +78,7 @@ def _run(options, progress):
             results = answering.evaluate(answers)
         lines += run_folder.score_lines(results)
         lines += fine_tuning_workflow.other_data_lines(
-            options.output_dir, result_files.of_file(answers.squad_file.path)
+            options.output_dir, result_files.file_data_set(answers.squad_file.path)
         )
     if not options.ensemble and (options.do_train or options.do_eval):
         run_report.write(answering.trainer.folder)
@@ -242,7 +242,7 @@ class QuestionAnswering:
         plot_data.update(
             self.trainer.folder,
             {"baselines": answers.baselines()},
-            result_files.of_file(answers.squad_file.path),
+            result_files.file_data_set(answers.squad_file.path),
         )
         return results
 

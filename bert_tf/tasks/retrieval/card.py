@@ -37,7 +37,8 @@ def card_of(
         options: options of the run.
         setup: setup of the run.
         training: facts about the training; given after training.
-        training_data: sentences about the lengths of the training texts, likewise.
+        training_data: sentences about the lengths of the training texts; given after
+            training.
         results: content of eval_results.txt; given after evaluation.
         firsts: query -> index of the passage ranked first; given after evaluation.
 

@@ -108,7 +108,7 @@ def _data_sets(
     """Returns the data that the options name, by set, with the corpus to search."""
     corpus = () if options.corpus_file is None else (options.corpus_file,)
     return {
-        name: result_files.of_file(path, *corpus)
+        name: result_files.file_data_set(path, *corpus)
         for name, path in paths_of(options).items()
         if path is not None
     }

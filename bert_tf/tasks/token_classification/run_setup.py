@@ -117,17 +117,17 @@ def _data_sets(options):
     found = {}
     if options.tfds_name is not None:
         found = {
-            name: result_files.of_file(path_of(options, name))
+            name: result_files.file_data_set(path_of(options, name))
             for number, name in enumerate(FILES)
             if name in options.sets_to_read or tfds_files.has_split(options, number)
         }
     elif options.data_dir:
         found = {
-            name: result_files.of_folder(options.data_dir, path_of(options, name))
+            name: result_files.folder_data_set(options.data_dir, path_of(options, name))
             for name in FILES
         }
     if options.predict_file is not None:
-        found["test"] = result_files.of_file(options.predict_file)
+        found["test"] = result_files.file_data_set(options.predict_file)
     return found
 
 
