@@ -35,7 +35,7 @@ def arguments():
     add("--input_file", required=True, help="text with one sentence per line")
     add("--vocab_file", required=True, help="vocabulary with one word piece per line")
     add("--dupe_factor", type=int, default=10, help="passes over the text")
-    add("--rounds", type=int, default=5, help="runs of each of the two")
+    add("--rounds", type=int, default=5, help="runs of each setting")
     return parser.parse_args()
 
 
@@ -87,7 +87,7 @@ def main():
         print(
             f"{name:8} median {medians[name][0]:7.2f} s ({min(walls):.2f} to "
             f"{max(walls):.2f}), {medians[name][1]:7.2f} CPU s, "
-            f"{megabytes / medians[name][0]:6.1f} MB of text and pass per second, "
+            f"{megabytes / medians[name][0]:6.1f} MB per second, all passes counted, "
             f"peak {max(memories):,.0f} MB"
         )
     wall, cpu = (

@@ -31,7 +31,7 @@ form.
 def main():
     """Measures and writes the section of RESULTS.md."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rounds", type=int, default=9, help="measurements of each")
+    parser.add_argument("--rounds", type=int, default=9, help="measurements per mode")
     rounds = parser.parse_args().rounds
     peers = {
         (dtype, mode): report.Peer(

@@ -63,7 +63,7 @@ HEADS = {
     "squad": "question_answering",
 }
 MAX_SEQ_LENGTH = 128
-# Title -> format, dtype of the file, and what OpenVINO computes in.
+# Title -> format, dtype of the file, and OpenVINO's precision.
 KINDS = {
     "SavedModel": ("saved_model", "float32", None),
     "SavedModel, bfloat16": ("saved_model", "bfloat16", None),
@@ -89,7 +89,7 @@ def arguments():
         "--small_runs", help="folder with runs mrpc, sst, sts and squad"
     )
     parser.add_argument("--num_rounds", type=int, default=3, help="turns per kind")
-    parser.add_argument("--num_texts", type=int, default=872, help="of each task")
+    parser.add_argument("--num_texts", type=int, default=872, help="texts per task")
     parser.add_argument("--work_dir", help="folder for the exports and finished turns")
     return parser.parse_args()
 

@@ -47,14 +47,12 @@ def arguments():
         help="folder of an encoder in Hugging Face's format",
     )
     add("--glue_dir", required=True, help="folder with the folders MRPC and SST-2")
-    add("--tasks", nargs="+", default=["MRPC", "SST-2"], help="of GLUE")
-    add("--dtypes", nargs="+", default=["bfloat16", "float32"], help="of the products")
-    add("--seeds", nargs="+", type=int, default=[1, 2, 3], help="of the runs")
+    add("--tasks", nargs="+", default=["MRPC", "SST-2"], help="GLUE tasks")
+    add("--dtypes", nargs="+", default=["bfloat16", "float32"], help="dtypes to run in")
+    add("--seeds", nargs="+", type=int, default=[1, 2, 3], help="one run per seed")
     add("--num_rows", type=int, default=10000, help="maximum number of training rows")
     add("--num_epochs", type=int, default=1, help="passes over these rows")
-    add(
-        "--batches", nargs="+", default=["random", "grouped"], help="how they are drawn"
-    )
+    add("--batches", nargs="+", default=["random", "grouped"], help="kinds of batches")
     add("--work_dir", help="folder that keeps finished runs; default: a temporary one")
     return parser.parse_args()
 

@@ -47,7 +47,7 @@ PUBLISHED = {
     "no_next_sentence": {"SST-2": 0.926, "MRPC": 0.865},
     "left_to_right": {"SST-2": 0.921, "MRPC": 0.775},
 }
-# Table 8, likewise: what selected pieces became, accuracy of MNLI, F1 of NER.
+# Table 8: what the selected pieces became, accuracy on MNLI, F1 on NER.
 PUBLISHED_MASKS = {
     "full": ("80% [MASK], 10% unchanged, 10% random", 0.842, 0.954),
     "all_mask": ("100% [MASK]", 0.843, 0.949),
@@ -69,7 +69,7 @@ def arguments():
     add("--learning_rate", type=float, default=1e-4)
     add("--train_batch_size", type=int, default=32)
     add("--max_seq_length", type=int, default=128)
-    add("--dtype", default="float32", help="or mixed_bfloat16")
+    add("--dtype", default="float32", help="float32 or mixed_bfloat16")
     return parser.parse_args()
 
 

@@ -1,9 +1,9 @@
 """Measures how the time grows with length, batch, layers, replicas and corpus size.
 
 A step of a small BERT model with random weights is timed for several values of one
-size, while the others stay. The cases of an axis take turns. The fitted exponent is
-the slope of the time over the size on logarithmic scales. Next to it is the same slope
-of the step's FLOPs, which is what the mathematics asks for.
+size, while the others stay fixed. The cases of an axis take turns. The fitted exponent
+is the slope of the time over the size on logarithmic scales. Next to it is the same
+slope of the step's FLOPs, the growth that the computation itself requires.
 
     python benchmarks/growth.py --input_file=wiki.txt --vocab_file=vocab.txt
 
@@ -49,7 +49,7 @@ def arguments():
     add("--input_file", required=True, help="text with one sentence per line")
     add("--vocab_file", required=True, help="vocabulary with one word piece per line")
     add("--rounds", type=int, default=5, help="measurements of each case")
-    add("--dtype", default="mixed_bfloat16", help="of the products")
+    add("--dtype", default="mixed_bfloat16", help="dtype policy of the model")
     return parser.parse_args()
 
 

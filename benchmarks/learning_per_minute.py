@@ -58,15 +58,15 @@ def arguments():
     add("--num_hidden_layers", type=int, default=4)
     add("--hidden_size", type=int, default=256)
     add("--batch_size", type=int, default=16)
-    add("--learning_rate", type=float, default=3e-4, help="of peers without --rates")
+    add("--learning_rate", type=float, default=3e-4, help="for peers without --rates")
     add(
         "--rates",
         nargs="+",
         default=[],
         help="learning rates to try, for each peer: PEER=RATE,RATE",
     )
-    add("--seeds", type=int, nargs="+", default=[12345], help="of data, masks, weights")
-    add("--dropout", type=float, default=0.0, help="the time is too short to overfit")
+    add("--seeds", type=int, nargs="+", default=[12345], help="one run per seed")
+    add("--dropout", type=float, default=0.0, help="rate; 0 suits short runs")
     add("--max_seq_length", type=int, default=128)
     add("--max_predictions_per_seq", type=int, default=20)
     add(

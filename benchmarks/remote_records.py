@@ -1,9 +1,9 @@
 """Times reading records from an object store that takes 30 ms per request.
 
-The store is a double that counts and delays every request as TensorFlow's file layer
-makes them. For every order, and for 1 and 8 hosts that each read their share of the
-batch, the table has the examples per second, the requests per batch and the peak of
-the memory. The hosts are threads of one process here, so they share its processors.
+The store is a test double that counts and delays every request that TensorFlow's file
+layer would make. For every order, and for 1 and 8 hosts that each read their share of
+the batch, the table has the examples per second, the requests per batch and the peak
+memory. The hosts are threads of one process here, so they share its processors.
 
     python benchmarks/remote_records.py
 """

@@ -1,4 +1,4 @@
-"""Loads servers with more and more requests, and checks every answer.
+"""Load-tests servers at increasing request rates, and checks every answer.
 
 The load is open: requests start at fixed times, whether or not earlier ones were
 answered, and the time of a request counts from when it should have started. Each of the
@@ -88,7 +88,7 @@ def arguments():
     add("--seconds", type=float, default=150, help="duration of each rate")
     add("--clients", type=int, default=8, help="processes that send requests")
     add("--hostile", action="store_true", help="add hostile texts and disconnections")
-    add("--title", default="Serving under load", help="of the section of RESULTS.md")
+    add("--title", default="Serving under load", help="title of the RESULTS.md section")
     add("--note", default="", help="a sentence for the section, such as other work")
     return parser.parse_args()
 

@@ -78,13 +78,11 @@ def arguments():
     """Returns the parsed command line."""
     parser = report.argument_parser(__doc__)
     add = parser.add_argument
-    add("--sections", nargs="+", choices=SECTIONS, default=SECTIONS, help="to measure")
+    add("--sections", nargs="+", choices=SECTIONS, default=SECTIONS, help="sections")
     add("--counts", nargs="+", type=int, default=[1, 2, 4], help="processes")
     add("--num_steps", type=int, default=100, help="steps of a throughput run")
     add("--batch_size", type=int, default=32, help="sequences per step")
-    add(
-        "--failures", nargs="+", choices=FAILURES, default=list(FAILURES), help="to try"
-    )
+    add("--failures", nargs="+", choices=FAILURES, default=list(FAILURES), help="cases")
     return parser.parse_args()
 
 

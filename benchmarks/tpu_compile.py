@@ -60,9 +60,9 @@ def arguments():
     add("--lengths", nargs="+", type=int, default=list(PREDICTIONS))
     add("--dtypes", nargs="+", default=list(DTYPES))
     add("--recompute", nargs="+", type=int, default=[0, 1], help="0, 1 or both")
-    add("--first_batch", type=int, default=16, help="sequences per chip")
-    add("--max_batch", type=int, default=1024, help="sequences per chip")
-    add("--factor", type=int, default=2, help="of a batch to the one before")
+    add("--first_batch", type=int, default=16, help="smallest batch size per chip")
+    add("--max_batch", type=int, default=1024, help="largest batch size per chip")
+    add("--factor", type=int, default=2, help="growth of the batch size per case")
     add("--cases_file", default=str(report.ROOT / "benchmarks" / "tpu_cases.jsonl"))
     return parser.parse_args()
 

@@ -48,8 +48,8 @@ def main():
 def arguments():
     """Returns the parsed command line."""
     parser = report.argument_parser(__doc__)
-    parser.add_argument("--sizes", default="base,mini", help="of the model")
-    parser.add_argument("--dtypes", default="bfloat16,float32", help="of the products")
+    parser.add_argument("--sizes", default="base,mini", help="model sizes")
+    parser.add_argument("--dtypes", default="bfloat16,float32", help="dtypes to run in")
     parser.add_argument("--rounds", type=int, default=9, help="measurements per peer")
     return parser.parse_args()
 

@@ -16,7 +16,7 @@ class MissingColumnError(ValueError):
     """A table lacks a required column."""
 
 
-def names_of(place: str, cells: Iterable[str]) -> list[str]:
+def column_names(place: str, cells: Iterable[str]) -> list[str]:
     """Returns the names of the columns in a header, without surrounding white space.
 
     Args:

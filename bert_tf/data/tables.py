@@ -172,7 +172,7 @@ def _json_record(path, number, line, columns):
             f"{place}: expected a JSON object with the columns "
             f"{table_headers.quoted(columns)}, got {line[:40]!r}."
         )
-    names = table_headers.names_of(place, record)
+    names = table_headers.column_names(place, record)
     table_headers.check_columns(path, number, columns, names)
     return dict(zip(names, record.values(), strict=True))
 
@@ -199,11 +199,11 @@ def _json_row(place, record, columns, list_columns, optional_lists):
 def _named(path, records, columns, header, broken_rows, *, delimiter):
     """Yields a Row for each (line number, cells), checked against the header."""
     if header is not None:
-        header = table_headers.names_of(path, header)
+        header = table_headers.column_names(path, header)
     for number, cells in records:
         place = f"{path}:{number}"
         if header is None:
-            header = table_headers.names_of(place, cells)
+            header = table_headers.column_names(place, cells)
             table_headers.check_columns(
                 path, number, columns, header, delimiter=delimiter
             )

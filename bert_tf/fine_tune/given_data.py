@@ -25,14 +25,14 @@ TABLES = (".csv", ".tsv", ".jsonl")
 RowT = TypeVar("RowT")
 
 
-def path_of(data: Any) -> str | None:
+def file_path(data: Any) -> str | None:
     """Returns the path of data in a file; None if it is in memory."""
     return os.fspath(data) if isinstance(data, str | os.PathLike) else None
 
 
 def is_table_or_in_memory(data: Any) -> bool:
     """Returns whether data is in memory or in a .csv, .tsv or .jsonl file."""
-    path = path_of(data)
+    path = file_path(data)
     return path is None or path.lower().endswith(TABLES)
 
 
@@ -59,7 +59,7 @@ def rows_of(
         OSError: the file cannot be read.
         ValueError: the data has another form.
     """
-    path = path_of(data)
+    path = file_path(data)
     if path is None:
         return in_memory.rows_of(data, forms)
     if not path.lower().endswith(".jsonl"):

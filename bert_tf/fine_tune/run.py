@@ -120,8 +120,10 @@ class Run:
         """Returns the value of an option, or its default."""
         return self.values.get(name, self._defaults[name])
 
-    def path_of(self, name: str, content: bytes, *, trains: bool = False) -> str:
-        """Returns the path of a file of the run that will have the content.
+    def add_file(self, name: str, content: bytes, *, trains: bool = False) -> str:
+        """Adds a file to the data of the run and returns its path.
+
+        The file is written when the run starts.
 
         Args:
             name: of the file.

@@ -42,7 +42,7 @@ def give_sentences(run: run_module.Run, train: Any, validation: Any) -> None:
         contents = [_tagged(data) for data in given]
     # The names that run_ner expects.
     for name, content in zip(("train.txt", "dev.txt"), contents, strict=False):
-        path = run.path_of(name, content, trains=name == "train.txt")
+        path = run.add_file(name, content, trains=name == "train.txt")
         run.values["data_dir"] = os.path.dirname(path)
     run.values["do_eval"] = validation is not None
 
@@ -78,10 +78,10 @@ def give_choices(run: run_module.Run, train: Any, validation: Any) -> None:
         train = None
     elif validation is not None:
         held_out = _choice_rows(run, validation)
-    path = given_data.path_of(train)
+    path = given_data.file_path(train)
     run.values["train_file"] = path or _choices(run, rows, TRAIN)
     if validation is not None:
-        path = given_data.path_of(validation)
+        path = given_data.file_path(validation)
         path = path or _choices(run, held_out, VALIDATION)
         run.values |= {"eval_file": path, "do_eval": True}
 
@@ -96,10 +96,10 @@ def give_queries(run: run_module.Run, train: Any, validation: Any, corpus: Any) 
         train = None
     elif validation is not None:
         held_out = _query_rows(validation)
-    path = given_data.path_of(train)
+    path = given_data.file_path(train)
     run.values["train_file"] = path or _queries(run, rows, TRAIN)
     if validation is not None:
-        path = given_data.path_of(validation)
+        path = given_data.file_path(validation)
         path = path or _queries(run, held_out, VALIDATION)
         run.values |= {"eval_file": path, "do_eval": True}
     run.values["corpus_file"] = _corpus_file(run, corpus, [*rows, *held_out])
@@ -111,7 +111,7 @@ def _texts(run, data, name):
         run.option(f"{column}_column") or column
         for column in ("text", "text_b", "label")
     )
-    path = given_data.path_of(data)
+    path = given_data.file_path(data)
     if path is None:
         rows = in_memory.rows_of(data, ((text, label), (text, text_b, label)))
         is_pair = text_b in rows[0]
@@ -123,7 +123,7 @@ def _texts(run, data, name):
         return path
     columns = (text, text_b, label) if is_pair else (text, label)
     content = run_module.json_lines(_with_label_texts(run, rows, label), columns)
-    return run.path_of(f"{name}.jsonl", content, trains=name == TRAIN)
+    return run.add_file(f"{name}.jsonl", content, trains=name == TRAIN)
 
 
 def _with_label_texts(run, rows, label):
@@ -198,7 +198,7 @@ def _question_rows(data):
 def _squad_file(run, rows, name):
     content = question_answering_records.squad_of(rows)
     text = json.dumps(content, ensure_ascii=False, indent=1) + "\n"
-    return run.path_of(f"{name}.json", text.encode("utf-8"), trains=name == TRAIN)
+    return run.add_file(f"{name}.json", text.encode("utf-8"), trains=name == TRAIN)
 
 
 def _choice_rows(run, data):
@@ -222,11 +222,11 @@ def _choices(run, rows, name):
         column for column in rows[0] if re.fullmatch(r"ending\d+", column)
     ]
     content = run_module.json_lines(rows, (start, *endings, label))
-    return run.path_of(f"{name}.jsonl", content, trains=name == TRAIN)
+    return run.add_file(f"{name}.jsonl", content, trains=name == TRAIN)
 
 
 def _query_rows(data):
-    path = given_data.path_of(data)
+    path = given_data.file_path(data)
     if path is None:
         forms = (("query", "passage"), ("query", "passage", "negatives"))
         return in_memory.rows_of(data, forms)
@@ -244,12 +244,12 @@ def _query_rows(data):
 def _queries(run, rows, name):
     columns = (("query", "passage"), ("negatives", "id"))
     content = run_module.json_lines(rows, *columns)
-    return run.path_of(f"{name}.jsonl", content, trains=name == TRAIN)
+    return run.add_file(f"{name}.jsonl", content, trains=name == TRAIN)
 
 
 def _corpus_file(run, corpus, rows):
     """Returns the path of the passages to search; without a corpus, those of rows."""
-    path = given_data.path_of(corpus)
+    path = given_data.file_path(corpus)
     if path is not None:
         return path
     if corpus is None:
@@ -263,4 +263,4 @@ def _corpus_file(run, corpus, rows):
         ]
         found = in_memory.rows_of(found, (("passage",), ("id", "passage")))
     content = run_module.json_lines(found, ("passage",))
-    return run.path_of(given_data.CORPUS, content, trains=True)
+    return run.add_file(given_data.CORPUS, content, trains=True)

@@ -61,7 +61,7 @@ def settings(
     return shown
 
 
-def text_of(name: str, facts: Mapping[str, Any]) -> str:
+def render(name: str, facts: Mapping[str, Any]) -> str:
     """Returns the text of the card.
 
     Args:

@@ -247,7 +247,7 @@ def _write(output_dir, facts):
         logger.warning("%s was written or edited manually; it is not changed.", path)
         return None
     name = os.path.basename(os.path.abspath(output_dir))
-    text = card_text.text_of(name, facts)
+    text = card_text.render(name, facts)
     with files.complete_or_absent(path) as file:
         file.write(text + _seal(text))
     return path

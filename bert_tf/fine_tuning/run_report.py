@@ -74,11 +74,11 @@ def write(folder: run_folder.RunFolder) -> str | None:
         return None
     path = os.path.join(folder.path, FILE)
     with files.complete_or_absent(path) as file:
-        file.write(text_of(folder.path))
+        file.write(render(folder.path))
     return path
 
 
-def text_of(run_dir: str) -> str:
+def render(run_dir: str) -> str:
     """Returns the report of a run as HTML.
 
     Args:

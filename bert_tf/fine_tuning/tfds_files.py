@@ -49,7 +49,7 @@ def has_split(options: Any, number: int) -> bool:
     return split in builder.info.splits
 
 
-def path_of(options: Any, number: int, convert: Convert, extension: str) -> str:
+def split_path(options: Any, number: int, convert: Convert, extension: str) -> str:
     """Returns the path of a split's file, which is written if there is none yet.
 
     Args:

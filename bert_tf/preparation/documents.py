@@ -79,10 +79,10 @@ def _split_documents(lines, language):
 
 
 def _from_fields(fields, place, source, options, counts):
-    text = json_lines.text_of(fields, options.text_field, place)
+    text = json_lines.field_text(fields, options.text_field, place)
     language = source.language
     if options.language_field:
-        language = json_lines.text_of(fields, options.language_field, place)
+        language = json_lines.field_text(fields, options.language_field, place)
     lines = wiki40b.running_text(text, counts).split("\n")
     paragraphs = filter(None, (" ".join(line.split()) for line in lines))
     return Document(language=language, paragraphs=paragraphs)

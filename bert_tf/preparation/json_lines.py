@@ -54,7 +54,7 @@ def read(
         yield fields, place
 
 
-def text_of(fields: dict, name: str, place: Callable[[], str]) -> str:
+def field_text(fields: dict, name: str, place: Callable[[], str]) -> str:
     """Returns the text in a field; dots in the name lead into nested objects.
 
     Raises:

@@ -140,7 +140,7 @@ def open_saved_model(export_dir: str) -> Client:
             outputs = signature(**columns)
         except tf.errors.OpError as error:
             raise ValueError(
-                f"The model in {export_dir} refused the query: {reason_of(error)}"
+                f"The model in {export_dir} refused the query: {refusal_reason(error)}"
             ) from error
         return {key: _as_list(values.numpy()) for key, values in outputs.items()}
 
@@ -207,7 +207,7 @@ def _check_certificates(settings):
             raise FileNotFoundError(f"{path} does not exist; expected a PEM file.")
 
 
-def reason_of(error: Exception) -> str:
+def refusal_reason(error: Exception) -> str:
     """Returns why a model refused its inputs, without the names of nodes around it."""
     text = " ".join(str(getattr(error, "message", error)).split())
     text = text.rpartition("<stack traces unavailable> ")[2]

@@ -114,7 +114,7 @@ def export_saved_model(
     )
     id_models.check(target.format, target.dtype, target.limits)
     with _locked(export_dir):
-        _, task = predictors.run_of(output_dir)
+        _, task = predictors.find_run(output_dir)
         if task is None:
             raise ValueError(
                 f"{output_dir} contains no task.json of a training run; expected the "

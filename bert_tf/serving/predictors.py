@@ -136,7 +136,7 @@ def load(
         "vocab_file": vocab_file,
         "do_lower_case": do_lower_case,
     }
-    folder, task = run_of(path)
+    folder, task = find_run(path)
     if task not in (None, PRETRAINING) and head in (None, task):
         given = {**files_given, "max_seq_length": max_seq_length, "pooling": pooling}
         _refuse(given, f"{folder} is a training run, which has its own value")
@@ -177,7 +177,7 @@ def load_start(
     return _predictor_module(task).load(path, settings)
 
 
-def run_of(path: str) -> tuple[str, str | None]:
+def find_run(path: str) -> tuple[str, str | None]:
     """Returns the folder and the task of a run; the task is None if there is no run.
 
     Args:

@@ -96,7 +96,7 @@ class LoadedModel:
             outputs = self._signatures[requests[0]["signature"]](**columns)
         except (tf.errors.OpError, ValueError) as error:
             is_invalid = isinstance(error, tf.errors.InvalidArgumentError)
-            answer = {"error": client.reason_of(error), "is_invalid": is_invalid}
+            answer = {"error": client.refusal_reason(error), "is_invalid": is_invalid}
             return [answer] * len(requests)
         outputs = {name: value.numpy() for name, value in outputs.items()}
         sizes = [_num_rows(request) for request in requests]

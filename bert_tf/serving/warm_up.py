@@ -30,11 +30,11 @@ def write(module: signatures.TaskSignatures, path: str) -> None:
         path: the file to write.
     """
     with tf.io.TFRecordWriter(path) as writer:
-        for name, inputs in requests_of(module):
+        for name, inputs in create_requests(module):
             writer.write(warm_up_file.prediction_log(name, inputs))
 
 
-def requests_of(
+def create_requests(
     module: signatures.TaskSignatures,
 ) -> list[tuple[str, dict[str, tf.Tensor]]]:
     """Returns requests to all signatures: several batch sizes, lengths and scripts.

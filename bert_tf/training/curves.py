@@ -65,7 +65,7 @@ def plot_runs(
     """
     given = [folder.rstrip("/") for folder in options.run_dir]
     path = options.plot_file or os.path.join(given[0], CURVES_FILE)
-    folders = [part for folder in given for part in phases_of(folder)]
+    folders = [part for folder in given for part in phase_folders(folder)]
     names = [os.path.basename(folder) for folder in folders]
     # Runs with the same folder name are labeled with their whole paths.
     run_dirs = {
@@ -136,7 +136,7 @@ def figure(run_dirs: Mapping[str, str]) -> Any:
     return drawn
 
 
-def phases_of(folder: str) -> list[str]:
+def phase_folders(folder: str) -> list[str]:
     """Returns the folders of a run's phases; the folder itself if it has none."""
     if not files.is_folder(folder):
         return [folder]

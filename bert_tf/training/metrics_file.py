@@ -14,7 +14,7 @@ NAME = "metrics.jsonl"
 _SHAPE = {"step": int, str: int | float | None}
 
 
-def line_of(values: Mapping[str, float]) -> str:
+def line(values: Mapping[str, float]) -> str:
     """Returns a line, with its end."""
     return json.dumps(json_values.with_null(values), allow_nan=False) + "\n"
 

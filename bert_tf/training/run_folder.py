@@ -287,7 +287,7 @@ class RunFolder:
         if not (self.is_written and files.exists(path)):
             return
         kept = [line for line in self.read_metrics() if line["step"] <= step]
-        self._write_text(metrics_file.NAME, "".join(map(metrics_file.line_of, kept)))
+        self._write_text(metrics_file.NAME, "".join(map(metrics_file.line, kept)))
 
     def read_metrics(self) -> list[dict[str, float]]:
         """Returns the lines of metrics.jsonl; see `metrics_file.read`."""
@@ -312,7 +312,7 @@ class RunFolder:
         if not self.is_written:
             return
         with self._clear_write_errors():
-            self._unwritten.append(metrics_file.line_of({"step": int(step), **values}))
+            self._unwritten.append(metrics_file.line({"step": int(step), **values}))
             # Object stores cannot append: each write uploads the whole file again.
             period = _REMOTE_WRITE_SECONDS if files.is_remote(self.path) else 0.0
             if time.monotonic() - self._written_at >= period:

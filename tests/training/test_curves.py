@@ -182,7 +182,7 @@ def test_the_phases_of_a_run_are_drawn_together(tmp_path, run_dir):
         shutil.copytree(run_dir, run / f"phase_{number}")
     (run / "phase_3").mkdir()  # Has not begun.
     options = training_options.PlotRunOptions(run_dir=(str(run),))
-    assert curves.phases_of(str(run)) == [
+    assert curves.phase_folders(str(run)) == [
         str(run / name) for name in ("phase_1", "phase_2", "phase_10")
     ]
     assert curves.plot_runs(options).endswith(f"{run / 'curves.png'}.")

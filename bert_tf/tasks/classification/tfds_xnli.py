@@ -25,7 +25,7 @@ class TfdsXnliProcessor(xnli.XnliProcessor):
         options: of the run, with `tfds_name`.
 
     Raises:
-        ImportError, OSError, ValueError: on reading; see `tfds_files.path_of`.
+        ImportError, OSError, ValueError: on reading; see `tfds_files.split_path`.
     """
 
     def __init__(self, options: data_options.DataOptions):
@@ -55,10 +55,10 @@ class TfdsXnliProcessor(xnli.XnliProcessor):
         if name in (xnli.DEV_FILE, xnli.TEST_FILE):
             options = dataclasses.replace(self._options, tfds_name=_OTHERS)
             number = 1 if name == xnli.DEV_FILE else 2
-            return tfds_files.path_of(options, number, evaluation_lines, ".tsv")
+            return tfds_files.split_path(options, number, evaluation_lines, ".tsv")
         options = dataclasses.replace(self._options, tfds_name=_TRAINING)
         language = name.split(".")[-2]
-        return tfds_files.path_of(
+        return tfds_files.split_path(
             options, 0, _training_lines_in(language), f".{language}.tsv"
         )
 

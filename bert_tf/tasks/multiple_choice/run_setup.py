@@ -118,7 +118,7 @@ def _tfds_path(options, part, number):
     is_needed = part in options.sets_to_read
     if not is_needed and not tfds_files.has_split(options, number):
         return None
-    return tfds_files.path_of(options, number, data_sets.tfds_lines, ".jsonl")
+    return tfds_files.split_path(options, number, data_sets.tfds_lines, ".jsonl")
 
 
 def _data_sets(options):

@@ -113,7 +113,7 @@ def _tfds_paths(options, number):
     is_needed = (options.trains, options.evaluates or options.do_predict)[number]
     if not is_needed and not tfds_files.has_split(options, number):
         return ()
-    path = tfds_files.path_of(options, number, tfds_squad.squad_json_of, ".json")
+    path = tfds_files.split_path(options, number, tfds_squad.squad_json_of, ".json")
     return (path,)
 
 

@@ -101,7 +101,7 @@ def path_of(options: token_classification_options.RunNerOptions, set_type: str) 
         return options.predict_file
     if options.tfds_name is not None:
         number = list(FILES).index(set_type)
-        return tfds_files.path_of(options, number, tfds_columns.lines_of, ".txt")
+        return tfds_files.split_path(options, number, tfds_columns.lines_of, ".txt")
     return os.path.join(options.data_dir or "", FILES[set_type])
 
 
