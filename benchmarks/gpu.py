@@ -32,7 +32,7 @@ def arguments():
     """Returns the parsed command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     add = parser.add_argument
-    add("--models", nargs="+", default=list(MODELS), help="tiny: for tests")
+    add("--models", nargs="+", default=list(MODELS), help="models; tiny is for tests")
     add("--lengths", nargs="+", type=int, default=[128, 512])
     add("--batch_sizes", nargs="+", type=int, default=[256, 64], help="one per length")
     add("--num_rounds", type=int, default=5, help="measurements of each library")

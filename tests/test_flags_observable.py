@@ -155,7 +155,7 @@ TRAINING = {
     "test_length_buckets_cut_a_batch_to_its_longest_row",
     "jit_compile": "training/test_loop.py::"
     "test_jit_compile_has_xla_compile_the_gradients",
-    "dry_run": PRETRAIN + "test_dry_run_tells_the_size_and_writes_nothing",
+    "dry_run": PRETRAIN + "test_dry_run_reports_the_size_and_writes_nothing",
     "deterministic": "training/test_gpus.py::"
     "test_deterministic_operations_are_turned_on_with_their_flag",
 }
@@ -284,9 +284,9 @@ OBSERVED = {
         "input_file": FILL + "test_the_report_has_a_line_a_mask_with_top_k_words",
         "output_file": FILL + "test_texts_of_a_file_are_answered_in_a_file",
         "iterative": FILL
-        + "test_the_report_tells_what_was_filled_and_how_likely_a_text_is",
+        + "test_the_report_shows_what_was_filled_and_how_likely_a_text_is",
         "pseudo_log_likelihood": FILL
-        + "test_the_report_tells_what_was_filled_and_how_likely_a_text_is",
+        + "test_the_report_shows_what_was_filled_and_how_likely_a_text_is",
         "batch_size": FILL + "test_a_batch_holds_batch_size_texts",
     },
     "run_classifier": {
@@ -358,7 +358,7 @@ OBSERVED = {
         "dry_run": TAG + "test_a_dry_run_writes_nothing",
         "data_dir": TAG_TOOL_STORY,
         "predict_file": TAG_TOOL + "test_plain_text_is_tagged_line_by_line",
-        "label_list": TAG_TOOL + "test_the_tags_may_stand_in_a_file",
+        "label_list": TAG_TOOL + "test_the_tags_may_be_in_a_file",
         "word_column": TAG_COLUMNS,
         "tag_column": TAG_COLUMNS,
         "tag_scheme": TAG_COLUMNS,
@@ -468,7 +468,7 @@ OBSERVED = {
         "keep_layers": "checkpoints/test_kept_layers.py::"
         "test_the_layers_that_remain_are_numbered_again",
         "do_lower_case": CONVERTED,
-        "overwrite": CONVERT + "test_a_target_that_is_there_is_replaced_only_when_told",
+        "overwrite": CONVERT + "test_an_existing_target_is_replaced_only_on_request",
         "verbose": REPORT,
     },
     "run_squad": {

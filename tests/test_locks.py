@@ -48,7 +48,7 @@ def hold(project_root):
 
 
 @pytest.mark.parametrize("kind", ["output_folder", "output_file"])
-def test_the_second_process_is_told_who_is_there_and_what_to_do(
+def test_the_second_process_learns_who_holds_the_lock_and_what_to_do(
     hold, tmp_path, monkeypatch, kind
 ):
     monkeypatch.setattr(locks, "_GRACE_SECONDS", 0.0)
@@ -100,7 +100,7 @@ def test_a_process_can_wait_for_another(hold, tmp_path, monkeypatch):
     assert line.startswith(f"Waiting for process {process.pid} on ")
 
 
-def test_many_that_want_a_lock_at_once_get_it_one_by_one(tmp_path):
+def test_many_waiting_for_a_lock_get_it_one_by_one(tmp_path):
     inside, most = [], []
 
     def work(number):

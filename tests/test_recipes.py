@@ -248,7 +248,7 @@ def data(golden, sample_data, tmp_path_factory, run_tool):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.stem)
-def test_a_dry_run_of_a_recipe_tells_its_size(
+def test_a_dry_run_of_a_recipe_reports_its_size(
     data, golden, run_tool, monkeypatch, recipe
 ):
     monkeypatch.chdir(data)

@@ -174,7 +174,7 @@ def test_a_format_that_there_is_not_is_refused():
         formats.open_source("somewhere", "caffe")
 
 
-def test_a_folder_with_two_checkpoints_has_to_be_told_which(released_folder):
+def test_a_folder_with_two_checkpoints_is_ambiguous(released_folder):
     tensors = {"a": np.zeros(1, "float32")}
     bundle.save(released_folder / "other.ckpt", tensors)
     with pytest.raises(ValueError, match=r"2 checkpoints; pass the prefix of one, s.*"):

@@ -63,7 +63,7 @@ def test_what_is_neither_given_nor_found_is_asked_for(
     assert start.config.hidden_act == "relu"
 
 
-def test_a_vocabulary_that_nobody_knows_may_be_missing(released_folder):
+def test_an_unknown_vocabulary_may_be_missing(released_folder):
     (released_folder / "vocab.txt").unlink()
     start = starting_point.find(released_folder, needs_vocabulary=False)
     assert start.vocabulary is None

@@ -404,7 +404,7 @@ def test_packed_rows_have_their_own_limits(tmp_path):
         records.check(max_position_embeddings=2)
 
 
-def test_records_without_a_side_file_do_not_know_their_vocabulary(golden, caplog):
+def test_records_without_a_side_file_have_no_known_vocabulary(golden, caplog):
     records = tfrecord.RecordFiles([golden / "default.tfrecord"])
     records.check(vocabulary=vocabulary_module.Vocabulary.load(golden / "vocab.txt"))
     [warning] = caplog.messages

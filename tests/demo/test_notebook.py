@@ -6,7 +6,7 @@ import bert_tf
 from bert_tf.demo import notebook
 
 
-def test_a_notebook_keeps_its_files_where_it_is_told(tmp_path, monkeypatch):
+def test_a_notebook_keeps_its_files_in_the_given_folder(tmp_path, monkeypatch):
     monkeypatch.delenv("BERT_TF_TINY", raising=False)
     monkeypatch.setenv("BERT_TF_ENCODER", "models/own")
     setup = notebook.prepare("retrieval", str(tmp_path))

@@ -257,7 +257,7 @@ def test_other_settings_of_earlier_steps_are_shown(run_dir):
     assert "| group_by_length | True (False until step 40) |" in text
 
 
-def test_training_anew_drops_the_scores_of_the_earlier_training(run_dir, data):
+def test_retraining_drops_the_scores_of_the_earlier_training(run_dir, data):
     [train] = data
     dev = dataclasses.replace(train, part="dev", name="dev.tsv")
     write(run_dir, evaluated(training=TRAINING, data=(train, dev)))

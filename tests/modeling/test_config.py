@@ -49,7 +49,9 @@ def test_a_configuration_survives_its_own_text():
 @pytest.mark.parametrize(
     "name, value", [("attention", "causal"), ("position_initializer", "sinusoidal")]
 )
-def test_what_the_release_does_not_know_is_written_only_where_it_differs(name, value):
+def test_settings_unknown_to_the_release_are_written_only_where_they_differ(
+    name, value
+):
     changed = config_module.BertConfig(vocab_size=9, **{name: value})
     text = changed.to_json_string()
     assert json.loads(text)[name] == value

@@ -125,7 +125,7 @@ Donations are gratefully accepted, and this is the licence."""
         ("Chapters are long here.", False),
     ],
 )
-def test_headings_are_told_from_text(text, is_heading):
+def test_headings_are_distinguished_from_text(text, is_heading):
     assert prose.is_heading(text) == is_heading
 
 

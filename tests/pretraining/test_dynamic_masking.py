@@ -197,7 +197,7 @@ def test_masks_are_asked_for_only_where_there_are_none(pretrain, golden):
     assert "--masked_lm_prob needs unmasked examples" in done.stderr
 
 
-def test_how_many_masks_is_said_where_they_are_drawn():
+def test_the_number_of_masks_is_refused_where_none_are_drawn():
     def created(**flags):
         return pretraining_data_options.CreatePretrainingDataOptions(
             input_file="a", output_file="b", vocab_file="c", **flags

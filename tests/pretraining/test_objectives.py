@@ -284,7 +284,7 @@ def test_masked_words_under_causal_attention_are_refused(
     assert "needs a bidirectional model" in done.stderr.splitlines()[-1]
 
 
-def test_a_model_that_saw_both_sides_may_go_on_left_to_right_and_it_is_said(
+def test_a_bidirectional_model_may_continue_left_to_right_with_a_warning(
     words_only_run, tmp_path, pretrain
 ):
     done = pretrain(
@@ -307,7 +307,7 @@ def test_sentence_pairs_are_refused(golden):
         objectives.check_records(causal, pairs)
 
 
-def test_a_dry_run_tells_the_size_that_is_named(tmp_path, pretrain):
+def test_a_dry_run_reports_the_size_that_is_named(tmp_path, pretrain):
     counted = {}
     for size in ("tiny", "L-2_H-128", "L-2_H-128_A-4", "L-1_H-64"):
         done = pretrain(tmp_path / "run", "--dry_run", size=f"--model_size={size}")

@@ -105,7 +105,7 @@ def test_a_run_that_ends_in_its_second_phase_goes_on_there(
     )
 
 
-def test_a_dry_run_tells_both_and_python_takes_them_too(
+def test_a_dry_run_reports_both_phases_and_python_accepts_them_too(
     pretrain, golden, short_records, tmp_path
 ):
     done = pretrain("--dry_run")

@@ -306,7 +306,7 @@ def test_texts_of_a_file_are_answered_in_a_file(fill_options, tmp_path, values, 
     assert [list(record) for record in records] == [keys] * 2
 
 
-def test_the_report_tells_what_was_filled_and_how_likely_a_text_is(fill_options):
+def test_the_report_shows_what_was_filled_and_how_likely_a_text_is(fill_options):
     text, filled, *masks = fill_mask.run(fill_options(iterative=True)).splitlines()
     assert text == TEXT
     words = [mask.split()[0] for mask in masks]

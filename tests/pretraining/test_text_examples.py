@@ -320,7 +320,9 @@ def test_files_that_are_neither_text_nor_records_are_named(
     assert said in done.stderr.strip().splitlines()[-1]
 
 
-def test_the_content_tells_text_from_records(golden, pretrain, text, tmp_path):
+def test_text_and_records_are_distinguished_by_content(
+    golden, pretrain, text, tmp_path
+):
     records = tmp_path / "text.txt"
     records.write_bytes((golden / "model" / "examples.tfrecord").read_bytes())
     done = pretrain(input_file=f"{text},{records}")

@@ -57,7 +57,7 @@ def test_examples_have_the_columns_of_the_releases_records(inputs):
     assert row["input_ids"][real - 1] == 3
 
 
-def test_every_epoch_draws_anew_and_can_be_the_first(inputs):
+def test_every_epoch_draws_new_masks_and_can_be_the_first(inputs):
     both = ids_of(make_dataset(inputs, num_epochs=2))
     first = ids_of(make_dataset(inputs))
     second = ids_of(make_dataset(inputs, first_epoch=1))
@@ -89,7 +89,7 @@ def test_it_goes_on_after_the_position_of_an_example(inputs, monkeypatch):
         make_dataset(inputs, first_epoch=1, after=positions[0])
 
 
-def test_spans_mask_neighbouring_words(inputs):
+def test_spans_mask_neighboring_words(inputs):
     # 3.8 words per span on average, of ten masked ones.
     lengths = {"max_seq_length": 64, "max_predictions_per_seq": 10}
     found = {}

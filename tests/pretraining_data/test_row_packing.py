@@ -16,7 +16,7 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 LENGTHS = {"max_seq_length": 64, "max_predictions_per_seq": 10}
 
 
-def test_sequences_stand_behind_one_another():
+def test_sequences_follow_one_another():
     columns = {
         "input_ids": [[2, 7, 8, 3, 0, 0, 0, 0], [2, 5, 6, 5, 3, 9, 9, 3]],
         "input_mask": [[1, 1, 1, 1, 0, 0, 0, 0], [1, 1, 1, 1, 1, 1, 1, 1]],
@@ -116,7 +116,7 @@ def test_packed_records_hold_the_same_sequences(records):
     assert len(packed["input_ids"]) < len(padded["input_ids"])
 
 
-def test_the_report_tells_the_padding_before_and_after(records):
+def test_the_report_gives_the_padding_before_and_after(records):
     before, after = (records[name][0] for name in ("padded", "packed"))
     assert after.counts.instances == before.counts.instances == before.counts.rows
     assert after.counts.masked == before.counts.masked

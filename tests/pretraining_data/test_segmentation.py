@@ -32,7 +32,7 @@ def test_a_list_of_words_is_applied_from_left_to_right(words, sentence, starts):
     assert segmenter.starts([sentence]).tolist() == [bool(flag) for flag in starts]
 
 
-def test_jieba_knows_words_without_a_list():
+def test_jieba_segments_words_without_a_list():
     pytest.importorskip("jieba")
     segmenter = segmentation.create_segmenter("jieba")
     # 使用 / 语言 / 模型 / 来 / 预测

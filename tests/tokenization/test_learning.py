@@ -33,7 +33,7 @@ def test_words_are_counted_as_the_tokenizer_cuts_them(
     assert counts == expected
 
 
-def test_special_and_unused_tokens_stand_where_the_release_has_them(sample_data):
+def test_special_and_unused_tokens_are_where_the_release_has_them(sample_data):
     vocabulary = learning.learn_vocabulary(
         str(sample_data / "corpus.txt"), vocab_size=2000, num_unused=150
     )
@@ -130,7 +130,7 @@ def test_text_without_words_is_refused(tmp_path):
         learning.count_words(str(tmp_path / "text.txt"))
 
 
-def test_progress_is_told_up_to_the_end(tmp_path):
+def test_progress_is_reported_to_the_end(tmp_path):
     (tmp_path / "text.txt").write_text("a b\n" * 30_000, encoding="utf-8")
     told = []
     learning.count_words(

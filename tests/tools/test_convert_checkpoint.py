@@ -125,7 +125,7 @@ def test_wrong_flags_end_in_one_line_and_exit_code_2(convert, flags, message):
     assert message in last_line(done)
 
 
-def test_a_target_that_is_there_is_replaced_only_when_told(convert, tmp_path):
+def test_an_existing_target_is_replaced_only_on_request(convert, tmp_path):
     assert convert().exit_code == 0
     done = convert()
     assert done.exit_code == 1

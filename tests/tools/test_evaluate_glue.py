@@ -127,7 +127,7 @@ def test_answers_to_a_task_that_has_a_run_are_refused(run_tool, folder, data_dir
     assert (result.exit_code, "CoLA has two sources" in result.stderr) == (1, True)
 
 
-def test_a_folder_with_nothing_of_glue_is_said(run_tool, tmp_path):
+def test_a_folder_without_glue_data_is_reported(run_tool, tmp_path):
     result = run_tool("evaluate_glue", f"--input_dir={tmp_path}")
     assert "contains no evaluated run of a GLUE task" in result.stderr
 

@@ -122,7 +122,7 @@ def test_training_shows_its_classes_and_what_is_cut(classify, tmp_path):
         ),
     ],
 )
-def test_predictions_stand_beside_the_columns_of_the_input(
+def test_predictions_are_beside_the_columns_of_the_input(
     classify, tmp_path, flags, answer
 ):
     train_file = write_reviews(tmp_path / "a.csv", 12)

@@ -78,7 +78,7 @@ def test_plain_text_is_tagged_line_by_line(tag, tmp_path):
         assert record == {"line": record["line"]} | answer
 
 
-def test_the_tags_may_stand_in_a_file(tag, tmp_path):
+def test_the_tags_may_be_in_a_file(tag, tmp_path):
     (tmp_path / "tags.txt").write_text("O\nB-LOC\nB-PER\nB-ORG\n\n")
     assert tag(label_list=tmp_path / "tags.txt").exit_code == 0
     task = json.loads((tmp_path / "run" / "task.json").read_text())

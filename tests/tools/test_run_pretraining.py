@@ -268,7 +268,7 @@ def test_a_run_of_another_model_is_not_continued(pretrain, golden, tmp_path):
     assert "random_seed was 12345, now 7" in done.stderr
 
 
-def test_scores_of_random_weights_are_said_to_be_such(pretrain):
+def test_scores_of_random_weights_are_labeled(pretrain):
     done = pretrain(do_eval=True)
     assert done.exit_code == 0
     assert "scores of random weights" in done.stderr
@@ -293,7 +293,7 @@ def amount(done, name):
     return float(line.removeprefix(name).split()[0])
 
 
-def test_dry_run_tells_the_size_and_writes_nothing(pretrain, golden, tmp_path):
+def test_dry_run_reports_the_size_and_writes_nothing(pretrain, golden, tmp_path):
     checkpoint = tf.train.load_checkpoint(str(golden / "model" / "bert_model.ckpt"))
     shapes = checkpoint.get_variable_to_shape_map()
     del shapes["global_step"]

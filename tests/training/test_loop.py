@@ -210,7 +210,7 @@ def test_a_run_can_start_from_an_opened_checkpoint(tmp_path, monkeypatch):
         (0.0, 90, ["--learning_rate=0: training does not change the weights."]),
     ],
 )
-def test_a_schedule_that_hardly_trains_is_said_before_training(
+def test_a_schedule_that_hardly_trains_is_warned_about_before_training(
     golden, tmp_path, caplog, learning_rate, num_warmup_steps, warnings
 ):
     small = config_module.BertConfig.from_json_file(

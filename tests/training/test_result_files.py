@@ -70,7 +70,9 @@ def test_processes_that_record_at_once_lose_nothing(run_dir, monkeypatch):
 
 
 @pytest.mark.parametrize("own", ["own/dev.tsv", "own/first.tsv"])
-def test_files_of_one_name_with_other_content_are_told_apart(run_dir, write, own):
+def test_files_of_the_same_name_with_different_content_are_distinguished(
+    run_dir, write, own
+):
     names = {
         result_files.with_suffix(
             RESULTS, result_files.record_data_set(run_dir, RESULTS, data_set)

@@ -148,7 +148,7 @@ def test_a_folder_that_is_no_run_is_named(tmp_path):
         run_folder.RunFolder(str(tmp_path)).read_task()
 
 
-def test_a_flag_that_an_older_run_did_not_know_counts_as_its_default(folder, caplog):
+def test_a_flag_missing_from_an_older_run_counts_as_its_default(folder, caplog):
     options = pretraining_options.RunPretrainingOptions(
         input_file="a", output_dir=folder.path, bert_config_file="b", random_seed=7
     )

@@ -322,7 +322,7 @@ def test_a_run_without_recorded_data_compares_the_name(folder, options, data):
 
 def test_run_json_has_no_folders_and_the_settings_of_all_steps(folder, options, data):
     first = dataclasses.replace(options, learning_rate=1e-4)
-    write(folder, first, data())  # Trained anew, from step 0.
+    write(folder, first, data())  # Training from step 0.
     assert folder.earlier_settings() == []
     write(folder, options, data(), step=20)
     write(folder, options, data(), step=40)

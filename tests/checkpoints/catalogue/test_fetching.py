@@ -76,7 +76,7 @@ def test_a_model_is_downloaded_once_and_then_found(server, tmp_path, content):
     assert left_in(tmp_path) == set()
 
 
-def test_what_is_fetched_loads_by_its_name_and_knows_its_casing(
+def test_a_fetched_model_loads_by_its_name_with_its_casing(
     server, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("BERT_TF_CACHE", str(tmp_path))
@@ -205,7 +205,7 @@ def test_a_server_that_sends_far_too_much_is_stopped(server, tmp_path, monkeypat
         (double.NAME, "gs://bucket/cache", "expected a local folder, got gs://"),
     ],
 )
-def test_what_cannot_be_fetched_is_said_before_anything_is_asked(
+def test_what_cannot_be_fetched_is_reported_before_any_request(
     server, name, cache, message
 ):
     with pytest.raises(ValueError, match=message):
@@ -321,7 +321,7 @@ def test_a_process_killed_while_unpacking_leaves_nothing_to_the_next(
     assert left_in(tmp_path) == set()
 
 
-def test_two_processes_that_want_the_same_model_download_it_once(
+def test_two_processes_download_the_same_model_once(
     server, tmp_path, project_root, monkeypatch
 ):
     is_waiting, logged = threading.Event(), []

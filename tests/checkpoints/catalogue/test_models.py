@@ -50,7 +50,7 @@ def test_there_are_33_models_each_with_a_url_of_its_own():
         ("chinese_L-12_H-768_A-12", "2018_11_03/chinese_L-12_H-768_A-12.zip"),
     ],
 )
-def test_a_name_stands_for_a_released_zip(name, url):
+def test_a_name_means_a_released_zip(name, url):
     base = "https://storage.googleapis.com/bert_models/"
     assert models.find(name).url == base + url
     assert models.is_name(name)

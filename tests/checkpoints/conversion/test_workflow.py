@@ -155,7 +155,7 @@ def test_the_target_gets_the_head_that_is_asked_for(
     assert formats.open_source(tmp_path / "new").head.kind == head
 
 
-def test_what_output_weights_are_can_be_said(fine_tuned, tmp_path):
+def test_the_kind_of_output_weights_can_be_given(fine_tuned, tmp_path):
     prefix = fine_tuned("token_classification")  # Nothing beside it says so.
     done = conversion_workflow.convert(
         options(prefix, tmp_path / "new", head="token_classification")
@@ -299,7 +299,7 @@ def test_of_a_run_with_a_bilstm_the_encoder_alone_is_converted(golden, tmp_path)
 # Refused.
 
 
-def test_a_target_that_is_there_stays_and_is_replaced_when_told(
+def test_an_existing_target_stays_unless_it_is_to_be_replaced(
     released_folder, golden, tmp_path
 ):
     target = tmp_path / "new"
@@ -476,7 +476,7 @@ def placement_without(*starts, changes=()):
     return placement
 
 
-def test_a_head_without_a_place_is_named_and_dropped_when_told(
+def test_a_head_without_a_place_is_named_and_dropped_on_request(
     released_folder, tmp_path, other_format
 ):
     flags = other_format(placement=placement_without("cls/seq_relationship/"))

@@ -131,7 +131,7 @@ def _write_converted(released):
 
 def _write_trained(random):
     """What the library's own pretraining leaves: an optimizer, and a next-sentence
-    head with a its own pooler."""
+    head with its own pooler."""
     model = models.BertPretrainerV2(
         encoder_network=_encoder_v2(),
         mlm_activation=lambda x: tf_keras.activations.gelu(x, approximate=True),

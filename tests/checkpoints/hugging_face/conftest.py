@@ -1,4 +1,4 @@
-"""Folders that transformers wrote, and copies of them to spoil."""
+"""Folders that transformers wrote, and copies of them to damage."""
 
 import importlib.util
 import json

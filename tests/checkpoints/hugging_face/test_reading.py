@@ -240,7 +240,7 @@ def test_prefixes_of_wrappers_are_noted_and_refused_if_some_names_lack_them(copi
         hugging_face.open_source(folder)
 
 
-def test_a_second_name_stands_in_for_a_bias_that_is_not_there(copied):
+def test_a_second_name_replaces_a_missing_bias(copied):
     def change(arrays):
         name = "cls.predictions.bias"
         arrays["cls.predictions.decoder.bias"] = arrays.pop(name)
@@ -374,7 +374,7 @@ def test_what_a_label_is_follows_the_problem_type(copied, problem_type, label_ki
     assert is_told is (problem_type == "regression")
 
 
-def test_a_vocabulary_longer_than_the_table_is_refused_a_shorter_one_is_told(
+def test_a_vocabulary_longer_than_the_table_is_refused_and_a_shorter_one_reported(
     copied, change
 ):
     folder = copied("sharded")

@@ -133,7 +133,7 @@ def change_file(name, **values):
 
 
 @pytest.mark.parametrize(
-    "spoil, error, message",
+    "damage, error, message",
     [
         (remove_pooling, FileNotFoundError, "1_Pooling/config.json"),
         (remove_modules, ValueError, "has the module 1_Pooling, but no modules.json"),
@@ -174,9 +174,9 @@ def change_file(name, **values):
         ),
     ],
 )
-def test_a_damaged_or_unknown_folder_is_refused(tmp_path, spoil, error, message):
+def test_a_damaged_or_unknown_folder_is_refused(tmp_path, damage, error, message):
     folder = folders.create(tmp_path / "folder", "cls_unit_9")
-    spoil(pathlib.Path(folder))
+    damage(pathlib.Path(folder))
     with pytest.raises(error, match=message):
         hugging_face.open_source(folder)
 
@@ -301,7 +301,7 @@ def test_a_format_that_cannot_say_it_needs_a_flag(tmp_path):
     assert "the target does not record pooling, as allowed" in report
 
 
-def test_the_flag_is_refused_where_everything_can_be_said(tmp_path):
+def test_the_flag_is_refused_where_the_target_can_store_everything(tmp_path):
     options = conversion_options.ConvertCheckpointOptions(
         source=folders.create(tmp_path / "source", "max_unit_9"),
         target=str(tmp_path / "target"),

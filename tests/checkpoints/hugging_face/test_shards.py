@@ -48,7 +48,7 @@ def test_weights_above_the_limit_are_divided_in_order(tmp_path, max_bytes, expec
         assert read.tobytes() == ARRAYS[name].tobytes()
 
 
-def test_weights_below_the_limit_are_one_file_with_the_very_same_bits(tmp_path):
+def test_weights_below_the_limit_are_one_file_with_identical_bits(tmp_path):
     shards.write(tmp_path, SHAPES, read_each, 52)
     assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]
     with safetensors.safe_open(tmp_path / "model.safetensors", "numpy") as file:
@@ -71,7 +71,7 @@ def test_nothing_is_left_of_a_file_that_could_not_be_written(tmp_path):
 
 
 def header_changed(change):
-    def spoil(path):
+    def damage(path):
         data = path.read_bytes()
         size = struct.unpack("<Q", data[:8])[0]
         header = json.loads(data[8 : 8 + size])
@@ -79,7 +79,7 @@ def header_changed(change):
         text = json.dumps(header).encode()
         path.write_bytes(struct.pack("<Q", len(text)) + text + data[8 + size :])
 
-    return spoil
+    return damage
 
 
 def cut_to(num_bytes):
@@ -92,7 +92,7 @@ DAMAGED = (
 
 
 @pytest.mark.parametrize(
-    "spoil, message",
+    "damage, message",
     [
         (cut_to(-100), DAMAGED.format("2[0-9]{4} ")),  # A download that stopped.
         (cut_to(100), DAMAGED.format("100 ")),  # Within the header.
@@ -114,9 +114,9 @@ DAMAGED = (
         ),
     ],
 )
-def test_a_damaged_file_is_named_in_one_line(copied, spoil, message):
+def test_a_damaged_file_is_named_in_one_line(copied, damage, message):
     folder = copied("encoder")
-    spoil(folder / "model.safetensors")
+    damage(folder / "model.safetensors")
     with pytest.raises(ValueError, match=message) as error:
         hugging_face.open_source(folder)
     assert str(error.value).startswith(f"{folder}/model.safetensors ")

@@ -235,7 +235,7 @@ def test_texts_get_the_ids_that_transformers_gives_them(foreign):
         assert in_graph_too.tokenize([text]).to_list() == [expected]
 
 
-def test_another_kind_of_tokenizer_is_told_and_not_taken(tmp_path):
+def test_another_kind_of_tokenizer_is_reported_and_not_used(tmp_path):
     text = json_of(VOCABULARY, model={"type": "Unigram", "vocab": [["a", -1.5]]})
     described = tokenizer.read(folder_of(tmp_path, tokenizer__json=text))
     assert described.vocabulary is None

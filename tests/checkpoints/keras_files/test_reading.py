@@ -128,7 +128,7 @@ def test_weights_alone_show_their_head_and_find_what_lies_beside(tmp_path, kind)
     assert_same_weights(opened, model)
 
 
-def test_heads_that_look_alike_are_a_classifier_unless_something_tells(tmp_path):
+def test_heads_of_the_same_shape_are_a_classifier_by_default(tmp_path):
     path = tmp_path / "own.weights.h5"
     create("token_classification", name="my_tagger").save_weights(path)
     opened = keras_files.open_source(path)

@@ -162,7 +162,7 @@ def test_heads_that_keras_hub_has_not_have_no_place(fine_tuned, kind, name):
         ),
     ],
 )
-def test_what_keras_hub_computes_otherwise_is_said(kind, changes, expected):
+def test_what_keras_hub_computes_differently_is_reported(kind, changes, expected):
     source = keras_hub.open_source(FOREIGN / kind)
     config = dataclasses.replace(source.config, **changes)
     source = dataclasses.replace(source, config=config)
@@ -198,21 +198,21 @@ def test_without_keras_hub_the_extra_is_named(monkeypatch):
 
 
 def _change_json(name, change):
-    def spoil(folder):
+    def damage(folder):
         path = folder / name
         values = json.loads(path.read_text())
         change(values)
         path.write_text(json.dumps(values))
 
-    return spoil
+    return damage
 
 
 def _cut(name, size):
-    def spoil(folder):
+    def damage(folder):
         path = folder / name
         path.write_bytes(path.read_bytes()[:size])
 
-    return spoil
+    return damage
 
 
 def _evil(values):
@@ -222,7 +222,7 @@ def _evil(values):
 
 
 @pytest.mark.parametrize(
-    "name, spoil, error, message",
+    "name, damage, error, message",
     [
         ("roberta", None, ValueError, "is a KerasHub preset of RobertaBackbone, a dif"),
         ("encoder", _cut("config.json", 100), ValueError, "config.json is not JSON"),
@@ -276,10 +276,12 @@ def _evil(values):
         ),
     ],
 )
-def test_what_cannot_be_read_is_said_in_one_line(copied, name, spoil, error, message):
+def test_what_cannot_be_read_is_reported_in_one_line(
+    copied, name, damage, error, message
+):
     folder = copied(name)
-    if spoil is not None:
-        spoil(folder)
+    if damage is not None:
+        damage(folder)
     with pytest.raises(error, match=message) as caught:
         source = formats.open_source(folder)
         list(source.read_each(source.shapes))

@@ -26,7 +26,7 @@ def released(golden):
 
 @pytest.fixture
 def copied(released, tmp_path):
-    """Prefix of a copy that may be spoilt."""
+    """Prefix of a copy that a test may damage."""
     for path in released.glob("bert_model.ckpt*"):
         target = tmp_path / path.name
         shutil.copyfile(path, target)
@@ -66,7 +66,7 @@ def test_what_was_written_is_read_back(tmp_path):
         bundle.read(prefix, ["b"])
 
 
-def test_a_folder_stands_for_its_latest_checkpoint(copied):
+def test_a_folder_means_its_latest_checkpoint(copied):
     text = 'model_checkpoint_path: "bert_model.ckpt"\n'
     (copied.parent / "checkpoint").write_text(text, encoding="utf-8")
     assert bundle.resolve(copied.parent) == os.fspath(copied)

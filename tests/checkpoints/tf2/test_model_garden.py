@@ -38,7 +38,7 @@ def _computed(source):
             {"sequence_output", "pooled_output", "masked_lm_logits"},
         ),
         (
-            "trained",  # Its next-sentence head has a its own pooler.
+            "trained",  # Its next-sentence head has its own pooler.
             "pretraining",
             {"sequence_output", "masked_lm_logits", "next_sentence_logits"},
         ),
@@ -55,7 +55,7 @@ def test_a_checkpoint_computes_what_the_model_garden_does(name, kind, outputs):
         np.testing.assert_allclose(computed[output], recorded, rtol=0, atol=1e-5)
 
 
-def test_sizes_come_from_shapes_and_what_they_leave_out_is_said():
+def test_sizes_come_from_shapes_and_what_they_leave_open_is_reported():
     source = model_garden.open_source(FOREIGN / "pretrainer")
     assert source.config == config_module.BertConfig(
         vocab_size=60,

@@ -161,7 +161,7 @@ def test_a_number_of_heads_that_is_not_to_be_seen_is_asked_for(unpacked):
         loading.create_model(source)
 
 
-def test_a_head_of_unknown_kind_is_said_to_be_so(unpacked):
+def test_a_head_of_unknown_kind_is_reported(unpacked):
     source = saved_model.open_source(unpacked("erf"))
     assert source.head == checkpoint_heads.Head(
         kind="classification", num_labels=3, is_known=False
@@ -200,7 +200,7 @@ def _graph_of_nothing(folder):
 
 
 @pytest.mark.parametrize(
-    "spoil, message",
+    "damage, message",
     [
         (_cut("saved_model.pb", 5000), "is not a complete SavedModel"),
         (_cut("saved_model.pb", 0), "is not a complete SavedModel"),
@@ -213,9 +213,9 @@ def _graph_of_nothing(folder):
         (_graph_of_nothing, "its object graph is damaged"),
     ],
 )
-def test_what_cannot_be_read_is_said_in_one_line(unpacked, spoil, message):
+def test_what_cannot_be_read_is_reported_in_one_line(unpacked, damage, message):
     folder = unpacked("encoder")
-    spoil(folder)
+    damage(folder)
     with pytest.raises(ValueError, match=message) as error:
         source = saved_model.open_source(folder)
         list(source.read_each(source.shapes))

@@ -237,7 +237,7 @@ def test_a_source_that_is_not_whole_is_refused(tmp_path, changes, message):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_description_of_the_head_that_is_none_is_said(tmp_path):
+def test_an_invalid_description_of_the_head_is_reported(tmp_path):
     source, _ = _source("classification")
     saved_model.write(source, str(tmp_path))
     (tmp_path / "assets" / "head.json").write_text('{"kind": "dance"}')

@@ -263,7 +263,7 @@ def test_flags_of_another_place_are_wrong_usage(
     assert message in result.stderr
 
 
-def test_a_missing_beam_is_told(run_tool, tmp_path, monkeypatch):
+def test_a_missing_beam_is_reported(run_tool, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "apache_beam", None)
     path = tmp_path / "a.jsonl"
     path.write_text(json.dumps({"text": "Text."}))

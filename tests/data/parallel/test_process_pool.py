@@ -36,7 +36,7 @@ def _run(tmp_path, texts, workers, progress):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_all_tasks_are_done_and_their_bytes_told_once_at_the_end(tmp_path, workers):
+def test_all_tasks_are_done_and_their_bytes_reported_once_at_the_end(tmp_path, workers):
     told = []
     _run(tmp_path, "abcdef", workers, lambda *now, unit: told.append(now))
     assert sorted(path.read_text() for path in tmp_path.iterdir()) == list("abcdef")

@@ -145,7 +145,7 @@ def test_glue_by_its_name_has_its_columns_sets_and_scores(named, glue_datasets):
         ("weather_texts", {"label_column": "text"}, "has no class names; choose an"),
     ],
 )
-def test_what_is_not_in_a_dataset_is_said(
+def test_what_a_dataset_lacks_is_reported(
     named, weather_dataset, name, values, message
 ):
     with pytest.raises((ValueError, OSError), match=message):

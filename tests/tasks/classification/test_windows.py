@@ -28,7 +28,7 @@ def test_windows_hold_every_piece(ids_a, ids_b, length, stride, expected):
     assert windows.windows_of(ids_a, ids_b, length, stride) == expected
 
 
-def test_rows_know_their_text(golden):
+def test_rows_are_mapped_to_their_texts(golden):
     tokenizer = full.FullTokenizer(str(golden / "vocab.txt"))
     packed, numbers = windows.pack(
         tokenizer, ["a b a b a", "a"], max_seq_length=5, doc_stride=2

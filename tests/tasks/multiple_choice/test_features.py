@@ -45,7 +45,7 @@ def test_columns_are_int32_and_static(tokenizer):
     }
 
 
-def test_the_longer_of_start_and_ending_is_cut_for_each_ending_anew(tokenizer):
+def test_the_longer_of_start_and_ending_is_cut_separately_for_each_ending(tokenizer):
     cut = example("a a a a a a", "b b", "b b b b b b")
     columns = features.convert_examples_to_features([cut], 8, tokenizer)
     words = [

@@ -188,7 +188,7 @@ def test_the_null_score_is_the_lowest_of_all_windows(vocab, windows_of):
     assert one.no_answer_score == -4.0
 
 
-def test_a_model_that_only_knows_no_answer_says_so(vocab, windows_of):
+def test_the_answer_is_empty_where_no_answer_is_the_only_candidate(vocab, windows_of):
     given = windows_of("a b")
     [one] = predicted(
         vocab,

@@ -122,7 +122,7 @@ def test_answers_are_in_the_releases_files(quiz_run):
     assert not (quiz_run / "null_odds.json").exists()
 
 
-def test_every_answer_stands_where_it_is_said_to(quiz_run, quiz):
+def test_every_answer_is_at_its_stated_position(quiz_run, quiz):
     lines = read_lines(quiz_run / "predictions.jsonl")
     for line, (_, context) in zip(lines, pairs(quiz), strict=True):
         assert context[line["start"] : line["end"]] == line["answer"]
@@ -454,7 +454,7 @@ def test_several_files_are_trained_on_one_after_the_other(
     assert f"The evaluation uses the training data ({other})" in caplog.text
 
 
-def test_a_dry_run_tells_every_stage_and_writes_nothing(tmp_path, quiz_options, quiz):
+def test_a_dry_run_reports_every_stage_and_writes_nothing(tmp_path, quiz_options, quiz):
     options = quiz_options(
         tmp_path / "run", train_file=(quiz, quiz), do_train=False, dry_run=True
     )

@@ -19,11 +19,11 @@ POSITIVES = [{3}, {5, 2}, {4}]
         (100, (1 + 1 + 0) / 3),  # All passages are looked at.
     ],
 )
-def test_recall_is_the_share_of_right_passages_among_the_first(k, recall):
+def test_recall_is_the_share_of_relevant_passages_among_the_first(k, recall):
     assert scores.recall_at(RANKINGS, POSITIVES, k) == pytest.approx(recall)
 
 
-def test_the_reciprocal_rank_is_that_of_the_first_right_passage():
+def test_the_reciprocal_rank_is_that_of_the_first_relevant_passage():
     expected = (1 / 2 + 1 + 0) / 3
     assert scores.mean_reciprocal_rank(RANKINGS, POSITIVES) == pytest.approx(expected)
 

@@ -126,7 +126,7 @@ def test_a_cross_encoders_rows_are_pairs_that_keep_the_query(data, tokenizer):
     assert long["input_ids"][0, 1:5].tolist() == [7, 7, tokenizer.vocabulary.sep_id, 8]
 
 
-def test_row_lengths_are_the_lengths_of_the_right_passages(data, tokenizer):
+def test_row_lengths_are_the_lengths_of_the_relevant_passages(data, tokenizer):
     found = source_of(data, tokenizer, num_negatives=0)
     assert found.row_lengths().tolist() == [3, 3, 4]
 

@@ -79,7 +79,7 @@ def test_a_file_that_is_none_is_refused_with_its_line(write, content, message):
         examples.read_sentences(write(content), examples.Columns(tag=1))
 
 
-def test_the_last_column_has_the_tags_unless_told(write):
+def test_the_last_column_has_the_tags_by_default(write):
     path = write(CONLL)
     assert examples.resolved_columns(path, examples.Columns()).tag == 3
     assert examples.resolved_columns(path, examples.Columns(tag=1)).tag == 1

@@ -42,7 +42,7 @@ def windowing(length=8, stride=2, **values):
     return features_module.Windowing(max_seq_length=length, doc_stride=stride, **values)
 
 
-def test_the_tag_stands_at_the_first_piece_of_its_word(tokenizer):
+def test_the_tag_is_at_the_first_piece_of_its_word(tokenizer):
     found = features_module.convert_sentences_to_features(
         [sentence("a bcc", "O B-X"), sentence("c")], LABELS, tokenizer, windowing()
     )
@@ -111,7 +111,7 @@ def test_no_tag_is_lost_and_none_is_there_twice(plain, stride, document_context)
     assert np.all(np.any(found.columns["tag_ids"] >= 0, axis=1))  # No empty rows.
 
 
-def test_the_neighbours_of_a_document_stand_in_its_windows(plain):
+def test_windows_contain_the_neighbors_within_the_document(plain):
     sentences = [
         sentence("a", "O", document=1),
         sentence("b", "B-X", document=1),

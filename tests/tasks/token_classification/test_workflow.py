@@ -429,7 +429,7 @@ def test_true_cases_are_learned_and_kept_with_the_run(small, tmp_path):
         ({"tag_scheme": "none"}, None),
     ],
 )
-def test_a_casing_that_hurts_is_told(small, values, warned):
+def test_a_harmful_casing_is_reported(small, values, warned):
     train = conll("A/O cat/B-X", "A/O CAT/B-X IS/O")
     prepared = run_setup.prepare(small(values, train=train))
     advice = true_casing.advice(
