@@ -41,7 +41,7 @@ def _unknown(name: str) -> str:
         return f"Expected a subcommand before {name}; `bert_tf --help` lists them."
     nearest = subcommands.nearest_name(name)
     hint = f"did you mean {nearest}?" if nearest else "`bert_tf --help` lists them all."
-    return f"There is no subcommand {name!r}; {hint}"
+    return f"Unknown subcommand {name!r}; {hint}"
 
 
 if __name__ == "__main__":

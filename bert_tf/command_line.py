@@ -299,7 +299,7 @@ def _flag_file(name: str) -> str:
         recipe = name.removeprefix(_RECIPE_PREFIX)
         if recipe not in recipes:
             raise options_module.OptionError(
-                f"--flagfile={name}: there is no recipe {recipe!r}; expected one of "
+                f"--flagfile={name}: unknown recipe {recipe!r}; expected one of "
                 f"{', '.join(recipes)}."
             )
         return recipes[recipe]
@@ -377,7 +377,7 @@ def _unknown_flag(name: str, declared: Mapping[str, options_module.Declaration])
     underscored = name.replace("-", "_")
     nearest = difflib.get_close_matches(underscored, names, n=1, cutoff=0.6)
     hint = f"did you mean --{nearest[0]}?" if nearest else "--help lists all flags."
-    return f"There is no flag --{name}; {hint}"
+    return f"Unknown flag --{name}; {hint}"
 
 
 def _wrong_boolean(message: str) -> str:

@@ -113,13 +113,13 @@ def test_booleans_are_written_as_in_2018(argument, value):
         (["--input_file"], "Missing value for flag --input_file."),
         (
             ["--max_sequence_length=3"],
-            "There is no flag --max_sequence_length; did you mean --max_seq_length?",
+            "Unknown flag --max_sequence_length; did you mean --max_seq_length?",
         ),
         (
             ["--do-train"],
-            "There is no flag --do-train; did you mean --do_train?",
+            "Unknown flag --do-train; did you mean --do_train?",
         ),
-        (["--xyzzy=3"], "There is no flag --xyzzy; --help lists all flags."),
+        (["--xyzzy=3"], "Unknown flag --xyzzy; --help lists all flags."),
         (
             ["--use_tpu"],
             "--use_tpu=true is no longer supported: use --device=tpu, with --tpu_name "

@@ -706,7 +706,7 @@ def faults(flags, observed):
     for flag, place in observed.items():
         file, name = place.split("::")
         if flag not in flags:
-            found.append(f"there is no flag --{flag}")
+            found.append(f"unknown flag --{flag}")
         elif name not in names_of_tests(file):
             found.append(f"--{flag}: there is no test {place}")
         elif flag not in (ROOT / file).read_text():
@@ -728,7 +728,7 @@ def test_every_flag_has_a_test_that_shows_its_effect(tool, options_of_tool):
     "flags, observed, fault",
     [
         (["tiny", "new"], {"tiny": EARLIER_DEMO}, "--new is not in the table"),
-        ([], {"tiny": EARLIER_DEMO}, "there is no flag --tiny"),
+        ([], {"tiny": EARLIER_DEMO}, "unknown flag --tiny"),
         (["tiny"], {"tiny": "demo/test_demo.py::test_x"}, "--tiny: there is no test"),
         (["tiny"], {"tiny": "demo/test_x.py::test_x"}, "--tiny: there is no test"),
         (["top_k"], {"top_k": EARLIER_DEMO}, "--top_k does not occur in demo/"),

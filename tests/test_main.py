@@ -65,14 +65,14 @@ def test_help_may_come_before_the_subcommand(capsys):
 @pytest.mark.parametrize(
     "argv, line",
     [
-        (["clasify"], "There is no subcommand 'clasify'; did you mean classify?"),
+        (["clasify"], "Unknown subcommand 'clasify'; did you mean classify?"),
         (
             ["run_clasifier"],
-            "There is no subcommand 'run_clasifier'; did you mean run_classifier?",
+            "Unknown subcommand 'run_clasifier'; did you mean run_classifier?",
         ),
         (
             ["xyzzy"],
-            "There is no subcommand 'xyzzy'; `bert_tf --help` lists them all.",
+            "Unknown subcommand 'xyzzy'; `bert_tf --help` lists them all.",
         ),
         (
             ["--do_train", "classify"],
@@ -87,7 +87,7 @@ def test_an_unknown_subcommand_is_one_line_and_exit_code_2(capsys, argv, line):
 
 def test_a_subcommands_error_begins_with_what_was_typed(capsys):
     assert main_module.main(["pretrain", "--output_dir=x", "--xyzzy"]) == 2
-    assert capsys.readouterr().err.startswith("bert_tf pretrain: There is no flag")
+    assert capsys.readouterr().err.startswith("bert_tf pretrain: Unknown flag")
 
 
 def test_a_subcommand_does_the_work_of_its_tool(tmp_path, capsys):

@@ -100,7 +100,7 @@ def detect(path: str | os.PathLike[str]) -> str:
             f"{path} is a {kind} of an unknown format; expected one of: {expected}."
         )
     raise FileNotFoundError(
-        f"There is no checkpoint {path}, and no released model has that name (such as "
+        f"No such checkpoint: {path}, and no released model has that name (such as "
         f"bert-base-uncased); expected a folder, a file or a prefix: {expected}; or a "
         f"model on Hugging Face's hub, such as {hub_names.PREFIX}ORGANIZATION/MODEL."
     )

@@ -145,9 +145,7 @@ class Routes:
         signature = self._signatures.get(name) if isinstance(name, str) else None
         if signature is None:
             known = ", ".join(sorted(self._signatures))
-            raise _error(
-                400, f"There is no signature {name!r}; expected one of {known}"
-            )
+            raise _error(400, f"Unknown signature {name!r}; expected one of {known}")
         try:
             inputs = server_replies.columns_of(body, signature)
             self._limits.check(signature, inputs)
@@ -267,7 +265,7 @@ async def error_reply(request: Any, error: Any) -> Any:
     detail = error.detail
     if detail == "Not Found":  # Starlette's, for paths without a route.
         path = request.url.path
-        detail = f"There is no {path:.80}; GET /v1/models names the model."
+        detail = f"No such path: {path:.80}; GET /v1/models names the model."
     content: Any = {"error": detail}
     if request.url.path == "/v1/embeddings":
         kind = "invalid_request_error" if error.status_code < 500 else "server_error"

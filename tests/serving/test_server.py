@@ -140,13 +140,13 @@ def test_the_server_describes_itself(port):
     assert "<form" in get(port, "/").text
     assert 'status="200"} ' in get(port, "/metrics").text
     error = get(port, "/v1/models/other", status=404).json()["error"]
-    assert error == "There is no /v1/models/other; GET /v1/models names the model."
+    assert error == "No such path: /v1/models/other; GET /v1/models names the model."
 
 
 def test_what_the_server_cannot_do_has_a_status_and_a_reason(port):
     reply = predict(port, signature_name="lables", inputs=TEXTS)
     assert reply.status_code == 400
-    assert reply.json()["error"].startswith("There is no signature 'lables'; expected")
+    assert reply.json()["error"].startswith("Unknown signature 'lables'; expected")
     assert predict(port, inputs=["a" * 2**20]).status_code == 413
     assert predict(port, inputs=["\ud800"]).status_code == 400
     reply = predict(port, inputs=[""] * 20_001)

@@ -89,7 +89,7 @@ def test_the_head_the_vocabulary_the_size_and_the_casing_follow_their_flags(
 @pytest.mark.parametrize(
     "flags, message",
     [
-        ({"source": "nowhere"}, "There is no checkpoint nowhere"),
+        ({"source": "nowhere"}, "No such checkpoint: nowhere"),
         ({"source": "/"}, "/ is a folder of an unknown format; expected one of"),
         ({"target": "/dev/null/model"}, "/dev/null"),
         ({"bert_config_file": "none.json"}, "none.json"),

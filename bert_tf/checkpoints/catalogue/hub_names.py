@@ -179,7 +179,7 @@ def download(
         if getattr(error, "errno", None) in _DISK_ERRORS:
             failure = "the cache cannot be written; free space or set HF_HOME"
         reason = f"{failure} ({text or type(error).__name__})"
-    path = "" if name.is_explicit else f"There is no path {name}, and "
+    path = "" if name.is_explicit else f"No such path: {name}; "
     raise OSError(f"{path}{PREFIX}{name} cannot be downloaded: {reason}.")
 
 

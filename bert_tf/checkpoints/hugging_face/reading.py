@@ -390,7 +390,7 @@ def _read_each(
         )
     unknown = [name for name in wanted if name not in by_name]
     if unknown:
-        raise ValueError(f"There is no tensor {unknown[0]} in this checkpoint.")
+        raise ValueError(f"The checkpoint has no tensor {unknown[0]}.")
     tensors = {name: by_name[name] for name in wanted}
     for name, array in shards.read_each(tensors):
         array = array.T if names.is_transposed(name) else array

@@ -146,7 +146,7 @@ def _pages(question: Any, place: str) -> Iterator[tuple[Any, str]]:
 def _first_words(path, num_words):
     """Returns the beginning of a document; None if there is no such file."""
     if not files.exists(path):
-        logger.debug("There is no document %s.", path)
+        logger.debug("No such document: %s.", path)
         return None
     with files.open_file(path) as file:
         text = file.read().lstrip()

@@ -106,16 +106,14 @@ def test_a_name_that_is_neither_cached_nor_on_the_hub_is_refused(cache, stored):
         cache("a/b", None)
     with pytest.raises(
         OSError,
-        match=r"There is no path a/b, and .* not in the cache, and HF_HUB_OFF",
+        match=r"No such path: a/b; .* not in the cache, and HF_HUB_OFF",
     ):
         formats.open_source("a/b")
 
 
 def test_a_misspelled_path_is_not_taken_for_a_name(cache, tmp_path):
     (tmp_path / "runs").mkdir()
-    with pytest.raises(
-        FileNotFoundError, match="There is no checkpoint runs/x, and no"
-    ):
+    with pytest.raises(FileNotFoundError, match="No such checkpoint: runs/x, and no"):
         formats.open_source("runs/x")
 
 
@@ -231,12 +229,12 @@ def test_weights_are_downloaded_in_one_format(names, small, weights):
     "name, message",
     [
         ("hf://someone/else", "no such model on Hugging Face's hub, or it is private"),
-        ("someone/else", "There is no path someone/else, and hf://someone/else cannot"),
+        ("someone/else", "No such path: someone/else; hf://someone/else cannot"),
         ("hf://someone/bert@v9", "the model has no revision v9"),
         ("hf://someone/gated", "its authors grant access on request"),
         ("hf://someone/pickled", "has no weights that bert_tf reads.*pytorch_model"),
         ("hf://a/b/c", "expected hf://ORGANIZATION/MODEL or"),
-        ("someone/bert_model.ckpt", "There is no checkpoint someone/bert_model.ckpt"),
+        ("someone/bert_model.ckpt", "No such checkpoint: someone/bert_model.ckpt"),
     ],
 )
 def test_what_cannot_be_downloaded_is_one_clear_line(hub, tmp_path, name, message):

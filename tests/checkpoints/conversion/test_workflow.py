@@ -391,7 +391,7 @@ def test_the_source_is_never_replaced(released_folder, overwrite):
         ({"head": "classification"}, r"has no such head \(output_weights is missing"),
         ({"do_lower_case": False}, "pass --do_lower_case=True"),
         ({"drop_head": True}, "--drop_head: bert can store everything"),
-        ({"source": "nowhere"}, "There is no checkpoint nowhere"),
+        ({"source": "nowhere"}, "No such checkpoint: nowhere"),
         ({"vocab_file": "none.txt"}, "no file none.txt"),
         ({"target": "/dev/null/model"}, "/dev/null"),
     ],

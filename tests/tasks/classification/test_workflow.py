@@ -376,7 +376,7 @@ def test_a_glue_task_reads_its_folder_and_has_its_scores(tmp_path, weather_optio
         ({"init_checkpoint": "nowhere/model.ckpt"}, "nowhere/model.ckpt"),
         (
             {"init_checkpoint": "nowhere/model.ckpt", "vocab_file": None},
-            "There is no checkpoint nowhere/model.ckpt",
+            "No such checkpoint: nowhere/model.ckpt",
         ),
         (
             {"init_checkpoint": "cased_L-12_H-768_A-12/bert_model.ckpt"},
