@@ -49,14 +49,10 @@ setup = notebook.prepare("bert_end_to_end", RUN_DIR)
 print(setup)  # The device, the number format and the folder.
 
 # %%
-import dataclasses
-
 from bert_tf.demo import recipe as recipes
 from bert_tf.demo import text
 
-# The demo (`make demo`) trains for more steps.
-recipe = dataclasses.replace(recipes.FULL, pretraining_steps=2000)
-recipe = recipes.TINY if setup.is_tiny else recipe
+recipe = recipes.TINY if setup.is_tiny else recipes.FULL
 corpus = text.prepare_corpus(None, setup.run_dir)
 recipe
 

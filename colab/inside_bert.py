@@ -201,7 +201,7 @@ assert setup.is_tiny or gaps[num_layers] > gaps[0] + 0.05
 #
 # A very small model is pretrained on the text of the package. After each part of the
 # training, it fills the same mask. First it learns which pieces are frequent. It learns
-# to use the neighboring words much later: the 2,500 steps of the demo begin to show it.
+# to use the neighboring words much later: the 2,000 steps of the demo begin to show it.
 
 # %%
 import json

@@ -59,13 +59,13 @@ FULL = Recipe(
     dupe_factor=100,
     heldout_dupe_factor=5,
     pretraining_batch_size=32,
-    pretraining_steps=2500,
+    pretraining_steps=2000,
     pretraining_rate=1e-3,
     text_length=32,
     fine_tuning_batch_size=16,
     fine_tuning_epochs=5,
     fine_tuning_rate=3e-4,
-    fine_tuning_rates=(1e-4, 3e-4, 1e-3),
+    fine_tuning_rates=(3e-4, 1e-3),
 )
 TINY = dataclasses.replace(
     FULL,
