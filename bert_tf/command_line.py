@@ -316,7 +316,7 @@ def _flag_file(name: str) -> str:
 
 def _recipe_advice(argv: Sequence[str], failure: Exception) -> str:
     """Returns what to do if a file that a recipe reads is missing, "" otherwise."""
-    missing = re.fullmatch(r"(?:There is no file|No file matches) (.+)\.", str(failure))
+    missing = re.fullmatch(r"(?:No such file:|No file matches) (.+)\.", str(failure))
     for argument in argv:
         found = re.fullmatch(rf"(?:--?flagfile=)?{_RECIPE_PREFIX}(.+)", argument)
         if not found or not missing:

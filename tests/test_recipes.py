@@ -199,7 +199,7 @@ def test_a_recipe_that_is_not_there_is_one_line(capsys, monkeypatch, given, want
         # The path may be the value of a flag, a pattern, or part of a phase.
         (["--flagfile=recipe:mini_two_cores"], "unmasked.tfrecord. It is the recipe's"),
         (["--flagfile", "recipe:base_paper"], "or set --phase to your own files."),
-        (["--flagfile=recipe:tiny_two_cores", "--input_file=x"], "is no file x."),
+        (["--flagfile=recipe:tiny_two_cores", "--input_file=x"], "No such file: x."),
     ],
 )
 def test_a_missing_file_of_a_recipe_says_how_to_create_it(
@@ -215,11 +215,11 @@ def test_a_missing_file_of_a_recipe_says_how_to_create_it(
     assert code == 1
     [line] = capsys.readouterr().err.splitlines()
     assert wanted in line
-    assert (".flags, or set --" in line) == (wanted != "is no file x.")
+    assert (".flags, or set --" in line) == (wanted != "No such file: x.")
 
 
 def _input_of(options):
-    return (phases.options_of(options) or [options])[0].input_file
+    return (phases.phase_options(options) or [options])[0].input_file
 
 
 @pytest.fixture(scope="module")
