@@ -147,7 +147,7 @@ def test_a_released_model_is_fetched_by_its_name(released_folder, monkeypatch):
 
 def test_a_path_that_is_not_there_is_named(tmp_path):
     with pytest.raises(
-        FileNotFoundError, match=r"no checkpoint .*nowhere, and no released model"
+        FileNotFoundError, match=r"No such checkpoint: .*nowhere, and no released model"
     ):
         formats.open_source(tmp_path / "nowhere")
 

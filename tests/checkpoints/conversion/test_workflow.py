@@ -392,7 +392,7 @@ def test_the_source_is_never_replaced(released_folder, overwrite):
         ({"do_lower_case": False}, "pass --do_lower_case=True"),
         ({"drop_head": True}, "--drop_head: bert can store everything"),
         ({"source": "nowhere"}, "No such checkpoint: nowhere"),
-        ({"vocab_file": "none.txt"}, "no file none.txt"),
+        ({"vocab_file": "none.txt"}, "No such file: none.txt"),
         ({"target": "/dev/null/model"}, "/dev/null"),
     ],
 )

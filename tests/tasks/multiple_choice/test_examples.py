@@ -126,7 +126,7 @@ def test_the_number_of_endings_may_be_prescribed(write):
 def test_a_folder_shows_by_its_files_which_data_set_it_is(tmp_path, name, found):
     (tmp_path / name).touch()
     if found is None:
-        with pytest.raises(ValueError, match="no data set in --data_dir"):
+        with pytest.raises(ValueError, match="contains no data set"):
             data_sets.layout_of(str(tmp_path))
     else:
         assert data_sets.layout_of(str(tmp_path)) is data_sets.LAYOUTS[found]

@@ -318,7 +318,7 @@ def test_a_dry_run_counts_every_endings_sequence_and_writes_nothing(
             "a .tsv file cannot contain lists in the column",
         ),
         ({"init_checkpoint": "nowhere/model.ckpt"}, "nowhere/model.ckpt"),
-        ({"data_dir": "nowhere", "eval_file": None}, "no data set in --data_dir"),
+        ({"data_dir": "nowhere", "eval_file": None}, "contains no data set"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_training(
