@@ -136,7 +136,7 @@ def word_counts(path: str) -> collections.Counter[str]:
     )
 
 
-def labeled_rows(path: str) -> list[tuple[str, str]]:
+def labelled_rows(path: str) -> list[tuple[str, str]]:
     """Returns the (text, label) rows of a table with these two columns."""
     rows = [line.split("\t") for line in files.read_lines(path)]
     return [(text, label) for text, label in rows[1:]]

@@ -230,7 +230,7 @@ class Demo:
                     "could not be downloaded or fine-tuned; see the message above."
                 )
                 self._show(left_out)
-        rows = {part: text.labeled_rows(path) for part, path in self._topics.items()}
+        rows = {part: text.labelled_rows(path) for part, path in self._topics.items()}
         return report.Classification(
             num_dev=len(rows["dev"]),
             num_test=len(rows["test"]),
@@ -264,7 +264,7 @@ class Demo:
         )
         lines = files.read_lines(os.path.join(folder, "predictions.jsonl"))
         predicted = [json.loads(line)["label"] for line in lines]
-        labels = [label for _, label in text.labeled_rows(self._topics["test"])]
+        labels = [label for _, label in text.labelled_rows(self._topics["test"])]
         correct = [a == b for a, b in zip(predicted, labels, strict=True)]
         flags_of_best = files.read_json(os.path.join(folder, "run.json"))["flags"]
         return report.Start(
@@ -283,7 +283,7 @@ class Demo:
             output_dir=self.path("topics_from_pretrained"),
             export_dir=export_dir,
         )
-        rows = text.labeled_rows(self._topics["test"])[:NUM_QUESTIONS]
+        rows = text.labelled_rows(self._topics["test"])[:NUM_QUESTIONS]
         questions = self._write_lines("questions.txt", [query for query, _ in rows])
         printed = self._shell.run(
             "query_saved_model", stdin=questions, export_dir=export_dir, text="-"
