@@ -7,7 +7,6 @@ Unmasked records are masked as they are read:
       --input_files masked.tfrecord unmasked.tfrecord text.txt
 """
 
-import argparse
 import pathlib
 import sys
 
@@ -66,10 +65,7 @@ def main():
 
 def arguments():
     """Returns the parsed command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__.split("\n")[0],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
+    parser = report.argument_parser(__doc__)
     add = parser.add_argument
     add("--input_files", nargs="+", required=True, help="TFRecord files or text")
     add("--vocab_file", required=True, help="vocabulary of the records")

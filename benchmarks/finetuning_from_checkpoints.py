@@ -12,7 +12,7 @@ can stop the benchmark and resume it with the same command.
 usually the weights that its run started from. Dropout in fine-tuning is that of each
 checkpoint's configuration. Scores of other settings in the same folder are kept.
 Checkpoints that have the names of the paper's ablations (`PUBLISHED`,
-`PUBLISHED_MASKS`) are printed beside the published figures.
+`PUBLISHED_MASKS`) are printed next to the published figures.
 """
 
 import itertools

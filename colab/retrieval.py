@@ -106,7 +106,7 @@ encoder = setup.encoder("bert-mini")
 
 
 def ranks(vectors_of):
-    """Returns the rank of the right passage among all, for each held-out query."""
+    """Returns the rank of the relevant passage among all, for each held-out query."""
     scores = vectors_of([query for query, _ in dev]) @ vectors_of(passages).T  # [Q, P]
     right = scores[range(len(dev)), [passages.index(passage) for _, passage in dev]]
     return 1 + np.sum(scores > right[:, np.newaxis], axis=1), scores
@@ -150,7 +150,7 @@ curves.figure({"run": setup.path("run")})
 # %% [markdown]
 # ## 4. After training
 #
-# The right passage must come first among all passages, including those of training. In
+# The relevant passage must come first among all, including those of training. In
 # the picture, each block of columns has the passages of one product. Before training,
 # the columns of the same problem look alike in all blocks; after training, one block
 # stands out in each row. The stored outputs are those of all-MiniLM-L6-v2, which was

@@ -67,8 +67,8 @@ class Source:
         """Returns rows, inside a tf.data function.
 
         What it returns must be a function of the arguments alone, and every
-        `tf.numpy_function` must have stateful=False. With --deterministic, TensorFlow
-        runs the whole pipeline in series, without reading ahead, if one has not.
+        `tf.numpy_function` must have stateful=False: otherwise, TensorFlow runs the
+        whole pipeline in series with --deterministic, without reading ahead.
 
         Args:
             indices: int64 [B], indices of the rows.

@@ -196,9 +196,8 @@ class RunPretrainingOptions(
         super().__post_init__()
         self._check_schedule()
         if self.phase:
-            phases.phase_options(
-                self
-            )  # Finds errors in a later phase before the first.
+            # Finds errors in a later phase before the first.
+            phases.phase_options(self)
         elif self.input_file is None:
             raise options_module.OptionError(
                 "--input_file is required: the TFRecord or text files to train on."

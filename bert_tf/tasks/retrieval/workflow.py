@@ -228,7 +228,7 @@ class Retrieval:
         """Writes the scores of a random order, for the plots and the report."""
         found = scores.scores_by_chance(
             len(set(self.setup.require_corpus().numbers)),
-            list(self._right_passages().values()),
+            list(self._relevant_passages().values()),
             self.options.recall_at,
         )
         baselines = {
@@ -239,7 +239,7 @@ class Retrieval:
             self.trainer.folder, {"baselines": baselines}, self.setup.data_sets["dev"]
         )
 
-    def _right_passages(self) -> dict[str, set[int]]:
+    def _relevant_passages(self) -> dict[str, set[int]]:
         """Returns the relevant passages of each query."""
         corpus = self.setup.require_corpus()
         right: dict[str, set[int]] = {}
@@ -250,7 +250,7 @@ class Retrieval:
 
     def _eval_scores(self) -> tuple[dict[str, float], dict[str, int]]:
         """Returns the scores, and the index of each query's first passage."""
-        right = self._right_passages()
+        right = self._relevant_passages()
         queries, positives = list(right), list(right.values())
         ks = self.options.recall_at
         found = self._ranking.rank(queries, max(*ks, scores.MRR_DEPTH))

@@ -70,7 +70,7 @@ def do(task, on_bytes):
     beam_shards.do_all_of_it(task, on_bytes)
 
 extraction.extract_all = extraction.extract
-beam_shards.do_all_of_it = beam_shards.do
+beam_shards.do_all_of_it = beam_shards.sample
 """
 PROGRAM = """
 import contextlib, os, sys
@@ -85,7 +85,7 @@ def main():
     runner, pipeline_options, folder, vocab_file = sys.argv[1:]
     sources._UNIT_BYTES = 3000
     if runner != "local":
-        extraction.extract, beam_shards.do = dying.extract, dying.do
+        extraction.extract, beam_shards.sample = dying.extract, dying.do
     with contextlib.ExitStack() as stack:
         if runner == "DaskRunner":
             from dask import distributed
