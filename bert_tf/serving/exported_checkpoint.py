@@ -28,7 +28,7 @@ def load(
 
     Args:
         options: options with an init_checkpoint.
-        dtype: of the computation.
+        dtype: data type of the computation.
         progress: called during a download; see `bert_tf.progress`.
 
     Raises:

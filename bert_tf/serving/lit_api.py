@@ -26,7 +26,7 @@ def create(
         export_dir: the SavedModel.
         failures: a queue that receives the reason if the model cannot be loaded.
         backend: the library that runs the model; see `server_model.LoadedModel`.
-        dtype: of the computation.
+        dtype: data type of the computation.
         **settings: of `litserve.LitAPI`. `max_batch_size` limits both the requests per
             batch and the rows that are computed together.
     """
