@@ -305,8 +305,8 @@ def write_data(folder, train="wet", dev="dry"):
 @pytest.mark.parametrize(
     "changed, message",
     [
-        ({"train": "fog"}, r"with training data 'train', but .* 'train \(other cont"),
-        ({"dev": "fog"}, r"with evaluation data 'dev', but .* 'dev \(other cont"),
+        ({"train": "fog"}, r"with training data 'train', but .* 'train \(different"),
+        ({"dev": "fog"}, r"with evaluation data 'dev', but .* 'dev \(different"),
     ],
 )
 @pytest.mark.parametrize("folder", ["a", "b"])
