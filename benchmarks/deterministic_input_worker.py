@@ -26,7 +26,13 @@ def main():
     batch_size, num_batches, pause = map(int, numbers)
     if mode == "deterministic":
         tf.config.experimental.enable_op_determinism()
-    kind, source = opened(path, vocab_file)
+    with tempfile.TemporaryDirectory() as folder:
+        serve(path, vocab_file, folder, batch_size, num_batches, pause)
+
+
+def serve(path, vocab_file, folder, batch_size, num_batches, pause):
+    """Times the batches of an input as often as the driver asks."""
+    kind, source = opened(path, vocab_file, folder)
 
     def batches():
         numbers = {"batch_size": batch_size, "num_steps": WARM_UP + num_batches}
@@ -55,10 +61,9 @@ def main():
     )
 
 
-def opened(path, vocab_file):
+def opened(path, vocab_file, folder):
     """Returns the kind of input in words, and its source."""
     vocabulary = vocabulary_module.Vocabulary.load(vocab_file)
-    folder = tempfile.mkdtemp()
     options = pretraining_options.RunPretrainingOptions(
         input_file=path, output_dir=folder, max_seq_length=LENGTH
     )

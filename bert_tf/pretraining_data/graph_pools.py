@@ -204,8 +204,8 @@ class TextPools:
             self._num_shards * place // self.num_pools for place in (pool, pool + 1)
         )
 
-        def sampled(shard):
-            text = self._sampler.text(self._spans.lines(shard))
+        def sampled(shard, lines):
+            text = self._sampler.text(lines)
             draws = graph_draws.GraphDraws(self._seed, epoch, shard)
             pairs = self._sampler.pairs(text, draws)
             tf.debugging.assert_positive(
@@ -213,7 +213,9 @@ class TextPools:
             )
             return text.ids, pairs
 
-        return tf.data.Dataset.from_tensor_slices(order[first:end]).map(
+        # The text is read outside the function that runs in parallel: with
+        # --deterministic, TensorFlow runs functions that read in series.
+        return self._spans.lines(order[first:end]).map(
             sampled, num_parallel_calls=_SHARDS_AT_A_TIME, deterministic=True
         )
 

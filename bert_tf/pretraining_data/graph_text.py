@@ -33,16 +33,24 @@ class SpanTable:
             self._size = tf.constant([sizes[span.path] for span in spans], tf.int64)
             self._opens = tf.constant([span.starts_document for span in spans])
 
-    def lines(self, shard: tf.Tensor) -> tf.Tensor:
-        """Returns the lines of a shard, tf.string [lines].
+    def lines(self, shards: tf.Tensor) -> tf.data.Dataset:
+        """Returns the lines of shards, one element (shard, tf.string [lines]) for each.
 
         The end of a file does not end a document.
 
         Args:
-            shard: int64, index of the shard.
+            shards: int64 [S], indices of the shards.
         """
-        index = tf.data.Dataset.range(self._first[shard], self._first[shard + 1])
-        parts = index.flat_map(self._part).batch(_MAX_INT64).get_single_element()
+
+        def parts(shard):
+            index = tf.data.Dataset.range(self._first[shard], self._first[shard + 1])
+            parts = index.flat_map(self._part).batch(_MAX_INT64)
+            return parts.map(lambda parts: (shard, self._lines(shard, parts)))
+
+        return tf.data.Dataset.from_tensor_slices(shards).flat_map(parts)
+
+    def _lines(self, shard, parts):
+        """Returns the lines of a shard's spans."""
         text = tf.strings.reduce_join(parts, separator="\n")
         is_utf8 = text == tf.strings.unicode_transcode(
             text, "UTF-8", "UTF-8", errors="ignore"

@@ -231,8 +231,7 @@ class DeviceOptions(_TrainingRecord):
         False,
         help="Use only operations that give the same bits in every run. On GPUs a "
         "killed run needs it to end with exactly the weights of an uninterrupted one; "
-        "some operations then are slower. Text is then read in series and without "
-        "reading ahead; records are not affected.",
+        "some operations then are slower.",
     )
 
     def __post_init__(self):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.framework import op_def_registry
 
 from bert_tf import pretraining_data
 from bert_tf.data import corpus as data_corpus
@@ -55,6 +56,33 @@ def test_examples_have_the_columns_of_the_releases_records(inputs):
     real = int(row["input_mask"].numpy().sum())
     assert row["input_ids"][0] == 2
     assert row["input_ids"][real - 1] == 3
+
+
+# Stateful operations that TensorFlow leaves in functions that run in parallel, although
+# operations are to be deterministic. Any other makes the whole pipeline serial.
+HARMLESS = {
+    "Assert",
+    "FixedLengthRecordDatasetV2",
+    "If",
+    "RangeDataset",
+    "TensorSliceDataset",
+}
+
+
+def test_deterministic_operations_leave_text_parallel(inputs):
+    graph = tf.compat.v1.GraphDef.FromString(
+        tf.raw_ops.DatasetToGraphV2(
+            input_dataset=make_dataset(inputs)._variant_tensor
+        ).numpy()
+    )
+    stateful = {
+        node.op
+        for function in graph.library.function
+        for node in function.node_def
+        if op_def_registry.get(node.op) and op_def_registry.get(node.op).is_stateful
+    }
+    assert "FixedLengthRecordDatasetV2" in stateful
+    assert stateful <= HARMLESS
 
 
 def test_every_epoch_draws_new_masks_and_can_be_the_first(inputs):
@@ -179,9 +207,12 @@ def test_the_graph_reads_the_documents_that_python_reads(tmp_path):
         (tmp_path / f"{number}.txt").write_text(text, encoding="utf-8", newline="")
     shards = data_corpus.shards(paths, 0.0001, target_mb=0.00001)
     table = graph_text.SpanTable(shards)
-    for number, shard in enumerate(shards):
+    numbers = tf.range(len(shards), dtype=tf.int64)
+    found = list(table.lines(numbers).as_numpy_iterator())
+    assert [number for number, _ in found] == list(range(len(shards)))
+    for (_, lines), shard in zip(found, shards, strict=True):
         documents, sentences = [], []
-        for line in table.lines(tf.constant(number, tf.int64)).numpy():
+        for line in lines:
             sentence = line.decode().strip()
             if sentence:
                 sentences.append(sentence)
@@ -197,7 +228,7 @@ def test_text_that_is_not_utf_8_ends_with_the_name_of_the_file(tmp_path):
     shards = data_corpus.shards([str(tmp_path / "latin.txt")], 1.0)
     table = graph_text.SpanTable(shards)
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"(?s)UTF-8.*latin\.txt"):
-        table.lines(tf.constant(0, tf.int64))
+        list(table.lines(tf.constant([0], tf.int64)))
 
 
 def test_pairs_need_two_documents(inputs, tmp_path):
