@@ -20,10 +20,10 @@ HEADER = (
     "ratio of the medians",
 )
 TEXT = """\
-The step of BERT-Mini on {rows} × {length} pieces on the CPU. {rounds} rounds, in turns;
-median (smallest to largest). The batch is in memory; the section below has the input
-pipeline. **A GPU was not measured**; there, more operations have a slower deterministic
-form.
+The step of BERT-Mini on {rows} × {length} pieces on the CPU: median (smallest to
+largest) of {rounds} rounds, in turns. The batch is in memory; the section below
+measures the input pipeline. **GPUs were not measured**; there, more operations have a
+slower deterministic form.
 
 """
 

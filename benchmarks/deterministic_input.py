@@ -20,9 +20,9 @@ HEADER = (
     *("steps of {pause} ms", "with --deterministic"),
 )
 TEXT = """\
-Milliseconds per batch of {batch_size} × 128 pieces: of the pipeline alone, and of a
-loop that sleeps for {pause} ms after each batch, as if an accelerator trained on it.
-{rounds} rounds of {num_batches} batches, in turns; median (smallest to largest). No
+Milliseconds per batch of {batch_size} × 128 pieces, for the pipeline alone and for a
+loop that sleeps for {pause} ms after each batch, as if an accelerator trained on it:
+median (smallest to largest) of {rounds} rounds of {num_batches} batches, in turns. No
 model was trained. The batches of both modes were bit-identical.
 
 """

@@ -107,8 +107,8 @@ def main():
             ["export", "MB", "texts per second", *(TASKS[task] for task in tasks)],
             [row_of(title, turns, tasks) for title in titles(args)],
         )
-        + f"\n\nSize of the model file and speed with tokenization for {tasks[0]}: "
-        "median (smallest to largest). Scores on the dev sets, at most "
+        + "\n\nSize of the model file and speed including tokenization for "
+        f"{tasks[0]}: median (smallest to largest). Scores on the dev sets, at most "
         f"{args.num_texts} rows each. Fewer layers are not fine-tuned for STS-B.",
         all_versions=report.versions("bert_tf", "tensorflow", *installed()),
     )

@@ -69,14 +69,13 @@ def main():
     report.write_section(
         "Fine-tuning",
         f"{report.table(TITLES, table_rows(found, given.seeds))}\n\n"
-        f"{pathlib.Path(given.model).name}, passes over at most "
-        f"{given.num_rows:,} rows: {given.num_epochs}, batches of "
-        f"{fine_tuning_task.BATCH_SIZE}, at most "
-        f"{fine_tuning_task.MAX_LENGTH} pieces, rate {fine_tuning_task.RATE}. Seconds: "
-        f"median (smallest to largest) of the seeds "
-        f"{', '.join(map(str, given.seeds))}; accuracy on the development set. Hugging "
-        "Face pads every batch to its longest row and is not compiled. Freed memory is "
-        "kept on both sides.",
+        f"{pathlib.Path(given.model).name}, trained on at most {given.num_rows:,} rows "
+        f"(epochs: {given.num_epochs}, batch size: {fine_tuning_task.BATCH_SIZE}, "
+        f"pieces per row: at most {fine_tuning_task.MAX_LENGTH}, learning rate: "
+        f"{fine_tuning_task.RATE}, seeds: {', '.join(map(str, given.seeds))}). "
+        "Seconds: median (smallest to largest) over the seeds. Accuracy is on the "
+        "development set. Hugging Face pads every batch to its longest row and is not "
+        "compiled. The allocator keeps freed memory for both libraries.",
         all_versions=versions,
     )
 

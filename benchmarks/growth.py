@@ -79,10 +79,11 @@ def main():
     report.write_section(
         "Growth",
         f"{report.table(TITLES, rows)}\n\n![Time over each size](plots/growth.png)\n\n"
-        f"One training step in {given.dtype} of a classifier with width {WIDTH}, "
-        f"medians of {given.rounds} rounds; if not given, {sizes_line()}. Two replicas "
-        "share the same cores and the same global batch. The last row is "
-        "create_pretraining_data, start-up included, ten passes over each text.",
+        f"One training step in {given.dtype} of a classifier with width {WIDTH}: "
+        f"medians of {given.rounds} rounds. Sizes that a row does not vary: "
+        f"{sizes_line()}. Two replicas share the same cores and the same global batch. "
+        "The last row is create_pretraining_data with ten passes over each text, "
+        "including start-up.",
         all_versions=report.versions("tensorflow", "keras"),
     )
 

@@ -67,8 +67,8 @@ def main():
     report.write_section(
         "Inference",
         f"{report.table(TITLES, table_rows(rounds, len(texts), vectors, peaks))}\n\n"
-        f"Vectors of {len(texts)} texts of {mean_length:.0f} characters on average, by "
-        f"{pathlib.Path(args.model).name}: median (smallest to largest).",
+        f"{pathlib.Path(args.model).name} on {len(texts)} texts with {mean_length:.0f} "
+        "characters on average: median (smallest to largest).",
         all_versions={
             name: version
             for peer in peers.values()

@@ -34,11 +34,12 @@ RESULTS_HEAD = """\
 # Benchmarks
 
 `make benchmark` runs three scripts, each of which replaces its section of this file:
-`training_step.py`, `tokenizing.py` and `inference.py`. The targets
-`benchmark-tokenizing` and so on run one. `squad.py`, `exports.py`, `serving_load.py`,
-`gpu.py` and `tpu_compile.py` need files, a run or other packages; see their `--help`. A
-script without a section has not been run yet. Compare ratios within a table only:
-machines differ, and so do their loads.
+`training_step.py`, `tokenizing.py` and `inference.py`. Targets such as
+`benchmark-tokenizing` run one of them. `squad.py`, `exports.py`, `serving_load.py`,
+`gpu.py` and `tpu_compile.py` need files, a run or other packages; see their `--help`.
+The other scripts have no section here; `docs/measurements.md` and
+`docs/remote_data.md` have their results. Compare ratios only within a table, because
+machines and loads differ.
 """
 # For training: by default, glibc gives large tensors back to the kernel when they are
 # freed and gets cleared pages for the next ones. Without this, PyTorch's steps take

@@ -50,20 +50,20 @@ PATIENCE = 240.0
 PATIENCE_BEFORE_FAILURE = 600.0
 SECTIONS = ("throughput", "failures")
 TEXT = """\
-BERT-Tiny (two layers of 128), {batch} × {length} pieces in a step of all processes
-together, float32, over sockets of one machine with {cores} cores. Each process is tied
-to one core.
+BERT-Tiny (two layers of width 128) in float32, with {batch} × {length} pieces per step
+over all processes. The processes communicate through sockets on one machine with
+{cores} cores. Each process is tied to one core.
 """
 AFTER_THROUGHPUT = """\
-Each process up to the number of cores has a core of its own; more share them. The
-gradients of 4.4 million weights travel through the sockets in every step.
+Up to the number of cores, each process has its own core; additional processes share
+them. Every step sends the gradients of 4.4 million weights through the sockets.
 """
 FAILURES_TEXT = """\
 What happens when something goes wrong in one of several processes. The failure
 happens after step {step}; there is a checkpoint every {every} steps. Each failure was
 observed once. "Others end" is the time from the failure until the last of the other
-processes has ended. "Resumed" is the time from the new start of all processes until the
-run has passed the step of the failure; it contains starting Python and TensorFlow and
+processes has ended. "Resumed" is the time from the restart of all processes until the
+run has passed the step of the failure; it includes starting Python and TensorFlow and
 compiling.
 """
 

@@ -40,14 +40,15 @@ COLUMNS = [
 TEXT = """\
 The whole step (both heads, gradients, clipping, the optimizer) on Keras's JAX backend,
 compiled by libtpu for chips that this machine does not have. **Nothing here was run.**
-All figures but the sequences per second are per chip and step. "Model's TFLOP" are the
-matrix products of the model, none of them computed twice. "Memory" has weights, slots
-and activations, but not the machine code. "Traffic" is what the program moves from and
-to the chip's memory; XLA's count ("bytes accessed") also has the fast memory on the
-chip and counts a whole array for each slice that is prefetched. Milliseconds, sequences
-per second and share of peak are what the published peak and bandwidth allow at best:
-v5e 197 TFLOP/s, 819 GB/s, 16 GB; v6e 918 TFLOP/s, 1,640 GB/s, 32 GB. The share of peak
-is the model's FLOPs per second of the slower of the two limits.
+All figures except the sequences per second are per chip and step. "Model's TFLOP" are
+the matrix products of the model, without recomputation. "Memory" includes weights,
+slots and activations, but not the machine code. "Traffic" is what the program moves
+from and to the chip's memory; XLA's count ("bytes accessed") also includes the fast
+memory on the chip and counts a whole array for each slice that is prefetched.
+Milliseconds, sequences per second and share of peak are the best that the published
+peak and bandwidth allow: v5e 197 TFLOP/s, 819 GB/s, 16 GB; v6e 918 TFLOP/s, 1,640 GB/s,
+32 GB. The share of peak is computed from the model's FLOPs and the slower of the two
+limits.
 """
 
 
