@@ -114,6 +114,12 @@ def test_a_resumed_run_reads_the_same_batches_but_not_those_before(
         for share in (range(100), range(100, BATCH_SIZE))
     ]
     assert np.concatenate(shares, axis=1).tolist() == whole
+    # The last of eight hosts, after the same restart.
+    source = batching.TFRecordSource(opened())
+    share = range(BATCH_SIZE * 7 // 8, BATCH_SIZE)
+    assert numbers(source, **arguments, share=share, start_step=157) == [
+        batch[share.start :] for batch in whole[157:]
+    ]
 
 
 def test_windows_have_the_order_of_local_files(store, folder):
