@@ -18,7 +18,7 @@ from bert_tf.options import option
 from bert_tf.training import tpu_slices
 
 # Default of the fine-tuning tools. A bucket of max_seq_length or more has no effect.
-LENGTH_BUCKETS = (32, 48, 64, 96, 128, 160, 192, 256, 320, 384)
+LENGTH_BUCKETS = (32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384)
 ALL_LAYERS = "all"
 MIXED_FLOAT16 = "mixed_float16"
 _LENGTH_BUCKETS_HELP = (
