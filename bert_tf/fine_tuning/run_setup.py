@@ -1,11 +1,13 @@
 """The setup of a fine-tuning run, checked before its model is built."""
 
 import dataclasses
+import logging
 import os
 import typing
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 
 from bert_tf import files
 from bert_tf import options as options_module
@@ -17,6 +19,7 @@ from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.checkpoints import vocabulary_checks
 from bert_tf.checkpoints.release import rotation
+from bert_tf.data import label_names
 from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.fine_tuning import task_record
@@ -24,6 +27,8 @@ from bert_tf.modeling import config as config_module
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import result_files
 from bert_tf.training import run_folder
+
+logger = logging.getLogger(__name__)
 
 RecordT = typing.TypeVar("RecordT", bound=task_record.TaskRecord)
 
@@ -212,6 +217,41 @@ def head_to_apply(
     return source.head
 
 
+def check_label_order(
+    path: str, head: checkpoint_heads.Head, labels: Sequence[str], *, advice: str
+) -> None:
+    """Checks the labels of a task against those of the head that is applied to it.
+
+    A head has its own order of labels, which its weights do not show. In another order,
+    every answer would get the name of another label. Names that only one side has are
+    logged, because they may be two names of one label.
+
+    Args:
+        path: the checkpoint, for messages.
+        head: returned by `head_to_apply`.
+        labels: those of the task, in the order of the model's outputs.
+        advice: how to pass the labels; they follow it in the message.
+
+    Raises:
+        ValueError: a label is in another place.
+    """
+    if head.labels is None or len(head.labels) != len(labels):
+        return  # Unknown, or an error when the weights are loaded.
+    if _has_other_order(head.labels, labels):
+        raise ValueError(
+            f"{path} was trained with the labels {', '.join(head.labels)}, but this "
+            f"run has them in another order: {', '.join(labels)}; {advice}"
+            f"{','.join(_in_order_of(head.labels, labels))}."
+        )
+    if list(map(label_names.key, head.labels)) != list(map(label_names.key, labels)):
+        logger.warning(
+            "%s was trained with the labels %s; this run calls them %s, in this order.",
+            path,
+            ", ".join(head.labels),
+            ", ".join(labels),
+        )
+
+
 def check(
     setup: RunSetup,
     options: fine_tuning_options.TaskOptions,
@@ -230,10 +270,43 @@ def check(
     Raises:
         OSError, ValueError: they do not match.
     """
-    if options.trains and _is_run(options.output_dir):
-        _check_same_run(setup, options.output_dir, may_change)
+    if options.trains:
+        _warn_of_label_order(setup, options)
+        if _is_run(options.output_dir):
+            _check_same_run(setup, options.output_dir, may_change)
     setup.config.check_vocabulary_size(len(setup.vocabulary))
     setup.config.check_sequence_length(longest_sequence)
+
+
+def _has_other_order(own, labels):
+    """Returns whether a label that both sides have is in another place."""
+    given = list(map(label_names.key, labels))
+    keys = enumerate(map(label_names.key, own))
+    return any(key in given and given[index] != key for index, key in keys)
+
+
+def _in_order_of(own, labels):
+    """Returns the labels of a checkpoint, spelled like those of the run."""
+    return [label_names.same_name(name, labels) or name for name in own]
+
+
+def _warn_of_label_order(setup, options):
+    """Logs that a training starts from a head with its labels in another order."""
+    source, labels = setup.source, getattr(setup.task, "labels", None)
+    if source is None or not labels or rotation.latest(options.output_dir) is not None:
+        return
+    head = source.head
+    if head.kind != setup.task.KIND or len(head.labels or ()) != len(labels):
+        return
+    if _has_other_order(head.labels, labels):
+        logger.warning(
+            "The head of %s has the labels %s, in another order than this run, so the "
+            "training has to learn them anew. For your own data, --labels=%s keeps "
+            "their order.",
+            options.init_checkpoint,
+            ", ".join(head.labels),
+            ",".join(_in_order_of(head.labels, labels)),
+        )
 
 
 def _is_run(output_dir):

@@ -222,10 +222,28 @@ def _check_same_hold_out(options, data, task):
 
 
 def _check_head(options, setup):
-    """Checks that a model that is applied without training has a trained head."""
+    """Checks that the head of a model applied without training fits the task."""
     head = fine_tuning_run_setup.head_to_apply(options, setup.source)
-    if head is not None and head.kind != setup.task.KIND:
+    if head is None:
+        return
+    path, kind = options.init_checkpoint, setup.task.label_kind
+    if head.kind != setup.task.KIND:
         raise ValueError(
-            f"{options.init_checkpoint} has no classifier head (output_weights), so it "
-            "was not fine-tuned for classification; train first (--do_train)."
+            f"{path} has no classifier head (output_weights), so it was not fine-tuned "
+            "for classification; train first (--do_train)."
         )
+    # A checkpoint may leave the kind out, and is then taken for a single-label one.
+    if head.label_kind == label_kinds.MULTI_LABEL != kind:
+        raise ValueError(
+            f"{path} was trained on {head.label_kind} labels, but the data has {kind} "
+            "labels; pass --label_separator."
+        )
+    advice = "pass --labels="
+    if not isinstance(setup.processor, own_tables.TableProcessor):
+        advice = (
+            "write the data to your own tables (--eval_file, --predict_file) and pass "
+            "--labels="
+        )
+    fine_tuning_run_setup.check_label_order(
+        path, head, setup.task.labels, advice=advice
+    )

@@ -62,7 +62,7 @@ def prepare(
     """
     trained = fine_tuning_run_setup.trained_task(options, task_module.Task)
     start = fine_tuning_run_setup.find_start(options, trained, progress=progress)
-    _check_head(options, start.source)
+    head = _checked_head(options, start.source)
     sentences: dict[str, Sequence[examples.Sentence]] = {}
     if trained is not None:
         task = _task_of_run(options, trained)
@@ -72,6 +72,7 @@ def prepare(
             path = path_of(options, "train")
             sentences["train"] = examples.read_sentences(path, columns)
         task = _task_of_options(options, start, columns=columns, sentences=sentences)
+    _check_order(options, head, task)
     for set_type in options.sets_to_read:
         if set_type not in sentences:
             sentences[set_type] = _read(options, set_type, task)
@@ -244,11 +245,11 @@ def _check_sentences(options, task, set_type, sentences):
         examples.check_known(path, sentences, task.labels)
 
 
-def _check_head(options, source):
-    """Refuses to evaluate or predict with an untrained head."""
+def _checked_head(options, source):
+    """Returns the head that is applied without training; refuses an untrained one."""
     head = fine_tuning_run_setup.head_to_apply(options, source)
     if head is None:
-        return
+        return None
     # The release's names alone do not distinguish a tag head from a classifier's.
     may_be_tags = head.kind == "classification" and not head.is_known
     if head.kind != task_module.Task.KIND and not may_be_tags:
@@ -256,4 +257,16 @@ def _check_head(options, source):
             f"{options.init_checkpoint} has a head of kind {head.kind!r} and no "
             "tag head, so it was not fine-tuned to tag words; train first "
             "(--do_train)."
+        )
+    return head
+
+
+def _check_order(options, head, task):
+    """Checks that --labels has the order of the head that is applied."""
+    if head is not None:
+        fine_tuning_run_setup.check_label_order(
+            options.init_checkpoint,
+            head,
+            task.labels,
+            advice="omit --labels and --label_list, or pass --labels=",
         )

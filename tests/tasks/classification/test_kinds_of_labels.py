@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from bert_tf.checkpoints.release import rotation
 from bert_tf.serving import predictors
 from bert_tf.tasks.classification import workflow as classification_workflow
 
@@ -148,6 +149,21 @@ def test_data_of_another_kind_are_not_given_to_a_run(number_run, weather_options
         number_run, do_train=False, do_eval=True, label_separator=","
     )
     with pytest.raises(ValueError, match="trained on regression labels, but the data"):
+        classification_workflow.run(options)
+
+
+def test_a_head_of_several_classes_is_not_read_as_one_of_a_single_class(
+    tmp_path, several_run, weather_options
+):
+    options = weather_options(
+        tmp_path,
+        do_train=False,
+        do_predict=True,
+        train_file=None,
+        labels="cloudy,rainy",
+        init_checkpoint=rotation.latest(str(several_run)),
+    )
+    with pytest.raises(ValueError, match="multi_label labels, but the data has single"):
         classification_workflow.run(options)
 
 

@@ -15,6 +15,7 @@ from bert_tf.checkpoints.release import rotation
 from bert_tf.modeling import config as config_module
 from bert_tf.serving import export
 from bert_tf.serving import predictors
+from bert_tf.tasks.classification import run_setup
 from bert_tf.tasks.classification import workflow as classification_workflow
 from bert_tf.training import distribution
 
@@ -415,6 +416,46 @@ def test_a_fine_tuned_checkpoint_is_evaluated_in_a_new_folder(
         init_checkpoint=rotation.latest(str(weather_run)),
     )
     assert classification_workflow.evaluate(options)["eval_accuracy"] == 1.0
+
+
+@pytest.mark.parametrize(
+    "labels, message",
+    [
+        ("sun,rain", "in another order: sun, rain; pass --labels=rain,sun"),
+        ("Sun,RAIN", "in another order: Sun, RAIN; pass --labels=RAIN,Sun"),
+        ("Rain,Sun", None),
+        ("wet,dry", "with the labels rain, sun; this run calls them wet, dry"),
+    ],
+)
+def test_the_labels_of_a_fine_tuned_checkpoint_keep_their_order(
+    tmp_path, weather_run, weather_options, labels, message, caplog
+):
+    options = weather_options(
+        tmp_path,
+        do_train=False,
+        do_predict=True,
+        train_file=None,
+        labels=labels,
+        init_checkpoint=rotation.latest(str(weather_run)),
+    )
+    if message is not None and "order" in message:
+        with pytest.raises(ValueError, match=message):
+            run_setup.prepare(options)
+        return
+    run_setup.prepare(options)
+    assert (message or "") in caplog.text
+    assert bool(message) == bool(caplog.text)
+
+
+def test_training_from_a_head_with_another_order_of_labels_is_reported(
+    tmp_path, weather_run, weather_options, caplog
+):
+    for labels, is_reported in {"rain,sun": False, "sun,rain": True}.items():
+        options = weather_options(
+            tmp_path, labels=labels, init_checkpoint=rotation.latest(str(weather_run))
+        )
+        run_setup.prepare(options)
+        assert ("--labels=rain,sun keeps" in caplog.text) is is_reported
 
 
 def test_an_encoder_alone_is_not_evaluated(tmp_path, weather_options, golden):

@@ -520,6 +520,21 @@ def test_a_fine_tuned_checkpoint_is_evaluated_in_a_new_folder(
     assert "test_f1" in report
 
 
+def test_the_tags_of_a_fine_tuned_checkpoint_keep_their_order(
+    tmp_path, names_run, names_options
+):
+    options = names_options(
+        tmp_path,
+        do_train=False,
+        do_eval=True,
+        labels="O,B-PER,I-PER,B-LOC,I-LOC",
+        init_checkpoint=str(names_run),
+    )
+    message = "another order: .*; omit --labels .* --labels=O,B-LOC,I-LOC,B-PER,I-PER"
+    with pytest.raises(ValueError, match=message):
+        run_setup.prepare(options)
+
+
 def test_an_encoder_alone_is_not_evaluated(tmp_path, names_options, golden):
     prefix = str(golden / "model" / "bert_model.ckpt")
     options = names_options(
