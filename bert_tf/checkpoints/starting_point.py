@@ -59,14 +59,16 @@ def find(
         init_checkpoint: a path of any format, the name of a released model, or None.
         bert_config_file: path of the configuration; None: the checkpoint's.
         vocab_file: path of the vocabulary; None: the checkpoint's.
-        do_lower_case: None: as the checkpoint says, or else True.
+        do_lower_case: None: as the checkpoint says, or else True, unless the
+            vocabulary has cased pieces.
         needs_vocabulary: whether a missing vocabulary is an error.
         progress: reports a download.
 
     Raises:
         OSError: a file cannot be read.
         ValueError: something is neither given nor found, `do_lower_case` contradicts
-            the checkpoint, or the vocabulary does not match the checkpoint.
+            the checkpoint or is unknown for a cased vocabulary, or the vocabulary does
+            not match the checkpoint.
         ImportError: the checkpoint's format needs a package that is not installed.
 
     Example:
@@ -80,13 +82,17 @@ def find(
     source = None
     if init_checkpoint is not None:
         source = formats.open_source(init_checkpoint, progress=progress)
-    return complete_source(
+    start = complete_source(
         source,
         bert_config_file=bert_config_file,
         vocab_file=vocab_file,
         do_lower_case=do_lower_case,
         needs_vocabulary=needs_vocabulary,
     )
+    # A pretraining without a vocabulary reads records, which are lowercased or not.
+    if needs_vocabulary:
+        _check_cased_pieces(start, vocab_file, do_lower_case)
+    return start
 
 
 def find_from_options(
@@ -208,6 +214,35 @@ def _do_lower_case(given: bool | None, source: source_module.Source | None) -> b
         )
     known = recorded if given is None else given
     return True if known is None else known
+
+
+def _check_cased_pieces(
+    start: StartingPoint, vocab_file: str | None, given: bool | None
+) -> None:
+    """Refuses to guess that text is lowercased if the vocabulary is a cased one."""
+    source = start.source
+    if start.vocabulary is None or not start.do_lower_case:
+        return
+    if source is not None and source.do_lower_case:
+        return
+    never_split = () if source is None else source.text.never_split
+    cased = full.cased_piece(start.vocabulary, never_split)
+    if cased is None:
+        return
+    path = vocab_file if source is None else source.path
+    if given is None:
+        raise ValueError(
+            f"{path} does not say whether text is lowercased, and its vocabulary has "
+            f"cased pieces such as {cased!r}; pass --do_lower_case=False "
+            "(do_lower_case=False in Python), or True if the model was trained on "
+            "lowercased text."
+        )
+    logger.warning(
+        "Text is lowercased, but the vocabulary has cased pieces such as %r; pass "
+        "--do_lower_case=False if %s is a cased model.",
+        cased,
+        path,
+    )
 
 
 def _not_found(

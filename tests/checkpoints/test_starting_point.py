@@ -103,6 +103,32 @@ def test_the_casing_is_the_checkpoints_or_else_what_is_given(
 
 
 @pytest.mark.parametrize(
+    "name, given, lowered",
+    [
+        ("mine", None, "does not say whether text is lowercased, .* such as 'The';"),
+        ("mine", False, False),
+        ("mine", True, "Text is lowercased, but the vocabulary has cased pieces"),
+        ("cased_L-2_H-16_A-2", None, False),
+        ("uncased_L-2_H-16_A-2", None, True),
+    ],
+)
+def test_an_unknown_casing_is_not_guessed_for_a_cased_vocabulary(
+    released_folder, tmp_path, caplog, name, given, lowered
+):
+    folder = released_folder.rename(tmp_path / name)
+    tokens = (folder / "vocab.txt").read_text().splitlines()
+    tokens[1] = "The"
+    (folder / "vocab.txt").write_text("\n".join(tokens) + "\n")
+    if given is None and isinstance(lowered, str):
+        with pytest.raises(ValueError, match=lowered):
+            starting_point.find(folder)
+        return
+    start = starting_point.find(folder, do_lower_case=given)
+    assert start.do_lower_case is (given if isinstance(lowered, str) else lowered)
+    assert (lowered in caplog.text) if isinstance(lowered, str) else not caplog.text
+
+
+@pytest.mark.parametrize(
     "num_pieces, is_run, message",
     [
         (287, False, "has 287 pieces, but its embedding table has 288 rows"),
