@@ -170,7 +170,8 @@ class MultipleChoice:
                     self.options.predict_file,
                     self.examples["test"],
                     outputs["probabilities"],
-                    header=self.setup.task.header,
+                    # As the table was read; a run may be applied to one without it.
+                    header=self.options.header or self.setup.task.header,
                     suffix=suffix,
                 )
             )

@@ -219,6 +219,23 @@ def test_the_columns_are_those_that_are_named(tmp_path, choice_options, write):
     assert first.endings == ("sits", "runs")
 
 
+def test_a_run_is_applied_to_a_table_without_a_header_line(
+    run_dir, tmp_path, choice_options, write
+):
+    folder = shutil.copytree(run_dir, tmp_path / "run")
+    path = write("plain.csv", "the bee,queen queen,and honey,wheel wheel\n")
+    options = choice_options(
+        folder,
+        do_train=False,
+        do_predict=True,
+        predict_file=path,
+        header="startphrase,ending0,ending1,ending2",
+    )
+    multiple_choice_workflow.run(options)
+    [table] = folder.glob("predictions*plain*.csv")
+    assert "and honey" in table.read_text().splitlines()[1]
+
+
 @pytest.mark.parametrize(
     "names, row",
     [
