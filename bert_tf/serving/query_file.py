@@ -41,7 +41,7 @@ def batches(path: str, batch_size: int) -> Iterator[list[dict[str, Any]]]:
 
 
 def _queries(path):
-    read = _from_json if os.fspath(path).endswith(".jsonl") else _from_columns
+    read = _from_json if os.fspath(path).lower().endswith(".jsonl") else _from_columns
     for number, line in enumerate(files.read_lines(path), start=1):
         yield read(line, f"{path}, line {number}")
 

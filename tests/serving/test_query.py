@@ -202,6 +202,7 @@ def test_json_lines_keep_their_other_fields(asked, tmp_path):
         ("a.jsonl", "{\n", "line 1 is not JSON"),
         ("a.jsonl", '{"txt": "a"}\n', "line 1: expected an object with the model's"),
         ("a.jsonl", '{"text": 3}\n', "line 1: text must be a text, got 3"),
+        ("a.JSONL", '{"text": 3}\n', "line 1: text must be a text, got 3"),
         ("a.jsonl", '{"text": "a", "endings": "b"}\n', "must be a list of texts"),
         ("a.jsonl", '{"text": "a", "label": "rain"}\n', "a field 'label', and so has"),
     ],

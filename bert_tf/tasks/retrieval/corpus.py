@@ -95,9 +95,10 @@ def read_corpus(path: str, *, broken_rows: list[str] | None = None) -> Corpus:
         ValueError: there are no passages, one is empty or malformed, or an id repeats.
             The message has file and line.
     """
-    if path.endswith(".json"):
+    name = path.lower()
+    if name.endswith(".json"):
         found = squad_files.read_paragraphs(path)
-    elif path.endswith(_TABLES):
+    elif name.endswith(_TABLES):
         found = _rows(path, broken_rows)
     else:
         lines = enumerate(files.read_lines(path), start=1)

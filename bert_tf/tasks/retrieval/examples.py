@@ -62,12 +62,13 @@ def read_examples(
             repeats, or a query's passage is also among its negatives. The message has
             file and line.
     """
-    if path.endswith(".json"):
+    name = path.lower()
+    if name.endswith(".json"):
         examples = [
             RankingExample(guid=guid, query=question, passage=context, place=path)
             for guid, question, context in squad_files.read_questions(path)
         ]
-    elif with_passages or path.endswith((".jsonl", ".tsv", ".csv")):
+    elif with_passages or name.endswith((".jsonl", ".tsv", ".csv")):
         examples = _rows(path, set_type, with_passages, broken_rows)
     else:
         examples = [
@@ -89,7 +90,7 @@ def _rows(
     path: str, set_type: str, with_passages: bool, broken_rows: list[str] | None
 ) -> list[RankingExample]:
     columns = [QUERY_COLUMN, PASSAGE_COLUMN] if with_passages else [QUERY_COLUMN]
-    has_lists = with_passages and path.endswith(".jsonl")
+    has_lists = with_passages and path.lower().endswith(".jsonl")
     lists = (NEGATIVES_COLUMN,) if has_lists else ()
     rows = tables.read_table(
         path, columns, optional_lists=lists, broken_rows=broken_rows

@@ -70,6 +70,20 @@ def test_tables_and_text_files_are_read(write):
     ]
 
 
+def test_the_case_of_a_file_name_extension_does_not_matter(write):
+    path = write("A.CSV", "query,passage\nwho,me\n")
+    [example] = examples_module.read_examples(path, "test", with_passages=False)
+    assert (example.query, corpus_module.read_corpus(path).passages) == ("who", ("me",))
+    row = {"query": "who", "passage": "me", "negatives": ["him"]}
+    path = write("a.JSONL", [row])
+    [example] = examples_module.read_examples(path, "train")
+    assert example.negatives == ("him",)
+    assert corpus_module.read_corpus(path).passages == ("me",)
+    path = write("squad.Json", json.dumps(SQUAD))
+    assert len(examples_module.read_examples(path, "train")) == 1
+    assert len(corpus_module.read_corpus(path).passages) == 2
+
+
 def test_squad_files_give_queries_and_passages(write):
     path = write("squad.json", json.dumps(SQUAD, indent=1))
     [example] = examples_module.read_examples(path, "train")
