@@ -114,7 +114,8 @@ def _texts(run, data, name):
     path = given_data.file_path(data)
     if path is None:
         rows = in_memory.rows_of(data, ((text, label), (text, text_b, label)))
-        is_pair = text_b in rows[0]
+        # If only some rows have a second text, the others are refused below.
+        is_pair = any(text_b in row for row in rows)
     else:
         is_pair = text_b in given_data.columns_of_file(path)
     if is_pair:

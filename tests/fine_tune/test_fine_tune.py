@@ -385,6 +385,7 @@ def test_unknown_arguments_are_refused(tmp_path, values, message):
             "Row 1, 'label': expected text, a number or a list, got b'x'",
         ),
         ([("a", None), ("b", "c")], {}, "train.jsonl:1: column 'label' is null"),
+        ([("a", "x"), ("b", "c", "y")], {}, "Row 1 has no column 'text_b'"),
         ([("a", "x")], {"validation": 0.7}, "validation=0.7: expected a share above 0"),
         ([("a", "x")], {"max_seq_length": 0}, "^max_seq_length: expected at least 3"),
         ([("a", "x")], {"eval_every_steps": 5}, "Evaluating .* needs validation"),
