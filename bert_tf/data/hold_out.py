@@ -71,7 +71,8 @@ def _groups(keys):
 
     first_of: dict[str, int] = {}
     for index, example in enumerate(keys):
-        for key in example:
+        # An empty second text does not connect examples.
+        for key in filter(None, example) if any(example) else example:
             other = root(first_of.setdefault(key, index))
             parent[root(index)] = other
     groups = collections.defaultdict(list)
