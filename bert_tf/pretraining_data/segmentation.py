@@ -64,7 +64,7 @@ def create_segmenter(name: str) -> Segmenter:
         return Segmenter(_jieba())
     with files.open_file(name, "rb") as file:
         try:
-            lines = file.read().decode("utf-8").splitlines()
+            lines = file.read().decode("utf-8-sig").splitlines()
         except UnicodeDecodeError:
             raise ValueError(f"{name}: not UTF-8; convert the file to UTF-8.") from None
     words = {line.split()[0] for line in lines if line.strip()}

@@ -32,6 +32,13 @@ def test_a_list_of_words_is_applied_from_left_to_right(words, sentence, starts):
     assert segmenter.starts([sentence]).tolist() == [bool(flag) for flag in starts]
 
 
+def test_the_first_word_of_a_file_with_a_byte_order_mark_counts(tmp_path):
+    path = tmp_path / "words.txt"
+    path.write_text("语言\n模型\n", encoding="utf-8-sig")
+    segmenter = segmentation.create_segmenter(str(path))
+    assert segmenter.starts(["语言模型"]).tolist() == [True, False, True, False]
+
+
 def test_jieba_segments_words_without_a_list():
     pytest.importorskip("jieba")
     segmenter = segmentation.create_segmenter("jieba")
