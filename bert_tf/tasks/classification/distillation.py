@@ -34,6 +34,7 @@ from bert_tf.tasks.classification import label_kinds
 from bert_tf.tasks.classification import options as classification_options
 from bert_tf.tasks.classification import predictor as classification_predictor
 from bert_tf.tasks.classification import task as task_module
+from bert_tf.tasks.classification import windows
 from bert_tf.training import evaluation as training_evaluation
 
 logger = logging.getLogger(__name__)
@@ -105,12 +106,9 @@ class Teacher:
 
     def _computed(self, examples, options, progress):
         task = self._predictor.task
-        columns = features_module.convert_examples_to_features(
-            examples,
-            task.labels,
-            task.max_seq_length,
-            self._predictor.tokenizer,
-            progress=progress,
+        # In windows if the teacher was trained on them.
+        rows = features_module.rows_of(
+            examples, task, self._predictor.tokenizer, progress=progress
         )
         # The default strategy: one device, even if the student trains on several.
         predicted = training_evaluation.Evaluation(
@@ -119,9 +117,12 @@ class Teacher:
             dataclasses.replace(options, eval_batch_size=options.train_batch_size),
             length_buckets=options.length_buckets,
             progress=progress,
-        ).predict(batching.ArraySource(columns), keys=("logits",))
+        ).predict(batching.ArraySource(rows.columns), keys=("logits",))
+        logits = windows.mean_over_windows(
+            predicted["logits"], rows.example_numbers, len(examples)
+        )
         order = [task.labels.index(label) for label in self._labels]
-        return predicted["logits"][:, order]
+        return logits[:, order]
 
     def _fingerprint(self, examples):
         """Returns a hash of the teacher's weights, the classes and the texts."""

@@ -1,6 +1,8 @@
 """A student learns from a teacher's logits, on any replicas, killed or not."""
 
 import dataclasses
+import json
+import shutil
 
 import keras
 import numpy as np
@@ -10,6 +12,7 @@ from bert_tf import options as options_module
 from bert_tf.data import batching
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import distilled_classifier
+from bert_tf.serving import predictors
 from bert_tf.tasks.classification import distillation
 from bert_tf.tasks.classification import workflow as classification_workflow
 from bert_tf.training import loop
@@ -215,6 +218,26 @@ def test_columns_follow_the_students_classes_and_texts_the_cache(
     (tmp_path / "a" / "teacher_logits.npz").write_bytes(b"cut off")
     again = distillation.Teacher(str(teacher), task).logits(examples, options)
     np.testing.assert_allclose(again, logits, atol=1e-6)
+
+
+def test_a_teacher_of_windows_reads_long_texts_in_windows(
+    tmp_path, student_options, teacher
+):
+    folder = shutil.copytree(teacher, tmp_path / "teacher")
+    values = json.loads((folder / "task.json").read_text())
+    windows = {"doc_stride": 10, "max_seq_length": 16}
+    (folder / "task.json").write_text(json.dumps(values | windows))
+    student = classification_workflow.Classification(student_options(tmp_path / "a"))
+    texts = ["wet and rain", "dry " * 13 + "wet " * 40]
+    examples = [
+        dataclasses.replace(student.examples["train"][0], text_a=text) for text in texts
+    ]
+    options, task = student.options, student.setup.task
+    logits = distillation.Teacher(str(folder), task).logits(examples, options)
+    answers = predictors.load(str(folder)).predict(texts)
+    for row, answer in zip(logits, answers, strict=True):
+        share = 1 / (1 + np.exp(row[1] - row[0]))
+        assert share == pytest.approx(answer["probabilities"]["rain"], abs=1e-4)
 
 
 def test_a_teacher_of_other_classes_or_texts_is_refused(
