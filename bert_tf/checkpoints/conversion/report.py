@@ -158,6 +158,11 @@ def _notes(conversion: Conversion) -> Iterator[str]:
             "the target does not record that a label is "
             f"{_LABELS[kept.head.label_kind]}"
         )
+    if kept.head.labels is not None and written.head.labels is None:
+        yield (
+            f"the target does not record the names of the {len(kept.head.labels)} "
+            f"labels: {', '.join(kept.head.labels)[:80]}"
+        )
     for name in conversion.placement.unsaid:
         yield f"the target does not record {name}, as allowed"
     if kept.vocabulary is not None and written.vocabulary is None:

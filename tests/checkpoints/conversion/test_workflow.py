@@ -538,6 +538,19 @@ def test_another_activation_has_to_be_allowed(released_folder, tmp_path, other_f
     )
 
 
+def test_names_of_labels_that_are_lost_are_reported(fine_tuned, tmp_path, other_format):
+    def write(source, folder):
+        head = dataclasses.replace(source.head, labels=None)
+        release_folder.write(dataclasses.replace(source, head=head), folder)
+
+    task = {"task": "classification", "labels": ["no", "yes", "maybe"]}
+    prefix = fine_tuned("classification", task=task)
+    flags = other_format(write=write)
+    done = conversion_workflow.convert(options(prefix, tmp_path / "new", **flags))
+    expected = "does not record the names of the 3 labels: no, yes, maybe"
+    assert expected in conversion_report.text(done)
+
+
 def with_config(**changes):
     def open_source(path):
         source = release_folder.open_source(path)
