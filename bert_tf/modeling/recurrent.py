@@ -34,17 +34,19 @@ class BiLSTM(keras.layers.Layer):
     def __init__(self, units: int, num_layers: int, *, name: str = "bilstm"):
         super().__init__(name=name, dtype="float32")
         self.units = units
-        self.directions = [
-            (
-                LSTM(units, name=f"layer_{index}_forward"),
-                LSTM(units, go_backwards=True, name=f"layer_{index}_backward"),
-            )
+        # Two flat lists: before version 3.15, Keras does not save the weights of layers
+        # in nested ones.
+        self.forward_layers = [
+            LSTM(units, name=f"layer_{index}_forward") for index in range(num_layers)
+        ]
+        self.backward_layers = [
+            LSTM(units, go_backwards=True, name=f"layer_{index}_backward")
             for index in range(num_layers)
         ]
 
     def build(self, width: int) -> None:
         """Creates the weights for inputs of this width."""
-        for forward, backward in self.directions:
+        for forward, backward in self._layer_pairs():
             forward.build(width)
             backward.build(width)
             width = 2 * self.units
@@ -66,7 +68,7 @@ class BiLSTM(keras.layers.Layer):
         """
         vectors = ops.cast(inputs, "float32")
         is_real = ops.cast(input_mask, "bool")
-        for forward, backward in self.directions:
+        for forward, backward in self._layer_pairs():
             both = [forward(vectors, is_real), backward(vectors, is_real)]
             vectors = ops.concatenate(both, axis=-1)  # [B, S, 2 U]
         return vectors
@@ -84,6 +86,9 @@ class BiLSTM(keras.layers.Layer):
         last = ops.maximum(num_pieces - 1, 0)[:, None, None]
         forward = ops.take_along_axis(outputs[:, :, : self.units], last, axis=1)
         return ops.concatenate([forward[:, 0], outputs[:, 0, self.units :]], axis=-1)
+
+    def _layer_pairs(self):
+        return zip(self.forward_layers, self.backward_layers, strict=True)
 
 
 class LSTM(keras.layers.Layer):

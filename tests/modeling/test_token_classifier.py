@@ -193,7 +193,7 @@ def test_the_bilstm_is_keras_lstm_in_both_directions():
     inputs = generator.normal(size=(2, 6, 5)).astype("float32")
     mask = np.array([[1, 1, 1, 1, 1, 1], [1, 1, 0, 0, 0, 0]], "int32")
     expected = inputs
-    for pair in ours.directions:
+    for pair in zip(ours.forward_layers, ours.backward_layers, strict=True):
         parts = [keras_output(one, expected, mask > 0) for one in pair]
         expected = np.concatenate(parts, axis=-1)
     np.testing.assert_allclose(ours(inputs, mask), expected, atol=1e-6)

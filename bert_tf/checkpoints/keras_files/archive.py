@@ -101,11 +101,11 @@ def local_weights(path: str) -> Iterator[str]:
 
     Raises:
         OSError: there is no such file.
-        ValueError: it is truncated or damaged.
+        ValueError: it is truncated or damaged, or refers to another file.
     """
     if not path.endswith(ARCHIVE_SUFFIX) and not files.is_remote(path):
-        with files.open_file(path, "rb"), _opened(path, path):
-            pass
+        with files.open_file(path, "rb"), _opened(path, path) as weights:
+            _check_stored(weights, path)
         yield path
         return
     with tempfile.TemporaryDirectory() as folder:
@@ -116,8 +116,8 @@ def local_weights(path: str) -> Iterator[str]:
             else:
                 with files.open_file(path, "rb") as file:
                     shutil.copyfileobj(file, copy, _CHUNK_BYTES)
-        with _opened(local, path):
-            pass
+        with _opened(local, path) as weights:
+            _check_stored(weights, path)
         yield local
 
 
@@ -150,6 +150,19 @@ def check_weights_file(path: str) -> None:
     """
     with local_weights(path):
         pass
+
+
+def _check_stored(weights: Any, path: str) -> None:
+    """Refuses datasets with values in other files, which Keras before 3.15 reads."""
+
+    def visit(name: str, node: Any) -> None:
+        if isinstance(node, h5py.Dataset) and (node.is_virtual or node.external):
+            raise ValueError(
+                f"{path}: {name} refers to values in another file; expected all "
+                "weights in this one."
+            )
+
+    weights.visititems(visit)
 
 
 @contextlib.contextmanager

@@ -355,6 +355,13 @@ def _virtual(weights):
     weights.create_virtual_dataset("embeddings/vars/0", layout)
 
 
+def _external(weights):
+    del weights["embeddings/vars/0"]
+    weights.create_dataset(
+        "embeddings/vars/0", (9, 8), "float32", external=[("/etc/passwd", 0, 288)]
+    )
+
+
 def _shape_bomb(weights):
     del weights["embeddings/vars/0"]
     weights.create_dataset(
@@ -438,7 +445,8 @@ LAMBDA = {
             "do not match its model",
         ),
         # Neither reads another file nor reserves memory for what is not stored.
-        (lambda m: _changed_weights(m, _virtual), "do not match its model"),
+        (lambda m: _changed_weights(m, _virtual), "refers to values in another file"),
+        (lambda m: _changed_weights(m, _external), "refers to values in another file"),
         (lambda m: _changed_weights(m, _shape_bomb), "do not match its model"),
     ],
 )
