@@ -18,6 +18,7 @@ from bert_tf.modeling import config as config_module
 from bert_tf.pretraining import dynamic_masking
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import text_examples
+from bert_tf.pretraining_data import casing
 from bert_tf.pretraining_data import graph_pools
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import result_files
@@ -28,8 +29,6 @@ Examples = tfrecord.RecordFiles | text_examples.TextExamples
 
 # Options that apply to text only.
 _TEXT_OPTIONS = ("do_lower_case", "next_sentence", "short_seq_prob")
-# Cased vocabularies have about a third of pieces with capital letters, others none.
-_CASED_SHARE = 0.05
 
 
 def open_examples(
@@ -226,20 +225,14 @@ def _open_text(paths, options, config, vocabulary, source):
 
 
 def _casing(options, source, vocabulary):
-    """Returns whether to lowercase text; warns if the vocabulary is cased."""
+    """Returns whether to lowercase text; warns if the vocabulary does not fit."""
     found = [options.do_lower_case]
     found += [] if source is None else [source.do_lower_case]
     found += [companion_files.read_task(options.output_dir).get("do_lower_case"), True]
     do_lower_case = next(value for value in found if value is not None)
-    words = [token for token in vocabulary.tokens if not token.startswith("[")]
-    num_cased = sum(token != token.lower() for token in words)
-    if do_lower_case and num_cased > _CASED_SHARE * len(words):
-        logger.warning(
-            "The text is lowercased, but %d of the %d pieces of the vocabulary have "
-            "capital letters; pass --do_lower_case=false for a cased vocabulary.",
-            num_cased,
-            len(words),
-        )
+    warning = casing.warning(vocabulary, do_lower_case=do_lower_case)
+    if warning is not None:
+        logger.warning("%s", warning)
     return do_lower_case
 
 

@@ -6,7 +6,8 @@ sentences A and B, `data.packing` adds [CLS] and [SEP], `release_masks` masks, a
 records at a time with `vectorized_pairs` and `vectorized_masks`.
 
 How the work is divided: `workflow` cuts the text into shards, `one_shard` samples one
-of them, and `all_shards` distributes the shards to processes or machines.
+of them, and `all_shards` distributes the shards to processes or machines. `casing`
+checks that the vocabulary fits text in this casing.
 
 `graph_sampling` does all of it with TensorFlow ops: `text_dataset` turns text files
 into a `tf.data.Dataset` of examples, without record files. `graph_text` reads,

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import logging
 import os
 
 from bert_tf import files
@@ -12,11 +13,14 @@ from bert_tf.data import corpus as data_corpus
 from bert_tf.data import record_index
 from bert_tf.data import tfrecord
 from bert_tf.pretraining_data import all_shards
+from bert_tf.pretraining_data import casing
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import features
 from bert_tf.pretraining_data import journal as journal_module
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.tokenization import vocabulary as vocabulary_module
+
+logger = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -100,6 +104,9 @@ def create_data(
     vocabulary = vocabulary_module.Vocabulary.load(options.vocab_file)
     if not options.dynamic_masking:
         vocabulary.check_has_mask()
+    warning = casing.warning(vocabulary, do_lower_case=options.do_lower_case)
+    if warning is not None:
+        logger.warning("%s", warning)
     shards = _shards(inputs, options)
     if not shards:
         raise ValueError(f"Found no text in {', '.join(inputs)}.")

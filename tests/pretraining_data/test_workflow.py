@@ -148,6 +148,13 @@ def test_shards_go_to_the_files_in_turn_whatever_the_number_of_workers(make, tmp
     ]
 
 
+def test_a_casing_that_does_not_fit_the_vocabulary_is_logged(make, caplog):
+    make(do_lower_case=True)
+    assert caplog.text == ""
+    make(do_lower_case=False)
+    assert "words with capitals become [UNK]; pass --do_lower_case" in caplog.text
+
+
 def test_two_runs_give_the_same_bytes_and_other_seeds_other_records(make, tmp_path):
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         make(name, random_seed=seed)

@@ -1,0 +1,32 @@
+"""A vocabulary that does not fit the casing of the text is reported."""
+
+import re
+
+import pytest
+
+from bert_tf.pretraining_data import casing
+from bert_tf.tokenization import vocabulary as vocabulary_module
+
+LOWERED = ("the", "##s", "cat", "1", ",")
+MANY = tuple(f"word{number}" for number in range(99))
+
+
+@pytest.mark.parametrize(
+    "pieces, do_lower_case, expected",
+    [
+        (LOWERED, True, None),
+        ((*LOWERED, "The"), True, "1 of the 6 pieces of the vocabulary have capital"),
+        ((*LOWERED, "The"), False, None),
+        ((*LOWERED, "café"), True, "1 of the 6 .* some, such as 'café'; learn"),
+        ((*MANY, "café"), True, None),  # A word that was added.
+        ((*LOWERED, "café", "The"), False, None),
+        (LOWERED, False, "no piece of the vocabulary has one, so words with capitals"),
+        (("的", "##中", "1"), False, None),  # No piece has a case.
+    ],
+)
+def test_the_casing_fits_the_vocabulary(pieces, do_lower_case, expected):
+    pieces = [*vocabulary_module.SPECIAL_TOKENS, *pieces]
+    vocabulary = vocabulary_module.Vocabulary(pieces)
+    found = casing.warning(vocabulary, do_lower_case=do_lower_case)
+    assert (found is None) == (expected is None)
+    assert re.search(expected or "", found or "")
