@@ -221,12 +221,21 @@ def _check_cased_pieces(
 ) -> None:
     """Refuses to guess that text is lowercased if the vocabulary is a cased one."""
     source = start.source
-    if start.vocabulary is None or not start.do_lower_case:
-        return
-    if source is not None and source.do_lower_case:
+    is_known = source is not None and source.do_lower_case is not None
+    if start.vocabulary is None or is_known:
         return
     never_split = () if source is None else source.text.never_split
     cased = full.cased_piece(start.vocabulary, never_split)
+    if not start.do_lower_case:
+        # Some languages have no capital letters at all.
+        pieces = (token for token in start.vocabulary if not token.startswith("["))
+        if cased is None and any(piece != piece.upper() for piece in pieces):
+            logger.warning(
+                "Text is not lowercased, but no piece of the vocabulary has capital "
+                "letters, so words with capitals become [UNK]; pass --do_lower_case "
+                "for an uncased model."
+            )
+        return
     if cased is None:
         return
     path = vocab_file if source is None else source.path

@@ -102,6 +102,23 @@ def test_the_casing_is_the_checkpoints_or_else_what_is_given(
         starting_point.find(folder, do_lower_case=given)
 
 
+def test_text_with_capitals_and_a_vocabulary_without_them_are_reported(
+    released_folder, tmp_path, caplog
+):
+    folder = released_folder.rename(tmp_path / "mine")
+    starting_point.find(folder)
+    assert caplog.text == ""
+    starting_point.find(folder, do_lower_case=False)
+    assert "so words with capitals become [UNK]" in caplog.text
+    caplog.clear()
+    tokens = (folder / "vocab.txt").read_text().splitlines()
+    marks = [chr(0x4E00 + i) for i in range(len(tokens))]  # Chinese characters.
+    tokens = [t if t[0] == "[" else marks[i] for i, t in enumerate(tokens)]
+    (folder / "vocab.txt").write_text("\n".join(tokens) + "\n")
+    starting_point.find(folder, do_lower_case=False)
+    assert caplog.text == ""
+
+
 @pytest.mark.parametrize(
     "name, given, lowered",
     [
