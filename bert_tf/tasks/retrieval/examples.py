@@ -66,7 +66,9 @@ def read_examples(
     if name.endswith(".json"):
         examples = [
             RankingExample(guid=guid, query=question, passage=context, place=path)
-            for guid, question, context in squad_files.read_questions(path)
+            for guid, question, context in squad_files.read_questions(
+                path, with_passages=with_passages
+            )
         ]
     elif with_passages or name.endswith((".jsonl", ".tsv", ".csv")):
         examples = _rows(path, set_type, with_passages, broken_rows)

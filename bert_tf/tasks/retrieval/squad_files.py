@@ -1,10 +1,13 @@
 """Reads SQuAD files as retrieval data: each question's passage is its paragraph."""
 
+import logging
 from collections.abc import Iterator
 from collections.abc import Mapping
 
 from bert_tf import files
 from bert_tf.data import squad_json
+
+logger = logging.getLogger(__name__)
 
 
 def read_paragraphs(path: str) -> list[tuple[str, str]]:
@@ -27,14 +30,21 @@ def read_paragraphs(path: str) -> list[tuple[str, str]]:
     return found
 
 
-def read_questions(path: str) -> list[tuple[str, str, str]]:
+def read_questions(
+    path: str, *, with_passages: bool = True
+) -> list[tuple[str, str, str]]:
     """Returns (id, question, paragraph) of every question.
+
+    Args:
+        path: the file.
+        with_passages: whether the paragraphs count as right ones. A warning tells how
+            many questions of SQuAD 2.0 have no answer in theirs.
 
     Raises:
         OSError: the file cannot be read.
         ValueError: as for `read_paragraphs`, or a question is blank or incomplete.
     """
-    found = []
+    found, num_impossible = [], 0
     for paragraph in _paragraphs(path):
         context = _context(paragraph)
         questions = squad_json.value(paragraph.record, "qas", list, paragraph.place)
@@ -43,6 +53,15 @@ def read_questions(path: str) -> list[tuple[str, str, str]]:
             own_id = squad_json.value(question, "id", str, place)
             text = squad_json.question_text(question, f"{place} ({own_id})")
             found.append((own_id, text, context))
+            num_impossible += question.get("is_impossible") is True
+    if num_impossible and with_passages:
+        logger.warning(
+            "%s: %d of %d questions have no answer in their paragraph (is_impossible), "
+            "but count as queries for it.",
+            path,
+            num_impossible,
+            len(found),
+        )
     return found
 
 

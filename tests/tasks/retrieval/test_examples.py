@@ -94,6 +94,14 @@ def test_squad_files_give_queries_and_passages(write):
     assert found.passages == ("The river was cold.", "A lamp.")
 
 
+def test_questions_without_an_answer_in_their_paragraph_are_counted(write, caplog):
+    path = write("squad.json", squad_of("A lamp.", is_impossible=True))
+    examples_module.read_examples(path, "test", with_passages=False)
+    assert caplog.text == ""
+    examples_module.read_examples(path, "train")
+    assert "1 of 1 questions have no answer in their paragraph" in caplog.text
+
+
 def test_articles_without_a_unique_title_are_numbered(write):
     titles = ({"title": "Rivers"}, {}, {"title": "Rivers"}, {"title": None})
     articles = [
