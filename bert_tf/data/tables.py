@@ -200,6 +200,7 @@ def _named(path, records, columns, header, broken_rows, *, delimiter):
     """Yields a Row for each (line number, cells), checked against the header."""
     if header is not None:
         header = table_headers.column_names(path, header)
+        records = _without_header_line(path, records, columns, header)
     for number, cells in records:
         place = f"{path}:{number}"
         if header is None:
@@ -216,6 +217,19 @@ def _named(path, records, columns, header, broken_rows, *, delimiter):
                 )
             continue
         yield Row(place=place, cells=dict(zip(header, cells, strict=True)))
+
+
+def _without_header_line(path, records, columns, header):
+    """Yields the records of a table that has no header line, and refuses one."""
+    for index, (number, cells) in enumerate(records):
+        names = dict(zip(header, map(str.strip, cells), strict=False))
+        is_first = index == 0 and len(columns) > 1
+        if is_first and all(names.get(c) == c for c in columns):
+            raise ValueError(
+                f"{path}:{number}: the line names the columns, but the table is read "
+                "as one without a header line; remove the line, or omit --header."
+            )
+        yield number, cells
 
 
 def _json_text(value):

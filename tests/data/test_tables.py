@@ -210,6 +210,17 @@ def test_a_given_header_makes_the_first_line_a_row(write):
     ]
 
 
+@pytest.mark.parametrize(
+    "name, line", [("a.tsv", "text\tlabel"), ("a.csv", "text,label")]
+)
+def test_a_header_line_under_a_given_header_is_refused(write, name, line):
+    header = ("text", "label")
+    path = write(name, f"{line}\n")
+    with pytest.raises(ValueError, match=":1: the line names the columns"):
+        cells(path, header=header)
+    assert len(cells(path, columns=(), header=header)) == 1  # As it is.
+
+
 def test_a_blank_line_is_a_row_of_a_table_with_one_column(write):
     path = write("a.tsv", "text\nx\n\ny\n")
     assert [row["text"] for row in cells(path, columns=("text",))] == ["x", "", "y"]
