@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Callable
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from bert_tf import files
@@ -34,7 +34,7 @@ class Client:
         self._labels: list[str] | None = None
 
     def ask(
-        self, *, signature: str = DEFAULT_SIGNATURE, **inputs: Sequence
+        self, *, signature: str = DEFAULT_SIGNATURE, **inputs: Iterable
     ) -> list[dict[str, Any]]:
         """Returns the model's answers.
 
@@ -58,6 +58,7 @@ class Client:
             OSError: the server cannot be reached.
             ValueError: the model does not take these inputs, or answers with NaN.
         """
+        inputs = {name: _listed(name, values) for name, values in inputs.items()}
         lengths = {name: len(values) for name, values in inputs.items()}
         if len(set(lengths.values())) > 1:
             counts = ", ".join(f"{count} of {name}" for name, count in lengths.items())
@@ -65,12 +66,12 @@ class Client:
         answers: list[dict[str, Any]] = []
         for start in range(0, max(lengths.values()), self.batch_size):
             part = slice(start, start + self.batch_size)
-            batch = {name: list(values[part]) for name, values in inputs.items()}
+            batch = {name: values[part] for name, values in inputs.items()}
             answers += self._answers(signature, batch)
         return answers
 
     def predict(
-        self, texts: Sequence[str], texts_b: Sequence[str] | None = None
+        self, texts: Iterable[str], texts_b: Iterable[str] | None = None
     ) -> list[dict[str, Any]]:
         """Returns the answers for texts, or for pairs of texts. See `ask`."""
         if texts_b is None:
@@ -107,6 +108,8 @@ class Client:
         if endings is not None:
             return [_choice(*both) for both in zip(rows, endings, strict=True)]
         if "probabilities" in outputs:
+            if not all(_has_labels(row, self.labels()) for row in rows):
+                self._labels = None  # The server has loaded another version.
             return [_named(row, self.labels()) for row in rows]
         return [{name: row[name] for name in _in_order(row)} for row in rows]
 
@@ -216,10 +219,33 @@ def refusal_reason(error: Exception) -> str:
     return text.split(" [[{{node")[0].split(" [Op:")[0]
 
 
+def _listed(name, values):
+    """Returns the values of an input as a list; refuses the characters of a text."""
+    if isinstance(values, str | bytes):
+        raise ValueError(f"{name}: expected a list of texts, got one string.")
+    values = list(values)
+    if name == "endings" and any(isinstance(own, str | bytes) for own in values):
+        raise ValueError(
+            "endings: expected a list of texts for each query, got one string for a "
+            "query."
+        )
+    return values
+
+
 def _has_nan(values):
     if isinstance(values, list):
         return any(map(_has_nan, values))
     return isinstance(values, float) and math.isnan(values)
+
+
+def _has_labels(row, labels):
+    """Returns whether the classes of an answer can be `labels`, in their order."""
+    probabilities = row["probabilities"]
+    if len(labels) != len(probabilities):
+        return False
+    if "label" in row:
+        return labels[probabilities.index(max(probabilities))] == row["label"]
+    return set(row["labels"]) <= {*labels, ""}
 
 
 def _named(row, labels):

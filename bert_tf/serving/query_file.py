@@ -9,6 +9,8 @@ from bert_tf import files
 
 # The inputs of all models; other fields of a JSON line are copied to its answer.
 INPUTS = ("text", "text_b", "endings", "question", "context")
+# Their headers, commas and brackets would be read as text.
+_NOT_LINES = (".csv", ".json")
 
 
 def check(path: str) -> int:
@@ -16,8 +18,15 @@ def check(path: str) -> int:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it has no query, or queries of different kinds.
+        ValueError: it has no query, or queries of different kinds, or its name is that
+            of another format.
     """
+    extension = os.path.splitext(path)[1].lower()
+    if extension in _NOT_LINES:
+        raise ValueError(
+            f"{path}: expected one text per line, or two separated by a tab, or a "
+            f".jsonl file; got a {extension} file, which is not read as such."
+        )
     count = 0
     names = None
     for count, query in enumerate(_queries(path), start=1):

@@ -9,6 +9,8 @@ from bert_tf.serving import connection
 
 # Overloaded, restarting, or a proxy whose server is not ready.
 _RETRIED_STATUSES = (429, 502, 503, 504)
+# A signature of our classifiers, and its only output.
+_LABELS = "labels"
 
 
 def caller(
@@ -16,18 +18,39 @@ def caller(
 ) -> Callable[[str, dict[str, list]], dict[str, list]]:
     """Returns a function that calls a signature; see `client.Client`."""
     session = _session(settings)
+    only_outputs = {_LABELS: _LABELS}  # Signature -> its only output.
 
     def call(name, inputs):
-        reply = _post(session, address.url, settings, name, inputs)
+        body = {"signature_name": name, "inputs": inputs}
+        url = f"{address.url}:predict"
+        reply = _json_of(session.post, url, address, settings, json=body)
         if not isinstance(reply, dict) or "outputs" not in reply:
             raise ValueError(
                 f"{address.url} returned no outputs but {json.dumps(reply)[:200]}."
             )
         outputs = reply["outputs"]
+        if isinstance(outputs, dict):
+            return outputs
         # The server leaves out the name if a signature has only one output.
-        return outputs if isinstance(outputs, dict) else {name: outputs}
+        if name not in only_outputs:
+            only_outputs[name] = _only_output(session, address, settings, name)
+        return {only_outputs[name]: outputs}
 
     return call
+
+
+def _only_output(session, address, settings, name):
+    """Returns the name of a signature's only output, which the metadata contain."""
+    reply = _json_of(session.get, f"{address.url}/metadata", address, settings)
+    try:
+        signatures = reply["metadata"]["signature_def"]["signature_def"]
+        [output] = signatures[name]["outputs"]
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(
+            f"{address.url}/metadata does not name the output of the signature {name}, "
+            f"but contains {json.dumps(reply)[:200]}."
+        ) from None
+    return output
 
 
 def _session(settings):
@@ -65,16 +88,18 @@ def _session(settings):
     return session
 
 
-def _post(session, url, settings, name, inputs):
+def _json_of(method, path, address, settings, **body):
+    """Returns the reply to a request, given a method of a session."""
     import requests
 
+    url = address.url
     try:
-        reply = session.post(
-            f"{url}:predict",
-            json={"signature_name": name, "inputs": inputs},
+        reply = method(
+            path,
             timeout=settings.timeout_seconds,
             # Not `session.verify`, which loses to REQUESTS_CA_BUNDLE.
             verify=settings.ca_file,
+            **body,
         )
     except requests.exceptions.Timeout as error:
         raise TimeoutError(

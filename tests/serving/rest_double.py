@@ -17,7 +17,7 @@ class RestDouble:
     """Answers with one SavedModel.
 
     Source of the replies' form: tensorflow.org/tfx/serving/api_rest, "Predict API",
-    columnar format.
+    columnar format, and "Model Metadata API".
     """
 
     def __init__(self, export_dir):
@@ -25,6 +25,12 @@ class RestDouble:
         self.requests = []
 
     def reply(self, path, body):
+        if path == "/v1/models/topics/metadata":
+            outputs = {
+                name: {"outputs": {key: {} for key in signature.structured_outputs}}
+                for name, signature in self.model.signatures.items()
+            }
+            return 200, {"metadata": {"signature_def": {"signature_def": outputs}}}
         self.requests.append(body)
         if path not in (
             "/v1/models/topics:predict",
@@ -52,17 +58,23 @@ def serving(reply, *, tls=None, headers=None):
     """Yields the address of a server that answers with what `reply` returns.
 
     Args:
-        reply: takes path and body, and returns a status and the content. The content
-            `RESET` resets the connection.
+        reply: takes path and body, None for a GET, and returns a status and the
+            content. The content `RESET` resets the connection.
         tls: None, or an `ssl.SSLContext`.
         headers: None, or a list that receives the headers of every call.
     """
 
     class Answering(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
+            size = int(self.headers["Content-Length"])
+            self.answer(json.loads(self.rfile.read(size)))
+
+        def do_GET(self):
+            self.answer(None)
+
+        def answer(self, body):
             if headers is not None:
                 headers.append(self.headers)
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             status, content = reply(self.path, body)
             if content is RESET:
                 linger = struct.pack("ii", 1, 0)

@@ -177,3 +177,29 @@ def test_an_answer_that_is_nan_is_refused():
 
     with pytest.raises(ValueError, match=r"returned NaN \(probabilities\)"):
         client.Client(call).predict(["one", "two"])
+
+
+def test_texts_are_any_iterable_but_not_the_characters_of_one_text():
+    asked = client.Client(lambda name, inputs: {"value": [len(inputs["text"])] * 2})
+    assert asked.predict(text for text in ("a", "b")) == [{"value": 2}] * 2
+    with pytest.raises(ValueError, match="text: expected a list of texts, got one"):
+        asked.predict("the rain")
+    with pytest.raises(ValueError, match="endings: expected a list of texts for each"):
+        asked.ask(text=["a", "b"], endings=["is", "was"])
+
+
+def test_a_new_version_on_the_server_has_its_own_labels():
+    versions = [["rain", "snow"], ["snow", "rain"], ["rain", "snow", "wind"]]
+
+    def call(name, inputs):
+        if name == "labels":
+            return {"labels": [versions[0]]}
+        probabilities = [0.1, 0.9, 0.0][: len(versions[0])]
+        return {"label": [versions[0][1]], "probabilities": [probabilities]}
+
+    asked = client.Client(call)
+    while versions:
+        [answer] = asked.predict(["a"])
+        assert list(answer["probabilities"]) == versions[0]
+        assert answer["probabilities"][answer["label"]] == 0.9
+        versions.pop(0)

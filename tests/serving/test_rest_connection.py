@@ -42,6 +42,27 @@ def test_an_overloaded_or_lost_server_is_asked_again(failure):
         assert ask(address, num_retries=2) == [{"value": 0.5}]
 
 
+def test_an_output_that_comes_without_a_name_gets_it_from_the_metadata():
+    outputs = {"serving_default": {"outputs": {"value": {"dtype": "DT_FLOAT"}}}}
+    metadata = {"metadata": {"signature_def": {"signature_def": outputs}}}
+    paths = []
+
+    def reply(path, body):
+        paths.append(path)
+        if body is None:
+            return 200, metadata
+        return 200, {"outputs": [0.5] * len(body["inputs"]["text"])}
+
+    with rest_double.serving(reply) as address:
+        model = client.open_server(address + PATH)
+        assert model.ask(text=["a", "b"]) == [{"value": 0.5}, {"value": 0.5}]
+        assert model.ask(text=["c"]) == [{"value": 0.5}]
+        metadata = {"metadata": {}}
+        with pytest.raises(ValueError, match="does not name the output of the signatu"):
+            client.open_server(address + PATH).ask(text=["a"])
+    assert paths.count(f"{PATH}/metadata") == 2  # Once per client.
+
+
 def test_the_last_failure_is_quoted():
     reply = failing(2, (429, {"error": "queue full"}))
     with rest_double.serving(reply) as address:

@@ -14,6 +14,7 @@ from bert_tf.serving import export
 from bert_tf.serving import options as serving_options
 from bert_tf.serving import predictors
 from bert_tf.tasks.retrieval import task as retrieval_task
+from tests.serving import rest_double
 
 TEXTS = ["", "the rain", "crème brûlée, 中文", "rain in spain " * 5, "the bread " * 40]
 SIZES = {"max_query_length": 8, "max_seq_length": 16, "do_lower_case": True}
@@ -36,6 +37,10 @@ def test_a_saved_model_of_a_bi_encoder_gives_its_vectors(
     np.testing.assert_allclose(
         [one["embedding"] for one in queries], trained.encoder.queries(TEXTS), atol=1e-5
     )
+    with rest_double.serving(rest_double.RestDouble(folder).reply) as address:
+        server = client.open_server(f"{address}/v1/models/topics")
+        served = server.ask(signature="query", text=TEXTS)
+    assert [list(one) for one in served] == [["embedding"]] * len(TEXTS)
     with pytest.raises(ValueError, match="no signature search; it has ids, query, "):
         client.open_saved_model(folder).ask(signature="search", text=TEXTS)
     row = {"input_ids": [[2, 10**6, 3]], "input_mask": [[1] * 3]}
