@@ -48,7 +48,11 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         exclude_from_weight_decay: regular expressions; a variable whose path matches
             one of them does not decay.
         name: of the optimizer.
-        **kwargs: those of `keras.optimizers.Optimizer`.
+        **kwargs: those of `keras.optimizers.Optimizer`, without `weight_decay`.
+
+    Raises:
+        ValueError: `weight_decay` is given, or `exclude_from_weight_decay` is one
+            string.
 
     Source: AdamWeightDecayOptimizer of optimization.py, 2018.
     """
@@ -70,6 +74,17 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         name: str = "adam_weight_decay",
         **kwargs: Any,
     ):
+        if kwargs.get("weight_decay") is not None:
+            raise ValueError(
+                f"weight_decay={kwargs['weight_decay']} is Keras's own decay, which "
+                "would be added to weight_decay_rate and also applies to LayerNorm and "
+                "biases; pass weight_decay_rate instead."
+            )
+        if isinstance(exclude_from_weight_decay, str):
+            raise ValueError(
+                "exclude_from_weight_decay: expected a list of regular expressions, "
+                f"got the string {exclude_from_weight_decay!r}."
+            )
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)
         self.weight_decay_rate = weight_decay_rate
         self.beta_1 = beta_1
@@ -85,7 +100,11 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         self._m, self._v = self.add_optimizer_variables(
             variables, list(self.slot_names)
         )
-        self._decays = [self._is_decayed(_path(variable)) for variable in variables]
+        self._decays = [
+            # The second condition is the method `exclude_from_weight_decay` of Keras.
+            self._is_decayed(_path(variable)) and self._use_weight_decay(variable)
+            for variable in variables
+        ]
 
     def slots(self) -> dict[str, list[Any]]:
         """Returns {slot name: variables}, in the order of `build`."""

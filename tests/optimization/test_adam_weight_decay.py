@@ -74,3 +74,30 @@ def test_variables_of_tensorflow_are_updated_like_those_of_keras():
         optimizer.apply_gradients(list(zip(gradients, plain, strict=True)))
     np.testing.assert_array_equal(plain[0], updated[1][0])
     assert not np.array_equal(plain[1], updated[1][1])  # Only the bias does not decay.
+
+
+@pytest.mark.parametrize(
+    "excluded, decays",
+    [({}, [1, 1]), ({"var_names": ["kernel"]}, [0, 1]), ({"var_list": [1]}, [1, 0])],
+)
+def test_weights_can_be_excluded_with_the_method_of_keras(excluded, decays):
+    weights = [keras.Variable([1.0], name=name) for name in ("kernel", "table")]
+    if "var_list" in excluded:
+        excluded = {"var_list": [weights[i] for i in excluded["var_list"]]}
+    optimizer = adam_weight_decay.AdamWeightDecay(1.0, weight_decay_rate=0.5)
+    optimizer.exclude_from_weight_decay(**excluded)
+    optimizer.apply_gradients([(np.zeros(1, "float32"), weight) for weight in weights])
+    expected = [[1 - 0.5 * decay] for decay in decays]
+    np.testing.assert_allclose([weight.numpy() for weight in weights], expected)
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"weight_decay": 0.05}, "pass weight_decay_rate instead"),
+        ({"exclude_from_weight_decay": "bias"}, "got the string 'bias'"),
+    ],
+)
+def test_arguments_that_would_decay_other_weights_are_refused(values, message):
+    with pytest.raises(ValueError, match=message):
+        adam_weight_decay.AdamWeightDecay(0.1, **values)
