@@ -47,7 +47,9 @@ class Lamb(adam_weight_decay.AdamWeightDecay):
         """Updates `variable` and its slots; see `AdamWeightDecay.update_step`."""
         index = self._get_variable_index(variable)
         m, v = self._m[index], self._v[index]
-        gradient = ops.cast(gradient * gradient_scale, variable.dtype)
+        # A product of tensors also makes the gradient of a lookup dense.
+        scale = ops.cast(gradient_scale, variable.dtype)
+        gradient = ops.cast(gradient, variable.dtype) * scale
         step = ops.cast(self.iterations + 1, variable.dtype)
         next_m = self.beta_1 * m + (1.0 - self.beta_1) * gradient
         next_v = self.beta_2 * v + (1.0 - self.beta_2) * ops.square(gradient)

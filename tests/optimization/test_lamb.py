@@ -75,3 +75,12 @@ def test_variables_of_tensorflow_are_updated_like_those_of_keras():
         optimizer.apply_gradients(list(zip(gradients, plain, strict=True)))
     np.testing.assert_array_equal(plain[0], updated[1][0])
     assert not np.array_equal(plain[1], updated[1][1])  # Only the bias does not decay.
+
+
+def test_the_gradient_of_a_lookup_is_that_of_the_whole_table():
+    table = keras.Variable(np.ones((3, 2), "float32"), name="table")
+    other = keras.Variable(np.ones((3, 2), "float32"), name="table")
+    rows = tf.IndexedSlices(tf.ones((2, 2)), tf.constant([0, 2]), tf.constant([3, 2]))
+    lamb.Lamb(0.1).apply_gradients([(rows, table)])
+    lamb.Lamb(0.1).apply_gradients([(tf.convert_to_tensor(rows), other)])
+    np.testing.assert_array_equal(table.numpy(), other.numpy())
