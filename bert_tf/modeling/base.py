@@ -18,6 +18,9 @@ from bert_tf.modeling import numerics
 
 # Key of a quantized model's configuration: {path of a layer: its dtype policy}.
 QUANTIZED_LAYERS = "quantized_layers"
+# Key of a configuration: {path of a layer: whether it is trainable}, for the layers
+# that differ in this from the layer around them. The path of the model is "".
+TRAINABLE_LAYERS = "trainable_layers"
 # Examples of one replica have indices below this number, so no two examples of a step
 # have the same key.
 _MAX_EXAMPLES_PER_REPLICA = 1 << 20
@@ -45,6 +48,7 @@ class BaseModel(keras.Model):
     num_exported_axes = 2
     # Dropout that a task adds to that of the configuration.
     task_dropout_rate = 0.0
+    _is_created_frozen = False
 
     def __init__(
         self,
@@ -56,6 +60,7 @@ class BaseModel(keras.Model):
     ):
         super().__init__(name=name, dtype=dtype, **kwargs)
         self.config = config
+        self._is_created_frozen = not self.trainable
         self.seed_generator = keras.random.SeedGenerator(
             _next_seed(), name="seed_generator"
         )
@@ -164,10 +169,19 @@ class BaseModel(keras.Model):
             data_batch = (features, *data_batch[1:])
         super()._symbolic_build(iterator=iterator, data_batch=data_batch)
 
+    def _post_build(self):
+        super()._post_build()
+        if self._is_created_frozen and not self.trainable:
+            # `trainable=False` in the constructor came before there were layers. A
+            # model around this one would train their variables.
+            _set_trainable(self, {"": False})
+        self._is_created_frozen = False
+
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments, as plain values.
 
-        A model that `quantize` changed also has `QUANTIZED_LAYERS`, for `from_config`.
+        A model with frozen layers also has `TRAINABLE_LAYERS`, and one that `quantize`
+        changed `QUANTIZED_LAYERS`, for `from_config`.
         """
         values = {
             "config": self.config.to_dict(),
@@ -179,19 +193,46 @@ class BaseModel(keras.Model):
             for path, layer in _layers_by_path(self).items()
             if getattr(layer, "quantization_mode", None)
         }
-        return {**values, QUANTIZED_LAYERS: quantized} if quantized else values
+        more = {TRAINABLE_LAYERS: _trainable_layers(self), QUANTIZED_LAYERS: quantized}
+        return values | {name: value for name, value in more.items() if value}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "BaseModel":
         """Returns the model described by `get_config`."""
         config = dict(config)
         quantized = config.pop(QUANTIZED_LAYERS, {})
+        trainable = config.pop(TRAINABLE_LAYERS, {})
         config["config"] = config_module.BertConfig.from_dict(config["config"])
         model = cls(**config)
         layers = _layers_by_path(model) if quantized else {}
         for path, policy in quantized.items():
             layers[path].dtype_policy = keras.dtype_policies.deserialize(policy)
+        if trainable:
+            _set_trainable(model, trainable)
         return model
+
+
+def _trainable_layers(model):
+    """Returns the value of `TRAINABLE_LAYERS`."""
+    flags = {path: layer.trainable for path, layer in _layers_by_path(model).items()}
+    around = {"": model.trainable, **flags}
+    found = {
+        path: flag
+        for path, flag in flags.items()
+        if flag != around[path.rpartition("/")[0]]
+    }
+    return found if model.trainable else {"": False, **found}
+
+
+def _set_trainable(model, trainable):
+    """Sets which layers are trainable, given a value of `TRAINABLE_LAYERS`."""
+    flags = {"": True}
+    for path, layer in {"": model, **_layers_by_path(model)}.items():
+        flags[path] = trainable.get(path, flags[path.rpartition("/")[0]])
+        # With TensorFlow, an assignment that does not change the value is ignored, also
+        # for the layers inside.
+        layer.trainable = not flags[path]
+        layer.trainable = flags[path]
 
 
 def _layers_by_path(model):

@@ -432,6 +432,48 @@ def test_fit_takes_a_compiled_step(name):
     assert np.isfinite(history.history["loss"]).all()
 
 
+def trainable_paths(model):
+    """Returns the paths of a model's trainable variables, without its name."""
+    return [v.path.partition("/")[2] for v in model.trainable_variables]
+
+
+# Keras hands its variables to NumPy in NumPy 1's way.
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+def test_a_saved_model_keeps_its_frozen_layers(tmp_path):
+    config = dataclasses.replace(CONFIG, num_hidden_layers=2)
+    model = bert_tf.BertClassifier(config, num_labels=2)
+    model.build()
+    model.bert.trainable = False
+    model.bert.encoder.trainable = True
+    model.bert.encoder.encoder_layers[0].trainable = False
+    expected = trainable_paths(model)
+    assert {path.split("/")[2] for path in expected if path.startswith("bert/enc")} == {
+        "layer_1"
+    }
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert trainable_paths(loaded) == expected
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+@pytest.mark.parametrize("freezes", ["in the constructor", "later"])
+def test_a_frozen_encoder_stays_frozen_inside_a_model(freezes, tmp_path):
+    if freezes == "later":
+        encoder = bert_tf.BertModel(CONFIG)
+        encoder.trainable = False
+    else:
+        encoder = bert_tf.BertModel(CONFIG, trainable=False)
+    inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in TEXTS}
+    outputs = keras.layers.Dense(2)(encoder(inputs)["pooled_output"])
+    model = keras.Model(inputs, outputs)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    for one in (model, loaded):
+        assert trainable_paths(one) == ["kernel", "bias"]
+    encoder.trainable = True
+    assert len(model.trainable_variables) == len(model.weights)
+
+
 # Keras warns for every layer without weights to quantize, hands its variables to NumPy
 # in NumPy 1's way, and TensorFlow calls its own deprecated functions.
 @pytest.mark.filterwarnings("ignore:.*does not have a `quantize`:UserWarning")
