@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import logging
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from bert_tf import options as options_module
@@ -63,19 +64,20 @@ def run(
         runs = phases.phase_options(options)
         first_steps = phases.first_steps(options, runs)
         lines = []
-        for phase, first_step in zip(runs, first_steps, strict=True):
+        for number, first_step in enumerate(first_steps):
+            phase, later = runs[number], runs[number + 1 :]
             with run_folder.locked(phase):
-                lines.append(_run(phase, progress, first_step))
+                lines.append(_run(phase, progress, first_step, later))
         return "\n".join(lines)
 
 
-def _run(options, progress, first_step=0):
+def _run(options, progress, first_step=0, later_phases=()):
     pretraining = Pretraining(options, progress=progress)
     if options.dry_run:
         return pretraining.dry_run_report(first_step)
     lines = []
     if options.do_train:
-        reached = pretraining.train()
+        reached = pretraining.train(later_phases)
         lines.append(
             f"Trained to step {reached['global_step']}, loss {reached['loss']:.4f}."
         )
@@ -95,8 +97,9 @@ def train(
     """Trains; returns {"loss", "global_step"} of the last phase. See `run`."""
     options = dataclasses.replace(options, do_train=True, dry_run=False)
     with run_folder.locked(options):
-        for phase in phases.phase_options(options) or [options]:
-            reached = Pretraining(phase, progress=progress).train()
+        runs = phases.phase_options(options) or [options]
+        for number, phase in enumerate(runs, start=1):
+            reached = Pretraining(phase, progress=progress).train(runs[number:])
     return reached
 
 
@@ -200,9 +203,17 @@ class Pretraining:
             progress=progress,
         )
 
-    def train(self) -> dict[str, Any]:
-        """Trains to num_train_steps; returns {"loss", "global_step"}."""
+    def train(
+        self,
+        later_phases: Sequence[pretraining_options.RunPretrainingOptions] = (),
+    ) -> dict[str, Any]:
+        """Trains to num_train_steps; returns {"loss", "global_step"}.
+
+        Args:
+            later_phases: phases that start from the weights of this run.
+        """
         trainer, folder = self.trainer, self.trainer.folder
+        self._check_later_phases(later_phases)
         training_data = self._training_data
         trainer.workers.check_same_data(training_data.checksum)
         if trainer.resumed:
@@ -237,6 +248,17 @@ class Pretraining:
         reached = trainer.train(source, evaluate=self._evaluation_scores)
         folder.mark_finished(trainer.step)
         return reached
+
+    def _check_later_phases(self, later_phases):
+        """Refuses steps that a phase which has already started would not contain."""
+        for phase in later_phases:
+            is_started = rotation.latest(phase.output_dir) is not None
+            if is_started and self.trainer.has_steps_left():
+                raise ValueError(
+                    f"{self.options.output_dir} has steps left to train, but "
+                    f"{phase.output_dir} has already started from its weights and "
+                    "would not contain them; choose another --output_dir."
+                )
 
     def _check_continuation(self, source):
         """Checks the checkpoint whose schedule is continued; see `continuation`."""

@@ -126,6 +126,30 @@ def test_a_dry_run_reports_both_phases_and_python_accepts_them_too(
     assert reached["global_step"] == 2
 
 
+@pytest.mark.parametrize("schedule", ["separate", "shared"])
+def test_a_phase_gets_no_more_steps_after_the_next_one_has_started(
+    golden, short_records, tmp_path, schedule
+):
+    def train(*num_steps):
+        return pretraining_workflow.train(
+            pretraining_options.RunPretrainingOptions(
+                bert_config_file=golden / "model" / "bert_config.json",
+                output_dir=tmp_path,
+                train_batch_size=2,
+                max_seq_length=32,
+                max_predictions_per_seq=5,
+                input_file=short_records,
+                phase=tuple(f"num_train_steps={number}" for number in num_steps),
+                phase_schedule=schedule,
+            )
+        )
+
+    train(1, 1)
+    with pytest.raises(ValueError, match="phase_2 has already started from its weight"):
+        train(2, 1)
+    assert tf.train.latest_checkpoint(str(tmp_path / "phase_1")).endswith("-1")
+
+
 @pytest.mark.parametrize(
     "phase, sentence",
     [
