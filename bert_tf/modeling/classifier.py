@@ -6,6 +6,7 @@ of a BiLSTM, output_weights is [C, 2 H].
 Shape letters: B batch, S sequence, H hidden, C classes.
 """
 
+import types
 from typing import Any
 
 import keras
@@ -127,7 +128,7 @@ class BertClassifier(heads.TaskModel):
             features: `label_ids` int32 [B].
             logits: float32 [B, C].
         """
-        return numerics.cross_entropy(logits, features["label_ids"])
+        return heads.class_losses(logits, features["label_ids"])
 
     def loss_weights(self, features: numerics.Features) -> numerics.Outputs:
         """Returns the summed weights of the examples, as the loss's weight."""
@@ -139,7 +140,7 @@ class BertClassifier(heads.TaskModel):
         """Returns the weighted sum of `example_losses`."""
         losses = self.example_losses(features, outputs["logits"])
         weights = self.example_weights(features)
-        return {self.loss_names[0]: ops.sum(losses * weights)}
+        return {self.loss_names[0]: heads.weighted_sum(losses, weights)}
 
     def metric_sums(
         self, features: numerics.Features, outputs: numerics.Outputs
@@ -167,6 +168,14 @@ class BertMultiLabelClassifier(BertClassifier):
     """
 
     label_features = ("label_indicators",)
+    misread_names = types.MappingProxyType(
+        {
+            "accuracy": "binary_accuracy",
+            "acc": "binary_accuracy",
+            "crossentropy": "binary_crossentropy",
+            "ce": "binary_crossentropy",
+        }
+    )
 
     def __init__(
         self,
@@ -223,6 +232,9 @@ class BertRegressor(BertClassifier):
 
     loss_names: tuple[str, ...] = ("regression_loss",)
     label_features = ("label_values",)
+    misread_names = types.MappingProxyType(
+        dict.fromkeys(("accuracy", "acc"), "mean_absolute_error")
+    )
     answer_output = "values"
 
     def __init__(

@@ -9,6 +9,7 @@ Shape letters: B batch.
 
 import dataclasses
 import inspect
+import types
 from collections.abc import Mapping
 from typing import Any
 
@@ -39,6 +40,11 @@ class Outputs:
     names: tuple[str, ...]
     is_named: bool  # By the user, as in loss={"logits": ...}.
 
+    @property
+    def is_only_one(self) -> bool:
+        """Whether Keras gets a tensor, and not a dict of tensors."""
+        return len(self.names) == 1 and not self.is_named
+
 
 class TrainedByKeras(base.BaseModel):
     """A model that returns a dict of outputs and has a loss of its own.
@@ -54,6 +60,9 @@ class TrainedByKeras(base.BaseModel):
     answer_output: str | None = None
     # The label of what must not be scored.
     ignored_label: int | None = None
+    # Names of losses and metrics for which Keras would choose a function for one class
+    # per example, and what to pass instead.
+    misread_names: Mapping[str, str] = types.MappingProxyType({})
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Prepares for `fit` and `evaluate`; see `keras.Model.compile`.
@@ -68,6 +77,13 @@ class TrainedByKeras(base.BaseModel):
         """
         signature = inspect.signature(keras.Model.compile)
         given = signature.bind(self, *args, **kwargs).arguments
+        for name in ("loss", "metrics", "weighted_metrics"):
+            self._check_names(given.get(name))
+        if given.get("loss") is None and given.get("loss_weights") is not None:
+            raise ValueError(
+                "loss_weights has no effect on the model's own loss; pass loss too, or "
+                "omit loss_weights."
+            )
         self._loss_outputs = self._outputs_of_loss(given.get("loss"))
         self._metric_outputs = self._outputs_of_metrics(
             given.get("metrics"), given.get("weighted_metrics")
@@ -112,6 +128,7 @@ class TrainedByKeras(base.BaseModel):
         """
         outputs = getattr(self, "_loss_outputs", None)
         if outputs is not None:
+            sample_weight = self._weights_of_outputs(outputs, sample_weight)
             y, y_pred = self._labels_and_outputs(outputs, x, y, y_pred)
             return super().compute_loss(x, y, y_pred, sample_weight, training)
         features = self._with_labels(x, y)
@@ -139,19 +156,35 @@ class TrainedByKeras(base.BaseModel):
         outputs = getattr(self, "_metric_outputs", None)
         if outputs is None:
             return self.get_metrics_result()
+        sample_weight = self._weights_of_outputs(outputs, sample_weight)
         y, y_pred = self._labels_and_outputs(outputs, x, y, y_pred)
         if self.ignored_label is not None and not outputs.is_named:
-            counts = ops.cast(ops.not_equal(y, self.ignored_label), "float32")
+            # As in the model's own loss. Hugging Face's ignored label is -100.
+            counts = ops.cast(ops.greater_equal(y, 0), "float32")
             if sample_weight is not None:
                 counts = counts * _example_weights(sample_weight)[:, None]
             y, sample_weight = ops.maximum(y, 0), counts
         return super().compute_metrics(x, y, y_pred, sample_weight)
+
+    def _check_names(self, items):
+        for item in keras.tree.flatten(items):
+            instead = self.misread_names.get(str(item).lower())
+            if instead is not None:
+                raise ValueError(
+                    f"{type(self).__name__} does not choose one class per example, but "
+                    f"Keras would compute {item!r} as if it did; pass {instead!r}."
+                )
 
     def _outputs_of_loss(self, loss):
         if loss is None:
             return None
         if isinstance(loss, Mapping):
             return self._named_outputs(loss)
+        if isinstance(loss, list | tuple):
+            raise ValueError(
+                "A list of losses does not say which outputs they are for: "
+                f"{self._how_to_name('loss')}."
+            )
         needs_logits = _from_logits(loss, keras.losses.get)
         if self.answer_output == "values":  # Any loss compares numbers.
             _check(self.answer_output, loss, keras.losses.get)
@@ -240,9 +273,19 @@ class TrainedByKeras(base.BaseModel):
                 f"outputs are {', '.join(y_pred)}."
             )
         labels = self._labels_of_outputs(outputs.names, x, y)
-        if len(outputs.names) == 1 and not outputs.is_named:
+        if outputs.is_only_one:
             return labels[outputs.names[0]], y_pred[outputs.names[0]]
         return labels, {name: y_pred[name] for name in outputs.names}
+
+    def _weights_of_outputs(self, outputs, sample_weight):
+        """Returns sample weights in the structure of what a loss compares.
+
+        From one array of weights, Keras makes a copy for each label in `y`.
+        """
+        if not isinstance(sample_weight, Mapping | tuple | list):
+            return sample_weight
+        weights = self._labels_of_outputs(outputs.names, {}, sample_weight)
+        return weights[outputs.names[0]] if outputs.is_only_one else weights
 
     def _labels_of_outputs(self, names, x, y):
         if isinstance(y, Mapping) and set(names) <= set(y):
@@ -367,10 +410,14 @@ def _checked_label(name, label):
 
 
 def _example_weights(weights):
-    """Returns sample weights as float32 [B]; [B, 1] becomes [B]."""
-    if isinstance(weights, Mapping | tuple | list):
-        raise ValueError("sample_weight must be one array [examples].")
-    weights = ops.cast(weights, "float32")
+    """Returns sample weights as float32 [B]; [B, 1] becomes [B].
+
+    Keras gives every label in `y` a copy of an array of weights. Where the weights of
+    the labels differ, the result is NaN.
+    """
+    weights, *others = [ops.cast(one, "float32") for one in keras.tree.flatten(weights)]
+    for other in others:
+        weights = ops.where(ops.equal(weights, other), weights, float("nan"))
     if len(weights.shape) == 2 and weights.shape[1] == 1:
         weights = weights[:, 0]
     if len(weights.shape) != 1:

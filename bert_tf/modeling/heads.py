@@ -264,8 +264,11 @@ class TaskModel(fitting.TrainedByKeras):
         features = self.checked_features(features)
         weights = base.sum_over_replicas(self.loss_weights(features))
         sums = self.loss_sums(features, outputs)
+        # A batch in which nothing counts, such as one without tags, has the loss 0.
         return sum(
-            sums[term] / (weights[term] + self.loss_epsilons.get(term, 0.0))
+            ops.divide_no_nan(
+                sums[term], weights[term] + self.loss_epsilons.get(term, 0.0)
+            )
             for term in sums
         )
 
@@ -276,6 +279,28 @@ def example_weights(features: numerics.Features) -> numerics.Tensor:
     if weights is None:
         return ops.ones((ops.shape(features["input_ids"])[0],), dtype="float32")
     return ops.cast(weights, "float32")
+
+
+def class_losses(logits: numerics.Tensor, labels: numerics.Tensor) -> numerics.Tensor:
+    """Returns `numerics.cross_entropy`, but NaN for a label that is not a class.
+
+    Otherwise a negative label, such as that of a test set without labels, would count
+    from the last class, and one that is too large as 0 on accelerators. On CPUs,
+    TensorFlow refuses the latter.
+
+    Args:
+        logits: [B, C].
+        labels: integer [B].
+    """
+    labels = ops.cast(labels, "int32")
+    losses = numerics.cross_entropy(logits, ops.maximum(labels, 0))
+    is_class = ops.logical_and(labels >= 0, labels < ops.shape(logits)[-1])
+    return ops.where(is_class, losses, float("nan"))
+
+
+def weighted_sum(losses: numerics.Tensor, weights: numerics.Tensor) -> numerics.Tensor:
+    """Returns the sum of losses times weights, without the losses with weight 0."""
+    return ops.sum(ops.where(ops.equal(weights, 0), 0.0, losses * weights))
 
 
 def weighted_hits(

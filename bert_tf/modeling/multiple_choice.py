@@ -116,8 +116,9 @@ class BertMultipleChoice(heads.TaskModel):
         self, features: numerics.Features, outputs: numerics.Outputs
     ) -> numerics.Outputs:
         """Returns the summed cross-entropy of the endings."""
-        losses = numerics.cross_entropy(outputs["logits"], features["label_ids"])
-        return {"choice_loss": ops.sum(losses * heads.example_weights(features))}
+        losses = heads.class_losses(outputs["logits"], features["label_ids"])
+        weights = heads.example_weights(features)
+        return {"choice_loss": heads.weighted_sum(losses, weights)}
 
     def metric_sums(
         self, features: numerics.Features, outputs: numerics.Outputs

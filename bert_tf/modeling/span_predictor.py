@@ -147,14 +147,15 @@ class BertSpanPredictor(heads.TaskModel):
         rows cut to a length bucket would train differently from full ones.
         """
         bias = _bias_of_padding(features)
-        start_losses = numerics.cross_entropy(
+        start_losses = heads.class_losses(
             outputs["start_logits"] + bias, features["start_positions"]
         )
-        end_losses = numerics.cross_entropy(
+        end_losses = heads.class_losses(
             outputs["end_logits"] + bias, features["end_positions"]
         )
         losses = (start_losses + end_losses) / 2.0
-        return {"span_loss": ops.sum(losses * heads.example_weights(features))}
+        weights = heads.example_weights(features)
+        return {"span_loss": heads.weighted_sum(losses, weights)}
 
     def metric_sums(
         self, features: numerics.Features, outputs: numerics.Outputs

@@ -117,6 +117,65 @@ def test_sample_weights_weight_the_mean():
     np.testing.assert_allclose(weighted, np.average(losses, weights=weights), rtol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:Gradients do not exist")  # Of the pooler.
+def test_a_batch_in_which_nothing_counts_changes_nothing():
+    for model, y, sample_weight in (
+        (tagger(), np.full((4, 4), -1), None),
+        (classifier(), Y, np.zeros(4)),
+    ):
+        model.build()
+        before = model.get_weights()
+        assert model.train_on_batch(X, y, sample_weight=sample_weight) == 0
+        for now, one in zip(model.get_weights(), before, strict=True):
+            np.testing.assert_array_equal(now, one)
+
+
+def test_sample_weights_are_those_of_examples_with_several_labels():
+    model = bert_tf.BertSpanPredictor(CONFIG)
+    first = {name: column[:1] for name, column in X.items()}
+    weights = np.array([1.0, 0.0, 0.0, 0.0])
+    metrics = dict.fromkeys(("start_logits", "end_logits"), "accuracy")
+    for compiled, share in (
+        ({}, 1),
+        # A loss of Keras divides by the number of examples.
+        ({"loss": SPARSE(from_logits=True), "weighted_metrics": metrics}, 1 / 4),
+    ):
+        model.compile("sgd", run_eagerly=True, **compiled)
+        expected = evaluate(model, first, (Y[:1], Y[:1]))
+        for y in ((Y, Y), {"start_positions": Y, "end_positions": Y}):
+            found = evaluate(model, X, y, sample_weight=weights)
+            np.testing.assert_allclose(found.flat[0], share * expected.flat[0], 1e-5)
+            np.testing.assert_array_equal(found.flat[3:], expected.flat[3:])
+    model = bert_tf.BertSpanPredictor(CONFIG)
+    model.compile("sgd", run_eagerly=True)
+    both = (weights, 1 - weights)
+    assert np.isnan(evaluate(model, X, (Y, Y), sample_weight=both))
+
+
+def test_sample_weights_are_those_of_a_label_with_a_name():
+    model = classifier(loss="sparse_categorical_crossentropy")
+    weights = np.array([1.0, 0.0, 3.0, 0.0])
+    expected = evaluate(model, X, Y, sample_weight=weights)
+    found = evaluate(model, X, {"label_ids": Y}, sample_weight=weights)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "name, y",
+    [
+        ("BertClassifier", np.array([1, -1, 0, 2])),
+        ("BertSpanPredictor", (np.array([1, -1, 0, 2]), np.array([1, 1, 0, 2]))),
+    ],
+)
+def test_a_negative_label_is_not_a_class(name, y):
+    arguments = {"num_labels": 3} if name == "BertClassifier" else {}
+    model = getattr(bert_tf, name)(CONFIG, **arguments)
+    model.compile("sgd", run_eagerly=True)
+    assert np.isnan(evaluate(model, X, y))
+    known = np.array([1.0, 0.0, 1.0, 1.0])
+    assert np.isfinite(evaluate(model, X, y, sample_weight=known))
+
+
 def test_class_weights_are_sample_weights():
     def loss(**kwargs):
         keras.utils.set_random_seed(1)  # Also determines the dropout.
@@ -137,6 +196,10 @@ def test_tags_without_a_label_count_nowhere():
     theirs = evaluate(tagger(loss=loss, weighted_metrics=["accuracy"]), x, tags)
     np.testing.assert_allclose(theirs, own, rtol=1e-4)
     assert round(own[1] * 3) in range(4)
+    keras.utils.set_random_seed(1)
+    of_hugging_face = np.where(tags < 0, -100, tags)
+    found = evaluate(tagger(weighted_metrics=["accuracy"]), x, of_hugging_face)
+    np.testing.assert_array_equal(found, own)
 
 
 @pytest.mark.parametrize(
@@ -146,6 +209,8 @@ def test_tags_without_a_label_count_nowhere():
         (classifier, {"loss": {"probabilities": SPARSE(from_logits=True)}}, WRONG),
         (classifier, {"loss": "mse"}, "'mse' does not say .* name the output, as in"),
         (classifier, {"loss": lambda y, p: p}, "does not say whether"),
+        (classifier, {"loss": [SPARSE(from_logits=True)]}, "A list of losses does not"),
+        (classifier, {"loss_weights": {"logits": 2.0}}, "no effect on the model's own"),
         (classifier, {"metrics": [keras.metrics.AUC(from_logits=True)]}, WRONG),
         (
             classifier,
@@ -161,6 +226,29 @@ def test_what_would_be_applied_to_the_wrong_output_is_refused(
 ):
     with pytest.raises(ValueError, match=message):
         create(**compiled)
+
+
+@pytest.mark.parametrize(
+    "name, compiled, instead",
+    [
+        ("BertMultiLabelClassifier", {"metrics": ["accuracy"]}, "binary_accuracy"),
+        (
+            "BertMultiLabelClassifier",
+            {"weighted_metrics": {"probabilities": ["acc"]}},
+            "binary_accuracy",
+        ),
+        ("BertMultiLabelClassifier", {"loss": "crossentropy"}, "binary_crossentropy"),
+        ("BertRegressor", {"metrics": ["accuracy"]}, "mean_absolute_error"),
+    ],
+)
+def test_names_that_keras_takes_for_one_class_per_example_are_refused(
+    name, compiled, instead
+):
+    arguments = {"num_labels": 3} if name == "BertMultiLabelClassifier" else {}
+    model = getattr(bert_tf, name)(CONFIG, **arguments)
+    with pytest.raises(ValueError, match=f"as if it did; pass '{instead}'"):
+        model.compile("sgd", **compiled)
+    model.compile("sgd", metrics=[instead])
 
 
 def test_other_models_refuse_losses_without_an_output_for_them():
