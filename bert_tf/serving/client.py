@@ -58,15 +58,15 @@ class Client:
             OSError: the server cannot be reached.
             ValueError: the model does not take these inputs, or answers with NaN.
         """
-        inputs = {name: _listed(name, values) for name, values in inputs.items()}
-        lengths = {name: len(values) for name, values in inputs.items()}
+        columns = {name: _listed(name, values) for name, values in inputs.items()}
+        lengths = {name: len(values) for name, values in columns.items()}
         if len(set(lengths.values())) > 1:
             counts = ", ".join(f"{count} of {name}" for name, count in lengths.items())
             raise ValueError(f"Expected the same number of each input, got {counts}.")
         answers: list[dict[str, Any]] = []
         for start in range(0, max(lengths.values()), self.batch_size):
             part = slice(start, start + self.batch_size)
-            batch = {name: values[part] for name, values in inputs.items()}
+            batch = {name: values[part] for name, values in columns.items()}
             answers += self._answers(signature, batch)
         return answers
 
