@@ -169,6 +169,15 @@ class BaseModel(keras.Model):
             data_batch = (features, *data_batch[1:])
         super()._symbolic_build(iterator=iterator, data_batch=data_batch)
 
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+        if name == "trainable":
+            # With TensorFlow, Keras ignores an assignment that does not change the
+            # model's own value, although layers inside may have another one.
+            for layer in _layers_by_path(self).values():
+                if layer.trainable != value:
+                    layer.trainable = value
+
     def _post_build(self):
         super()._post_build()
         if self._is_created_frozen and not self.trainable:
@@ -229,8 +238,7 @@ def _set_trainable(model, trainable):
     flags = {"": True}
     for path, layer in {"": model, **_layers_by_path(model)}.items():
         flags[path] = trainable.get(path, flags[path.rpartition("/")[0]])
-        # With TensorFlow, an assignment that does not change the value is ignored, also
-        # for the layers inside.
+        # See `BaseModel.__setattr__`.
         layer.trainable = not flags[path]
         layer.trainable = flags[path]
 

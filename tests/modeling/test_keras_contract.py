@@ -453,6 +453,10 @@ def test_a_saved_model_keeps_its_frozen_layers(tmp_path):
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     assert trainable_paths(loaded) == expected
+    for one in (model, loaded):
+        assert one.trainable  # Its value does not change.
+        one.trainable = True
+        assert len(one.trainable_variables) == len(one.weights)
 
 
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
