@@ -203,3 +203,12 @@ def test_a_new_version_on_the_server_has_its_own_labels():
         assert list(answer["probabilities"]) == versions[0]
         assert answer["probabilities"][answer["label"]] == 0.9
         versions.pop(0)
+
+
+def test_ids_have_the_outputs_of_the_model(single_export, exports):
+    ids = {"input_ids": [[2, 5]], "input_mask": [[1, 1]], "segment_ids": [[0, 0]]}
+    for folder in (single_export, exports["masks"][1]):
+        asked = client.open_saved_model(folder)
+        [answer] = asked.ask(signature="ids", **ids)
+        expected = asked._call("ids", ids)
+        assert answer == {name: values[0] for name, values in expected.items()}
