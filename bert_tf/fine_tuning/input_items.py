@@ -25,7 +25,8 @@ def read(inputs: Iterable[Any], expected: str) -> list[Any]:
         A list. Items that contain no text are returned as they are.
 
     Raises:
-        ValueError: `inputs` is one text, a table, or not iterable.
+        ValueError: `inputs` is one text, a table, or not iterable; or a text contains
+            half of a surrogate pair.
 
     Example:
         >>> read(np.array([["one", "two"]]), "a list of pairs")
@@ -42,7 +43,14 @@ def read(inputs: Iterable[Any], expected: str) -> list[Any]:
         )
     if not isinstance(inputs, Iterable) and not hasattr(inputs, "__iter__"):
         raise ValueError(f"Expected {expected}, got a value of type {kind}.")
-    return [_as_python(item) for item in inputs]
+    items = [_as_python(item) for item in inputs]
+    for index, item in enumerate(items):
+        if not _is_unicode(item):
+            raise ValueError(
+                f"Input {index} has half of a surrogate pair, got {item!r:.60}; pass "
+                "whole characters."
+            )
+    return items
 
 
 def texts_of(inputs: Any, text_column: str) -> list[Any]:
@@ -71,6 +79,16 @@ def texts_of(inputs: Any, text_column: str) -> list[Any]:
 def total_length(item: Any) -> int:
     """Returns the number of characters in a text or in a sequence of texts."""
     return len(item) if isinstance(item, str) else sum(map(total_length, item))
+
+
+def _is_unicode(item: Any) -> bool:
+    """Returns whether all texts in an item can be encoded; "\\ud800" cannot."""
+    if isinstance(item, list | tuple):
+        return all(map(_is_unicode, item))
+    try:
+        return not isinstance(item, str) or item.isascii() or bool(item.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def _as_python(item: Any) -> Any:

@@ -37,6 +37,7 @@ def test_texts_may_be_in_a_data_frame():
     [
         ("wet", "Expected a list of texts, a table, or the path .*, got one string"),
         (7, "Expected a list of texts, a table, .*, got a value of type int"),
+        (["wet", ("é", "a\ud800")], "Input 1 has half of a surrogate pair"),
         ({"body": ["wet"]}, "Row 1 has no column 'text'; its columns are 'body'"),
     ],
 )
