@@ -223,17 +223,20 @@ class Trainer:
 
         Args:
             examples: what to train on.
-            evaluate: returns {"eval_...": score}; called every `eval_every_steps`.
+            evaluate: returns {"eval_...": score}; called every `eval_every_steps`,
+                which need it.
             group_by_length: whether batches contain sequences of similar length.
 
         Returns:
             `loss` of the last step that was taken, and `global_step`.
 
         Raises:
-            ValueError: a loss or gradient is not finite.
+            ValueError: a loss or gradient is not finite, or `evaluate` is missing.
             OSError: the run's files cannot be written, or a worker was lost.
             KeyboardInterrupt: Ctrl-C or SIGTERM; the state is saved.
         """
+        if self.options.eval_every_steps and evaluate is None:
+            raise ValueError("`eval_every_steps` is set, so `train` needs `evaluate`.")
         if not self.has_steps_left():
             return self.nothing_left()
         self._remove_leftovers()

@@ -195,6 +195,18 @@ def test_a_run_can_start_from_an_opened_checkpoint(tmp_path, monkeypatch):
         np.testing.assert_array_equal(one, other)
 
 
+def test_evaluations_that_nothing_computes_are_refused(tmp_path):
+    trainer = loop.Trainer(
+        lambda: classifier.BertClassifier(CLASSIFIER_CONFIG, num_labels=3),
+        training_options.TrainerOptions(
+            output_dir=str(tmp_path), eval_every_steps=1, early_stopping_evals=1
+        ),
+        num_train_steps=2,
+    )
+    with pytest.raises(ValueError, match="so `train` needs `evaluate`"):
+        trainer.train(batching.ArraySource({"input_ids": np.ones((4, 8))}))
+
+
 @pytest.mark.parametrize(
     "learning_rate, num_warmup_steps, warnings",
     [
