@@ -219,7 +219,7 @@ def _do_lower_case(given: bool | None, source: source_module.Source | None) -> b
 def _check_cased_pieces(
     start: StartingPoint, vocab_file: str | None, given: bool | None
 ) -> None:
-    """Refuses to guess that text is lowercased if the vocabulary is a cased one."""
+    """Refuses to guess the casing of a cased vocabulary; logs one that is wrong."""
     source = start.source
     is_known = source is not None and source.do_lower_case is not None
     if start.vocabulary is None or is_known:
@@ -242,9 +242,9 @@ def _check_cased_pieces(
     if given is None:
         raise ValueError(
             f"{path} does not say whether text is lowercased, and its vocabulary has "
-            f"cased pieces such as {cased!r}; pass --do_lower_case=False "
-            "(do_lower_case=False in Python), or True if the model was trained on "
-            "lowercased text."
+            f"cased pieces such as {cased!r}; pass --do_lower_case=False (in Python: "
+            "bert_tf.load(path, do_lower_case=False)), or True if the model was "
+            "trained on lowercased text."
         )
     logger.warning(
         "Text is lowercased, but the vocabulary has cased pieces such as %r; pass "

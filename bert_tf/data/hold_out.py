@@ -71,7 +71,7 @@ def _groups(keys):
 
     first_of: dict[str, int] = {}
     for index, example in enumerate(keys):
-        # An empty second text does not connect examples.
+        # An empty text does not connect examples, unless all their texts are empty.
         for key in filter(None, example) if any(example) else example:
             other = root(first_of.setdefault(key, index))
             parent[root(index)] = other

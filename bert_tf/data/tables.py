@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import dataclasses
+import itertools
 import json
 import math
 from collections.abc import Iterator
@@ -221,15 +222,16 @@ def _named(path, records, columns, header, broken_rows, *, delimiter):
 
 def _without_header_line(path, records, columns, header):
     """Yields the records of a table that has no header line, and refuses one."""
-    for index, (number, cells) in enumerate(records):
+    records = iter(records)
+    for number, cells in itertools.islice(records, 1):
         names = dict(zip(header, map(str.strip, cells), strict=False))
-        is_first = index == 0 and len(columns) > 1
-        if is_first and all(names.get(c) == c for c in columns):
+        if len(columns) > 1 and all(names.get(column) == column for column in columns):
             raise ValueError(
-                f"{path}:{number}: the line names the columns, but the table is read "
-                "as one without a header line; remove the line, or omit --header."
+                f"{path}:{number}: the line names the columns, but the names are "
+                "already given, by --header or by the data of the run; remove the line."
             )
         yield number, cells
+    yield from records
 
 
 def _json_text(value):

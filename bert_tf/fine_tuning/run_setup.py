@@ -220,7 +220,7 @@ def head_to_apply(
 def check_label_order(
     path: str, head: checkpoint_heads.Head, labels: Sequence[str], *, advice: str
 ) -> None:
-    """Checks the labels of a task against those of the head that is applied to it.
+    """Refuses labels in another order than those of the applied head.
 
     A head has its own order of labels, which its weights do not show. In another order,
     every answer would get the name of another label. Names that only one side has are

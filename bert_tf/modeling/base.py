@@ -202,8 +202,11 @@ class BaseModel(keras.Model):
             for path, layer in _layers_by_path(self).items()
             if getattr(layer, "quantization_mode", None)
         }
-        more = {TRAINABLE_LAYERS: _trainable_layers(self), QUANTIZED_LAYERS: quantized}
-        return values | {name: value for name, value in more.items() if value}
+        trainable = _trainable_layers(self)
+        if self._is_created_frozen and not self.trainable:
+            trainable = {"": False}  # Not built yet; see `_post_build`.
+        optional = {TRAINABLE_LAYERS: trainable, QUANTIZED_LAYERS: quantized}
+        return values | {name: value for name, value in optional.items() if value}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "BaseModel":
@@ -216,6 +219,8 @@ class BaseModel(keras.Model):
         layers = _layers_by_path(model) if quantized else {}
         for path, policy in quantized.items():
             layers[path].dtype_policy = keras.dtype_policies.deserialize(policy)
+        if not isinstance(trainable, dict):
+            raise ValueError(f"{TRAINABLE_LAYERS}: expected a dict, got {trainable!r}.")
         if trainable:
             _set_trainable(model, trainable)
         return model

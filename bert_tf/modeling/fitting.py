@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
 from bert_tf.modeling import base
@@ -102,14 +103,15 @@ class TrainedByKeras(base.BaseModel):
         With the model's own loss, `sample_weight` [B] weights the examples in the mean.
 
         Raises:
-            ValueError: `class_weight` for labels that are not one class per example.
+            ValueError: `class_weight` for labels that are not one class per example, or
+                different `sample_weight` for several labels.
         """
-        self._check_class_weight(keras.Model.fit, args, kwargs)
+        self._check_weights(keras.Model.fit, args, kwargs)
         return super().fit(*args, **kwargs)
 
     def train_on_batch(self, *args: Any, **kwargs: Any) -> Any:
         """Takes one step; see `keras.Model.train_on_batch` and `fit`."""
-        self._check_class_weight(keras.Model.train_on_batch, args, kwargs)
+        self._check_weights(keras.Model.train_on_batch, args, kwargs)
         return super().train_on_batch(*args, **kwargs)
 
     def compute_loss(
@@ -256,13 +258,23 @@ class TrainedByKeras(base.BaseModel):
         value = "..." if argument == "loss" else "[...]"
         return f'name the output, as in {argument}={{"{name}": {value}}}'
 
-    def _check_class_weight(self, method, args, kwargs):
+    def _check_weights(self, method, args, kwargs):
         given = inspect.signature(method).bind(self, *args, **kwargs).arguments
         if given.get("class_weight") and self.label_features != ("label_ids",):
             raise ValueError(
                 f"class_weight needs one class per example as y, which "
                 f"{type(self).__name__} does not have; pass sample_weight."
             )
+        weights = given.get("sample_weight")
+        if self._loss_outputs is None and isinstance(weights, Mapping | tuple | list):
+            first, *others = map(np.asarray, keras.tree.flatten(weights) or [0])
+            if any(other.shape == first.shape != () for other in others) and not all(
+                np.array_equal(first, other) for other in others
+            ):
+                raise ValueError(
+                    "The labels have different sample_weight; the model's own loss "
+                    "needs one array [examples]."
+                )
 
     def _labels_and_outputs(self, outputs, x, y, y_pred):
         """Returns what a compiled loss, or the metrics, compare."""

@@ -34,15 +34,18 @@ class BiLSTM(keras.layers.Layer):
     def __init__(self, units: int, num_layers: int, *, name: str = "bilstm"):
         super().__init__(name=name, dtype="float32")
         self.units = units
-        # Two flat lists: before version 3.15, Keras does not save the weights of layers
-        # in nested ones.
-        self.forward_layers = [
-            LSTM(units, name=f"layer_{index}_forward") for index in range(num_layers)
-        ]
-        self.backward_layers = [
-            LSTM(units, go_backwards=True, name=f"layer_{index}_backward")
+        # The order in which they are created determines their seeds.
+        pairs = [
+            (
+                LSTM(units, name=f"layer_{index}_forward"),
+                LSTM(units, go_backwards=True, name=f"layer_{index}_backward"),
+            )
             for index in range(num_layers)
         ]
+        # Two flat lists: before version 3.15, Keras does not save the weights of layers
+        # in nested ones.
+        self.forward_layers = [forward for forward, _ in pairs]
+        self.backward_layers = [backward for _, backward in pairs]
 
     def build(self, width: int) -> None:
         """Creates the weights for inputs of this width."""

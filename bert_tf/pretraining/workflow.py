@@ -257,7 +257,8 @@ class Pretraining:
                 raise ValueError(
                     f"{self.options.output_dir} has steps left to train, but "
                     f"{phase.output_dir} has already started from its weights and "
-                    "would not contain them; choose another --output_dir."
+                    "would not contain them; pass the earlier number of steps for this "
+                    "phase, or choose another --output_dir."
                 )
 
     def _check_continuation(self, source):

@@ -1,4 +1,4 @@
-"""Whether a vocabulary has the pieces that text has after its casing is changed."""
+"""Checks that a vocabulary fits the casing of the text."""
 
 from bert_tf.tokenization import characters
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -31,9 +31,9 @@ def warning(
         if len(accented) > _ACCENTED_SHARE * len(pieces):
             return (
                 f"Lowercased text loses its accents, but {len(accented)} of the "
-                f"{len(pieces)} pieces of the vocabulary have some, such as "
+                f"{len(pieces)} pieces of the vocabulary have accents, such as "
                 f"{accented[0]!r}; learn the vocabulary without --strip_accents=false, "
-                "or pass --do_lower_case=false."
+                "or lowercase the text yourself and pass --do_lower_case=false."
             )
         return None
     if not num_cased and any(piece != piece.upper() for piece in pieces):

@@ -159,7 +159,8 @@ class ExportSavedModelOptions(options_module.Options):
     do_lower_case: bool | None = option(
         None,
         help="Lowercase the text: true for uncased checkpoints, false for cased ones. "
-        "Default: the checkpoint's setting, or true.",
+        "Default: the checkpoint's setting, or true unless the vocabulary has cased "
+        "pieces.",
         group="model",
     )
 

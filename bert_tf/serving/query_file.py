@@ -9,8 +9,8 @@ from bert_tf import files
 
 # The inputs of all models; other fields of a JSON line are copied to its answer.
 INPUTS = ("text", "text_b", "endings", "question", "context")
-# Their headers, commas and brackets would be read as text.
-_NOT_LINES = (".csv", ".json")
+# Files in these formats would be read as lines of plain text.
+_UNSUPPORTED_EXTENSIONS = (".csv", ".json")
 
 
 def check(path: str) -> int:
@@ -22,10 +22,10 @@ def check(path: str) -> int:
             of another format.
     """
     extension = os.path.splitext(path)[1].lower()
-    if extension in _NOT_LINES:
+    if extension in _UNSUPPORTED_EXTENSIONS:
         raise ValueError(
             f"{path}: expected one text per line, or two separated by a tab, or a "
-            f".jsonl file; got a {extension} file, which is not read as such."
+            f".jsonl file; {extension} files are not supported."
         )
     count = 0
     names = None

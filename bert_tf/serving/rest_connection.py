@@ -10,7 +10,7 @@ from bert_tf.serving import connection
 # Overloaded, restarting, or a proxy whose server is not ready.
 _RETRIED_STATUSES = (429, 502, 503, 504)
 # A signature of our classifiers, and its only output.
-_LABELS = "labels"
+_KNOWN_ONLY_OUTPUTS = {"labels": "labels"}
 
 
 def caller(
@@ -18,12 +18,12 @@ def caller(
 ) -> Callable[[str, dict[str, list]], dict[str, list]]:
     """Returns a function that calls a signature; see `client.Client`."""
     session = _session(settings)
-    only_outputs = {_LABELS: _LABELS}  # Signature -> its only output.
+    only_outputs = dict(_KNOWN_ONLY_OUTPUTS)  # Signature -> its only output.
 
     def call(name, inputs):
         body = {"signature_name": name, "inputs": inputs}
         url = f"{address.url}:predict"
-        reply = _json_of(session.post, url, address, settings, json=body)
+        reply = _request_json(session.post, url, address, settings, json=body)
         if not isinstance(reply, dict) or "outputs" not in reply:
             raise ValueError(
                 f"{address.url} returned no outputs but {json.dumps(reply)[:200]}."
@@ -41,7 +41,7 @@ def caller(
 
 def _only_output(session, address, settings, name):
     """Returns the name of a signature's only output, which the metadata contain."""
-    reply = _json_of(session.get, f"{address.url}/metadata", address, settings)
+    reply = _request_json(session.get, f"{address.url}/metadata", address, settings)
     try:
         signatures = reply["metadata"]["signature_def"]["signature_def"]
         [output] = signatures[name]["outputs"]
@@ -88,14 +88,14 @@ def _session(settings):
     return session
 
 
-def _json_of(method, path, address, settings, **body):
+def _request_json(method, url, address, settings, **body):
     """Returns the reply to a request, given a method of a session."""
     import requests
 
-    url = address.url
+    model = address.url
     try:
         reply = method(
-            path,
+            url,
             timeout=settings.timeout_seconds,
             # Not `session.verify`, which loses to REQUESTS_CA_BUNDLE.
             verify=settings.ca_file,
@@ -103,22 +103,22 @@ def _json_of(method, path, address, settings, **body):
         )
     except requests.exceptions.Timeout as error:
         raise TimeoutError(
-            f"{url} did not answer within {settings.timeout_seconds:g} seconds."
+            f"{model} did not answer within {settings.timeout_seconds:g} seconds."
         ) from error
     except requests.exceptions.SSLError as error:
         raise ConnectionError(
-            f"{url}: no secure connection: {_reason(error)}. Does --ca_file contain "
+            f"{model}: no secure connection: {_reason(error)}. Does --ca_file contain "
             "the certificate of the server's authority?"
         ) from error
     except requests.exceptions.RequestException as error:
         raise ConnectionError(
-            f"{url} cannot be reached: {_reason(error)}. Is the server running there?"
+            f"{model} cannot be reached: {_reason(error)}. Is the server running there?"
         ) from error
     if not reply.ok:
-        raise ValueError(f"{url} refused the query: {_refusal(reply)}.")
+        raise ValueError(f"{model} refused the query: {_refusal(reply)}.")
     return files.parse_json(
         reply.content,
-        f"The answer of {url}",
+        f"The answer of {model}",
         advice="expected the REST API of a model server",
     )
 

@@ -223,8 +223,8 @@ class Trainer:
 
         Args:
             examples: what to train on.
-            evaluate: returns {"eval_...": score}; called every `eval_every_steps`,
-                which need it.
+            evaluate: returns {"eval_...": score}; called every `eval_every_steps`;
+                required if that is set.
             group_by_length: whether batches contain sequences of similar length.
 
         Returns:
@@ -236,7 +236,10 @@ class Trainer:
             KeyboardInterrupt: Ctrl-C or SIGTERM; the state is saved.
         """
         if self.options.eval_every_steps and evaluate is None:
-            raise ValueError("`eval_every_steps` is set, so `train` needs `evaluate`.")
+            raise ValueError(
+                f"eval_every_steps is {self.options.eval_every_steps}, but `evaluate` "
+                "is None; pass a function that returns scores, or set it to 0."
+            )
         if not self.has_steps_left():
             return self.nothing_left()
         self._remove_leftovers()

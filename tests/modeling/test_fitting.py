@@ -176,6 +176,17 @@ def test_a_negative_label_is_not_a_class(name, y):
     assert np.isfinite(evaluate(model, X, y, sample_weight=known))
 
 
+@pytest.mark.filterwarnings("ignore:Gradients do not exist")  # Of the pooler.
+def test_different_weights_of_several_labels_are_refused():
+    model = bert_tf.BertSpanPredictor(CONFIG)
+    model.compile("sgd")
+    y = np.array([1, 1, 0, 2]), np.array([1, 1, 0, 2])
+    weights = np.array([1.0, 0.0, 3.0, 0.0])
+    assert np.isfinite(model.train_on_batch(X, y, sample_weight=(weights, weights)))
+    with pytest.raises(ValueError, match="needs one array"):
+        model.train_on_batch(X, y, sample_weight=(weights, weights + 1))
+
+
 def test_class_weights_are_sample_weights():
     def loss(**kwargs):
         keras.utils.set_random_seed(1)  # Also determines the dropout.

@@ -460,13 +460,15 @@ def test_a_saved_model_keeps_its_frozen_layers(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
-@pytest.mark.parametrize("freezes", ["in the constructor", "later"])
+@pytest.mark.parametrize("freezes", ["in the constructor", "before a copy", "later"])
 def test_a_frozen_encoder_stays_frozen_inside_a_model(freezes, tmp_path):
     if freezes == "later":
         encoder = bert_tf.BertModel(CONFIG)
         encoder.trainable = False
     else:
         encoder = bert_tf.BertModel(CONFIG, trainable=False)
+    if freezes == "before a copy":
+        encoder = bert_tf.BertModel.from_config(encoder.get_config())
     inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in TEXTS}
     outputs = keras.layers.Dense(2)(encoder(inputs)["pooled_output"])
     model = keras.Model(inputs, outputs)

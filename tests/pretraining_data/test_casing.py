@@ -17,7 +17,7 @@ MANY = tuple(f"word{number}" for number in range(99))
         (LOWERED, True, None),
         ((*LOWERED, "The"), True, "1 of the 6 pieces of the vocabulary have capital"),
         ((*LOWERED, "The"), False, None),
-        ((*LOWERED, "café"), True, "1 of the 6 .* some, such as 'café'; learn"),
+        ((*LOWERED, "café"), True, "1 of the 6 .* accents, such as 'café'; learn"),
         ((*MANY, "café"), True, None),  # A word that was added.
         ((*LOWERED, "café", "The"), False, None),
         (LOWERED, False, "no piece of the vocabulary has one, so words with capitals"),

@@ -159,9 +159,10 @@ def _notes(conversion: Conversion) -> Iterator[str]:
             f"{_LABELS[kept.head.label_kind]}"
         )
     if kept.head.labels is not None and written.head.labels is None:
+        names = ", ".join(kept.head.labels)
         yield (
             f"the target does not record the names of the {len(kept.head.labels)} "
-            f"labels: {', '.join(kept.head.labels)[:80]}"
+            f"labels: {names if len(names) <= 80 else names[:79] + '…'}"
         )
     for name in conversion.placement.unsaid:
         yield f"the target does not record {name}, as allowed"

@@ -153,15 +153,21 @@ def check_weights_file(path: str) -> None:
 
 
 def _check_stored(weights: Any, path: str) -> None:
-    """Refuses datasets with values in other files, which Keras before 3.15 reads."""
+    """Refuses links and values in other files, which Keras before 3.15 reads."""
 
     def visit(name: str, node: Any) -> None:
-        if isinstance(node, h5py.Dataset) and (node.is_virtual or node.external):
+        if isinstance(node, h5py.Dataset):
+            refers = node.is_virtual or node.external
+        else:
+            links = [node.get(member, getlink=True) for member in node]
+            refers = any(isinstance(link, h5py.ExternalLink) for link in links)
+        if refers:
             raise ValueError(
                 f"{path}: {name} refers to values in another file; expected all "
                 "weights in this one."
             )
 
+    visit("/", weights)
     weights.visititems(visit)
 
 

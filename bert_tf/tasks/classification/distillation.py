@@ -125,8 +125,10 @@ class Teacher:
         return logits[:, order]
 
     def _fingerprint(self, examples):
-        """Returns a hash of the teacher's weights, the classes and the texts."""
-        digest = hashlib.sha256(repr(self._labels).encode())
+        """Returns a hash of the teacher, the classes and the texts."""
+        task = self._predictor.task
+        reading = self._labels, task.max_seq_length, task.doc_stride
+        digest = hashlib.sha256(repr(reading).encode())
         # The index file contains a checksum of every tensor.
         prefix = rotation.latest(self._run_dir)
         with files.open_file(f"{prefix}.index", "rb") as file:

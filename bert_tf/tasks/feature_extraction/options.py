@@ -36,7 +36,8 @@ class ExtractionOptions(options_module.Options):
     do_lower_case: bool | None = option(
         None,
         help="Lowercase the text: true for uncased checkpoints, false for cased ones. "
-        "Default: the setting of init_checkpoint, or true.",
+        "Default: the setting of init_checkpoint, or true unless the vocabulary has "
+        "cased pieces.",
         group="model",
     )
     layers: tuple[int, ...] = option(

@@ -101,6 +101,7 @@ def embed(
     backend: str = backends.TENSORFLOW,
     batch_size: int = 32,
     normalize: bool | None = None,
+    do_lower_case: bool | None = None,
     progress: progress_module.Progress = progress_module.silent,
 ) -> np.ndarray:
     """Returns one vector per text, float32 [N, H].
@@ -129,6 +130,8 @@ def embed(
         batch_size: texts of 128 word pieces per batch; a batch of shorter texts
             contains more of them, and one of longer texts fewer.
         normalize: whether to scale the vectors to length 1. None: as described above.
+        do_lower_case: whether to lowercase the texts. None: as the checkpoint says, or
+            else True, unless the vocabulary has cased pieces.
         progress: see `bert_tf.progress`.
 
     Raises:
@@ -143,7 +146,7 @@ def embed(
     lines = [_line(index, item) for index, item in enumerate(items)]
     backends.check(backend, backends.policy_of(dtype))
     batch_size = fine_tuning_predictor.checked_count(batch_size, "batch_size")
-    start = starting_point.find(source, progress=progress)
+    start = starting_point.find(source, do_lower_case=do_lower_case, progress=progress)
     # `find` was given a checkpoint, so it returns a source.
     opened = cast(source_module.Source, start.source)
     text = opened.text

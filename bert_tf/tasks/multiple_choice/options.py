@@ -86,7 +86,8 @@ class RunSwagOptions(tfds_options.TfdsOptions):
     do_lower_case: bool | None = option(
         None,
         help="Lowercase the text: true for uncased checkpoints, false for cased ones. "
-        "Default: the setting of init_checkpoint, or true.",
+        "Default: the setting of init_checkpoint, or true unless the vocabulary has "
+        "cased pieces.",
         group="model",
     )
     max_seq_length: int = option(

@@ -82,7 +82,8 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
     do_lower_case: bool | None = option(
         None,
         help="Lowercase the text: true for uncased checkpoints, false for cased ones. "
-        "Default: the setting of init_checkpoint, or true.",
+        "Default: the setting of init_checkpoint, or true unless the vocabulary has "
+        "cased pieces.",
         group="model",
     )
     max_query_length: int | None = option(

@@ -37,8 +37,8 @@ def read_questions(
 
     Args:
         path: the file.
-        with_passages: whether the paragraphs count as right ones. A warning tells how
-            many questions of SQuAD 2.0 have no answer in theirs.
+        with_passages: whether the paragraphs count as right ones. If so, a warning
+            says how many questions of SQuAD 2.0 have no answer in theirs.
 
     Raises:
         OSError: the file cannot be read.
