@@ -203,7 +203,7 @@ def test_evaluations_that_nothing_computes_are_refused(tmp_path):
         ),
         num_train_steps=2,
     )
-    with pytest.raises(ValueError, match="so `train` needs `evaluate`"):
+    with pytest.raises(ValueError, match="is 1, but `evaluate` is None"):
         trainer.train(batching.ArraySource({"input_ids": np.ones((4, 8))}))
 
 
