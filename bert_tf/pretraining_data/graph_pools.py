@@ -214,7 +214,7 @@ class TextPools:
             return text.ids, pairs
 
         # The text is read outside the function that runs in parallel: with
-        # --deterministic, TensorFlow runs functions that read in series.
+        # --deterministic, TensorFlow would otherwise run the whole pipeline serially.
         return self._spans.lines(order[first:end]).map(
             sampled, num_parallel_calls=_SHARDS_AT_A_TIME, deterministic=True
         )
