@@ -19,6 +19,7 @@ exported models, because nothing compiles islands outside of training.
 
 import contextlib
 import contextvars
+import dataclasses
 import functools
 import math
 import sys
@@ -99,22 +100,25 @@ def island(function: Callable[..., Any]) -> Callable[..., Any]:
             numbers share what is compiled; so do integers among the keywords. None and
             other keywords are fixed when compiling.
     """
+    return _Island(function, None, None).decorated()
 
-    @functools.wraps(function)
-    def call(*arguments, **settings):
-        if not is_worth_compiling(arguments[0]):
-            return function(*arguments, **settings)
-        values: dict[int | str, Any] = dict(enumerate(arguments))
-        values |= {name: n for name, n in settings.items() if isinstance(n, int)}
-        places = tuple(place for place, value in values.items() if value is not None)
-        tensors = [values[place] for place in places]
-        fixed = (item for item in settings.items() if item[0] not in values)
-        compute = _compiled_island(
-            function, len(arguments), places, tuple(sorted(fixed))
-        )
-        return compute(*map(_tensorflow().convert_to_tensor, tensors))
 
-    return call
+def island_with_gradient(
+    kept: Callable[..., tuple[Any, ...]], gradient: Callable[..., Any]
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Returns `island` for a function whose compiled backward pass is written out.
+
+    Without it, the backward pass would compute again what is small but takes several
+    passes, such as the sums of a softmax. Outside of `compiled()`, the gradient is
+    derived from the function.
+
+    Args:
+        kept: from the function's arguments to a tuple of small tensors that the forward
+            pass keeps. XLA computes once what they share with the function.
+        gradient: from the gradient of the result, what was kept, and the arguments to
+            the gradients of the arguments with a float dtype, in their order.
+    """
+    return lambda function: _Island(function, kept, gradient).decorated()
 
 
 def compile_whole(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -126,34 +130,70 @@ def compile_whole(function: Callable[..., Any]) -> Callable[..., Any]:
     return _tensorflow().function(function, jit_compile=True, autograph=False)
 
 
+@dataclasses.dataclass(frozen=True)
+class _Island:
+    """A function, what it keeps for its gradient, and its gradient, or None."""
+
+    function: Callable[..., Any]
+    kept: Callable[..., tuple[Any, ...]] | None
+    gradient: Callable[..., Any] | None
+
+    def decorated(self):
+        """Returns the function, which is compiled where that is worth it."""
+
+        @functools.wraps(self.function)
+        def call(*arguments, **settings):
+            if not is_worth_compiling(arguments[0]):
+                return self.function(*arguments, **settings)
+            values: dict[int | str, Any] = dict(enumerate(arguments))
+            values |= {name: n for name, n in settings.items() if isinstance(n, int)}
+            places = tuple(place for place, x in values.items() if x is not None)
+            tensors = [values[place] for place in places]
+            fixed = (item for item in settings.items() if item[0] not in values)
+            compute = _compiled_island(
+                self, len(arguments), places, tuple(sorted(fixed))
+            )
+            return compute(*map(_tensorflow().convert_to_tensor, tensors))
+
+        return call
+
+
 @functools.cache
-def _compiled_island(function, num_arguments, places, settings):
+def _compiled_island(one, num_arguments, places, settings):
     """Returns the compiled function, which keeps its compiled backward pass."""
     tf = _tensorflow()
 
-    def compute(*tensors):
+    def apply(function, before, tensors):
         values = dict(zip(places, tensors, strict=True))
         arguments = [values.pop(place, None) for place in range(num_arguments)]
-        return function(*arguments, **values, **dict(settings))
+        return function(*before, *arguments, **values, **dict(settings))
 
-    def differentiate(upstream, *tensors):
+    def compute(*tensors):
+        kept = apply(one.kept, (), tensors) if one.kept else ()
+        return apply(one.function, (), tensors), kept
+
+    def differentiate(upstream, kept, *tensors):
+        if one.gradient:
+            return apply(one.gradient, (upstream, kept), tensors)
         floats = [tensor for tensor in tensors if tensor.dtype.is_floating]
         with tf.GradientTape() as tape:
             tape.watch(floats)
-            outputs = compute(*tensors)
+            outputs = apply(one.function, (), tensors)
         return tape.gradient(outputs, floats, output_gradients=upstream)
 
     forward, backward = compile_whole(compute), compile_whole(differentiate)
 
     @tf.custom_gradient
     def call(*tensors):
+        outputs, kept = forward(*tensors)
+
         def gradient(upstream):
-            found = iter(backward(upstream, *tensors))
+            found = iter(backward(upstream, kept, *tensors))
             return [
                 next(found) if tensor.dtype.is_floating else None for tensor in tensors
             ]
 
-        return forward(*tensors), gradient
+        return outputs, gradient
 
     return call
 

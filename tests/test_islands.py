@@ -45,18 +45,19 @@ ISLANDS = {
 }
 
 
-def run(function, arguments, *, is_compiled):
+def run(function, arguments, *, is_compiled, dtype="float32"):
     """Returns the result, the gradients of its squared sum, and the number of calls."""
 
     @tf.function(autograph=False)
     def compute(*arguments):
-        with islands.compiled(is_compiled, min_elements=1), tf.GradientTape() as tape:
-            tape.watch(arguments)
-            outputs = function(*arguments)
-            loss = tf.reduce_sum(outputs**2)
-        return outputs, tape.gradient(loss, arguments)
+        with islands.compiled(is_compiled, min_elements=1):
+            with tf.GradientTape() as tape:
+                tape.watch(arguments)
+                outputs = function(*arguments)
+                loss = tf.reduce_sum(outputs**2)
+            return outputs, tape.gradient(loss, arguments)
 
-    arguments = [tf.constant(argument) for argument in arguments]
+    arguments = [tf.cast(argument, dtype) for argument in arguments]
     graph = compute.get_concrete_function(*arguments).graph
     calls = [op for op in graph.get_operations() if "PartitionedCall" in op.type]
     return *compute(*arguments), len(calls)
@@ -70,6 +71,20 @@ def test_a_compiled_island_equals_the_plain_function(name):
     np.testing.assert_allclose(compiled, outputs, rtol=1e-5, atol=1e-5)
     for ours, plain in zip(compiled_gradients, gradients, strict=True):
         np.testing.assert_allclose(ours, plain, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ISLANDS)
+def test_a_compiled_island_equals_the_plain_function_in_bfloat16(name):
+    results = [
+        run(*ISLANDS[name], is_compiled=is_compiled, dtype="bfloat16")[:2]
+        for is_compiled in (True, False)
+    ]
+    for ours, plain in zip(*map(tf.nest.flatten, results), strict=True):
+        assert ours.dtype == plain.dtype
+        largest = np.abs(np.asarray(plain, "float32")).max()
+        difference = np.asarray(ours, "float32") - np.asarray(plain, "float32")
+        # A few rounding errors of 8 bits.
+        assert np.abs(difference).max() <= largest * 2**-6
 
 
 def test_layers_share_a_compiled_island():

@@ -9,7 +9,36 @@ from bert_tf import islands
 from bert_tf.modeling import numerics
 
 
-@islands.island
+def _moments_of_sum(x, residual, gamma, beta, keys, *, site, rate, epsilon):
+    """Returns the moments of what `add_and_norm` normalizes: two float32 [rows, 1]."""
+    total = numerics.dropout(x, rate, keys, site) + residual
+    return numerics.moments(ops.cast(total, "float32"), epsilon)
+
+
+def _add_and_norm_gradient(
+    upstream, moments, x, residual, gamma, beta, keys, *, site, rate, epsilon
+):
+    """Returns the gradients of x, residual, gamma and beta."""
+    mean, scale = moments
+    total = numerics.dropout(x, rate, keys, site) + residual
+    normalized = (ops.cast(total, "float32") - mean) * scale
+    wide = ops.cast(upstream, "float32")
+    scaled = wide * ops.cast(gamma, "float32")
+    of_total = scale * (
+        scaled
+        - ops.mean(scaled, axis=-1, keepdims=True)
+        - normalized * ops.mean(scaled * normalized, axis=-1, keepdims=True)
+    )
+    of_total = ops.cast(of_total, x.dtype)
+    return (
+        numerics.dropout(of_total, rate, keys, site),
+        of_total,
+        ops.cast(ops.sum(wide * normalized, axis=0), gamma.dtype),
+        ops.cast(ops.sum(wide, axis=0), beta.dtype),
+    )
+
+
+@islands.island_with_gradient(_moments_of_sum, _add_and_norm_gradient)
 def add_and_norm(
     x: numerics.Tensor,
     residual: numerics.Tensor,
@@ -47,7 +76,26 @@ def masked_softmax(
     )
 
 
-@islands.island
+def _log_sums(scores, input_mask, keys, *, site, rate):
+    """Returns `log_sum` of the scores with their bias, float32 [B, N, F, 1]."""
+    wide = ops.cast(scores, "float32")
+    return (numerics.log_sum(wide + numerics.attention_bias(input_mask)),)
+
+
+def _dropped_attention_weights_gradient(
+    upstream, kept, scores, input_mask, keys, *, site, rate
+):
+    """Returns the gradient of the scores."""
+    (log_sums,) = kept
+    biased = ops.cast(scores, "float32") + numerics.attention_bias(input_mask)
+    weights = ops.exp(biased - log_sums)
+    kept_upstream = numerics.dropout(upstream, rate, keys, site)
+    product = weights * ops.cast(kept_upstream, "float32")
+    total = ops.sum(product, axis=-1, keepdims=True)
+    return [ops.cast(product - weights * total, scores.dtype)]
+
+
+@islands.island_with_gradient(_log_sums, _dropped_attention_weights_gradient)
 def dropped_attention_weights(
     scores: numerics.Tensor,
     input_mask: numerics.Tensor,

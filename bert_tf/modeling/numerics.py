@@ -163,10 +163,24 @@ def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> Tensor
         float32 [rows, H].
     """
     x = ops.cast(x, "float32")
-    centered = x - ops.mean(x, axis=-1, keepdims=True)
-    variance = ops.mean(ops.square(centered), axis=-1, keepdims=True)
+    mean, scale = moments(x, epsilon)
     gamma, beta = ops.cast(gamma, "float32"), ops.cast(beta, "float32")
-    return centered * ops.rsqrt(variance + epsilon) * gamma + beta
+    return (x - mean) * scale * gamma + beta
+
+
+def moments(x: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
+    """Returns the mean, and 1 / sqrt(variance + epsilon), over the last axis.
+
+    Args:
+        x: float32 [rows, H].
+        epsilon: added to the variance.
+
+    Returns:
+        Two float32 [rows, 1].
+    """
+    mean = ops.mean(x, axis=-1, keepdims=True)
+    variance = ops.mean(ops.square(x - mean), axis=-1, keepdims=True)
+    return mean, ops.rsqrt(variance + epsilon)
 
 
 def attention_bias(input_mask: Tensor) -> Tensor:
@@ -195,7 +209,7 @@ def softmax(scores: Tensor) -> Tensor:
 def _softmax_for_xla(scores):
     # Dividing exponentials by their sum would keep all of them in memory until the sum
     # is known. Here they are computed twice.
-    weights = ops.exp(scores - _log_sum(scores))
+    weights = ops.exp(scores - log_sum(scores))
 
     def gradient(*args, upstream=None):
         upstream = args[0] if upstream is None else upstream
@@ -205,19 +219,32 @@ def _softmax_for_xla(scores):
     return weights, gradient
 
 
-def _log_sum(logits):
-    """Returns [..., 1]: the logarithm of the summed exponentials of [..., n]."""
-    highest = ops.max(logits, axis=-1, keepdims=True)
-    total = ops.sum(ops.exp(logits - highest), axis=-1, keepdims=True)
-    return highest + ops.log(total)
+def log_sum(logits: Tensor) -> Tensor:
+    """Returns the logarithm of the summed exponentials over the last axis.
+
+    Args:
+        logits: [..., n], any float dtype.
+
+    Returns:
+        float32 [..., 1].
+    """
+    # Found before the cast, because XLA would otherwise write all logits as float32.
+    highest = ops.cast(ops.max(logits, axis=-1, keepdims=True), "float32")
+    return _log_sum_below(logits, highest)
 
 
 @islands.island
+def _log_sum_below(logits, highest):
+    exponentials = ops.exp(ops.cast(logits, "float32") - highest)
+    return highest + ops.log(ops.sum(exponentials, axis=-1, keepdims=True))
+
+
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     """Returns the negative log-probability of each label, computed in float32.
 
     The gradient of the softmax is written out: TensorFlow's own kernel takes three
-    times as long for as many classes as a vocabulary has.
+    times as long for as many classes as a vocabulary has. Only the logits and one sum
+    per row are kept for it.
 
     Args:
         logits: [rows, classes].
@@ -227,52 +254,39 @@ def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
         float32 [rows].
     """
     labels = ops.cast(labels, "int32")
-    if is_xla_step():
-        return _cross_entropy_for_xla(ops.cast(logits, "float32"), labels)
 
     @ops.custom_gradient
     def minus_log_probability(logits):
-        probabilities = ops.softmax(logits, axis=-1)
-        # The highest probability is at least 1 / classes, so its logarithm is finite
-        # even where that of the label's probability is not.
-        highest = ops.log(ops.max(probabilities, axis=-1))
-        losses = ops.max(logits, axis=-1) - _entry(logits, labels) - highest
+        log_sums = log_sum(logits)  # [rows, 1]
 
         def gradient(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream
-            classes = ops.arange(ops.shape(logits)[1], dtype="int32")
-            is_label = ops.equal(classes, labels[:, None])
-            errors = ops.where(is_label, probabilities - 1.0, probabilities)
-            return errors * upstream[:, None]
+            return _cross_entropy_gradient(logits, log_sums, labels, upstream)
 
-        return losses, gradient
-
-    return minus_log_probability(ops.cast(logits, "float32"))
-
-
-def _cross_entropy_for_xla(logits, labels):
-    """Does the same without gathers and scatters, which XLA cannot fuse."""
-    classes = ops.arange(logits.shape[-1], dtype="int32")
-
-    @ops.custom_gradient
-    def minus_log_probability(logits):
-        is_label = ops.equal(classes[None, :], labels[:, None])
-        log_sum = _log_sum(logits)
-        label_logits = ops.sum(ops.where(is_label, logits, 0.0), axis=-1)
-
-        def gradient(*args, upstream=None):
-            upstream = args[0] if upstream is None else upstream
-            difference = ops.exp(logits - log_sum) - ops.cast(is_label, "float32")
-            return difference * upstream[:, None]
-
-        return log_sum[:, 0] - label_logits, gradient
+        return log_sums[:, 0] - _label_logits(logits, labels), gradient
 
     return minus_log_probability(logits)
 
 
-def _entry(table, columns):
-    """Returns [rows]: for each row of [rows, n], the entry in its column."""
-    return ops.take_along_axis(table, columns[:, None], axis=-1)[:, 0]
+@islands.island
+def _cross_entropy_gradient(logits, log_sums, labels, upstream):
+    probabilities = ops.exp(ops.cast(logits, "float32") - log_sums)
+    errors = probabilities - ops.cast(_is_label(logits, labels), "float32")
+    return ops.cast(errors * upstream[:, None], logits.dtype)
+
+
+def _label_logits(logits, labels):
+    """Returns float32 [rows]: the logit of each row's label."""
+    if is_xla_step():  # XLA fuses sums, but not gathers.
+        wide = ops.cast(logits, "float32")
+        return ops.sum(ops.where(_is_label(logits, labels), wide, 0.0), axis=-1)
+    entries = ops.take_along_axis(logits, labels[:, None], axis=-1)
+    return ops.cast(entries[:, 0], "float32")
+
+
+def _is_label(logits, labels):
+    classes = ops.arange(ops.shape(logits)[-1], dtype="int32")
+    return ops.equal(classes[None, :], labels[:, None])
 
 
 def lookup(table: Tensor, ids: Tensor) -> Tensor:
