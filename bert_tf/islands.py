@@ -115,8 +115,9 @@ def island_with_gradient(
     Args:
         kept: from the function's arguments to a tuple of small tensors that the forward
             pass keeps. XLA computes once what they share with the function.
-        gradient: from the gradient of the result, what was kept, and the arguments to
-            the gradients of the arguments with a float dtype, in their order.
+        gradient: from the function's arguments, the keyword `upstream` (the gradient of
+            the result) and the keyword `kept` to the gradients of the arguments with a
+            float dtype, in their order.
     """
     return lambda function: _Island(function, kept, gradient).decorated()
 
@@ -163,22 +164,22 @@ def _compiled_island(one, num_arguments, places, settings):
     """Returns the compiled function, which keeps its compiled backward pass."""
     tf = _tensorflow()
 
-    def apply(function, before, tensors):
+    def apply(function, tensors, **results):
         values = dict(zip(places, tensors, strict=True))
         arguments = [values.pop(place, None) for place in range(num_arguments)]
-        return function(*before, *arguments, **values, **dict(settings))
+        return function(*arguments, **results, **values, **dict(settings))
 
     def compute(*tensors):
-        kept = apply(one.kept, (), tensors) if one.kept else ()
-        return apply(one.function, (), tensors), kept
+        kept = apply(one.kept, tensors) if one.kept else ()
+        return apply(one.function, tensors), kept
 
     def differentiate(upstream, kept, *tensors):
         if one.gradient:
-            return apply(one.gradient, (upstream, kept), tensors)
+            return apply(one.gradient, tensors, upstream=upstream, kept=kept)
         floats = [tensor for tensor in tensors if tensor.dtype.is_floating]
         with tf.GradientTape() as tape:
             tape.watch(floats)
-            outputs = apply(one.function, (), tensors)
+            outputs = apply(one.function, tensors)
         return tape.gradient(outputs, floats, output_gradients=upstream)
 
     forward, backward = compile_whole(compute), compile_whole(differentiate)

@@ -16,10 +16,10 @@ def _moments_of_sum(x, residual, gamma, beta, keys, *, site, rate, epsilon):
 
 
 def _add_and_norm_gradient(
-    upstream, moments, x, residual, gamma, beta, keys, *, site, rate, epsilon
+    x, residual, gamma, beta, keys, *, upstream, kept, site, rate, epsilon
 ):
     """Returns the gradients of x, residual, gamma and beta."""
-    mean, scale = moments
+    mean, scale = kept
     total = numerics.dropout(x, rate, keys, site) + residual
     normalized = (ops.cast(total, "float32") - mean) * scale
     wide = ops.cast(upstream, "float32")
@@ -83,14 +83,14 @@ def _log_sums(scores, input_mask, keys, *, site, rate):
 
 
 def _dropped_attention_weights_gradient(
-    upstream, kept, scores, input_mask, keys, *, site, rate
+    scores, input_mask, keys, *, upstream, kept, site, rate
 ):
     """Returns the gradient of the scores."""
     (log_sums,) = kept
     biased = ops.cast(scores, "float32") + numerics.attention_bias(input_mask)
     weights = ops.exp(biased - log_sums)
-    kept_upstream = numerics.dropout(upstream, rate, keys, site)
-    product = weights * ops.cast(kept_upstream, "float32")
+    of_weights = numerics.dropout(upstream, rate, keys, site)
+    product = weights * ops.cast(of_weights, "float32")
     total = ops.sum(product, axis=-1, keepdims=True)
     return [ops.cast(product - weights * total, scores.dtype)]
 
