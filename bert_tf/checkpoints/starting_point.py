@@ -226,32 +226,19 @@ def _check_cased_pieces(
         return
     never_split = () if source is None else source.text.never_split
     cased = full.cased_piece(start.vocabulary, never_split)
-    if not start.do_lower_case:
-        # Some languages have no capital letters at all.
-        pieces = (token for token in start.vocabulary if not token.startswith("["))
-        if cased is None and any(piece != piece.upper() for piece in pieces):
-            logger.warning(
-                "Text is not lowercased, but no piece of the vocabulary has capital "
-                "letters, so words with capitals become [UNK]; pass --do_lower_case "
-                "for an uncased model."
-            )
-        return
-    if cased is None:
-        return
-    path = vocab_file if source is None else source.path
-    if given is None:
+    if given is None and start.do_lower_case and cased is not None:
+        path = vocab_file if source is None else source.path
         raise ValueError(
             f"{path} does not say whether text is lowercased, and its vocabulary has "
             f"cased pieces such as {cased!r}; pass --do_lower_case=False (in Python: "
             "bert_tf.load(path, do_lower_case=False)), or True if the model was "
             "trained on lowercased text."
         )
-    logger.warning(
-        "Text is lowercased, but the vocabulary has cased pieces such as %r; pass "
-        "--do_lower_case=False if %s is a cased model.",
-        cased,
-        path,
+    warning = full.casing_warning(
+        start.vocabulary, do_lower_case=start.do_lower_case, never_split=never_split
     )
+    if warning is not None:
+        logger.warning("%s", warning)
 
 
 def _not_found(

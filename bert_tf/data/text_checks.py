@@ -14,6 +14,7 @@ import numpy.typing as npt
 from bert_tf import progress as progress_module
 from bert_tf.data import findings as findings_module
 from bert_tf.data import packing
+from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 # A class with fewer examples can hardly be learned or scored.
@@ -22,8 +23,6 @@ RARE_SHARE = 0.01
 MAJORITY_SHARE = 0.9
 TRUNCATED_SHARE = 0.05
 UNKNOWN_SHARE = 0.01
-# If a smaller share of a vocabulary's pieces has capitals, its text was lowercased.
-CASED_SHARE = 0.01
 _MIN_TEXTS_FOR_CASE = 20
 TEXTS_PER_CALL = 2048
 MAX_LABELS_SHOWN = 20
@@ -201,6 +200,7 @@ def check_casing(
     vocabulary: vocabulary_module.Vocabulary,
     *,
     do_lower_case: bool,
+    never_split: Sequence[str] = (),
 ) -> None:
     """Checks that vocabulary, flag and text agree on capital letters.
 
@@ -209,27 +209,25 @@ def check_casing(
         texts: some or all texts of the data.
         vocabulary: vocabulary of the model.
         do_lower_case: whether the run lowercases text.
+        never_split: tokens that the run finds as they are written.
     """
-    tokens = [token for token in vocabulary.tokens if token[:1] != "["]
-    share = sum(map(_has_capital, tokens)) / len(tokens)
-    is_cased = share >= CASED_SHARE
-    kind = f"the vocabulary is {'cased' if is_cased else 'lowercased'}"
     with_capitals = sum(map(_has_capital, texts)) / max(len(texts), 1)
     seen = f"{with_capitals:.0%} of the texts have capitals"
-    if do_lower_case == is_cased:
-        word = findings.warning if is_cased else findings.error
-        effect = (
-            "cased pieces will never be used"
-            if is_cased
-            else "words with capitals become [UNK]"
-        )
-        word("casing", f"{kind}, but --do_lower_case={do_lower_case}: {effect}; {seen}")
+    warning = full.casing_warning(
+        vocabulary, do_lower_case=do_lower_case, never_split=never_split
+    )
+    if warning is not None:
+        report = findings.warning if do_lower_case else findings.error
+        report("casing", f"{warning} {seen.capitalize()}")
         return
+    is_cased = full.cased_piece(vocabulary, never_split) is not None
+    kind = "has" if is_cased else "has no"
     findings.judge(
         "casing",
-        f"{kind}, which agrees with --do_lower_case={do_lower_case}; {seen}",
+        f"the vocabulary {kind} cased pieces, which agrees with "
+        f"--do_lower_case={do_lower_case}; {seen}",
         # A cased model has seen little text without any capitals.
-        is_good=do_lower_case
+        is_good=not is_cased
         or with_capitals > 0.01
         or len(texts) < _MIN_TEXTS_FOR_CASE,
     )

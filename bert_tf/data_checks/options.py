@@ -42,8 +42,8 @@ class CheckDataOptions(options_module.Options):
     )
     do_lower_case: bool | None = option(
         None,
-        help="Lowercase the text, as in the planned run. Default: the setting of "
-        "init_checkpoint, or true unless the vocabulary has cased pieces.",
+        help="Lowercase the text, as in the planned run. Default: that of the task's "
+        "tool.",
         group="model",
     )
     max_seq_length: int | None = option(

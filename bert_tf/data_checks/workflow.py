@@ -31,8 +31,9 @@ def run(
         OptionError: a flag is missing, or does not belong to the task.
     """
     task = tasks.TASKS[options.task]()
-    record = task_options(options)
-    start = _start(options, progress)
+    record: Any = task_options(options)
+    # As in the task's own tool, also if the flag is not given.
+    start = _start(options, record.do_lower_case, progress)
     findings = findings_module.Findings()
     for warning in start.warnings:
         findings.warning("vocabulary", warning)
@@ -46,7 +47,9 @@ def run(
 
 
 def _start(
-    options: data_checks_options.CheckDataOptions, progress: progress_module.Progress
+    options: data_checks_options.CheckDataOptions,
+    do_lower_case: bool | None,
+    progress: progress_module.Progress,
 ) -> starting_point.StartingPoint:
     """Returns vocabulary, casing and configuration of the model to be trained."""
     has_config = options.init_checkpoint or options.bert_config_file
@@ -54,13 +57,13 @@ def _start(
         return starting_point.StartingPoint(
             config=None,  # type: ignore[arg-type]  # Its checks do not read it.
             vocabulary=vocabulary_module.Vocabulary.load(options.vocab_file),
-            do_lower_case=options.do_lower_case is not False,
+            do_lower_case=do_lower_case is not False,
         )
     return starting_point.find(
         options.init_checkpoint,
         bert_config_file=options.bert_config_file,
         vocab_file=options.vocab_file,
-        do_lower_case=options.do_lower_case,
+        do_lower_case=do_lower_case,
         progress=progress,
     )
 

@@ -88,7 +88,12 @@ def checked_tokenizer(
     """
     if not isinstance(start.vocabulary, vocabulary_module.Vocabulary):
         raise ValueError("Checking the data of a task requires a vocabulary.")
+    arguments = start.tokenizer_arguments()
     text_checks.check_casing(
-        findings, texts, start.vocabulary, do_lower_case=start.do_lower_case
+        findings,
+        texts,
+        start.vocabulary,
+        do_lower_case=start.do_lower_case,
+        never_split=arguments["never_split"],
     )
-    return in_graph.InGraphTokenizer(start.vocabulary, **start.tokenizer_arguments())
+    return in_graph.InGraphTokenizer(start.vocabulary, **arguments)

@@ -169,6 +169,36 @@ def cased_piece(
     return None
 
 
+def casing_warning(
+    vocabulary: vocabulary_module.Vocabulary,
+    *,
+    do_lower_case: bool,
+    never_split: Sequence[str] = (),
+) -> str | None:
+    """Returns a sentence if a vocabulary does not fit the casing of the text.
+
+    Args:
+        vocabulary: of the model.
+        do_lower_case: whether text is lowercased.
+        never_split: tokens of the vocabulary that are found as they are written.
+    """
+    cased = cased_piece(vocabulary, never_split)
+    if do_lower_case and cased is not None:
+        return (
+            f"Text is lowercased, but the vocabulary has cased pieces such as {cased!r}"
+            ", which will never be used; pass --do_lower_case=False for a cased model."
+        )
+    # Some languages have no capital letters at all.
+    pieces = (token for token in vocabulary if not token.startswith("["))
+    if not do_lower_case and cased is None and any(p != p.upper() for p in pieces):
+        return (
+            "Text is not lowercased, but no piece of the vocabulary has capital "
+            "letters, so words with capitals become [UNK]; pass --do_lower_case for "
+            "an uncased model."
+        )
+    return None
+
+
 def validate_case_matches_checkpoint(
     do_lower_case: bool, init_checkpoint: str | None
 ) -> None:

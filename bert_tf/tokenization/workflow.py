@@ -1,6 +1,7 @@
 """Builds a vocabulary: counts words, learns pieces, fills [unused] tokens, writes."""
 
 import dataclasses
+import logging
 
 from bert_tf import files
 from bert_tf import locks
@@ -10,6 +11,8 @@ from bert_tf.tokenization import coverage
 from bert_tf.tokenization import learning
 from bert_tf.tokenization import options as tokenization_options
 from bert_tf.tokenization import vocabulary as vocabulary_module
+
+logger = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -63,6 +66,14 @@ def build_vocabulary(
 def _build_vocabulary(options, inputs, progress):
     counts = None
     if inputs:
+        if options.strip_accents not in (None, options.do_lower_case):
+            logger.warning(
+                "create_pretraining_data and run_pretraining cannot use "
+                "--strip_accents=%s with --do_lower_case=%s: they strip accents if and "
+                "only if they lowercase text, as in 2018.",
+                options.strip_accents,
+                options.do_lower_case,
+            )
         counts = learning.count_words(
             inputs,
             do_lower_case=options.do_lower_case,

@@ -111,6 +111,7 @@ def test_unknown_pieces_are_counted():
         (["rain", "Rain"], True, ["Rain"] * 20, "warning"),
         (["rain", "Rain"], False, ["Rain"] * 20, "ok"),
         (["rain", "Rain"], False, ["rain"] * 20, "warning"),  # Strange to the model.
+        (["雨", "##雪"], False, ["雨"] * 20, "ok"),  # Has no capital letters at all.
     ],
 )
 def test_casing_has_to_agree(tokens, do_lower_case, texts, severity):

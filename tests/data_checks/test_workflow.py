@@ -203,6 +203,22 @@ def test_a_vocabulary_that_cannot_be_compared_is_a_warning(
     assert "has 100 pieces, but vocab_size of the configuration is 288" in warning
 
 
+def test_a_cased_vocabulary_is_judged_as_the_tasks_own_tool_does(
+    check, golden, table, tmp_path
+):
+    tokens = (golden / "vocab.txt").read_text().splitlines()
+    vocab_file = tmp_path / "vocab.txt"
+    vocab_file.write_text("\n".join([*tokens[:-1], "The"]) + "\n")
+    train = table("train.tsv", HEAD, ("the house", "home"), ("a street", "town"))
+    flags = {"vocab_file": str(vocab_file), "train_file": train}
+    # run_classifier lowercases by default.
+    lines = lines_of(check("classification", **flags), "warning")
+    assert any("casing: Text is lowercased, but" in line for line in lines)
+    # run_swag does not guess.
+    with pytest.raises(ValueError, match="does not say whether text is lowercased"):
+        check("multiple_choice", **flags)
+
+
 def test_a_missing_train_file_is_reported_once(check, table, tmp_path):
     train = str(tmp_path / "none.tsv")
     dev = table("dev.tsv", HEAD, ("a", "x"))

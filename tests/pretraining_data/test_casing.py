@@ -15,12 +15,13 @@ MANY = tuple(f"word{number}" for number in range(99))
     "pieces, do_lower_case, expected",
     [
         (LOWERED, True, None),
-        ((*LOWERED, "The"), True, "1 of the 6 pieces of the vocabulary have capital"),
+        ((*LOWERED, "The"), True, "the vocabulary has cased pieces such as 'The'"),
+        ((*MANY, "The"), True, "cased pieces such as 'The'"),  # As when fine-tuning.
         ((*LOWERED, "The"), False, None),
         ((*LOWERED, "café"), True, "1 of the 6 .* accents, such as 'café'; learn"),
         ((*MANY, "café"), True, None),  # A word that was added.
         ((*LOWERED, "café", "The"), False, None),
-        (LOWERED, False, "no piece of the vocabulary has one, so words with capitals"),
+        (LOWERED, False, "no piece of the vocabulary has capital letters, so words"),
         (("的", "##中", "1"), False, None),  # No piece has a case.
     ],
 )

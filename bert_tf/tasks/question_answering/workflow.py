@@ -333,7 +333,8 @@ def _last_stage(options, progress):
     """Trains all stages but the last, which it returns.
 
     Each stage is a separate run in a folder below output_dir, and the next stage starts
-    from its weights. So a run that was killed resumes in the interrupted stage.
+    from its weights. So a run that was killed resumes in the interrupted stage. A stage
+    that another one has started from is not trained further.
     """
     if not options.do_train or len(options.train_file) < 2:
         return QuestionAnswering(options, progress=progress)
@@ -341,14 +342,30 @@ def _last_stage(options, progress):
         # Report an error in the last file before training on the first one.
         for path in options.train_file:
             run_setup.read_training_examples(options, path)
+    folders = (*options.stage_dirs, options.output_dir)
+    started = [n for n, d in enumerate(folders, start=1) if rotation.latest(d)]
     stages = zip(options.stage_dirs, options.train_file[:-1], strict=True)
     for number, (stage_dir, path) in enumerate(stages, start=1):
         values = {"output_dir": stage_dir, "train_file": (path,)}
         values |= dict.fromkeys(("do_eval", "do_predict", "tune_threshold"), False)
         stage = dataclasses.replace(options, **values)
-        if rotation.latest(options.output_dir) is None:
+        if number < max(started, default=0):
+            _check_same_epochs(stage_dir, options)
+        else:
             logger.info("Stage %d of %d: %s", number, len(options.train_file), path)
             QuestionAnswering(stage, progress=progress).train()
         if files.exists(stage_dir):
             options = dataclasses.replace(options, init_checkpoint=stage_dir)
     return QuestionAnswering(options, progress=progress)
+
+
+def _check_same_epochs(stage_dir, options):
+    """Refuses epochs that the stage after a finished one would not contain."""
+    flags = result_files.read_run(stage_dir).get("flags", {})
+    trained = flags.get("num_train_epochs", options.num_train_epochs)
+    if trained != options.num_train_epochs:
+        raise ValueError(
+            f"{stage_dir} was trained with --num_train_epochs={trained}, and the next "
+            "stage has already started from its weights; pass "
+            f"--num_train_epochs={trained}, or choose another --output_dir."
+        )

@@ -440,6 +440,14 @@ def test_several_files_are_trained_on_one_after_the_other(
     question_answering_workflow.train(killed)
     resumed = bundle.read(rotation.latest(str(tmp_path / "killed")), [HEAD])[HEAD]
     assert (resumed == whole).all()
+    # Killed in the second of three stages, the first one gets no more steps.
+    for number in (1, 2):
+        shutil.copytree(stage, tmp_path / "three" / f"stage_{number}")
+    longer = quiz_options(
+        tmp_path / "three", train_file=(other, other, quiz), num_train_epochs=2.0
+    )
+    with pytest.raises(ValueError, match=r"stage_1 was .* --num_train_epochs=1\.0, an"):
+        question_answering_workflow.train(longer)
     # All files are those of the run, not only the last one.
     assert question_answering_workflow.train(options)["global_step"] == 3
     for train_file, named in [((quiz, quiz), "squad,squad"), ((quiz,), "squad")]:
