@@ -294,6 +294,12 @@ class RecordFiles:
                     f"{other} was written with a different vocabulary than {path}, or "
                     "with an unknown one; create both with the same vocabulary."
                 )
+            casings = [m.get("do_lower_case") for m in (other_metadata, metadata)]
+            if None not in casings and casings[0] != casings[1]:
+                raise ValueError(
+                    f"{other} was written with --do_lower_case={casings[0]}, but "
+                    f"{path} with {casings[1]}; create both with the same casing."
+                )
         return schema, metadata
 
     def _place(self, index):

@@ -1,5 +1,6 @@
 """Opens the files of examples, records or text, and checks that they suit a run."""
 
+import dataclasses
 import logging
 import os
 
@@ -76,6 +77,29 @@ def open_examples(
     )
     _check_casing(records, source)
     return records
+
+
+def check_later(
+    options: pretraining_options.RunPretrainingOptions,
+    config: config_module.BertConfig,
+    vocabulary: vocabulary_module.Vocabulary | None,
+) -> None:
+    """Checks the files of a phase that starts later; text is only looked for.
+
+    Args:
+        options: of the phase.
+        config: the model's configuration.
+        vocabulary: the vocabulary, or None if it is unknown.
+
+    Raises:
+        OSError, ValueError: as `open_examples`.
+    """
+    options = dataclasses.replace(options, cache_dir=None)  # Nothing is copied yet.
+    for patterns in filter(None, (options.input_file, options.eval_input_file)):
+        if not record_index.are_text(files.expand(patterns)):
+            open_examples(
+                patterns, options, config=config, vocabulary=vocabulary, source=None
+            )
 
 
 def is_text(examples: Examples) -> bool:

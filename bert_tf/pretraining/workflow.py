@@ -162,6 +162,7 @@ class Pretraining:
         self.trainer = self._create_trainer(start.source, progress)
         if self.trainer.resumed:
             self._check_same_vocabulary()
+            self._check_same_casing()
         elif self._trains and options.continue_schedule and start.source is not None:
             continuation.warn_about_jump(options, start.source, self.trainer.step)
         if options.do_eval or (options.do_train and options.eval_every_steps):
@@ -218,7 +219,6 @@ class Pretraining:
         trainer.workers.check_same_data(training_data.checksum)
         if trainer.resumed:
             has_steps_left = trainer.has_steps_left()
-            self._check_same_casing()
             folder.check_same_run(
                 self.config,
                 self.options,
@@ -250,10 +250,17 @@ class Pretraining:
         return reached
 
     def _check_later_phases(self, later_phases):
-        """Refuses steps that a phase which has already started would not contain."""
+        """Finds errors of later phases before the training, not after it.
+
+        Refuses steps that a phase which has already started would not contain.
+        """
+        if not (later_phases and self.trainer.has_steps_left()):
+            return
         for phase in later_phases:
-            is_started = rotation.latest(phase.output_dir) is not None
-            if is_started and self.trainer.has_steps_left():
+            if rotation.latest(phase.output_dir) is None:
+                self.config.check_sequence_length(phase.max_seq_length)
+                pretraining_examples.check_later(phase, self.config, self.vocabulary)
+            else:
                 raise ValueError(
                     f"{self.options.output_dir} has steps left to train, but "
                     f"{phase.output_dir} has already started from its weights and "
@@ -269,7 +276,7 @@ class Pretraining:
             continuation.check(self.options, source)
 
     def _check_same_casing(self):
-        """Refuses to resume a run with text that has a different casing."""
+        """Refuses to train or evaluate a run on text that has a different casing."""
         folder = self.trainer.folder
         recorded = companion_files.read_task(folder.path).get("do_lower_case")
         now = self._task()["do_lower_case"]

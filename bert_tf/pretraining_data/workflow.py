@@ -104,6 +104,7 @@ def create_data(
     vocabulary = vocabulary_module.Vocabulary.load(options.vocab_file)
     if not options.dynamic_masking:
         vocabulary.check_has_mask()
+        _warn_about_predictions(options)
     warning = casing.warning(vocabulary, do_lower_case=options.do_lower_case)
     if warning is not None:
         logger.warning("%s", warning)
@@ -148,6 +149,19 @@ def create_data(
         num_resumed=journal.num_finished if journal else 0,
         peak_memory_mb=peak_memory_mb,
     )
+
+
+def _warn_about_predictions(options):
+    """Warns of a limit that, as in 2018, leaves many pieces unmasked."""
+    wanted = round(options.max_seq_length * options.masked_lm_prob)
+    if wanted > options.max_predictions_per_seq:
+        logger.warning(
+            "--max_predictions_per_seq=%d masks less than --masked_lm_prob=%g of full "
+            "examples; pass --max_predictions_per_seq=%d here and to run_pretraining.",
+            options.max_predictions_per_seq,
+            options.masked_lm_prob,
+            wanted,
+        )
 
 
 def _shards(paths, options):

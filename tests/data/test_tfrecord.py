@@ -303,6 +303,16 @@ def test_files_of_two_vocabularies_are_refused(tmp_path):
         tfrecord.RecordFiles(paths)
 
 
+def test_files_of_two_casings_are_refused(tmp_path):
+    lowered, cased, unknown = (
+        write(tmp_path / str(casing), metadata={**METADATA, "do_lower_case": casing})
+        for casing in (True, False, None)
+    )
+    assert tfrecord.RecordFiles([lowered, unknown]).num_records
+    with pytest.raises(ValueError, match="with --do_lower_case=False, but .* True"):
+        tfrecord.RecordFiles([lowered, cased])
+
+
 @pytest.mark.parametrize(
     "expected, message",
     [

@@ -105,6 +105,24 @@ def test_a_run_that_ends_in_its_second_phase_goes_on_there(
     )
 
 
+@pytest.mark.parametrize(
+    "second, sentence",
+    [
+        ("input_file=gone.tfrecord", "No such file: gone.tfrecord"),
+        ("eval_input_file=gone.tfrecord", "No such file: gone.tfrecord"),
+        ("max_seq_length=4096", "max_seq_length is 4096, but the model has at most"),
+        ("max_predictions_per_seq=9", "max_predictions_per_seq"),
+    ],
+)
+def test_a_mistake_in_the_second_phase_is_found_before_the_first_one_trains(
+    pretrain, tmp_path, second, sentence
+):
+    failed = pretrain("--do_train", second=second)
+    assert failed.exit_code == 1
+    assert sentence in failed.stderr.splitlines()[-1]
+    assert not (tmp_path / "run" / "phase_1").exists()
+
+
 def test_a_dry_run_reports_both_phases_and_python_accepts_them_too(
     pretrain, golden, short_records, tmp_path
 ):

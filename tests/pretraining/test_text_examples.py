@@ -343,6 +343,8 @@ def test_the_casing_stays_with_a_run(pretrain, tmp_path):
     assert done.exit_code == 0, done.stderr
     task = json.loads((tmp_path / "run" / "task.json").read_text())
     assert task["do_lower_case"] is False
-    done = pretrain(num_train_steps=3, do_lower_case=True)
-    assert done.exit_code == 1
-    assert "do_lower_case=False" in done.stderr
+    evaluates = {"do_train": False, "do_eval": True}
+    for flags in ({"num_train_steps": 3}, evaluates):
+        done = pretrain(do_lower_case=True, **flags)
+        assert done.exit_code == 1
+        assert "do_lower_case=False" in done.stderr

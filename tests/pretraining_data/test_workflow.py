@@ -155,6 +155,13 @@ def test_a_casing_that_does_not_fit_the_vocabulary_is_logged(make, caplog):
     assert "words with capitals become [UNK]; pass --do_lower_case" in caplog.text
 
 
+def test_a_limit_that_leaves_pieces_unmasked_is_logged(make, caplog):
+    make(masked_lm_prob=0.15)
+    assert caplog.text == ""
+    make(masked_lm_prob=0.5)
+    assert "--masked_lm_prob=0.5 of full examples; pass --max_pred" in caplog.text
+
+
 def test_two_runs_give_the_same_bytes_and_other_seeds_other_records(make, tmp_path):
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         make(name, random_seed=seed)
