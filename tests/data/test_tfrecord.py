@@ -309,7 +309,7 @@ def test_files_of_two_casings_are_refused(tmp_path):
         for casing in (True, False, None)
     )
     assert tfrecord.RecordFiles([lowered, unknown]).num_records
-    with pytest.raises(ValueError, match="with --do_lower_case=False, but .* True"):
+    with pytest.raises(ValueError, match=r"with --do_lower_case=False, but .* True"):
         tfrecord.RecordFiles([lowered, cased])
 
 
