@@ -109,6 +109,16 @@ class PrepareCorpusOptions(execution.RunnerOptions):
                 "Nothing to read; expected --input_file with text, or --tfds_name with "
                 "a data set."
             )
+        for name, needed in (
+            ("tfds_split", "tfds_name"),
+            ("tfds_data_dir", "tfds_name"),
+            ("language_folders", "input_file"),
+        ):
+            default = type(self).__dataclass_fields__[name].default
+            if getattr(self, name) != default and not getattr(self, needed):
+                raise options_module.OptionError(
+                    f"--{name} has no effect without --{needed}."
+                )
         if self.deduplicate_paragraphs and self.format == "sentences":
             raise options_module.OptionError(
                 "--deduplicate_paragraphs cannot be used with --format=sentences, "

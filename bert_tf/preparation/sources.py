@@ -41,7 +41,8 @@ def units(
 
     Raises:
         OSError: a file does not exist or cannot be read.
-        ValueError: an archive is damaged or unsafe, or there is nothing to read.
+        ValueError: an archive is damaged or unsafe, there is nothing to read, or an
+            option names a field, but no source has fields.
     """
     skipped: list[str] = []
     found: list[_Found] = []
@@ -57,9 +58,23 @@ def units(
             f"Found no text in {', '.join(options.input_file)}; expected files named "
             ".txt, .json, .jsonl or .xml, compressed or not."
         )
+    _check_fields(sources, options)
     for name in skipped:
         _LOG.warning("%s: skipped, because its name is not that of a text file.", name)
     return list(_grouped(sources)), skipped
+
+
+def _check_fields(sources, options):
+    """Refuses names of fields if no source has fields."""
+    if any(source.format in ("json", "tfds") for source in sources):
+        return
+    for name in ("text_field", "language_field"):
+        if getattr(options, name) != type(options).__dataclass_fields__[name].default:
+            raise ValueError(
+                f"--{name} names a field of JSON objects or data sets, but "
+                f"{sources[0].name} is read as {sources[0].format}; omit the flag, or "
+                "pass --format=json."
+            )
 
 
 def _in_folder(folder, options, skipped):

@@ -567,6 +567,15 @@ def test_bad_input_is_one_clear_line(run_tool, tmp_path, name, write, message):
     assert not list(tmp_path.rglob("evil*t"))
 
 
+@pytest.mark.parametrize("flag", ["--text_field=body", "--language_field=lang"])
+def test_a_field_of_plain_text_is_refused(run_tool, tmp_path, flag):
+    (tmp_path / "a.txt").write_text("Yes. No.\n")
+    flags = [f"--input_file={tmp_path / 'a.txt'}", f"--output_dir={tmp_path / 'o'}"]
+    result = run_tool("prepare_corpus", *flags, flag)
+    assert result.exit_code == 1
+    assert "a.txt is read as prose; omit the flag, or" in result.stderr
+
+
 @pytest.mark.parametrize(
     "flags, message",
     [
@@ -575,6 +584,8 @@ def test_bad_input_is_one_clear_line(run_tool, tmp_path, name, write, message):
             ["--input_file=x", "--language_smoothing=0.7"],
             "--language_smoothing needs --language_folders",
         ),
+        (["--input_file=x", "--tfds_split=test"], "no effect without --tfds_name"),
+        (["--tfds_name=x", "--language_folders"], "no effect without --input_file"),
         (["--input_file=x", "--truncation_noise=2"], "--truncation_noise: expected at"),
         # It would leave out every second "Yes."
         (
