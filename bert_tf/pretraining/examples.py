@@ -10,6 +10,7 @@ from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import vocabulary_checks
+from bert_tf.checkpoints.release import rotation
 from bert_tf.data import local_copies
 from bert_tf.data import record_checks
 from bert_tf.data import record_index
@@ -141,8 +142,10 @@ def check_options(
         eval_examples: to evaluate on.
 
     Raises:
-        ValueError: an option would be ignored.
+        ValueError: an option would be ignored, or the examples are sentence pairs and
+            the run in output_dir has no next-sentence task.
     """
+    _check_next_sentence(options.output_dir, examples)
     if isinstance(examples, tfrecord.RecordFiles):
         dynamic_masking.check_masking(examples, options)
         for name in () if is_text(eval_examples) else _TEXT_OPTIONS:
@@ -158,6 +161,20 @@ def check_options(
             "--shuffle_buffer_size applies to records. The examples of text are "
             f"always shuffled, in pools of {graph_pools.SHARDS_PER_POOL} shards of up "
             "to 8 MB."
+        )
+
+
+def _check_next_sentence(output_dir, examples):
+    """Refuses sentence pairs for a trained model without a head for them."""
+    has_pairs = "next_sentence_labels" in examples.schema
+    if not has_pairs or rotation.latest(output_dir) is None:
+        return
+    if companion_files.read_task(output_dir).get("next_sentence") is False:
+        where = "run_pretraining" if is_text(examples) else "create_pretraining_data"
+        raise ValueError(
+            f"{output_dir} contains a run without the next-sentence task, but the "
+            f"examples of {examples.paths[0]} are sentence pairs; pass "
+            f"--next_sentence=False to {where}."
         )
 
 

@@ -8,6 +8,7 @@ from bert_tf import locks
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
 from bert_tf.tokenization import coverage
+from bert_tf.tokenization import full
 from bert_tf.tokenization import learning
 from bert_tf.tokenization import options as tokenization_options
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -90,6 +91,9 @@ def _build_vocabulary(options, inputs, progress):
         )
     else:
         vocabulary = vocabulary_module.Vocabulary.load(options.vocab_file)
+        warning = full.casing_warning(vocabulary, do_lower_case=options.do_lower_case)
+        if warning is not None:
+            logger.warning("%s", warning)
     num_unused = len(learning.unused_places(vocabulary))
     if options.fill_unused is not None:
         words = files.read_lines(options.fill_unused)

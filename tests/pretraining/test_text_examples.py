@@ -336,15 +336,19 @@ def test_text_and_records_are_distinguished_by_content(
         assert "applies to text, but" in done.stderr
 
 
-def test_the_casing_stays_with_a_run(pretrain, tmp_path):
-    done = pretrain(do_lower_case=False, num_train_steps=1)
+def test_casing_and_objective_stay_with_a_run(pretrain, tmp_path):
+    single = {"next_sentence": False}
+    done = pretrain(do_lower_case=False, num_train_steps=1, **single)
     assert done.exit_code == 0, done.stderr
-    done = pretrain(num_train_steps=2)
+    done = pretrain(num_train_steps=2, **single)
     assert done.exit_code == 0, done.stderr
     task = json.loads((tmp_path / "run" / "task.json").read_text())
     assert task["do_lower_case"] is False
     evaluates = {"do_train": False, "do_eval": True}
     for flags in ({"num_train_steps": 3}, evaluates):
-        done = pretrain(do_lower_case=True, **flags)
+        done = pretrain(do_lower_case=True, **single, **flags)
         assert done.exit_code == 1
         assert "do_lower_case=False" in done.stderr
+        done = pretrain(**flags)
+        assert done.exit_code == 1
+        assert "pass --next_sentence=False to run_pretraining" in done.stderr

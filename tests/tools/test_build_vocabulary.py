@@ -74,6 +74,21 @@ def test_words_fill_unused_places(run_tool, golden, tmp_path, flags):
         assert path.read_bytes() == original
 
 
+@pytest.mark.parametrize("flag, is_cased", [("", False), ("=False", True)])
+def test_lowercasing_words_for_a_cased_vocabulary_is_reported(
+    run_tool, golden, tmp_path, flag, is_cased
+):
+    tokens = (golden / "vocab.txt").read_text().splitlines()
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join([*tokens[:-1], "The"]) + "\n")
+    (tmp_path / "words.txt").write_text("Zygote\n")
+    flags = [f"--vocab_file={path}", f"--fill_unused={tmp_path / 'words.txt'}"]
+    result = run_tool("build_vocabulary", *flags, f"--do_lower_case{flag}")
+    assert result.exit_code == 0, result.stderr
+    assert ("Zygote" in vocabulary_module.Vocabulary.load(path)) == is_cased
+    assert ("pass --do_lower_case=False for" in result.stderr) != is_cased
+
+
 @pytest.mark.parametrize(
     "flags, exit_code, sentence",
     [
