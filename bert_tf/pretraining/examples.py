@@ -85,7 +85,7 @@ def check_later(
     config: config_module.BertConfig,
     vocabulary: vocabulary_module.Vocabulary | None,
 ) -> None:
-    """Checks the files of a phase that starts later; text is only looked for.
+    """Checks the records of a phase that starts later, and that its text exists.
 
     Args:
         options: of the phase.
