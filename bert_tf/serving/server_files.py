@@ -19,6 +19,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 # A label in a model config.
 _STABLE = re.compile(r"""key\s*:\s*["']stable["']\s*,?\s*value\s*:\s*(\d+)""")
 _MEBIBYTE = 2**20
+_LONGEST_DNS_NAME = 63
 # TensorFlow Serving refuses a request of more rows than a batch may have. The model
 # divides a batch into parts, so this does not limit the memory.
 _MAX_BATCH_SIZE = 128
@@ -64,8 +65,7 @@ def write(export_dir: str, *, limits: request_limits.RequestLimits) -> str:
     task = companion_files.read_task(f"{export_dir.rstrip('/')}/assets.extra")
     names = {
         "NAME": name,
-        # Names in Kubernetes have fewer characters.
-        "DNS_NAME": re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-"),
+        "DNS_NAME": _dns_name(name),
         "IMAGE": SERVING_IMAGE,
         "MEBIBYTES": str(_BASE_MEBIBYTES + 2 * _mebibytes(export_dir)),
         "ROWS": str(
@@ -79,6 +79,14 @@ def write(export_dir: str, *, limits: request_limits.RequestLimits) -> str:
         with files.complete_or_absent(f"{folder}/{file_name}") as file:
             file.write(text)
     return folder
+
+
+def _dns_name(name):
+    """Returns a name for Kubernetes: a label as in RFC 1035."""
+    words = re.findall(r"[a-z0-9]+", name.lower())
+    if not words[0][0].isalpha():
+        words.insert(0, "model")
+    return "-".join(words)[:_LONGEST_DNS_NAME].rstrip("-")
 
 
 def _mebibytes(export_dir):

@@ -80,16 +80,30 @@ def test_files_of_a_server_name_the_model_and_its_versions(model):
 def exported(tmp_path):
     """Adds a version to a model and returns its model config."""
 
-    def add(version):
-        folder = tmp_path / "topics" / str(version)
+    def add(version, model="topics"):
+        folder = tmp_path / model / str(version)
         for name in ("saved_model.pb", "variables/index", "assets.extra/task.json"):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(json.dumps({"max_seq_length": 512}))
         server_files.check_layout(str(folder))
         server_files.write(str(folder), limits=request_limits.DEFAULT)
-        return tmp_path / "topics" / "server" / "models.config"
+        return tmp_path / model / "server" / "models.config"
 
     return add
+
+
+@pytest.mark.parametrize(
+    "name, expected",
+    [
+        ("20newsgroups", "model-20newsgroups"),  # A service starts with a letter.
+        ("a" * 62 + "_b", "a" * 62),  # At most 63 characters, the last no hyphen.
+    ],
+)
+def test_the_names_in_kubernetes_are_dns_labels(exported, name, expected):
+    text = exported(1, name).with_name("kubernetes.yaml").read_text()
+    deployment, service = yaml.safe_load_all(text)
+    for one in (deployment, service):
+        assert one["metadata"]["name"] == expected
 
 
 def labels_of(config):
