@@ -127,21 +127,28 @@ class TaskSignatures(tf.Module):
         return self.in_parts(features, trims=not self.HAS_POSITIONS)
 
     def _signature(self, function, specs):
-        """Returns a `tf.function` that refuses texts longer than the limit."""
+        """Returns a `tf.function` that refuses long texts, and rows without partner."""
 
         def limited(*inputs):
-            return function(*map(self._within_limit, inputs))
+            checks = [
+                self._length_check(values)
+                for values in inputs
+                if values.dtype == tf.string
+            ]
+            checks.append(_count_check(dict(zip(specs, inputs, strict=True))))
+            with tf.control_dependencies(checks):
+                inputs = [tf.identity(values) for values in inputs]
+            return function(*inputs)
 
         return tf.function(
             limited, input_signature=list(specs.values()), autograph=False
         )
 
-    def _within_limit(self, values):
-        if values.dtype != tf.string:
-            return values
+    def _length_check(self, values):
         limit = self._limits.max_text_bytes
-        longest = tf.reduce_max(tf.strings.length(values))
-        refusal = tf.debugging.Assert(
+        # int32 has no room for limits from 2 GiB.
+        longest = tf.cast(tf.reduce_max(tf.strings.length(values)), tf.int64)
+        return tf.debugging.Assert(
             longest <= limit,
             [
                 f"A text is longer than {limit} bytes, the limit of this export "
@@ -149,8 +156,6 @@ class TaskSignatures(tf.Module):
                 longest,
             ],
         )
-        with tf.control_dependencies([refusal]):
-            return tf.identity(values)
 
 
 class _Untracked:
@@ -181,6 +186,15 @@ def real_mask(
     is_tail = tf.math.cumprod(tf.cast(is_padding, tf.int32), axis=1, reverse=True) > 0
     is_first = tf.range(tf.shape(input_ids)[1]) == 0
     return tf.where(is_tail & ~is_first, 0, input_mask)
+
+
+def _count_check(inputs):
+    """Returns an op that fails unless all inputs have the same number of rows."""
+    counts = [tf.shape(values)[0] for values in inputs.values()]
+    return tf.debugging.Assert(
+        tf.reduce_all(tf.equal(counts, counts[0])),
+        [f"Expected the same number of {' and '.join(inputs)}, got", tf.stack(counts)],
+    )
 
 
 def _below(limit, ids, name):

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from bert_tf.data import packing
 from bert_tf.serving import choice_signatures
+from bert_tf.serving import class_signatures
 from bert_tf.serving import export
 from bert_tf.serving import predictors
 from bert_tf.serving import request_limits
@@ -108,6 +109,28 @@ def test_a_text_above_the_limit_is_an_error_that_names_it(single_run, tmp_path):
         match=r"longer than 8 bytes, the limit of this export \(max_text_bytes\)",
     ):
         function(text=tf.constant(["the rain", "é" * 5]))
+
+
+def test_a_limit_may_exceed_the_lengths_that_tensorflow_counts(single_run):
+    limits = request_limits.RequestLimits(max_text_bytes=2**31)
+    module = class_signatures.create(predictors.load(single_run), limits)
+    answers = module.functions["serving_default"](tf.constant(["the rain"]))
+    assert answers["label"].shape == (1,)
+
+
+@pytest.mark.parametrize("kind", ["pair", "choice", "squad"])
+@pytest.mark.parametrize("counts", [(1, 2), (2, 1)])
+def test_inputs_with_different_numbers_of_rows_are_refused(loaded, kind, counts):
+    function = loaded[kind][1]["serving_default"]
+    specs = function.structured_input_signature[1]
+    inputs = {
+        name: tf.fill([count, 2][: specs[name].shape.rank], "rain")
+        for name, count in zip(sorted(specs), counts, strict=True)
+    }
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match=r"the same number of \w+ and \w+, got"
+    ):
+        function(**inputs)
 
 
 def as_tensors(columns):
