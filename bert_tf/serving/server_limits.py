@@ -36,16 +36,23 @@ class ServerLimits:
             )
         if not signature.pads_answers:
             return
-        longest = max(
-            (_num_bytes(text) for array in inputs.values() for text in array.flat),
-            default=0,
-        )
-        if num_rows * longest > self.max_padded_bytes:
+        most = longest(inputs)
+        if num_rows * most > self.max_padded_bytes:
             raise ValueError(
                 "Answers are padded to the longest text: expected rows x bytes of the "
                 f"longest text of at most {self.max_padded_bytes}, got {num_rows} x "
-                f"{longest}; send long texts in requests of their own."
+                f"{most}; send long texts in requests of their own."
             )
+
+
+def longest(inputs: dict[str, np.ndarray]) -> int:
+    """Returns the length of a request's longest text in bytes.
+
+    Args:
+        inputs: its arrays of texts by name.
+    """
+    texts = (text for array in inputs.values() for text in array.flat)
+    return max(map(_num_bytes, texts), default=0)
 
 
 def _num_bytes(text):

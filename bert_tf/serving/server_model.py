@@ -13,7 +13,13 @@ from bert_tf import files
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.serving import client
 from bert_tf.serving import saved_signatures
+from bert_tf.serving import server_limits
 from bert_tf.serving import warm_up_file
+
+# Answers that are padded to the longest text are computed together up to this number of
+# texts times bytes of the longest one. Otherwise one text of 1 MB would make the
+# answers to all texts of its batch as wide as its own.
+_MAX_PADDED_BYTES = 2**18
 
 
 class LoadedModel:
@@ -48,6 +54,8 @@ class LoadedModel:
         # first called.
         self._model = model
         self._signatures = model.signatures
+        definitions = saved_signatures.read(export_dir).values()
+        self._padding = {one.name for one in definitions if one.pads_answers}
         for signature, inputs in _warm_up_requests(export_dir):
             request = {"signature": signature, "inputs": inputs}
             [answer] = self.answers([request], 1)
@@ -74,7 +82,7 @@ class LoadedModel:
             `is_invalid`, whether the request is to blame.
         """
         answers: list[dict[str, Any]] = [{} for _ in requests]
-        for group in _groups(requests, max_rows):
+        for group in _groups(requests, max_rows, self._padding):
             found = self._together([requests[index] for index in group])
             if len(group) > 1 and "error" in found[0]:
                 # One bad request must not fail the others.
@@ -130,17 +138,27 @@ def _num_rows(request):
     return len(next(iter(request["inputs"].values())))
 
 
-def _groups(requests, max_rows):
-    """Returns lists of indices of requests that can be computed together."""
+def _groups(requests, max_rows, padding):
+    """Returns lists of indices of requests that can be computed together.
+
+    Args:
+        requests: see `LoadedModel.answers`.
+        max_rows: see `LoadedModel.answers`.
+        padding: the signatures that pad their answers to the longest text.
+    """
     groups: list[list[int]] = []
-    open_groups: dict[Any, tuple[list[int], int]] = {}
+    open_groups: dict[Any, tuple[list[int], int, int]] = {}
     for index, request in enumerate(requests):
-        shapes = ((name, x.shape[1:]) for name, x in sorted(request["inputs"].items()))
+        inputs = request["inputs"]
+        shapes = ((name, x.shape[1:]) for name, x in sorted(inputs.items()))
         key = (request["signature"], *shapes)
-        group, num_rows = open_groups.get(key, ([], 0))
-        if not group or num_rows + _num_rows(request) > max_rows:
-            group, num_rows = [], 0
+        own = server_limits.longest(inputs) if request["signature"] in padding else 0
+        group, num_rows, longest = open_groups.get(key, ([], 0, 0))
+        num_rows, longest = num_rows + _num_rows(request), max(longest, own)
+        is_full = num_rows > max_rows or num_rows * longest > _MAX_PADDED_BYTES
+        if not group or is_full:
+            group, num_rows, longest = [], _num_rows(request), own
             groups.append(group)
         group.append(index)
-        open_groups[key] = (group, num_rows + _num_rows(request))
+        open_groups[key] = (group, num_rows, longest)
     return groups

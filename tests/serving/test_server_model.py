@@ -57,6 +57,15 @@ def test_rows_of_several_requests_are_limited(model):
     assert rows == [5, 5, 6]
 
 
+def test_a_long_text_does_not_widen_the_answers_to_others(exports, monkeypatch):
+    monkeypatch.setattr(server_model, "_MAX_PADDED_BYTES", 40)
+    tagger = server_model.LoadedModel(exports["tags"][1])
+    requests = [text_request(text) for text in ("the rain", "rain " * 9, "a", "été")]
+    answers = tagger.answers(requests, 32)
+    assert [answer["rows"] for answer in answers] == [1, 1, 2, 2]
+    assert [answer["outputs"]["words"].shape[1] for answer in answers] == [2, 9, 1, 1]
+
+
 def test_a_bad_request_fails_alone(model):
     good, bad = ids_request([2, 9, 3]), ids_request([2, 10**6, 3])
     answers = model.answers([good, bad, good], 32)
