@@ -141,7 +141,8 @@ class Routes:
         return body
 
     async def _predict(self, request, body):
-        name = body.get("signature_name", client.DEFAULT_SIGNATURE)
+        # An empty name is that of the default, as in TensorFlow Serving.
+        name = body.get("signature_name") or client.DEFAULT_SIGNATURE
         signature = self._signatures.get(name) if isinstance(name, str) else None
         if signature is None:
             known = ", ".join(sorted(self._signatures))

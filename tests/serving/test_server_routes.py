@@ -63,6 +63,12 @@ def test_queries_and_documents_have_their_own_signatures(kind, value):
     assert reply.json()["data"][0]["embedding"] == [value, value]
 
 
+def test_an_empty_signature_name_is_the_default():
+    body = {"signature_name": "", "inputs": ["a"]}
+    reply = post("/v1/models/m:predict", json=body)
+    assert reply.json() == {"outputs": [[2.0, 2.0]]}
+
+
 @pytest.mark.parametrize(
     "body, message",
     [
