@@ -225,11 +225,16 @@ def _listed(name, values):
     if isinstance(values, str | bytes):
         raise ValueError(f"{name}: expected a list of texts, got one string.")
     values = list(values)
-    if name == "endings" and any(isinstance(own, str | bytes) for own in values):
-        raise ValueError(
-            "endings: expected a list of texts for each query, got one string for a "
-            "query."
-        )
+    if name != "endings":
+        return values
+    for index, own in enumerate(values):
+        # A model takes "" for the padding of a row.
+        is_choice = not isinstance(own, str | bytes) and len(own) > 1 and all(own)
+        if not is_choice:
+            raise ValueError(
+                f"endings: query {index} has {own!r:.60}; expected a list of two or "
+                "more texts, none of them empty."
+            )
     return values
 
 

@@ -184,8 +184,9 @@ def test_texts_are_any_iterable_but_not_the_characters_of_one_text():
     assert asked.predict(text for text in ("a", "b")) == [{"value": 2}] * 2
     with pytest.raises(ValueError, match="text: expected a list of texts, got one"):
         asked.predict("the rain")
-    with pytest.raises(ValueError, match="endings: expected a list of texts for each"):
-        asked.ask(text=["a", "b"], endings=["is", "was"])
+    for endings in ("was", [], ["was"], ["was", ""]):
+        with pytest.raises(ValueError, match=r"endings: query 1 has .* two or more"):
+            asked.ask(text=["a", "b"], endings=[["is", "was"], endings])
 
 
 def test_a_new_version_on_the_server_has_its_own_labels():
