@@ -100,6 +100,11 @@ def test_a_folder_without_a_run_is_refused(tmp_path, files, message):
         bert_tf.load(str(tmp_path))
 
 
+def test_an_export_is_no_checkpoint(single_export):
+    with pytest.raises(ValueError, match="written by export_saved_model, and no check"):
+        bert_tf.load(single_export)
+
+
 def test_a_run_without_a_checkpoint_is_refused(single_run, tmp_path):
     copy_settings(single_run, tmp_path)
     with pytest.raises(ValueError, match="contains no checkpoint; train there first"):

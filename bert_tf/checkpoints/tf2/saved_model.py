@@ -25,6 +25,7 @@ from bert_tf.modeling import numerics
 NAME = "saved_model"
 _VARIABLES = os.path.join("variables", "variables")
 _ASSETS = "assets"
+_EXPORT_ASSETS = "assets.extra"  # Of an export that answers texts; see `serving`.
 _HIDDEN_ACT = "gelu"
 # Prefix of variable names in modules of TensorFlow 1.
 _MODULE_SCOPE = "module/"
@@ -50,6 +51,12 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         ValueError: it is damaged, or not a BERT.
     """
     path = os.fspath(path)
+    if files.exists(os.path.join(path, _EXPORT_ASSETS, companion_files.TASK_FILE)):
+        raise ValueError(
+            f"{path} was written by export_saved_model, and no checkpoint can be read "
+            "from it; pass the run or the checkpoint that was exported, or query the "
+            "export with query_saved_model."
+        )
     meta_graph = saved_model_graph.read(path)
     prefix = os.path.join(path, _VARIABLES)
     if not files.exists(f"{prefix}.index"):
