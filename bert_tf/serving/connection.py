@@ -36,7 +36,7 @@ class Settings:
         """Returns the names and values of the headers.
 
         Raises:
-            ValueError: a header has no colon.
+            ValueError: a header has no colon, or characters other than printable ASCII.
         """
         pairs = []
         for header in self.headers:
@@ -46,7 +46,13 @@ class Settings:
                     f"The header {header!r} has no colon; expected "
                     "'Name: value', such as 'Authorization: Bearer TOKEN'."
                 )
-            pairs.append((name.strip(), value.strip()))
+            name, value = name.strip(), value.strip()
+            if not ((name + value).isascii() and (name + value).isprintable()):
+                raise ValueError(
+                    f"The header {header!r:.80} has a line break or another character "
+                    "that a header cannot contain; expected printable ASCII."
+                )
+            pairs.append((name, value))
         return pairs
 
 

@@ -293,6 +293,7 @@ class QuerySavedModelOptions(options_module.Options):
     timeout_seconds: float = option(
         options_module.implicit(connection.TIMEOUT_SECONDS),
         minimum=0.001,
+        maximum=1e9,  # Sockets have no room for ten times as much.
         help="Seconds to wait for an answer of the server.",
         group="advanced",
     )

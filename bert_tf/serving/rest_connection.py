@@ -91,6 +91,7 @@ def _session(settings):
 def _request_json(method, url, address, settings, **body):
     """Returns the reply to a request, given a method of a session."""
     import requests
+    import urllib3
 
     model = address.url
     try:
@@ -111,6 +112,12 @@ def _request_json(method, url, address, settings, **body):
             "the certificate of the server's authority?"
         ) from error
     except requests.exceptions.RequestException as error:
+        timeout = urllib3.exceptions.ReadTimeoutError
+        if any(isinstance(one, timeout) for one in error.args):
+            raise TimeoutError(
+                f"{model} began to answer, but sent nothing more for "
+                f"{settings.timeout_seconds:g} seconds."
+            ) from error
         raise ConnectionError(
             f"{model} cannot be reached: {_reason(error)}. Is the server running there?"
         ) from error

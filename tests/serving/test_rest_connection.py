@@ -1,6 +1,8 @@
 import shutil
+import socket
 import ssl
 import subprocess
+import threading
 import time
 
 import pytest
@@ -91,6 +93,24 @@ def test_an_answer_that_is_too_slow_is_not_asked_for_again():
     assert len(calls) == 1
 
 
+def test_an_answer_that_stops_in_the_middle_is_too_slow():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def begin_to_answer():
+            connection, _ = server.accept()
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{")
+            connection.recv(1)  # Until the client gives up.
+            connection.close()
+
+        thread = threading.Thread(target=begin_to_answer)
+        thread.start()
+        address = f"http://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(TimeoutError, match=r"began to answer, but sent nothing"):
+            ask(address, timeout_seconds=0.2)
+        thread.join()
+
+
 def test_headers_are_sent(monkeypatch, tmp_path):
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login someone password else\n")
@@ -102,9 +122,17 @@ def test_headers_are_sent(monkeypatch, tmp_path):
     assert headers[0]["X-Team"] == "a:b"
 
 
-def test_a_header_without_a_colon_is_refused():
-    with pytest.raises(ValueError, match="'Bearer abc' has no colon"):
-        ask("http://localhost", headers=("Bearer abc",))
+@pytest.mark.parametrize(
+    "header, message",
+    [
+        ("Bearer abc", "'Bearer abc' has no colon"),
+        ("X-Name: a\nb", "has a line break"),
+        ("X-Name: 日本", "expected printable ASCII"),
+    ],
+)
+def test_a_malformed_header_is_refused(header, message):
+    with pytest.raises(ValueError, match=message):
+        ask("http://localhost", headers=(header,))
 
 
 @pytest.fixture(scope="module")
