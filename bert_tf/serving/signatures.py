@@ -137,8 +137,8 @@ class TaskSignatures(tf.Module):
             ]
             checks.append(_count_check(dict(zip(specs, inputs, strict=True))))
             with tf.control_dependencies(checks):
-                inputs = [tf.identity(values) for values in inputs]
-            return function(*inputs)
+                checked = [tf.identity(values) for values in inputs]
+            return function(*checked)
 
         return tf.function(
             limited, input_signature=list(specs.values()), autograph=False
