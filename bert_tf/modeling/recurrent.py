@@ -85,10 +85,9 @@ class BiLSTM(keras.layers.Layer):
         first one. Arguments are those of `call`.
         """
         outputs = self(inputs, input_mask)  # [B, S, 2 U]
-        num_pieces = ops.sum(ops.cast(input_mask, "int32"), axis=1)  # [B]
-        last = ops.maximum(num_pieces - 1, 0)[:, None, None]
-        forward = ops.take_along_axis(outputs[:, :, : self.units], last, axis=1)
-        return ops.concatenate([forward[:, 0], outputs[:, 0, self.units :]], axis=-1)
+        # Padding repeats the output before it, wherever it is.
+        forward, backward = outputs[:, -1, : self.units], outputs[:, 0, self.units :]
+        return ops.concatenate([forward, backward], axis=-1)
 
     def _layer_pairs(self):
         return zip(self.forward_layers, self.backward_layers, strict=True)
