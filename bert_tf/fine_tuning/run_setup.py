@@ -275,6 +275,7 @@ def check(
         if _is_run(options.output_dir):
             _check_same_run(setup, options.output_dir, may_change)
     setup.config.check_vocabulary_size(len(setup.vocabulary))
+    setup.config.check_segments(setup.task.num_segments)
     setup.config.check_sequence_length(longest_sequence)
 
 

@@ -96,6 +96,11 @@ class TaskRecord:
                 del values[name]
         return {"task": self.KIND} | values
 
+    @property
+    def num_segments(self) -> int:
+        """Number of segments in a sequence: 2 if it contains a pair of texts."""
+        return 1
+
     def tokenizer_arguments(self) -> dict[str, Any]:
         """Returns the keyword arguments of a tokenizer, besides the vocabulary."""
         return {

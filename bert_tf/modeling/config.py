@@ -212,6 +212,18 @@ class BertConfig:
                 "vocab_size in the configuration of a new model."
             )
 
+    def check_segments(self, num_segments: int) -> None:
+        """Raises a ValueError if texts have more segments than the model.
+
+        Pieces of a segment beyond the table would get no segment embedding.
+        """
+        if num_segments > self.type_vocab_size:
+            raise ValueError(
+                f"The inputs have {num_segments} segments, as pairs of texts do, but "
+                f"the model's type_vocab_size is {self.type_vocab_size}. Use a model "
+                "for pairs, or single texts."
+            )
+
     def check_sequence_length(self, max_seq_length: int) -> None:
         """Raises a ValueError if sequences are longer than the position table."""
         if max_seq_length > self.max_position_embeddings:

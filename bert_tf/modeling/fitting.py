@@ -265,6 +265,9 @@ class TrainedByKeras(base.BaseModel):
                 f"class_weight needs one class per example as y, which "
                 f"{type(self).__name__} does not have; pass sample_weight."
             )
+        has_no_y = given.get("y") is None and isinstance(given.get("x"), Mapping)
+        if given.get("class_weight") and has_no_y:
+            raise ValueError("class_weight needs the labels as y, but y is None.")
         weights = given.get("sample_weight")
         if self._loss_outputs is None and isinstance(weights, Mapping | tuple | list):
             first, *others = map(np.asarray, keras.tree.flatten(weights) or [0])

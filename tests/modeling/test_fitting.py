@@ -297,6 +297,8 @@ def test_weights_that_would_be_misread_are_refused():
         classifier().fit(X, Y, sample_weight=np.ones((4, 4)), verbose=0)
     with pytest.raises(ValueError, match="class_weight needs one class per example"):
         tagger().fit(X, X["input_ids"], class_weight={0: 2.0}, verbose=0)
+    with pytest.raises(ValueError, match="class_weight needs the labels as y"):
+        classifier().fit({**X, "label_ids": Y}, class_weight={0: 2.0}, verbose=0)
 
 
 def test_added_losses_count():

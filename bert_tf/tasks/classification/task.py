@@ -59,6 +59,11 @@ class Task(task_record.TaskRecord):
         return self.text_b_column is not None
 
     @property
+    def num_segments(self) -> int:
+        """See `TaskRecord.num_segments`."""
+        return 2 if self.is_pair else 1
+
+    @property
     def columns(self) -> examples_module.Columns:
         """The columns of the task's tables."""
         return examples_module.Columns(

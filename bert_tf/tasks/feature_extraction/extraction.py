@@ -208,6 +208,7 @@ class Extractor:
         )
         for line, first, second in zip(lines, ids_a, ids_b, strict=True):
             try:
+                self.config.check_segments(1 if line.text_b is None else 2)
                 yield features_module.windows(
                     first,
                     None if line.text_b is None else second,

@@ -32,6 +32,11 @@ class Task(task_record.TaskRecord):
             header=self.header or None,
         )
 
+    @property
+    def num_segments(self) -> int:
+        """See `TaskRecord.num_segments`."""
+        return 2
+
     def create_model(
         self, config: config_module.BertConfig, *, dtype: Any = None
     ) -> multiple_choice.BertMultipleChoice:

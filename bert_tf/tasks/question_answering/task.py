@@ -63,6 +63,11 @@ class Task(task_record.TaskRecord):
             return None
         return self.null_score_diff_threshold
 
+    @property
+    def num_segments(self) -> int:
+        """See `TaskRecord.num_segments`."""
+        return 2
+
     def create_model(
         self, config: config_module.BertConfig, *, dtype: Any = None
     ) -> span_predictor.BertSpanPredictor:

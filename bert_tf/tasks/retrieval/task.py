@@ -105,6 +105,11 @@ class Task(task_record.TaskRecord):
         """Whether the model embeds queries and passages separately."""
         return self.model == retrieval_options.BI_ENCODER
 
+    @property
+    def num_segments(self) -> int:
+        """See `TaskRecord.num_segments`."""
+        return 1 if self.is_bi_encoder else 2
+
     def create_model(
         self, config: config_module.BertConfig, *, dtype: Any = None
     ) -> heads.TaskModel:

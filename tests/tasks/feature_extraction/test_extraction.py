@@ -1,5 +1,6 @@
 """Extracted vectors equal the encoder's outputs, for any batching."""
 
+import dataclasses
 import json
 import shutil
 
@@ -14,6 +15,7 @@ from bert_tf.modeling import bert
 from bert_tf.modeling import config as config_module
 from bert_tf.tasks.feature_extraction import examples
 from bert_tf.tasks.feature_extraction import extraction
+from bert_tf.tasks.feature_extraction import options as feature_extraction_options
 from bert_tf.tokenization import full
 
 LONG = "the bee dance its summer form and keep plan out of two clock wheel longer bend"
@@ -228,6 +230,15 @@ def test_no_texts_give_no_vectors(checkpoint):
 def test_what_does_not_fit_is_refused(checkpoint, texts, values, message):
     with pytest.raises((ValueError, OSError), match=message):
         extract(checkpoint, texts, **values)
+
+
+def test_a_pair_is_refused_by_a_model_with_one_segment(checkpoint):
+    options = feature_extraction_options.ExtractionOptions(init_checkpoint=checkpoint)
+    found = extraction.Extractor(options)
+    found.config = dataclasses.replace(found.config, type_vocab_size=1)
+    pair = examples.TextLine(text_a="the bee", text_b="the lamp", place="line 1")
+    with pytest.raises(ValueError, match=r"line 1: .*2 segments.*type_vocab_size is 1"):
+        list(found.extract_each([pair]))
 
 
 def test_cls_of_a_left_to_right_model_is_refused(released, tmp_path):

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import pathlib
 import shutil
 
 import numpy as np
@@ -346,6 +347,15 @@ def test_what_does_not_fit_is_refused_before_training(
     with pytest.raises((ValueError, OSError), match=message):
         multiple_choice_workflow.run(choice_options(tmp_path / "run", **values))
     assert not (tmp_path / "run").exists()
+
+
+def test_a_model_with_one_segment_is_refused(tmp_path, choice_options, quick_config):
+    config = tmp_path / "bert_config.json"
+    values = json.loads(pathlib.Path(quick_config).read_text())
+    config.write_text(json.dumps(values | {"type_vocab_size": 1}))
+    options = choice_options(tmp_path / "run", bert_config_file=str(config))
+    with pytest.raises(ValueError, match=r"2 segments.*type_vocab_size is 1"):
+        multiple_choice_workflow.run(options)
 
 
 def test_files_with_another_number_of_endings_are_refused(
