@@ -49,10 +49,9 @@ class ClassificationPredictor(fine_tuning_predictor.Predictor):
             ValueError: an input has the wrong type.
         """
         texts, texts_b = split_pairs(inputs, is_pair=self._is_pair)
-        items = texts
         if texts_b is not None:
             self.config.check_segments(2)
-            items = list(zip(texts, texts_b, strict=True))
+        items = texts if texts_b is None else list(zip(texts, texts_b, strict=True))
         return self._answered(items, self._answers, progress=progress)
 
     def _answers(self, items):
