@@ -76,26 +76,26 @@ def masked_softmax(
     )
 
 
-def _log_sums(scores, input_mask, keys, *, site, rate):
-    """Returns `log_sum` of the scores with their bias, float32 [B, N, F, 1]."""
+def _log_sum_parts(scores, input_mask, keys, *, site, rate):
+    """Returns `log_sum_parts` of the scores with their bias: two of [B, N, F, 1]."""
     wide = ops.cast(scores, "float32")
-    return (numerics.log_sum(wide + numerics.attention_bias(input_mask)),)
+    return numerics.log_sum_parts(wide + numerics.attention_bias(input_mask))
 
 
 def _dropped_attention_weights_gradient(
     scores, input_mask, keys, *, upstream, kept, site, rate
 ):
     """Returns the gradient of the scores."""
-    (log_sums,) = kept
+    highest, log_total = kept
     biased = ops.cast(scores, "float32") + numerics.attention_bias(input_mask)
-    weights = ops.exp(biased - log_sums)
+    weights = ops.exp(biased - highest - log_total)
     of_weights = numerics.dropout(upstream, rate, keys, site)
     product = weights * ops.cast(of_weights, "float32")
     total = ops.sum(product, axis=-1, keepdims=True)
     return [ops.cast(product - weights * total, scores.dtype)]
 
 
-@islands.island_with_gradient(_log_sums, _dropped_attention_weights_gradient)
+@islands.island_with_gradient(_log_sum_parts, _dropped_attention_weights_gradient)
 def dropped_attention_weights(
     scores: numerics.Tensor,
     input_mask: numerics.Tensor,

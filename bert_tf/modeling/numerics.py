@@ -209,7 +209,8 @@ def softmax(scores: Tensor) -> Tensor:
 def _softmax_for_xla(scores):
     # Dividing exponentials by their sum would keep all of them in memory until the sum
     # is known. Here they are computed twice.
-    weights = ops.exp(scores - log_sum(scores))
+    highest, log_total = log_sum_parts(scores)
+    weights = ops.exp(scores - highest - log_total)
 
     def gradient(*args, upstream=None):
         upstream = args[0] if upstream is None else upstream
@@ -219,32 +220,36 @@ def _softmax_for_xla(scores):
     return weights, gradient
 
 
-def log_sum(logits: Tensor) -> Tensor:
-    """Returns the logarithm of the summed exponentials over the last axis.
+def log_sum_parts(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns what a softmax over the last axis needs, as two parts.
+
+    The softmax is exp(logits - highest - log_total). The sum of both parts would lose
+    digits of the second one if logits are large.
 
     Args:
         logits: [..., n], any float dtype.
 
     Returns:
-        float32 [..., 1].
+        highest: float32 [..., 1], the largest logit.
+        log_total: float32 [..., 1], the logarithm of the sum of exp(logits - highest).
     """
     # Found before the cast, because XLA would otherwise write all logits as float32.
     highest = ops.cast(ops.max(logits, axis=-1, keepdims=True), "float32")
-    return _log_sum_below(logits, highest)
+    return highest, _log_total(logits, highest)
 
 
 @islands.island
-def _log_sum_below(logits, highest):
+def _log_total(logits, highest):
     exponentials = ops.exp(ops.cast(logits, "float32") - highest)
-    return highest + ops.log(ops.sum(exponentials, axis=-1, keepdims=True))
+    return ops.log(ops.sum(exponentials, axis=-1, keepdims=True))
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     """Returns the negative log-probability of each label, computed in float32.
 
     The gradient of the softmax is written out: TensorFlow's own kernel takes three
-    times as long for as many classes as a vocabulary has. Only the logits and one sum
-    per row are kept for it.
+    times as long for as many classes as a vocabulary has. Only the logits and two
+    numbers per row are kept for it.
 
     Args:
         logits: [rows, classes].
@@ -257,20 +262,21 @@ def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
 
     @ops.custom_gradient
     def minus_log_probability(logits):
-        log_sums = log_sum(logits)  # [rows, 1]
+        highest, log_total = log_sum_parts(logits)  # [rows, 1]
 
         def gradient(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream
-            return _cross_entropy_gradient(logits, log_sums, labels, upstream)
+            return _cross_entropy_gradient(logits, highest, log_total, labels, upstream)
 
-        return log_sums[:, 0] - _label_logits(logits, labels), gradient
+        below = highest[:, 0] - _label_logits(logits, labels)
+        return below + log_total[:, 0], gradient
 
     return minus_log_probability(logits)
 
 
 @islands.island
-def _cross_entropy_gradient(logits, log_sums, labels, upstream):
-    probabilities = ops.exp(ops.cast(logits, "float32") - log_sums)
+def _cross_entropy_gradient(logits, highest, log_total, labels, upstream):
+    probabilities = ops.exp(ops.cast(logits, "float32") - highest - log_total)
     errors = probabilities - ops.cast(_is_label(logits, labels), "float32")
     return ops.cast(errors * upstream[:, None], logits.dtype)
 
