@@ -100,7 +100,7 @@ def island(function: Callable[..., Any]) -> Callable[..., Any]:
             numbers share what is compiled; so do integers among the keywords. None and
             other keywords are fixed when compiling.
     """
-    return _Island(function, None, None).decorated()
+    return _Island(function=function).decorated()
 
 
 def island_with_gradient(
@@ -119,7 +119,11 @@ def island_with_gradient(
             the result) and the keyword `kept` to the gradients of the arguments with a
             float dtype, in their order.
     """
-    return lambda function: _Island(function, kept, gradient).decorated()
+
+    def decorate(function):
+        return _Island(function=function, kept=kept, gradient=gradient).decorated()
+
+    return decorate
 
 
 def compile_whole(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -131,13 +135,13 @@ def compile_whole(function: Callable[..., Any]) -> Callable[..., Any]:
     return _tensorflow().function(function, jit_compile=True, autograph=False)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class _Island:
     """A function, what it keeps for its gradient, and its gradient, or None."""
 
     function: Callable[..., Any]
-    kept: Callable[..., tuple[Any, ...]] | None
-    gradient: Callable[..., Any] | None
+    kept: Callable[..., tuple[Any, ...]] | None = None
+    gradient: Callable[..., Any] | None = None
 
     def decorated(self):
         """Returns the function, which is compiled where that is worth it."""
@@ -189,10 +193,10 @@ def _compiled_island(one, num_arguments, places, settings):
         outputs, kept = forward(*tensors)
 
         def gradient(upstream):
-            found = iter(backward(upstream, kept, *tensors))
-            return [
-                next(found) if tensor.dtype.is_floating else None for tensor in tensors
-            ]
+            places = [i for i, x in enumerate(tensors) if x.dtype.is_floating]
+            found = backward(upstream, kept, *tensors)
+            of_place = dict(zip(places, found, strict=True))
+            return [of_place.get(place) for place in range(len(tensors))]
 
         return outputs, gradient
 

@@ -25,19 +25,30 @@ def add_and_norm(x, residual, gamma, beta, keys):
     )
 
 
-def drop_weights(scores):
+def drop_weights(scores, mask=MASK, keys=KEYS):
     return compound_numerics.dropped_attention_weights(
-        scores, MASK, KEYS, site=2, rate=0.5
+        scores, mask, keys, site=2, rate=0.5
     )
 
 
+# Examples and positions of some of the rows of two sequences.
+ROW_KEYS = numerics.dropout_keys_of_rows(KEYS, np.arange(ROWS, dtype="int32"), LENGTH)
+HIDDEN = np.array([[0, 0, 0, 0], [1, 1, 0, 0]], "int32")  # A sequence of padding.
+SCORES = random(2, HEADS, LENGTH, LENGTH)
 ADDED = (random(ROWS, WIDTH), 2 * random(ROWS, WIDTH), random(WIDTH), random(WIDTH))
 ISLANDS = {
     "gelu": (numerics.gelu, [random(ROWS, WIDTH)]),
     "gelu_erf": (numerics.gelu_erf, [random(ROWS, WIDTH)]),
     "add and norm": (lambda *args: add_and_norm(*args, KEYS), ADDED),
     "without dropout": (lambda *args: add_and_norm(*args, None), ADDED),
-    "attention": (drop_weights, [random(2, HEADS, LENGTH, LENGTH)]),
+    "keys of rows": (lambda *args: add_and_norm(*args, ROW_KEYS), ADDED),
+    "attention": (drop_weights, [SCORES]),
+    "attention without dropout": (lambda x: drop_weights(x, keys=None), [SCORES]),
+    "attention to padding": (lambda x: drop_weights(x, HIDDEN), [SCORES]),
+    "attention by position": (
+        lambda x: drop_weights(x, np.tril(np.ones((2, LENGTH, LENGTH), "int32"))),
+        [300 * SCORES],
+    ),
     "cross-entropy": (
         lambda logits: numerics.cross_entropy(logits, np.arange(ROWS) % WIDTH),
         [random(ROWS, WIDTH)],

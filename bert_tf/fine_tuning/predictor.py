@@ -131,7 +131,6 @@ class Predictor:
             self.config = start.config
             self.vocabulary = cast(vocabulary_module.Vocabulary, start.vocabulary)
         self.config.check_vocabulary_size(len(self.vocabulary))
-        self.config.check_segments(task.num_segments)
         self.tokenizer = create_tokenizer(self.vocabulary, **task.tokenizer_arguments())
         self._settings = settings
         # OpenVINO is given a model in float32 and casts it itself.

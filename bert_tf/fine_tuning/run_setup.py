@@ -274,8 +274,9 @@ def check(
         _warn_of_label_order(setup, options)
         if _is_run(options.output_dir):
             _check_same_run(setup, options.output_dir, may_change)
+        else:
+            setup.config.check_segments(setup.task.num_segments)
     setup.config.check_vocabulary_size(len(setup.vocabulary))
-    setup.config.check_segments(setup.task.num_segments)
     setup.config.check_sequence_length(longest_sequence)
 
 

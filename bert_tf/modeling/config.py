@@ -219,9 +219,8 @@ class BertConfig:
         """
         if num_segments > self.type_vocab_size:
             raise ValueError(
-                f"The inputs have {num_segments} segments, as pairs of texts do, but "
-                f"the model's type_vocab_size is {self.type_vocab_size}. Use a model "
-                "for pairs, or single texts."
+                "Pairs of texts have two segments, but the model has only one "
+                "(type_vocab_size 1); use a model with type_vocab_size 2."
             )
 
     def check_sequence_length(self, max_seq_length: int) -> None:

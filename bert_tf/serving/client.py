@@ -62,7 +62,7 @@ class Client:
         lengths = {name: len(values) for name, values in columns.items()}
         if len(set(lengths.values())) > 1:
             counts = ", ".join(f"{count} of {name}" for name, count in lengths.items())
-            raise ValueError(f"Expected the same number of each input, got {counts}.")
+            raise ValueError(f"All inputs must have the same length, got {counts}.")
         answers: list[dict[str, Any]] = []
         for start in range(0, max(lengths.values()), self.batch_size):
             part = slice(start, start + self.batch_size)
@@ -229,8 +229,8 @@ def _listed(name, values):
         return values
     for index, own in enumerate(values):
         # A model takes "" for the padding of a row.
-        is_choice = not isinstance(own, str | bytes) and len(own) > 1 and all(own)
-        if not is_choice:
+        texts = own if isinstance(own, tuple | list) else []
+        if len(texts) < 2 or not all(isinstance(x, str) and x.strip() for x in texts):
             raise ValueError(
                 f"endings: query {index} has {own!r:.60}; expected a list of two or "
                 "more texts, none of them empty."

@@ -71,7 +71,7 @@ class Signature:
         counts = {name: len(array) for name, array in arrays.items()}
         if len(set(counts.values())) > 1:
             found = ", ".join(f"{count} of {name}" for name, count in counts.items())
-            raise ValueError(f"Expected the same number of each input, got {found}.")
+            raise ValueError(f"All inputs must have the same length, got {found}.")
         return arrays
 
     def _kinds(self):

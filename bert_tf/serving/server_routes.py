@@ -141,8 +141,9 @@ class Routes:
         return body
 
     async def _predict(self, request, body):
-        # An empty name is that of the default, as in TensorFlow Serving.
-        name = body.get("signature_name") or client.DEFAULT_SIGNATURE
+        name = body.get("signature_name", "")
+        if name == "":  # As in TensorFlow Serving.
+            name = client.DEFAULT_SIGNATURE
         signature = self._signatures.get(name) if isinstance(name, str) else None
         if signature is None:
             known = ", ".join(sorted(self._signatures))

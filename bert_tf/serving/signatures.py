@@ -127,7 +127,7 @@ class TaskSignatures(tf.Module):
         return self.in_parts(features, trims=not self.HAS_POSITIONS)
 
     def _signature(self, function, specs):
-        """Returns a `tf.function` that refuses long texts, and rows without partner."""
+        """Returns a `tf.function` that refuses long texts and unequal inputs."""
 
         def limited(*inputs):
             checks = [
@@ -135,7 +135,8 @@ class TaskSignatures(tf.Module):
                 for values in inputs
                 if values.dtype == tf.string
             ]
-            checks.append(_count_check(dict(zip(specs, inputs, strict=True))))
+            if len(inputs) > 1:
+                checks.append(_count_check(dict(zip(specs, inputs, strict=True))))
             with tf.control_dependencies(checks):
                 checked = [tf.identity(values) for values in inputs]
             return function(*checked)
@@ -193,7 +194,11 @@ def _count_check(inputs):
     counts = [tf.shape(values)[0] for values in inputs.values()]
     return tf.debugging.Assert(
         tf.reduce_all(tf.equal(counts, counts[0])),
-        [f"Expected the same number of {' and '.join(inputs)}, got", tf.stack(counts)],
+        [
+            "All inputs must have the same number of rows;",
+            f"{', '.join(inputs)} have",
+            tf.stack(counts),
+        ],
     )
 
 

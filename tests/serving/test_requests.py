@@ -128,7 +128,7 @@ def test_inputs_with_different_numbers_of_rows_are_refused(loaded, kind, counts)
         for name, count in zip(sorted(specs), counts, strict=True)
     }
     with pytest.raises(
-        tf.errors.InvalidArgumentError, match=r"the same number of \w+ and \w+, got"
+        tf.errors.InvalidArgumentError, match=r"same number of rows; \w+, \w+ have"
     ):
         function(**inputs)
 

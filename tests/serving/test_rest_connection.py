@@ -94,13 +94,13 @@ def test_an_answer_that_is_too_slow_is_not_asked_for_again():
 
 
 def test_an_answer_that_stops_in_the_middle_is_too_slow():
+    has_given_up = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def begin_to_answer():
             connection, _ = server.accept()
-            connection.recv(65536)
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{")
-            connection.recv(1)  # Until the client gives up.
+            has_given_up.wait()
             connection.close()
 
         thread = threading.Thread(target=begin_to_answer)
@@ -108,6 +108,7 @@ def test_an_answer_that_stops_in_the_middle_is_too_slow():
         address = f"http://127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(TimeoutError, match=r"began to answer, but sent nothing"):
             ask(address, timeout_seconds=0.2)
+        has_given_up.set()
         thread.join()
 
 

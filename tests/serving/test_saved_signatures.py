@@ -42,7 +42,7 @@ def test_inputs_that_are_no_texts_are_refused(signatures, inputs, message):
         ([[1.5]], "input_ids: expected whole numbers"),
         ([[2**40]], "input_ids: a number is too large"),
         ([1], "input_ids: expected 2 nested lists, got 1"),
-        ([[1, 1, 1]] * 2, r"same number of each input, got .*2 of input_ids"),
+        ([[1, 1, 1]] * 2, r"must have the same length, got .*2 of input_ids"),
     ],
 )
 def test_inputs_that_are_no_ids_are_refused(signatures, ids, message):

@@ -49,7 +49,7 @@ class ClassificationPredictor(fine_tuning_predictor.Predictor):
             ValueError: an input has the wrong type.
         """
         texts, texts_b = split_pairs(inputs, is_pair=self._is_pair)
-        if texts_b is not None:
+        if texts_b is not None and self._is_pair is None:
             self.config.check_segments(2)
         items = texts if texts_b is None else list(zip(texts, texts_b, strict=True))
         return self._answered(items, self._answers, progress=progress)

@@ -233,11 +233,13 @@ def test_what_does_not_fit_is_refused(checkpoint, texts, values, message):
 
 
 def test_a_pair_is_refused_by_a_model_with_one_segment(checkpoint):
-    options = feature_extraction_options.ExtractionOptions(init_checkpoint=checkpoint)
+    options = feature_extraction_options.ExtractionOptions(
+        init_checkpoint=checkpoint, max_seq_length=64, layers=(-1,)
+    )
     found = extraction.Extractor(options)
     found.config = dataclasses.replace(found.config, type_vocab_size=1)
     pair = examples.TextLine(text_a="the bee", text_b="the lamp", place="line 1")
-    with pytest.raises(ValueError, match=r"line 1: .*2 segments.*type_vocab_size is 1"):
+    with pytest.raises(ValueError, match=r"line 1: .*two segments.*type_vocab_size 1"):
         list(found.extract_each([pair]))
 
 
