@@ -354,7 +354,7 @@ def test_a_model_with_one_segment_is_refused(tmp_path, choice_options, quick_con
     values = json.loads(pathlib.Path(quick_config).read_text())
     config.write_text(json.dumps(values | {"type_vocab_size": 1}))
     options = choice_options(tmp_path / "run", bert_config_file=str(config))
-    with pytest.raises(ValueError, match=r"2 segments.*type_vocab_size is 1"):
+    with pytest.raises(ValueError, match=r"two segments.*type_vocab_size 1"):
         multiple_choice_workflow.run(options)
 
 
