@@ -99,7 +99,12 @@ def _waiting_loop():
             except queue.Empty:
                 return [], []
             requests = _WithFirst(first, request_queue)
-            return super().get_batch_requests(lit_api, requests, transport)
+            found: tuple[list[Any], list[Any]] = ([], [])
+            # If this process gets no processor for the time that a batch may wait,
+            # LitServe takes nothing from the queue.
+            while requests.has_first:
+                found = super().get_batch_requests(lit_api, requests, transport)
+            return found
 
     return WaitingLoop()
 
@@ -110,6 +115,11 @@ class _WithFirst:
     def __init__(self, first: Any, rest: Any):
         self._first = [first]
         self._rest = rest
+
+    @property
+    def has_first(self) -> bool:
+        """Whether the item has not been taken yet."""
+        return bool(self._first)
 
     def get(self, timeout: float) -> Any:
         return self._first.pop() if self._first else self._rest.get(timeout=timeout)
