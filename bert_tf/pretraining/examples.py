@@ -1,6 +1,6 @@
 """Opens the files of examples, records or text, and checks that they suit a run."""
 
-import dataclasses
+import itertools
 import logging
 import os
 
@@ -62,20 +62,7 @@ def open_examples(
         paths = local_copies.local_copies(paths, options.cache_dir, progress=progress)
     if record_index.are_text(paths):
         return _open_text(paths, options, config, vocabulary, source)
-    records = tfrecord.RecordFiles(paths)
-    max_predictions = None
-    if dynamic_masking.is_masked(records.schema):
-        max_predictions = options.max_predictions_per_seq
-    elif not config.is_causal:
-        dynamic_masking.check_num_predictions(paths[0], options)
-    records.check(
-        max_seq_length=options.max_seq_length,
-        max_predictions_per_seq=max_predictions,
-        vocab_size=config.vocab_size,
-        vocabulary=vocabulary,
-        type_vocab_size=config.type_vocab_size,
-        max_position_embeddings=config.max_position_embeddings,
-    )
+    records = _open_records(paths, options, config, vocabulary)
     _check_casing(records, source)
     return records
 
@@ -85,7 +72,11 @@ def check_later(
     config: config_module.BertConfig,
     vocabulary: vocabulary_module.Vocabulary | None,
 ) -> None:
-    """Checks the records of a phase that starts later, and that its text exists.
+    """Checks the records of a phase that starts later.
+
+    Files that do not exist are logged, because they may be created while an earlier
+    phase trains. Remote records without a side file, which would have to be downloaded,
+    are checked only when their phase starts.
 
     Args:
         options: of the phase.
@@ -95,12 +86,24 @@ def check_later(
     Raises:
         OSError, ValueError: as `open_examples`.
     """
-    options = dataclasses.replace(options, cache_dir=None)  # Nothing is copied yet.
     for patterns in filter(None, (options.input_file, options.eval_input_file)):
-        if not record_index.are_text(files.expand(patterns)):
-            open_examples(
-                patterns, options, config=config, vocabulary=vocabulary, source=None
+        try:
+            paths = files.expand(patterns)
+        except FileNotFoundError as error:
+            logger.warning(
+                "%s It has to exist when the training in %s starts.",
+                error,
+                options.output_dir,
             )
+            continue
+        is_quick = files.map_paths(_can_be_checked_quickly, paths)
+        paths = list(itertools.compress(paths, is_quick))
+        if paths and not record_index.are_text(paths):
+            _open_records(paths, options, config, vocabulary)
+
+
+def _can_be_checked_quickly(path):
+    return not files.is_remote(path) or files.exists(record_index.side_path(path))
 
 
 def is_text(examples: Examples) -> bool:
@@ -241,6 +244,24 @@ def _described_files(paths):
     ):
         size, seconds = facts
         yield f"{os.path.basename(path)}: {size} bytes, changed at {seconds}"
+
+
+def _open_records(paths, options, config, vocabulary):
+    records = tfrecord.RecordFiles(paths)
+    max_predictions = None
+    if dynamic_masking.is_masked(records.schema):
+        max_predictions = options.max_predictions_per_seq
+    elif not config.is_causal:
+        dynamic_masking.check_num_predictions(paths[0], options)
+    records.check(
+        max_seq_length=options.max_seq_length,
+        max_predictions_per_seq=max_predictions,
+        vocab_size=config.vocab_size,
+        vocabulary=vocabulary,
+        type_vocab_size=config.type_vocab_size,
+        max_position_embeddings=config.max_position_embeddings,
+    )
+    return records
 
 
 def _open_text(paths, options, config, vocabulary, source):

@@ -7,6 +7,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.checkpoints.release import rotation
+from bert_tf.data import record_index
+from bert_tf.modeling import config as config_module
+from bert_tf.pretraining import examples
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import workflow as pretraining_workflow
 from bert_tf.training import run_folder
@@ -108,8 +112,6 @@ def test_a_run_that_ends_in_its_second_phase_goes_on_there(
 @pytest.mark.parametrize(
     "second, sentence",
     [
-        ("input_file=gone.tfrecord", "No such file: gone.tfrecord"),
-        ("eval_input_file=gone.tfrecord", "No such file: gone.tfrecord"),
         ("max_seq_length=4096", "max_seq_length is 4096, but the model has at most"),
         ("max_predictions_per_seq=9", "max_predictions_per_seq"),
     ],
@@ -121,6 +123,36 @@ def test_a_mistake_in_the_second_phase_is_found_before_the_first_one_trains(
     assert failed.exit_code == 1
     assert sentence in failed.stderr.splitlines()[-1]
     assert not (tmp_path / "run" / "phase_1").exists()
+
+
+def test_records_of_a_later_phase_may_be_written_while_the_first_one_trains(
+    pretrain, tmp_path
+):
+    failed = pretrain("--do_train", second="input_file=later.tfrecord")
+    assert failed.exit_code == 1
+    assert "No such file: later.tfrecord. It has to exist when the" in failed.stderr
+    assert "No such file: later.tfrecord" in failed.stderr.splitlines()[-1]
+    assert rotation.latest(str(tmp_path / "run" / "phase_1")).endswith("-3")
+
+
+def test_remote_records_without_a_side_file_are_not_downloaded_early(
+    golden, short_records
+):
+    remote = "ram://phases/short.tfrecord"
+    tf.io.gfile.copy(str(short_records), remote, overwrite=True)
+    options = pretraining_options.RunPretrainingOptions(
+        bert_config_file=golden / "model" / "bert_config.json",
+        output_dir="unused",
+        input_file=remote,
+        max_seq_length=64,  # The records have 32.
+    )
+    config = config_module.BertConfig(vocab_size=512)
+    examples.check_later(options, config, None)
+    tf.io.gfile.copy(
+        record_index.side_path(str(short_records)), record_index.side_path(remote)
+    )
+    with pytest.raises(ValueError, match="max_seq_length 32, expected 64"):
+        examples.check_later(options, config, None)
 
 
 def test_a_dry_run_reports_both_phases_and_python_accepts_them_too(
