@@ -281,6 +281,7 @@ class RecordFiles:
                 schema = index.schema or schema_module.infer(self.decoded(first))
                 found[self.paths[file]] = (schema, index.metadata)
         (path, (schema, metadata)), *others = found.items()
+        casing = _agreed_casing({path: m for path, (_, m) in found.items()})
         for other, (other_schema, other_metadata) in others:
             if set(other_schema.columns) != set(schema.columns):
                 raise ValueError(
@@ -294,13 +295,7 @@ class RecordFiles:
                     f"{other} was written with a different vocabulary than {path}, or "
                     "with an unknown one; create both with the same vocabulary."
                 )
-            casings = [m.get("do_lower_case") for m in (other_metadata, metadata)]
-            if None not in casings and casings[0] != casings[1]:
-                raise ValueError(
-                    f"{other} was written with --do_lower_case={casings[0]}, but "
-                    f"{path} with {casings[1]}; create both with the same casing."
-                )
-        return schema, metadata
+        return schema, {**metadata, **casing}
 
     def _place(self, index):
         file = bisect.bisect_right(self._ends, index)
@@ -366,6 +361,25 @@ class RecordFiles:
         )
         if not intact.all():
             raise ValueError(_damaged(*self._place(int(indices[np.argmin(intact)]))))
+
+
+def _agreed_casing(metadata_of):
+    """Returns {"do_lower_case": the value of all files that have one}, or {}."""
+    known = {
+        path: metadata["do_lower_case"]
+        for path, metadata in metadata_of.items()
+        if metadata.get("do_lower_case") is not None
+    }
+    if not known:
+        return {}
+    (path, value), *others = known.items()
+    for other, other_value in others:
+        if other_value != value:
+            raise ValueError(
+                f"{other} was written with --do_lower_case={other_value}, but "
+                f"{path} with {value}; create both with the same casing."
+            )
+    return {"do_lower_case": value}
 
 
 def _copy(source, target):

@@ -308,9 +308,11 @@ def test_files_of_two_casings_are_refused(tmp_path):
         write(tmp_path / str(casing), metadata={**METADATA, "do_lower_case": casing})
         for casing in (True, False, None)
     )
-    assert tfrecord.RecordFiles([lowered, unknown]).num_records
-    with pytest.raises(ValueError, match=r"with --do_lower_case=False, but .* True"):
-        tfrecord.RecordFiles([lowered, cased])
+    for paths in ([lowered, unknown], [unknown, lowered]):
+        assert tfrecord.RecordFiles(paths).metadata["do_lower_case"] is True
+    for paths in ([lowered, cased], [unknown, lowered, cased]):
+        with pytest.raises(ValueError, match="with --do_lower_case=False, but .* True"):
+            tfrecord.RecordFiles(paths)
 
 
 @pytest.mark.parametrize(
