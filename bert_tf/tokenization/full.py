@@ -162,11 +162,8 @@ def cased_piece(
     vocabulary: vocabulary_module.Vocabulary, never_split: Sequence[str] = ()
 ) -> str | None:
     """Returns a word piece that lowercased text never has; None if there is none."""
-    for token in vocabulary:
-        is_text = not _SPECIAL.fullmatch(token) and token not in never_split
-        if is_text and token != token.lower():
-            return token
-    return None
+    pieces = _text_pieces(vocabulary, never_split)
+    return next((piece for piece in pieces if piece != piece.lower()), None)
 
 
 def casing_warning(
@@ -188,15 +185,35 @@ def casing_warning(
             f"Text is lowercased, but the vocabulary has cased pieces such as {cased!r}"
             ", which will never be used; pass --do_lower_case=False for a cased model."
         )
-    # Some languages have no capital letters at all.
-    pieces = (token for token in vocabulary if not token.startswith("["))
-    if not do_lower_case and cased is None and any(p != p.upper() for p in pieces):
+    if do_lower_case or cased is not None:
+        return None
+    pieces = _text_pieces(vocabulary, never_split)
+    if any(_has_capital(letter) for piece in pieces for letter in piece):
         return (
             "Text is not lowercased, but no piece of the vocabulary has capital "
             "letters, so words with capitals become [UNK]; pass --do_lower_case for "
             "an uncased model."
         )
     return None
+
+
+def _text_pieces(vocabulary, never_split):
+    return (
+        token
+        for token in vocabulary
+        if not _SPECIAL.fullmatch(token) and token not in never_split
+    )
+
+
+def _has_capital(letter):
+    """Returns whether texts write a letter as a capital too.
+
+    Georgian texts have no capitals, although Unicode does. A symbol such as the micro
+    sign has that of another letter.
+    """
+    capital = letter.upper()
+    is_georgian = "\u10d0" <= letter <= "\u10ff"
+    return letter.isalpha() and letter == capital.lower() != capital and not is_georgian
 
 
 def validate_case_matches_checkpoint(

@@ -112,6 +112,8 @@ def test_unknown_pieces_are_counted():
         (["rain", "Rain"], False, ["Rain"] * 20, "ok"),
         (["rain", "Rain"], False, ["rain"] * 20, "warning"),  # Strange to the model.
         (["雨", "##雪"], False, ["雨"] * 20, "ok"),  # Has no capital letters at all.
+        (["ა", "##ბ"], False, ["აბ"] * 20, "ok"),  # Only Unicode has Georgian capitals.
+        (["雨", "µ"], False, ["雨"] * 20, "ok"),  # A symbol, not a letter.
     ],
 )
 def test_casing_has_to_agree(tokens, do_lower_case, texts, severity):
