@@ -23,6 +23,7 @@ from bert_tf.data import tfrecord
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining_data import draws as draws_module
 from bert_tf.pretraining_data import options as pretraining_data_options
+from bert_tf.pretraining_data import release_masks
 from bert_tf.pretraining_data import vectorized_masks
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
@@ -138,7 +139,7 @@ def check_num_predictions(
         ValueError: max_predictions_per_seq is too small.
     """
     length, given = options.max_seq_length, options.max_predictions_per_seq
-    wanted = round(length * options.masked_lm_prob)
+    wanted = release_masks.num_wanted(length, options.masked_lm_prob)
     if wanted > given:
         raise ValueError(
             f"--max_predictions_per_seq={given} allows masking only "

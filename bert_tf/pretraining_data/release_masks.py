@@ -50,13 +50,13 @@ def mask_tokens(
     """
     candidates = _candidates(tokens, whole_words)
     rng.shuffle(candidates)
-    num_wanted = num_predictions(len(tokens), masked_lm_prob, max_predictions)
+    num_chosen = num_predictions(len(tokens), masked_lm_prob, max_predictions)
     output = list(tokens)
     chosen: list[int] = []
     for positions in candidates:
-        if len(chosen) >= num_wanted:
+        if len(chosen) >= num_chosen:
             break
-        if len(chosen) + len(positions) > num_wanted:
+        if len(chosen) + len(positions) > num_chosen:
             continue  # This whole word does not fit, but a shorter one may.
         # Whole words decide which pieces are chosen, not what replaces them: each piece
         # of a word draws its 80/10/10 separately and is predicted separately. Source:
@@ -85,7 +85,12 @@ def num_predictions(length: int, masked_lm_prob: float, max_predictions: int) ->
         masked_lm_prob: share to choose.
         max_predictions: maximum number to choose.
     """
-    return min(max_predictions, max(1, round(length * masked_lm_prob)))
+    return min(max_predictions, num_wanted(length, masked_lm_prob))
+
+
+def num_wanted(length: int, masked_lm_prob: float) -> int:
+    """Returns `num_predictions` without a maximum."""
+    return max(1, round(length * masked_lm_prob))
 
 
 def _candidates(tokens, whole_words):

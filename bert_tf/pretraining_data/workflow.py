@@ -18,6 +18,7 @@ from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import features
 from bert_tf.pretraining_data import journal as journal_module
 from bert_tf.pretraining_data import options as pretraining_data_options
+from bert_tf.pretraining_data import release_masks
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 logger = logging.getLogger(__name__)
@@ -152,14 +153,19 @@ def create_data(
 
 
 def _warn_about_predictions(options):
-    """Warns of a limit that, as in 2018, leaves many pieces unmasked."""
-    wanted = round(options.max_seq_length * options.masked_lm_prob)
-    if wanted > options.max_predictions_per_seq:
+    """Warns if full examples get clearly fewer masks than `masked_lm_prob` asks for."""
+    limit = options.max_predictions_per_seq
+    wanted = release_masks.num_wanted(options.max_seq_length, options.masked_lm_prob)
+    # Published recipes round down, for example to 76 of 512 * 0.15.
+    if limit < 0.95 * wanted:
         logger.warning(
-            "--max_predictions_per_seq=%d masks less than --masked_lm_prob=%g of full "
-            "examples; pass --max_predictions_per_seq=%d here and to run_pretraining.",
-            options.max_predictions_per_seq,
+            "--max_predictions_per_seq=%d limits a full example to %d masks; "
+            "--masked_lm_prob=%g would mask %d. Pass --max_predictions_per_seq=%d here "
+            "and to run_pretraining, or a smaller --masked_lm_prob.",
+            limit,
+            limit,
             options.masked_lm_prob,
+            wanted,
             wanted,
         )
 

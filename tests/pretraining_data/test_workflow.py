@@ -155,11 +155,15 @@ def test_a_casing_that_does_not_fit_the_vocabulary_is_logged(make, caplog):
     assert "words with capitals become [UNK]; pass --do_lower_case" in caplog.text
 
 
-def test_a_limit_that_leaves_pieces_unmasked_is_logged(make, caplog):
+def test_a_limit_below_the_share_to_mask_is_logged(make, caplog):
     make(masked_lm_prob=0.15)
+    make(masked_lm_prob=0.3125, max_predictions_per_seq=19)  # Of 20: rounded down.
     assert caplog.text == ""
     make(masked_lm_prob=0.5)
-    assert "--masked_lm_prob=0.5 of full examples; pass --max_pred" in caplog.text
+    assert (
+        "--max_predictions_per_seq=10 limits a full example to 10 masks; "
+        "--masked_lm_prob=0.5 would mask 32. Pass --max_predictions_per_seq=32 here"
+    ) in caplog.text
 
 
 def test_two_runs_give_the_same_bytes_and_other_seeds_other_records(make, tmp_path):
