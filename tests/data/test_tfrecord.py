@@ -311,7 +311,9 @@ def test_files_of_two_casings_are_refused(tmp_path):
     for paths in ([lowered, unknown], [unknown, lowered]):
         assert tfrecord.RecordFiles(paths).metadata["do_lower_case"] is True
     for paths in ([lowered, cased], [unknown, lowered, cased]):
-        with pytest.raises(ValueError, match=r"with --do_lower_case=False, but .* True"):
+        with pytest.raises(
+            ValueError, match=r"with --do_lower_case=False, but .* True"
+        ):
             tfrecord.RecordFiles(paths)
 
 

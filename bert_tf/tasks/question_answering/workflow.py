@@ -30,6 +30,7 @@ from bert_tf.training import estimates
 from bert_tf.training import plot_data
 from bert_tf.training import result_files
 from bert_tf.training import run_folder
+from bert_tf.training import saving
 
 logger = logging.getLogger(__name__)
 
@@ -349,9 +350,9 @@ def _last_stage(options, progress):
         values = {"output_dir": stage_dir, "train_file": (path,)}
         values |= dict.fromkeys(("do_eval", "do_predict", "tune_threshold"), False)
         stage = dataclasses.replace(options, **values)
-        if number < max(started, default=0):
-            _check_same_epochs(stage_dir, options)
-        else:
+        if number in started[:-1]:
+            _check_finished(stage, progress)
+        elif number >= max(started, default=0):
             logger.info("Stage %d of %d: %s", number, len(options.train_file), path)
             QuestionAnswering(stage, progress=progress).train()
         if files.exists(stage_dir):
@@ -359,13 +360,16 @@ def _last_stage(options, progress):
     return QuestionAnswering(options, progress=progress)
 
 
-def _check_same_epochs(stage_dir, options):
-    """Refuses epochs that the stage after a finished one would not contain."""
-    flags = result_files.read_run(stage_dir).get("flags", {})
-    trained = flags.get("num_train_epochs", options.num_train_epochs)
-    if trained != options.num_train_epochs:
-        raise ValueError(
-            f"{stage_dir} was trained with --num_train_epochs={trained}, and the next "
-            "stage has already started from its weights; pass "
-            f"--num_train_epochs={trained}, or choose another --output_dir."
-        )
+def _check_finished(stage, progress):
+    """Refuses settings or data other than those of a stage that is not trained again.
+
+    The next stage has already started from its weights.
+    """
+    setup = run_setup.prepare(stage, progress=progress)
+    run_folder.RunFolder(stage.output_dir).check_same_run(
+        setup.config,
+        stage,
+        training_data=setup.data_sets["train"],
+        step=saving.read_step(rotation.latest(stage.output_dir)),
+        has_steps_left=False,
+    )

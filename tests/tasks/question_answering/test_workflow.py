@@ -446,13 +446,21 @@ def test_several_files_are_trained_on_one_after_the_other(
     longer = quiz_options(
         tmp_path / "three", train_file=(other, other, quiz), num_train_epochs=2.0
     )
-    with pytest.raises(ValueError, match=r"stage_1 was .* --num_train_epochs=1\.0, an"):
-        question_answering_workflow.train(longer)
+    for changed, sentence in [
+        ({}, r"num_train_epochs 1\.0; this command has num_train_epochs 2\.0"),
+        ({"num_train_epochs": 1.0, "train_file": (quiz, other, quiz)}, "training data"),
+        ({"num_train_epochs": 1.0, "train_batch_size": 4}, "train_batch_size 8; this"),
+    ]:
+        with pytest.raises(ValueError, match=rf"stage_1 contains a .*{sentence}"):
+            question_answering_workflow.train(dataclasses.replace(longer, **changed))
     # All files are those of the run, not only the last one.
     assert question_answering_workflow.train(options)["global_step"] == 3
-    for train_file, named in [((quiz, quiz), "squad,squad"), ((quiz,), "squad")]:
+    for train_file, sentence in [
+        ((quiz, quiz), r"stage_1 contains .* data squad; .* squad \(different content"),
+        ((quiz,), "data squad,squad[,;].* data squad"),
+    ]:
         changed = dataclasses.replace(options, train_file=train_file)
-        with pytest.raises(ValueError, match=f"data squad,squad[,;].* data {named}"):
+        with pytest.raises(ValueError, match=sentence):
             question_answering_workflow.train(changed)
     on_first_file = dataclasses.replace(
         options, do_train=False, do_eval=True, train_file=(), predict_file=other
