@@ -218,7 +218,7 @@ def check_casing(
     )
     if warning is not None:
         report = findings.warning if do_lower_case else findings.error
-        report("casing", f"{warning} {seen.capitalize()}")
+        report("casing", f"{warning} In this data, {seen}.")
         return
     is_cased = full.cased_piece(vocabulary, never_split) is not None
     kind = "has" if is_cased else "has no"

@@ -118,7 +118,9 @@ def test_unknown_pieces_are_counted():
 )
 def test_casing_has_to_agree(tokens, do_lower_case, texts, severity):
     vocabulary = vocabulary_module.Vocabulary([*SPECIAL, *tokens])
-    found, _ = findings_of(
+    found, findings = findings_of(
         text_checks.check_casing, texts, vocabulary, do_lower_case=do_lower_case
     )
     assert found == [f"{severity} casing"]
+    if severity == "error":
+        assert "model. In this data, 100% of the texts" in findings.all[0].message
