@@ -51,6 +51,7 @@ def find(
     vocab_file: str | None = None,
     do_lower_case: bool | None = None,
     needs_vocabulary: bool = True,
+    logs_casing: bool = True,
     progress: progress_module.Progress = progress_module.silent,
 ) -> StartingPoint:
     """Opens a checkpoint and returns what a run starts from.
@@ -62,6 +63,7 @@ def find(
         do_lower_case: None: as the checkpoint says, or else True, unless the
             vocabulary has cased pieces.
         needs_vocabulary: whether a missing vocabulary is an error.
+        logs_casing: whether to log a vocabulary that does not fit `do_lower_case`.
         progress: reports a download.
 
     Raises:
@@ -91,7 +93,7 @@ def find(
     )
     # A pretraining without a vocabulary reads records, which are lowercased or not.
     if needs_vocabulary:
-        _check_cased_pieces(start, vocab_file, do_lower_case)
+        _check_cased_pieces(start, vocab_file, do_lower_case, logs=logs_casing)
     return start
 
 
@@ -217,7 +219,7 @@ def _do_lower_case(given: bool | None, source: source_module.Source | None) -> b
 
 
 def _check_cased_pieces(
-    start: StartingPoint, vocab_file: str | None, given: bool | None
+    start: StartingPoint, vocab_file: str | None, given: bool | None, *, logs: bool
 ) -> None:
     """Refuses to guess the casing of a cased vocabulary; logs one that is wrong."""
     source = start.source
@@ -237,7 +239,7 @@ def _check_cased_pieces(
     warning = full.casing_warning(
         start.vocabulary, do_lower_case=start.do_lower_case, never_split=never_split
     )
-    if warning is not None:
+    if logs and warning is not None:
         logger.warning("%s", warning)
 
 

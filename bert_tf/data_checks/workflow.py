@@ -64,6 +64,7 @@ def _start(
         bert_config_file=options.bert_config_file,
         vocab_file=options.vocab_file,
         do_lower_case=do_lower_case,
+        logs_casing=False,  # It becomes a finding.
         progress=progress,
     )
 

@@ -204,7 +204,7 @@ def test_a_vocabulary_that_cannot_be_compared_is_a_warning(
 
 
 def test_a_cased_vocabulary_is_judged_as_the_tasks_own_tool_does(
-    check, golden, table, tmp_path
+    check, golden, table, tmp_path, caplog
 ):
     tokens = (golden / "vocab.txt").read_text().splitlines()
     vocab_file = tmp_path / "vocab.txt"
@@ -214,6 +214,7 @@ def test_a_cased_vocabulary_is_judged_as_the_tasks_own_tool_does(
     # run_classifier lowercases by default.
     lines = lines_of(check("classification", **flags), "warning")
     assert any("casing: Text is lowercased, but" in line for line in lines)
+    assert "Text is lowercased" not in caplog.text  # Reported once.
     # run_swag does not guess.
     with pytest.raises(ValueError, match="does not say whether text is lowercased"):
         check("multiple_choice", **flags)
