@@ -370,6 +370,6 @@ def _check_finished(stage, progress):
         setup.config,
         stage,
         training_data=setup.data_sets["train"],
-        step=saving.read_step(rotation.latest(stage.output_dir)),
+        step=saving.read_step(str(rotation.latest(stage.output_dir))),
         has_steps_left=False,
     )
