@@ -104,6 +104,11 @@ class Options:
     def __post_init__(self) -> None:
         validate(self)
 
+    def is_default(self, name: str) -> bool:
+        """Returns whether the value of an option equals its default."""
+        default = type(self).__dataclass_fields__[name].default
+        return bool(getattr(self, name) == default)
+
 
 def option(
     default: Any = REQUIRED,

@@ -111,5 +111,4 @@ def _split(options: Any, builder: Any, number: int) -> str:
 
 def _has_own_splits(options: Any) -> bool:
     """Returns whether tfds_splits was given."""
-    default = type(options).__dataclass_fields__["tfds_splits"].default
-    return bool(options.tfds_splits != default)
+    return not options.is_default("tfds_splits")

@@ -31,7 +31,7 @@ class TfdsOptions(fine_tuning_options.TaskOptions):
             files: options that name files, which cannot be combined with tfds_name.
         """
         if self.tfds_name is None:
-            if self.tfds_splits != self._default("tfds_splits"):
+            if not self.is_default("tfds_splits"):
                 raise options_module.OptionError("--tfds_splits requires --tfds_name.")
             return
         self._refuse(files, "cannot be combined with --tfds_name")

@@ -114,8 +114,7 @@ class PrepareCorpusOptions(execution.RunnerOptions):
             ("tfds_data_dir", "tfds_name"),
             ("language_folders", "input_file"),
         ):
-            default = type(self).__dataclass_fields__[name].default
-            if getattr(self, name) != default and not getattr(self, needed):
+            if not self.is_default(name) and not getattr(self, needed):
                 raise options_module.OptionError(
                     f"--{name} has no effect without --{needed}."
                 )

@@ -69,11 +69,12 @@ def _check_fields(sources, options):
     if any(source.format in ("json", "tfds") for source in sources):
         return
     for name in ("text_field", "language_field"):
-        if getattr(options, name) != type(options).__dataclass_fields__[name].default:
+        if not options.is_default(name):
+            formats = ", ".join(sorted({source.format for source in sources}))
             raise ValueError(
-                f"--{name} names a field of JSON objects or data sets, but "
-                f"{sources[0].name} is read as {sources[0].format}; omit the flag, or "
-                "pass --format=json."
+                f"--{name} names a field of JSON objects or data sets, but the input "
+                f"is read as {formats}; omit the flag. If the files contain JSON "
+                "lines, pass --format=json."
             )
 
 

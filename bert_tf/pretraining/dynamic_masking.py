@@ -117,8 +117,7 @@ def check_masking(
     if not is_masked(record_files.schema):
         return
     for name in pretraining_data_options.MASKING_OPTIONS:
-        default = type(options).__dataclass_fields__[name].default
-        if getattr(options, name) != default:
+        if not options.is_default(name):
             raise ValueError(
                 f"--{name} needs unmasked examples, but {record_files.paths[0]} is "
                 "masked; create the examples with --dynamic_masking."

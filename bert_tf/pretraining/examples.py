@@ -152,8 +152,7 @@ def check_options(
     if isinstance(examples, tfrecord.RecordFiles):
         dynamic_masking.check_masking(examples, options)
         for name in () if is_text(eval_examples) else _TEXT_OPTIONS:
-            default = type(options).__dataclass_fields__[name].default
-            if getattr(options, name) != default:
+            if not options.is_default(name):
                 raise options_module.OptionError(
                     f"--{name} applies to text, but {examples.paths[0]} contains "
                     "records; pass it to create_pretraining_data."

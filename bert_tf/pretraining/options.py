@@ -269,7 +269,7 @@ class RunPretrainingOptions(
                 )
 
     def _refuse(self, name, reason):
-        if getattr(self, name) != self._default(name):
+        if not self.is_default(name):
             raise options_module.OptionError(f"--{name} {reason}.")
 
 

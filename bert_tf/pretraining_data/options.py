@@ -196,13 +196,13 @@ class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
     def _check_masking(self):
         how_to_mask = (*MASKING_OPTIONS, "max_predictions_per_seq")
         for name in how_to_mask if self.dynamic_masking else ():
-            if not self._is_default(name):
+            if not self.is_default(name):
                 raise options_module.OptionError(
                     f"--{name} cannot be combined with --dynamic_masking; pass it to "
                     "run_pretraining, which draws the masks."
                 )
         for name in _UNSUPPORTED.get(self.sampler, ()):
-            if not self._is_default(name):
+            if not self.is_default(name):
                 raise options_module.OptionError(
                     f"--{name} is not supported by --sampler={self.sampler}; use "
                     "--sampler=vectorized."
@@ -215,9 +215,6 @@ class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
                 "--whole_word_segmenter needs --do_whole_word_mask, --masking=span or "
                 "--dynamic_masking."
             )
-
-    def _is_default(self, name):
-        return getattr(self, name) == type(self).__dataclass_fields__[name].default
 
     @property
     def max_tokens(self) -> int:

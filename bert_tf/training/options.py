@@ -97,7 +97,7 @@ class EvaluationOptions(_TrainingRecord):
     def _check_evaluations(self) -> None:
         """Refuses options that have no effect without evaluations during training."""
         for name in ("early_stopping_evals", "best_metric"):
-            if getattr(self, name) != self._default(name):
+            if not self.is_default(name):
                 raise options_module.OptionError(
                     f"--{name} has no effect without --eval_every_steps; set "
                     "--eval_every_steps above 0."

@@ -573,7 +573,7 @@ def test_a_field_of_plain_text_is_refused(run_tool, tmp_path, flag):
     flags = [f"--input_file={tmp_path / 'a.txt'}", f"--output_dir={tmp_path / 'o'}"]
     result = run_tool("prepare_corpus", *flags, flag)
     assert result.exit_code == 1
-    assert "a.txt is read as prose; omit the flag, or" in result.stderr
+    assert "but the input is read as prose; omit the flag. If" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -51,8 +51,7 @@ class RunnerOptions(options_module.Options):
                 "--pipeline_options needs --runner with the name of an Apache Beam "
                 "runner."
             )
-        default = type(self).__dataclass_fields__["num_workers"].default
-        if self.runner != LOCAL and getattr(self, "num_workers", default) != default:
+        if self.runner != LOCAL and not self.is_default("num_workers"):
             raise options_module.OptionError(
                 f"--num_workers needs --runner=local; set the number of workers of "
                 f"{self.runner} in --pipeline_options."

@@ -88,7 +88,7 @@ class RunClassifierOptions(data_options.DataOptions):
     def _check_teacher(self) -> None:
         if self.teacher is None:
             for name in ("distillation_temperature", "distillation_weight"):
-                if getattr(self, name) != self._default(name):
+                if not self.is_default(name):
                     raise options_module.OptionError(f"--{name} requires --teacher.")
             return
         if os.path.realpath(self.teacher) == os.path.realpath(self.output_dir):

@@ -166,7 +166,7 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
         self._check_files()
         is_bi_encoder = self.model == BI_ENCODER
         for name in _OF_CROSS_ENCODER if is_bi_encoder else _OF_BI_ENCODER:
-            if getattr(self, name) != self._default(name):
+            if not self.is_default(name):
                 raise options_module.OptionError(
                     f"--{name} cannot be used with --model={self.model}."
                 )
