@@ -42,15 +42,15 @@ class CheckDataOptions(options_module.Options):
     )
     do_lower_case: bool | None = option(
         None,
-        help="Lowercase the text, as in the planned run. Default: that of the task's "
-        "tool.",
+        help="Lowercase the text, as in the planned run. Default: true. For "
+        "multiple_choice and retrieval: as recorded in the checkpoint.",
         group="model",
     )
     max_seq_length: int | None = option(
         None,
         minimum=3,
-        help="Maximum number of word pieces per sequence. Default: that of the task's "
-        "tool.",
+        help="Maximum number of word pieces per sequence. Default: 384 for "
+        "question_answering, 128 for the other tasks.",
         group="model",
     )
     task_name: str | None = option(
@@ -185,13 +185,13 @@ class CheckDataOptions(options_module.Options):
     train_batch_size: int | None = option(
         None,
         minimum=1,
-        help="Batch size, for the estimate. Default: that of the task's tool.",
+        help="Batch size, for the estimate. Default: as in training.",
         group="training",
     )
     num_train_epochs: float | None = option(
         None,
         minimum=0.0,
-        help="Number of epochs, for the estimate. Default: that of the task's tool.",
+        help="Number of epochs, for the estimate. Default: as in training.",
         group="training",
     )
 

@@ -30,10 +30,11 @@ class BuildVocabularyOptions(options_module.Options):
     )
     strip_accents: bool | None = option(
         None,
-        help="Whether accents are stripped. Default: the value of --do_lower_case, "
-        "which create_pretraining_data and run_pretraining always use. Another value "
-        "is for words that --fill_unused adds to the vocabulary of such a model, and "
-        "for your own training with text_dataset.",
+        help="Whether accents are stripped. Default: the value of --do_lower_case. "
+        "create_pretraining_data and run_pretraining strip accents if and only if they "
+        "lowercase text. Another value is for words that --fill_unused adds to the "
+        "vocabulary of a model that was trained with it, and for your own training "
+        "with text_dataset.",
         group="advanced",
     )
     num_unused: int | None = option(

@@ -68,12 +68,11 @@ def _build_vocabulary(options, inputs, progress):
     counts = None
     if inputs:
         if options.strip_accents not in (None, options.do_lower_case):
-            logger.warning(
-                "create_pretraining_data and run_pretraining cannot use "
-                "--strip_accents=%s with --do_lower_case=%s: they strip accents if and "
-                "only if they lowercase text, as in 2018.",
+            logger.info(
+                "Pretraining with this vocabulary strips accents if and only if it "
+                "lowercases text (as in 2018), so --strip_accents=%s suits only your "
+                "own training with text_dataset and such a tokenizer.",
                 options.strip_accents,
-                options.do_lower_case,
             )
         counts = learning.count_words(
             inputs,
