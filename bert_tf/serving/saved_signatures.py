@@ -152,10 +152,13 @@ def _array(name, values, kind, rank):
     else:
         array = _text_array(name, values, rank)
     if array.ndim != rank:
-        raise ValueError(
-            f"{name}: expected {rank} nested lists, got {array.ndim}: {values!r:.80}."
-        )
+        raise ValueError(f"{name}: expected {_lists(rank)}, got {values!r:.80}.")
     return array
+
+
+def _lists(rank):
+    """Returns words for lists in lists: "a list", "a list of lists"."""
+    return " of ".join(["a list", *["lists"] * (rank - 1)])
 
 
 def _text_array(name, values, rank):
@@ -164,7 +167,7 @@ def _text_array(name, values, rank):
     for _ in range(rank):
         if not isinstance(level, list):
             raise ValueError(
-                f"{name}: expected {rank} nested lists of text, got {values!r:.80}."
+                f"{name}: expected {_lists(rank)} of texts, got {values!r:.80}."
             )
         shape.append(len(level))
         level = level[0] if level else []

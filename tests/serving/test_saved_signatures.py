@@ -23,7 +23,7 @@ def test_signatures_are_read_without_the_model(signatures, exports):
     "inputs, message",
     [
         ({"text_b": ["a"]}, "takes text, got text_b"),
-        ({"text": "a"}, "text: expected 1 nested lists of text, got 'a'"),
+        ({"text": "a"}, "text: expected a list of texts, got 'a'"),
         ({"text": [1]}, r"text: expected text, got \[1\]"),
         ({"text": [["a"]]}, "text: expected text"),
         ([{"b64": "?"}], "b64 is not valid base64"),
@@ -41,7 +41,7 @@ def test_inputs_that_are_no_texts_are_refused(signatures, inputs, message):
         ([[1, 2], [3]], "input_ids: the rows have different lengths"),
         ([[1.5]], "input_ids: expected whole numbers"),
         ([[2**40]], "input_ids: a number is too large"),
-        ([1], "input_ids: expected 2 nested lists, got 1"),
+        ([1], "input_ids: expected a list of lists, got \\[1\\]"),
         ([[1, 1, 1]] * 2, r"must have the same length, got .*2 of input_ids"),
     ],
 )
