@@ -195,8 +195,7 @@ def _count_check(inputs):
     return tf.debugging.Assert(
         tf.reduce_all(tf.equal(counts, counts[0])),
         [
-            "All inputs must have the same number of rows;",
-            f"{', '.join(inputs)} have",
+            f"All inputs must have the same number of rows; {', '.join(inputs)} have",
             tf.stack(counts),
         ],
     )

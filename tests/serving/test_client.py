@@ -130,7 +130,7 @@ def test_an_address_that_names_no_model_is_refused(url):
         (
             "pair_export",
             ["b", "c"],
-            "number of each input, got 1 of text, 2 of text_b",
+            "must have the same length, got 1 of text, 2 of text_b",
         ),
     ],
 )
