@@ -108,13 +108,13 @@ def island_with_gradient(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Returns `island` for a function whose compiled backward pass is written out.
 
-    Without it, the backward pass would compute again what is small but takes several
-    passes, such as the sums of a softmax. Outside of `compiled()`, the gradient is
-    derived from the function.
+    A derived backward pass would recompute results that are small but need several
+    passes over memory, such as the sums of a softmax. Outside of `compiled()`, the
+    gradient is derived from the function.
 
     Args:
         kept: from the function's arguments to a tuple of small tensors that the forward
-            pass keeps. XLA computes once what they share with the function.
+            pass keeps. They are compiled together with the function.
         gradient: from the function's arguments, the keyword `upstream` (the gradient of
             the result) and the keyword `kept` to the gradients of the arguments with a
             float dtype, in their order.
