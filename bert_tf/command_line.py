@@ -25,9 +25,9 @@ from typing import Any
 from absl import flags
 
 from bert_tf import help_text
+from bert_tf import imports
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
-from bert_tf import startup_lines
 from bert_tf import terminal
 
 DONE = 0
@@ -146,7 +146,7 @@ def run(
         os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")
     try:
         with (
-            startup_lines.hidden(),
+            imports.quick_and_quiet(),
             terminal.progress_and_logging(sys.stderr) as shown,
             _no_lost_interrupts(),
         ):

@@ -5,12 +5,14 @@ bert_tf` must stay fast and work without Keras, so Keras gets stand-ins as soon 
 imported, before or after this package. A stand-in imports the class when it is needed.
 """
 
+import contextlib
 import importlib
-import importlib.abc
-import importlib.util
 import sys
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
+
+from bert_tf import import_hooks
 
 # Every class that is registered with Keras -> the module that defines it.
 MODULE_OF = {
@@ -47,33 +49,19 @@ class _StandIn:
         return getattr(module, self._name).from_config(config)
 
 
-class _KerasFinder(importlib.abc.MetaPathFinder):
-    """Registers the stand-ins right after the import of Keras."""
-
-    def find_spec(self, fullname, path=None, target=None):
-        """Returns the spec of Keras, and nothing for other modules."""
-        if fullname != "keras":
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
-        if spec is not None and spec.loader is not None:
-            loader: Any = spec.loader
-            execute = loader.exec_module
-
-            def execute_and_register(module):
-                execute(module)
-                _register(module)
-
-            loader.exec_module = execute_and_register
-        return spec
-
-
 def register() -> None:
     """Registers all classes: now if Keras is imported, else as soon as it is."""
     if "keras" in sys.modules:
         _register(sys.modules["keras"])
     else:
-        sys.meta_path.insert(0, _KerasFinder())
+        sys.meta_path.insert(0, import_hooks.Finder("keras", _registering))
+
+
+@contextlib.contextmanager
+def _registering() -> Iterator[None]:
+    """Registers all classes after the block, which imports Keras."""
+    yield
+    _register(sys.modules["keras"])
 
 
 def _register(keras: ModuleType) -> None:

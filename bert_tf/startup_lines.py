@@ -2,8 +2,7 @@
 
 TF_CPP_MIN_LOG_LEVEL says which of its messages TensorFlow shows, but its libraries log
 a few lines (oneDNN, CUDA) before they read it. `hidden` applies the level to these
-lines, too. Only the command line uses it; the library itself leaves the process
-unchanged.
+lines, too.
 
 While TensorFlow is imported, file descriptor 2 is a pipe to a small process that passes
 everything else on at once: warnings of Python, of other threads and of other libraries.
@@ -13,16 +12,12 @@ lines contain the reason.
 """
 
 import contextlib
-import importlib.abc
-import importlib.machinery
 import os
 import re
 import subprocess
 import sys
-import types
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Sequence
 from typing import BinaryIO
 
 LEVEL_VARIABLE = "TF_CPP_MIN_LOG_LEVEL"
@@ -37,50 +32,8 @@ _SECONDS_TO_END = 5
 
 
 @contextlib.contextmanager
-def hidden(package: str = "tensorflow") -> Iterator[None]:
-    """While the block runs, importing TensorFlow shows no start-up lines.
-
-    Args:
-        package: name of TensorFlow's package.
-    """
-    finder = _Finder(package)
-    sys.meta_path.insert(0, finder)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(finder)
-
-
-class _Finder(importlib.abc.MetaPathFinder):
-    """Finds one package as Python does, and filters what its import writes."""
-
-    def __init__(self, package: str):
-        self._package = package
-
-    def find_spec(
-        self,
-        name: str,
-        path: Sequence[str] | None,
-        target: types.ModuleType | None = None,
-    ) -> importlib.machinery.ModuleSpec | None:
-        if name != self._package:
-            return None
-        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        if spec is None or spec.loader is None:
-            return None
-        execute = spec.loader.exec_module
-
-        def exec_module(module: types.ModuleType) -> None:
-            with _filtered():
-                execute(module)
-
-        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
-        return spec
-
-
-@contextlib.contextmanager
-def _filtered() -> Iterator[None]:
-    """Connects descriptor 2 to a filter while the block runs."""
+def hidden() -> Iterator[None]:
+    """Connects descriptor 2 to a filter while the block imports TensorFlow."""
     if sys.__stderr__ is None:  # Descriptor 2 was closed; it may be another file now.
         yield
         return

@@ -41,7 +41,12 @@ def test_keras_finds_classes_whichever_is_imported_first(project_root):
     from bert_tf.optimization import schedules
 
     config = schedules.WarmupLinearDecay(1e-3, 10, 2).get_config()
-    for imports in ("import bert_tf\nimport keras", "import keras\nimport bert_tf"):
+    hook = "import wrapt\nwrapt.register_post_import_hook(id, 'keras')\n"
+    for imports in (
+        "import bert_tf\nimport keras",
+        "import keras\nimport bert_tf",
+        f"{hook}import bert_tf\nimport keras",  # As tracing libraries do.
+    ):
         program = PROGRAM.format(imports=imports, config=config)
         done = subprocess.run(
             [sys.executable, "-c", program],

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from bert_tf import import_hooks
 from bert_tf import startup_lines
 
 INFO = b"I0000 00:00:1795362536.705823   26460 port.cc:153] oneDNN is on.\n"
@@ -67,7 +68,7 @@ def package(tmp_path, monkeypatch):
 
 def test_an_import_shows_only_what_others_write(package, capfd):
     name = package("starts_well", "")
-    with startup_lines.hidden(name):
+    with import_hooks.importing_within(name, startup_lines.hidden):
         module = importlib.import_module(name)
     os.write(2, INFO)  # After the import nothing is hidden.
     assert capfd.readouterr().err.encode() == OTHER + INFO
@@ -76,15 +77,22 @@ def test_an_import_shows_only_what_others_write(package, capfd):
 
 def test_a_failed_import_gives_the_lines_back(package, capfd):
     name = package("starts_badly", "raise ImportError('libcudart.so.12 is missing')")
-    with startup_lines.hidden(name), pytest.raises(ImportError, match="libcudart"):
+    finders = sys.meta_path[:]
+    with (
+        import_hooks.importing_within(name, startup_lines.hidden),
+        pytest.raises(ImportError, match="libcudart"),
+    ):
         importlib.import_module(name)
     assert capfd.readouterr().err.encode() == OTHER + ABOUT_LOGGING + INFO
-    assert len([f for f in sys.meta_path if isinstance(f, startup_lines._Finder)]) == 0
+    assert sys.meta_path == finders
 
 
 def test_ctrl_c_during_the_import_does_not_show_them(package, capfd):
     name = package("is_interrupted", "raise KeyboardInterrupt")
-    with startup_lines.hidden(name), pytest.raises(KeyboardInterrupt):
+    with (
+        import_hooks.importing_within(name, startup_lines.hidden),
+        pytest.raises(KeyboardInterrupt),
+    ):
         importlib.import_module(name)
     assert capfd.readouterr().err.encode() == OTHER
 
@@ -104,8 +112,8 @@ def test_a_process_that_ends_early_or_has_no_standard_error(
     name = package("ends", last_line)
     script = tmp_path / "script.py"
     script.write_text(
-        "from bert_tf import startup_lines\n"
-        f"with startup_lines.hidden({name!r}):\n"
+        "from bert_tf import import_hooks, startup_lines\n"
+        f"with import_hooks.importing_within({name!r}, startup_lines.hidden):\n"
         f"    import {name}\n"
     )
     done = subprocess.run(

@@ -13,7 +13,7 @@ import signal
 import threading
 from typing import Any
 
-from bert_tf import startup_lines
+from bert_tf import imports
 from bert_tf.serving import server_model
 
 
@@ -46,7 +46,7 @@ def create(
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             end_with_parent()
             try:
-                with startup_lines.hidden():
+                with imports.quick_and_quiet():
                     self._model = server_model.LoadedModel(export_dir, backend, dtype)
             except Exception as error:
                 # LitServe would log a traceback; the main process reports the reason.

@@ -14,6 +14,7 @@ print(*(name for name in sys.modules if name.startswith("bert_tf.")))
 LEAVES = {
     "bert_tf.files",
     "bert_tf.file_errors",
+    "bert_tf.import_hooks",
     "bert_tf.islands",
     "bert_tf.json_values",
     "bert_tf.keras_classes",

@@ -1,0 +1,160 @@
+"""Imports within a context, and without garbage collection."""
+
+import contextlib
+import gc
+import importlib
+import os
+import subprocess
+import sys
+
+import pytest
+import wrapt
+
+from bert_tf import import_hooks
+from bert_tf import imports
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """Writes a package that records whether the collector ran, and returns its name."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "large_package", raising=False)
+    (tmp_path / "large_package.py").write_text(
+        "import gc\nwas_collecting = gc.isenabled()\n"
+    )
+    importlib.invalidate_caches()
+    return "large_package"
+
+
+def test_several_contexts_surround_one_import(package):
+    order = []
+
+    @contextlib.contextmanager
+    def first():
+        order.append("first")
+        yield
+        order.append("end of first")
+
+    @contextlib.contextmanager
+    def second():
+        order.append("second")
+        yield
+        order.append("end of second")
+
+    with (
+        import_hooks.importing_within(package, first),
+        import_hooks.importing_within(package, second),
+    ):
+        importlib.import_module(package)
+        importlib.import_module(package)
+    assert order == ["second", "first", "end of first", "end of second"]
+
+
+@pytest.mark.parametrize("is_in_front", [False, True])
+def test_hooks_of_other_libraries_still_run(package, monkeypatch, is_in_front):
+    """Those of wrapt, which tracing tools use, replace the loader by a proxy."""
+    monkeypatch.setattr(sys, "meta_path", sys.meta_path[:])
+    order = []
+
+    @contextlib.contextmanager
+    def context():
+        order.append("start")
+        yield
+        order.append("end")
+
+    wrapt.register_post_import_hook(
+        lambda module: order.append(module.__name__), package
+    )
+    with import_hooks.importing_within(package, context):
+        if is_in_front:
+            sys.meta_path.insert(0, wrapt.importer.ImportHookFinder())
+        module = importlib.import_module(package)
+    assert sorted(order) == ["end", package, "start"]
+    assert module.__spec__.loader.get_filename(package) == module.__file__
+
+
+def test_a_package_that_is_missing_is_reported_as_usual():
+    with import_hooks.importing_within("missing_package", contextlib.nullcontext):
+        with pytest.raises(ModuleNotFoundError, match="missing_package"):
+            importlib.import_module("missing_package")
+
+
+def test_garbage_collection_is_off_only_during_the_import(package):
+    frozen = gc.get_freeze_count()
+    try:
+        with import_hooks.importing_within(package, imports.without_garbage_collection):
+            assert gc.isenabled()
+            module = importlib.import_module(package)
+        assert not module.was_collecting
+        assert gc.isenabled()
+        assert gc.get_freeze_count() > frozen
+    finally:
+        gc.unfreeze()
+
+
+def test_a_collector_that_was_off_stays_off(package):
+    gc.disable()
+    try:
+        with import_hooks.importing_within(package, imports.without_garbage_collection):
+            importlib.import_module(package)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+        gc.unfreeze()
+
+
+@pytest.mark.parametrize("is_quick", [False, True])
+def test_the_end_of_the_process_skips_the_last_collection(
+    package, tmp_path, project_root, is_quick
+):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import contextlib, gc\n"
+        "from bert_tf import import_hooks, imports\n"
+        "gc.set_threshold(100_000)\n"
+        "class Cycle:\n"
+        "    def __init__(self): self.me = self\n"
+        "    def __del__(self): print('collected')\n"
+        "without = imports.without_garbage_collection\n"
+        f"context = without if {is_quick} else contextlib.nullcontext\n"
+        f"with import_hooks.importing_within({package!r}, context):\n"
+        f"    import {package}\n"
+        "Cycle()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(project_root)},
+        timeout=500,
+        check=True,
+    )
+    assert done.stdout == ("" if is_quick else "collected\n")
+
+
+def test_tensorflow_and_keras_are_imported_without_collection(project_root):
+    script = (
+        "import gc\n"
+        "from bert_tf import imports\n"
+        "runs = []\n"
+        "gc.callbacks.append(lambda phase, info: runs.append(phase))\n"
+        "with imports.quick_and_quiet():\n"
+        "    import keras\n"
+        "    import tensorflow\n"
+        "assert gc.isenabled()\n"
+        "print(len(runs), gc.get_freeze_count())\n"
+        "print('bert_tf>BertModel' in keras.saving.get_custom_objects())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(project_root)},
+        timeout=500,
+        check=True,
+    )
+    counts, is_registered = done.stdout.splitlines()
+    num_runs, num_frozen = map(int, counts.split())
+    assert num_runs < 100  # Otherwise 5,000.
+    assert num_frozen > 100_000
+    assert is_registered == "True"
