@@ -121,11 +121,12 @@ class Source:
 
     clear_errors = staticmethod(clear_errors)
 
-    def row_lengths(self) -> np.ndarray:
-        """Returns the number of positions that each row uses: int [N]."""
-        raise ValueError(
-            "group_by_length needs rows in memory, but these are read from files."
-        )
+    def row_lengths(self) -> np.ndarray | None:
+        """Returns the number of positions that each row uses: int [N]; None: unknown.
+
+        They are known for rows in memory with an `input_mask`.
+        """
+        return None
 
 
 class TFRecordSource(Source):
@@ -222,8 +223,13 @@ class ArraySource(Source):
             for (name, array), value in zip(self._arrays.items(), values, strict=True)
         }
 
-    def row_lengths(self) -> np.ndarray:
-        """Returns the number of positions that the longest part of each row uses."""
+    def row_lengths(self) -> np.ndarray | None:
+        """Returns the number of positions that the longest part of each row uses.
+
+        None without an `input_mask`.
+        """
+        if "input_mask" not in self._arrays:
+            return None
         lengths = np.sum(self._arrays["input_mask"] > 0, axis=-1)
         return lengths if lengths.ndim == 1 else np.max(lengths, axis=-1)
 
@@ -279,9 +285,13 @@ def training_batches(
     rows = source.order(seed=seed, window=shuffle_buffer_size)
     order: ordering.Order | ordering.GroupedOrder = rows
     if group_by_length:
-        order = ordering.GroupedOrder(
-            source.row_lengths(), order=rows, batch_size=batch_size
-        )
+        lengths = source.row_lengths()
+        if lengths is None:
+            raise ValueError(
+                "group_by_length needs the lengths of the rows, which are known only "
+                "for rows in memory with an input_mask."
+            )
+        order = ordering.GroupedOrder(lengths, order=rows, batch_size=batch_size)
 
     share = share or range(batch_size)
     read = range(batch_size) if length_buckets else share
@@ -304,14 +314,19 @@ def training_batches(
 
 
 def evaluation_batches(
-    source: Source, *, batch_size: int, length_buckets: Sequence[int] = ()
+    source: Source,
+    *,
+    batch_size: int,
+    length_buckets: Sequence[int] = (),
+    order: np.ndarray | None = None,
 ) -> tf.data.Dataset:
-    """Returns every row once, in order.
+    """Returns every row once.
 
     Args:
         source: the rows.
         batch_size: rows per batch, B. Rows of zeros complete the last batch.
         length_buckets: as for `training_batches`.
+        order: int [N], the rows' indices in the order of the batches; None: 0 to N - 1.
 
     Returns:
         Dicts of the source's columns [B, ...] with `is_real_example` (float32 [B]):
@@ -324,9 +339,12 @@ def evaluation_batches(
     num_examples = source.num_examples
 
     def batch(step):
-        indices = step * batch_size + tf.range(batch_size, dtype=tf.int64)
-        is_real = indices < num_examples
-        features = source.rows(tf.minimum(indices, num_examples - 1), batch_size)
+        places = step * batch_size + tf.range(batch_size, dtype=tf.int64)
+        is_real = places < num_examples
+        indices = tf.minimum(places, num_examples - 1)
+        if order is not None:
+            indices = tf.gather(tf.constant(order, tf.int64), indices)
+        features = source.rows(indices, batch_size)
         features = {
             name: tf.where(_per_row(is_real, values), values, tf.zeros_like(values))
             for name, values in features.items()

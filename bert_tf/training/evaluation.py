@@ -21,7 +21,7 @@ _BATCHES_SENT = 32
 
 
 class Evaluation:
-    """Runs a model over examples, in order and without dropout.
+    """Runs a model over examples, without dropout.
 
     Args:
         model: built model, created in the strategy's scope.
@@ -63,7 +63,10 @@ class Evaluation:
             "evaluate", lambda: build_evaluate_step(self._model, self._strategy)
         )
         totals: dict[str, float] = {}
-        for values in self._run(examples, evaluate_step, max_examples):
+        order = None if max_examples else self._order(examples)
+        for values in self._run(
+            examples, evaluate_step, order=order, max_examples=max_examples
+        ):
             # Each fetch waits for the device, so all sums are fetched at once.
             sums = tf.stack(list(values.values())).numpy()
             for name, value in zip(values, sums, strict=True):
@@ -101,16 +104,28 @@ class Evaluation:
         lengths = {column.name: column.length for column in examples.columns}
         full_length = tf.constant(lengths.get("input_ids", 0))
         rows: dict[str, list[np.ndarray]] = {key: [] for key in keys}
+        order = self._order(examples)
         for values in self._run(
-            examples, lambda iterator: predict_step(iterator, full_length)
+            examples, lambda iterator: predict_step(iterator, full_length), order=order
         ):
             is_real = values["is_real_example"].numpy() > 0
             for key in keys:
                 rows[key].append(values[key].numpy()[is_real])
-        found = {key: np.concatenate(parts) for key, parts in rows.items()}
+        places = slice(None) if order is None else np.argsort(order)
+        # Each output's batches are freed before the next output is copied.
+        found = {key: np.concatenate(rows.pop(key))[places] for key in keys}
         for key, output in found.items():
             _check_numbers(key, output)
         return found
+
+    def _order(self, examples):
+        """Returns the examples' indices, the longest first; None: as they come.
+
+        Batches of similar lengths contain less padding. A batch that does not fit into
+        memory fails at once.
+        """
+        lengths = examples.row_lengths() if self._length_buckets else None
+        return None if lengths is None else np.argsort(-lengths, kind="stable")
 
     def _traced_once(self, key, build):
         """Returns a step function that all calls with the same key share."""
@@ -122,14 +137,17 @@ class Evaluation:
         self,
         examples: protocols.ExampleSource,
         step_function: Callable,
+        *,
+        order: np.ndarray | None,
         max_examples: int | None = None,
     ) -> Iterator[protocols.Tensors]:
         """Yields the step function's result for each batch."""
         batch_size = self._batch_size
         distribution.check_batch_size("eval_batch_size", batch_size, self._strategy)
-        batches = examples.evaluation_batches(
-            batch_size=batch_size, length_buckets=self._length_buckets
-        )
+        arguments: dict[str, Any] = {"length_buckets": self._length_buckets}
+        if order is not None:  # Sources whose lengths are unknown do not take it.
+            arguments["order"] = order
+        batches = examples.evaluation_batches(batch_size=batch_size, **arguments)
         iterator = distribution.distribute(batches, self._strategy)
         num_examples = min(examples.num_examples, max_examples or examples.num_examples)
         num_steps = -(-num_examples // batch_size)

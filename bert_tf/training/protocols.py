@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 from typing import Protocol
 
+import numpy as np
 import tensorflow as tf
 
 Tensors = dict[str, tf.Tensor]
@@ -75,7 +76,14 @@ class ExampleSource(Protocol):
         ...
 
     def evaluation_batches(self, **arguments: Any) -> tf.data.Dataset:
-        """Returns all examples in order, in batches."""
+        """Returns all examples in batches; in the given `order`, if there is one."""
+        ...
+
+    def row_lengths(self) -> np.ndarray | None:
+        """Returns the length of each example without padding; None: unknown.
+
+        If they are known, `evaluation_batches` takes an `order`.
+        """
         ...
 
     def clear_errors(self) -> contextlib.AbstractContextManager[None]:

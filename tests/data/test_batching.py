@@ -129,6 +129,16 @@ def test_evaluation_fills_the_last_batch_with_zeros():
     assert last["is_real_example"].dtype == np.float32
 
 
+def test_evaluation_reads_rows_in_a_given_order():
+    source = batching.ArraySource({"x": np.arange(1, 6)})
+    order = np.array([4, 0, 3, 1, 2])
+    batches = batching.evaluation_batches(source, batch_size=3, order=order)
+    first, last = batches.as_numpy_iterator()
+    assert first["x"].tolist() == [5, 1, 4]
+    assert last["x"].tolist() == [2, 3, 0]
+    assert last["is_real_example"].tolist() == [1.0, 1.0, 0.0]
+
+
 @pytest.mark.parametrize("buckets", [(), (4,)])
 def test_nothing_is_left_to_the_tuner_of_tf_data(buckets):
     """Its thread can keep an iterator from ending for up to a minute."""
@@ -223,7 +233,7 @@ def test_rows_in_files_cannot_be_grouped(golden):
     source = batching.TFRecordSource(
         tfrecord.RecordFiles([golden / "default.tfrecord"])
     )
-    with pytest.raises(ValueError, match="group_by_length needs rows in memory"):
+    with pytest.raises(ValueError, match="group_by_length needs the lengths"):
         rows(source, batch_size=2, num_steps=1, seed=0, group_by_length=True)
 
 

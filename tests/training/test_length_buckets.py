@@ -20,7 +20,8 @@ from bert_tf.training import timing
 
 LENGTH = 24
 BUCKETS = (8, 16)
-# Rows of a batch of four; batches of 8, 24 and 16 places when read in order.
+# Rows of a batch of four; batches of 8, 24 and 16 places when read in order. Evaluation
+# reads the longest first: batches of 24, 16 and 8 places.
 LENGTHS = [5, 8, 3, 6, 24, 4, 9, 2, 16, 9, 10, 3]
 CONFIG = config_module.BertConfig(
     vocab_size=50,
@@ -196,6 +197,20 @@ def test_losses_are_those_of_padded_batches(kind, flags, padded, tmp_path, monke
     np.testing.assert_allclose(losses, expected, rtol=0, atol=1e-5)
 
 
+def watch_evaluation(monkeypatch):
+    """Returns a list that gets the lengths of all batches of each evaluation."""
+    seen = []
+    evaluation_batches = batching.ArraySource.evaluation_batches
+
+    def watched(source, **arguments):
+        dataset = evaluation_batches(source, **arguments)
+        seen.append([batch["input_ids"].shape[-1] for batch in dataset])
+        return dataset
+
+    monkeypatch.setattr(batching.ArraySource, "evaluation_batches", watched)
+    return seen
+
+
 @pytest.mark.parametrize("kind", OUTPUTS)
 def test_scores_and_outputs_are_those_of_padded_batches(
     kind, padded, tmp_path, monkeypatch
@@ -204,15 +219,44 @@ def test_scores_and_outputs_are_those_of_padded_batches(
     expected = trainer.evaluate(source)
     outputs = trainer.predict(source, OUTPUTS[kind])
     cut, _, _ = run_of(kind, tmp_path, monkeypatch, length_buckets=BUCKETS)
+    seen = watch_evaluation(monkeypatch)
     assert cut.evaluate(source) == pytest.approx(expected, abs=1e-5)
     found = cut.predict(source, OUTPUTS[kind])
+    assert seen == [[24, 16, 8]] * 2
     for key, values in outputs.items():
         assert found[key].shape == values.shape
         if values.shape[1:2] == (LENGTH,):
             real = columns_of(kind)["input_mask"]
-            assert np.all(found[key][0, 8:] == (-1e4 if "logits" in key else 0))
+            assert np.all(found[key][0, 16:] == (-1e4 if "logits" in key else 0))
             values, found[key] = values[real], found[key][real]
         np.testing.assert_allclose(found[key], values, atol=1e-5)
+
+
+def test_the_first_examples_and_rows_of_unknown_length_are_read_in_order(
+    padded, tmp_path, monkeypatch
+):
+    trainer, source, _ = padded("classes")
+    expected = trainer.predict(source)["probabilities"]
+    cut, _, _ = run_of("classes", tmp_path, monkeypatch, length_buckets=BUCKETS)
+    seen = watch_evaluation(monkeypatch)
+    first = trainer.evaluate(source, max_examples=4)
+    assert cut.evaluate(source, max_examples=4) == pytest.approx(first, abs=1e-5)
+    monkeypatch.setattr(batching.ArraySource, "row_lengths", lambda source: None)
+    found = cut.predict(source)["probabilities"]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert seen == [[24, 24, 24], [8, 24, 16], [8, 24, 16]]
+
+
+def test_replicas_predict_in_the_order_of_the_examples(padded, tmp_path, monkeypatch):
+    trainer, source, _ = padded("classes")
+    flags = {"device": "mirrored", "num_replicas": 2, "length_buckets": BUCKETS}
+    replicated, _, _ = run_of("classes", tmp_path, monkeypatch, **flags)
+    seen = watch_evaluation(monkeypatch)
+    found = replicated.predict(source)["probabilities"]
+    np.testing.assert_allclose(
+        found, trainer.predict(source)["probabilities"], atol=1e-5
+    )
+    assert seen[0] == [24, 16, 8]
 
 
 @pytest.fixture(scope="module")
