@@ -95,7 +95,8 @@ def texts_to_embed(body: dict[str, Any], name: str) -> list[Any]:
     """Returns the texts of a request for embeddings, which may still be no texts.
 
     Args:
-        body: the request: `input`, and optionally `model` and `encoding_format`.
+        body: the request: `input`, and optionally `model` and `encoding_format` (which
+            may be null).
         name: the name of the model.
 
     Raises:
@@ -106,10 +107,8 @@ def texts_to_embed(body: dict[str, Any], name: str) -> list[Any]:
     """
     if body.get("model", name) != name:
         raise LookupError(f"The model {body['model']!r} does not exist; it is {name}.")
-    if body.get("encoding_format", "float") not in ("float", "base64"):
+    if body.get("encoding_format") not in (None, "float", "base64"):
         raise ValueError("encoding_format must be float or base64.")
-    if body.get("dimensions") is not None:
-        raise ValueError("dimensions: the length of this model's vectors is fixed.")
     texts = body.get("input")
     texts = [texts] if isinstance(texts, str) else texts
     if not isinstance(texts, list) or not texts:
@@ -130,6 +129,20 @@ def signature_to_embed(body: dict[str, Any]) -> str:
     if kind not in ("document", "query"):
         raise ValueError(f"input_type must be document or query, got {kind!r:.80}.")
     return "query" if kind == "query" else client.DEFAULT_SIGNATURE
+
+
+def check_dimensions(body: dict[str, Any], length: int) -> None:
+    """Raises a ValueError if a request asks for vectors of another length.
+
+    Args:
+        body: the request; `dimensions` is optional.
+        length: of the model's vectors.
+    """
+    if body.get("dimensions") not in (None, length):
+        raise ValueError(
+            f"dimensions must be {length} or left out, got "
+            f"{body['dimensions']!r:.80}: the model's vectors have a fixed length."
+        )
 
 
 def embeddings(body: dict[str, Any], vectors: np.ndarray, name: str) -> dict[str, Any]:

@@ -164,6 +164,8 @@ class Routes:
             signature = self._signatures.get(server_replies.signature_to_embed(body))
             if signature is None or EMBEDDING not in signature.definition.outputs:
                 raise ValueError(f"The model {self._name} returns no embeddings.")
+            shape = signature.definition.outputs[EMBEDDING].tensor_shape
+            server_replies.check_dimensions(body, shape.dim[-1].size)
             inputs = signature.arrays(texts)
             self._limits.check(signature, inputs)
         except LookupError as error:

@@ -63,6 +63,12 @@ def test_queries_and_documents_have_their_own_signatures(kind, value):
     assert reply.json()["data"][0]["embedding"] == [value, value]
 
 
+@pytest.mark.parametrize("dimensions, status", [(2, 200), (None, 200), (8, 400)])
+def test_only_the_length_of_the_model_s_vectors_can_be_asked_for(dimensions, status):
+    reply = post("/v1/embeddings", json={"input": "a", "dimensions": dimensions})
+    assert reply.status_code == status
+
+
 def test_an_empty_signature_name_is_the_default():
     body = {"signature_name": "", "inputs": ["a"]}
     reply = post("/v1/models/m:predict", json=body)
