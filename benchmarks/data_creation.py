@@ -77,7 +77,7 @@ def main():
     print(f"\n{shlex.join([sys.executable, *sys.argv])}")
     print(
         f"Python {platform.python_version()}, NumPy {np.__version__}, "
-        f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}"
+        f"{report.num_cores()} cores, load {os.getloadavg()[0]:.1f}"
     )
     megabytes = os.path.getsize(options.input_file) * options.dupe_factor / 1e6
     medians = {}

@@ -334,7 +334,8 @@ def litert(path, _):
     from ai_edge_litert import interpreter
 
     model = interpreter.Interpreter(
-        model_path=f"{path}/{id_models.FILES['litert']}", num_threads=os.cpu_count()
+        model_path=f"{path}/{id_models.FILES['litert']}",
+        num_threads=report.num_cores(),
     )
     runner = model.get_signature_runner()
     used = runner.get_input_details()

@@ -5,8 +5,6 @@ autocast, fused AdamW, scaled-dot-product attention, the fast tokenizer for all 
 one call, and batches padded to their longest row.
 """
 
-import os
-
 import fine_tuning_task
 import report
 import torch
@@ -18,7 +16,7 @@ BATCHES_PER_POOL = 50  # As many as ours, of which the rows are sorted by length
 def main():
     """Fine-tunes, evaluates and saves, and answers the driver."""
     settings = fine_tuning_task.read_settings()
-    torch.set_num_threads(os.cpu_count())
+    torch.set_num_threads(report.num_cores())
     torch.manual_seed(settings["seed"])
     tokenizer = transformers.AutoTokenizer.from_pretrained(settings["model"])
     model = transformers.AutoModelForSequenceClassification.from_pretrained(

@@ -163,7 +163,7 @@ def main():
     print(f"\n{shlex.join([sys.executable, *sys.argv])}")
     print(
         f"Python {platform.python_version()}, TensorFlow {tf.__version__}, "
-        f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}"
+        f"{report.num_cores()} cores, load {os.getloadavg()[0]:.1f}"
     )
     if base:
         print(f"BERT-Base, 8 x 128, float32: {base:.2f} examples/s")

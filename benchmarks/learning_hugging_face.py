@@ -4,10 +4,10 @@ The mode is float32 or bfloat16 autocast, eager or compiled, whichever is fastes
 with fused AdamW. The masked-word head computes only the masked positions.
 """
 
-import os
 import time
 
 import learning_task
+import report
 import torch
 import transformers
 
@@ -17,7 +17,7 @@ MODES = ("float32", "bfloat16", "float32 compiled", "bfloat16 compiled")
 def main():
     """Reads task.json, trains, and writes the result."""
     task = learning_task.Task()
-    torch.set_num_threads(os.cpu_count())
+    torch.set_num_threads(report.num_cores())
     mode, seconds_of_modes = task.fastest(MODES, lambda mode: probe(task, mode))
     torch.manual_seed(task.seed)
     trainer = Trainer(task, mode)

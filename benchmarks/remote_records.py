@@ -119,7 +119,7 @@ def main():
         size = os.path.getsize(os.path.join(folder, "records"))
         print(
             f"Python {platform.python_version()}, TensorFlow {tf.__version__}, "
-            f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}; "
+            f"{report.num_cores()} cores, load {os.getloadavg()[0]:.1f}; "
             f"{options.num_records:,} records, {size / 1e6:,.0f} MB; "
             f"{options.seconds * 1e3:.0f} ms per request\n\n"
             "| hosts | --shuffle_buffer_size | examples per second | first batch "

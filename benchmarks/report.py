@@ -157,6 +157,13 @@ def environment():
     }
 
 
+def num_cores():
+    """Returns the number of cores that this process may use, as after `taskset`."""
+    if hasattr(os, "sched_getaffinity"):  # Linux.
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count()
+
+
 def versions(*packages):
     """Returns {package: its version} for installed packages."""
     return {package: importlib.metadata.version(package) for package in packages}
@@ -174,7 +181,7 @@ def machine():
     units = [name for name in ("amx_bf16", "avx512_bf16", "avx512f") if name in flags]
     gigabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     return (
-        f"{facts.get('model name', platform.processor())}, {os.cpu_count()} cores, "
+        f"{facts.get('model name', platform.processor())}, {num_cores()} cores, "
         f"{'with' if has_amx() else 'without'} AMX "
         f"({', '.join(units) or 'no AVX-512'}), {gigabytes:.0f} GB of memory, "
         f"{platform.system()} {platform.release()}, Python {platform.python_version()}"
