@@ -70,6 +70,21 @@ def visible_positions(
     return visible
 
 
+def gather_positions(
+    vectors: numerics.Tensor, positions: numerics.Tensor, length: Any
+) -> numerics.Tensor:
+    """Returns the vectors at some positions of each sequence, [B, P, H].
+
+    Args:
+        vectors: [B * S, H].
+        positions: int32 [B, P], from 0 to S - 1.
+        length: S, integer.
+    """
+    num_examples = ops.shape(positions)[0]
+    offsets = ops.arange(num_examples, dtype="int32")[:, None] * length
+    return ops.take(vectors, ops.cast(positions, "int32") + offsets, axis=0)
+
+
 class SelfAttention(keras.layers.Layer):
     """Every position collects information from all positions that the mask allows.
 
@@ -108,16 +123,19 @@ class SelfAttention(keras.layers.Layer):
         dropout_keys: numerics.Tensor | None = None,
         return_attention_weights: bool = False,
         rows: real_rows.RealRows | None = None,
+        from_inputs: numerics.Tensor | None = None,
     ) -> Any:
         """Computes attention.
 
         Args:
-            inputs: [B * F, H], in the compute dtype.
-            input_mask: integer [B, T] or [B, F, T], from `visible_positions`; T = F.
+            inputs: [B * T, H], in the compute dtype.
+            input_mask: integer [B, T] or [B, F, T], from `visible_positions`.
             dropout_keys: uint32 [B], or None for no dropout.
             return_attention_weights: whether to return the attention weights too.
-            rows: the R of the B * F rows that the inputs and the result contain; None:
-                all.
+            rows: the R of the B * T rows that the inputs contain, and without
+                `from_inputs` also the result; None: all.
+            from_inputs: [B, F, H], those of the inputs that attend to all of them;
+                None: all, so F = T.
 
         Returns:
             [B * F, H], in the compute dtype. With return_attention_weights a pair: this
@@ -128,28 +146,33 @@ class SelfAttention(keras.layers.Layer):
         # softmax has a useful gradient, for any head size (section 3.2.1 of "Attention
         # Is All You Need"). Queries have fewer elements than scores, so they are
         # divided instead.
-        query, scale = self.query(inputs), self.config.size_per_head**-0.5
+        from_length = to_length = ops.shape(input_mask)[-1]
+        attending = inputs
+        if from_inputs is not None:
+            from_length = ops.shape(from_inputs)[1]
+            attending = ops.reshape(from_inputs, (-1, self.config.hidden_size))
+        query, scale = self.query(attending), self.config.size_per_head**-0.5
         is_plain = dropout_keys is None and not return_attention_weights
         fuses = is_plain and fusible.is_fused(query)
         if not fuses:  # Else the product of queries and keys is divided.
             query = query * scale
         drops = dropout_keys is not None and self.config.attention_probs_dropout_prob
+        key, value = self.key(inputs), self.value(inputs)
         if _has_fused_attention() and not (drops or return_attention_weights):
-            return self._attend_fused(
-                query, self.key(inputs), self.value(inputs), input_mask
-            )
+            return self._attend_fused(query, key, value, input_mask, from_length)
         compute = functools.partial(
             self._attend, input_mask=input_mask, dropout_keys=dropout_keys
         )
-        projected = (query, self.key(inputs), self.value(inputs))
         if rows is not None:
-            projected = tuple(map(rows.put_back, projected))
-        length = ops.shape(input_mask)[-1]
+            key, value = rows.put_back(key), rows.put_back(value)
+            if from_inputs is None:
+                query = rows.put_back(query)
+        query, value = self._split(query, from_length), self._split(value, to_length)
         if fuses:
-            query, key, value = (self._split(x, length) for x in projected)
+            key = self._split(key, to_length)
             weights = fusible.attention_weights(query, key, input_mask, scale)
             return self._weighted(weights, value)
-        heads = self._split_heads(*projected, length=length)
+        heads = (query, self._split_transposed(key, to_length), value)
         # Scores and weights have S / D times as many elements as queries. In a step
         # that XLA compiles, computing them again in the backward pass takes less time
         # than writing them to memory. The heads are split before, so that the backward
@@ -157,7 +180,7 @@ class SelfAttention(keras.layers.Layer):
         if numerics.is_xla_step() and rows is None and not return_attention_weights:
             return keras.remat(lambda *heads: compute(*heads)[0])(*heads)
         context, scores = compute(*heads)
-        if rows is not None:
+        if rows is not None and from_inputs is None:
             return rows.select(context)
         if return_attention_weights:
             return context, compound_numerics.masked_softmax(scores, input_mask)
@@ -165,34 +188,30 @@ class SelfAttention(keras.layers.Layer):
 
     def _split(self, x, length):
         """Returns [B, N, S, D] of [B * S, H]."""
-        config = self.config
-        heads = (-1, length, config.num_attention_heads, config.size_per_head)
-        return ops.transpose(ops.reshape(x, heads), (0, 2, 1, 3))
+        return ops.transpose(self._heads(x, length), (0, 2, 1, 3))
 
-    def _split_heads(self, query, key, value, *, length):
-        """Returns [B, N, F, D], [B, N, D, T] and [B, N, T, D] of three [B * S, H]."""
-        config = self.config
-        heads = (-1, length, config.num_attention_heads, config.size_per_head)
-        return (
-            self._split(query, length),
-            ops.transpose(ops.reshape(key, heads), (0, 2, 3, 1)),
-            self._split(value, length),
-        )
+    def _split_transposed(self, x, length):
+        """Returns [B, N, D, S] of [B * S, H]."""
+        return ops.transpose(self._heads(x, length), (0, 2, 3, 1))
 
-    def _attend_fused(self, query, key, value, input_mask):
+    def _heads(self, x, length):
+        """Returns [B, S, N, D] of [B * S, H]."""
+        config = self.config
+        shape = (-1, length, config.num_attention_heads, config.size_per_head)
+        return ops.reshape(x, shape)
+
+    def _attend_fused(self, query, key, value, input_mask, from_length):
         """Returns the context [B * F, H] from the backend's own attention."""
-        config = self.config
-        length = ops.shape(input_mask)[-1]
-        heads = (-1, length, config.num_attention_heads, config.size_per_head)
+        to_length = ops.shape(input_mask)[-1]
         mask = ops.cast(input_mask, "bool")
         context = ops.dot_product_attention(
-            ops.reshape(query, heads),
-            ops.reshape(key, heads),
-            ops.reshape(value, heads),
+            self._heads(query, from_length),
+            self._heads(key, to_length),
+            self._heads(value, to_length),
             mask=ops.expand_dims(mask, (1, 2) if len(mask.shape) == 2 else 1),
             scale=1.0,
         )  # [B, F, N, D]
-        return ops.reshape(context, (-1, config.hidden_size))
+        return ops.reshape(context, (-1, self.config.hidden_size))
 
     def _attend(self, query, key, value, *, input_mask, dropout_keys):
         """Returns the context [B * F, H] and the scores [B, N, F, T].
@@ -351,11 +370,12 @@ class Attention(keras.layers.Layer):
         dropout_keys: numerics.Tensor | None = None,
         return_attention_weights: bool = False,
         rows: real_rows.RealRows | None = None,
+        from_inputs: numerics.Tensor | None = None,
     ) -> Any:
         """Returns [B * F, H], or a pair.
 
-        Arguments are those of `SelfAttention`; with `rows`, there are R rows, and the
-        residual output draws its dropout for them.
+        Arguments are those of `SelfAttention`. With `rows` but no `from_inputs`, there
+        are R rows, and the residual output draws its dropout for them.
         """
         context = self.self_attention(
             inputs,
@@ -363,10 +383,14 @@ class Attention(keras.layers.Layer):
             dropout_keys=dropout_keys,
             return_attention_weights=return_attention_weights,
             rows=rows,
+            from_inputs=from_inputs,
         )
         weights = None
         if return_attention_weights:
             context, weights = context
-        keys = dropout_keys if rows is None else rows.dropout_keys(dropout_keys)
-        outputs = self.residual_output(context, inputs, dropout_keys=keys)
+        if from_inputs is not None:
+            inputs = ops.reshape(from_inputs, (-1, self.config.hidden_size))
+        elif rows is not None:
+            dropout_keys = rows.dropout_keys(dropout_keys)
+        outputs = self.residual_output(context, inputs, dropout_keys=dropout_keys)
         return (outputs, weights) if return_attention_weights else outputs

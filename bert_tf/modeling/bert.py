@@ -47,23 +47,9 @@ class Pooler(keras.layers.Layer):
         """The shape of a text's vector, for `summary`."""
         return (None, self.config.hidden_size)
 
-    def call(
-        self,
-        sequence_output: numerics.Tensor,
-        positions: numerics.Tensor | None = None,
-    ) -> numerics.Tensor:
-        """Returns [B, H], or [B, K, H] with positions.
-
-        Args:
-            sequence_output: [B, S, H].
-            positions: int32 [B, K]; None: the first position of each row.
-        """
-        if positions is None:
-            return ops.tanh(self.dense(sequence_output[:, 0]))
-        vectors = ops.take_along_axis(
-            sequence_output, ops.expand_dims(positions, -1), axis=1
-        )
-        return ops.tanh(self.dense(vectors))  # [B, K, H]
+    def call(self, vectors: numerics.Tensor) -> numerics.Tensor:
+        """Returns [B, H] for [B, H], the vectors at that position."""
+        return ops.tanh(self.dense(vectors))
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -111,6 +97,7 @@ class BertModel(base.BaseModel):
         training: bool = False,
         dropout_keys: numerics.Tensor | None = None,
         return_attention_weights: bool = False,
+        output_positions: numerics.Tensor | None = None,
     ) -> numerics.Outputs:
         """Computes the vectors of a batch.
 
@@ -126,6 +113,10 @@ class BertModel(base.BaseModel):
             dropout_keys: uint32 [B], from `numerics.dropout_keys`; default: drawn from
                 `seed_generator`.
             return_attention_weights: whether to return `attention_weights` too.
+            output_positions: int32 [B, P], the only positions whose vectors in the last
+                layer are needed, besides those that the pooler reads; P may be 0. With
+                them, `sequence_output` and the last of `all_encoder_layers` are
+                [B, P, H]. Default: all positions.
 
         Returns:
             `sequence_output` [B, S, H], the last layer; `pooled_output` [B, H], or
@@ -157,6 +148,12 @@ class BertModel(base.BaseModel):
             dropout_keys=keys,
             position_ids=features.get("position_ids"),
         )
+        positions = output_positions
+        if positions is not None:
+            pooled_positions = self._pooled_positions(features, input_mask)  # [B, K]
+            positions = ops.concatenate(
+                [pooled_positions, ops.cast(positions, "int32")], axis=1
+            )
         layers = self.encoder(
             embedded,
             attention.visible_positions(
@@ -166,18 +163,27 @@ class BertModel(base.BaseModel):
             ),
             dropout_keys=keys,
             return_attention_weights=return_attention_weights,
+            last_positions=positions,
         )
         attention_weights = {}
         if return_attention_weights:
             layers, weights = layers
             attention_weights = {"attention_weights": weights}
-        shape = (-1, length, self.config.hidden_size)  # [B, S, H]
-        layers = [ops.reshape(layer, shape) for layer in layers]
+        lower_layers = [self._by_sequence(layer, length) for layer in layers[:-1]]
+        if positions is None:
+            vectors = self._by_sequence(layers[-1], length)
+            first = self._pooled_vectors(vectors, features, input_mask)
+        else:
+            vectors = self._by_sequence(layers[-1], ops.shape(positions)[1])
+            num_pooled = ops.shape(pooled_positions)[1]
+            is_packed = "cls_positions" in features
+            first = vectors[:, :num_pooled] if is_packed else vectors[:, 0]
+            vectors = vectors[:, num_pooled:]  # [B, P, H]
         return {
-            "sequence_output": layers[-1],
-            "pooled_output": self._pooled(layers[-1], features, input_mask),
-            "all_encoder_layers": layers,
-            "embedding_output": ops.reshape(embedded, shape),
+            "sequence_output": vectors,
+            "pooled_output": self.pooler(first),
+            "all_encoder_layers": [*lower_layers, vectors],
+            "embedding_output": self._by_sequence(embedded, length),
             **attention_weights,
         }
 
@@ -209,18 +215,31 @@ class BertModel(base.BaseModel):
             **kwargs,
         )
 
-    def _pooled(self, vectors, features, input_mask):
+    def _by_sequence(self, vectors, length):
+        """Returns [B, S, H] of [B * S, H]."""
+        return ops.reshape(vectors, (-1, length, self.config.hidden_size))
+
+    def _pooled_vectors(self, vectors, features, input_mask):
+        """Returns what the pooler reads: [B, H], or [B, K, H] with `cls_positions`."""
+        is_packed = "cls_positions" in features
+        if not is_packed and not self.config.is_causal:
+            return vectors[:, 0]
+        positions = self._pooled_positions(features, input_mask)  # [B, K]
+        vectors = ops.take_along_axis(vectors, ops.expand_dims(positions, -1), axis=1)
+        return vectors if is_packed else vectors[:, 0]
+
+    def _pooled_positions(self, features, input_mask):
+        """Returns int32 [B, K]; K is 1 unless there are `cls_positions`."""
         first = features.get("cls_positions")
-        if not self.config.is_causal:
-            return self.pooler(vectors, first)
+        sequence_ids = features.get("sequence_ids")
+        if first is None:
+            first = ops.zeros_like(input_mask[:, :1])
+            sequence_ids = ops.zeros_like(input_mask)
         # Under causal attention [CLS] comes first and sees only itself, so its vector
         # is the same for every text. The last piece is the one that has seen them all.
-        if first is not None:
-            last = last_positions(input_mask, first, features["sequence_ids"])
-            return self.pooler(vectors, last)
-        first = ops.zeros_like(input_mask[:, :1])
-        last = last_positions(input_mask, first, ops.zeros_like(input_mask))
-        return self.pooler(vectors, last)[:, 0]
+        if self.config.is_causal:
+            return last_positions(input_mask, first, sequence_ids)
+        return ops.cast(first, "int32")
 
 
 def last_positions(

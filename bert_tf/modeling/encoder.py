@@ -7,6 +7,7 @@ import functools
 from typing import Any
 
 import keras
+from keras import ops
 
 from bert_tf.modeling import attention
 from bert_tf.modeling import config as config_module
@@ -76,24 +77,35 @@ class EncoderLayer(keras.layers.Layer):
         dropout_keys: numerics.Tensor | None = None,
         return_attention_weights: bool = False,
         rows: real_rows.RealRows | None = None,
+        positions: numerics.Tensor | None = None,
     ) -> Any:
         """Computes both sublayers.
 
-        Arguments and result are those of `attention.SelfAttention`.
+        Arguments and result are those of `attention.SelfAttention`, but for
+        `positions`, int32 [B, F]: the positions to compute; None: all.
         """
+        from_inputs = None
+        if positions is not None:
+            from_inputs = attention.gather_positions(
+                inputs if rows is None else rows.put_back(inputs),
+                positions,
+                ops.shape(input_mask)[-1],
+            )
         attended = self.attention(
             inputs,
             input_mask,
             dropout_keys=dropout_keys,
             return_attention_weights=return_attention_weights,
             rows=rows,
+            from_inputs=from_inputs,
         )
         weights = None
         if return_attention_weights:
             attended, weights = attended
         wide = self.intermediate(attended)
-        keys = dropout_keys if rows is None else rows.dropout_keys(dropout_keys)
-        outputs = self.residual_output(wide, attended, dropout_keys=keys)
+        if rows is not None and positions is None:
+            dropout_keys = rows.dropout_keys(dropout_keys)
+        outputs = self.residual_output(wide, attended, dropout_keys=dropout_keys)
         return (outputs, weights) if return_attention_weights else outputs
 
 
@@ -140,16 +152,20 @@ class Encoder(keras.layers.Layer):
         input_mask: numerics.Tensor,
         dropout_keys: numerics.Tensor | None = None,
         return_attention_weights: bool = False,
+        last_positions: numerics.Tensor | None = None,
     ) -> Any:
         """Runs all layers, lowest first.
 
         Args:
             inputs, input_mask, dropout_keys, return_attention_weights: those of
                 `attention.SelfAttention`.
+            last_positions: int32 [B, P], the only positions at which the last layer is
+                computed; None: all.
 
         Returns:
             List of L tensors [B * S, H], in the compute dtype: the layers' outputs.
-            Vectors of padding have no meaning. They may be 0 in training.
+            Vectors of padding have no meaning. They may be 0 in training. With
+            last_positions, the last tensor is [B * P, H].
             With return_attention_weights a pair: this and a list of L tensors, float32
             [B, N, S, S].
         """
@@ -158,7 +174,14 @@ class Encoder(keras.layers.Layer):
         if real_rows.is_worthwhile(inputs, input_mask) and not return_attention_weights:
             rows = real_rows.RealRows(input_mask)
             inputs = rows.select(inputs)
+        positions = None
         for layer in self.encoder_layers:
+            if layer is self.encoder_layers[-1] and last_positions is not None:
+                positions = last_positions
+                if len(input_mask.shape) == 3:  # [B, F, T]
+                    input_mask = ops.take_along_axis(
+                        input_mask, ops.expand_dims(positions, -1), axis=1
+                    )
             # Mask and keys are bound, so that remat differentiates with respect to the
             # inputs only.
             compute = functools.partial(
@@ -167,6 +190,7 @@ class Encoder(keras.layers.Layer):
                 dropout_keys=dropout_keys,
                 return_attention_weights=return_attention_weights,
                 rows=rows,
+                positions=positions,
             )
             if self.recomputes_layers:
                 compute = keras.remat(compute)
@@ -174,5 +198,6 @@ class Encoder(keras.layers.Layer):
             if return_attention_weights:
                 inputs, weights = inputs
                 all_weights.append(weights)
-            outputs.append(inputs if rows is None else rows.put_back_real(inputs))
+            is_whole = rows is None or positions is not None
+            outputs.append(inputs if is_whole else rows.put_back_real(inputs))
         return (outputs, all_weights) if return_attention_weights else outputs

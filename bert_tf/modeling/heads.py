@@ -85,20 +85,16 @@ class MaskedLanguageModelHead(keras.layers.Layer):
         )
 
     def call(
-        self,
-        sequence_output: numerics.Tensor,
-        positions: numerics.Tensor,
-        word_embeddings: numerics.Tensor,
+        self, vectors: numerics.Tensor, word_embeddings: numerics.Tensor
     ) -> numerics.Tensor:
         """Returns logits [B, M, V], in the compute dtype.
 
         Args:
-            sequence_output: [B, S, H].
-            positions: int32 [B, M], from 0 to S - 1.
+            vectors: [B, M, H], those of the last layer at the masked positions.
             word_embeddings: [V, H]; the scores of further rows are left out.
         """
-        gathered = gather_positions(sequence_output, positions)  # [B * M, H]
-        hidden = self.transform(gathered)
+        num_positions = ops.shape(vectors)[1]
+        hidden = self.transform(ops.reshape(vectors, (-1, self.config.hidden_size)))
         table = ops.cast(word_embeddings, hidden.dtype)
         bias = ops.cast(self.output_bias, hidden.dtype)
         num_padding = table.shape[0] - self.config.vocab_size
@@ -107,8 +103,7 @@ class MaskedLanguageModelHead(keras.layers.Layer):
         logits = compound_numerics.vocabulary_scores(hidden, table, bias)
         if num_padding:
             logits = logits[:, : self.config.vocab_size]  # [B * M, V]
-        shape = (-1, ops.shape(positions)[1], self.config.vocab_size)
-        return ops.reshape(logits, shape)
+        return ops.reshape(logits, (-1, num_positions, self.config.vocab_size))
 
 
 class NextSentenceHead(keras.layers.Layer):
@@ -167,14 +162,9 @@ def class_scores(
     return ops.cast(ops.add(logits, output_bias), "float32")
 
 
-def gather_positions(
-    sequence_output: numerics.Tensor, positions: numerics.Tensor
-) -> numerics.Tensor:
-    """Returns the vectors [B * M, H] at int32 positions [B, M] of [B, S, H]."""
-    num_examples, length, hidden_size = ops.shape(sequence_output)
-    offsets = ops.arange(num_examples, dtype="int32")[:, None] * length
-    rows = ops.reshape(ops.cast(positions, "int32") + offsets, (-1,))
-    return ops.take(ops.reshape(sequence_output, (-1, hidden_size)), rows, axis=0)
+def no_positions(features: numerics.Features) -> numerics.Tensor:
+    """Returns int32 [B, 0]: the `output_positions` of a head on the pooled output."""
+    return features["input_ids"][:, :0]
 
 
 class TaskModel(fitting.TrainedByKeras):

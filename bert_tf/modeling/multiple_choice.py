@@ -103,7 +103,12 @@ class BertMultipleChoice(heads.TaskModel):
             training: whether dropout is active.
             dropout_keys: uint32 [rows], or None for no dropout.
         """
-        encoded = self.bert(features, training=training, dropout_keys=dropout_keys)
+        encoded = self.bert(
+            features,
+            training=training,
+            dropout_keys=dropout_keys,
+            output_positions=heads.no_positions(features) if training else None,
+        )
         pooled = numerics.dropout(
             encoded["pooled_output"],
             self.task_dropout_rate,

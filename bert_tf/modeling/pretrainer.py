@@ -9,6 +9,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from bert_tf.modeling import attention
 from bert_tf.modeling import bert
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import heads
@@ -114,9 +115,10 @@ class BertPretrainer(heads.TaskModel):
         Returns:
             `masked_lm_logits` [B, M, V], float32, but in training in the compute dtype;
             `next_sentence_logits` float32 [B, 2] (not without that head);
-            `sequence_output` [B, S, H] and `pooled_output` [B, H], in the compute
-            dtype. If rows hold several sequences, the second is [B, K, 2] and the last
-            [B, K, H].
+            `pooled_output` [B, H] and, but for training, `sequence_output` [B, S, H],
+            in the compute dtype. If rows hold several sequences, the second is
+            [B, K, 2] and the third [B, K, H]. In training, the last layer is computed
+            only at the masked positions and where a sequence starts.
         """
         features = self.checked_features(features)
         if "masked_lm_positions" not in features:
@@ -125,14 +127,23 @@ class BertPretrainer(heads.TaskModel):
                 "alone is `model.bert`."
             )
         keys = self.dropout_keys_in_use(features, training, dropout_keys)
-        encoded = self.bert(features, training=training, dropout_keys=keys)
-        logits = self.cls.predictions(
-            encoded["sequence_output"],
-            features["masked_lm_positions"],
-            self.bert.embeddings.word_embeddings,
+        positions = features["masked_lm_positions"]
+        encoded = self.bert(
+            features,
+            training=training,
+            dropout_keys=keys,
+            output_positions=positions if training else None,
         )
-        outputs = {
-            "sequence_output": encoded["sequence_output"],
+        outputs = {}
+        vectors = encoded["sequence_output"]
+        if not training:
+            outputs["sequence_output"] = vectors
+            _, length, width = ops.shape(vectors)
+            vectors = attention.gather_positions(
+                ops.reshape(vectors, (-1, width)), positions, length
+            )  # [B, M, H]
+        logits = self.cls.predictions(vectors, self.bert.embeddings.word_embeddings)
+        outputs |= {
             "pooled_output": encoded["pooled_output"],
             # The loss computes in float32 anyway, and this is its largest tensor.
             "masked_lm_logits": logits if training else ops.cast(logits, "float32"),

@@ -152,7 +152,15 @@ class BertBiEncoder(heads.TaskModel):
             training: whether dropout is active.
             dropout_keys: uint32 [rows], or None for no dropout.
         """
-        outputs = self.bert(features, training=training, dropout_keys=dropout_keys)
+        first = None
+        if training and self.pooling == "cls":
+            first = ops.zeros_like(features["input_ids"][:, :1])  # [rows, 1]
+        outputs = self.bert(
+            features,
+            training=training,
+            dropout_keys=dropout_keys,
+            output_positions=first,
+        )
         input_mask = attention.input_mask_of(features)
         vectors = pooling_module.pool(outputs, input_mask, self.pooling)
         return pooling_module.normalize(vectors) if self.normalize else vectors
@@ -259,7 +267,12 @@ class BertCrossEncoder(heads.TaskModel):
             for name in self.sequence_features
             if name in features
         }
-        encoded = self.bert(flat, training=training, dropout_keys=keys)
+        encoded = self.bert(
+            flat,
+            training=training,
+            dropout_keys=keys,
+            output_positions=heads.no_positions(flat) if training else None,
+        )
         pooled = numerics.dropout(
             encoded["pooled_output"],
             self.task_dropout_rate,

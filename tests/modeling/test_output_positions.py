@@ -1,0 +1,175 @@
+"""The last layer is computed only where its vectors are read; nothing else changes."""
+
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.modeling import bert
+from bert_tf.modeling import classifier
+from bert_tf.modeling import config as config_module
+from bert_tf.modeling import multiple_choice
+from bert_tf.modeling import numerics
+from bert_tf.modeling import pretrainer
+from bert_tf.modeling import rankers
+
+STILL = config_module.BertConfig(  # Without dropout.
+    vocab_size=30,
+    hidden_size=8,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=12,
+    max_position_embeddings=16,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+    # Vectors of different positions must differ visibly.
+    initializer_range=0.5,
+)
+CAUSAL = dataclasses.replace(STILL, attention="causal")
+ROWS = {
+    "input_ids": np.array([[2, 7, 9, 3, 5], [2, 5, 3, 0, 0]], "int32"),
+    "input_mask": np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], "int32"),
+}
+# Two sequences per row; the second row has only one.
+PACKED = ROWS | {
+    "sequence_ids": np.array([[1, 1, 1, 2, 2], [1, 1, 1, 0, 0]], "int32"),
+    "position_ids": np.array([[0, 1, 2, 0, 1], [0, 1, 2, 0, 0]], "int32"),
+    "cls_positions": np.array([[0, 3], [0, 0]], "int32"),
+}
+POSITIONS = np.array([[3, 1, 4], [1, 2, 0]], "int32")
+
+
+@pytest.mark.parametrize("recomputes_layers", [False, True])
+@pytest.mark.parametrize(
+    "config, features",
+    [(STILL, ROWS), (STILL, PACKED), (CAUSAL, ROWS), (CAUSAL, PACKED)],
+)
+def test_vectors_and_gradients_are_those_of_the_whole_layer(
+    config, features, recomputes_layers
+):
+    model = bert.BertModel(config)
+    model.encoder.recomputes_layers = recomputes_layers
+
+    def compute(positions):
+        with tf.GradientTape() as tape:
+            outputs = model(features, output_positions=positions)
+            vectors = outputs["sequence_output"]
+            if positions is None:
+                vectors = tf.gather(vectors, POSITIONS, batch_dims=1)
+            loss = tf.reduce_sum(vectors**3) + tf.reduce_sum(
+                outputs["pooled_output"] ** 2
+            )
+        return outputs, vectors, tape.gradient(loss, model.trainable_weights)
+
+    whole, expected, expected_gradients = compute(None)
+    found, vectors, gradients = compute(POSITIONS)
+    np.testing.assert_allclose(vectors, expected, atol=1e-5)
+    np.testing.assert_allclose(
+        found["pooled_output"], whole["pooled_output"], atol=1e-5
+    )
+    np.testing.assert_array_equal(found["embedding_output"], whole["embedding_output"])
+    lower, last = found["all_encoder_layers"]
+    np.testing.assert_allclose(lower, whole["all_encoder_layers"][0], atol=1e-5)
+    np.testing.assert_array_equal(last, vectors)
+    for gradient, one in zip(gradients, expected_gradients, strict=True):
+        np.testing.assert_allclose(
+            tf.convert_to_tensor(gradient),
+            tf.convert_to_tensor(one),
+            rtol=1e-4,
+            atol=1e-3,
+        )
+
+
+def test_a_head_on_the_pooled_output_needs_no_other_position():
+    model = bert.BertModel(STILL)
+    outputs = model(ROWS, output_positions=np.zeros([2, 0], "int32"))
+    assert outputs["sequence_output"].shape == (2, 0, 8)
+    np.testing.assert_allclose(
+        outputs["pooled_output"], model(ROWS)["pooled_output"], atol=1e-5
+    )
+
+
+PARTS = {name: np.stack([x, x[::-1]], axis=1) for name, x in ROWS.items()}
+MASKED = {
+    "masked_lm_positions": POSITIONS,
+    "masked_lm_ids": np.ones_like(POSITIONS),
+    "masked_lm_weights": np.ones(POSITIONS.shape, "float32"),
+    "next_sentence_labels": np.array([0, 1], "int32"),
+}
+LABELS = {"label_ids": np.array([1, 0], "int32")}
+MODELS = {
+    "pretrainer": (lambda: pretrainer.BertPretrainer(STILL), ROWS | MASKED),
+    "packed_pretrainer": (
+        lambda: pretrainer.BertPretrainer(STILL),
+        PACKED | MASKED | {"next_sentence_labels": np.array([[0, 1], [1, 0]])},
+    ),
+    "classifier": (
+        lambda: classifier.BertClassifier(STILL, num_labels=3),
+        ROWS | LABELS,
+    ),
+    "causal_classifier": (
+        lambda: classifier.BertClassifier(CAUSAL, num_labels=3),
+        ROWS | LABELS,
+    ),
+    "multiple_choice": (
+        lambda: multiple_choice.BertMultipleChoice(STILL),
+        PARTS | LABELS,
+    ),
+    "cross_encoder": (lambda: rankers.BertCrossEncoder(STILL), PARTS),
+    "bi_encoder": (lambda: rankers.BertBiEncoder(STILL, pooling="cls"), ROWS),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_give_the_same_in_training_from_fewer_positions(name, monkeypatch):
+    create, features = MODELS[name]
+    model = create()
+    model.task_dropout_rate = 0.0
+    positions = []
+    call = model.bert.call
+
+    def record(*args, output_positions=None, **kwargs):
+        positions.append(output_positions)
+        return call(*args, output_positions=output_positions, **kwargs)
+
+    monkeypatch.setattr(model.bert, "call", record)
+    trained = model(features, training=True)
+    assert positions[-1] is not None
+    used = model(features)
+    assert positions[-1] is None
+    assert set(used) - set(trained) <= {"sequence_output"}
+    for key, found in trained.items():
+        np.testing.assert_allclose(
+            keras.ops.cast(found, "float32"), used[key], atol=1e-5, err_msg=key
+        )
+
+
+def test_dropout_does_not_depend_on_the_other_examples_of_a_batch():
+    config = dataclasses.replace(
+        STILL, hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.3
+    )
+    model = bert.BertModel(config)
+    keys = keras.ops.convert_to_tensor(numerics.dropout_keys(1, 2, np.arange(2)))
+
+    def vectors(rows):
+        features = {name: column[rows] for name, column in ROWS.items()}
+        outputs = model(
+            features,
+            training=True,
+            dropout_keys=keys[rows],
+            output_positions=POSITIONS[rows],
+        )
+        return outputs["sequence_output"]
+
+    both = vectors(slice(0, 2))
+    np.testing.assert_allclose(vectors(slice(1, 2))[0], both[1], atol=1e-5)
+    # Each position has masks of its own.
+    same = model(
+        {"input_ids": ROWS["input_ids"]},
+        training=True,
+        dropout_keys=keys,
+        output_positions=np.array([[1, 1], [1, 1]], "int32"),
+    )["sequence_output"]
+    assert np.any(same[:, 0] != same[:, 1])
