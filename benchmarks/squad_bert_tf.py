@@ -8,12 +8,15 @@ import numpy as np
 import report
 import squad_scores
 
-from bert_tf.tasks.question_answering import alignment
-from bert_tf.tasks.question_answering import examples
-from bert_tf.tasks.question_answering import features
-from bert_tf.tasks.question_answering import predictions
-from bert_tf.tasks.question_answering import windows as question_answering_windows
-from bert_tf.tokenization import full
+from bert_tf import imports
+
+with imports.quick_and_quiet():  # As run_squad does.
+    from bert_tf.tasks.question_answering import alignment
+    from bert_tf.tasks.question_answering import examples
+    from bert_tf.tasks.question_answering import features
+    from bert_tf.tasks.question_answering import predictions
+    from bert_tf.tasks.question_answering import windows as question_answering_windows
+    from bert_tf.tokenization import full
 
 
 def main():

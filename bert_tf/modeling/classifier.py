@@ -87,12 +87,13 @@ class BertClassifier(heads.TaskModel):
         """Returns `logits`, float32 [B, C], and what `answers` makes of them."""
         features = self.checked_features(features)
         keys = self.dropout_keys_in_use(features, training, dropout_keys)
-        reads_all = self.bilstm_on_top or not training
         encoded = self.bert(
             features,
             training=training,
             dropout_keys=keys,
-            output_positions=None if reads_all else heads.no_positions(features),
+            output_positions=(
+                None if self.bilstm_on_top else heads.no_positions(features)
+            ),
         )
         vectors = encoded["pooled_output"]
         if self.bilstm_on_top:

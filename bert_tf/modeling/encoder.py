@@ -198,6 +198,8 @@ class Encoder(keras.layers.Layer):
             if return_attention_weights:
                 inputs, weights = inputs
                 all_weights.append(weights)
-            is_whole = rows is None or positions is not None
-            outputs.append(inputs if is_whole else rows.put_back_real(inputs))
+            if rows is None or positions is not None:
+                outputs.append(inputs)
+            else:
+                outputs.append(rows.put_back_real(inputs))
         return (outputs, all_weights) if return_attention_weights else outputs

@@ -107,7 +107,7 @@ class BertMultipleChoice(heads.TaskModel):
             features,
             training=training,
             dropout_keys=dropout_keys,
-            output_positions=heads.no_positions(features) if training else None,
+            output_positions=heads.no_positions(features),
         )
         pooled = numerics.dropout(
             encoded["pooled_output"],

@@ -153,7 +153,7 @@ class BertBiEncoder(heads.TaskModel):
             dropout_keys: uint32 [rows], or None for no dropout.
         """
         first = None
-        if training and self.pooling == "cls":
+        if self.pooling == "cls":
             first = ops.zeros_like(features["input_ids"][:, :1])  # [rows, 1]
         outputs = self.bert(
             features,
@@ -271,7 +271,7 @@ class BertCrossEncoder(heads.TaskModel):
             flat,
             training=training,
             dropout_keys=keys,
-            output_positions=heads.no_positions(flat) if training else None,
+            output_positions=heads.no_positions(flat),
         )
         pooled = numerics.dropout(
             encoded["pooled_output"],

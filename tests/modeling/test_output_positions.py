@@ -10,6 +10,7 @@ import tensorflow as tf
 from bert_tf.modeling import bert
 from bert_tf.modeling import classifier
 from bert_tf.modeling import config as config_module
+from bert_tf.modeling import heads
 from bert_tf.modeling import multiple_choice
 from bert_tf.modeling import numerics
 from bert_tf.modeling import pretrainer
@@ -123,26 +124,32 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_models_give_the_same_in_training_from_fewer_positions(name, monkeypatch):
+@pytest.mark.parametrize("training", [False, True])
+def test_models_give_the_same_from_fewer_positions(name, training, monkeypatch):
     create, features = MODELS[name]
     model = create()
     model.task_dropout_rate = 0.0
-    positions = []
     call = model.bert.call
+    positions = []
 
     def record(*args, output_positions=None, **kwargs):
         positions.append(output_positions)
         return call(*args, output_positions=output_positions, **kwargs)
 
     monkeypatch.setattr(model.bert, "call", record)
-    trained = model(features, training=True)
-    assert positions[-1] is not None
-    used = model(features)
-    assert positions[-1] is None
-    assert set(used) - set(trained) <= {"sequence_output"}
-    for key, found in trained.items():
+    found = model(features, training=training)
+    # In inference, the pretrainer also returns the vectors of all positions.
+    reads_all = "pretrainer" in name and not training
+    assert (positions == [None]) is reads_all
+    monkeypatch.setattr(heads, "no_positions", lambda features: None)
+    monkeypatch.setattr(
+        model.bert, "call", lambda *args, output_positions, **kw: call(*args, **kw)
+    )
+    expected = model(features, training=training and "pretrainer" not in name)
+    assert set(expected) - set(found) <= {"sequence_output"}
+    for key, one in found.items():
         np.testing.assert_allclose(
-            keras.ops.cast(found, "float32"), used[key], atol=1e-5, err_msg=key
+            keras.ops.cast(one, "float32"), expected[key], atol=1e-5, err_msg=key
         )
 
 
