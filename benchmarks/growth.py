@@ -79,7 +79,7 @@ def main():
     report.write_section(
         "Growth",
         f"{report.table(TITLES, rows)}\n\n![Time over each size](plots/growth.png)\n\n"
-        f"One training step in {given.dtype} of a classifier with width {WIDTH}: "
+        f"One training step in {given.dtype} of a span predictor with width {WIDTH}: "
         f"medians of {given.rounds} rounds. Sizes that a row does not vary: "
         f"{sizes_line()}. Two replicas share the same cores and the same global batch. "
         "The last row is create_pretraining_data with ten passes over each text, "
@@ -126,7 +126,8 @@ def runner(sizes, strategy, dtype):
     )
     with strategy.scope():
         model = building.build_model(
-            lambda: bert_tf.BertClassifier(config, num_labels=2, dtype=dtype)
+            # It computes all layers at all positions.
+            lambda: bert_tf.BertSpanPredictor(config, dtype=dtype)
         )
         optimizer = optimizers.create_optimizer(
             model,
@@ -153,7 +154,8 @@ def batches(sizes):
         "input_ids": ids,
         "input_mask": np.ones_like(ids),
         "segment_ids": np.zeros_like(ids),
-        "label_ids": np.arange(rows, dtype=np.int32) % 2,
+        "start_positions": np.arange(rows, dtype=np.int32) % length,
+        "end_positions": np.arange(rows, dtype=np.int32) % length,
         steps.EXAMPLE_INDEX: np.arange(rows, dtype=np.int32),
         steps.STEP: np.zeros(rows, np.int32),
     }

@@ -1,8 +1,8 @@
 """Self-attention, and the residual output that follows every sublayer.
 
 Shape letters: B batch, S sequence, H hidden, N heads, D = H / N, F from-sequence,
-T to-sequence. Vectors are kept as [B * S, H], so that every product with a kernel is a
-product of two matrices.
+T to-sequence, P chosen positions. Vectors are kept as [B * S, H], so that every product
+with a kernel is a product of two matrices.
 """
 
 import functools
@@ -80,9 +80,10 @@ def gather_positions(
         positions: int32 [B, P], from 0 to S - 1.
         length: S, integer.
     """
-    num_examples = ops.shape(positions)[0]
-    offsets = ops.arange(num_examples, dtype="int32")[:, None] * length
-    return ops.take(vectors, ops.cast(positions, "int32") + offsets, axis=0)
+    rows = ops.arange(ops.shape(positions)[0], dtype="int32") * length  # [B]
+    positions = ops.cast(positions, "int32") + ops.expand_dims(rows, -1)
+    # Like `numerics.lookup`, with a dense gradient.
+    return ops.take(ops.reshape(vectors, (-1, vectors.shape[-1])), positions, axis=0)
 
 
 class SelfAttention(keras.layers.Layer):
@@ -122,6 +123,7 @@ class SelfAttention(keras.layers.Layer):
         input_mask: numerics.Tensor,
         dropout_keys: numerics.Tensor | None = None,
         return_attention_weights: bool = False,
+        *,
         rows: real_rows.RealRows | None = None,
         from_inputs: numerics.Tensor | None = None,
     ) -> Any:
@@ -132,10 +134,9 @@ class SelfAttention(keras.layers.Layer):
             input_mask: integer [B, T] or [B, F, T], from `visible_positions`.
             dropout_keys: uint32 [B], or None for no dropout.
             return_attention_weights: whether to return the attention weights too.
-            rows: the R of the B * T rows that the inputs contain, and without
-                `from_inputs` also the result; None: all.
-            from_inputs: [B, F, H], those of the inputs that attend to all of them;
-                None: all, so F = T.
+            rows: the R of B * T rows that `inputs` contains; None: all. The result has
+                the same rows unless `from_inputs` is given.
+            from_inputs: [B, F, H], the inputs that act as queries; None: all of them.
 
         Returns:
             [B * F, H], in the compute dtype. With return_attention_weights a pair: this
@@ -146,7 +147,7 @@ class SelfAttention(keras.layers.Layer):
         # softmax has a useful gradient, for any head size (section 3.2.1 of "Attention
         # Is All You Need"). Queries have fewer elements than scores, so they are
         # divided instead.
-        from_length = to_length = ops.shape(input_mask)[-1]
+        length = from_length = ops.shape(input_mask)[-1]
         attending = inputs
         if from_inputs is not None:
             from_length = ops.shape(from_inputs)[1]
@@ -158,8 +159,9 @@ class SelfAttention(keras.layers.Layer):
             query = query * scale
         drops = dropout_keys is not None and self.config.attention_probs_dropout_prob
         key, value = self.key(inputs), self.value(inputs)
-        if _has_fused_attention() and not (drops or return_attention_weights):
-            return self._attend_fused(query, key, value, input_mask, from_length)
+        is_whole = from_inputs is None and not return_attention_weights
+        if _has_fused_attention() and is_whole and not drops:
+            return self._attend_fused(query, key, value, input_mask)
         compute = functools.partial(
             self._attend, input_mask=input_mask, dropout_keys=dropout_keys
         )
@@ -167,12 +169,12 @@ class SelfAttention(keras.layers.Layer):
             key, value = rows.put_back(key), rows.put_back(value)
             if from_inputs is None:
                 query = rows.put_back(query)
-        query, value = self._split(query, from_length), self._split(value, to_length)
+        query, value = self._split(query, from_length), self._split(value, length)
         if fuses:
-            key = self._split(key, to_length)
+            key = self._split(key, length)
             weights = fusible.attention_weights(query, key, input_mask, scale)
             return self._weighted(weights, value)
-        heads = (query, self._split_transposed(key, to_length), value)
+        heads = (query, self._split_transposed(key, length), value)
         # Scores and weights have S / D times as many elements as queries. In a step
         # that XLA compiles, computing them again in the backward pass takes less time
         # than writing them to memory. The heads are split before, so that the backward
@@ -200,14 +202,14 @@ class SelfAttention(keras.layers.Layer):
         shape = (-1, length, config.num_attention_heads, config.size_per_head)
         return ops.reshape(x, shape)
 
-    def _attend_fused(self, query, key, value, input_mask, from_length):
+    def _attend_fused(self, query, key, value, input_mask):
         """Returns the context [B * F, H] from the backend's own attention."""
-        to_length = ops.shape(input_mask)[-1]
+        length = ops.shape(input_mask)[-1]
         mask = ops.cast(input_mask, "bool")
         context = ops.dot_product_attention(
-            self._heads(query, from_length),
-            self._heads(key, to_length),
-            self._heads(value, to_length),
+            self._heads(query, length),
+            self._heads(key, length),
+            self._heads(value, length),
             mask=ops.expand_dims(mask, (1, 2) if len(mask.shape) == 2 else 1),
             scale=1.0,
         )  # [B, F, N, D]
@@ -369,6 +371,7 @@ class Attention(keras.layers.Layer):
         input_mask: numerics.Tensor,
         dropout_keys: numerics.Tensor | None = None,
         return_attention_weights: bool = False,
+        *,
         rows: real_rows.RealRows | None = None,
         from_inputs: numerics.Tensor | None = None,
     ) -> Any:

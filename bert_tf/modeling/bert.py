@@ -1,6 +1,6 @@
 """BertModel: token ids in, vectors out.
 
-Shape letters: B batch, S sequence, H hidden.
+Shape letters: B batch, S sequence, H hidden, K sequences per row, P chosen positions.
 """
 
 from typing import Any
@@ -48,7 +48,7 @@ class Pooler(keras.layers.Layer):
         return (None, self.config.hidden_size)
 
     def call(self, vectors: numerics.Tensor) -> numerics.Tensor:
-        """Returns [B, H] for [B, H], the vectors at that position."""
+        """Returns [..., H] for [..., H], the vectors at those positions."""
         return ops.tanh(self.dense(vectors))
 
 
@@ -116,7 +116,8 @@ class BertModel(base.BaseModel):
             output_positions: int32 [B, P], the only positions whose vectors in the last
                 layer are needed, besides those that the pooler reads; P may be 0. With
                 them, `sequence_output` and the last of `all_encoder_layers` are
-                [B, P, H]. Default: all positions.
+                [B, P, H], and `return_attention_weights` is refused. Default: all
+                positions.
 
         Returns:
             `sequence_output` [B, S, H], the last layer; `pooled_output` [B, H], or
@@ -128,9 +129,14 @@ class BertModel(base.BaseModel):
             be 0 in training: a head that averages over S must use the mask.
 
         Raises:
-            ValueError: a sequence longer than the position table, or an unknown
-                feature.
+            ValueError: a sequence longer than the position table, an unknown feature,
+                or attention weights together with `output_positions`.
         """
+        if return_attention_weights and output_positions is not None:
+            raise ValueError(
+                "output_positions cannot be combined with return_attention_weights, "
+                "which needs all positions; pass one of them."
+            )
         features = self.checked_features(features)
         keys = self.dropout_keys_in_use(features, training, dropout_keys)
         input_ids = features["input_ids"]
@@ -163,7 +169,7 @@ class BertModel(base.BaseModel):
             ),
             dropout_keys=keys,
             return_attention_weights=return_attention_weights,
-            last_positions=positions,
+            output_positions=positions,
         )
         attention_weights = {}
         if return_attention_weights:
@@ -172,16 +178,16 @@ class BertModel(base.BaseModel):
         lower_layers = [self._by_sequence(layer, length) for layer in layers[:-1]]
         if positions is None:
             vectors = self._by_sequence(layers[-1], length)
-            first = self._pooled_vectors(vectors, features, input_mask)
+            pooled = self._pooled_vectors(vectors, features, input_mask)
         else:
             vectors = self._by_sequence(layers[-1], ops.shape(positions)[1])
             num_pooled = ops.shape(pooled_positions)[1]
             is_packed = "cls_positions" in features
-            first = vectors[:, :num_pooled] if is_packed else vectors[:, 0]
+            pooled = vectors[:, :num_pooled] if is_packed else vectors[:, 0]
             vectors = vectors[:, num_pooled:]  # [B, P, H]
         return {
             "sequence_output": vectors,
-            "pooled_output": self.pooler(first),
+            "pooled_output": self.pooler(pooled),
             "all_encoder_layers": [*lower_layers, vectors],
             "embedding_output": self._by_sequence(embedded, length),
             **attention_weights,
@@ -231,13 +237,14 @@ class BertModel(base.BaseModel):
     def _pooled_positions(self, features, input_mask):
         """Returns int32 [B, K]; K is 1 unless there are `cls_positions`."""
         first = features.get("cls_positions")
-        sequence_ids = features.get("sequence_ids")
         if first is None:
-            first = ops.zeros_like(input_mask[:, :1])
-            sequence_ids = ops.zeros_like(input_mask)
+            first = ops.zeros((ops.shape(input_mask)[0], 1), dtype="int32")
         # Under causal attention [CLS] comes first and sees only itself, so its vector
         # is the same for every text. The last piece is the one that has seen them all.
         if self.config.is_causal:
+            sequence_ids = ops.zeros_like(input_mask)
+            if "cls_positions" in features:
+                sequence_ids = features["sequence_ids"]
             return last_positions(input_mask, first, sequence_ids)
         return ops.cast(first, "int32")
 

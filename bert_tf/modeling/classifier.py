@@ -67,6 +67,11 @@ class BertClassifier(heads.TaskModel):
         if bilstm_on_top:
             self.bilstm = recurrent.BiLSTM(config.hidden_size, 1)
 
+    @property
+    def reads_all_positions(self) -> bool:  # type: ignore[override]
+        """Whether the head reads all positions; see `heads.TaskModel`."""
+        return self.bilstm_on_top
+
     def build(self, input_shape: Any = None) -> None:
         """Creates all weights; needs no data."""
         self.bert.build((None, None))
@@ -92,7 +97,7 @@ class BertClassifier(heads.TaskModel):
             training=training,
             dropout_keys=keys,
             output_positions=(
-                None if self.bilstm_on_top else heads.no_positions(features)
+                None if self.reads_all_positions else heads.no_positions(features)
             ),
         )
         vectors = encoded["pooled_output"]

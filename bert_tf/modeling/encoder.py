@@ -1,6 +1,6 @@
 """The stack of encoder layers.
 
-Shape letters: B batch, S sequence, H hidden, L layers.
+Shape letters: B batch, S sequence, H hidden, L layers, P chosen positions.
 """
 
 import functools
@@ -76,19 +76,20 @@ class EncoderLayer(keras.layers.Layer):
         input_mask: numerics.Tensor,
         dropout_keys: numerics.Tensor | None = None,
         return_attention_weights: bool = False,
+        *,
         rows: real_rows.RealRows | None = None,
-        positions: numerics.Tensor | None = None,
+        output_positions: numerics.Tensor | None = None,
     ) -> Any:
         """Computes both sublayers.
 
-        Arguments and result are those of `attention.SelfAttention`, but for
-        `positions`, int32 [B, F]: the positions to compute; None: all.
+        Arguments and result are those of `attention.SelfAttention`, except for
+        `output_positions`, int32 [B, F]: the positions to compute; None: all.
         """
         from_inputs = None
-        if positions is not None:
+        if output_positions is not None:
             from_inputs = attention.gather_positions(
                 inputs if rows is None else rows.put_back(inputs),
-                positions,
+                output_positions,
                 ops.shape(input_mask)[-1],
             )
         attended = self.attention(
@@ -103,7 +104,7 @@ class EncoderLayer(keras.layers.Layer):
         if return_attention_weights:
             attended, weights = attended
         wide = self.intermediate(attended)
-        if rows is not None and positions is None:
+        if rows is not None and output_positions is None:
             dropout_keys = rows.dropout_keys(dropout_keys)
         outputs = self.residual_output(wide, attended, dropout_keys=dropout_keys)
         return (outputs, weights) if return_attention_weights else outputs
@@ -152,20 +153,20 @@ class Encoder(keras.layers.Layer):
         input_mask: numerics.Tensor,
         dropout_keys: numerics.Tensor | None = None,
         return_attention_weights: bool = False,
-        last_positions: numerics.Tensor | None = None,
+        output_positions: numerics.Tensor | None = None,
     ) -> Any:
         """Runs all layers, lowest first.
 
         Args:
             inputs, input_mask, dropout_keys, return_attention_weights: those of
                 `attention.SelfAttention`.
-            last_positions: int32 [B, P], the only positions at which the last layer is
-                computed; None: all.
+            output_positions: int32 [B, P], the only positions at which the last layer
+                is computed; None: all.
 
         Returns:
             List of L tensors [B * S, H], in the compute dtype: the layers' outputs.
             Vectors of padding have no meaning. They may be 0 in training. With
-            last_positions, the last tensor is [B * P, H].
+            output_positions, the last tensor is [B * P, H].
             With return_attention_weights a pair: this and a list of L tensors, float32
             [B, N, S, S].
         """
@@ -176,12 +177,11 @@ class Encoder(keras.layers.Layer):
             inputs = rows.select(inputs)
         positions = None
         for layer in self.encoder_layers:
-            if layer is self.encoder_layers[-1] and last_positions is not None:
-                positions = last_positions
-                if len(input_mask.shape) == 3:  # [B, F, T]
-                    input_mask = ops.take_along_axis(
-                        input_mask, ops.expand_dims(positions, -1), axis=1
-                    )
+            # No later layer attends to the vectors of the last one, so only those that
+            # are read have to be computed.
+            if layer is self.encoder_layers[-1] and output_positions is not None:
+                positions = output_positions
+                input_mask = _mask_at(input_mask, positions)
             # Mask and keys are bound, so that remat differentiates with respect to the
             # inputs only.
             compute = functools.partial(
@@ -190,7 +190,7 @@ class Encoder(keras.layers.Layer):
                 dropout_keys=dropout_keys,
                 return_attention_weights=return_attention_weights,
                 rows=rows,
-                positions=positions,
+                output_positions=positions,
             )
             if self.recomputes_layers:
                 compute = keras.remat(compute)
@@ -203,3 +203,12 @@ class Encoder(keras.layers.Layer):
             else:
                 outputs.append(rows.put_back_real(inputs))
         return (outputs, all_weights) if return_attention_weights else outputs
+
+
+def _mask_at(input_mask, positions):
+    """Returns what some positions [B, P] see: [B, T] unchanged, or [B, P, T]."""
+    if len(input_mask.shape) == 2:  # All positions see the same ones.
+        return input_mask
+    length = ops.shape(input_mask)[-1]
+    rows = ops.reshape(input_mask, (-1, length))  # [B * F, T]
+    return attention.gather_positions(rows, positions, length)

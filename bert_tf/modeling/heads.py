@@ -163,8 +163,8 @@ def class_scores(
 
 
 def no_positions(features: numerics.Features) -> numerics.Tensor:
-    """Returns int32 [B, 0]: the `output_positions` of a head on the pooled output."""
-    return features["input_ids"][:, :0]
+    """Returns int32 [B, 0], the `output_positions` if only `pooled_output` is read."""
+    return ops.zeros((ops.shape(features["input_ids"])[0], 0), dtype="int32")
 
 
 class TaskModel(fitting.TrainedByKeras):
@@ -198,11 +198,25 @@ class TaskModel(fitting.TrainedByKeras):
     # The logit of a position that does not exist, such as one that a length bucket
     # cut off: it cannot win and its probability is 0.
     padding_logit = numerics.ATTENTION_MASK_BIAS
+    # Whether a training step needs the last layer's vectors at all positions, and not
+    # only at the masked ones and where the pooler reads.
+    reads_all_positions = True
 
     @property
     def loss_names(self) -> tuple[str, ...]:
         """Names of the loss terms, in the order in which they are reported."""
         return ()
+
+    def training_outputs(
+        self, features: numerics.Features, dropout_keys: numerics.Tensor | None = None
+    ) -> numerics.Outputs:
+        """Returns the outputs of `call` in training that losses and metrics need.
+
+        Args:
+            features: those of `call`.
+            dropout_keys: that of `call`.
+        """
+        return self(features, training=True, dropout_keys=dropout_keys)
 
     def loss_weights(self, features: numerics.Features) -> numerics.Outputs:
         """Returns each loss term's weight, a float32 scalar: the number of examples.

@@ -32,6 +32,7 @@ class BertMultipleChoice(heads.TaskModel):
     metrics: `label_ids` int32 [B], the correct ending.
     """
 
+    reads_all_positions = False
     loss_names: tuple[str, ...] = ("choice_loss",)
     label_features = ("label_ids",)
     logits_outputs = ("logits",)

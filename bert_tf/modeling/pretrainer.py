@@ -71,6 +71,7 @@ class BertPretrainer(heads.TaskModel):
 
     label_features = ("masked_lm_ids", "masked_lm_weights", "next_sentence_labels")
     exported_features = (*input_names.SEQUENCE, "masked_lm_positions")
+    reads_all_positions = False
     loss_epsilons = types.MappingProxyType(
         {"masked_lm_loss": numerics.MASKED_LM_EPSILON}
     )
@@ -109,16 +110,23 @@ class BertPretrainer(heads.TaskModel):
         features: numerics.Features,
         training: bool = False,
         dropout_keys: numerics.Tensor | None = None,
+        heads_only: bool = False,
     ) -> numerics.Outputs:
         """Computes the scores of both heads.
+
+        Args:
+            features: those of the class.
+            training: whether dropout is active.
+            dropout_keys: uint32 [B]; default: drawn from `seed_generator`.
+            heads_only: whether to leave out `sequence_output` and to compute the last
+                layer only at the masked positions and those that the pooler reads.
 
         Returns:
             `masked_lm_logits` [B, M, V], float32, but in training in the compute dtype;
             `next_sentence_logits` float32 [B, 2] (not without that head);
-            `pooled_output` [B, H] and, but for training, `sequence_output` [B, S, H],
-            in the compute dtype. If rows hold several sequences, the second is
-            [B, K, 2] and the third [B, K, H]. In training, the last layer is computed
-            only at the masked positions and where a sequence starts.
+            `sequence_output` [B, S, H] and `pooled_output` [B, H], in the compute
+            dtype. If rows hold several sequences, the second is [B, K, 2] and the last
+            [B, K, H].
         """
         features = self.checked_features(features)
         if "masked_lm_positions" not in features:
@@ -132,11 +140,11 @@ class BertPretrainer(heads.TaskModel):
             features,
             training=training,
             dropout_keys=keys,
-            output_positions=positions if training else None,
+            output_positions=positions if heads_only else None,
         )
         outputs = {}
         vectors = encoded["sequence_output"]
-        if not training:
+        if not heads_only:
             outputs["sequence_output"] = vectors
             _, length, width = ops.shape(vectors)
             vectors = attention.gather_positions(
@@ -157,6 +165,12 @@ class BertPretrainer(heads.TaskModel):
                 logits, (*ops.shape(pooled)[:-1], 2)
             )
         return outputs
+
+    def training_outputs(
+        self, features: numerics.Features, dropout_keys: numerics.Tensor | None = None
+    ) -> numerics.Outputs:
+        """Returns the outputs of `call`, in training and with `heads_only`."""
+        return self(features, training=True, dropout_keys=dropout_keys, heads_only=True)
 
     def loss_weights(self, features: numerics.Features) -> numerics.Outputs:
         """Returns the number of masked words, and that of examples.

@@ -82,6 +82,11 @@ class BertBiEncoder(heads.TaskModel):
         self.normalize = normalize
         self.bert = bert.BertModel(config, name="bert", dtype=self.dtype_policy)
 
+    @property
+    def reads_all_positions(self) -> bool:  # type: ignore[override]
+        """Whether the pooling reads all positions; see `heads.TaskModel`."""
+        return self.pooling != "cls"
+
     def build(self, input_shape: Any = None) -> None:
         """Creates all weights; needs no data."""
         self.bert.build((None, None))
@@ -152,14 +157,15 @@ class BertBiEncoder(heads.TaskModel):
             training: whether dropout is active.
             dropout_keys: uint32 [rows], or None for no dropout.
         """
-        first = None
-        if self.pooling == "cls":
-            first = ops.zeros_like(features["input_ids"][:, :1])  # [rows, 1]
+        positions = None
+        if not self.reads_all_positions:
+            num_rows = ops.shape(features["input_ids"])[0]
+            positions = ops.zeros((num_rows, 1), dtype="int32")
         outputs = self.bert(
             features,
             training=training,
             dropout_keys=dropout_keys,
-            output_positions=first,
+            output_positions=positions,
         )
         input_mask = attention.input_mask_of(features)
         vectors = pooling_module.pool(outputs, input_mask, self.pooling)
@@ -228,6 +234,7 @@ class BertCrossEncoder(heads.TaskModel):
 
     loss_names: tuple[str, ...] = ("ranking_loss",)
     logits_outputs = ("logits",)
+    reads_all_positions = False
     sequence_features = input_names.SEQUENCE
     task_dropout_rate = numerics.TASK_DROPOUT_RATE
 

@@ -229,7 +229,7 @@ def build_step(
         def loss_of(weights):
             state = [*zip(model.trainable_variables, weights, strict=True), *frozen]
             with keras.StatelessScope(state_mapping=state), model.xla_step():
-                outputs = model(features, training=True, dropout_keys=keys)
+                outputs = model.training_outputs(features, keys)
                 return model.total_loss(features, outputs)
 
         loss, gradients = jax.value_and_grad(loss_of)(weights)

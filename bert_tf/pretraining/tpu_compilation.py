@@ -60,6 +60,7 @@ class StepSettings:
             self.config,
             self.max_seq_length,
             num_predictions=self.max_predictions_per_seq,
+            reads_all_positions=False,
         )
         passes = 1 + estimates.BACKWARD_COST
         return passes * forward * self.batch_size / self.slice.num_chips

@@ -51,6 +51,7 @@ class Workload:
     sequence_length: int  # S of the longest batch; determines the memory.
     padded_length: int  # S of a typical batch; determines the time.
     sequences_per_example: float = 1  # 4 for multiple choice with four endings.
+    reads_all_positions: bool = True  # See `heads.TaskModel`.
 
 
 def padded_length(lengths: np.ndarray, options: Any) -> int:
@@ -97,6 +98,7 @@ def estimate(
         sequences_per_example=sequences_per_example,
         num_predictions=num_predictions,
         keeps_logits=keeps_logits,
+        reads_all_positions=model.reads_all_positions,
         num_parameters=model.count_params(),
         num_trained=sum(math.prod(v.shape) for v in model.trainable_variables),
         trained_share=building.trained_share(model),
@@ -143,6 +145,7 @@ def estimate_fine_tuning(
         ),
         num_replicas=1,
         padded_length=workload.padded_length,
+        reads_all_positions=workload.reads_all_positions,
     )
 
 
@@ -170,10 +173,14 @@ def _estimate(
     num_steps,
     num_replicas,
     padded_length=None,
+    reads_all_positions=True,
 ):
     sequences = options.train_batch_size * sequences_per_example
     forward = sequences * forward_flops(
-        config, padded_length or sequence_length, num_predictions=num_predictions
+        config,
+        padded_length or sequence_length,
+        num_predictions=num_predictions,
+        reads_all_positions=reads_all_positions,
     )
     recomputed = 1 if options.recompute_layers else 0
     flops = (1 + (BACKWARD_COST + recomputed) * trained_share) * forward
@@ -198,13 +205,30 @@ def _estimate(
 
 
 def forward_flops(
-    config: Any, sequence_length: int, *, num_predictions: int = 0
+    config: Any,
+    sequence_length: int,
+    *,
+    num_predictions: int = 0,
+    reads_all_positions: bool = True,
 ) -> float:
-    """Returns the FLOPs of the forward pass's matrix products for one sequence."""
+    """Returns the FLOPs of a step's forward matrix products for one sequence.
+
+    Args:
+        config: `BertConfig`.
+        sequence_length: S.
+        num_predictions: M, positions with an output over the vocabulary.
+        reads_all_positions: whether the last layer is computed at all positions, or
+            only at M + 1; see `heads.TaskModel`.
+    """
     hidden, inner = config.hidden_size, config.intermediate_size
-    projections = 2 * sequence_length * (4 * hidden**2 + 2 * hidden * inner)
-    attention = 2 * 2 * sequence_length**2 * hidden
-    encoder = config.num_hidden_layers * (projections + attention)
+
+    def layer(num_positions):
+        keys_and_values = 2 * sequence_length * 2 * hidden**2
+        per_position = 2 * hidden**2 + 2 * hidden * inner + 2 * sequence_length * hidden
+        return keys_and_values + 2 * num_positions * per_position
+
+    last = sequence_length if reads_all_positions else num_predictions + 1
+    encoder = (config.num_hidden_layers - 1) * layer(sequence_length) + layer(last)
     head = 2 * num_predictions * (hidden**2 + hidden * config.vocab_size)
     return encoder + head + 2 * hidden**2
 

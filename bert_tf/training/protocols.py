@@ -24,6 +24,7 @@ class TaskModel(Protocol):
     loss_epsilons: Mapping[str, float]
     gathered_outputs: Sequence[str]
     padding_logit: float
+    reads_all_positions: bool
     trainable_variables: Sequence[Any]
     bert: Any  # The encoder, a `BertModel`.
 
@@ -38,6 +39,10 @@ class TaskModel(Protocol):
         self, features: Tensors, *, training: bool, dropout_keys: Any = None
     ) -> Tensors:
         """Returns the outputs by name."""
+        ...
+
+    def training_outputs(self, features: Tensors, dropout_keys: Any = None) -> Tensors:
+        """Returns the outputs that the losses and metrics of a step need."""
         ...
 
     def dropout_keys(self, seed: int, step: tf.Tensor, example_index: tf.Tensor) -> Any:

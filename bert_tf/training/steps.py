@@ -146,7 +146,7 @@ def build_gradient_function(
     variables = [variable.value for variable in model.trainable_variables]
 
     def compute_outputs(features, keys):
-        return model(features, training=True, dropout_keys=keys)
+        return model.training_outputs(features, keys)
 
     # Compiled code cannot communicate between replicas. If a loss compares the outputs
     # of all replicas, XLA compiles the model alone and the loss stays outside.

@@ -10,7 +10,6 @@ import tensorflow as tf
 from bert_tf.modeling import bert
 from bert_tf.modeling import classifier
 from bert_tf.modeling import config as config_module
-from bert_tf.modeling import heads
 from bert_tf.modeling import multiple_choice
 from bert_tf.modeling import numerics
 from bert_tf.modeling import pretrainer
@@ -125,32 +124,53 @@ MODELS = {
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("training", [False, True])
-def test_models_give_the_same_from_fewer_positions(name, training, monkeypatch):
+def test_models_give_the_same_results_from_fewer_positions(name, training, monkeypatch):
     create, features = MODELS[name]
     model = create()
     model.task_dropout_rate = 0.0
     call = model.bert.call
-    positions = []
+    given = []
 
     def record(*args, output_positions=None, **kwargs):
-        positions.append(output_positions)
+        given.append(output_positions)
         return call(*args, output_positions=output_positions, **kwargs)
 
     monkeypatch.setattr(model.bert, "call", record)
-    found = model(features, training=training)
+    found = model.training_outputs(features) if training else model(features)
     # In inference, the pretrainer also returns the vectors of all positions.
-    reads_all = "pretrainer" in name and not training
-    assert (positions == [None]) is reads_all
-    monkeypatch.setattr(heads, "no_positions", lambda features: None)
-    monkeypatch.setattr(
-        model.bert, "call", lambda *args, output_positions, **kw: call(*args, **kw)
-    )
-    expected = model(features, training=training and "pretrainer" not in name)
+    assert (given == [None]) is ("pretrainer" in name and not training)
+    if "pretrainer" not in name:
+        monkeypatch.setattr(
+            model.bert, "call", lambda *args, output_positions, **kw: call(*args, **kw)
+        )
+    expected = model(features)
     assert set(expected) - set(found) <= {"sequence_output"}
     for key, one in found.items():
         np.testing.assert_allclose(
             keras.ops.cast(one, "float32"), expected[key], atol=1e-5, err_msg=key
         )
+
+
+def test_one_layer_and_a_step_that_xla_compiles_read_the_same_positions():
+    config = dataclasses.replace(STILL, num_hidden_layers=1)
+    model = bert.BertModel(config)
+    expected = tf.gather(model(ROWS)["sequence_output"], POSITIONS, batch_dims=1)
+    found = model(ROWS, output_positions=POSITIONS)["sequence_output"]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+    @tf.function(jit_compile=True)
+    def compiled():
+        with numerics.xla_step():
+            outputs = model(ROWS, output_positions=tf.constant(POSITIONS))
+        return outputs["sequence_output"]
+
+    np.testing.assert_allclose(compiled(), expected, atol=1e-5)
+
+
+def test_attention_weights_need_all_positions():
+    model = bert.BertModel(STILL)
+    with pytest.raises(ValueError, match="cannot be combined with"):
+        model(ROWS, output_positions=POSITIONS, return_attention_weights=True)
 
 
 def test_dropout_does_not_depend_on_the_other_examples_of_a_batch():

@@ -51,6 +51,7 @@ def check(
         num_examples=_num_rows(lengths["train"].pieces, room, options.doc_stride),
         sequence_length=options.max_seq_length,
         padded_length=estimates.padded_length(lengths["train"].places, options),
+        reads_all_positions=options.bilstm_on_top,
     )
 
 

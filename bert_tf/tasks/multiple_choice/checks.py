@@ -54,6 +54,7 @@ def check(
         sequence_length=options.max_seq_length,
         sequences_per_example=len(parts["train"][0].endings),
         padded_length=estimates.padded_length(lengths["train"], options),
+        reads_all_positions=False,
     )
 
 

@@ -216,4 +216,6 @@ def _workload(
         sequence_length=options.sequence_limit,
         sequences_per_example=options.sequences_per_example(num_negatives),
         padded_length=estimates.padded_length(sequence_lengths, options),
+        # A bi-encoder's pooling may come from the checkpoint; most read all positions.
+        reads_all_positions=options.model == retrieval_options.BI_ENCODER,
     )

@@ -309,7 +309,7 @@ def test_a_dry_run_counts_every_endings_sequence_and_writes_nothing(
     options = choice_options(tmp_path / "run", do_train=False, dry_run=True)
     choice = multiple_choice_workflow.MultipleChoice(options)
     [flops] = [li for li in choice.dry_run_report().splitlines() if "FLOPs" in li]
-    one = estimates.forward_flops(choice.setup.config, 24)
+    one = estimates.forward_flops(choice.setup.config, 24, reads_all_positions=False)
     assert float(flops.split()[-1]) == pytest.approx(3 * 8 * 3 * one, rel=0.01)
     assert not (tmp_path / "run").exists()
 

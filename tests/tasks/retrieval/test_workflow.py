@@ -395,7 +395,8 @@ def test_a_dry_run_counts_all_sequences_and_writes_nothing(tmp_path, retrieval_o
     )
     retrieval = retrieval_workflow.Retrieval(options)
     [flops] = [li for li in retrieval.dry_run_report().splitlines() if "FLOPs" in li]
-    one = estimates.forward_flops(retrieval.setup.config, 16)
+    config = retrieval.setup.config
+    one = estimates.forward_flops(config, 16, reads_all_positions=False)
     # Five pairs each of eight queries; the backward pass costs twice the forward.
     assert float(flops.split()[-1]) == pytest.approx(3 * 8 * 5 * one, rel=0.01)
     assert not (tmp_path / "run").exists()
