@@ -10,7 +10,7 @@ import squad_scores
 
 from bert_tf import imports
 
-with imports.quick_and_quiet():  # As run_squad does.
+with imports.quick_and_quiet():  # As every command does.
     from bert_tf.tasks.question_answering import alignment
     from bert_tf.tasks.question_answering import examples
     from bert_tf.tasks.question_answering import features
@@ -69,7 +69,8 @@ def main():
             "num_windows": len(windows),
         }
 
-    report.serve(measure, versions=report.versions("numpy"))
+    with imports.rare_garbage_collection():  # As in every command.
+        report.serve(measure, versions=report.versions("numpy"))
 
 
 if __name__ == "__main__":

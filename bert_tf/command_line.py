@@ -147,6 +147,7 @@ def run(
     try:
         with (
             imports.quick_and_quiet(),
+            imports.rare_garbage_collection(),
             terminal.progress_and_logging(sys.stderr) as shown,
             _no_lost_interrupts(),
         ):

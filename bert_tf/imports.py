@@ -1,4 +1,4 @@
-"""Lets tools import TensorFlow and Keras quickly and quietly.
+"""Lets tools import TensorFlow and Keras quickly and quietly, and then run quickly.
 
 Importing the library without a tool changes nothing in the process.
 """
@@ -10,6 +10,26 @@ from collections.abc import Iterator
 
 from bert_tf import import_hooks
 from bert_tf import startup_lines
+
+# New objects until the youngest generation is collected, and collections of each
+# generation until that of the next older one. Python's default is 700, 10 and 10.
+_GARBAGE_THRESHOLDS = (10_000, 20, 50)
+
+
+@contextlib.contextmanager
+def rare_garbage_collection() -> Iterator[None]:
+    """Lets Python's garbage collector run less often within the block.
+
+    It searches for reference cycles, which are rare in the examples and features of a
+    task. With Python's own thresholds, it scans a growing list of them many times:
+    reading the 88,000 training questions of SQuAD 1.1 took 28 % longer.
+    """
+    thresholds = gc.get_threshold()
+    gc.set_threshold(*_GARBAGE_THRESHOLDS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 @contextlib.contextmanager

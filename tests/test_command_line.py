@@ -1,4 +1,5 @@
 import dataclasses
+import gc
 import logging
 import os
 import pathlib
@@ -37,6 +38,13 @@ def _run(*argv, work=None):
 
     code = command_line.run("pack", PackOptions, work or remember, list(argv))
     return code, seen
+
+
+def test_a_command_collects_garbage_less_often_while_it_works():
+    before, seen = gc.get_threshold(), []
+    _run("--input_file=a", work=lambda *_: seen.append(gc.get_threshold()))
+    assert seen[0][0] > before[0]
+    assert gc.get_threshold() == before
 
 
 def test_flags_become_a_record_and_the_report_is_printed(capsys):

@@ -92,6 +92,15 @@ def test_garbage_collection_is_off_only_during_the_import(package):
         gc.unfreeze()
 
 
+def test_garbage_is_collected_less_often_only_within_the_block():
+    before = gc.get_threshold()
+    with pytest.raises(ValueError, match="a mistake"):
+        with imports.rare_garbage_collection():
+            assert gc.get_threshold()[0] > before[0]
+            raise ValueError("a mistake")
+    assert gc.get_threshold() == before
+
+
 def test_a_collector_that_was_off_stays_off(package):
     gc.disable()
     try:
