@@ -89,11 +89,16 @@ class Answers:
         }
 
     def tuned(self) -> "Answers":
-        """Returns the answers with the threshold that gives the best F1.
+        """Returns the answers with a threshold that gives the best F1.
 
         Only for files of version 2.0 and models that may predict no answer.
         """
-        return dataclasses.replace(self, threshold=self.scores()["eval_best_f1_thresh"])
+        best = self.scores()["eval_best_f1_thresh"]
+        above = [one.null_odds for one in self.predictions if one.null_odds > best]
+        # The best threshold is the null odds of one of the questions. If it were used
+        # itself, rounding in later predictions could remove the answer to that one.
+        threshold = (best + min(above)) / 2 if above else best + 1.0
+        return dataclasses.replace(self, threshold=threshold)
 
     def write_scores(self, output_dir: str) -> dict[str, float]:
         """Writes eval_results.txt and returns its content."""

@@ -51,8 +51,7 @@ class Rules:
     version_2_with_negative: bool = False  # A question may have no answer.
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):  # There are twenty per question, so it must be light.
     """A possible answer. The text "" means that there is no answer."""
 
     text: str
@@ -129,10 +128,11 @@ def predictions_of(
     null_windows = spans.null_windows(windows, start_logits, end_logits)
     found = []
     for index, example in enumerate(windows.examples):
-        null = _Choice(
-            "",
-            float(start_logits[null_windows[index], 0]),
-            float(end_logits[null_windows[index], 0]),
+        null_window = null_windows[index]
+        null = Candidate(
+            text="",
+            start_logit=float(start_logits[null_window, 0]),
+            end_logit=float(end_logits[null_window, 0]),
         )
         ranked = allowed.ranked(splits[index], splits[index + 1])
         span_of = functools.partial(aligner.span, windows.contexts[index])
@@ -234,49 +234,35 @@ def _best(candidates):
     return next((one for one in candidates if one.text), candidates[0])
 
 
-class _Choice(NamedTuple):
-    """A `Candidate` without its probability."""
-
-    text: str
-    start_logit: float
-    end_logit: float
-    start: int = 0
-    end: int = 0
-
-
 def _n_best(ranked, null, rules, span_of):
-    """Returns the best choices with unique texts, and `null` if it is allowed."""
+    """Returns the best choices with unique texts, and `null` if it is allowed.
+
+    A choice is a tuple of a candidate's fields without its probability.
+    """
     kept, texts = [], set()
     may_decline = rules.version_2_with_negative
-    null_score = null.start_logit + null.end_logit
+    n_best_size = rules.n_best_size
     for first, last, start_logit, end_logit in ranked:
-        if may_decline and start_logit + end_logit < null_score:
-            kept.append(null)
+        if may_decline and start_logit + end_logit < null.score:
+            kept.append(null[:-1])
             may_decline = False
-        if len(kept) >= rules.n_best_size:
+        if len(kept) >= n_best_size:
             break
         text, start, end = span_of(first, last)
         if text not in texts:
             texts.add(text)
-            kept.append(_Choice(text, start_logit, end_logit, start, end))
+            kept.append((text, start_logit, end_logit, start, end))
     if may_decline:  # Null is always in the list, even if the list is full.
-        kept.append(null)
-    return kept or [_Choice(NO_CANDIDATE, 0.0, 0.0)]
+        kept.append(null[:-1])
+    return kept or [(NO_CANDIDATE, 0.0, 0.0, 0, 0)]
 
 
 def _prediction(qas_id, choices, null):
-    null_score = null.start_logit + null.end_logit
-    probabilities = _softmax([one.start_logit + one.end_logit for one in choices])
+    null_score = null.score
+    probabilities = _softmax([start + end for _, start, end, _, _ in choices])
     candidates = tuple(
-        Candidate(
-            text=one.text,
-            start_logit=one.start_logit,
-            end_logit=one.end_logit,
-            start=one.start,
-            end=one.end,
-            probability=probability,
-        )
-        for one, probability in zip(choices, probabilities, strict=True)
+        Candidate._make((*choice, probability))
+        for choice, probability in zip(choices, probabilities, strict=True)
     )
     best = _best(candidates)
     return Prediction(
@@ -304,8 +290,7 @@ def _averaged(parts, n_best_size):
         for candidate in part.candidates:
             by_text.setdefault(candidate.text, []).append(candidate)
     candidates = [
-        dataclasses.replace(
-            max(equal, key=lambda one: one.probability),
+        max(equal, key=lambda one: one.probability)._replace(
             start_logit=statistics.fmean(one.start_logit for one in equal),
             end_logit=statistics.fmean(one.end_logit for one in equal),
             probability=sum(one.probability for one in equal) / len(parts),

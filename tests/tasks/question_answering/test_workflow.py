@@ -223,14 +223,18 @@ def test_a_tuned_threshold_is_stored_used_and_exported(
     tuning = dataclasses.replace(options, tune_threshold=True)
     report = question_answering_workflow.run(tuning)
     tuned = read_results(run_dir)
-    threshold = tuned["eval_best_f1_thresh"]
+    stored = read_json(run_dir, "task.json")
+    # Between the best one, which is the null odds of a question, and the next ones.
+    threshold = stored["null_score_diff_threshold"]
+    odds = read_json(run_dir, "null_odds.json").values()
+    assert threshold > tuned["eval_best_f1_thresh"]
+    assert not any(tuned["eval_best_f1_thresh"] < one <= threshold for one in odds)
     assert f"Stored the threshold {threshold:g} in the run." in report
     # What is best does not depend on the threshold of before.
     best = {name: score for name, score in before.items() if "best" in name}
     assert best.items() <= tuned.items()
     assert tuned["eval_f1"] == pytest.approx(tuned["eval_best_f1"])
     assert tuned["eval_f1"] > before["eval_f1"]
-    stored = read_json(run_dir, "task.json")
     assert stored == task | {"null_score_diff_threshold": threshold}
     answers = read_json(run_dir)
     # Later predictions use it, in every way.
