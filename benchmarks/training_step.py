@@ -3,7 +3,8 @@
 Every library trains the same model on the same batch with dropout, weight decay and
 clipping. Hugging Face and this package compute both losses, KerasHub the masked-word
 loss alone. The last row of each table is the bound: the step's matrix products without
-anything else. The share of the bound is its time divided by the step's.
+anything else, with the last layer at all positions, which only this package leaves out.
+The share of the bound is its time divided by the step's.
 
     make benchmark-training_step                 # Everything; about 25 minutes.
     python benchmarks/training_step.py --sizes=mini --dtypes=bfloat16 --rounds=5
