@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from bert_tf import import_hooks
 from bert_tf import startup_lines
 
-# New objects until the youngest generation is collected, and collections of each
-# generation until that of the next older one. Python's default is 700, 10 and 10.
-_GARBAGE_THRESHOLDS = (10_000, 20, 50)
+# New objects until the youngest generation is collected; Python 3.12's default is 700.
+_GARBAGE_THRESHOLD = 10_000
 
 
 @contextlib.contextmanager
@@ -25,7 +24,7 @@ def rare_garbage_collection() -> Iterator[None]:
     reading the 88,000 training questions of SQuAD 1.1 took 28 % longer.
     """
     thresholds = gc.get_threshold()
-    gc.set_threshold(*_GARBAGE_THRESHOLDS)
+    gc.set_threshold(_GARBAGE_THRESHOLD, *thresholds[1:])
     try:
         yield
     finally:

@@ -82,8 +82,9 @@ def gather_positions(
     """
     rows = ops.arange(ops.shape(positions)[0], dtype="int32") * length  # [B]
     positions = ops.cast(positions, "int32") + ops.expand_dims(rows, -1)
-    # Like `numerics.lookup`, with a dense gradient.
-    return ops.take(ops.reshape(vectors, (-1, vectors.shape[-1])), positions, axis=0)
+    # The reshape makes the gradient dense, as in `numerics.lookup`.
+    vectors = ops.reshape(vectors, ops.shape(vectors))
+    return ops.take(vectors, positions, axis=0)
 
 
 class SelfAttention(keras.layers.Layer):
@@ -159,6 +160,7 @@ class SelfAttention(keras.layers.Layer):
             query = query * scale
         drops = dropout_keys is not None and self.config.attention_probs_dropout_prob
         key, value = self.key(inputs), self.value(inputs)
+        # With few queries there is little to gain, and cuDNN refuses odd numbers.
         is_whole = from_inputs is None and not return_attention_weights
         if _has_fused_attention() and is_whole and not drops:
             return self._attend_fused(query, key, value, input_mask)

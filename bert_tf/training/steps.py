@@ -145,9 +145,7 @@ def build_gradient_function(
     """
     variables = [variable.value for variable in model.trainable_variables]
 
-    def compute_outputs(features, keys):
-        return model.training_outputs(features, keys)
-
+    compute_outputs = model.training_outputs
     # Compiled code cannot communicate between replicas. If a loss compares the outputs
     # of all replicas, XLA compiles the model alone and the loss stays outside.
     is_compiled_whole = jit_compile and not model.gathered_outputs

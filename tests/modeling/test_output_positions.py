@@ -167,6 +167,19 @@ def test_one_layer_and_a_step_that_xla_compiles_read_the_same_positions():
     np.testing.assert_allclose(compiled(), expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("config", [STILL, CAUSAL])
+def test_batch_and_length_may_be_unknown_in_a_graph(config):
+    model = classifier.BertClassifier(config, num_labels=3)
+    anything = tf.TensorSpec([None, None], tf.int32)
+    signature = [{"input_ids": anything, "input_mask": anything}]
+    compute = tf.function(lambda x: model(x)["logits"], input_signature=signature)
+    np.testing.assert_allclose(
+        compute({name: tf.constant(column) for name, column in ROWS.items()}),
+        model(ROWS)["logits"],
+        atol=1e-5,
+    )
+
+
 def test_attention_weights_need_all_positions():
     model = bert.BertModel(STILL)
     with pytest.raises(ValueError, match="cannot be combined with"):

@@ -26,7 +26,7 @@ class OneWeight:
         self.weight = keras.Variable(1.0, name="kernel")
         self.trainable_variables = [self.weight]
 
-    def __call__(self, features, training, dropout_keys):
+    def training_outputs(self, features, dropout_keys):
         return {"product": features["x"] * self.weight.value}
 
     def dropout_keys(self, seed, step, example_index):

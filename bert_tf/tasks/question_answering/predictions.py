@@ -51,7 +51,7 @@ class Rules:
     version_2_with_negative: bool = False  # A question may have no answer.
 
 
-class Candidate(NamedTuple):  # There are twenty per question, so it must be light.
+class Candidate(NamedTuple):  # Up to n_best_size per question, so it must be light.
     """A possible answer. The text "" means that there is no answer."""
 
     text: str
@@ -259,7 +259,9 @@ def _n_best(ranked, null, rules, span_of):
 
 def _prediction(qas_id, choices, null):
     null_score = null.score
-    probabilities = _softmax([start + end for _, start, end, _, _ in choices])
+    probabilities = _softmax(
+        [start_logit + end_logit for _, start_logit, end_logit, _, _ in choices]
+    )
     candidates = tuple(
         Candidate._make((*choice, probability))
         for choice, probability in zip(choices, probabilities, strict=True)

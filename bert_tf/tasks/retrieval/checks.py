@@ -217,5 +217,7 @@ def _workload(
         sequences_per_example=options.sequences_per_example(num_negatives),
         padded_length=estimates.padded_length(sequence_lengths, options),
         # A bi-encoder's pooling may come from the checkpoint; most read all positions.
-        reads_all_positions=options.model == retrieval_options.BI_ENCODER,
+        reads_all_positions=(
+            options.model == retrieval_options.BI_ENCODER and options.pooling != "cls"
+        ),
     )
