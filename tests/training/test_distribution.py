@@ -155,9 +155,12 @@ def test_on_a_tpu_model_and_optimizer_are_made_in_scope_and_shapes_are_static(
 
         return watched
 
-    def call_and_see(self, features, **arguments):
+    # With the signature of `call`, which Keras inspects.
+    def call_and_see(
+        self, features, training=False, dropout_keys=None, heads_only=False
+    ):
         shapes.add(tuple(features["input_ids"].shape))
-        return call(self, features, **arguments)
+        return call(self, features, training, dropout_keys, heads_only)
 
     model, optimizer = pretrainer.BertPretrainer, adam_weight_decay
     monkeypatch.setattr(model, "build", watch("model", build_model))

@@ -135,9 +135,10 @@ def test_the_model_sees_one_micro_batch_at_a_time(
     seen = set()
     call = pretrainer.BertPretrainer.call
 
-    def watched(self, features, *args, **kwargs):
+    # With the signature of `call`, which Keras inspects.
+    def watched(self, features, training=False, dropout_keys=None, heads_only=False):
         seen.add(features["input_ids"].shape[0])
-        return call(self, features, *args, **kwargs)
+        return call(self, features, training, dropout_keys, heads_only)
 
     monkeypatch.setattr(pretrainer.BertPretrainer, "call", watched)
     traced_graph(
