@@ -21,7 +21,7 @@ def rare_garbage_collection() -> Iterator[None]:
 
     It searches for reference cycles, which are rare in the examples and features of a
     task. With Python's own thresholds, it scans a growing list of them many times:
-    reading the 88,000 training questions of SQuAD 1.1 took 28 % longer.
+    reading the 88,000 training questions of SQuAD 1.1 took a quarter longer.
     """
     thresholds = gc.get_threshold()
     gc.set_threshold(_GARBAGE_THRESHOLD, *thresholds[1:])
