@@ -38,8 +38,9 @@ help:
 	@echo "make test-slow  all tests, also those that take minutes or gigabytes"
 	@echo "make test-beam  the tests of Apache Beam's runners, in .venv-beam"
 	@echo "make benchmark  compare the speed with other libraries, into"
-	@echo "                benchmarks/RESULTS.md; benchmark-tokenizing runs one of"
-	@echo "                $(BENCHMARKS)"
+	@echo "                benchmarks/RESULTS.md: $(BENCHMARKS)"
+	@echo "make benchmark-squad ARGS=--help"
+	@echo "                what a script in benchmarks/ needs; likewise the others"
 	@echo "make lint       ruff (rules and format) and mypy (types)"
 	@echo "make format     format the code and fix what ruff can fix"
 	@echo "make notebooks  build colab/*.ipynb from colab/*.py"
@@ -65,8 +66,9 @@ benchmark: $(BENCHMARKS:%=benchmark-%)
 
 # One at a time, even with --jobs.
 .NOTPARALLEL: benchmark
-$(BENCHMARKS:%=benchmark-%): benchmark-%: .venv/installed .venv-peers/installed
-	$(BIN)/python benchmarks/$*.py
+benchmark-inference: .venv/openvino
+benchmark-%: .venv/installed .venv-peers/installed
+	$(BIN)/python benchmarks/$*.py $(ARGS)
 
 lint: .venv/installed
 	$(BIN)/ruff check .
@@ -113,6 +115,11 @@ lock:
 # A new tool adds a command, so the package is installed again.
 .venv/installed: .venv/locked setup.py $(wildcard tools/*.py)
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@
+
+# The version that is measured as a peer.
+.venv/openvino: .venv/installed requirements/peers.txt
+	$(BIN)/python -m pip install --quiet $(shell grep '^openvino==' requirements/peers.txt)
 	touch $@
 
 # Beam needs a different version of protobuf from the one in the lock file.

@@ -51,7 +51,7 @@ def arguments():
     add("--dtypes", nargs="+", default=["bfloat16", "float32"], help="dtypes to run in")
     add("--seeds", nargs="+", type=int, default=[1, 2, 3], help="one run per seed")
     add("--num_rows", type=int, default=10000, help="maximum number of training rows")
-    add("--num_epochs", type=int, default=1, help="passes over these rows")
+    add("--num_epochs", type=int, default=3, help="passes over these rows")
     add("--batches", nargs="+", default=["random", "grouped"], help="kinds of batches")
     add("--work_dir", help="folder that keeps finished runs; default: a temporary one")
     return parser.parse_args()

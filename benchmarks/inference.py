@@ -126,7 +126,9 @@ def started(task, folder, only):
                 "vectors_file": str(vectors_files[name]),
             }
             path = SCRIPTS / script.format(backend)
-            peers[name] = report.Peer([python, path, json.dumps(values)])
+            peers[name] = report.Peer(
+                [python, path, json.dumps(values)], report.KEEPS_MEMORY
+            )
     return peers, vectors_files
 
 

@@ -1,6 +1,7 @@
 """Part of inference: sentence-transformers, which sorts the texts by length."""
 
 import inference_task
+import report
 import sentence_transformers
 import torch
 
@@ -20,6 +21,7 @@ def embedder(model, dtype):
 def main():
     """Loads the encoder and answers the driver."""
     task = inference_task.read_task()
+    torch.set_num_threads(report.num_cores())
     embed = embedder(task["model"], task["dtype"])
     inference_task.serve(task, embed, "sentence-transformers", "torch", "transformers")
 

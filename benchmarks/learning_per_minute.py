@@ -2,10 +2,10 @@
 
 Every library ("peer") trains a model of the same size on the same rows of word pieces
 for the same wall time: one after the other, each in a process of its own and in its
-fastest mode, with the same batch size, learning rate, dropout and clipping. These
-settings come from this package's recipe, and so does the initialization of this
-package's weights (`--config_overrides`). The other libraries use their own
-initialization.
+fastest mode, with the same batch size, learning rate, dropout and clipping, and with an
+allocator that keeps freed memory. The settings come from this package's recipe, and so
+does the initialization of this package's weights (`--config_overrides`). The other
+libraries use their own initialization.
 
 The time includes tracing and compiling. It does not include loading libraries and data,
 finding the fastest mode, and evaluating. All models are evaluated in float32 on the
@@ -250,6 +250,7 @@ def env():
     """Returns the environment of every process."""
     return {
         **os.environ,
+        **report.KEEPS_MEMORY,
         "PYTHONPATH": str(report.ROOT),
         "KERAS_BACKEND": "tensorflow",
         "TF_CPP_MIN_LOG_LEVEL": "3",

@@ -33,23 +33,23 @@ RESULTS_FILE = ROOT / "benchmarks" / "RESULTS.md"
 RESULTS_HEAD = """\
 # Benchmarks
 
-`make benchmark` runs three scripts, each of which replaces its section of this file:
-`training_step.py`, `tokenizing.py` and `inference.py`. Targets such as
-`benchmark-tokenizing` run one of them. `squad.py`, `exports.py`, `serving_load.py`,
-`gpu.py` and `tpu_compile.py` need files, a run or other packages; see their `--help`.
-The other scripts have no section here; `docs/measurements.md` and
-`docs/remote_data.md` have their results. Compare ratios only within a table, because
-machines and loads differ.
+`make benchmark` runs the scripts that need no files, and each of them replaces its
+sections of this file: `training_step.py`, `tokenizing.py` and `inference.py`.
+`make benchmark-NAME ARGS="..."` runs any script; `ARGS=--help` shows what it needs.
+Some scripts write no section: `docs/measurements.md` and `docs/remote_data.md` have
+their results. Compare ratios only within a table, because machines and loads differ.
 """
-# For training: by default, glibc gives large tensors back to the kernel when they are
-# freed and gets cleared pages for the next ones. Without this, PyTorch's steps take
-# longer.
+# By default, glibc gives large tensors back to the kernel when they are freed and gets
+# cleared pages for the next ones. Without this, PyTorch takes longer.
 KEEPS_MEMORY = {
     "GLIBC_TUNABLES": "glibc.malloc.mmap_max=0:glibc.malloc.arena_max=1:"
     "glibc.malloc.trim_threshold=100000000000"
 }
 # Marks the lines that `serve` writes; libraries print other ones.
 _ANSWER = "ANSWER "
+# Starts the part of a section that a person wrote.
+_NOTES = "Added by hand:"
+_VENDORS = {"GenuineIntel": "Intel", "AuthenticAMD": "AMD"}
 
 
 def argument_parser(docstring):
@@ -153,7 +153,8 @@ def environment():
         "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'benchmarks'}",
         "KERAS_BACKEND": "tensorflow",
         "TF_CPP_MIN_LOG_LEVEL": "3",
-        "TOKENIZERS_PARALLELISM": "false",
+        # Hugging Face's tokenizers use all cores, as ours do.
+        "TOKENIZERS_PARALLELISM": "true",
     }
 
 
@@ -227,15 +228,18 @@ def _cell(value):
 def write_section(title, body, *, all_versions, on_cpu=True):
     """Writes or replaces a section of RESULTS.md, and prints it.
 
+    What was added by hand to a section stays, with a reminder to check it.
+
     Args:
         title: of the section; a section with the same title is replaced.
         body: tables and what they mean, in Markdown.
         all_versions: {package: version}.
-        on_cpu: whether the figures depend on this machine's processor. If so, a
-            processor without AMX gets a section of its own.
+        on_cpu: whether the figures depend on this machine's processor. If so, each
+            vendor's processors without AMX have a section of their own.
     """
     if on_cpu and not has_amx():
-        title = f"{title}, without AMX"
+        vendor = _VENDORS.get(_cpu_facts().get("vendor_id", ""), platform.machine())
+        title = f"{title}, {vendor} without AMX"
     packages = ", ".join(f"{name} {value}" for name, value in all_versions.items())
     load = " ".join(f"{value:.1f}" for value in os.getloadavg())
     section = "\n".join(
@@ -244,8 +248,8 @@ def write_section(title, body, *, all_versions, on_cpu=True):
             "",
             f"* Machine: {machine()}.",
             f"* Versions: {packages}.",
-            f"* Date: {datetime.datetime.now(datetime.UTC):%Y-%m-%d}; load over 1, 5 "
-            f"and 15 minutes at the end: {load}.",
+            f"* Date: {datetime.datetime.now(datetime.UTC):%Y-%m-%d}; load average "
+            f"(1, 5, 15 minutes) at the end: {load}.",
             f"* Command: `python {shlex.join(_relative(part) for part in sys.argv)}`.",
             "",
             body.strip(),
@@ -256,6 +260,9 @@ def write_section(title, body, *, all_versions, on_cpu=True):
         text = RESULTS_FILE.read_text(encoding="utf-8")
     head, *sections = text.strip().split("\n## ")
     kept = {part.split("\n")[0]: f"## {part.strip()}" for part in sections}
+    _, mark, notes = kept.get(title, "").partition(f"\n{_NOTES}")
+    if mark:
+        section += f"\n\n**Check this, it is about an earlier table.**\n{mark}{notes}"
     kept[title] = section
     text = "\n\n".join([head.strip(), *(kept[name] for name in sorted(kept))])
     RESULTS_FILE.write_text(f"{text}\n", encoding="utf-8")

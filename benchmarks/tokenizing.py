@@ -70,9 +70,7 @@ def compared(task, folder, num_rounds, versions):
     def peer(name, python, script):
         ids_file = pathlib.Path(folder, f"{name}.json")
         arguments = json.dumps({**task, "ids_file": str(ids_file)})
-        # Both tokenizers use all cores.
-        env = {"TOKENIZERS_PARALLELISM": "true"}
-        return report.Peer([python, SCRIPTS / script, arguments], env), ids_file
+        return report.Peer([python, SCRIPTS / script, arguments]), ids_file
 
     peers, ids = {}, []
     for name, python, script in [
