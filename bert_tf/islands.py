@@ -1,9 +1,10 @@
 """Islands: chains of element-wise operations that XLA compiles into one loop.
 
-TensorFlow runs every element-wise operation as a pass of its own over memory. Beside
-fast matrix units, these passes take longer than the matrix products. XLA fuses them,
-but on a CPU its own matrix products are slower than TensorFlow's. So a training step
-on a CPU compiles only the chains between the products, each as one function:
+TensorFlow runs every element-wise operation as a separate pass over memory. On
+processors with fast matrix units, these passes take longer than the matrix products.
+XLA fuses them, but on a CPU its own matrix products are slower than TensorFlow's. So a
+training step on a CPU compiles only the chains between the products, each as one
+function:
 
     @islands.island
     def scaled_sum(x, y, *, scale):
@@ -27,7 +28,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from typing import Any
 
-# Below this size, compiling takes more time than even a long run gets back.
+# Below this size, compiling costs more time than it saves, even in a long run.
 MIN_ELEMENTS = 1 << 18
 # Batches that are cut to their longest sequence have at least about this many pieces
 # per sequence.
@@ -53,7 +54,7 @@ def compiled(
     """Compiles the islands that are called within the block. Needs TensorFlow.
 
     Args:
-        is_compiled: False changes nothing.
+        is_compiled: False: islands in the block run as plain functions.
         min_elements: size of the first argument from which an island is compiled.
         num_examples: examples per batch, if the length of sequences varies. The size
             of an argument is then that for sequences of `SHORT_LENGTH`. XLA compiles an
@@ -95,9 +96,9 @@ def island(function: Callable[..., Any]) -> Callable[..., Any]:
     but its arguments is kept between the passes.
 
     Args:
-        function: from tensors to a tensor, without other effects. Positional arguments
-            may also be integers, which become tensors, so that layers with different
-            numbers share what is compiled; so do integers among the keywords. None and
+        function: from tensors to a tensor, without other effects; the first tensor is
+            positional. Integers, also among the keywords, become tensors, so that
+            layers with different numbers share what is compiled. None, booleans and
             other keywords are fixed when compiling.
     """
     return _Island(function=function).decorated()
@@ -151,7 +152,7 @@ class _Island:
             if not is_worth_compiling(arguments[0]):
                 return self.function(*arguments, **settings)
             values: dict[int | str, Any] = dict(enumerate(arguments))
-            values |= {name: n for name, n in settings.items() if isinstance(n, int)}
+            values |= {name: n for name, n in settings.items() if _is_integer(n)}
             places = tuple(place for place, x in values.items() if x is not None)
             tensors = [values[place] for place in places]
             fixed = (item for item in settings.items() if item[0] not in values)
@@ -164,7 +165,7 @@ class _Island:
 
 
 @functools.cache
-def _compiled_island(one, num_arguments, places, settings):
+def _compiled_island(definition, num_arguments, places, settings):
     """Returns the compiled function, which keeps its compiled backward pass."""
     tf = _tensorflow()
 
@@ -174,16 +175,16 @@ def _compiled_island(one, num_arguments, places, settings):
         return function(*arguments, **results, **values, **dict(settings))
 
     def compute(*tensors):
-        kept = apply(one.kept, tensors) if one.kept else ()
-        return apply(one.function, tensors), kept
+        kept = apply(definition.kept, tensors) if definition.kept else ()
+        return apply(definition.function, tensors), kept
 
     def differentiate(upstream, kept, *tensors):
-        if one.gradient:
-            return apply(one.gradient, tensors, upstream=upstream, kept=kept)
+        if definition.gradient:
+            return apply(definition.gradient, tensors, upstream=upstream, kept=kept)
         floats = [tensor for tensor in tensors if tensor.dtype.is_floating]
         with tf.GradientTape() as tape:
             tape.watch(floats)
-            outputs = apply(one.function, tensors)
+            outputs = apply(definition.function, tensors)
         return tape.gradient(outputs, floats, output_gradients=upstream)
 
     forward, backward = compile_whole(compute), compile_whole(differentiate)
@@ -193,14 +194,18 @@ def _compiled_island(one, num_arguments, places, settings):
         outputs, kept = forward(*tensors)
 
         def gradient(upstream):
-            places = [i for i, x in enumerate(tensors) if x.dtype.is_floating]
+            floats = [i for i, x in enumerate(tensors) if x.dtype.is_floating]
             found = backward(upstream, kept, *tensors)
-            of_place = dict(zip(places, found, strict=True))
-            return [of_place.get(place) for place in range(len(tensors))]
+            gradients = dict(zip(floats, found, strict=True))
+            return [gradients.get(index) for index in range(len(tensors))]
 
         return outputs, gradient
 
     return call
+
+
+def _is_integer(value):
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _tensorflow():

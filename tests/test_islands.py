@@ -115,6 +115,19 @@ def test_layers_share_a_compiled_island():
     assert len(traces) == 1
 
 
+def test_a_boolean_is_fixed_when_compiling():
+    @islands.island
+    def shifted(x, *, is_shifted):
+        return x + 1.0 if is_shifted else x
+
+    @tf.function(autograph=False)
+    def compute(x):
+        with islands.compiled(min_elements=1):
+            return shifted(x, is_shifted=True) + shifted(x, is_shifted=False)
+
+    np.testing.assert_array_equal(compute(tf.zeros([2])), [1.0, 1.0])
+
+
 @pytest.mark.parametrize(
     "shape, pays",
     [

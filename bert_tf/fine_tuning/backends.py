@@ -1,8 +1,8 @@
 """Compiled functions of features, computed by TensorFlow or by OpenVINO.
 
-OpenVINO is Intel's inference library. On Intel processors, it computes a single text in
-less than half of TensorFlow's time. Large batches take about as long as with TensorFlow
-in float32, and less in bfloat16.
+OpenVINO is Intel's inference library. It computes a single text in 30 to 60 % of
+TensorFlow's time. Large batches take about as long as with TensorFlow in float32, and
+less in bfloat16.
 """
 
 import contextlib

@@ -147,48 +147,58 @@ class SelfAttention(keras.layers.Layer):
         # the variance D. Divided by sqrt(D), scores stay in the range where the
         # softmax has a useful gradient, for any head size (section 3.2.1 of "Attention
         # Is All You Need"). Queries have fewer elements than scores, so they are
-        # divided instead.
-        length = from_length = ops.shape(input_mask)[-1]
-        attending = inputs
-        if from_inputs is not None:
-            from_length = ops.shape(from_inputs)[1]
-            attending = ops.reshape(from_inputs, (-1, self.config.hidden_size))
-        query, scale = self.query(attending), self.config.size_per_head**-0.5
+        # divided instead, except where TensorFlow fuses the division of the scores.
+        scale = self.config.size_per_head**-0.5
         is_plain = dropout_keys is None and not return_attention_weights
-        fuses = is_plain and fusible.is_fused(query)
-        if not fuses:  # Else the product of queries and keys is divided.
-            query = query * scale
+        is_fused = is_plain and fusible.is_fused(inputs)
+        query, key, value = self._projected(
+            inputs, from_inputs, rows, query_scale=None if is_fused else scale
+        )
+        length = ops.shape(input_mask)[-1]
+        from_length = length if from_inputs is None else ops.shape(from_inputs)[1]
+        if is_fused:
+            query, key = self._split(query, from_length), self._split(key, length)
+            weights = fusible.attention_weights(query, key, input_mask, scale)
+            return self._weighted(weights, self._split(value, length))
         drops = dropout_keys is not None and self.config.attention_probs_dropout_prob
-        key, value = self.key(inputs), self.value(inputs)
-        # With few queries there is little to gain, and cuDNN refuses odd numbers.
+        # A few queries gain little from it, and cuDNN needs an even number of them.
         is_whole = from_inputs is None and not return_attention_weights
-        if _has_fused_attention() and is_whole and not drops:
-            return self._attend_fused(query, key, value, input_mask)
-        compute = functools.partial(
+        if _has_flash_attention() and is_whole and not drops:
+            return self._flash_attention(query, key, value, input_mask)
+        heads = (
+            self._split(query, from_length),
+            self._split_transposed(key, length),
+            self._split(value, length),
+        )
+        attend = functools.partial(
             self._attend, input_mask=input_mask, dropout_keys=dropout_keys
         )
-        if rows is not None:
-            key, value = rows.put_back(key), rows.put_back(value)
-            if from_inputs is None:
-                query = rows.put_back(query)
-        query, value = self._split(query, from_length), self._split(value, length)
-        if fuses:
-            key = self._split(key, length)
-            weights = fusible.attention_weights(query, key, input_mask, scale)
-            return self._weighted(weights, value)
-        heads = (query, self._split_transposed(key, length), value)
         # Scores and weights have S / D times as many elements as queries. In a step
         # that XLA compiles, computing them again in the backward pass takes less time
         # than writing them to memory. The heads are split before, so that the backward
         # pass does not have to transpose them once more.
         if numerics.is_xla_step() and rows is None and not return_attention_weights:
-            return keras.remat(lambda *heads: compute(*heads)[0])(*heads)
-        context, scores = compute(*heads)
-        if rows is not None and from_inputs is None:
-            return rows.select(context)
+            return keras.remat(lambda *heads: attend(*heads)[0])(*heads)
+        context, scores = attend(*heads)
         if return_attention_weights:
             return context, compound_numerics.masked_softmax(scores, input_mask)
+        if rows is not None and from_inputs is None:
+            return rows.select(context)
         return context
+
+    def _projected(self, inputs, from_inputs, rows, *, query_scale):
+        """Returns queries [B * F, H], and keys and values [B * T, H]."""
+        queried = inputs
+        if from_inputs is not None:
+            queried = ops.reshape(from_inputs, (-1, self.config.hidden_size))
+        query, key, value = self.query(queried), self.key(inputs), self.value(inputs)
+        if query_scale is not None:
+            query = query * query_scale
+        if rows is not None:
+            key, value = rows.put_back(key), rows.put_back(value)
+            if from_inputs is None:
+                query = rows.put_back(query)
+        return query, key, value
 
     def _split(self, x, length):
         """Returns [B, N, S, D] of [B * S, H]."""
@@ -204,7 +214,7 @@ class SelfAttention(keras.layers.Layer):
         shape = (-1, length, config.num_attention_heads, config.size_per_head)
         return ops.reshape(x, shape)
 
-    def _attend_fused(self, query, key, value, input_mask):
+    def _flash_attention(self, query, key, value, input_mask):
         """Returns the context [B * F, H] from the backend's own attention."""
         length = ops.shape(input_mask)[-1]
         mask = ops.cast(input_mask, "bool")
@@ -246,7 +256,7 @@ class SelfAttention(keras.layers.Layer):
         return ops.reshape(context, (-1, self.config.hidden_size))
 
 
-def _has_fused_attention():
+def _has_flash_attention():
     """Returns whether the backend may have flash attention, on GPUs and TPUs.
 
     Keras offers it on JAX. It never writes the weights to memory, so it cannot drop

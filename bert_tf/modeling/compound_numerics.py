@@ -1,4 +1,6 @@
-"""Sublayer formulas made of several of `numerics`, which islands compile as a whole.
+"""Formulas of sublayers that combine several functions of `numerics`.
+
+Most are islands, each of which XLA compiles as a whole.
 
 Shape letters: B batch, F from-sequence, T to-sequence, H hidden, N heads, V vocabulary.
 """

@@ -82,8 +82,15 @@ class EncoderLayer(keras.layers.Layer):
     ) -> Any:
         """Computes both sublayers.
 
-        Arguments and result are those of `attention.SelfAttention`, except for
-        `output_positions`, int32 [B, F]: the positions to compute; None: all.
+        Args:
+            inputs, input_mask, dropout_keys, return_attention_weights, rows: those of
+                `attention.SelfAttention`.
+            output_positions: int32 [B, P], the positions to compute; None: all of them,
+                or those in `rows`.
+
+        Returns:
+            [B * S, H], [R, H] with `rows`, or [B * P, H] with `output_positions`; with
+            return_attention_weights a pair of this and float32 [B, N, F, T].
         """
         from_inputs = None
         if output_positions is not None:

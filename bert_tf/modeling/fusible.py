@@ -24,9 +24,8 @@ def constant_graph(fuses: bool) -> Iterator[None]:
     """Marks the code of a TensorFlow graph whose weights are constants.
 
     In bfloat16, layers then use `attention_weights` and `add_and_norm` for inference.
-    TensorFlow has oneDNN multiply the scores and add their mask within the matrix
-    product, and compute each of softmax and layer normalization as one operation.
-    Sums are computed in float32.
+    oneDNN then scales the scores and adds the mask as part of the matrix product.
+    Softmax and layer normalization become one operation each, with float32 sums.
 
     Args:
         fuses: whether TensorFlow fuses operations in bfloat16 here; False changes

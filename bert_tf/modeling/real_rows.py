@@ -2,8 +2,7 @@
 
 Random batches contain short and long texts, so that a third or more of their positions
 is padding. Products with kernels, normalization and activations treat every position
-separately, so they can leave padding out. Only attention needs all sequences side by
-side.
+separately, so they can leave padding out. Only attention needs the padded layout.
 
 Shape letters: B batch, S sequence, H hidden, R rows that are kept.
 """
@@ -25,8 +24,8 @@ def is_worthwhile(inputs: numerics.Tensor, input_mask: numerics.Tensor) -> bool:
     """Returns whether leaving padding out saves time here.
 
     It does in a training step on a CPU that cuts each batch to its longest sequence.
-    Elsewhere, the number of rows must not depend on the values in a batch, or XLA does
-    not compile the dropout masks of single rows.
+    Elsewhere, shapes must not depend on the values in a batch, or the dropout masks of
+    single rows would not be compiled and would be slow.
 
     Args:
         inputs: [B * S, H].
@@ -63,8 +62,9 @@ class RealRows:
         num_kept = ops.min(ops.where(sizes >= num_real, sizes, num_rows))
         num_kept = ops.minimum(num_kept, num_rows)
         self._is_real = ops.expand_dims(1 - is_padding, -1)  # [B * S, 1]
-        numbers = ops.arange(num_rows, dtype="int32")
-        sorted_rows = ops.argsort(numbers + is_padding * num_rows)
+        # Real rows in their order, then padding.
+        row = ops.arange(num_rows, dtype="int32")
+        sorted_rows = ops.argsort(row + is_padding * num_rows)
         self.numbers = ops.cast(sorted_rows[:num_kept], "int32")
         # The place of each row among those that are kept; R for the others.
         self._places = ops.minimum(ops.argsort(sorted_rows), num_kept)

@@ -166,7 +166,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         self.assign_sub(variable, rate * update)
 
     def _update_by_kernel(self, variable, m, v, gradient, *, scale, rate, decay):
-        """Does the same with TensorFlow's Adam kernel: one pass over memory, not ten.
+        """Does the same with TensorFlow's Adam kernel, in three passes instead of ten.
 
         Powers of 0 switch the kernel's bias correction off. Multiplying the weight by
         1 - rate * decay first equals adding decay * weight to the update. The kernel

@@ -172,11 +172,18 @@ def embed(
         start=dataclasses.replace(start, source=dataclasses.replace(opened, text=text)),
         progress=progress,
     )
+    # The longest first, so that a batch that does not fit into memory fails at once.
+    order = sorted(range(len(lines)), key=lambda index: -_num_characters(lines[index]))
     vectors = np.zeros((len(lines), extractor.config.hidden_size), np.float32)
-    for index, extracted in enumerate(extractor.extract_each(lines)):
-        vectors[index] = extracted.vector
-        progress("embed", index + 1, len(lines), unit="texts")
+    extracted = extractor.extract_each(lines[index] for index in order)
+    for done, (index, text) in enumerate(zip(order, extracted, strict=True), start=1):
+        vectors[index] = text.vector
+        progress("embed", done, len(lines), unit="texts")
     return vectors
+
+
+def _num_characters(line):
+    return len(line.text_a) + len(line.text_b or "")
 
 
 def _lines(texts):
