@@ -198,8 +198,8 @@ class TaskModel(fitting.TrainedByKeras):
     # The logit of a position that does not exist, such as one that a length bucket
     # cut off: it cannot win and its probability is 0.
     padding_logit = numerics.ATTENTION_MASK_BIAS
-    # Whether a training step, or any call of a classifier, needs the vectors of the last
-    # layer at all positions, and not only at masked ones and where the pooler reads.
+    # Whether a training step, or any call of a classifier, needs the last layer's
+    # vectors at all positions, and not only at masked ones and where the pooler reads.
     reads_all_positions = True
 
     @property
