@@ -77,7 +77,16 @@ def main():
         "development set. Hugging Face pads every batch to its longest row and is not "
         "compiled. The allocator keeps freed memory for both libraries.",
         all_versions=versions,
+        bars={"seconds of the whole process": seconds_of_kinds(found)},
     )
+
+
+def seconds_of_kinds(found):
+    """Returns {task, dtype, kind of batches and library: seconds of its runs}."""
+    seconds = {}
+    for (*kind, _), one in found.items():
+        seconds.setdefault(", ".join(kind), []).append(one["seconds"])
+    return seconds
 
 
 def measure(given, work_dir):

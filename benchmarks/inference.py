@@ -74,6 +74,15 @@ def main():
             for peer in peers.values()
             for name, version in peer.facts["versions"].items()
         },
+        bars={
+            "texts per second": {
+                name: [len(texts) / one["seconds"] for one in found]
+                for name, found in rounds.items()
+            },
+            "one text, ms": {
+                name: [one["one_ms"] for one in found] for name, found in rounds.items()
+            },
+        },
     )
 
 

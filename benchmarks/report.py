@@ -22,6 +22,7 @@ import json
 import os
 import pathlib
 import platform
+import re
 import resource
 import shlex
 import statistics
@@ -30,6 +31,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS_FILE = ROOT / "benchmarks" / "RESULTS.md"
+PLOTS = ROOT / "benchmarks" / "plots"
 RESULTS_HEAD = """\
 # Benchmarks
 
@@ -225,7 +227,7 @@ def _cell(value):
     return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
-def write_section(title, body, *, all_versions, on_cpu=True):
+def write_section(title, body, *, all_versions, on_cpu=True, bars=None):
     """Writes or replaces a section of RESULTS.md, and prints it.
 
     What was added by hand to a section stays, with a reminder to check it.
@@ -236,10 +238,13 @@ def write_section(title, body, *, all_versions, on_cpu=True):
         all_versions: {package: version}.
         on_cpu: whether the figures depend on this machine's processor. If so, each
             vendor's processors without AMX have a section of their own.
+        bars: those of `plot`; None: no plot.
     """
     if on_cpu and not has_amx():
         vendor = _VENDORS.get(_cpu_facts().get("vendor_id", ""), platform.machine())
         title = f"{title}, {vendor} without AMX"
+    if bars is not None:
+        body = f"{body.strip()}\n\n{plot(title, bars)}"
     packages = ", ".join(f"{name} {value}" for name, value in all_versions.items())
     load = " ".join(f"{value:.1f}" for value in os.getloadavg())
     section = "\n".join(
@@ -267,6 +272,29 @@ def write_section(title, body, *, all_versions, on_cpu=True):
     text = "\n\n".join([head.strip(), *(kept[name] for name in sorted(kept))])
     RESULTS_FILE.write_text(f"{text}\n", encoding="utf-8")
     print(section)
+
+
+def plot(title, bars):
+    """Draws measurements as bars, one panel per unit. Returns the plot's Markdown.
+
+    Args:
+        title: of the section; the file is named after it.
+        bars: {unit: {peer: measurements}}. Bars are medians, lines the whole range.
+    """
+    from bert_tf.training import figures  # The only function that needs matplotlib.
+
+    figure, panels = figures.create(1, len(bars))
+    for axes, (unit, peers) in zip(panels, bars.items(), strict=True):
+        medians = [statistics.median(values) for values in peers.values()]
+        below = [m - min(v) for m, v in zip(medians, peers.values(), strict=True)]
+        above = [max(v) - m for m, v in zip(medians, peers.values(), strict=True)]
+        names = [name.replace("`", "") for name in peers]
+        axes.barh(names, medians, xerr=[below, above], color=figures.COLORS[5])
+        axes.invert_yaxis()
+        axes.set_xlabel(unit)
+    name = re.sub("[^a-z0-9]+", "_", title.lower()).strip("_")
+    (PLOTS / f"{name}.png").write_bytes(figures.png(figure))
+    return f"![{title}](plots/{name}.png)"
 
 
 def _relative(argument):

@@ -81,6 +81,10 @@ def main():
             for peer in peers.values()
             for name, version in peer.facts["versions"].items()
         },
+        bars={
+            title: {name: [one[stage] for one in rounds[name]] for name in peers}
+            for stage, title in STAGES.items()
+        },
     )
 
 

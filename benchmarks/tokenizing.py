@@ -38,7 +38,7 @@ def arguments():
 def main():
     """Measures each file and writes the section."""
     args = arguments()
-    rows, versions = [], {}
+    rows, speeds, versions = [], {}, {}
     with tempfile.TemporaryDirectory() as folder:
         task = {
             "vocab_file": args.vocab_file or learned_vocabulary(folder),
@@ -46,12 +46,13 @@ def main():
         }
         for path in args.input_files:
             task["input_file"] = path
-            rows.append(compared(task, folder, args.num_rounds, versions))
+            rows.append(compared(task, folder, args.num_rounds, versions, speeds))
     report.write_section(
         "Tokenizing",
         f"{report.table(TITLES, rows)}\n\n"
         "Megabytes of text per second: median (smallest to largest).",
         all_versions=versions,
+        bars={"megabytes per second": speeds},
     )
 
 
@@ -64,8 +65,8 @@ def learned_vocabulary(folder):
     return path
 
 
-def compared(task, folder, num_rounds, versions):
-    """Returns a file's row of the table, and adds to `versions`."""
+def compared(task, folder, num_rounds, versions, all_speeds):
+    """Returns a file's row of the table; adds to `versions` and `all_speeds`."""
 
     def peer(name, python, script):
         ids_file = pathlib.Path(folder, f"{name}.json")
@@ -88,9 +89,11 @@ def compared(task, folder, num_rounds, versions):
     }
     for process in peers.values():
         process.close()
+    file_name = pathlib.Path(task["input_file"]).name
+    all_speeds |= {f"{file_name}, {name}": speeds[name] for name in peers}
     medians = [statistics.median(values) for values in speeds.values()]
     return [
-        pathlib.Path(task["input_file"]).name,
+        file_name,
         size,
         *(report.median_and_spread(values, 1) for values in speeds.values()),
         medians[0] / medians[1],

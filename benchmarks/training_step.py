@@ -96,6 +96,7 @@ def measure(size, dtype, count):
         f"Pretraining step: BERT-{size.capitalize()}, {num_rows} × {length}, {dtype}",
         f"{count} rounds.\n\n{report.table(HEADER, rows)}",
         all_versions=versions,
+        bars={"seconds per step": seconds},
     )
 
 
