@@ -12,7 +12,7 @@
 
 Batches, learning rates and dropout are functions of the seed and the step alone, and a
 checkpoint contains everything else. A run that is killed and started again therefore
-ends with the same weights as an undisturbed one.
+ends with the same weights as an uninterrupted one.
 """
 
 import contextlib

@@ -89,7 +89,7 @@ def test_two_phases_are_two_runs_from_one_command(pretrain, tmp_path):
 def test_a_run_that_ends_in_its_second_phase_goes_on_there(
     pretrain, tmp_path, monkeypatch
 ):
-    assert pretrain("--do_train", name="undisturbed").exit_code == 0
+    assert pretrain("--do_train", name="uninterrupted").exit_code == 0
     log = run_folder.RunFolder.log
 
     def log_and_send(self, step, values, *, tag="train"):
@@ -105,7 +105,7 @@ def test_a_run_that_ends_in_its_second_phase_goes_on_there(
     assert (tmp_path / "run" / "phase_1" / "metrics.jsonl").read_bytes() == first
     assert_same(
         weights_of(tmp_path / "run" / "phase_2"),
-        weights_of(tmp_path / "undisturbed" / "phase_2"),
+        weights_of(tmp_path / "uninterrupted" / "phase_2"),
     )
 
 

@@ -1,4 +1,4 @@
-"""A run killed at any time ends with the same weights as an undisturbed one."""
+"""A run killed at any time ends with the same weights as an uninterrupted one."""
 
 import json
 import signal

@@ -61,9 +61,9 @@ def shared(options):
 
 
 @pytest.fixture(scope="module")
-def undisturbed(options_in, tmp_path_factory):
+def uninterrupted(options_in, tmp_path_factory):
     """Folder of one run of all steps."""
-    folder = tmp_path_factory.mktemp("undisturbed")
+    folder = tmp_path_factory.mktemp("uninterrupted")
     pretraining_workflow.run(options_in(folder, num_train_steps=TOTAL))
     return folder
 
@@ -93,13 +93,13 @@ def assert_same_state(folder, other):
         np.testing.assert_array_equal(array, second[name], err_msg=name)
 
 
-def test_two_phases_with_the_same_data_equal_one_run(shared, undisturbed, tmp_path):
+def test_two_phases_with_the_same_data_equal_one_run(shared, uninterrupted, tmp_path):
     report = pretraining_workflow.run(shared("run"))
     assert "Trained to step 4," in report
     assert "Trained to step 7," in report
     first, second = tmp_path / "run" / "phase_1", tmp_path / "run" / "phase_2"
-    assert_same_state(undisturbed, second)
-    assert metrics_of(first, second) == metrics_of(undisturbed)
+    assert_same_state(uninterrupted, second)
+    assert metrics_of(first, second) == metrics_of(uninterrupted)
     assert json.loads((second / "run.json").read_text())["earlier"] == []
 
 
@@ -108,7 +108,7 @@ class KilledError(BaseException):
 
 
 def test_a_run_that_is_killed_in_and_between_its_phases_ends_with_the_same_state(
-    shared, undisturbed, tmp_path, monkeypatch
+    shared, uninterrupted, tmp_path, monkeypatch
 ):
     options = shared("run", save_checkpoints_steps=5, iterations_per_loop=1)
     log = run_folder.RunFolder.log
@@ -136,11 +136,11 @@ def test_a_run_that_is_killed_in_and_between_its_phases_ends_with_the_same_state
                 pretraining_workflow.run(options)
     pretraining_workflow.run(options)
     first, second = tmp_path / "run" / "phase_1", tmp_path / "run" / "phase_2"
-    assert_same_state(undisturbed, second)
-    assert metrics_of(first, second) == metrics_of(undisturbed)
+    assert_same_state(uninterrupted, second)
+    assert metrics_of(first, second) == metrics_of(uninterrupted)
 
 
-def test_each_phase_can_be_a_separate_command(options, undisturbed, tmp_path, caplog):
+def test_each_phase_can_be_a_separate_command(options, uninterrupted, tmp_path, caplog):
     first = options("first", num_train_steps=STEPS[0], schedule_steps=TOTAL)
     pretraining_workflow.run(first)
     second = options(
@@ -151,7 +151,7 @@ def test_each_phase_can_be_a_separate_command(options, undisturbed, tmp_path, ca
         bert_config_file=None,
     )
     pretraining_workflow.run(second)
-    assert_same_state(undisturbed, tmp_path / "second")
+    assert_same_state(uninterrupted, tmp_path / "second")
     assert "jumps" not in caplog.text
     # The same command finds nothing left to train.
     assert "Trained to step 7," in pretraining_workflow.run(second)

@@ -345,8 +345,8 @@ def test_finished_shards_are_used_by_the_same_command_alone(
     assert report.num_resumed == num_resumed
     assert ("of them from an earlier run" in str(report)) == bool(num_resumed)
     assert not folder.exists()
-    make("undisturbed", **flags)
-    expected = (tmp_path / "undisturbed").read_bytes()
+    make("uninterrupted", **flags)
+    expected = (tmp_path / "uninterrupted").read_bytes()
     assert (tmp_path / "out.tfrecord").read_bytes() == expected
 
 
@@ -380,8 +380,8 @@ def test_a_shard_whose_records_are_damaged_is_done_again(make, tmp_path, damage)
     damage(folder)
     (folder / "mine.txt").write_text("keep me")
     make(**THREE_SHARDS)
-    make("undisturbed", **THREE_SHARDS)
-    expected = (tmp_path / "undisturbed").read_bytes()
+    make("uninterrupted", **THREE_SHARDS)
+    expected = (tmp_path / "uninterrupted").read_bytes()
     assert (tmp_path / "out.tfrecord").read_bytes() == expected
     assert [path.name for path in folder.iterdir()] == ["mine.txt"]
 
@@ -426,17 +426,17 @@ if __name__ == "__main__":
     assert not (tmp_path / "out.tfrecord").exists()
     report, _ = make(**THREE_SHARDS)
     assert 1 <= report.num_resumed <= 3
-    undisturbed, _ = make("undisturbed", **THREE_SHARDS)
-    assert undisturbed.num_resumed == 0
-    assert undisturbed.counts == report.counts
-    expected = (tmp_path / "undisturbed").read_bytes()
+    uninterrupted, _ = make("uninterrupted", **THREE_SHARDS)
+    assert uninterrupted.num_resumed == 0
+    assert uninterrupted.counts == report.counts
+    expected = (tmp_path / "uninterrupted").read_bytes()
     assert (tmp_path / "out.tfrecord").read_bytes() == expected
     left = sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".npz")
     # And what the killed process was just writing.
     assert [name for name in left if not name.endswith(".partial")] == [
         "out.tfrecord",
         "program.py",
-        "undisturbed",
+        "uninterrupted",
     ]
 
 

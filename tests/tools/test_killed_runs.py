@@ -85,7 +85,7 @@ ALL = ("do_train", "do_eval", "do_predict")
 
 
 @pytest.mark.slow
-def test_a_run_killed_while_it_trains_ends_as_an_undisturbed_one(
+def test_a_run_killed_while_it_trains_ends_as_an_uninterrupted_one(
     tool, command, run_tool, tmp_path, project_root, self_signalling
 ):
     assert run_tool(tool, *command("whole", *ALL)).exit_code == 0

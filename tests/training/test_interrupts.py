@@ -74,7 +74,7 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
             for line in lines
         ]
 
-    assert train("undisturbed").exit_code == 0
+    assert train("uninterrupted").exit_code == 0
     log = run_folder.RunFolder.log
 
     def log_and_send(self, step, values, *, tag="train"):
@@ -92,12 +92,12 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
         f"run_pretraining: {word}; step {step} is saved in {folder}. Run the same "
         "command again; training continues from its last checkpoint."
     )
-    assert len(record("interrupted")) < len(record("undisturbed"))
+    assert len(record("interrupted")) < len(record("uninterrupted"))
     assert train("interrupted").exit_code == 0
-    assert record("interrupted") == record("undisturbed")
+    assert record("interrupted") == record("uninterrupted")
     resumed, expected = (
         tf.train.load_checkpoint(str(tmp_path / name / "model.ckpt-12"))
-        for name in ("interrupted", "undisturbed")
+        for name in ("interrupted", "uninterrupted")
     )
     for name in expected.get_variable_to_shape_map():
         np.testing.assert_array_equal(

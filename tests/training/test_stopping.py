@@ -170,16 +170,16 @@ def test_a_full_disk_ends_the_run_with_one_line_and_the_last_checkpoint_whole(
     )
     prefix = tf.train.latest_checkpoint(str(run))
     assert prefix == str(run / "model.ckpt-4")
-    # Once there is room, the run resumes and ends like an undisturbed one.
+    # Once there is room, the run resumes and ends like an uninterrupted one.
     shutil.copytree(run, tmp_path / "moved")
     (tmp_path / "moved" / "checkpoint").write_text(
         'model_checkpoint_path: "model.ckpt-4"\n'
     )
     assert pretrain(output_dir=tmp_path / "moved").exit_code == 0
-    assert pretrain(output_dir=tmp_path / "undisturbed").exit_code == 0
+    assert pretrain(output_dir=tmp_path / "uninterrupted").exit_code == 0
     continued, expected = (
         tf.train.load_checkpoint(str(tmp_path / name / "model.ckpt-10"))
-        for name in ("moved", "undisturbed")
+        for name in ("moved", "uninterrupted")
     )
     for name in expected.get_variable_to_shape_map():
         np.testing.assert_array_equal(

@@ -107,7 +107,7 @@ def test_the_weights_do_not_depend_on_the_number_of_replicas(task, tmp_path):
             )
 
 
-def test_a_run_killed_between_two_checkpoints_ends_as_an_undisturbed_one(
+def test_a_run_killed_between_two_checkpoints_ends_as_an_uninterrupted_one(
     task, tmp_path
 ):
     class KilledError(Exception):

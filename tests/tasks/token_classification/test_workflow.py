@@ -551,7 +551,7 @@ class KilledError(Exception):
 @pytest.mark.parametrize(
     "feature_based", [None, pytest.param("weighted_sum_all", marks=pytest.mark.slow)]
 )
-def test_a_killed_run_ends_with_the_weights_of_an_undisturbed_one(
+def test_a_killed_run_ends_with_the_weights_of_an_uninterrupted_one(
     tmp_path, names_options, recorded_config, feature_based
 ):
     def kill(stage, done, total, **values):
