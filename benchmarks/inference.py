@@ -6,7 +6,8 @@ compared with those of sentence-transformers in float32.
 
     python benchmarks/inference.py --model=all-MiniLM-L6-v2 --squad_file=dev-v1.1.json
 
-OpenVINO takes part if it is installed (`pip install openvino`) in both environments.
+OpenVINO takes part if it is installed in both environments (`make benchmark-inference`
+installs it), and its int8 weights if nncf is installed beside this package.
 """
 
 import argparse
@@ -120,7 +121,10 @@ def started(task, folder, only):
         ("Hugging Face", theirs, "hugging_face", "torch"),
         ("OpenVINO", theirs, "openvino", "openvino"),
     ]:
-        for dtype in ("float32", "bfloat16"):
+        dtypes = ["float32", "bfloat16"]
+        if (script, backend) == (ours[0], "openvino") and has_package(python, "nncf"):
+            dtypes.append("int8")
+        for dtype in dtypes:
             name = f"{library}, {dtype}"
             if only and not any(part in name for part in only):
                 continue
