@@ -38,7 +38,6 @@ AXES = {
     "replicas": (1, 2),
 }
 CORPUS_SHARES = (0.25, 0.5, 1.0)
-PLOT = report.ROOT / "benchmarks" / "plots" / "growth.png"
 TITLES = ["", "values", "seconds (median)", "exponent of the time", "of the FLOPs"]
 
 
@@ -63,7 +62,8 @@ def main():
         for axis, values in AXES.items()
     }
     found["corpus, MB"] = corpus_seconds(given)
-    draw(found)
+    plot = report.plot_path(report.title_here("Growth"))
+    draw(found, plot)
     rows = []
     for axis, seconds in found.items():
         flops = [one_flops(axis, value) for value in seconds]
@@ -78,7 +78,8 @@ def main():
         )
     report.write_section(
         "Growth",
-        f"{report.table(TITLES, rows)}\n\n![Time over each size](plots/growth.png)\n\n"
+        f"{report.table(TITLES, rows)}\n\n"
+        f"![Time over each size](plots/{plot.name})\n\n"
         f"One training step in {given.dtype} of a span predictor with width {WIDTH}: "
         f"medians of {given.rounds} rounds. Sizes that a row does not vary: "
         f"{sizes_line()}. Two replicas share the same cores and the same global batch. "
@@ -204,7 +205,7 @@ def exponent(values, measured):
     return round(slope, 2) + 0.0  # Not "-0.00".
 
 
-def draw(found):
+def draw(found, path):
     """Writes the plot: one panel per axis, with lines of slope 1 and 2."""
     figure, panels = figures.create(1, len(found))
     for axes, (axis, seconds) in zip(panels, found.items(), strict=True):
@@ -216,7 +217,7 @@ def draw(found):
         axes.set_xlabel(axis)
         axes.set_ylabel("seconds")
     panels[0].legend()
-    PLOT.write_bytes(figures.png(figure))
+    path.write_bytes(figures.png(figure))
 
 
 if __name__ == "__main__":

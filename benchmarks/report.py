@@ -240,9 +240,7 @@ def write_section(title, body, *, all_versions, on_cpu=True, bars=None):
             vendor's processors without AMX have a section of their own.
         bars: those of `plot`; None: no plot.
     """
-    if on_cpu and not has_amx():
-        vendor = _VENDORS.get(_cpu_facts().get("vendor_id", ""), platform.machine())
-        title = f"{title}, {vendor} without AMX"
+    title = title_here(title) if on_cpu else title
     if bars is not None:
         body = f"{body.strip()}\n\n{plot(title, bars)}"
     packages = ", ".join(f"{name} {value}" for name, value in all_versions.items())
@@ -274,11 +272,25 @@ def write_section(title, body, *, all_versions, on_cpu=True, bars=None):
     print(section)
 
 
+def title_here(title):
+    """Returns the title of a section whose figures depend on this processor."""
+    if has_amx():
+        return title
+    vendor = _VENDORS.get(_cpu_facts().get("vendor_id", ""), platform.machine())
+    return f"{title}, {vendor} without AMX"
+
+
+def plot_path(title):
+    """Returns the file for the plot of a section."""
+    name = re.sub("[^a-z0-9]+", "_", title.lower()).strip("_")
+    return PLOTS / f"{name}.png"
+
+
 def plot(title, bars):
     """Draws measurements as bars, one panel per unit. Returns the plot's Markdown.
 
     Args:
-        title: of the section; the file is named after it.
+        title: of the section.
         bars: {unit: {peer: measurements}}. Bars are medians, lines the whole range.
     """
     from bert_tf.training import figures  # The only function that needs matplotlib.
@@ -292,9 +304,9 @@ def plot(title, bars):
         axes.barh(names, medians, xerr=[below, above], color=figures.COLORS[5])
         axes.invert_yaxis()
         axes.set_xlabel(unit)
-    name = re.sub("[^a-z0-9]+", "_", title.lower()).strip("_")
-    (PLOTS / f"{name}.png").write_bytes(figures.png(figure))
-    return f"![{title}](plots/{name}.png)"
+    path = plot_path(title)
+    path.write_bytes(figures.png(figure))
+    return f"![{title}](plots/{path.name})"
 
 
 def _relative(argument):
