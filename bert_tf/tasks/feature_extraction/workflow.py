@@ -176,8 +176,8 @@ def embed(
     order = sorted(range(len(lines)), key=lambda index: -_num_characters(lines[index]))
     vectors = np.zeros((len(lines), extractor.config.hidden_size), np.float32)
     extracted = extractor.extract_each(lines[index] for index in order)
-    for done, (index, text) in enumerate(zip(order, extracted, strict=True), start=1):
-        vectors[index] = text.vector
+    for done, (index, one) in enumerate(zip(order, extracted, strict=True), start=1):
+        vectors[index] = one.vector
         progress("embed", done, len(lines), unit="texts")
     return vectors
 
