@@ -114,16 +114,15 @@ def started(task, folder, only):
     ours = ("inference_bert_tf.py", sys.executable)
     theirs = ("inference_{}.py", report.peers_python())
     peers, vectors_files = {}, {}
-    for library, (script, python), backend, needs in [
-        ("bert_tf", ours, "tensorflow", "tensorflow"),
-        ("bert_tf with OpenVINO", ours, "openvino", "openvino"),
-        ("sentence-transformers", theirs, "sentence_transformers", "torch"),
-        ("Hugging Face", theirs, "hugging_face", "torch"),
-        ("OpenVINO", theirs, "openvino", "openvino"),
+    floats = ("float32", "bfloat16")
+    for library, (script, python), backend, needs, dtypes in [
+        ("bert_tf", ours, "tensorflow", "tensorflow", floats),
+        ("bert_tf with OpenVINO", ours, "openvino", "openvino", floats),
+        ("bert_tf with OpenVINO", ours, "openvino", "nncf", ["int8"]),
+        ("sentence-transformers", theirs, "sentence_transformers", "torch", floats),
+        ("Hugging Face", theirs, "hugging_face", "torch", floats),
+        ("OpenVINO", theirs, "openvino", "openvino", floats),
     ]:
-        dtypes = ["float32", "bfloat16"]
-        if (script, backend) == (ours[0], "openvino") and has_package(python, "nncf"):
-            dtypes.append("int8")
         for dtype in dtypes:
             name = f"{library}, {dtype}"
             if only and not any(part in name for part in only):

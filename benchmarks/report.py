@@ -297,11 +297,11 @@ def plot(title, bars):
 
     figure, panels = figures.create(1, len(bars))
     for axes, (unit, peers) in zip(panels, bars.items(), strict=True):
-        medians = [statistics.median(values) for values in peers.values()]
-        below = [m - min(v) for m, v in zip(medians, peers.values(), strict=True)]
-        above = [max(v) - m for m, v in zip(medians, peers.values(), strict=True)]
-        names = [name.replace("`", "") for name in peers]
-        axes.barh(names, medians, xerr=[below, above], color=figures.COLORS[5])
+        for name, values in peers.items():
+            median = statistics.median(values)
+            spread = [[median - min(values)], [max(values) - median]]
+            label = name.replace("`", "")
+            axes.barh(label, median, xerr=spread, color=figures.COLORS[5])
         axes.invert_yaxis()
         axes.set_xlabel(unit)
     path = plot_path(title)

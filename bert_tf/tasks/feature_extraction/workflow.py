@@ -173,17 +173,14 @@ def embed(
         progress=progress,
     )
     # The longest first, so that a batch that does not fit into memory fails at once.
-    order = sorted(range(len(lines)), key=lambda index: -_num_characters(lines[index]))
+    lengths = [input_items.total_length(item) for item in items]
+    order = sorted(range(len(lines)), key=lambda index: -lengths[index])
     vectors = np.zeros((len(lines), extractor.config.hidden_size), np.float32)
     extracted = extractor.extract_each(lines[index] for index in order)
     for done, (index, one) in enumerate(zip(order, extracted, strict=True), start=1):
         vectors[index] = one.vector
         progress("embed", done, len(lines), unit="texts")
     return vectors
-
-
-def _num_characters(line):
-    return len(line.text_a) + len(line.text_b or "")
 
 
 def _lines(texts):
