@@ -21,7 +21,7 @@ HEADER = (
 )
 TEXT = """\
 The step of BERT-Mini on {rows} × {length} pieces on the CPU: median (smallest to
-largest) of {rounds} rounds, in turns. The batch is in memory; the section below
+largest) of {rounds} interleaved rounds. The batch is in memory; the section below
 measures the input pipeline. **GPUs were not measured**; there, more operations have a
 slower deterministic form.
 

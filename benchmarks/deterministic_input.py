@@ -22,7 +22,7 @@ HEADER = (
 TEXT = """\
 Milliseconds per batch of {batch_size} × 128 pieces, for the pipeline alone and for a
 loop that sleeps for {pause} ms after each batch, as if an accelerator trained on it:
-median (smallest to largest) of {rounds} rounds of {num_batches} batches, in turns. No
+median (smallest to largest) of {rounds} interleaved rounds of {num_batches} batches. No
 model was trained. The batches of both modes were bit-identical.
 
 """
