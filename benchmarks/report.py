@@ -42,7 +42,7 @@ Some scripts write no section: `docs/measurements.md` and `docs/remote_data.md` 
 their results. Compare ratios only within a table, because machines and loads differ.
 """
 # By default, glibc gives large tensors back to the kernel when they are freed and gets
-# cleared pages for the next ones. Without this, PyTorch takes longer.
+# cleared pages for the next ones, which makes PyTorch slower.
 KEEPS_MEMORY = {
     "GLIBC_TUNABLES": "glibc.malloc.mmap_max=0:glibc.malloc.arena_max=1:"
     "glibc.malloc.trim_threshold=100000000000"
@@ -265,7 +265,7 @@ def write_section(title, body, *, all_versions, on_cpu=True, bars=None):
     kept = {part.split("\n")[0]: f"## {part.strip()}" for part in sections}
     _, mark, notes = kept.get(title, "").partition(f"\n{_NOTES}")
     if mark:
-        section += f"\n\n**Check this, it is about an earlier table.**\n{mark}{notes}"
+        section += f"\n\n**Check this: it is about an earlier table.**\n{mark}{notes}"
     kept[title] = section
     text = "\n\n".join([head.strip(), *(kept[name] for name in sorted(kept))])
     RESULTS_FILE.write_text(f"{text}\n", encoding="utf-8")
