@@ -14,10 +14,10 @@ from keras import ops
 from bert_tf import islands
 from bert_tf.modeling import numerics
 
-# R is a multiple of this number, because XLA compiles the islands for every R.
-_MULTIPLE = 256
-# Large R are coarser: at most this many between a power of two and the next.
-_SIZES_PER_DOUBLING = 8
+# Bounds of the step from one possible R to the next, up to 4096 rows. Every R takes XLA
+# half a second, so there should be few; but small batches are slowed down by padding.
+_SMALLEST_STEP = 64
+_LARGEST_STEP = 256
 
 
 def is_worthwhile(inputs: numerics.Tensor, input_mask: numerics.Tensor) -> bool:
@@ -43,7 +43,8 @@ class RealRows:
     """Selects the rows that are not padding, and puts them back.
 
     Some padding stays, so that the number of rows has few values: it is a multiple of
-    256 up to 4096 rows, of 512 up to 8192, of 1024 up to 16384, and so on.
+    64 up to 512 rows, of 128 up to 1024, of 256 up to 4096, of 512 up to 8192, of 1024
+    up to 16384, and so on.
 
     Args:
         input_mask: integer [B, S], 1 for a real piece.
@@ -101,10 +102,11 @@ class RealRows:
 
 def _possible_sizes():
     """Returns the values of R, ascending."""
-    sizes = [_MULTIPLE * n for n in range(1, _SIZES_PER_DOUBLING + 1)]
+    sizes = [_SMALLEST_STEP]
     while sizes[-1] < 1 << 24:
-        step = sizes[-1] // _SIZES_PER_DOUBLING
-        sizes += [sizes[-1] + step * n for n in range(1, _SIZES_PER_DOUBLING + 1)]
+        power_of_two = 1 << (sizes[-1].bit_length() - 1)
+        step = min(max(power_of_two // 4, _SMALLEST_STEP), _LARGEST_STEP)
+        sizes.append(sizes[-1] + max(step, power_of_two // 8))
     return sizes
 
 

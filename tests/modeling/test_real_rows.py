@@ -52,7 +52,7 @@ MODELS = {
 
 @pytest.fixture(autouse=True)
 def few_rows_are_enough(monkeypatch):
-    monkeypatch.setattr(real_rows, "_MULTIPLE", 4)
+    monkeypatch.setattr(real_rows, "_SMALLEST_STEP", 4)
 
 
 def test_rows_of_padding_are_left_out_and_come_back_as_zeros():
@@ -71,12 +71,24 @@ def test_rows_of_padding_are_left_out_and_come_back_as_zeros():
 
 
 @pytest.mark.parametrize(
-    "num_real, kept", [(0, 4), (4, 4), (5, 8), (32, 32), (33, 36), (65, 72), (97, 98)]
+    "num_real, kept",
+    [
+        (0, 64),
+        (64, 64),
+        (65, 128),
+        (449, 512),
+        (513, 640),
+        (1025, 1280),
+        (4096, 4096),
+        (4097, 4608),
+        (8193, 9200),
+    ],
 )
-def test_the_number_of_kept_rows_has_few_values(num_real, kept):
-    mask = np.arange(98)[None] < num_real
+def test_the_number_of_kept_rows_has_few_values(monkeypatch, num_real, kept):
+    monkeypatch.undo()
+    mask = np.arange(9200)[None] < num_real
     rows = real_rows.RealRows(tf.constant(mask, "int32"))
-    assert len(rows.numbers) == kept  # At most all 98.
+    assert len(rows.numbers) == kept  # At most all 9200.
 
 
 def test_a_batch_of_padding_alone_keeps_some_rows():
