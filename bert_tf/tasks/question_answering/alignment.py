@@ -13,9 +13,9 @@ without a search: it is the same for all answers, so it is computed once per con
 
 import dataclasses
 import logging
+from collections.abc import Callable
 from collections.abc import Iterable
 from typing import Any
-from typing import NamedTuple
 
 import numpy as np
 
@@ -26,13 +26,9 @@ from bert_tf.tokenization import wordpiece
 
 logger = logging.getLogger(__name__)
 
-
-class Span(NamedTuple):
-    """The text of an answer and its position in the context."""
-
-    text: str  # With one space between words, as the release writes it.
-    start: int  # Index of the first character; context.text[start:end].
-    end: int
+# The text of an answer, with one space between words as the release writes it, and its
+# position: context.text[start:end].
+Span = tuple[str, int, int]
 
 
 class Aligner:
@@ -60,43 +56,47 @@ class Aligner:
         self._letters = _Letters(vocabulary)
         self._places: _PiecePlaces | None = None  # Of the last context.
 
-    def span(
-        self,
-        tokenized: question_answering_windows.TokenizedContext,
-        first_piece: int,
-        last_piece: int,
-    ) -> Span:
-        """Returns the text and position of an answer.
+    def spans_of(
+        self, tokenized: question_answering_windows.TokenizedContext
+    ) -> Callable[[int, int], Span]:
+        """Returns a function from the pieces of an answer to its text and position.
+
+        Its arguments are the indices of the answer's first and last piece in the
+        context. It is called twenty times and more per question, so it looks up nothing
+        but the places of the pieces.
 
         Args:
             tokenized: the context.
-            first_piece: index of the answer's first piece in the context.
-            last_piece: index of its last piece.
         """
+        if self._places is None or self._places.tokenized is not tokenized:
+            self._places = _piece_places(tokenized, self._letters)
         places = self._places
-        if places is None or places.tokenized is not tokenized:
-            places = self._places = _piece_places(tokenized, self._letters)
-        if not places.is_known(first_piece, last_piece):
-            return self._searched(tokenized, first_piece, last_piece)
-        text_start = places.text_starts[first_piece]
-        return Span(
-            places.text[text_start : places.text_ends[last_piece]],
-            places.context_starts[first_piece],
-            places.context_ends[last_piece],
-        )
+        text, text_starts, text_ends = places.text, places.text_starts, places.text_ends
+        starts, ends = places.context_starts, places.context_ends
+        inexact_before, inexact_through = places.inexact_before, places.inexact_through
+        starts_word, comes_first = places.starts_word, places.comes_first
+
+        def span(first, last):
+            is_exact = inexact_before[first] == inexact_through[last]
+            if is_exact and (starts_word[first] or comes_first(first, last)):
+                answer = text[text_starts[first] : text_ends[last]]
+                return answer, starts[first], ends[last]
+            return self._searched(tokenized, first, last)
+
+        return span
 
     def _searched(self, tokenized, first_piece, last_piece):
-        """Returns the same as `span`, for any words."""
+        """Returns the text and position of an answer with any words."""
         first_word = int(tokenized.word_of_piece[first_piece])
         last_word = int(tokenized.word_of_piece[last_piece])
         words = tokenized.context.words[first_word : last_word + 1]
         pieces = tokenized.piece_ids[first_piece : last_piece + 1]
         text = " ".join(words)
         start, end = self._aligned(joined([self._tokens[i] for i in pieces]), words)
-        return Span(
-            text=text[start:end],
-            start=_in_context(tokenized.context, first_word, words, start),
-            end=_in_context(tokenized.context, first_word, words, end - 1) + 1,
+        return (
+            text[start:end],
+            _in_context(tokenized.context, first_word, words, start),
+            _in_context(tokenized.context, first_word, words, end - 1) + 1,
         )
 
     def _aligned(self, answer, words):
@@ -170,21 +170,21 @@ class _PiecePlaces:
     context_ends: list[int]
     pieces_starts: list[int]  # In `pieces`.
     pieces_ends: list[int]
+    starts_word: list[bool]
     word_starts: list[int]  # In `pieces`: start of the piece's word.
+    # The places of an answer are right if no word of it is inexact.
     inexact_before: list[int]  # Number of inexact words before the piece's word.
     inexact_through: list[int]  # The same, the piece's word included.
 
-    def is_known(self, first, last):
-        """Returns whether the places of an answer's first and last piece are right."""
-        if self.inexact_before[first] != self.inexact_through[last]:
-            return False
-        start, word_start = self.pieces_starts[first], self.word_starts[first]
-        if start == word_start:
-            return True
-        # The release takes the first place that looks like the answer: in the word
-        # "1895-1895" always the first half.
+    def comes_first(self, first, last):
+        """Returns whether no earlier letters of the first word look like the answer.
+
+        The release takes the first place that does: in the word "1895-1895" always the
+        first half.
+        """
+        start = self.pieces_starts[first]
         answer = self.pieces[start : self.pieces_ends[last]]
-        return self.pieces.find(answer, word_start) == start
+        return self.pieces.find(answer, self.word_starts[first]) == start
 
 
 def _piece_places(tokenized, letters):
@@ -219,6 +219,7 @@ def _piece_places(tokenized, letters):
         "context_ends": in_context + counts,
         "pieces_starts": pieces_starts,
         "pieces_ends": pieces_starts + counts,
+        "starts_word": pieces_starts == word_starts[word],
         "word_starts": word_starts[word],
         "inexact_before": (inexact - ~is_exact)[word],
         "inexact_through": inexact[word],

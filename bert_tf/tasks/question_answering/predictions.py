@@ -14,7 +14,6 @@ Shape letters: W windows, S sequence.
 """
 
 import dataclasses
-import functools
 import json
 import math
 import os
@@ -135,7 +134,7 @@ def predictions_of(
             end_logit=float(end_logits[null_window, 0]),
         )
         ranked = allowed.ranked(splits[index], splits[index + 1])
-        span_of = functools.partial(aligner.span, windows.contexts[index])
+        span_of = aligner.spans_of(windows.contexts[index])
         choices = _n_best(ranked, null, rules, span_of)
         found.append(_prediction(example.qas_id, choices, null))
         done = index + 1

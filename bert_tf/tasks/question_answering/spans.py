@@ -12,6 +12,7 @@ window, N spans.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -40,22 +41,27 @@ class Spans:
         return np.searchsorted(self.example, np.arange(num_examples + 1))
 
     def ranked(self, start: int, end: int) -> Iterator[tuple[int, int, float, float]]:
-        """Yields some spans by falling score; ties keep their order.
+        """Returns some spans by falling score; ties keep their order.
 
         Args:
             start: index of the first span.
             end: index of the last span, plus one.
 
-        Yields:
-            (first piece, last piece, start logit, end logit)
+        Returns:
+            (first piece, last piece, start logit, end logit) of each span.
         """
         scores = self.start_logit[start:end] + self.end_logit[start:end]
         order = start + np.argsort(-scores, kind="stable")
         columns = (self.first_piece, self.last_piece, self.start_logit, self.end_logit)
         # Few callers look at more than the best ones.
-        for begin in range(0, len(order), SPANS_PER_PART):
-            part = order[begin : begin + SPANS_PER_PART]
-            yield from zip(*(column[part].tolist() for column in columns), strict=True)
+        parts = (
+            order[begin : begin + SPANS_PER_PART]
+            for begin in range(0, len(order), SPANS_PER_PART)
+        )
+        return itertools.chain.from_iterable(
+            zip(*(column[part].tolist() for column in columns), strict=True)
+            for part in parts
+        )
 
 
 def without_padding(

@@ -53,9 +53,9 @@ def test_pieces_become_the_characters_of_the_context(
     vocab, tokenized, context, pieces, text
 ):
     aligner = alignment.Aligner(vocab, do_lower_case=True)
-    span = aligner.span(tokenized(context), *pieces)
-    assert span.text == text
-    assert " ".join(context[span.start : span.end].split()) == text
+    found, start, end = aligner.spans_of(tokenized(context))(*pieces)
+    assert found == text
+    assert " ".join(context[start:end].split()) == text
 
 
 @pytest.mark.parametrize(
@@ -70,12 +70,11 @@ def test_what_is_not_found_again_is_whole_words_and_logged_if_asked(
 ):
     with caplog.at_level(logging.INFO):
         quiet = alignment.Aligner(vocab, do_lower_case=True)
-        span = quiet.span(tokenized(context), 0, 1)
-        assert span.text == context
-        assert (span.start, span.end) == (0, len(context))
+        span = quiet.spans_of(tokenized(context))(0, 1)
+        assert span == (context, 0, len(context))
         assert not caplog.records
         verbose = alignment.Aligner(vocab, do_lower_case=True, verbose=True)
-        assert verbose.span(tokenized(context), 0, 1) == span
+        assert verbose.spans_of(tokenized(context))(0, 1) == span
     assert message in caplog.text
 
 
@@ -94,12 +93,11 @@ def test_pieces_are_joined_to_words():
         "\u0130s 18-18",  # Lowercased to two characters.
     ],
 )
-def test_known_places_are_what_the_search_finds(vocab, tokenized, context, monkeypatch):
+def test_known_places_are_what_the_search_finds(vocab, tokenized, context):
     given = tokenized(context)
     count = len(given.piece_ids)
     pairs = [(i, j) for i in range(count) for j in range(i, count)]
-    known = alignment.Aligner(vocab, do_lower_case=True)
-    found = [known.span(given, *pair) for pair in pairs]
-    monkeypatch.setattr(alignment._PiecePlaces, "is_known", lambda *_: False)
-    searching = alignment.Aligner(vocab, do_lower_case=True)
-    assert found == [searching.span(given, *pair) for pair in pairs]
+    aligner = alignment.Aligner(vocab, do_lower_case=True)
+    span_of = aligner.spans_of(given)
+    for pair in pairs:
+        assert span_of(*pair) == aligner._searched(given, *pair)
