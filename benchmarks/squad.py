@@ -64,7 +64,7 @@ def main():
     for stage, title in STAGES.items():
         seconds = {name: [one[stage] for one in rounds[name]] for name in peers}
         medians = {name: statistics.median(seconds[name]) for name in peers}
-        cells = [report.median_and_spread(seconds[name], 1) for name in peers]
+        cells = [report.median_and_spread(seconds[name], 2) for name in peers]
         ratios = (medians[name] / medians[OURS] for name in (THEIRS, THEIRS_TUNED))
         rows.append([title, *cells, *ratios])
     counts = {name: rounds[name][0]["num_windows"] for name in peers}

@@ -157,7 +157,7 @@ def main():
     task = json.loads(sys.argv[1])
     if task["collects_rarely"]:
         gc.freeze()
-        gc.set_threshold(10_000)
+        gc.set_threshold(10_000, 10, 50)
     tokenizer = transformers.BertTokenizerFast(task["vocab_file"], do_lower_case=True)
     windows = dev_windows(tokenizer, task["dev_file"], task)
     start_logits, end_logits = squad_scores.random_scores(
