@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from bert_tf import import_hooks
 from bert_tf import startup_lines
 
-# New objects until the youngest generation is collected, and collections of a generation
-# until the next older one is collected too. Python 3.12's defaults are 700, 10 and 10.
+# New objects until the youngest generation is collected, and collections of a
+# generation until the next older one is collected. Python 3.12's are 700, 10 and 10.
 _GARBAGE_THRESHOLDS = (10_000, 10, 50)
 
 
@@ -22,7 +22,7 @@ def rare_garbage_collection() -> Iterator[None]:
 
     It searches for reference cycles, which are rare in the examples and features of a
     task. With Python's own thresholds, it scans a growing list of them many times:
-    reading the 88,000 training questions of SQuAD 1.1 took a third longer.
+    reading the 88,000 training questions of SQuAD 1.1 took a quarter longer.
     """
     thresholds = gc.get_threshold()
     gc.set_threshold(*_GARBAGE_THRESHOLDS)

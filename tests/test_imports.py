@@ -97,6 +97,7 @@ def test_garbage_is_collected_less_often_only_within_the_block():
     with pytest.raises(ValueError, match="a mistake"):
         with imports.rare_garbage_collection():
             assert gc.get_threshold()[0] > before[0]
+            assert gc.get_threshold()[2] > before[2]
             raise ValueError("a mistake")
     assert gc.get_threshold() == before
 

@@ -14,10 +14,10 @@ from keras import ops
 from bert_tf import islands
 from bert_tf.modeling import numerics
 
-# Bounds of the step from one possible R to the next, up to 4096 rows. Every R takes XLA
-# half a second, so there should be few; but small batches are slowed down by padding.
-_SMALLEST_STEP = 64
-_LARGEST_STEP = 256
+# Bounds of the gap between possible R, up to 4096 rows. Each R costs half a second of
+# compilation, so few are better, but padding slows small batches down.
+_SMALLEST_GAP = 64
+_LARGEST_GAP = 256
 
 
 def is_worthwhile(inputs: numerics.Tensor, input_mask: numerics.Tensor) -> bool:
@@ -101,12 +101,15 @@ class RealRows:
 
 
 def _possible_sizes():
-    """Returns the values of R, ascending."""
-    sizes = [_SMALLEST_STEP]
+    """Returns the values of R, ascending.
+
+    There are four per doubling from 256 to 2048 rows, and eight above.
+    """
+    sizes = [_SMALLEST_GAP]
     while sizes[-1] < 1 << 24:
         power_of_two = 1 << (sizes[-1].bit_length() - 1)
-        step = min(max(power_of_two // 4, _SMALLEST_STEP), _LARGEST_STEP)
-        sizes.append(sizes[-1] + max(step, power_of_two // 8))
+        gap = min(max(power_of_two // 4, _SMALLEST_GAP), _LARGEST_GAP)
+        sizes.append(sizes[-1] + max(gap, power_of_two // 8))
     return sizes
 
 

@@ -135,7 +135,7 @@ def leave_padding_out(monkeypatch):
 
         compiled = functools.partial(islands.compiled, min_elements=1)
         monkeypatch.setattr(islands, "compiled", compiled)
-        monkeypatch.setattr(real_rows, "_SMALLEST_STEP", 4)
+        monkeypatch.setattr(real_rows, "_SMALLEST_GAP", 4)
         monkeypatch.setattr(real_rows.RealRows, "__init__", watched)
         return built
 

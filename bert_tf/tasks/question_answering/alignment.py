@@ -27,7 +27,7 @@ from bert_tf.tokenization import wordpiece
 logger = logging.getLogger(__name__)
 
 # The text of an answer, with one space between words as the release writes it, and its
-# position: context.text[start:end].
+# position: context.text[start:end]. Plain, because a question has twenty and more.
 Span = tuple[str, int, int]
 
 
@@ -62,8 +62,8 @@ class Aligner:
         """Returns a function from the pieces of an answer to its text and position.
 
         Its arguments are the indices of the answer's first and last piece in the
-        context. It is called twenty times and more per question, so it looks up nothing
-        but the places of the pieces.
+        context. The function is called at least twenty times per question, so it only
+        looks up the places of the pieces.
 
         Args:
             tokenized: the context.
@@ -86,7 +86,7 @@ class Aligner:
         return span
 
     def _searched(self, tokenized, first_piece, last_piece):
-        """Returns the text and position of an answer with any words."""
+        """Returns the same by searching, which works for inexact words too."""
         first_word = int(tokenized.word_of_piece[first_piece])
         last_word = int(tokenized.word_of_piece[last_piece])
         words = tokenized.context.words[first_word : last_word + 1]
@@ -172,15 +172,14 @@ class _PiecePlaces:
     pieces_ends: list[int]
     starts_word: list[bool]
     word_starts: list[int]  # In `pieces`: start of the piece's word.
-    # The places of an answer are right if no word of it is inexact.
+    # The places of an answer are right if none of its words is inexact.
     inexact_before: list[int]  # Number of inexact words before the piece's word.
     inexact_through: list[int]  # The same, the piece's word included.
 
     def comes_first(self, first, last):
         """Returns whether no earlier letters of the first word look like the answer.
 
-        The release takes the first place that does: in the word "1895-1895" always the
-        first half.
+        The release takes the first match: in "1895-1895", always the first half.
         """
         start = self.pieces_starts[first]
         answer = self.pieces[start : self.pieces_ends[last]]

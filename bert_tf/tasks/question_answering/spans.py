@@ -58,6 +58,7 @@ class Spans:
             order[begin : begin + SPANS_PER_PART]
             for begin in range(0, len(order), SPANS_PER_PART)
         )
+        # `yield from` would enter a frame of Python for each span.
         return itertools.chain.from_iterable(
             zip(*(column[part].tolist() for column in columns), strict=True)
             for part in parts
