@@ -27,7 +27,8 @@ from bert_tf.tokenization import wordpiece
 logger = logging.getLogger(__name__)
 
 # The text of an answer, with one space between words as the release writes it, and its
-# position: context.text[start:end]. Plain, because a question has twenty and more.
+# position: context.text[start:end]. A plain tuple is created fastest, and each question
+# needs twenty or more.
 Span = tuple[str, int, int]
 
 
@@ -86,7 +87,7 @@ class Aligner:
         return span
 
     def _searched(self, tokenized, first_piece, last_piece):
-        """Returns the same by searching, which works for inexact words too."""
+        """Finds an answer by searching, which also works for inexact words."""
         first_word = int(tokenized.word_of_piece[first_piece])
         last_word = int(tokenized.word_of_piece[last_piece])
         words = tokenized.context.words[first_word : last_word + 1]
