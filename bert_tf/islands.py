@@ -18,6 +18,7 @@ step is compiled (TPU, --jit_compile), islands would add nothing and stay plain.
 exported models, because nothing compiles islands outside of training.
 """
 
+import concurrent.futures
 import contextlib
 import contextvars
 import dataclasses
@@ -27,6 +28,8 @@ import sys
 from collections.abc import Callable
 from collections.abc import Iterator
 from typing import Any
+
+from bert_tf import cores
 
 # Below this size, compiling costs more time than it saves, even in a long run.
 MIN_ELEMENTS = 1 << 18
@@ -187,7 +190,8 @@ def _compiled_island(definition, num_arguments, places, settings):
             outputs = apply(definition.function, tensors)
         return tape.gradient(outputs, floats, output_gradients=upstream)
 
-    forward, backward = compile_whole(compute), compile_whole(differentiate)
+    forward = _compiled_ahead(compile_whole(compute))
+    backward = _compiled_ahead(compile_whole(differentiate))
 
     @tf.custom_gradient
     def call(*tensors):
@@ -202,6 +206,45 @@ def _compiled_island(definition, num_arguments, places, settings):
         return outputs, gradient
 
     return call
+
+
+def _compiled_ahead(function):
+    """Returns the function, which XLA now compiles as soon as it is traced.
+
+    Tracing a step keeps one core busy. Without this, the other cores would wait, and
+    XLA would compile one function after the other during the first step. XLA finds what
+    it compiled by the name and the shapes of a function that is called within a graph.
+    """
+    if cores.num_available() == 1:
+        return function
+    tf = _tensorflow()
+    known_specs = set()
+
+    def call(*arguments):
+        outputs = function(*arguments)
+        specs = tf.nest.map_structure(
+            lambda tensor: tf.TensorSpec(tensor.shape, tensor.dtype), arguments
+        )
+        flat_specs = tuple(tf.nest.flatten(specs))
+        is_complete = all(spec.shape.is_fully_defined() for spec in flat_specs)
+        if is_complete and flat_specs not in known_specs:
+            known_specs.add(flat_specs)
+            # If this fails, so does the call in the step, which reports the error.
+            _compiler().submit(call_with_zeros, specs)
+        return outputs
+
+    def call_with_zeros(specs):
+        graph = tf.function(lambda *tensors: function(*tensors), autograph=False)
+        with tf.device("/cpu:0"):
+            zeros = tf.nest.map_structure(lambda s: tf.zeros(s.shape, s.dtype), specs)
+            graph.get_concrete_function(*specs)(*zeros)
+
+    return call
+
+
+@functools.cache
+def _compiler():
+    return concurrent.futures.ThreadPoolExecutor(max_workers=1)
 
 
 def _is_integer(value):

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
 from bert_tf import islands
 from bert_tf.modeling import compound_numerics
@@ -113,6 +114,38 @@ def test_layers_share_a_compiled_island():
 
     np.testing.assert_array_equal(layers(tf.zeros([3])), [3.0, 3.0, 3.0])
     assert len(traces) == 1
+
+
+def num_compiled(call, folder):
+    """Returns how many functions XLA compiles during a call."""
+    with tf.profiler.experimental.Profile(str(folder)):
+        call()
+    (path,) = folder.rglob("*.xplane.pb")
+    space = xplane_pb2.XSpace.FromString(path.read_bytes())
+    return sum(
+        plane.event_metadata[event.metadata_id].name == "CpuCompiler::RunBackend"
+        for plane in space.planes
+        for line in plane.lines
+        for event in line.events
+    )
+
+
+def test_islands_are_compiled_before_the_first_step(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1}, raising=False)
+    squashed = islands.island(keras.ops.tanh)
+
+    @tf.function(autograph=False)
+    def compute(x):
+        with islands.compiled(min_elements=1), tf.GradientTape() as tape:
+            tape.watch(x)
+            loss = tf.reduce_sum(squashed(x))
+        return tape.gradient(loss, x)
+
+    compute.get_concrete_function(tf.zeros([5]))
+    islands._compiler().submit(int).result()  # After all that came before.
+    assert num_compiled(lambda: compute(tf.zeros([5])), tmp_path / "step") == 0
+    other = tf.function(tf.tanh, jit_compile=True)
+    assert num_compiled(lambda: other(tf.zeros([5])), tmp_path / "other") == 1
 
 
 def test_a_boolean_is_fixed_when_compiling():

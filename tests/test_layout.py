@@ -18,7 +18,7 @@ MAX_LINE_LENGTH = 88
 MAX_POSITIONAL = 5
 
 # What any module may import, and what only tools may.
-LEAVES = {"files", "islands", "json_values", "locks", "options", "progress"}
+LEAVES = {"cores", "files", "islands", "json_values", "locks", "options", "progress"}
 TASKS = {
     "classification",
     "question_answering",
@@ -38,13 +38,14 @@ LIBRARY = {
 TASK_NAMES = {f"tasks.{task}" for task in TASKS}
 MAY_IMPORT = {
     "__init__": set(),
+    "cores": set(),
     "file_errors": set(),
     # Names classes by string: Keras imports them when it loads a model.
     "keras_classes": {"import_hooks", "modeling", "optimization", "preprocessing"},
     "files": {"file_errors", "json_values"},
     "import_hooks": set(),
     "imports": {"import_hooks", "startup_lines"},
-    "islands": set(),
+    "islands": {"cores"},
     "json_values": set(),
     "locks": set(),
     "options": set(),

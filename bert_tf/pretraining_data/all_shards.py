@@ -10,7 +10,6 @@ import contextlib
 import dataclasses
 import itertools
 import multiprocessing
-import os
 import sys
 import threading
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from concurrent import futures
 from concurrent.futures import process
 from typing import Any
 
+from bert_tf import cores
 from bert_tf import progress as progress_module
 from bert_tf.data import corpus as data_corpus
 from bert_tf.data import tfrecord
@@ -124,10 +124,8 @@ def write_shards(work: ShardWork, progress: progress_module.Progress) -> float:
 def _num_workers(options, num_bytes):
     if options.num_workers is not None:
         return options.num_workers
-    has_affinity = hasattr(os, "sched_getaffinity")  # Linux.
-    cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
     # Starting a process takes about as long as sampling one megabyte.
-    return max(1, min(cores, num_bytes // _MEGABYTE))
+    return max(1, min(cores.num_available(), num_bytes // _MEGABYTE))
 
 
 def _write_one(work, on_bytes):

@@ -12,6 +12,7 @@ print(*(name for name in sys.modules if name.startswith("bert_tf.")))
 """
 # Modules outside the package that it may load.
 LEAVES = {
+    "bert_tf.cores",
     "bert_tf.files",
     "bert_tf.file_errors",
     "bert_tf.import_hooks",
