@@ -36,6 +36,9 @@ MIN_ELEMENTS = 1 << 18
 # Batches that are cut to their longest sequence have at least about this many pieces
 # per sequence.
 SHORT_LENGTH = 32
+# Functions with larger arguments are compiled in the step, because compiling ahead
+# needs memory for the arguments. A step then takes much longer than compiling.
+_MAX_BYTES_AHEAD = 1 << 28
 
 # The size from which islands are compiled in the current context; None: not at all.
 _min_elements: contextvars.ContextVar[int | None] = contextvars.ContextVar(
@@ -209,11 +212,12 @@ def _compiled_island(definition, num_arguments, places, settings):
 
 
 def _compiled_ahead(function):
-    """Returns the function, which XLA now compiles as soon as it is traced.
+    """Returns the function, which XLA compiles in the background once it is traced.
 
-    Tracing a step keeps one core busy. Without this, the other cores would wait, and
-    XLA would compile one function after the other during the first step. XLA finds what
-    it compiled by the name and the shapes of a function that is called within a graph.
+    Tracing a step keeps one core busy. Otherwise, the remaining cores would be idle,
+    and XLA would compile one function after the other during the first step. XLA's
+    cache is keyed by function name and shapes. Eager calls use other names, so the
+    background call runs in a graph, with zeros.
     """
     if cores.num_available() == 1:
         return function
@@ -226,18 +230,23 @@ def _compiled_ahead(function):
             lambda tensor: tf.TensorSpec(tensor.shape, tensor.dtype), arguments
         )
         flat_specs = tuple(tf.nest.flatten(specs))
-        is_complete = all(spec.shape.is_fully_defined() for spec in flat_specs)
-        if is_complete and flat_specs not in known_specs:
+        if flat_specs not in known_specs and is_worth_it(flat_specs):
             known_specs.add(flat_specs)
-            # If this fails, so does the call in the step, which reports the error.
+            # If this fails, the step compiles the function itself.
             _compiler().submit(call_with_zeros, specs)
         return outputs
 
+    def is_worth_it(specs):
+        if tf.executing_eagerly() or not all(s.shape.is_fully_defined() for s in specs):
+            return False
+        num_bytes = sum(s.shape.num_elements() * s.dtype.size for s in specs)
+        return num_bytes <= _MAX_BYTES_AHEAD
+
     def call_with_zeros(specs):
-        graph = tf.function(lambda *tensors: function(*tensors), autograph=False)
+        in_graph = tf.function(lambda *tensors: function(*tensors), autograph=False)
         with tf.device("/cpu:0"):
             zeros = tf.nest.map_structure(lambda s: tf.zeros(s.shape, s.dtype), specs)
-            graph.get_concrete_function(*specs)(*zeros)
+            in_graph.get_concrete_function(*specs)(*zeros)
 
     return call
 
